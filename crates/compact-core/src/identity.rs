@@ -1,0 +1,111 @@
+//! What makes two entries the same: a hash of role, texts, calls and results, and a chain of them.
+//!
+//! Left out on purpose: ids, timestamps, cache markers, reasoning, media, system and tools. Clients
+//! change those between two requests of one conversation; the conversation stays the same.
+
+use std::fmt;
+
+use crate::message::{Block, Entry};
+
+/// The canonical hash of one entry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryHash(pub [u8; 16]);
+
+impl EntryHash {
+    /// Hashes an entry in canonical form.
+    pub fn of(entry: &Entry) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        field(&mut hasher, b'R', entry.role.as_str());
+        for block in &entry.blocks {
+            match block {
+                Block::Text(text) => field(&mut hasher, b'T', text),
+                Block::ToolCall { name, arguments, .. } => {
+                    field(&mut hasher, b'C', name);
+                    field(&mut hasher, b'A', arguments);
+                }
+                Block::ToolResult { content, .. } => field(&mut hasher, b'O', content),
+                Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
+            }
+        }
+        EntryHash(truncate(&hasher))
+    }
+
+    /// Hashes every entry of a list.
+    pub fn all(entries: &[Entry]) -> Vec<EntryHash> {
+        entries.iter().map(EntryHash::of).collect()
+    }
+}
+
+fn field(hasher: &mut blake3::Hasher, tag: u8, text: &str) {
+    hasher.update(&[tag]);
+    hasher.update(&(text.len() as u64).to_le_bytes());
+    hasher.update(text.as_bytes());
+}
+
+fn truncate(hasher: &blake3::Hasher) -> [u8; 16] {
+    let mut out = [0; 16];
+    hasher.finalize_xof().fill(&mut out);
+    out
+}
+
+/// Names a prefix: each link covers every entry before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Chain(pub [u8; 16]);
+
+impl Chain {
+    /// The empty prefix.
+    pub const EMPTY: Chain = Chain([0; 16]);
+
+    /// The prefix with one more entry.
+    pub fn then(self, next: EntryHash) -> Chain {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.0);
+        hasher.update(&next.0);
+        Chain(truncate(&hasher))
+    }
+
+    /// The chain over a list of hashes.
+    pub fn over(hashes: &[EntryHash]) -> Chain {
+        hashes.iter().fold(Chain::EMPTY, |chain, hash| chain.then(*hash))
+    }
+}
+
+macro_rules! hex_text {
+    ($($type:ident)*) => {$(
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{self}")
+            }
+        }
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+                parse_hex(&text)
+                    .map($type)
+                    .ok_or_else(|| serde::de::Error::custom("expected 32 hex digits"))
+            }
+        }
+    )*};
+}
+hex_text!(EntryHash Chain);
+
+fn parse_hex(text: &str) -> Option<[u8; 16]> {
+    let mut out = [0; 16];
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(out)
+}

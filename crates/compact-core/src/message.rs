@@ -1,0 +1,250 @@
+//! The provider-neutral conversation: entries made of blocks.
+//!
+//! A format parses its own JSON into these values and keeps the bytes to itself; core reads texts,
+//! calls and results, and answers with a [`View`](crate::view::View) that points back by index.
+//! Nothing here knows a provider, a file or a clock.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Who speaks in an entry (S2-69).
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The host's instructions.
+    System,
+    /// The application's instructions, where a wire tells them apart from the system's.
+    Developer,
+    /// The person (or program) whose orders count.
+    User,
+    /// The model.
+    Assistant,
+    /// The answer to a tool call.
+    Tool,
+}
+
+impl Role {
+    /// The role's name as every wire spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::Developer => "developer",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        }
+    }
+
+    /// System and developer entries: the host re-sends them, the budget does not count them.
+    pub fn is_instruction(self) -> bool {
+        matches!(self, Role::System | Role::Developer)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A stable name of an entry within its session: the wire's own id, or one derived from its place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EntryId(pub String);
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One piece of an entry. A format maps block `i` of an entry to one place in its JSON, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Words.
+    Text(String),
+    /// The model asks for a tool. `arguments` is what the wire carries: JSON text or free text.
+    ToolCall {
+        /// The wire's id, equal to the `call` of its result.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// The arguments as text.
+        arguments: String,
+    },
+    /// A tool's answer, images and other non-text left out (they are [`Block::Media`]).
+    ToolResult {
+        /// The id of the call that this answers.
+        call: String,
+        /// The answer's text.
+        content: String,
+        /// Whether the tool said it failed.
+        is_error: bool,
+    },
+    /// The model's reasoning. When `bound`, a signature ties it to the exact bytes before it.
+    Reasoning {
+        /// The visible reasoning, often empty.
+        text: String,
+        /// Bytes of signature or encrypted content replayed with it.
+        replay_bytes: usize,
+    },
+    /// An image, a document, audio: counted, never read.
+    Media {
+        /// What it is, for people: `image/png`, `file report.pdf`.
+        label: String,
+        /// The provider's estimate of its tokens.
+        tokens: u64,
+    },
+    /// Something this version does not know. Kept as it is, counted by its size.
+    Opaque {
+        /// The wire's name for it.
+        kind: String,
+        /// Its serialized size in bytes.
+        bytes: usize,
+    },
+}
+
+impl Block {
+    /// The words a reader of the context would see in this block; calls read `name arguments`.
+    pub fn text_parts(&self) -> [&str; 2] {
+        match self {
+            Block::Text(text) => [text, ""],
+            Block::ToolCall { name, arguments, .. } => [name, arguments],
+            Block::ToolResult { content, .. } => [content, ""],
+            Block::Reasoning { text, .. } => [text, ""],
+            Block::Media { .. } | Block::Opaque { .. } => ["", ""],
+        }
+    }
+}
+
+/// What an entry is, beyond its role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EntryKind {
+    /// An ordinary message.
+    #[default]
+    Message,
+    /// A rolling summary of this engine: `<COMPACT-SUMMARY vN receipt>`.
+    Summary {
+        /// N of the summary.
+        version: u32,
+        /// The receipt that it names, if the text still carries it.
+        receipt: Option<String>,
+    },
+    /// A summary that another program wrote (a host's own compaction).
+    ForeignSummary,
+    /// Text that the client injected around the user's words: reminders, environment, command echoes.
+    /// It is not the user speaking.
+    Injected,
+}
+
+/// What a wire says about an entry beside its content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// What the entry is.
+    pub kind: EntryKind,
+    /// Truthy keys of a message's `meta` object, e.g. `protected` (S2-72).
+    pub flags: BTreeSet<String>,
+    /// Entries that share a group are one message of the provider, spread over several lines.
+    pub group: Option<String>,
+    /// The prompt tokens the provider reported for the request that produced this entry.
+    pub reported_prompt_tokens: Option<u64>,
+}
+
+/// One message or event of the transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its stable name.
+    pub id: EntryId,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub blocks: Vec<Block>,
+    /// What the wire says about it.
+    pub meta: Meta,
+}
+
+impl Entry {
+    /// A plain text entry; the id is the caller's to choose.
+    pub fn text(id: impl Into<String>, role: Role, text: impl Into<String>) -> Self {
+        Entry {
+            id: EntryId(id.into()),
+            role,
+            blocks: vec![Block::Text(text.into())],
+            meta: Meta::default(),
+        }
+    }
+
+    /// True for words of the person: user role, with text, not a summary, reminder or tool carrier.
+    pub fn is_user_message(&self) -> bool {
+        self.role == Role::User
+            && self.meta.kind == EntryKind::Message
+            && self
+                .blocks
+                .iter()
+                .any(|b| matches!(b, Block::Text(_) | Block::Media { .. }))
+            && !self.has_results()
+    }
+
+    /// True when any block answers a tool call.
+    pub fn has_results(&self) -> bool {
+        self.blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }))
+    }
+
+    /// The ids of the calls made here, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().filter_map(|b| match b {
+            Block::ToolCall { id, .. } => Some(id.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The ids of the calls answered here, in order.
+    pub fn results(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().filter_map(|b| match b {
+            Block::ToolResult { call, .. } => Some(call.as_str()),
+            _ => None,
+        })
+    }
+
+    /// All plain text of the entry, joined by newlines.
+    pub fn plain_text(&self) -> String {
+        let mut out = String::new();
+        for block in &self.blocks {
+            if let Block::Text(text) = block {
+                if !out.is_empty() {
+                    out.push('\n');
+                }
+                out.push_str(text);
+            }
+        }
+        out
+    }
+}
+
+/// What the next request would carry: the live context of a session, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conversation {
+    /// The wire's session id, when it has one.
+    pub session_id: Option<String>,
+    /// The model the wire names, when it does.
+    pub model: Option<String>,
+    /// Every entry of the live context, leading instructions included.
+    pub entries: Vec<Entry>,
+    /// The serialized tool schemas, counted and never changed.
+    pub tools: Option<String>,
+}
+
+impl Conversation {
+    /// How many leading entries are instructions that the host re-sends with every request.
+    pub fn leading_instructions(&self) -> usize {
+        self.entries
+            .iter()
+            .take_while(|e| e.role.is_instruction())
+            .count()
+    }
+}

@@ -1,0 +1,145 @@
+//! The view: what the model is to see, as a list of items that point back at the conversation.
+//!
+//! A view never owns what it keeps. Kept entries are named by index, so a format can copy their
+//! bytes; edited ones say which block changed; only the summary and synthetic results are new text.
+
+use crate::message::{Block, Conversation, Entry, EntryId, EntryKind, Meta, Role};
+
+/// The view of a conversation, in the order it is to be sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// The items, leading instructions first.
+    pub items: Vec<ViewItem>,
+}
+
+/// One place in a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ViewItem {
+    /// An entry, byte for byte.
+    Kept {
+        /// Its index in the conversation.
+        entry: usize,
+    },
+    /// An entry of which some blocks changed.
+    Edited {
+        /// Its index in the conversation.
+        entry: usize,
+        /// Changed blocks by index, ascending; every other block stays as it is.
+        edits: Vec<(usize, Edit)>,
+    },
+    /// Text that the engine wrote: the summary, or a repair.
+    New(Entry),
+}
+
+/// What happens to one block of an edited entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The block is left out.
+    Drop,
+    /// The block's text (a text, a result's content, a call's arguments) is replaced.
+    SetText(String),
+}
+
+impl ViewItem {
+    /// The index of the entry that this item shows, if it shows one.
+    pub fn entry(&self) -> Option<usize> {
+        match self {
+            ViewItem::Kept { entry } | ViewItem::Edited { entry, .. } => Some(*entry),
+            ViewItem::New(_) => None,
+        }
+    }
+}
+
+impl View {
+    /// The view that shows everything as it is.
+    pub fn identity(conversation: &Conversation) -> View {
+        View {
+            items: (0..conversation.entries.len())
+                .map(|entry| ViewItem::Kept { entry })
+                .collect(),
+        }
+    }
+
+    /// The entries that the model would see, edits applied.
+    pub fn entries(&self, conversation: &Conversation) -> Vec<Entry> {
+        self.items
+            .iter()
+            .filter_map(|item| item.shown(conversation))
+            .collect()
+    }
+
+    /// The summary that the view carries, if it carries one of ours.
+    pub fn summary(&self) -> Option<&Entry> {
+        self.items.iter().find_map(|item| match item {
+            ViewItem::New(entry) if matches!(entry.meta.kind, EntryKind::Summary { .. }) => {
+                Some(entry)
+            }
+            _ => None,
+        })
+    }
+}
+
+impl ViewItem {
+    /// The entry as the model would see it; `None` when the index points nowhere.
+    pub fn shown(&self, conversation: &Conversation) -> Option<Entry> {
+        match self {
+            ViewItem::Kept { entry } => conversation.entries.get(*entry).cloned(),
+            ViewItem::Edited { entry, edits } => {
+                conversation.entries.get(*entry).map(|e| apply(e, edits))
+            }
+            ViewItem::New(entry) => Some(entry.clone()),
+        }
+    }
+}
+
+/// An entry with its edits applied.
+pub fn apply(entry: &Entry, edits: &[(usize, Edit)]) -> Entry {
+    let blocks = entry
+        .blocks
+        .iter()
+        .enumerate()
+        .filter_map(|(i, block)| match edits.iter().find(|(at, _)| *at == i) {
+            None => Some(block.clone()),
+            Some((_, Edit::Drop)) => None,
+            Some((_, Edit::SetText(text))) => Some(with_text(block, text)),
+        })
+        .collect();
+    Entry { blocks, ..entry.clone() }
+}
+
+fn with_text(block: &Block, text: &str) -> Block {
+    let text = text.to_owned();
+    match block {
+        Block::ToolCall { id, name, .. } => Block::ToolCall {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: text,
+        },
+        Block::ToolResult { call, is_error, .. } => Block::ToolResult {
+            call: call.clone(),
+            content: text,
+            is_error: *is_error,
+        },
+        Block::Reasoning { replay_bytes, .. } => Block::Reasoning {
+            text,
+            replay_bytes: *replay_bytes,
+        },
+        Block::Text(_) | Block::Media { .. } | Block::Opaque { .. } => Block::Text(text),
+    }
+}
+
+/// A new entry that carries a summary of ours.
+pub fn summary_entry(role: Role, text: String, version: u32, receipt: &str) -> Entry {
+    Entry {
+        id: EntryId(format!("summary-{receipt}")),
+        role,
+        blocks: vec![Block::Text(text)],
+        meta: Meta {
+            kind: EntryKind::Summary {
+                version,
+                receipt: Some(receipt.to_owned()),
+            },
+            ..Meta::default()
+        },
+    }
+}

@@ -1,0 +1,2 @@
+//! compactctl
+fn main() {}
