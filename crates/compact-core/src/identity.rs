@@ -19,7 +19,9 @@ impl EntryHash {
         for block in &entry.blocks {
             match block {
                 Block::Text(text) => field(&mut hasher, b'T', text),
-                Block::ToolCall { name, arguments, .. } => {
+                Block::ToolCall {
+                    name, arguments, ..
+                } => {
                     field(&mut hasher, b'C', name);
                     field(&mut hasher, b'A', arguments);
                 }
@@ -66,7 +68,9 @@ impl Chain {
 
     /// The chain over a list of hashes.
     pub fn over(hashes: &[EntryHash]) -> Chain {
-        hashes.iter().fold(Chain::EMPTY, |chain, hash| chain.then(*hash))
+        hashes
+            .iter()
+            .fold(Chain::EMPTY, |chain, hash| chain.then(*hash))
     }
 }
 

@@ -7,6 +7,8 @@
 pub mod identity;
 pub mod ledger;
 pub mod message;
+pub mod policy;
+pub mod profile;
 pub mod redact;
 pub mod summarize;
 pub mod token;

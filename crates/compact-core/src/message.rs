@@ -114,7 +114,9 @@ impl Block {
     pub fn text_parts(&self) -> [&str; 2] {
         match self {
             Block::Text(text) => [text, ""],
-            Block::ToolCall { name, arguments, .. } => [name, arguments],
+            Block::ToolCall {
+                name, arguments, ..
+            } => [name, arguments],
             Block::ToolResult { content, .. } => [content, ""],
             Block::Reasoning { text, .. } => [text, ""],
             Block::Media { .. } | Block::Opaque { .. } => ["", ""],
@@ -192,7 +194,9 @@ impl Entry {
 
     /// True when any block answers a tool call.
     pub fn has_results(&self) -> bool {
-        self.blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }))
+        self.blocks
+            .iter()
+            .any(|b| matches!(b, Block::ToolResult { .. }))
     }
 
     /// The ids of the calls made here, in order.

@@ -107,7 +107,9 @@ pub trait EstimatorExt: Estimator {
             Block::Reasoning { text, replay_bytes } => {
                 self.text(text) + self.capacity(Tokens(*replay_bytes as u64 / 4))
             }
-            Block::ToolCall { name, arguments, .. } => {
+            Block::ToolCall {
+                name, arguments, ..
+            } => {
                 // `name arguments`: the space between them is part of the text.
                 self.text(name) + self.units(" ") + self.units(arguments)
             }
@@ -214,7 +216,9 @@ fn unhashed_weight(entry: &Entry) -> u64 {
             Block::Opaque { bytes, .. } => *bytes as u64,
             _ => 0,
         })
-        .fold(entry.blocks.len() as u64, |a, b| a.wrapping_mul(31).wrapping_add(b))
+        .fold(entry.blocks.len() as u64, |a, b| {
+            a.wrapping_mul(31).wrapping_add(b)
+        })
 }
 
 /// The account of a conversation (S2-19 … S2-23), in units per entry and tokens per category.
@@ -268,7 +272,10 @@ impl Account {
     ) -> Account {
         let leading = conversation.leading_instructions();
         let mut sums = Sums::default();
-        let last_user = conversation.entries.iter().rposition(Entry::is_user_message);
+        let last_user = conversation
+            .entries
+            .iter()
+            .rposition(Entry::is_user_message);
         for (i, (entry, &units)) in conversation.entries.iter().zip(&entries).enumerate() {
             sums.add(entry, units, i < leading);
             if Some(i) == last_user {

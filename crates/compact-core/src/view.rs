@@ -104,7 +104,10 @@ pub fn apply(entry: &Entry, edits: &[(usize, Edit)]) -> Entry {
             Some((_, Edit::SetText(text))) => Some(with_text(block, text)),
         })
         .collect();
-    Entry { blocks, ..entry.clone() }
+    Entry {
+        blocks,
+        ..entry.clone()
+    }
 }
 
 fn with_text(block: &Block, text: &str) -> Block {

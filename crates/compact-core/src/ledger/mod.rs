@@ -17,7 +17,9 @@ pub struct Ledger {
 impl Ledger {
     /// Draws the facts of `entries`, whose first one has ordinal `first` in its session.
     pub fn of(entries: &[Entry], first: u64) -> Ledger {
-        Ledger { next: first + entries.len() as u64 }
+        Ledger {
+            next: first + entries.len() as u64,
+        }
     }
 
     /// Adds a later ledger to this one.

@@ -1,5 +1,7 @@
 //! From ledger to text: the deterministic summarizer.
 
+pub mod frame;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +10,18 @@ use crate::token::{Estimator, Units};
 
 /// A named way to tell the ledger (S2-30 … S2-35, S2-84).
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Style {

@@ -1,0 +1,128 @@
+//! What a user may decide: every knob of a compaction, with the defaults of the `rolling` profile.
+//!
+//! A policy is plain data. It is read by decide, plan, summarize and assemble; it never acts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::message::Role;
+use crate::summarize::Style;
+use crate::wire::Placement;
+
+/// Every knob of a compaction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Compact when the estimate reaches this share of the window; above 1.0 means never.
+    pub trigger_pct: f64,
+    /// Whether reaching `trigger_pct` exactly is enough, or it must be exceeded.
+    pub trigger_inclusive: bool,
+    /// What `trigger_pct` is a share of.
+    pub trigger_base: TriggerBase,
+    /// Compact when fewer tokens than this are left in the window, whatever the share.
+    pub trigger_tokens_left: Option<u64>,
+    /// Start compacting in the background at this share of the window.
+    pub soft_pct: Option<f64>,
+    /// Tokens of the window reserved for the next user or tool step.
+    pub hard_cap_buffer: u64,
+    /// How many of the last turns keep their user and assistant messages verbatim.
+    pub keep_recent_turns: u32,
+    /// How many of the last tool exchanges stay verbatim.
+    pub keep_tool_io_pairs: u32,
+    /// What of the recent part survives a compaction.
+    pub keep_recent: KeepRecent,
+    /// Which part of the history goes first.
+    pub prune: Prune,
+    /// Roles whose entries are never pruned.
+    pub roles_never_prune: Vec<Role>,
+    /// The key of a message's `meta` that protects it when it is truthy.
+    pub protected_flag: String,
+    /// Regular expressions; an entry whose text matches one is protected.
+    pub protected_patterns: Vec<String>,
+    /// How the summary is told.
+    pub strategy: Style,
+    /// Where the summary stands, if the provider allows it there.
+    pub placement: Placement,
+    /// What happens when a summarizer fails.
+    pub on_summary_failure: OnSummaryFailure,
+    /// Failed attempts allowed in one turn before the next success, growth or manual retry.
+    pub attempts_per_turn: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            trigger_pct: 0.85,
+            trigger_inclusive: true,
+            trigger_base: TriggerBase::Window,
+            trigger_tokens_left: None,
+            soft_pct: None,
+            hard_cap_buffer: 1024,
+            keep_recent_turns: 6,
+            keep_tool_io_pairs: 4,
+            keep_recent: KeepRecent::Recent,
+            prune: Prune::Recency,
+            roles_never_prune: vec![Role::System, Role::Developer],
+            protected_flag: "protected".to_owned(),
+            protected_patterns: Vec::new(),
+            strategy: Style::TaskState,
+            placement: Placement::AssistantMessage,
+            on_summary_failure: OnSummaryFailure::Deterministic,
+            attempts_per_turn: 1,
+        }
+    }
+}
+
+/// What a trigger ratio is a share of (C-26).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TriggerBase {
+    /// The whole window.
+    #[default]
+    Window,
+    /// The window less `hard_cap_buffer`.
+    Budget,
+}
+
+/// What of the recent part survives (C-8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeepRecent {
+    /// Nothing but the pending request: the summary must be enough.
+    None,
+    /// The latest user message and what follows it.
+    LastUserMessage,
+    /// The last turns and tool exchanges.
+    #[default]
+    Recent,
+}
+
+/// Which part of the history goes first (S2-39 … S2-42).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Prune {
+    /// Oldest first: the newest turns stay whole.
+    Fifo,
+    /// The last turns keep their messages, the last exchanges their tool output.
+    #[default]
+    Recency,
+    /// As `recency`, but the exchanges kept are the last of each tool before the last of all.
+    StageAware,
+}
+
+/// What happens when a summarizer fails (C-10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnSummaryFailure {
+    /// The deterministic summary takes its place, with an event.
+    #[default]
+    Deterministic,
+    /// The remainder is pruned without a summary, with a warning event.
+    PruneOnly,
+    /// Nothing changes and the compaction fails.
+    Fail,
+    /// A minimal continuation prompt takes its place.
+    MinimalPrompt,
+    /// The host goes on by itself.
+    Host,
+}

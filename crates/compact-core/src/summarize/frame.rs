@@ -1,0 +1,92 @@
+//! The frame around every summary of ours: `<COMPACT-SUMMARY vN>`, the receipt, the way back.
+//!
+//! Successive compactions find each other by it even when only files are passed around, so what
+//! [`wrap`] writes [`parse`] reads, whatever the body says.
+
+const OPEN: &str = "<COMPACT-SUMMARY v";
+const CLOSE: &str = "</COMPACT-SUMMARY>";
+const RECEIPT: &str = "receipt: ";
+
+/// What a frame says about its summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// N of the rolling summary.
+    pub version: u32,
+    /// The receipt of the compaction that wrote it.
+    pub receipt: Option<String>,
+}
+
+/// Puts a body into its frame.
+pub fn wrap(frame: &Frame, body: &str) -> String {
+    let mut text = format!("{OPEN}{}>\n", frame.version);
+    if let Some(receipt) = &frame.receipt {
+        text.push_str(RECEIPT);
+        text.push_str(receipt);
+        text.push_str(
+            " (earlier messages are archived whole; `[#n]` is a message's place, \
+             `compactctl restore` brings all of it back)\n",
+        );
+    }
+    text.push_str(body.trim_end());
+    text.push('\n');
+    text.push_str(CLOSE);
+    text
+}
+
+/// Reads the frame of a text that is a summary of ours.
+pub fn parse(text: &str) -> Option<Frame> {
+    let (version, rest) = text.trim_start().strip_prefix(OPEN)?.split_once('>')?;
+    Some(Frame {
+        version: version.parse().ok()?,
+        receipt: rest
+            .trim_start()
+            .strip_prefix(RECEIPT)
+            .and_then(|line| line.split_whitespace().next())
+            .map(str::to_owned),
+    })
+}
+
+/// The text between the frame's lines.
+pub fn body(text: &str) -> Option<&str> {
+    let (_, rest) = text.trim_start().strip_prefix(OPEN)?.split_once('>')?;
+    let rest = rest.trim_start();
+    let rest = match rest.strip_prefix(RECEIPT) {
+        Some(line) => line.split_once('\n').map_or("", |(_, after)| after),
+        None => rest,
+    };
+    Some(
+        rest.rsplit_once(CLOSE)
+            .map_or(rest, |(body, _)| body)
+            .trim_end(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s2_110_a_frame_reads_back_what_it_wrote() {
+        let frame = Frame {
+            version: 12,
+            receipt: Some("c0ffee".to_owned()),
+        };
+        let text = wrap(&frame, "## Goal\nship </COMPACT-SUMMARY> it\n");
+        assert!(text.starts_with("<COMPACT-SUMMARY v12>"));
+        assert_eq!(parse(&text), Some(frame));
+        assert_eq!(body(&text), Some("## Goal\nship </COMPACT-SUMMARY> it"));
+    }
+
+    #[test]
+    fn other_text_has_no_frame() {
+        for text in [
+            "",
+            "<COMPACT-SUMMARY",
+            "<COMPACT-SUMMARY vx>",
+            "hello",
+            "<COMPACT-SUMMARY v1",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}
