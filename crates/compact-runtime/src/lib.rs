@@ -1,1 +1,10 @@
-//! compact-runtime
+//! The async driver of the Compact engine, and the ports it reaches the world through.
+//!
+//! The engine in `compact-core` decides and computes; this crate loads, stores and reports. It
+//! knows traits only: which file system, database or terminal stands behind them is the adapters'
+//! affair, and every adapter proves itself with the conformance suite of its port.
+
+pub mod error;
+pub mod port;
+
+pub use error::Error;

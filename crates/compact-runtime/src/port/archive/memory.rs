@@ -1,0 +1,71 @@
+//! An archive for programs that keep nothing: as durable as the process.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::{ArchiveError, ArchiveStore, PackId, PackInfo};
+
+/// Packs in memory, uncompressed.
+#[derive(Debug, Default)]
+pub struct MemoryArchive {
+    packs: Mutex<BTreeMap<PackId, Pack>>,
+}
+
+#[derive(Clone, Debug)]
+struct Pack {
+    plain: Bytes,
+    base: Option<PackId>,
+}
+
+impl Pack {
+    fn info(&self, id: PackId) -> PackInfo {
+        let bytes = self.plain.len() as u64;
+        PackInfo {
+            id,
+            plain_bytes: bytes,
+            stored_bytes: bytes,
+            base: self.base,
+        }
+    }
+}
+
+impl MemoryArchive {
+    fn packs(&self) -> MutexGuard<'_, BTreeMap<PackId, Pack>> {
+        self.packs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pack(&self, id: &PackId) -> Result<Pack, ArchiveError> {
+        let missing = ArchiveError::Missing { pack: *id };
+        self.packs().get(id).cloned().ok_or(missing)
+    }
+}
+
+#[async_trait]
+impl ArchiveStore for MemoryArchive {
+    async fn put(&self, plain: Bytes, base: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
+        let mut packs = self.packs();
+        let base = base.filter(|base| packs.contains_key(base)).copied();
+        let id = PackId::of(&plain, base.as_ref());
+        Ok(packs.entry(id).or_insert(Pack { plain, base }).info(id))
+    }
+
+    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        self.pack(id).map(|pack| pack.plain)
+    }
+
+    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
+        self.pack(id).map(|pack| pack.info(*id))
+    }
+
+    async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
+        Ok(self.packs().keys().copied().collect())
+    }
+
+    async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.packs().remove(id);
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! The archive: immutable packs of bytes, named by what they hold.
+//!
+//! A pack is the exact input of one compaction, or a ledger. It may name a *base*, an earlier pack
+//! that it resembles, and is then stored as the difference. The archive knows nothing of sessions:
+//! which pack belongs to whom is the catalog's knowledge, so no session id ever becomes a path.
+
+pub mod conformance;
+mod memory;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use memory::MemoryArchive;
+
+/// The content address of a pack: a hash of its plain bytes and of its base's address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PackId(pub [u8; 32]);
+
+impl PackId {
+    /// The address of `plain` stored against `base`.
+    pub fn of(plain: &[u8], base: Option<&PackId>) -> PackId {
+        let mut hasher = blake3::Hasher::new_derive_key("compact archive pack 1");
+        match base {
+            None => hasher.update(&[0]),
+            Some(base) => hasher.update(&[1]).update(&base.0),
+        };
+        PackId(*hasher.update(plain).finalize().as_bytes())
+    }
+}
+
+impl fmt::Display for PackId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for PackId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// A text that is no pack id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a pack id: expected 64 lower-case hex digits")]
+pub struct InvalidPackId(String);
+
+impl FromStr for PackId {
+    type Err = InvalidPackId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidPackId(text.chars().take(80).collect());
+        // One spelling only: an id is also a file name, and file names may ignore case.
+        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Err(invalid());
+        }
+        let hash = blake3::Hash::from_hex(text).map_err(|_| invalid())?;
+        Ok(PackId(*hash.as_bytes()))
+    }
+}
+
+impl Serialize for PackId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PackId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a pack is, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackInfo {
+    /// Its address.
+    pub id: PackId,
+    /// The size of what it holds.
+    pub plain_bytes: u64,
+    /// The size it takes in the store.
+    pub stored_bytes: u64,
+    /// The pack that must be present to read this one.
+    pub base: Option<PackId>,
+}
+
+/// Why the archive could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// Nothing is stored under this address.
+    #[error("pack {pack} is not in the archive")]
+    Missing {
+        /// The address asked for.
+        pack: PackId,
+    },
+    /// A pack is there, but the one that it builds on is not.
+    #[error("pack {pack} cannot be read: its base {base} is not in the archive")]
+    MissingBase {
+        /// The pack that names the base.
+        pack: PackId,
+        /// The absent one.
+        base: PackId,
+    },
+    /// The stored bytes are not what was put there.
+    #[error("pack {pack} is damaged ({reason}): restore its file from a backup or remove it")]
+    Damaged {
+        /// The pack whose own bytes are wrong.
+        pack: PackId,
+        /// What the check found.
+        reason: String,
+    },
+    /// More than one pack may hold.
+    #[error("{bytes} bytes are more than the {limit} that one pack may hold: split the input")]
+    TooLarge {
+        /// The size asked for.
+        bytes: u64,
+        /// The most that is accepted.
+        limit: u64,
+    },
+    /// The store behind the archive failed.
+    #[error("cannot {action}")]
+    Store {
+        /// What was being done, and to what.
+        action: String,
+        /// The store's own error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Keeps packs. Implementations are safe to share between tasks and processes.
+#[async_trait]
+pub trait ArchiveStore: Send + Sync {
+    /// Stores `plain`, as a difference to `base` where that pays, and returns only once it is
+    /// durable. Putting the same thing twice is one pack. The store may leave the base out (it is
+    /// unreadable, or the chain of bases is long); the answer says which base, and so which id.
+    async fn put(&self, plain: Bytes, base: Option<&PackId>) -> Result<PackInfo, ArchiveError>;
+
+    /// The plain bytes of a pack, checked against its address.
+    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError>;
+
+    /// What a pack is, from its head alone: nothing is decoded.
+    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError>;
+
+    /// Every pack of the store, damaged ones included, in the order of their ids.
+    async fn list(&self) -> Result<Vec<PackId>, ArchiveError>;
+
+    /// Reads a pack in full and checks it; an error names the pack that is at fault.
+    async fn verify(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.get(id).await.map(drop)
+    }
+
+    /// Removes a pack; one that is not there is no error. Packs that build on it become
+    /// unreadable, so ask [`reachable`] first.
+    async fn remove(&self, id: &PackId) -> Result<(), ArchiveError>;
+}
+
+/// `roots` and every pack that is needed to read them: what a clean-up must keep. Roots that are
+/// gone stay in the answer; there is nothing behind them to protect.
+pub async fn reachable(
+    store: &dyn ArchiveStore,
+    roots: impl IntoIterator<Item = PackId> + Send,
+) -> Result<BTreeSet<PackId>, ArchiveError> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<PackId> = roots.into_iter().collect();
+    while let Some(id) = open.pop() {
+        if !found.insert(id) {
+            continue;
+        }
+        match store.info(&id).await {
+            Ok(info) => open.extend(info.base),
+            Err(ArchiveError::Missing { .. }) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(found)
+}

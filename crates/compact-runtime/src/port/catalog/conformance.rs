@@ -1,0 +1,259 @@
+//! What every catalog must do. Call [`suite`] with an empty catalog from the adapter's tests.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a conformance suite reports a violation by panicking, like any test"
+)]
+
+use compact_core::identity::EntryHash;
+use serde_json::{Value, json};
+
+use super::{Attempt, CatalogError, CompactionRecord, Continues, SessionCatalog, SessionInfo};
+use crate::port::archive::PackId;
+
+/// Runs every check against a catalog that is empty.
+pub async fn suite(catalog: &dyn SessionCatalog) {
+    an_empty_catalog_answers(catalog).await;
+    any_text_is_a_session_id(catalog).await;
+    a_chain_is_in_order(catalog).await;
+    recording_twice_is_one_record(catalog).await;
+    absent_packs_are_filled_in(catalog).await;
+    sessions_may_share_a_receipt(catalog).await;
+    prefixes_find_one_receipt(catalog).await;
+    events_come_back_in_order(catalog).await;
+    the_last_attempt_counts(catalog).await;
+    concurrent_records_all_arrive(catalog).await;
+    removal_forgets(catalog).await;
+}
+
+/// A record with every field filled, different for every `receipt_id`.
+pub fn sample(session_id: &str, receipt_id: &str) -> CompactionRecord {
+    let hash = |n: u8| EntryHash([n; 16]);
+    CompactionRecord {
+        receipt_id: receipt_id.to_owned(),
+        session_id: session_id.to_owned(),
+        created_at: "2026-01-02T03:04:05.678Z".to_owned(),
+        summary_version: 7,
+        previous: Some(format!("before-{receipt_id}")),
+        input_pack: Some(PackId::of(receipt_id.as_bytes(), None)),
+        ledger_pack: Some(PackId::of(b"ledger", None)),
+        format: "openai_chat".to_owned(),
+        receipt: json!({"outcome": "compacted", "n": 1.5, "deep": [null, {"ключ": "\u{0}\n"}]}),
+        entry_hashes: (0..40).map(hash).collect(),
+        view_hashes: vec![hash(0), hash(200), hash(39)],
+        new_from: 12,
+        continues: Continues::View,
+    }
+}
+
+/// Session ids that a host may well use, and that must never be more than a key.
+pub const ODD_SESSION_IDS: [&str; 8] = [
+    "",
+    " ",
+    "../../etc/passwd",
+    "/abs/olute",
+    "C:\\windows\\nul",
+    "nul\0byte",
+    "日本語 🦀\u{202e}",
+    "'; DROP TABLE sessions; --",
+];
+
+async fn an_empty_catalog_answers(catalog: &dyn SessionCatalog) {
+    assert_eq!(
+        catalog.sessions().await.unwrap(),
+        vec![],
+        "the suite needs an empty catalog"
+    );
+    assert_eq!(catalog.latest("nobody").await.unwrap(), None);
+    assert_eq!(catalog.chain("nobody").await.unwrap(), vec![]);
+    assert_eq!(catalog.by_receipt("0123456789abcdef").await.unwrap(), None);
+    assert_eq!(catalog.events("nobody").await.unwrap(), Vec::<Value>::new());
+    assert_eq!(catalog.last_attempt("nobody").await.unwrap(), None);
+    assert_eq!(catalog.packs().await.unwrap(), vec![]);
+    catalog
+        .remove_session("nobody")
+        .await
+        .expect("forgetting nobody is no error");
+    catalog
+        .remove_receipt("nobody", "nothing")
+        .await
+        .expect("nor is forgetting nothing");
+}
+
+async fn any_text_is_a_session_id(catalog: &dyn SessionCatalog) {
+    let long = "x".repeat(10_000);
+    for id in ODD_SESSION_IDS.into_iter().chain([long.as_str()]) {
+        let record = sample(id, "receipt-of-an-odd-session");
+        catalog.record(&record).await.unwrap();
+        assert_eq!(
+            catalog.latest(id).await.unwrap(),
+            Some(record),
+            "session {id:?}"
+        );
+        catalog.remove_session(id).await.unwrap();
+        assert_eq!(catalog.latest(id).await.unwrap(), None, "session {id:?}");
+    }
+}
+
+async fn a_chain_is_in_order(catalog: &dyn SessionCatalog) {
+    // Neither ids nor times are in order: what counts is when a record came in.
+    let records: Vec<_> = ["c-first", "a-second", "b-third"]
+        .map(|id| sample("chain", id))
+        .into();
+    for record in &records {
+        catalog.record(record).await.unwrap();
+    }
+    assert_eq!(catalog.chain("chain").await.unwrap(), records);
+    assert_eq!(
+        catalog.latest("chain").await.unwrap().as_ref(),
+        records.last()
+    );
+    let info = SessionInfo {
+        session_id: "chain".to_owned(),
+        compactions: 3,
+        last_receipt: Some("b-third".to_owned()),
+        last_at: Some("2026-01-02T03:04:05.678Z".to_owned()),
+        format: Some("openai_chat".to_owned()),
+    };
+    assert_eq!(catalog.sessions().await.unwrap(), vec![info]);
+}
+
+async fn recording_twice_is_one_record(catalog: &dyn SessionCatalog) {
+    let first = sample("twice", "twice-receipt");
+    catalog.record(&first).await.unwrap();
+    let later = CompactionRecord {
+        created_at: "2027-01-01T00:00:00Z".to_owned(),
+        ..first.clone()
+    };
+    catalog.record(&later).await.unwrap();
+    assert_eq!(
+        catalog.chain("twice").await.unwrap(),
+        vec![first],
+        "a decision is frozen"
+    );
+}
+
+async fn absent_packs_are_filled_in(catalog: &dyn SessionCatalog) {
+    let whole = sample("packs", "packs-receipt");
+    let bare = CompactionRecord {
+        input_pack: None,
+        ledger_pack: None,
+        ..whole.clone()
+    };
+    catalog.record(&bare).await.unwrap();
+    assert_eq!(catalog.latest("packs").await.unwrap(), Some(bare.clone()));
+    catalog.record(&whole).await.unwrap();
+    assert_eq!(catalog.latest("packs").await.unwrap(), Some(whole.clone()));
+    catalog.record(&bare).await.unwrap();
+    assert_eq!(catalog.latest("packs").await.unwrap(), Some(whole.clone()));
+    let packs = catalog.packs().await.unwrap();
+    assert!(whole.input_pack.is_some_and(|pack| packs.contains(&pack)));
+    assert!(packs.is_sorted_by(|a, b| a < b), "sorted, without doubles");
+}
+
+async fn sessions_may_share_a_receipt(catalog: &dyn SessionCatalog) {
+    let (one, two) = (
+        sample("one", "shared-receipt"),
+        sample("two", "shared-receipt"),
+    );
+    catalog.record(&one).await.unwrap();
+    catalog.record(&two).await.unwrap();
+    assert_eq!(catalog.latest("two").await.unwrap(), Some(two));
+    assert_eq!(
+        catalog.by_receipt("shared-receipt").await.unwrap(),
+        Some(one.clone())
+    );
+    assert_eq!(catalog.by_receipt("shared-r").await.unwrap(), Some(one));
+}
+
+async fn prefixes_find_one_receipt(catalog: &dyn SessionCatalog) {
+    let (a, b) = (
+        sample("prefix", "0123456789aa"),
+        sample("prefix", "0123456789ab"),
+    );
+    catalog.record(&a).await.unwrap();
+    catalog.record(&b).await.unwrap();
+    assert_eq!(catalog.by_receipt("0123456789aa").await.unwrap(), Some(a));
+    let ambiguous = catalog.by_receipt("01234567").await;
+    assert!(matches!(ambiguous, Err(CatalogError::Ambiguous { prefix }) if prefix == "01234567"));
+    assert_eq!(
+        catalog.by_receipt("0123456").await.unwrap(),
+        None,
+        "shorter than MIN_PREFIX"
+    );
+    assert_eq!(
+        catalog.by_receipt("0123456%").await.unwrap(),
+        None,
+        "a prefix is no pattern"
+    );
+    let longer = sample("prefix", "0123456789aaff");
+    catalog.record(&longer).await.unwrap();
+    let exact = catalog.by_receipt("0123456789aa").await.unwrap();
+    assert_eq!(exact.map(|r| r.receipt_id).as_deref(), Some("0123456789aa"));
+}
+
+async fn events_come_back_in_order(catalog: &dyn SessionCatalog) {
+    let events: Vec<Value> = (0..20)
+        .map(|n| json!({"event": "compact.token_estimate", "t_est": n, "odd": "\u{0}\"\n"}))
+        .collect();
+    for event in &events {
+        catalog.save_event("events", event).await.unwrap();
+    }
+    catalog
+        .save_event("others", &json!({"event": "compact.warning"}))
+        .await
+        .unwrap();
+    assert_eq!(catalog.events("events").await.unwrap(), events);
+}
+
+async fn the_last_attempt_counts(catalog: &dyn SessionCatalog) {
+    for (n, outcome) in ["failed", "compacted"].into_iter().enumerate() {
+        let attempt = Attempt {
+            at: "2026-01-02T03:04:05Z".to_owned(),
+            turn: format!("turn-{n}"),
+            outcome: outcome.to_owned(),
+            tokens: u64::from(u32::MAX) + n as u64,
+        };
+        catalog.record_attempt("attempts", &attempt).await.unwrap();
+        assert_eq!(
+            catalog.last_attempt("attempts").await.unwrap(),
+            Some(attempt)
+        );
+    }
+    assert_eq!(catalog.latest("attempts").await.unwrap(), None);
+}
+
+async fn concurrent_records_all_arrive(catalog: &dyn SessionCatalog) {
+    let ids = ["parallel-0", "parallel-1", "parallel-2", "parallel-3"];
+    let [a, b, c, d] = ids.map(|id| sample("parallel", id));
+    let results = tokio::join!(
+        catalog.record(&a),
+        catalog.record(&b),
+        catalog.record(&c),
+        catalog.record(&d),
+    );
+    assert!(matches!(results, (Ok(()), Ok(()), Ok(()), Ok(()))));
+    let mut chain: Vec<_> = catalog.chain("parallel").await.unwrap();
+    chain.sort_by(|a, b| a.receipt_id.cmp(&b.receipt_id));
+    assert_eq!(chain, vec![a, b, c, d]);
+}
+
+async fn removal_forgets(catalog: &dyn SessionCatalog) {
+    catalog.remove_receipt("chain", "b-third").await.unwrap();
+    assert_eq!(catalog.by_receipt("b-third").await.unwrap(), None);
+    let last = catalog.latest("chain").await.unwrap();
+    assert_eq!(
+        last.map(|record| record.receipt_id).as_deref(),
+        Some("a-second")
+    );
+    for session in catalog.sessions().await.unwrap() {
+        catalog.remove_session(&session.session_id).await.unwrap();
+    }
+    assert_eq!(catalog.sessions().await.unwrap(), vec![]);
+    assert_eq!(catalog.packs().await.unwrap(), vec![]);
+    assert_eq!(catalog.events("events").await.unwrap(), Vec::<Value>::new());
+    assert_eq!(catalog.last_attempt("attempts").await.unwrap(), None);
+    assert_eq!(catalog.by_receipt("a-second").await.unwrap(), None);
+}

@@ -1,0 +1,180 @@
+//! A catalog for programs that keep nothing: as durable as the process.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Attempt, CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog, SessionInfo};
+use crate::port::archive::PackId;
+
+/// Records in memory.
+#[derive(Debug, Default)]
+pub struct MemoryCatalog {
+    contents: Mutex<Contents>,
+}
+
+#[derive(Debug, Default)]
+struct Contents {
+    /// In the order in which they were first recorded.
+    records: Vec<CompactionRecord>,
+    /// In the order in which they were first seen.
+    sessions: Vec<Session>,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    id: String,
+    events: Vec<Value>,
+    attempts: Vec<Attempt>,
+}
+
+impl Contents {
+    fn session(&mut self, id: &str) -> Option<&mut Session> {
+        if !self.sessions.iter().any(|session| session.id == id) {
+            self.sessions.push(Session {
+                id: id.to_owned(),
+                ..Session::default()
+            });
+        }
+        self.sessions.iter_mut().find(|session| session.id == id)
+    }
+
+    fn info(&self, session: &Session) -> SessionInfo {
+        let of_session = |record: &&CompactionRecord| record.session_id == session.id;
+        let last = self.records.iter().rfind(of_session);
+        SessionInfo {
+            session_id: session.id.clone(),
+            compactions: self.records.iter().filter(of_session).count() as u64,
+            last_receipt: last.map(|record| record.receipt_id.clone()),
+            last_at: last.map(|record| record.created_at.clone()),
+            format: last.map(|record| record.format.clone()),
+        }
+    }
+
+    fn by_prefix(&self, prefix: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        let mut found = self
+            .records
+            .iter()
+            .filter(|r| r.receipt_id.starts_with(prefix));
+        let first = found.next();
+        match found.find(|other| Some(&other.receipt_id) != first.map(|r| &r.receipt_id)) {
+            Some(_) => Err(CatalogError::Ambiguous {
+                prefix: prefix.to_owned(),
+            }),
+            None => Ok(first.cloned()),
+        }
+    }
+}
+
+impl MemoryCatalog {
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl SessionCatalog for MemoryCatalog {
+    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        let mut contents = self.contents();
+        contents.session(&record.session_id);
+        let key = |r: &CompactionRecord| (r.session_id.clone(), r.receipt_id.clone());
+        match contents
+            .records
+            .iter_mut()
+            .find(|known| key(known) == key(record))
+        {
+            Some(known) => {
+                known.input_pack = known.input_pack.or(record.input_pack);
+                known.ledger_pack = known.ledger_pack.or(record.ledger_pack);
+            }
+            None => contents.records.push(record.clone()),
+        }
+        Ok(())
+    }
+
+    async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        let contents = self.contents();
+        let exact = contents
+            .records
+            .iter()
+            .find(|record| record.receipt_id == receipt_id);
+        if exact.is_some() || receipt_id.chars().count() < MIN_PREFIX {
+            return Ok(exact.cloned());
+        }
+        contents.by_prefix(receipt_id)
+    }
+
+    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
+        let contents = self.contents();
+        let of_session = contents
+            .records
+            .iter()
+            .filter(|record| record.session_id == session);
+        Ok(of_session.cloned().collect())
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
+        let contents = self.contents();
+        Ok(contents
+            .sessions
+            .iter()
+            .map(|session| contents.info(session))
+            .collect())
+    }
+
+    async fn save_event(&self, session: &str, event: &Value) -> Result<(), CatalogError> {
+        if let Some(session) = self.contents().session(session) {
+            session.events.push(event.clone());
+        }
+        Ok(())
+    }
+
+    async fn events(&self, session: &str) -> Result<Vec<Value>, CatalogError> {
+        let contents = self.contents();
+        let found = contents.sessions.iter().find(|known| known.id == session);
+        Ok(found.map(|known| known.events.clone()).unwrap_or_default())
+    }
+
+    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
+        if let Some(session) = self.contents().session(session) {
+            session.attempts.push(attempt.clone());
+        }
+        Ok(())
+    }
+
+    async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError> {
+        let contents = self.contents();
+        let found = contents.sessions.iter().find(|known| known.id == session);
+        Ok(found.and_then(|known| known.attempts.last().cloned()))
+    }
+
+    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
+        let contents = self.contents();
+        let mut packs: Vec<PackId> = contents
+            .records
+            .iter()
+            .flat_map(|record| [record.input_pack, record.ledger_pack])
+            .flatten()
+            .collect();
+        packs.sort_unstable();
+        packs.dedup();
+        Ok(packs)
+    }
+
+    async fn remove_receipt(&self, session: &str, receipt_id: &str) -> Result<(), CatalogError> {
+        self.contents()
+            .records
+            .retain(|record| record.session_id != session || record.receipt_id != receipt_id);
+        Ok(())
+    }
+
+    async fn remove_session(&self, session: &str) -> Result<(), CatalogError> {
+        let mut contents = self.contents();
+        contents
+            .records
+            .retain(|record| record.session_id != session);
+        contents.sessions.retain(|known| known.id != session);
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! The catalog: what happened in each session, queryable.
+//!
+//! It holds records and pointers, never conversation text: the bytes are in the archive. A session
+//! id is any text a host likes to use; it is a key here and nothing else.
+
+pub mod conformance;
+mod memory;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::port::archive::PackId;
+
+pub use memory::MemoryCatalog;
+pub use record::{Attempt, CompactionRecord, Continues, SessionInfo};
+
+/// The shortest prefix of a receipt id that [`SessionCatalog::by_receipt`] looks up.
+pub const MIN_PREFIX: usize = 8;
+
+/// Why the catalog could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// A prefix that names more than one receipt.
+    #[error("receipt `{prefix}` is ambiguous: give more characters of the id")]
+    Ambiguous {
+        /// The prefix asked for.
+        prefix: String,
+    },
+    /// The data was written by a later version of this program.
+    #[error(
+        "catalog {place} has schema {found}, this version knows up to {known}: \
+         upgrade Compact or set COMPACT_STORAGE_PATH to another directory"
+    )]
+    Newer {
+        /// The file or server.
+        place: String,
+        /// Its schema version.
+        found: u32,
+        /// The newest that this version reads.
+        known: u32,
+    },
+    /// The data cannot be read.
+    #[error(
+        "catalog {place} is damaged ({reason}): restore it from a backup, or move it away \
+         to start anew; the archive is not affected"
+    )]
+    Damaged {
+        /// The file or server.
+        place: String,
+        /// What the check found.
+        reason: String,
+    },
+    /// The database behind the catalog failed.
+    #[error("cannot {action}")]
+    Store {
+        /// What was being done, and to what.
+        action: String,
+        /// The database's own error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Remembers sessions. Implementations are safe to share between tasks and processes.
+#[async_trait]
+pub trait SessionCatalog: Send + Sync {
+    /// Stores a compaction whole or not at all. A receipt is recorded once per session: recording
+    /// it again changes nothing, except that packs it had not named before are filled in.
+    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError>;
+
+    /// The record of a receipt, by its id or a unique prefix of at least [`MIN_PREFIX`] characters.
+    /// A receipt that several sessions share answers with the one that recorded it first.
+    async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError>;
+
+    /// The last compaction of a session.
+    async fn latest(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        Ok(self.chain(session).await?.pop())
+    }
+
+    /// Every compaction of a session, the oldest first.
+    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError>;
+
+    /// Every session that has a record, an event or an attempt, the oldest first.
+    async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError>;
+
+    /// Appends an event to a session (S2-76).
+    async fn save_event(&self, session: &str, event: &Value) -> Result<(), CatalogError>;
+
+    /// The events of a session, the oldest first.
+    async fn events(&self, session: &str) -> Result<Vec<Value>, CatalogError>;
+
+    /// Appends the outcome of an attempt, so that the loop guard survives a restart.
+    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError>;
+
+    /// The last attempt of a session.
+    async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError>;
+
+    /// Every pack that some record names: what a clean-up of the archive must keep.
+    async fn packs(&self) -> Result<Vec<PackId>, CatalogError>;
+
+    /// Forgets one compaction of a session; one that is not there is no error.
+    async fn remove_receipt(&self, session: &str, receipt_id: &str) -> Result<(), CatalogError>;
+
+    /// Forgets a session with its records, events and attempts.
+    async fn remove_session(&self, session: &str) -> Result<(), CatalogError>;
+}

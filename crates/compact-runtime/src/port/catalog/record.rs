@@ -1,0 +1,79 @@
+//! What the catalog stores.
+
+use compact_core::identity::EntryHash;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::port::archive::PackId;
+
+/// One compaction: its receipt, where its bytes are, and how a later input aligns with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompactionRecord {
+    /// The hash of what went in; the same in every session that compacts the same thing.
+    pub receipt_id: String,
+    /// The session, as its host calls it.
+    pub session_id: String,
+    /// When, as RFC 3339 in UTC.
+    pub created_at: String,
+    /// The `N` of `<COMPACT-SUMMARY vN>`.
+    pub summary_version: u32,
+    /// The receipt that this compaction builds on.
+    pub previous: Option<String>,
+    /// The exact input bytes.
+    pub input_pack: Option<PackId>,
+    /// The ledger after this compaction, serialized.
+    pub ledger_pack: Option<PackId>,
+    /// The input's format.
+    pub format: String,
+    /// The receipt itself.
+    pub receipt: Value,
+    /// The entries of the input, in order.
+    pub entry_hashes: Vec<EntryHash>,
+    /// The entries of the view, in order: a later input that starts with them continues from here.
+    pub view_hashes: Vec<EntryHash>,
+    /// The index of the first input entry that the previous view did not show.
+    pub new_from: u64,
+    /// What the input was, relative to the previous compaction.
+    pub continues: Continues,
+}
+
+/// How an input relates to the compaction before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Continues {
+    /// The first of its session.
+    #[default]
+    Fresh,
+    /// The previous view with entries appended.
+    View,
+    /// The whole transcript again, longer than before.
+    Transcript,
+}
+
+/// The outcome of one attempt to compact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// When, as RFC 3339 in UTC.
+    pub at: String,
+    /// Names the turn in which it was made.
+    pub turn: String,
+    /// What came of it, in the words of the receipt's `outcome`.
+    pub outcome: String,
+    /// The size of the context at the time.
+    pub tokens: u64,
+}
+
+/// A session at a glance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionInfo {
+    /// The session, as its host calls it.
+    pub session_id: String,
+    /// How many compactions are on record.
+    pub compactions: u64,
+    /// The receipt of the last one.
+    pub last_receipt: Option<String>,
+    /// When that was.
+    pub last_at: Option<String>,
+    /// The format of its input.
+    pub format: Option<String>,
+}

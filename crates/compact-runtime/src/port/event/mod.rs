@@ -1,0 +1,35 @@
+//! Where events go: a terminal, a collector, a callback.
+//!
+//! An event is a JSON object in one schema (`ts`, `session_id`, `event`, `model`, `t_est`, `max`,
+//! `policy`, `kept`, `pruned_count`, `summary_tokens`; S2-138 … S2-150), redacted before it gets
+//! here. Emitting is fire and forget: no answer, no error, and nothing that waits.
+
+pub mod conformance;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+/// Takes events (S2-77). Must never block, fail or panic: a compaction does not depend on it.
+pub trait EventSink: Send + Sync {
+    /// Passes one event on.
+    fn emit(&self, event: &Value);
+}
+
+/// Drops every event.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl EventSink for Silent {
+    fn emit(&self, _event: &Value) {}
+}
+
+/// Passes every event to each of several sinks.
+#[derive(Default)]
+pub struct Fanout(pub Vec<Box<dyn EventSink>>);
+
+impl EventSink for Fanout {
+    fn emit(&self, event: &Value) {
+        self.0.iter().for_each(|sink| sink.emit(event));
+    }
+}

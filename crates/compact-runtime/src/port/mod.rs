@@ -1,0 +1,9 @@
+//! The ports: what the runtime asks of the world, as object-safe traits.
+//!
+//! Each port comes with a public conformance suite (`port::archive::conformance::suite` and its
+//! siblings) that every adapter calls from its tests, and, where a program without storage needs
+//! one, an implementation in memory that passes the same suite.
+
+pub mod archive;
+pub mod catalog;
+pub mod event;
