@@ -4,14 +4,27 @@
 //! flows one way: measure → decide → plan → summarize → assemble → conform → verify → validate.
 //! See `ARCHITECTURE.md` for the map and the invariants.
 
+pub mod assemble;
+pub mod clip;
+pub mod conform;
+pub mod engine;
+pub mod error;
+pub mod event;
 pub mod identity;
 pub mod ledger;
+pub mod memory;
 pub mod message;
+pub mod outline;
+pub mod plan;
 pub mod policy;
 pub mod profile;
+pub mod prune;
+pub mod receipt;
 pub mod redact;
 pub mod summarize;
 pub mod token;
+pub mod trigger;
+pub mod validate;
 pub mod verify;
 pub mod view;
 pub mod wire;

@@ -248,7 +248,9 @@ impl Conversation {
     pub fn leading_instructions(&self) -> usize {
         self.entries
             .iter()
-            .take_while(|e| e.role.is_instruction())
+            .take_while(|e| {
+                e.role.is_instruction() && !matches!(e.meta.kind, EntryKind::Summary { .. })
+            })
             .count()
     }
 }

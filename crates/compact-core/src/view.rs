@@ -3,7 +3,7 @@
 //! A view never owns what it keeps. Kept entries are named by index, so a format can copy their
 //! bytes; edited ones say which block changed; only the summary and synthetic results are new text.
 
-use crate::message::{Block, Conversation, Entry, EntryId, EntryKind, Meta, Role};
+use crate::message::{Block, Conversation, Entry, EntryKind};
 
 /// The view of a conversation, in the order it is to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,21 +128,5 @@ fn with_text(block: &Block, text: &str) -> Block {
             replay_bytes: *replay_bytes,
         },
         Block::Text(_) | Block::Media { .. } | Block::Opaque { .. } => Block::Text(text),
-    }
-}
-
-/// A new entry that carries a summary of ours.
-pub fn summary_entry(role: Role, text: String, version: u32, receipt: &str) -> Entry {
-    Entry {
-        id: EntryId(format!("summary-{receipt}")),
-        role,
-        blocks: vec![Block::Text(text)],
-        meta: Meta {
-            kind: EntryKind::Summary {
-                version,
-                receipt: Some(receipt.to_owned()),
-            },
-            ..Meta::default()
-        },
     }
 }

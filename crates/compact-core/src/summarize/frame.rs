@@ -33,9 +33,20 @@ pub fn wrap(frame: &Frame, body: &str) -> String {
     text
 }
 
+/// How far into a text a frame may open: a continuation notice may stand before it.
+const PREAMBLE: usize = 400;
+
+/// What follows the frame's opening, when it opens at the start of one of the first lines.
+fn opened(text: &str) -> Option<&str> {
+    let (before, after) = text.split_once(OPEN)?;
+    let at_line_start =
+        before.trim_end_matches([' ', '\t']).ends_with('\n') || before.trim().is_empty();
+    (at_line_start && before.len() <= PREAMBLE).then_some(after)
+}
+
 /// Reads the frame of a text that is a summary of ours.
 pub fn parse(text: &str) -> Option<Frame> {
-    let (version, rest) = text.trim_start().strip_prefix(OPEN)?.split_once('>')?;
+    let (version, rest) = opened(text)?.split_once('>')?;
     Some(Frame {
         version: version.parse().ok()?,
         receipt: rest
@@ -48,7 +59,7 @@ pub fn parse(text: &str) -> Option<Frame> {
 
 /// The text between the frame's lines.
 pub fn body(text: &str) -> Option<&str> {
-    let (_, rest) = text.trim_start().strip_prefix(OPEN)?.split_once('>')?;
+    let (_, rest) = opened(text)?.split_once('>')?;
     let rest = rest.trim_start();
     let rest = match rest.strip_prefix(RECEIPT) {
         Some(line) => line.split_once('\n').map_or("", |(_, after)| after),

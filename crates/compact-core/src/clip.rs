@@ -1,0 +1,167 @@
+//! Clipping: the head and the tail of a long text with a pointer to the whole in between.
+//!
+//! Used where a text must stay in its place but not at its length: a huge tool result, a huge
+//! request. A call's arguments stay a JSON object, because providers reject anything else.
+
+use serde_json::Value;
+
+use crate::message::{Block, Entry};
+use crate::token::{Estimator, EstimatorExt, Units};
+use crate::view::Edit;
+
+/// Share of a clipped text that its head gets; the end of an output tells more than its middle.
+const HEAD_SHARE: f64 = 0.6;
+
+/// Says where the whole text is.
+#[derive(Clone, Copy, Debug)]
+pub struct Pointer<'a> {
+    /// The receipt that restores it.
+    pub receipt: &'a str,
+    /// The entry's ordinal in its session.
+    pub ordinal: u64,
+}
+
+/// Text cut to at most `limit` units; `None` when it fits as it is.
+pub fn text(
+    text: &str,
+    limit: Units,
+    estimator: &dyn Estimator,
+    pointer: Pointer<'_>,
+) -> Option<String> {
+    let cost = estimator.units(text);
+    if cost <= limit {
+        return None;
+    }
+    let total = text.chars().count();
+    let marker_cost = estimator.units(&marker(total, pointer));
+    let room = (limit - marker_cost).0 as f64;
+    let mut chars = (total as f64 * room / cost.0.max(1) as f64) as usize;
+    // Tokens are not spread evenly over a text: shrink until the count agrees.
+    for _ in 0..8 {
+        let cut = head_and_tail(text, total, chars, pointer);
+        if chars == 0 || estimator.units(&cut) <= limit {
+            return Some(cut);
+        }
+        chars = chars * 4 / 5;
+    }
+    Some(head_and_tail(text, total, 0, pointer))
+}
+
+fn head_and_tail(text: &str, total: usize, chars: usize, pointer: Pointer<'_>) -> String {
+    let head = (chars as f64 * HEAD_SHARE) as usize;
+    let tail = chars - head;
+    let mut cut: String = text.chars().take(head).collect();
+    cut.push_str(&marker(total - chars, pointer));
+    cut.extend(text.chars().skip(total - tail));
+    cut
+}
+
+fn marker(left_out: usize, pointer: Pointer<'_>) -> String {
+    let short: String = pointer.receipt.chars().take(12).collect();
+    format!(
+        " […{left_out} characters cut, whole in {short} #{}…] ",
+        pointer.ordinal
+    )
+}
+
+/// The edits that bring every text block of an entry down to `level` units.
+pub fn entry(
+    entry: &Entry,
+    level: Units,
+    estimator: &dyn Estimator,
+    pointer: Pointer<'_>,
+) -> Vec<(usize, Edit)> {
+    let cut = |whole: &str| text(whole, level, estimator, pointer);
+    entry
+        .blocks
+        .iter()
+        .enumerate()
+        .filter_map(|(i, block)| {
+            let new = match block {
+                Block::Text(whole) | Block::ToolResult { content: whole, .. } => cut(whole),
+                Block::ToolCall { arguments, .. } => {
+                    arguments_within(arguments, level, estimator, pointer)
+                }
+                Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => None,
+            };
+            new.map(|text| (i, Edit::SetText(text)))
+        })
+        .collect()
+}
+
+/// Arguments cut inside their JSON strings; free text is cut as text.
+fn arguments_within(
+    arguments: &str,
+    level: Units,
+    estimator: &dyn Estimator,
+    pointer: Pointer<'_>,
+) -> Option<String> {
+    let cost = estimator.units(arguments);
+    if cost <= level {
+        return None;
+    }
+    let Ok(mut value @ Value::Object(_)) = serde_json::from_str::<Value>(arguments) else {
+        return text(arguments, level, estimator, pointer);
+    };
+    let mut each = Units(level.0 / 2);
+    for _ in 0..6 {
+        shorten(&mut value, each, estimator, pointer);
+        let cut = value.to_string();
+        if estimator.units(&cut) <= level {
+            return Some(cut);
+        }
+        each = Units(each.0 / 2);
+    }
+    Some("{}".to_owned())
+}
+
+fn shorten(value: &mut Value, each: Units, estimator: &dyn Estimator, pointer: Pointer<'_>) {
+    match value {
+        Value::String(whole) => {
+            if let Some(cut) = text(whole, each, estimator, pointer) {
+                *whole = cut;
+            }
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| shorten(item, each, estimator, pointer)),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|field| shorten(field, each, estimator, pointer)),
+        _ => {}
+    }
+}
+
+/// The level at which blocks of these costs add up to at most `limit`: small ones stay whole.
+pub fn water_level(costs: &[Units], limit: Units) -> Units {
+    let mut sorted: Vec<u64> = costs.iter().map(|c| c.0).collect();
+    sorted.sort_unstable();
+    let mut left = limit.0;
+    let mut count = sorted.len() as u64;
+    for cost in sorted {
+        if cost.saturating_mul(count) > left {
+            return Units(left / count.max(1));
+        }
+        left -= cost;
+        count -= 1;
+    }
+    Units(u64::MAX)
+}
+
+/// The costs of an entry's blocks that clipping can lower.
+pub fn block_costs(entry: &Entry, estimator: &dyn Estimator) -> Vec<Units> {
+    entry
+        .blocks
+        .iter()
+        .filter(|b| {
+            matches!(
+                b,
+                Block::Text(_) | Block::ToolResult { .. } | Block::ToolCall { .. }
+            )
+        })
+        .map(|b| estimator.block(b))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! The pinned layer: entries that stand byte for byte in every view.
+//!
+//! Three layers make a view: *pinned* (here), the rolling *summary*, and the *recent* part. Pinning
+//! looks at roles, flags and patterns; it does not judge whether they fit.
+
+use std::collections::HashMap;
+
+use regex::RegexSet;
+
+use crate::error::CompactError;
+use crate::identity::EntryHash;
+use crate::message::{Conversation, Entry, EntryKind};
+use crate::outline::{Outline, UnitKind};
+use crate::policy::Policy;
+
+/// Decides which entries are protected.
+#[derive(Debug)]
+pub struct Pins<'a> {
+    policy: &'a Policy,
+    patterns: RegexSet,
+}
+
+/// How a unit stands to the pinned layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// It stays, whole.
+    Pinned,
+    /// It was pinned, and the same words stand pinned later: only the newest stays.
+    Repeated,
+    /// It may be pruned.
+    Free,
+}
+
+impl<'a> Pins<'a> {
+    /// Compiles the policy's patterns.
+    pub fn new(policy: &'a Policy) -> Result<Self, CompactError> {
+        for pattern in &policy.protected_patterns {
+            regex::Regex::new(pattern).map_err(|e| CompactError::BadPattern {
+                pattern: pattern.clone(),
+                message: e.to_string(),
+            })?;
+        }
+        let patterns =
+            RegexSet::new(&policy.protected_patterns).map_err(|e| CompactError::BadPattern {
+                pattern: policy.protected_patterns.join(" | "),
+                message: e.to_string(),
+            })?;
+        Ok(Pins { policy, patterns })
+    }
+
+    /// True when the entry must stay as it is.
+    pub fn protects(&self, entry: &Entry) -> bool {
+        if matches!(entry.meta.kind, EntryKind::Summary { .. }) {
+            return false;
+        }
+        self.policy.roles_never_prune.contains(&entry.role)
+            || entry.meta.flags.contains(&self.policy.protected_flag)
+            || (!self.patterns.is_empty() && self.patterns.is_match(&entry.plain_text()))
+    }
+
+    /// The pin of every unit: a unit with one protected entry is pinned whole.
+    pub fn of_units(
+        &self,
+        conversation: &Conversation,
+        outline: &Outline,
+        hashes: &[EntryHash],
+    ) -> Vec<Pin> {
+        let mut newest: HashMap<&[EntryHash], usize> = HashMap::new();
+        let mut pins = vec![Pin::Free; outline.units.len()];
+        for (i, unit) in outline.units.iter().enumerate() {
+            let entries = conversation.entries.get(unit.entries.clone());
+            let leading = unit.kind == UnitKind::Leading;
+            if !leading && !entries.unwrap_or_default().iter().any(|e| self.protects(e)) {
+                continue;
+            }
+            if let Some(pin) = pins.get_mut(i) {
+                *pin = Pin::Pinned;
+            }
+            let words = hashes.get(unit.entries.clone()).unwrap_or_default();
+            if leading {
+                continue;
+            }
+            if let Some(earlier) = newest.insert(words, i).and_then(|e| pins.get_mut(e)) {
+                *earlier = Pin::Repeated;
+            }
+        }
+        pins
+    }
+}

@@ -1,0 +1,114 @@
+use super::*;
+use crate::message::{EntryId, Meta};
+
+fn call(i: usize, ids: &[&str]) -> Entry {
+    Entry {
+        id: EntryId(format!("e{i}")),
+        role: Role::Assistant,
+        blocks: ids
+            .iter()
+            .map(|id| Block::ToolCall {
+                id: (*id).to_owned(),
+                name: "run".to_owned(),
+                arguments: "{}".to_owned(),
+            })
+            .collect(),
+        meta: Meta::default(),
+    }
+}
+
+fn result(i: usize, id: &str) -> Entry {
+    Entry {
+        id: EntryId(format!("e{i}")),
+        role: Role::Tool,
+        blocks: vec![Block::ToolResult {
+            call: id.to_owned(),
+            content: "ok".to_owned(),
+            is_error: false,
+        }],
+        meta: Meta::default(),
+    }
+}
+
+fn shape(entries: Vec<Entry>) -> Vec<(UnitKind, Health, usize, Range<usize>)> {
+    let conversation = Conversation {
+        entries,
+        ..Conversation::default()
+    };
+    Outline::of(&conversation)
+        .units
+        .into_iter()
+        .map(|u| (u.kind, u.health, u.turn, u.entries))
+        .collect()
+}
+
+#[test]
+fn s2_105_parallel_calls_and_their_results_are_one_unit() {
+    let got = shape(vec![
+        Entry::text("s", Role::System, "be brief"),
+        Entry::text("u", Role::User, "go"),
+        call(2, &["a", "b"]),
+        result(3, "b"),
+        result(4, "a"),
+        Entry::text("x", Role::Assistant, "done"),
+    ]);
+    assert_eq!(
+        got,
+        [
+            (UnitKind::Leading, Health::Whole, 0, 0..1),
+            (UnitKind::User, Health::Whole, 1, 1..2),
+            (UnitKind::Exchange, Health::Whole, 1, 2..5),
+            (UnitKind::Message, Health::Whole, 1, 5..6),
+        ]
+    );
+}
+
+#[test]
+fn a_waiting_call_is_open_and_a_forgotten_one_broken() {
+    let open = shape(vec![Entry::text("u", Role::User, "go"), call(1, &["a"])]);
+    assert_eq!(open[1].1, Health::Open);
+    let broken = shape(vec![
+        call(0, &["a"]),
+        Entry::text("u", Role::User, "go on"),
+        result(2, "zzz"),
+    ]);
+    assert_eq!(broken[0].1, Health::Broken);
+    assert_eq!(broken[2].1, Health::Broken);
+}
+
+#[test]
+fn a_reused_call_id_pairs_with_the_nearest_call() {
+    let got = shape(vec![
+        call(0, &["x"]),
+        result(1, "x"),
+        call(2, &["x"]),
+        result(3, "x"),
+    ]);
+    assert_eq!(
+        got.iter().map(|u| u.3.clone()).collect::<Vec<_>>(),
+        [0..2, 2..4]
+    );
+}
+
+#[test]
+fn lines_of_one_message_and_its_reasoning_stay_together() {
+    let mut thought = call(1, &[]);
+    thought.blocks = vec![Block::Reasoning {
+        text: "hm".to_owned(),
+        replay_bytes: 3,
+    }];
+    thought.meta.group = Some("msg_1".to_owned());
+    let mut said = Entry::text("t", Role::Assistant, "I will look");
+    said.meta.group = Some("msg_1".to_owned());
+    let mut asked = call(3, &["a"]);
+    asked.meta.group = Some("msg_1".to_owned());
+    let got = shape(vec![
+        Entry::text("u", Role::User, "go"),
+        thought,
+        said,
+        asked,
+        result(4, "a"),
+    ]);
+    assert_eq!(got.len(), 2);
+    assert_eq!(got[1].3, 1..5);
+}

@@ -1,0 +1,103 @@
+//! Which units stay verbatim: one small rule per pruning policy.
+//!
+//! A rule sees the outline and two counts, and answers with the units it would keep. It does not
+//! know the budget; the plan lowers the counts and asks again. A new policy is one more rule.
+
+use std::collections::HashSet;
+
+use crate::message::Conversation;
+use crate::outline::{Health, Outline, Unit, UnitKind};
+use crate::policy::Prune;
+
+/// How much of the recent part to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Turns whose messages stay.
+    pub turns: u32,
+    /// Tool exchanges that stay.
+    pub pairs: u32,
+}
+
+/// The units that `policy` keeps, ascending.
+pub fn keep(
+    policy: Prune,
+    conversation: &Conversation,
+    outline: &Outline,
+    counts: Counts,
+) -> Vec<usize> {
+    let last_turn = outline.units.last().map_or(0, |u| u.turn);
+    let recent = |u: &Unit| u.turn + counts.turns as usize > last_turn;
+    let mut kept: Vec<usize> = match policy {
+        Prune::Fifo => positions(outline, |u| recent(u) && sendable(u)).collect(),
+        Prune::Recency => messages(outline, &recent)
+            .chain(newest(outline, counts.pairs))
+            .collect(),
+        Prune::StageAware => messages(outline, &recent)
+            .chain(newest_by_tool(conversation, outline, counts.pairs))
+            .collect(),
+    };
+    kept.sort_unstable();
+    kept.dedup();
+    kept
+}
+
+fn sendable(unit: &Unit) -> bool {
+    unit.health != Health::Broken && !matches!(unit.kind, UnitKind::Leading | UnitKind::Summary)
+}
+
+fn positions<'o>(
+    outline: &'o Outline,
+    wanted: impl Fn(&Unit) -> bool + 'o,
+) -> impl DoubleEndedIterator<Item = usize> + 'o {
+    outline
+        .units
+        .iter()
+        .enumerate()
+        .filter(move |(_, unit)| wanted(unit))
+        .map(|(i, _)| i)
+}
+
+fn messages<'o>(
+    outline: &'o Outline,
+    recent: &'o impl Fn(&Unit) -> bool,
+) -> impl Iterator<Item = usize> + 'o {
+    positions(outline, move |u| {
+        recent(u) && matches!(u.kind, UnitKind::User | UnitKind::Message)
+    })
+}
+
+fn exchanges(outline: &Outline) -> impl DoubleEndedIterator<Item = usize> + '_ {
+    positions(outline, |u| u.kind == UnitKind::Exchange && sendable(u))
+}
+
+fn newest(outline: &Outline, pairs: u32) -> impl Iterator<Item = usize> + '_ {
+    exchanges(outline).rev().take(pairs as usize)
+}
+
+/// The last exchange of each tool, newest first, then the last of all until the count is reached.
+fn newest_by_tool(conversation: &Conversation, outline: &Outline, pairs: u32) -> Vec<usize> {
+    let mut seen: HashSet<&str> = HashSet::new();
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for i in exchanges(outline).rev() {
+        match tool(conversation, outline, i) {
+            Some(name) if seen.insert(name) => first.push(i),
+            _ => rest.push(i),
+        }
+    }
+    first.extend(rest);
+    first.truncate(pairs as usize);
+    first
+}
+
+fn tool<'c>(conversation: &'c Conversation, outline: &Outline, unit: usize) -> Option<&'c str> {
+    let range = outline.units.get(unit)?.entries.clone();
+    conversation.entries.get(range)?.iter().find_map(|entry| {
+        entry.blocks.iter().find_map(|block| match block {
+            crate::message::Block::ToolCall { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

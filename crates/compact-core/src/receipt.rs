@@ -1,0 +1,157 @@
+//! The receipt: what happened in a compaction, as JSON that `verify` can recompute.
+//!
+//! `receipt_id` is a hash of the inputs, never of time, path or output, so that the summary can
+//! name the receipt that describes it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::identity::Chain;
+use crate::policy::Policy;
+use crate::summarize::Style;
+use crate::token::Tokens;
+use crate::verify::Retention;
+use crate::wire::Placement;
+
+/// The version of the engine's decisions; part of every receipt's identity.
+pub const ENGINE: &str = concat!("compact ", env!("CARGO_PKG_VERSION"));
+
+/// What came of a request to compact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeKind {
+    /// There is a new view.
+    Compacted,
+    /// The history was already within the budget; nothing was written.
+    Unchanged,
+}
+
+/// Counts of what stayed and what went (S2-146 … S2-149).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Pinned entries, leading instructions included.
+    pub pinned: u64,
+    /// Turns of which a message stayed.
+    pub recent_turns: u64,
+    /// Tool exchanges that stayed.
+    pub tool_pairs: u64,
+    /// Entries that stayed with their texts cut.
+    pub clipped: u64,
+}
+
+/// A run of entries by ordinal, both ends included.
+pub type Span = (u64, u64);
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// What came of it.
+    pub outcome: OutcomeKind,
+    /// The hash of the inputs.
+    pub receipt_id: String,
+    /// The session.
+    pub session_id: String,
+    /// The chain over every input entry.
+    pub source_hash: Chain,
+    /// The receipt of the compaction before, when this one continues it.
+    pub previous: Option<String>,
+    /// Version of engine and templates.
+    pub engine: String,
+    /// History tokens before.
+    pub tokens_before: Tokens,
+    /// History tokens after.
+    pub tokens_after: Tokens,
+    /// What the view was allowed.
+    pub budget: Tokens,
+    /// System and tools, which the host re-sends and a budget does not bound.
+    pub tokens_fixed: Tokens,
+    /// Tokens of the summary.
+    pub summary_tokens: Tokens,
+    /// How they were counted.
+    pub estimator: String,
+    /// The model, when known.
+    pub model: Option<String>,
+    /// N of the rolling summary.
+    pub summary_version: u32,
+    /// Who wrote the summary.
+    pub summarizer: String,
+    /// How it is told.
+    pub style: Style,
+    /// Where it stands.
+    pub placement: Placement,
+    /// The policy in force.
+    pub policy: Policy,
+    /// How far down the ladder the plan went.
+    pub rung: String,
+    /// What stayed.
+    pub kept: Kept,
+    /// Ordinals of entries in the view.
+    pub kept_spans: Vec<Span>,
+    /// Ordinals of input entries that the summary stands for.
+    pub summarized_spans: Vec<Span>,
+    /// How many input entries left the view.
+    pub pruned_count: u64,
+    /// The proof of what was kept.
+    pub retention: Retention,
+    /// How often each redaction rule fired in the summary.
+    pub redactions: BTreeMap<String, u64>,
+    /// What a person should know: clipped requests, repaired pairs.
+    pub notes: Vec<String>,
+    /// The person's wish for this compaction.
+    pub note: Option<String>,
+}
+
+/// Everything that a receipt's identity rests on.
+#[derive(Serialize)]
+pub struct Identity<'a> {
+    /// The engine's version.
+    pub engine: &'a str,
+    /// The chain over the entries.
+    pub source: Chain,
+    /// Call ids, kinds and flags in order: not part of a conversation's identity, but of its bytes.
+    pub shape: u64,
+    /// The prior receipt.
+    pub previous: Option<&'a str>,
+    /// The policy.
+    pub policy: &'a Policy,
+    /// The budget.
+    pub budget: Tokens,
+    /// The estimator.
+    pub estimator: &'a str,
+    /// The wire.
+    pub wire: &'a str,
+    /// The person's wish.
+    pub note: Option<&'a str>,
+}
+
+impl Identity<'_> {
+    /// The receipt's id.
+    pub fn receipt_id(&self) -> String {
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        blake3::hash(&json).to_hex().chars().take(32).collect()
+    }
+}
+
+/// Sorted ordinals as inclusive runs.
+pub fn spans(ordinals: impl IntoIterator<Item = u64>) -> Vec<Span> {
+    let mut runs: Vec<Span> = Vec::new();
+    for ordinal in ordinals {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == ordinal => *last = ordinal,
+            _ => runs.push((ordinal, ordinal)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinals_become_runs() {
+        assert_eq!(spans([1, 2, 3, 7, 9, 10]), [(1, 3), (7, 7), (9, 10)]);
+        assert_eq!(spans([]), []);
+    }
+}

@@ -1,0 +1,149 @@
+//! Decide: from tokens and window to a verdict with its reason.
+//!
+//! Only numbers come in; nothing here knows where they were counted or what a compaction does.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{Policy, TriggerBase};
+use crate::token::Tokens;
+
+/// How close below a trigger a warning starts, as a share of the window.
+const WARN_MARGIN: f64 = 0.05;
+
+/// What to do now.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// There is room.
+    Stay,
+    /// There is room, but not for long.
+    Warn,
+    /// The soft threshold is reached: compact in the background.
+    CompactSoon,
+    /// Compact before the next call.
+    CompactNow,
+    /// The context is larger than the window: the next call would fail.
+    Exceeded,
+}
+
+impl Verdict {
+    /// True when the next call should see a compacted view.
+    pub fn is_now(self) -> bool {
+        self >= Verdict::CompactNow
+    }
+}
+
+/// A verdict with the numbers it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// What to do.
+    pub verdict: Verdict,
+    /// Why, in words.
+    pub reason: String,
+    /// Tokens over window.
+    pub pressure: f64,
+    /// What the next request would cost.
+    pub tokens: Tokens,
+    /// What the model takes.
+    pub window: Tokens,
+}
+
+/// Judges `tokens` against `window`.
+pub fn decide(tokens: Tokens, window: Tokens, policy: &Policy) -> Decision {
+    let pressure = ratio(tokens, window);
+    let (verdict, reason) = judge(tokens, window, pressure, policy);
+    Decision {
+        verdict,
+        reason,
+        pressure,
+        tokens,
+        window,
+    }
+}
+
+/// The decision of a person or program that asked for a compaction.
+pub fn manual(tokens: Tokens, window: Tokens, note: &str) -> Decision {
+    Decision {
+        verdict: Verdict::CompactNow,
+        reason: format!("asked for: {note}"),
+        pressure: ratio(tokens, window),
+        tokens,
+        window,
+    }
+}
+
+fn judge(tokens: Tokens, window: Tokens, pressure: f64, policy: &Policy) -> (Verdict, String) {
+    if policy.trigger_pct > 1.0 && policy.trigger_tokens_left.is_none() && policy.soft_pct.is_none()
+    {
+        return (Verdict::Stay, "the host decides when to compact".to_owned());
+    }
+    if tokens > window {
+        return (
+            Verdict::Exceeded,
+            format!("{tokens} tokens do not fit the window of {window}"),
+        );
+    }
+    let left = window - tokens;
+    if let Some(least) = policy.trigger_tokens_left.filter(|least| left.0 <= *least) {
+        return (
+            Verdict::CompactNow,
+            format!("{left} tokens left, at most {least} trigger"),
+        );
+    }
+    let share = ratio(tokens, base(window, policy));
+    if reaches(share, policy.trigger_pct, policy.trigger_inclusive) {
+        return (
+            Verdict::CompactNow,
+            at(share, policy.trigger_pct, "trigger"),
+        );
+    }
+    if let Some(soft) = policy.soft_pct.filter(|soft| reaches(share, *soft, true)) {
+        return (Verdict::CompactSoon, at(share, soft, "soft threshold"));
+    }
+    let next = policy.soft_pct.unwrap_or(policy.trigger_pct);
+    if share >= next - WARN_MARGIN {
+        return (Verdict::Warn, at(share, next, "threshold ahead"));
+    }
+    (
+        Verdict::Stay,
+        format!("{:.1} % of the window", pressure * 100.0),
+    )
+}
+
+fn at(share: f64, threshold: f64, name: &str) -> String {
+    format!("{:.1} % ({name} {:.1} %)", share * 100.0, threshold * 100.0)
+}
+
+fn reaches(share: f64, threshold: f64, inclusive: bool) -> bool {
+    share > threshold || (inclusive && share >= threshold)
+}
+
+fn base(window: Tokens, policy: &Policy) -> Tokens {
+    match policy.trigger_base {
+        TriggerBase::Window => window,
+        TriggerBase::Budget => window - Tokens(policy.hard_cap_buffer),
+    }
+}
+
+/// `tokens` as a share of `window`; an empty window is no window, so there is no pressure (S3-30).
+pub fn ratio(tokens: Tokens, window: Tokens) -> f64 {
+    if window.0 == 0 {
+        return 0.0;
+    }
+    tokens.0 as f64 / window.0 as f64
+}
+
+/// The tokens at which the trigger fires: where a fresh view must stay well below.
+pub fn trigger_point(window: Tokens, policy: &Policy) -> Tokens {
+    let by_share = (base(window, policy).0 as f64 * policy.trigger_pct.clamp(0.0, 1.0)) as u64;
+    let by_rest = policy
+        .trigger_tokens_left
+        .map_or(u64::MAX, |least| window.0.saturating_sub(least));
+    Tokens(by_share.min(by_rest))
+}
+
+#[cfg(test)]
+mod tests;
