@@ -1,1 +1,258 @@
-//! compact-formats
+//! Everyone's transcript JSON to and from a [`Conversation`], nothing thrown away.
+//!
+//! A [`Document`] keeps the bytes of its input once and, for every entry of the conversation, the
+//! span it was read from. What a view keeps is copied from there byte for byte; what it edits is
+//! spliced into the entry's own JSON; what no version of this crate knows stays where it was.
+//!
+//! A format is a folder with a [`wire::Wire`] in it and one line in [`Format::ALL`].
+//! Nothing here reads a file or a clock, counts tokens, or decides what a view shows.
+
+mod chat;
+mod claude_code;
+mod codex;
+mod detect;
+mod edit;
+mod error;
+mod frame;
+mod json;
+mod pairing;
+mod parts;
+mod source;
+mod wire;
+
+use std::fmt;
+use std::str::FromStr;
+
+use compact_core::message::Conversation;
+use compact_core::view::{View, ViewItem};
+use compact_core::wire::WireRules;
+
+pub use crate::detect::detect;
+pub use crate::error::{FormatError, Position};
+use crate::source::{Layout, Place};
+use crate::wire::{Page, Wire};
+
+/// The formats that can be read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// An OpenAI chat completions request body, or its messages as a list or as lines.
+    OpenAiChat,
+    /// A Claude Code session: `~/.claude/projects/*/*.jsonl`.
+    ClaudeCode,
+    /// A Codex rollout: `~/.codex/sessions/**/rollout-*.jsonl`.
+    CodexRollout,
+    /// A JSON list of `{role, content}`.
+    Messages,
+    /// One `{role, content}` per line.
+    MessagesJsonl,
+}
+
+impl Format {
+    /// Every format with its name and its wire.
+    const ALL: [(Format, &'static str, &'static dyn Wire); 5] = [
+        (Format::OpenAiChat, "openai-chat", &chat::OPENAI),
+        (Format::ClaudeCode, "claude-code", &claude_code::ClaudeCode),
+        (Format::CodexRollout, "codex", &codex::Codex),
+        (Format::Messages, "messages", &chat::PLAIN),
+        (Format::MessagesJsonl, "messages-jsonl", &chat::PLAIN),
+    ];
+
+    /// The name that `--format` takes.
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(format, ..)| *format == self)
+            .map_or("", |(_, name, _)| name)
+    }
+
+    /// All names, for messages to people.
+    pub fn names() -> String {
+        Self::ALL.map(|(_, name, _)| name).join(", ")
+    }
+
+    /// What the provider behind this format accepts.
+    pub fn rules(self) -> &'static WireRules {
+        self.wire().rules()
+    }
+
+    fn wire(self) -> &'static dyn Wire {
+        Self::ALL
+            .iter()
+            .find(|(format, ..)| *format == self)
+            .map_or(&chat::PLAIN, |(.., wire)| *wire)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = FormatError;
+
+    fn from_str(name: &str) -> Result<Self, FormatError> {
+        Self::ALL
+            .iter()
+            .find(|(_, known, _)| *known == name)
+            .map(|(format, ..)| *format)
+            .ok_or_else(|| FormatError::UnknownName {
+                name: name.to_owned(),
+            })
+    }
+}
+
+/// How much of a transcript that has been compacted before is the conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// What the next request would carry: everything after the last compaction boundary.
+    #[default]
+    Live,
+    /// Everything that was ever said, each thing once.
+    Whole,
+}
+
+/// Something about a transcript that its reader should know and that did not stop the reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The entry of the conversation that has it.
+    pub entry: Option<usize>,
+    /// The line of the file, from 1, for formats of lines.
+    pub line: Option<usize>,
+    /// What it is.
+    pub message: String,
+}
+
+/// A transcript that has been read.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The bytes and the places of the entries in them.
+    pub document: Document,
+    /// What was said.
+    pub conversation: Conversation,
+    /// What is odd about it.
+    pub problems: Vec<Problem>,
+}
+
+/// When and for what a boundary is appended. Time is the caller's to tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamp<'a> {
+    /// RFC 3339 with milliseconds and `Z`.
+    pub timestamp: &'a str,
+    /// The receipt of the compaction.
+    pub receipt: &'a str,
+    /// Tokens of the context before.
+    pub tokens_before: u64,
+    /// Tokens of the view.
+    pub tokens_after: u64,
+}
+
+/// Reads a transcript; without a format, [`detect`] tells it.
+pub fn parse(
+    source: impl Into<Vec<u8>>,
+    format: Option<Format>,
+    scope: Scope,
+) -> Result<Parsed, FormatError> {
+    let source = source.into();
+    let format = match format {
+        Some(format) => format,
+        None => detect(&source)?,
+    };
+    let reading = format.wire().read(&source, scope)?;
+    let (settled, layout) = pairing::settle(reading);
+    Ok(Parsed {
+        document: Document {
+            format,
+            source,
+            layout,
+            places: settled.places,
+        },
+        conversation: settled.conversation,
+        problems: settled.problems,
+    })
+}
+
+/// A transcript's bytes, with the place of every entry of its conversation.
+#[derive(Debug)]
+pub struct Document {
+    format: Format,
+    source: Vec<u8>,
+    layout: Layout,
+    places: Vec<Place>,
+}
+
+impl Document {
+    /// The format that it was read as.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What the provider behind the format accepts.
+    pub fn rules(&self) -> &'static WireRules {
+        self.format.rules()
+    }
+
+    /// The input, byte for byte.
+    pub fn original(&self) -> &[u8] {
+        &self.source
+    }
+
+    /// The view as a transcript of the same format. The view that changes nothing is the input.
+    pub fn emit(&self, conversation: &Conversation, view: &View) -> Result<Vec<u8>, FormatError> {
+        if self.is_identity(view) {
+            return Ok(self.source.clone());
+        }
+        self.format.wire().emit(&self.page(conversation), view)
+    }
+
+    /// The input followed by a boundary and the view, so that the agent can resume from it.
+    pub fn append(
+        &self,
+        conversation: &Conversation,
+        view: &View,
+        stamp: &Stamp<'_>,
+    ) -> Result<Vec<u8>, FormatError> {
+        self.format
+            .wire()
+            .append(&self.page(conversation), view, stamp)
+    }
+
+    /// This document followed by the entries of a later one from `from` on.
+    pub fn extend(
+        &self,
+        later: &Document,
+        later_conversation: &Conversation,
+        from: usize,
+    ) -> Result<Vec<u8>, FormatError> {
+        if !std::ptr::eq(self.rules(), later.rules()) {
+            return Err(FormatError::Mismatch {
+                first: self.format,
+                later: later.format,
+            });
+        }
+        if from >= later.places.len() {
+            return Ok(self.source.clone());
+        }
+        self.format
+            .wire()
+            .extend(self, &later.page(later_conversation), from)
+    }
+
+    fn page<'a>(&'a self, conversation: &'a Conversation) -> Page<'a> {
+        Page {
+            document: self,
+            conversation,
+        }
+    }
+
+    fn is_identity(&self, view: &View) -> bool {
+        view.items.len() == self.places.len()
+            && view
+                .items
+                .iter()
+                .enumerate()
+                .all(|(i, item)| matches!(item, ViewItem::Kept { entry } if *entry == i))
+    }
+}

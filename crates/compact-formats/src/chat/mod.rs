@@ -1,0 +1,76 @@
+//! OpenAI chat messages: a request body, a list, or one message per line.
+//!
+//! Plain `{role, content}` messages are the same wire without tools, so both share this module.
+
+mod read;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use compact_core::view::View;
+use compact_core::wire::{Placement, ReasoningRule, WireRules};
+
+use crate::error::FormatError;
+use crate::source::Reading;
+use crate::wire::{Page, Wire};
+use crate::{Document, Scope};
+
+const PLACEMENTS: &[Placement] = &[
+    Placement::AssistantMessage,
+    Placement::UserMessage,
+    Placement::SystemSuffix,
+];
+
+static OPENAI_RULES: WireRules = WireRules {
+    name: "openai-chat",
+    placements: PLACEMENTS,
+    reasoning: ReasoningRule::Keep,
+    alternation: false,
+    opens_with_user: false,
+    json_arguments: true,
+};
+
+static PLAIN_RULES: WireRules = WireRules {
+    name: "messages",
+    placements: PLACEMENTS,
+    reasoning: ReasoningRule::Keep,
+    alternation: false,
+    opens_with_user: false,
+    json_arguments: true,
+};
+
+/// Chat messages under one set of rules.
+pub(crate) struct Chat {
+    rules: &'static WireRules,
+}
+
+pub(crate) static OPENAI: Chat = Chat {
+    rules: &OPENAI_RULES,
+};
+pub(crate) static PLAIN: Chat = Chat {
+    rules: &PLAIN_RULES,
+};
+
+impl Wire for Chat {
+    fn rules(&self) -> &'static WireRules {
+        self.rules
+    }
+
+    fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
+        read::read(source)
+    }
+
+    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+        write::emit(page, view)
+    }
+
+    fn extend(
+        &self,
+        first: &Document,
+        later: &Page<'_>,
+        from: usize,
+    ) -> Result<Vec<u8>, FormatError> {
+        write::extend(first, later, from)
+    }
+}

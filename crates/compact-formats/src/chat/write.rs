@@ -1,0 +1,177 @@
+//! Views to chat messages.
+
+use std::borrow::Cow;
+
+use compact_core::message::{Block, Entry, Role};
+use compact_core::view::View;
+
+use super::read::{Message, known_role, pieces};
+use crate::Document;
+use crate::edit::{self, Edits};
+use crate::error::FormatError;
+use crate::json::{At, lenient, quote};
+use crate::source::Layout;
+use crate::wire::{LineWriter, Page, Shown};
+
+pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let mut messages = Vec::with_capacity(view.items.len());
+    for item in &view.items {
+        match page.shown(item)? {
+            Shown::Kept { item, .. } => messages.push(Cow::Borrowed(item)),
+            Shown::Edited { item, edits, .. } => {
+                messages.extend(edited(page, item, edits)?.map(Cow::Owned));
+            }
+            Shown::New(entry) => messages.extend(compose(entry).into_iter().map(Cow::Owned)),
+        }
+    }
+    Ok(lay_out(page.document, &messages))
+}
+
+pub(super) fn extend(
+    first: &Document,
+    later: &Page<'_>,
+    from: usize,
+) -> Result<Vec<u8>, FormatError> {
+    let mut added = Vec::new();
+    for index in from..later.document.places.len() {
+        added.push(later.entry(index)?.2);
+    }
+    let source = &first.source;
+    let Layout::List { open, messages } = &first.layout else {
+        let mut writer = LineWriter::after(source);
+        added.iter().for_each(|item| writer.line(item.as_bytes()));
+        return Ok(writer.finish(source));
+    };
+    let end = messages.last().map_or(*open, |last| last.end);
+    let (head, tail) = source.split_at_checked(end).unwrap_or((source, &[]));
+    let mut out = head.to_vec();
+    for (i, item) in added.iter().enumerate() {
+        if i > 0 || !messages.is_empty() {
+            out.extend_from_slice(separator(first));
+        }
+        out.extend_from_slice(item.as_bytes());
+    }
+    out.extend_from_slice(tail);
+    Ok(out)
+}
+
+/// What stands between two messages of a list.
+fn separator(document: &Document) -> &[u8] {
+    match &document.layout {
+        Layout::List { messages, .. } => match messages.as_slice() {
+            [first, second, ..] => document.source.get(first.end..second.start).unwrap_or(b","),
+            _ => b",",
+        },
+        Layout::Lines { .. } => b"\n",
+    }
+}
+
+/// Messages in the document's own layout: everything around the list stays.
+fn lay_out(document: &Document, messages: &[Cow<'_, str>]) -> Vec<u8> {
+    let source = &document.source;
+    let Layout::List {
+        open,
+        messages: spans,
+    } = &document.layout
+    else {
+        let mut writer = LineWriter::default();
+        messages
+            .iter()
+            .for_each(|message| writer.line(message.as_bytes()));
+        return writer.finish(source);
+    };
+    let begin = spans.first().map_or(*open, |first| first.start);
+    let end = spans.last().map_or(*open, |last| last.end);
+    let mut out = source.get(..begin).unwrap_or_default().to_vec();
+    for (i, message) in messages.iter().enumerate() {
+        if i > 0 {
+            out.extend_from_slice(separator(document));
+        }
+        out.extend_from_slice(message.as_bytes());
+    }
+    out.extend_from_slice(source.get(end..).unwrap_or_default());
+    out
+}
+
+fn edited(page: &Page<'_>, item: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {
+    let at = At {
+        source: page.bytes(),
+        offset: 0,
+    };
+    let message: Message<'_> = at.read(item)?;
+    let role = lenient(message.role)
+        .and_then(|name| known_role(&name))
+        .unwrap_or(Role::User);
+    let pieces = pieces(at, &message, role)?;
+    Ok(edit::apply(item, &pieces, edits, &text_part))
+}
+
+fn text_part(text: &str) -> String {
+    format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))
+}
+
+/// A new entry as messages: one, or one per tool result.
+fn compose(entry: &Entry) -> Vec<String> {
+    let mut messages: Vec<String> = entry.blocks.iter().filter_map(answer).collect();
+    let texts: Vec<&str> = entry
+        .blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let calls: Vec<String> = entry.blocks.iter().filter_map(call).collect();
+    if texts.is_empty() && calls.is_empty() {
+        return messages;
+    }
+    let content = match texts.as_slice() {
+        [] => "null".to_owned(),
+        [text] => quote(text),
+        texts => format!(
+            "[{}]",
+            texts
+                .iter()
+                .map(|t| text_part(t))
+                .collect::<Vec<_>>()
+                .join(",")
+        ),
+    };
+    let calls = match calls.as_slice() {
+        [] => String::new(),
+        calls => format!(",\"tool_calls\":[{}]", calls.join(",")),
+    };
+    messages.push(format!(
+        "{{\"role\":\"{}\",\"content\":{content}{calls}}}",
+        entry.role
+    ));
+    messages
+}
+
+fn call(block: &Block) -> Option<String> {
+    let Block::ToolCall {
+        id,
+        name,
+        arguments,
+    } = block
+    else {
+        return None;
+    };
+    Some(format!(
+        "{{\"id\":{},\"type\":\"function\",\"function\":{{\"name\":{},\"arguments\":{}}}}}",
+        quote(id),
+        quote(name),
+        quote(arguments)
+    ))
+}
+
+fn answer(block: &Block) -> Option<String> {
+    let Block::ToolResult { call, content, .. } = block else {
+        return None;
+    };
+    Some(format!(
+        "{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{}}}",
+        quote(call),
+        quote(content)
+    ))
+}

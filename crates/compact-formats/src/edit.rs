@@ -1,0 +1,197 @@
+//! Blocks and where they stand: one walk over an item serves both reading and editing.
+//!
+//! A wire lists the pieces of an item in order. Reading takes the blocks; editing takes the places,
+//! replaces the strings that changed and leaves out what was dropped. Everything else is copied.
+
+use compact_core::message::Block;
+use compact_core::view::Edit;
+use serde_json::value::RawValue;
+
+use crate::json::{Members, Patch, is_object, is_string, quote, span_in};
+
+/// One block of an item with its place in the item's JSON.
+pub(crate) struct Piece<'a> {
+    pub(crate) block: Block,
+    pub(crate) holder: Holder<'a>,
+    /// The values that hold the block's text: the first takes a new text, the others go.
+    pub(crate) texts: Vec<TextSite<'a>>,
+}
+
+/// What goes when the block is dropped.
+#[derive(Clone, Copy)]
+pub(crate) enum Holder<'a> {
+    /// The whole item.
+    Item,
+    /// A member of the item's object.
+    Member(&'a RawValue),
+    /// An element of a list.
+    Element {
+        list: &'a RawValue,
+        element: &'a RawValue,
+    },
+}
+
+/// A value that holds text.
+#[derive(Clone, Copy)]
+pub(crate) struct TextSite<'a> {
+    pub(crate) value: &'a RawValue,
+    /// The list and the element that the value belongs to, when the text is spread over a list.
+    pub(crate) part: Option<(&'a RawValue, &'a RawValue)>,
+}
+
+impl<'a> TextSite<'a> {
+    pub(crate) fn value(value: &'a RawValue) -> Vec<TextSite<'a>> {
+        vec![TextSite { value, part: None }]
+    }
+}
+
+/// The edits of one entry.
+#[derive(Clone, Copy)]
+pub(crate) struct Edits<'e>(pub(crate) &'e [(usize, Edit)]);
+
+impl<'e> Edits<'e> {
+    pub(crate) fn of(self, block: usize) -> Option<&'e Edit> {
+        self.0
+            .iter()
+            .find(|(at, _)| *at == block)
+            .map(|(_, edit)| edit)
+    }
+
+    /// True when nothing is left of an item: all blocks are dropped, or the one that is the item.
+    fn empty(self, pieces: &[Piece<'_>]) -> bool {
+        let is_dropped = |i: usize| matches!(self.of(i), Some(Edit::Drop));
+        let is_item = |piece: &Piece<'_>| matches!(piece.holder, Holder::Item);
+        let mut indexed = pieces.iter().enumerate();
+        !pieces.is_empty() && (0..pieces.len()).all(is_dropped)
+            || indexed.any(|(i, piece)| is_item(piece) && is_dropped(i))
+    }
+}
+
+/// The item with its edits, or nothing when no block of it is left.
+///
+/// `part` writes a text where the block was something else.
+pub(crate) fn apply(
+    item: &str,
+    pieces: &[Piece<'_>],
+    edits: Edits<'_>,
+    part: &dyn Fn(&str) -> String,
+) -> Option<String> {
+    if edits.empty(pieces) {
+        return None;
+    }
+    let mut patch = Patch::new(item);
+    let mut gone = Gone::default();
+    for (i, piece) in pieces.iter().enumerate() {
+        match edits.of(i) {
+            None => {}
+            Some(Edit::Drop) => gone.hold(piece.holder),
+            Some(Edit::SetText(text)) => set_text(&mut patch, &mut gone, piece, text, part),
+        }
+    }
+    gone.remove(item, &mut patch);
+    Some(patch.finish())
+}
+
+fn set_text<'a>(
+    patch: &mut Patch<'_>,
+    gone: &mut Gone<'a>,
+    piece: &Piece<'a>,
+    text: &str,
+    part: &dyn Fn(&str) -> String,
+) {
+    let Some((first, others)) = piece.texts.split_first() else {
+        return match (piece.holder, &piece.block) {
+            (Holder::Element { element, .. }, Block::ToolResult { .. }) => {
+                patch.set(element.get(), "content", quote(text));
+            }
+            (Holder::Element { element, .. }, _) => patch.replace(element, part(text)),
+            (Holder::Item | Holder::Member(_), _) => {
+                patch.set(patch.source(), "content", quote(text))
+            }
+        };
+    };
+    patch.replace(first.value, encode(&piece.block, first.value, text, part));
+    for (list, element) in others.iter().filter_map(|site| site.part) {
+        gone.elements.push((list, element));
+    }
+}
+
+/// A new text as the value's own type: arguments that are an object stay one, a list stays a list.
+fn encode(block: &Block, value: &RawValue, text: &str, part: &dyn Fn(&str) -> String) -> String {
+    if is_string(value) {
+        return quote(text);
+    }
+    match block {
+        Block::ToolCall { .. } => arguments(text),
+        Block::ToolResult { .. } if value.get().starts_with('[') => format!("[{}]", part(text)),
+        _ => quote(text),
+    }
+}
+
+/// Arguments where the wire wants an object.
+pub(crate) fn arguments(text: &str) -> String {
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(raw) if is_object(raw) => raw.get().to_owned(),
+        _ => format!("{{\"input\":{}}}", quote(text)),
+    }
+}
+
+/// What is left out of an item.
+#[derive(Default)]
+struct Gone<'a> {
+    members: Vec<&'a RawValue>,
+    elements: Vec<(&'a RawValue, &'a RawValue)>,
+}
+
+impl<'a> Gone<'a> {
+    fn hold(&mut self, holder: Holder<'a>) {
+        match holder {
+            Holder::Item => {}
+            Holder::Member(value) => self.members.push(value),
+            Holder::Element { list, element } => self.elements.push((list, element)),
+        }
+    }
+
+    fn remove(mut self, item: &str, patch: &mut Patch<'_>) {
+        let mut lists: Vec<&RawValue> = Vec::new();
+        for (list, _) in &self.elements {
+            if !lists.iter().any(|known| same(known, list)) {
+                lists.push(list);
+            }
+        }
+        for list in lists {
+            let elements: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
+            let gone: Vec<bool> = elements
+                .iter()
+                .map(|e| self.elements.iter().any(|(_, element)| same(element, e)))
+                .collect();
+            if gone.contains(&false) {
+                patch.remove_elements(&elements, &gone);
+            } else {
+                self.members.push(list);
+            }
+        }
+        self.remove_members(item, patch);
+    }
+
+    /// `content` may be null where other members must be absent.
+    fn remove_members(&self, item: &str, patch: &mut Patch<'_>) {
+        let members = Members::of(item);
+        let is_gone = |value: &RawValue| self.members.iter().any(|gone| same(gone, value));
+        for value in &self.members {
+            let own = members.0.iter().find(|m| same(m.value, value));
+            match own.map(|m| m.key.as_ref()) {
+                Some("content") => patch.replace(value, "null".to_owned()),
+                Some(_) => {}
+                None => patch.replace(value, "[]".to_owned()),
+            }
+        }
+        patch.remove_members(&members, |m| m.key != "content" && is_gone(m.value));
+    }
+}
+
+fn same(a: &RawValue, b: &RawValue) -> bool {
+    !span_in(a.get(), b.get()).is_empty()
+        && a.get().as_ptr() == b.get().as_ptr()
+        && a.get().len() == b.get().len()
+}

@@ -1,0 +1,172 @@
+//! From drafts to a conversation: unique ids, one result per call, and what is odd about the pairs.
+
+use std::collections::{HashMap, HashSet};
+
+use compact_core::message::{Block, Conversation, Entry, EntryId, Role};
+
+use crate::Problem;
+use crate::source::{Draft, Layout, Place, Reading};
+
+/// A reading with its entries named and paired.
+pub(crate) struct Settled {
+    pub(crate) conversation: Conversation,
+    pub(crate) places: Vec<Place>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Names the entries, leaves repeated results out and notes broken pairs.
+pub(crate) fn settle(mut reading: Reading) -> (Settled, Layout) {
+    let by_lines = matches!(reading.layout, Layout::Lines { .. });
+    let mut problems = std::mem::take(&mut reading.problems);
+    let drafts = without_repeats(reading.drafts, by_lines, &mut problems);
+    let mut places = Vec::with_capacity(drafts.len());
+    let mut entries = Vec::with_capacity(drafts.len());
+    let mut names = Names::default();
+    for draft in drafts {
+        let Draft {
+            id,
+            role,
+            blocks,
+            meta,
+            place,
+        } = draft;
+        entries.push(Entry {
+            id: names.unique(id, &place),
+            role,
+            blocks,
+            meta,
+        });
+        places.push(place);
+    }
+    note_pairs(&entries, &places, by_lines, &mut problems);
+    let conversation = Conversation {
+        session_id: reading.session_id,
+        model: reading.model,
+        entries,
+        tools: reading.tools,
+    };
+    (
+        Settled {
+            conversation,
+            places,
+            problems,
+        },
+        reading.layout,
+    )
+}
+
+#[derive(Default)]
+struct Names {
+    taken: HashSet<String>,
+}
+
+impl Names {
+    /// The wire's id when it is the first of its name, else one made from the place.
+    fn unique(&mut self, id: Option<String>, place: &Place) -> EntryId {
+        let id = id.filter(|id| !id.is_empty() && !self.taken.contains(id));
+        let mut name = id.unwrap_or_else(|| match place.part {
+            None => format!("m{}", place.line),
+            Some(part) => format!("m{}.{part}", place.line),
+        });
+        while self.taken.contains(&name) {
+            name.push('\'');
+        }
+        self.taken.insert(name.clone());
+        EntryId(name)
+    }
+}
+
+/// A result that repeats an earlier one of the same call is not said again.
+fn without_repeats(drafts: Vec<Draft>, by_lines: bool, problems: &mut Vec<Problem>) -> Vec<Draft> {
+    let mut answered = HashSet::new();
+    let mut kept = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        let results: Vec<&str> = draft.blocks.iter().filter_map(answers).collect();
+        let repeated = results
+            .iter()
+            .filter(|call| answered.contains(**call))
+            .count();
+        if let Some(call) = results.first().filter(|_| repeated > 0) {
+            problems.push(Problem {
+                entry: None,
+                line: by_lines.then_some(draft.place.line + 1),
+                message: format!("another result of call {call}; the first one counts"),
+            });
+        }
+        let only_repeats = repeated > 0 && repeated == draft.blocks.len();
+        answered.extend(results.into_iter().map(str::to_owned));
+        if !only_repeats {
+            kept.push(draft);
+        }
+    }
+    kept
+}
+
+fn answers(block: &Block) -> Option<&str> {
+    match block {
+        Block::ToolResult { call, .. } => Some(call),
+        _ => None,
+    }
+}
+
+/// Notes results without a call before them and calls that were passed over.
+fn note_pairs(entries: &[Entry], places: &[Place], by_lines: bool, problems: &mut Vec<Problem>) {
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    let mut called: HashSet<&str> = HashSet::new();
+    let mut note = |entry: usize, message: String| {
+        let line = places
+            .get(entry)
+            .filter(|_| by_lines)
+            .map(|place| place.line + 1);
+        problems.push(Problem {
+            entry: Some(entry),
+            line,
+            message,
+        });
+    };
+    for (i, entry) in entries.iter().enumerate() {
+        for block in &entry.blocks {
+            match block {
+                Block::ToolCall { id, .. } => {
+                    open.insert(id, i);
+                    called.insert(id);
+                }
+                Block::ToolResult { call, .. } => {
+                    open.remove(call.as_str());
+                    if !called.contains(call.as_str()) {
+                        note(
+                            i,
+                            format!("result of call {call}, which is not in the context"),
+                        );
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let latest = latest_message(entries);
+    let mut unanswered: Vec<(usize, &str)> = open
+        .into_iter()
+        .filter(|(_, at)| *at < latest)
+        .map(|(call, at)| (at, call))
+        .collect();
+    unanswered.sort_unstable();
+    for (at, call) in unanswered {
+        note(at, format!("call {call} has no result"));
+    }
+}
+
+/// Where the latest message begins that only results follow: its calls may still run.
+fn latest_message(entries: &[Entry]) -> usize {
+    let last = entries.iter().rev().find(|entry| entry.role != Role::Tool);
+    let group = last.and_then(|entry| entry.meta.group.as_ref());
+    let is_part = |entry: &Entry| {
+        entry.role == Role::Tool
+            || last.is_some_and(|last| last.id == entry.id)
+            || (group.is_some() && entry.meta.group.as_ref() == group)
+    };
+    entries
+        .iter()
+        .rposition(|entry| !is_part(entry))
+        .map_or(0, |at| at + 1)
+}

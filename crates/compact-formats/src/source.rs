@@ -1,0 +1,169 @@
+//! The input as lines and spans, and what a wire makes of it.
+
+use std::ops::Range;
+
+use compact_core::message::{Block, Meta, Role};
+use serde::Deserialize;
+
+use crate::Problem;
+use crate::error::{FormatError, Position};
+use crate::json::At;
+
+/// Where an entry stands in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The index of its line, or of its message in a list.
+    pub(crate) line: usize,
+    /// The bytes of its JSON.
+    pub(crate) span: Range<usize>,
+    /// Which one of several entries on the line, when a line holds several.
+    pub(crate) part: Option<usize>,
+}
+
+/// An entry that has no id yet.
+pub(crate) struct Draft {
+    pub(crate) id: Option<String>,
+    pub(crate) role: Role,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) meta: Meta,
+    pub(crate) place: Place,
+}
+
+/// How the source is laid out around its entries.
+#[derive(Debug)]
+pub(crate) enum Layout {
+    /// A JSON list, perhaps within a document.
+    List {
+        /// The offset after its opening bracket.
+        open: usize,
+        /// The span of every element.
+        messages: Vec<Range<usize>>,
+    },
+    /// One JSON value per line.
+    Lines {
+        /// The span of every line, without its newline.
+        lines: Vec<Range<usize>>,
+        /// The line from which on the transcript is the live context.
+        live_from: usize,
+    },
+}
+
+/// A transcript as a wire reads it.
+pub(crate) struct Reading {
+    pub(crate) session_id: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) tools: Option<String>,
+    pub(crate) drafts: Vec<Draft>,
+    pub(crate) layout: Layout,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Reading {
+    pub(crate) fn new(layout: Layout) -> Self {
+        Reading {
+            session_id: None,
+            model: None,
+            tools: None,
+            drafts: Vec::new(),
+            layout,
+            problems: Vec::new(),
+        }
+    }
+}
+
+/// The byte order mark that some editors put first.
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// The offset of the first byte after a byte order mark.
+pub(crate) fn start(source: &[u8]) -> usize {
+    if source.starts_with(BOM) {
+        BOM.len()
+    } else {
+        0
+    }
+}
+
+/// The span of every line, without its newline.
+pub(crate) fn lines(source: &[u8]) -> Vec<Range<usize>> {
+    let mut spans = Vec::new();
+    let mut begin = start(source);
+    for end in memchr::memchr_iter(b'\n', source) {
+        spans.push(begin..end);
+        begin = end + 1;
+    }
+    if begin < source.len() {
+        spans.push(begin..source.len());
+    }
+    spans
+}
+
+/// The text of a span.
+pub(crate) fn text(source: &[u8], span: Range<usize>) -> Result<&str, FormatError> {
+    let start = span.start;
+    std::str::from_utf8(source.get(span).unwrap_or_default()).map_err(|error| FormatError::Utf8 {
+        at: Position::of(source, start + error.valid_up_to()),
+    })
+}
+
+/// One line that has been read.
+pub(crate) struct Line<'s, T> {
+    pub(crate) index: usize,
+    /// Its JSON, without white space around it.
+    pub(crate) json: &'s str,
+    pub(crate) offset: usize,
+    pub(crate) value: T,
+}
+
+/// Reads the line at `index`; nothing for a blank one or for a torn last one, which is noted.
+pub(crate) fn read_line<'s, T: Deserialize<'s>>(
+    source: &'s [u8],
+    spans: &[Range<usize>],
+    index: usize,
+    problems: &mut Vec<Problem>,
+) -> Result<Option<Line<'s, T>>, FormatError> {
+    let Some(span) = spans.get(index) else {
+        return Ok(None);
+    };
+    match parse_line(source, span, index) {
+        Err(FormatError::Json { .. } | FormatError::Utf8 { .. })
+            if index > 0 && is_torn(source, span) =>
+        {
+            problems.push(Problem {
+                entry: None,
+                line: Some(index + 1),
+                message: "the last line is torn; it is kept but not read".to_owned(),
+            });
+            Ok(None)
+        }
+        result => result,
+    }
+}
+
+/// A last line without its newline, which is not JSON by itself: its writer is still at it.
+fn is_torn(source: &[u8], span: &Range<usize>) -> bool {
+    span.end == source.len()
+        && serde_json::from_slice::<serde::de::IgnoredAny>(
+            source.get(span.clone()).unwrap_or_default(),
+        )
+        .is_err()
+}
+
+fn parse_line<'s, T: Deserialize<'s>>(
+    source: &'s [u8],
+    span: &Range<usize>,
+    index: usize,
+) -> Result<Option<Line<'s, T>>, FormatError> {
+    let line = text(source, span.clone())?;
+    let json = line.trim_ascii();
+    if json.is_empty() {
+        return Ok(None);
+    }
+    let offset = span.start + (line.len() - line.trim_ascii_start().len());
+    let value = At { source, offset }.read(json)?;
+    Ok(Some(Line {
+        index,
+        json,
+        offset,
+        value,
+    }))
+}
