@@ -1,1 +1,4 @@
-//! compact-adapters
+//! What stands behind the ports: stores, estimators, exporters, and configuration files.
+
+pub mod archive;
+mod private;

@@ -118,6 +118,14 @@ pub enum ArchiveError {
         /// What the check found.
         reason: String,
     },
+    /// The pack was written by a later version of this program.
+    #[error("pack {pack} has format {found}, which this version does not know: upgrade Compact")]
+    Newer {
+        /// The pack.
+        pack: PackId,
+        /// Its format.
+        found: u32,
+    },
     /// More than one pack may hold.
     #[error("{bytes} bytes are more than the {limit} that one pack may hold: split the input")]
     TooLarge {

@@ -1,0 +1,262 @@
+//! The archive over any object store; the file system is the one at hand.
+//!
+//! A pack is the object `packs/<2 hex>/<id>.pack`. Names come from content alone: no session id,
+//! file name or other text from outside is ever part of one. Packs are written once and read with
+//! suspicion.
+
+mod fs;
+mod pack;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path as FsPath;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use compact_runtime::port::archive::{ArchiveError, ArchiveStore, PackId, PackInfo};
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode};
+
+use pack::{Flaw, HEAD_BYTES, Head, History, MAX_PLAIN};
+
+/// The longest chain of bases: beyond it a pack stands alone, so that reading stays quick.
+const MAX_DEPTH: u8 = 32;
+
+const PREFIX: &str = "packs";
+
+/// Packs in an object store.
+#[derive(Clone, Debug)]
+pub struct ObjectArchive {
+    store: Arc<dyn ObjectStore>,
+}
+
+impl ObjectArchive {
+    /// An archive in a store that is already open.
+    pub fn new(store: Arc<dyn ObjectStore>) -> ObjectArchive {
+        ObjectArchive { store }
+    }
+
+    /// An archive in a directory, created if it is not there: files 0600 in directories 0700,
+    /// synced before `put` returns.
+    pub fn open(root: &FsPath) -> Result<ObjectArchive, ArchiveError> {
+        let files = fs::PrivateFiles::open(root)
+            .map_err(|source| failed(format!("open the archive in {}", root.display()), source))?;
+        Ok(ObjectArchive::new(Arc::new(files)))
+    }
+
+    /// The stored bytes of a pack, checked, with its head.
+    async fn fetch(&self, id: PackId) -> Result<(Bytes, Head), ArchiveError> {
+        let result = self.store.get(&location(&id)).await;
+        let read = result.map_err(|error| absent(id, error))?.bytes().await;
+        let stored = read.map_err(|error| absent(id, error))?;
+        let head = pack::check(&stored).map_err(|flaw| damaged(id, &flaw))?;
+        Ok((stored, head))
+    }
+
+    /// The pack and what it builds on, the pack itself first.
+    async fn fetch_chain(&self, id: PackId) -> Result<Vec<Link>, ArchiveError> {
+        let (stored, head) = self.fetch(id).await?;
+        let mut depth = head.depth;
+        let mut next = head.base;
+        let mut chain = vec![Link { id, stored }];
+        // The depth counts down to zero, so a chain ends whatever the files say.
+        while let Some(base) = next {
+            let above = chain.last().map_or(id, |link| link.id);
+            let (stored, head) = self.fetch(base).await.map_err(|error| match error {
+                ArchiveError::Missing { .. } => ArchiveError::MissingBase { pack: above, base },
+                other => other,
+            })?;
+            if head.depth + 1 != depth {
+                return Err(damaged(above, &Flaw::Chain));
+            }
+            depth = head.depth;
+            next = head.base;
+            chain.push(Link { id: base, stored });
+        }
+        Ok(chain)
+    }
+
+    /// What a new pack can build on: nothing when the base is unreadable or at the end of a long
+    /// chain. Archiving what is at hand matters more than damage below, which reading names.
+    async fn history(&self, base: Option<&PackId>) -> Result<History, ArchiveError> {
+        let Some(&base) = base else {
+            return Ok(History::default());
+        };
+        match self.fetch_chain(base).await {
+            Ok(chain) if chain.len() <= usize::from(MAX_DEPTH) => {
+                let decoded = blocking(move || decode_chain(chain)).await?;
+                Ok(decoded.map(|(_, history)| history).unwrap_or_default())
+            }
+            Err(ArchiveError::Store { action, source }) => {
+                Err(ArchiveError::Store { action, source })
+            }
+            Ok(_) | Err(_) => Ok(History::default()),
+        }
+    }
+
+    async fn write(&self, id: PackId, stored: Bytes, mode: PutMode) -> Result<(), ArchiveError> {
+        let written = self
+            .store
+            .put_opts(&location(&id), stored.into(), mode.into())
+            .await;
+        match written {
+            // Someone else put the same content meanwhile.
+            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
+            Err(error) => Err(failed(format!("write pack {id}"), error)),
+        }
+    }
+}
+
+/// One pack of a chain, as stored.
+struct Link {
+    id: PackId,
+    stored: Bytes,
+}
+
+#[async_trait]
+impl ArchiveStore for ObjectArchive {
+    async fn put(&self, plain: Bytes, base: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
+        let plain_bytes = plain.len() as u64;
+        if plain_bytes > MAX_PLAIN {
+            return Err(ArchiveError::TooLarge {
+                bytes: plain_bytes,
+                limit: MAX_PLAIN,
+            });
+        }
+        let history = self.history(base).await?;
+        let base = history.top;
+        let id = PackId::of(&plain, base.as_ref());
+        let mode = match self.verify(&id).await {
+            Ok(()) => return self.info(&id).await,
+            Err(ArchiveError::Missing { .. }) => PutMode::Create,
+            // The bytes at hand are the cure.
+            Err(ArchiveError::Damaged { .. }) => PutMode::Overwrite,
+            Err(other) => return Err(other),
+        };
+        let stored: Bytes = blocking(move || pack::encode(&plain, &history))
+            .await?
+            .map_err(|source| failed(format!("compress pack {id}"), source))?
+            .into();
+        let stored_bytes = stored.len() as u64;
+        self.write(id, stored, mode).await?;
+        Ok(PackInfo {
+            id,
+            plain_bytes,
+            stored_bytes,
+            base,
+        })
+    }
+
+    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        let chain = self.fetch_chain(*id).await?;
+        let (plain, _) = blocking(move || decode_chain(chain)).await??;
+        Ok(plain.into())
+    }
+
+    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
+        let place = location(id);
+        let meta = self
+            .store
+            .head(&place)
+            .await
+            .map_err(|error| absent(*id, error))?;
+        if meta.size < HEAD_BYTES as u64 {
+            return Err(damaged(*id, &Flaw::Short));
+        }
+        let bytes = self.store.get_range(&place, 0..HEAD_BYTES as u64).await;
+        let bytes = bytes.map_err(|error| absent(*id, error))?;
+        let (head, _) = Head::split(&bytes).map_err(|flaw| damaged(*id, &flaw))?;
+        Ok(PackInfo {
+            id: *id,
+            plain_bytes: head.plain_bytes,
+            stored_bytes: meta.size,
+            base: head.base,
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
+        let prefix = Path::from(PREFIX);
+        let mut ids: Vec<PackId> = self
+            .store
+            .list(Some(&prefix))
+            .try_filter_map(|meta| std::future::ready(Ok(pack_id(&meta.location))))
+            .try_collect()
+            .await
+            .map_err(|source| failed("list the archive".to_owned(), source))?;
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
+        match self.store.delete(&location(id)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(failed(format!("remove pack {id}"), error)),
+        }
+    }
+}
+
+fn location(id: &PackId) -> Path {
+    let name = id.to_string();
+    let shard: String = name.chars().take(2).collect();
+    Path::from_iter([PREFIX, &shard, &format!("{name}.pack")])
+}
+
+/// The pack that lives at a place; none for a file that this archive did not write.
+fn pack_id(place: &Path) -> Option<PackId> {
+    let id = place.filename()?.strip_suffix(".pack")?.parse().ok()?;
+    (location(&id) == *place).then_some(id)
+}
+
+/// Decodes from the lowest base upwards, checking each content against its name. Returns the plain
+/// bytes of the topmost pack, and the whole as a history for the next.
+fn decode_chain(mut chain: Vec<Link>) -> Result<(Vec<u8>, History), ArchiveError> {
+    let mut history = History::default();
+    let mut plain = Vec::new();
+    while let Some(Link { id, stored }) = chain.pop() {
+        plain = pack::decode(&stored, &history).map_err(|flaw| damaged(id, &flaw))?;
+        if PackId::of(&plain, history.top.as_ref()) != id {
+            return Err(damaged(id, &Flaw::Content));
+        }
+        history.push(id, &plain);
+    }
+    Ok((plain, history))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ArchiveError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|source| failed("finish work on a pack".to_owned(), source))
+}
+
+fn absent(pack: PackId, error: object_store::Error) -> ArchiveError {
+    match error {
+        object_store::Error::NotFound { .. } => ArchiveError::Missing { pack },
+        other => failed(format!("read pack {pack}"), other),
+    }
+}
+
+fn damaged(pack: PackId, flaw: &Flaw) -> ArchiveError {
+    match flaw {
+        Flaw::Version(found) => ArchiveError::Newer {
+            pack,
+            found: u32::from(*found),
+        },
+        other => ArchiveError::Damaged {
+            pack,
+            reason: other.to_string(),
+        },
+    }
+}
+
+fn failed(
+    action: String,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> ArchiveError {
+    ArchiveError::Store {
+        action,
+        source: source.into(),
+    }
+}

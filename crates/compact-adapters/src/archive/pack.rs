@@ -1,0 +1,195 @@
+//! The bytes of a pack: a head of fixed size, then one zstd frame.
+//!
+//! The head names the base, and carries a checksum of everything else, so a flipped bit is found in
+//! the pack that has it, before its frame is decoded. The frame is compressed against the
+//! [`History`] below it, not the base alone: a compaction drops most of its input, and what was
+//! dropped three compactions ago comes up again. This module does no I/O.
+
+use compact_runtime::port::archive::PackId;
+use zstd::zstd_safe::{CCtx, CParameter, CompressionLevel, DCtx, ErrorCode};
+use zstd::zstd_safe::{compress_bound, get_error_name};
+
+/// The size of a head.
+pub(super) const HEAD_BYTES: usize = MAGIC.len() + 1 + 1 + 8 + 32 + 32;
+
+/// The most that one pack may hold; the declared size of a pack is believed up to here.
+pub(super) const MAX_PLAIN: u64 = 1 << 30;
+
+/// How far a frame may look back; about two million tokens, and a tenth of a second to index.
+const HISTORY_BYTES: usize = 8 << 20;
+
+/// Beyond this reach the level's own tables are too small to find old matches.
+const LONG_REACH: usize = 4 << 20;
+
+const MAGIC: [u8; 4] = *b"CPAK";
+const VERSION: u8 = 1;
+
+/// Where a better ratio begins to cost more time than a compaction should take.
+const LEVEL: CompressionLevel = 9;
+
+/// The first bytes of a pack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// How many packs stand below this one; none when there is no base.
+    pub(super) depth: u8,
+    /// The size of what the frame decodes to.
+    pub(super) plain_bytes: u64,
+    /// The pack that the frame builds on.
+    pub(super) base: Option<PackId>,
+    checksum: [u8; 32],
+}
+
+/// What a frame is compressed against: the contents of the packs below it, oldest first, as far
+/// back as [`HISTORY_BYTES`], but always the whole of its base.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// The pack on top: the base of the next one.
+    pub(super) top: Option<PackId>,
+    /// How many packs there are.
+    pub(super) packs: u8,
+    bytes: Vec<u8>,
+}
+
+impl History {
+    /// Puts a pack on top.
+    pub(super) fn push(&mut self, id: PackId, plain: &[u8]) {
+        self.top = Some(id);
+        self.packs = self.packs.saturating_add(1);
+        let kept = HISTORY_BYTES.saturating_sub(plain.len());
+        let dropped = self.bytes.len().saturating_sub(kept);
+        self.bytes.drain(..dropped);
+        self.bytes.extend_from_slice(plain);
+    }
+}
+
+/// What is wrong with the bytes of a pack.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Flaw {
+    #[error("it is cut short")]
+    Short,
+    #[error("it does not begin like a pack")]
+    Magic,
+    #[error("its format is {0}")]
+    Version(u8),
+    #[error("its checksum does not match")]
+    Checksum,
+    #[error("its head contradicts itself")]
+    Head,
+    #[error("its chain of bases is broken")]
+    Chain,
+    #[error("its frame cannot be decoded: {0}")]
+    Frame(String),
+    #[error("its content does not match its name")]
+    Content,
+}
+
+impl Head {
+    fn new(plain: &[u8], history: &History) -> Head {
+        Head {
+            depth: history.packs,
+            plain_bytes: plain.len() as u64,
+            base: history.top,
+            checksum: [0; 32],
+        }
+    }
+
+    /// Everything but the checksum, as it is stored.
+    fn fields(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEAD_BYTES);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[VERSION, self.depth]);
+        out.extend_from_slice(&self.plain_bytes.to_le_bytes());
+        out.extend_from_slice(&self.base.map_or([0; 32], |base| base.0));
+        out
+    }
+
+    /// Reads the head and returns what follows it.
+    pub(super) fn split(pack: &[u8]) -> Result<(Head, &[u8]), Flaw> {
+        let (magic, rest) = pack.split_first_chunk::<4>().ok_or(Flaw::Short)?;
+        if *magic != MAGIC {
+            return Err(Flaw::Magic);
+        }
+        let ([version, depth], rest) = rest.split_first_chunk::<2>().ok_or(Flaw::Short)?;
+        if *version != VERSION {
+            return Err(Flaw::Version(*version));
+        }
+        let (plain_bytes, rest) = rest.split_first_chunk::<8>().ok_or(Flaw::Short)?;
+        let (base, rest) = rest.split_first_chunk::<32>().ok_or(Flaw::Short)?;
+        let (checksum, frame) = rest.split_first_chunk::<32>().ok_or(Flaw::Short)?;
+        let head = Head {
+            depth: *depth,
+            plain_bytes: u64::from_le_bytes(*plain_bytes),
+            base: (*depth > 0).then_some(PackId(*base)),
+            checksum: *checksum,
+        };
+        let sane = head.plain_bytes <= MAX_PLAIN && (*depth > 0 || *base == [0; 32]);
+        sane.then_some((head, frame)).ok_or(Flaw::Head)
+    }
+
+    fn checksum(&self, frame: &[u8]) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("compact archive pack 1 checksum");
+        *hasher
+            .update(&self.fields())
+            .update(frame)
+            .finalize()
+            .as_bytes()
+    }
+}
+
+/// The stored form of `plain`.
+pub(super) fn encode(plain: &[u8], history: &History) -> std::io::Result<Vec<u8>> {
+    let frame = compress(plain, &history.bytes)
+        .map_err(|code| std::io::Error::other(get_error_name(code)))?;
+    let head = Head::new(plain, history);
+    let mut out = head.fields();
+    out.extend_from_slice(&head.checksum(&frame));
+    out.extend_from_slice(&frame);
+    Ok(out)
+}
+
+/// Reads the head of a whole pack and checks that nothing in the pack has changed.
+pub(super) fn check(pack: &[u8]) -> Result<Head, Flaw> {
+    let (head, frame) = Head::split(pack)?;
+    let intact = head.checksum(frame) == head.checksum;
+    intact.then_some(head).ok_or(Flaw::Checksum)
+}
+
+/// The plain bytes of a pack that was [`check`]ed, given what stands below it.
+pub(super) fn decode(pack: &[u8], history: &History) -> Result<Vec<u8>, Flaw> {
+    let (head, frame) = Head::split(pack)?;
+    let declared = usize::try_from(head.plain_bytes).map_err(|_| Flaw::Head)?;
+    let mut plain = Vec::new();
+    plain
+        .try_reserve_exact(declared)
+        .map_err(|error| Flaw::Frame(error.to_string()))?;
+    let mut decoder = DCtx::create();
+    // The buffer's capacity bounds the output: a frame that holds more is an error, not a bomb.
+    decoder
+        .ref_prefix(&history.bytes)
+        .and_then(|_| decoder.decompress(&mut plain, frame))
+        .map_err(|code| Flaw::Frame(get_error_name(code).to_owned()))?;
+    (plain.len() == declared).then_some(plain).ok_or(Flaw::Head)
+}
+
+fn compress(plain: &[u8], prefix: &[u8]) -> Result<Vec<u8>, ErrorCode> {
+    // The window must reach from the end of the input to the start of the history.
+    let reach = (plain.len() + prefix.len())
+        .max(1 << 17)
+        .next_power_of_two();
+    let mut encoder = CCtx::create();
+    encoder.set_parameter(CParameter::CompressionLevel(LEVEL))?;
+    encoder.set_parameter(CParameter::WindowLog(reach.trailing_zeros()))?;
+    encoder.set_parameter(CParameter::EnableLongDistanceMatching(reach > LONG_REACH))?;
+    encoder.ref_prefix(prefix)?;
+    let mut frame = Vec::with_capacity(compress_bound(plain.len()));
+    encoder.compress2(&mut frame, plain)?;
+    Ok(frame)
+}
+
+/// A pack with a sound checksum whose head declares `declared` and whose frame holds `actual`.
+#[cfg(test)]
+pub(super) fn forged(declared: &[u8], actual: &[u8]) -> Vec<u8> {
+    let head = Head::new(declared, &History::default());
+    let frame = compress(actual, &[]).unwrap();
+    [head.fields(), head.checksum(&frame).to_vec(), frame].concat()
+}

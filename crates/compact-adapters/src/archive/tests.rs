@@ -1,0 +1,438 @@
+use std::path::PathBuf;
+use std::time::Instant;
+
+use compact_runtime::port::archive::conformance;
+use object_store::memory::InMemory;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+struct Fixture {
+    dir: TempDir,
+    archive: ObjectArchive,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let dir = TempDir::new().unwrap();
+        let archive = ObjectArchive::open(&dir.path().join("data/archive")).unwrap();
+        Fixture { dir, archive }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("data/archive")
+    }
+
+    fn file(&self, id: &PackId) -> PathBuf {
+        self.root().join(location(id).as_ref())
+    }
+
+    async fn put(&self, plain: &str, base: Option<&PackId>) -> PackId {
+        let plain = Bytes::copy_from_slice(plain.as_bytes());
+        self.archive.put(plain, base).await.unwrap().id
+    }
+
+    /// Every file below the root.
+    fn files(&self) -> Vec<PathBuf> {
+        let mut open = vec![self.root()];
+        let mut files = Vec::new();
+        while let Some(path) = open.pop() {
+            if path.is_dir() {
+                open.extend(
+                    std::fs::read_dir(&path)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().path()),
+                );
+            } else {
+                files.push(path);
+            }
+        }
+        files
+    }
+}
+
+#[tokio::test]
+async fn the_file_system_conforms() {
+    conformance::suite(&Fixture::new().archive).await;
+}
+
+#[tokio::test]
+async fn any_object_store_conforms() {
+    conformance::suite(&ObjectArchive::new(Arc::new(InMemory::new()))).await;
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_any_byte_is_found_and_named() {
+    let fixture = Fixture::new();
+    let base = fixture.put(&"base text ".repeat(20), None).await;
+    let id = fixture
+        .put(&"base text and more ".repeat(20), Some(&base))
+        .await;
+    for (damaged, reader) in [(id, id), (base, id), (base, base)] {
+        let path = fixture.file(&damaged);
+        let sound = std::fs::read(&path).unwrap();
+        for at in 0..sound.len() {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &bytes).unwrap();
+            let error = fixture.archive.verify(&reader).await.unwrap_err();
+            assert!(names(&error, &damaged), "byte {at}: {error}");
+        }
+        std::fs::write(&path, &sound).unwrap();
+        fixture.archive.verify(&reader).await.unwrap();
+    }
+}
+
+fn names(error: &ArchiveError, id: &PackId) -> bool {
+    matches!(error, ArchiveError::Damaged { pack, .. } | ArchiveError::Newer { pack, .. } if pack == id)
+}
+
+#[tokio::test]
+async fn a_truncated_or_swapped_pack_is_found_and_named() {
+    let fixture = Fixture::new();
+    let id = fixture.put(&"some text ".repeat(50), None).await;
+    let other = fixture.put("another pack altogether", None).await;
+    let sound = std::fs::read(fixture.file(&id)).unwrap();
+    for len in 0..sound.len() {
+        std::fs::write(fixture.file(&id), &sound[..len]).unwrap();
+        let error = fixture.archive.get(&id).await.unwrap_err();
+        assert!(names(&error, &id), "{len} bytes: {error}");
+    }
+    std::fs::copy(fixture.file(&other), fixture.file(&id)).unwrap();
+    let error = fixture.archive.get(&id).await.unwrap_err();
+    assert!(
+        names(&error, &id) && error.to_string().contains("does not match its name"),
+        "{error}"
+    );
+    assert_eq!(
+        fixture.archive.list().await.unwrap().len(),
+        2,
+        "damaged packs stay listed"
+    );
+}
+
+#[tokio::test]
+async fn a_missing_base_is_named_with_the_pack_that_needs_it() {
+    let fixture = Fixture::new();
+    let bottom = fixture.put("bottom", None).await;
+    let middle = fixture.put("bottom middle", Some(&bottom)).await;
+    let top = fixture.put("bottom middle top", Some(&middle)).await;
+    std::fs::remove_file(fixture.file(&bottom)).unwrap();
+    let error = fixture.archive.get(&top).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("pack {middle} cannot be read: its base {bottom} is not in the archive")
+    );
+}
+
+#[tokio::test]
+async fn putting_again_heals_a_damaged_pack() {
+    let fixture = Fixture::new();
+    let id = fixture.put("precious", None).await;
+    std::fs::write(fixture.file(&id), b"CPAK\x01garbage").unwrap();
+    assert_eq!(fixture.put("precious", None).await, id);
+    assert_eq!(fixture.archive.get(&id).await.unwrap(), "precious");
+}
+
+#[tokio::test]
+async fn a_damaged_base_does_not_stop_archiving() {
+    let fixture = Fixture::new();
+    let base = fixture.put("base", None).await;
+    std::fs::write(fixture.file(&base), b"garbage").unwrap();
+    let info = fixture
+        .archive
+        .put(Bytes::from_static(b"next"), Some(&base))
+        .await
+        .unwrap();
+    assert_eq!(info.base, None);
+    assert_eq!(fixture.archive.get(&info.id).await.unwrap(), "next");
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused_and_not_overwritten() {
+    let fixture = Fixture::new();
+    let id = fixture.put("from the future", None).await;
+    let mut bytes = std::fs::read(fixture.file(&id)).unwrap();
+    bytes[4] = 2;
+    std::fs::write(fixture.file(&id), &bytes).unwrap();
+    let result = fixture
+        .archive
+        .put(Bytes::from_static(b"from the future"), None)
+        .await;
+    assert!(matches!(result, Err(ArchiveError::Newer { pack, found: 2 }) if pack == id));
+    assert_eq!(std::fs::read(fixture.file(&id)).unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_frame_larger_than_declared_is_refused() {
+    let fixture = Fixture::new();
+    let bomb = pack::forged(b"x", &vec![0; 50_000_000]);
+    let id = PackId::of(b"x", None);
+    std::fs::create_dir_all(fixture.file(&id).parent().unwrap()).unwrap();
+    std::fs::write(fixture.file(&id), bomb).unwrap();
+    let error = fixture.archive.get(&id).await.unwrap_err();
+    assert!(
+        names(&error, &id) && error.to_string().contains("too small"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_write_that_was_cut_off_leaves_no_pack() {
+    let fixture = Fixture::new();
+    let id = PackId::of(b"cut off", None);
+    // What a process leaves that dies between staging and publishing.
+    let mut staged = fixture.file(&id).into_os_string();
+    staged.push("#1");
+    std::fs::create_dir_all(fixture.file(&id).parent().unwrap()).unwrap();
+    std::fs::write(&staged, b"half a pa").unwrap();
+    assert_eq!(fixture.archive.list().await.unwrap(), vec![]);
+    assert!(matches!(
+        fixture.archive.get(&id).await,
+        Err(ArchiveError::Missing { .. })
+    ));
+    assert_eq!(fixture.put("cut off", None).await, id);
+    assert_eq!(fixture.archive.get(&id).await.unwrap(), "cut off");
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_written_says_so_and_keeps_nothing_half_done() {
+    let fixture = Fixture::new();
+    // Root may write to a read-only directory, but nobody creates a file below a file.
+    std::fs::write(fixture.root().join("packs"), b"in the way").unwrap();
+    let error = fixture
+        .archive
+        .put(Bytes::from_static(b"text"), None)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().starts_with("cannot "), "{error}");
+    assert_eq!(fixture.files(), vec![fixture.root().join("packs")]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_read_only_directory_is_an_error_and_stays_empty() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::new();
+    let set = |mode| std::fs::set_permissions(fixture.root(), PermissionsExt::from_mode(mode));
+    set(0o500).unwrap();
+    let result = fixture.archive.put(Bytes::from_static(b"text"), None).await;
+    let writable = std::fs::write(fixture.root().join("probe"), b"").is_ok();
+    set(0o700).unwrap();
+    if writable {
+        assert!(result.is_ok(), "permissions do not bind this user");
+    } else {
+        assert!(matches!(result, Err(ArchiveError::Store { .. })));
+        assert_eq!(fixture.files(), Vec::<PathBuf>::new());
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn s0_66_s0_67_files_are_0600_and_directories_0700() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::new();
+    let mode = |path: &FsPath| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let first = fixture.file(&fixture.put("first", None).await);
+    // What an earlier version, or a curious user, left open is closed by the next write.
+    std::fs::set_permissions(
+        fixture.root().join("packs"),
+        PermissionsExt::from_mode(0o777),
+    )
+    .unwrap();
+    fixture.put("second", None).await;
+    assert_eq!(mode(&first), 0o600);
+    for dir in [
+        first.parent().unwrap(),
+        &fixture.root().join("packs"),
+        &fixture.root(),
+    ] {
+        assert_eq!(mode(dir), 0o700, "{}", dir.display());
+    }
+    assert_eq!(mode(&fixture.dir.path().join("data")), 0o700);
+}
+
+#[tokio::test]
+async fn foreign_files_are_not_packs() {
+    let fixture = Fixture::new();
+    let id = fixture.put("real", None).await;
+    let shard = fixture.file(&id).parent().unwrap().to_owned();
+    std::fs::write(shard.join("notes.txt"), b"mine").unwrap();
+    std::fs::write(
+        fixture.root().join("packs").join(format!("{id}.pack")),
+        b"misplaced",
+    )
+    .unwrap();
+    assert_eq!(fixture.archive.list().await.unwrap(), vec![id]);
+}
+
+/// Lifelike lines: words that recur, numbers and ids that do not.
+struct Lines {
+    noise: blake3::OutputReader,
+    count: u64,
+}
+
+impl Lines {
+    const WORDS: [&str; 24] = [
+        "error",
+        "the",
+        "file",
+        "src/main.rs",
+        "fn",
+        "let",
+        "result",
+        "build",
+        "test",
+        "failed",
+        "expected",
+        "found",
+        "line",
+        "column",
+        "return",
+        "async",
+        "await",
+        "config",
+        "value",
+        "token",
+        "window",
+        "user",
+        "request",
+        "response",
+    ];
+
+    fn new() -> Lines {
+        Lines {
+            noise: blake3::Hasher::new().finalize_xof(),
+            count: 0,
+        }
+    }
+
+    fn next_line(&mut self) -> String {
+        let mut bytes = [0; 120];
+        self.noise.fill(&mut bytes);
+        self.count += 1;
+        let words: Vec<&str> = bytes[8..]
+            .iter()
+            .map(|byte| Self::WORDS[usize::from(*byte) % Self::WORDS.len()])
+            .collect();
+        let id = blake3::hash(&bytes).to_hex();
+        format!(
+            "{{\"role\":\"assistant\",\"n\":{},\"id\":\"{}\",\"content\":\"{}\"}}\n",
+            self.count,
+            id.get(..16).unwrap(),
+            words.join(" ")
+        )
+    }
+
+    fn take(&mut self, count: usize) -> Vec<String> {
+        (0..count).map(|_| self.next_line()).collect()
+    }
+}
+
+#[tokio::test]
+async fn twenty_compactions_cost_little_more_than_the_transcript() {
+    let archive = ObjectArchive::new(Arc::new(InMemory::new()));
+    let mut lines = Lines::new();
+    let mut input = lines.take(300);
+    let mut transcript = input.concat();
+    let mut base = None;
+    let mut stored = 0;
+    for version in 1..=20 {
+        let info = archive
+            .put(input.concat().into(), base.as_ref())
+            .await
+            .unwrap();
+        stored += info.stored_bytes;
+        base = Some(info.id);
+        let new = lines.take(200);
+        transcript.push_str(&new.concat());
+        let summary = format!("<COMPACT-SUMMARY v{version}> {}", lines.take(4).concat());
+        let recent = input.split_off(input.len() - input.len() / 3);
+        input = [vec![summary], recent, new].concat();
+    }
+    let whole = zstd::bulk::compress(transcript.as_bytes(), 9)
+        .unwrap()
+        .len() as u64;
+    let ratio = stored as f64 / whole as f64;
+    assert!(
+        ratio <= 1.3,
+        "{stored} bytes stored for {whole} of transcript: {ratio:.2}"
+    );
+    assert!(archive.get(&base.unwrap()).await.is_ok());
+}
+
+#[tokio::test]
+async fn history_beyond_its_limit_is_forgotten_alike_by_writer_and_reader() {
+    let archive = ObjectArchive::new(Arc::new(InMemory::new()));
+    let mut noise = blake3::Hasher::new().finalize_xof();
+    let mut base = None;
+    let mut plains = Vec::new();
+    // Sizes below, around and above the limit, each sharing its first half with the one before.
+    for size in [3 << 20, 4 << 20, 9 << 20, 1 << 20, 8 << 20, 2 << 20] {
+        let mut plain = vec![0; size];
+        noise.fill(&mut plain);
+        let last = plains
+            .last()
+            .map_or(&[][..], |(_, last): &(PackId, Bytes)| last);
+        let shared = last.len().min(size / 2);
+        plain[..shared].copy_from_slice(&last[..shared]);
+        let info = archive
+            .put(plain.clone().into(), base.as_ref())
+            .await
+            .unwrap();
+        assert!(
+            info.stored_bytes < (size - shared + size / 20) as u64,
+            "{info:?}"
+        );
+        base = Some(info.id);
+        plains.push((info.id, plain.into()));
+    }
+    for (id, plain) in plains {
+        assert_eq!(archive.get(&id).await.unwrap(), plain);
+    }
+}
+
+#[tokio::test]
+async fn four_megabytes_pack_in_well_under_a_second() {
+    let archive = ObjectArchive::new(Arc::new(InMemory::new()));
+    let mut lines = Lines::new();
+    let mut text = String::new();
+    while text.len() < 4 << 20 {
+        text.push_str(&lines.next_line());
+    }
+    let first = archive.put(Bytes::from(text.clone()), None).await.unwrap();
+    text.push_str(&lines.next_line());
+    let start = Instant::now();
+    let second = archive
+        .put(Bytes::from(text), Some(&first.id))
+        .await
+        .unwrap();
+    assert!(start.elapsed().as_millis() < 2_000, "{:?}", start.elapsed());
+    assert!(second.stored_bytes < first.stored_bytes / 50, "{second:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn packs_round_trip(plain: Vec<u8>, below: Vec<Vec<u8>>) {
+        let mut history = History::default();
+        for content in &below {
+            history.push(PackId::of(content, history.top.as_ref()), content);
+        }
+        let stored = pack::encode(&plain, &history).unwrap();
+        let head = pack::check(&stored).unwrap();
+        prop_assert_eq!((head.plain_bytes, head.base), (plain.len() as u64, history.top));
+        prop_assert_eq!(usize::from(head.depth), below.len());
+        prop_assert_eq!(pack::decode(&stored, &history).unwrap(), plain);
+    }
+
+    #[test]
+    fn no_bytes_make_reading_panic(bytes: Vec<u8>) {
+        let mut forged = b"CPAK\x01".to_vec();
+        forged.extend_from_slice(&bytes);
+        prop_assert!(pack::check(&bytes).is_err() && pack::check(&forged).is_err());
+        let _ = pack::decode(&forged, &History::default());
+    }
+}

@@ -1,0 +1,64 @@
+//! Files and directories that only their owner can read, whatever the umask says.
+//!
+//! A directory that was there before is its owner's business and stays as it is. On systems
+//! without Unix permissions the platform's defaults apply.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// Creates a directory and what is missing above it, each 0700 and on disk before this returns.
+pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        create_dir(parent)?;
+    }
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => {
+            restrict(path, Kind::Dir)?;
+            parent.map_or(Ok(()), sync_dir)
+        }
+    }
+}
+
+/// What a path is, and so which bits it gets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Dir,
+}
+
+/// Takes every right from everyone but the owner.
+#[cfg(unix)]
+pub(crate) fn restrict(path: &Path, kind: Kind) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let wanted = match kind {
+        Kind::File => 0o600,
+        Kind::Dir => 0o700,
+    };
+    if fs::metadata(path)?.permissions().mode() & 0o777 == wanted {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(wanted))
+}
+
+/// Takes every right from everyone but the owner.
+#[cfg(not(unix))]
+pub(crate) fn restrict(_path: &Path, _kind: Kind) -> io::Result<()> {
+    Ok(())
+}
+
+/// Makes a new name in a directory durable.
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(path)?.sync_all()?;
+    }
+    Ok(())
+}
