@@ -3,6 +3,8 @@
 //! `plan → summarize → assemble → conform → verify → validate`, on values alone. The caller measures
 //! and decides before, archives and records after. The same input gives the same bytes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::assemble::{self, Placed};
 use crate::conform;
 use crate::error::CompactError;
@@ -26,7 +28,7 @@ use crate::wire::WireRules;
 const REPAIR_SHARE: u64 = 20;
 
 /// The compaction before this one, as far as it matters here.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prior {
     /// Its receipt.
     pub receipt_id: String,
@@ -446,18 +448,18 @@ impl<'i, 'a> Run<'i, 'a> {
         !counts.is_empty()
     }
 
+    /// Identity and ordinal of the view's history: what leads the view is the host's to re-send.
     fn identify(&self, view: &View) -> Vec<(EntryHash, u64)> {
-        let leading = self.input.conversation.leading_instructions();
         view.items
             .iter()
-            .filter(|item| item.entry().is_none_or(|entry| entry >= leading))
-            .filter_map(|item| {
-                let hash = match item {
-                    ViewItem::Kept { entry } => self.input.hashes.get(*entry).copied()?,
-                    other => EntryHash::of(&other.shown(self.input.conversation)?),
-                };
+            .filter_map(|item| Some((item, item.shown(self.input.conversation)?)))
+            .skip_while(|(_, shown)| shown.leads())
+            .map(|(item, shown)| {
                 let ordinal = item.entry().and_then(|e| self.ordinals.get(e)).copied();
-                Some((hash, ordinal.unwrap_or(self.input.ledger.next)))
+                (
+                    EntryHash::of(&shown),
+                    ordinal.unwrap_or(self.input.ledger.next),
+                )
             })
             .collect()
     }
@@ -655,6 +657,3 @@ fn shape(entries: &[Entry]) -> u64 {
     hasher.finalize_xof().fill(&mut first);
     u64::from_le_bytes(first)
 }
-
-#[cfg(test)]
-mod tests;

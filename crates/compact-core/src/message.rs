@@ -64,7 +64,8 @@ impl fmt::Display for EntryId {
 }
 
 /// One piece of an entry. A format maps block `i` of an entry to one place in its JSON, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Block {
     /// Words.
     Text(String),
@@ -125,7 +126,8 @@ impl Block {
 }
 
 /// What an entry is, beyond its role.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EntryKind {
     /// An ordinary message.
     #[default]
@@ -145,7 +147,8 @@ pub enum EntryKind {
 }
 
 /// What a wire says about an entry beside its content.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Meta {
     /// What the entry is.
     pub kind: EntryKind,
@@ -158,7 +161,7 @@ pub struct Meta {
 }
 
 /// One message or event of the transcript.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its stable name.
     pub id: EntryId,
@@ -190,6 +193,11 @@ impl Entry {
                 .iter()
                 .any(|b| matches!(b, Block::Text(_) | Block::Media { .. }))
             && !self.has_results()
+    }
+
+    /// True for instructions, which at the head of a conversation the host re-sends by itself.
+    pub fn leads(&self) -> bool {
+        self.role.is_instruction() && !matches!(self.meta.kind, EntryKind::Summary { .. })
     }
 
     /// True when any block answers a tool call.
@@ -231,7 +239,7 @@ impl Entry {
 }
 
 /// What the next request would carry: the live context of a session, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
     /// The wire's session id, when it has one.
     pub session_id: Option<String>,
@@ -246,11 +254,6 @@ pub struct Conversation {
 impl Conversation {
     /// How many leading entries are instructions that the host re-sends with every request.
     pub fn leading_instructions(&self) -> usize {
-        self.entries
-            .iter()
-            .take_while(|e| {
-                e.role.is_instruction() && !matches!(e.meta.kind, EntryKind::Summary { .. })
-            })
-            .count()
+        self.entries.iter().take_while(|e| e.leads()).count()
     }
 }

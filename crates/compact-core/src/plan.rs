@@ -377,6 +377,3 @@ impl Scene<'_> {
         (Fate::Clipped(level), cost)
     }
 }
-
-#[cfg(test)]
-mod tests;

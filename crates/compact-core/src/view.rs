@@ -130,3 +130,55 @@ fn with_text(block: &Block, text: &str) -> Block {
         Block::Text(_) | Block::Media { .. } | Block::Opaque { .. } => Block::Text(text),
     }
 }
+
+impl View {
+    /// The view of the original that looking at `self` through `later` gives: `later`'s items point
+    /// into what `self` shows, the answer's items point where `self`'s do.
+    pub fn then(&self, later: &View, conversation: &Conversation) -> View {
+        let items = later
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                ViewItem::New(entry) => Some(ViewItem::New(entry.clone())),
+                ViewItem::Kept { entry } => self.items.get(*entry).cloned(),
+                ViewItem::Edited { entry, edits } => {
+                    Some(edit_again(self.items.get(*entry)?, edits, conversation))
+                }
+            })
+            .collect();
+        View { items }
+    }
+}
+
+/// An item with further edits, given by block index of what the item shows.
+fn edit_again(item: &ViewItem, later: &[(usize, Edit)], conversation: &Conversation) -> ViewItem {
+    match item {
+        ViewItem::New(entry) => ViewItem::New(apply(entry, later)),
+        ViewItem::Kept { entry } => ViewItem::Edited {
+            entry: *entry,
+            edits: later.to_vec(),
+        },
+        ViewItem::Edited { entry, edits } => {
+            let blocks = conversation
+                .entries
+                .get(*entry)
+                .map_or(0, |e| e.blocks.len());
+            let shown: Vec<usize> = (0..blocks)
+                .filter(|i| !edits.iter().any(|(at, e)| at == i && *e == Edit::Drop))
+                .collect();
+            let mut all = edits.clone();
+            for (at, edit) in later {
+                let Some(original) = shown.get(*at) else {
+                    continue;
+                };
+                all.retain(|(i, _)| i != original);
+                all.push((*original, edit.clone()));
+            }
+            all.sort_by_key(|(at, _)| *at);
+            ViewItem::Edited {
+                entry: *entry,
+                edits: all,
+            }
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! What can go wrong while driving a compaction.
 
+use compact_core::error::CompactError;
+use compact_formats::FormatError;
+
 use crate::port::archive::ArchiveError;
 use crate::port::catalog::CatalogError;
 
@@ -7,10 +10,32 @@ use crate::port::catalog::CatalogError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The engine made no view; nothing was changed.
+    #[error(transparent)]
+    Compact(#[from] CompactError),
+    /// A transcript could not be read or written.
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// The archive could not store or return a pack.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// The catalog could not record or answer.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The facts of an earlier compaction are unreadable.
+    #[error("the ledger of receipt {receipt} cannot be read or written")]
+    Prior {
+        /// The receipt.
+        receipt: String,
+        /// What the decoder said.
+        source: serde_json::Error,
+    },
+    /// No receipt and no session of that name.
+    #[error(
+        "'{0}' is neither a receipt nor a session on record: `compactctl archive list` shows what is"
+    )]
+    NotFound(String),
+    /// The compaction ran without an archive.
+    #[error("receipt {0} was made without an archive: its original was not kept")]
+    NotArchived(String),
 }

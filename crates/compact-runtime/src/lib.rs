@@ -5,6 +5,8 @@
 //! affair, and every adapter proves itself with the conformance suite of its port.
 
 pub mod error;
+pub mod manager;
 pub mod port;
 
 pub use error::Error;
+pub use manager::Manager;

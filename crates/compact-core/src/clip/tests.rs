@@ -1,1 +1,71 @@
 use super::*;
+use crate::message::Role;
+use crate::token::{Chars4, Heuristic};
+
+const AT: Pointer<'static> = Pointer {
+    receipt: "0123456789abcdef",
+    ordinal: 57,
+};
+
+#[test]
+fn a_long_text_keeps_head_and_tail_and_says_where_the_whole_is() {
+    let whole = format!("HEAD{}TAIL", "x".repeat(5000));
+    let cut = text(&whole, Units(200), &Chars4, AT).unwrap();
+    assert!(cut.starts_with("HEAD") && cut.ends_with("TAIL"), "{cut}");
+    assert!(cut.contains("whole in 0123456789ab #57"), "{cut}");
+    assert!(cut.chars().count() <= 200);
+}
+
+#[test]
+fn a_text_that_fits_is_left_alone() {
+    assert_eq!(text("short", Units(200), &Chars4, AT), None);
+}
+
+#[test]
+fn multi_byte_texts_are_cut_between_characters() {
+    let whole = "日本語のテキスト🎉".repeat(500);
+    for limit in [0, 1, 50, 333] {
+        let cut = text(&whole, Units(limit), &Heuristic, AT).unwrap();
+        assert!(cut.contains("characters cut"));
+    }
+}
+
+#[test]
+fn clipped_arguments_stay_a_json_object() {
+    let arguments = serde_json::json!({
+        "path": "src/lib.rs",
+        "content": "fn main() {}\n".repeat(900),
+        "nested": [{"old": "a".repeat(4000)}],
+    })
+    .to_string();
+    let entry_with_call = Entry {
+        blocks: vec![Block::ToolCall {
+            id: "c1".into(),
+            name: "write".into(),
+            arguments,
+        }],
+        ..Entry::text("e", Role::Assistant, "")
+    };
+    for level in [10, 100, 600, 2000] {
+        let edits = entry(&entry_with_call, Units(level), &Chars4, AT);
+        let [(0, Edit::SetText(cut))] = edits.as_slice() else {
+            panic!("{edits:?}")
+        };
+        let value: Value = serde_json::from_str(cut).unwrap();
+        assert!(value.is_object());
+        assert!(
+            cut.chars().count() as u64 <= level.max(2),
+            "{level}: {}",
+            cut.len()
+        );
+    }
+}
+
+#[test]
+fn small_blocks_stay_whole_and_large_ones_share_the_rest() {
+    let costs = [Units(10), Units(500), Units(20), Units(900)];
+    assert_eq!(water_level(&costs, Units(230)), Units(100));
+    assert_eq!(water_level(&costs, Units(5000)), Units(u64::MAX));
+    assert_eq!(water_level(&[], Units(0)), Units(u64::MAX));
+    assert_eq!(water_level(&costs, Units(0)), Units(0));
+}

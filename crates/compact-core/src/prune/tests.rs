@@ -1,1 +1,99 @@
 use super::*;
+use crate::message::{Block, Entry, EntryId, Meta, Role};
+
+fn exchange(tool: &str, id: &str) -> [Entry; 2] {
+    let entry = |role, block| Entry {
+        id: EntryId(format!("{id}-{role}")),
+        role,
+        blocks: vec![block],
+        meta: Meta::default(),
+    };
+    [
+        entry(
+            Role::Assistant,
+            Block::ToolCall {
+                id: id.into(),
+                name: tool.into(),
+                arguments: "{}".into(),
+            },
+        ),
+        entry(
+            Role::Tool,
+            Block::ToolResult {
+                call: id.into(),
+                content: "ok".into(),
+                is_error: false,
+            },
+        ),
+    ]
+}
+
+/// Three turns; units: user, say, read, read, edit, user, say, test, user, say.
+fn sample() -> Conversation {
+    let mut entries = vec![
+        Entry::text("u1", Role::User, "one"),
+        Entry::text("a1", Role::Assistant, "looking"),
+    ];
+    entries.extend(exchange("read", "c1"));
+    entries.extend(exchange("read", "c2"));
+    entries.extend(exchange("edit", "c3"));
+    entries.push(Entry::text("u2", Role::User, "two"));
+    entries.push(Entry::text("a2", Role::Assistant, "testing"));
+    entries.extend(exchange("test", "c4"));
+    entries.push(Entry::text("u3", Role::User, "three"));
+    entries.push(Entry::text("a3", Role::Assistant, "done"));
+    Conversation {
+        entries,
+        ..Conversation::default()
+    }
+}
+
+fn kept(policy: Prune, turns: u32, pairs: u32) -> Vec<usize> {
+    let conversation = sample();
+    let outline = Outline::of(&conversation);
+    keep(policy, &conversation, &outline, Counts { turns, pairs })
+}
+
+#[test]
+fn s2_39_fifo_keeps_the_newest_turns_whole() {
+    assert_eq!(kept(Prune::Fifo, 2, 1), [5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn s2_40_recency_keeps_messages_of_turns_and_the_last_pairs() {
+    assert_eq!(kept(Prune::Recency, 1, 2), [4, 7, 8, 9]);
+    assert_eq!(kept(Prune::Recency, 6, 4), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn s2_42_stage_aware_keeps_the_last_pair_of_each_tool() {
+    assert_eq!(kept(Prune::StageAware, 1, 3), [3, 4, 7, 8, 9]);
+    assert_eq!(kept(Prune::StageAware, 1, 4), [2, 3, 4, 7, 8, 9]);
+}
+
+#[test]
+fn s2_104_turns_are_turns_and_not_messages() {
+    // Six turns of three messages each are eighteen messages.
+    let entries = (0..30)
+        .map(|i| {
+            let role = if i % 3 == 0 {
+                Role::User
+            } else {
+                Role::Assistant
+            };
+            Entry::text(format!("e{i}"), role, format!("m{i}"))
+        })
+        .collect();
+    let conversation = Conversation {
+        entries,
+        ..Conversation::default()
+    };
+    let outline = Outline::of(&conversation);
+    let kept = keep(
+        Prune::Recency,
+        &conversation,
+        &outline,
+        Counts { turns: 6, pairs: 4 },
+    );
+    assert_eq!(kept, (12..30).collect::<Vec<_>>());
+}

@@ -1,0 +1,254 @@
+//! Every line of *Definitions* and *Invariants* that speaks of one compaction.
+
+use compact_core::engine::{Compaction, Outcome};
+use compact_core::error::CompactError;
+use compact_core::identity::EntryHash;
+use compact_core::message::{Conversation, Entry, EntryKind};
+use compact_core::outline::{Health, Outline, UnitKind};
+use compact_core::policy::Policy;
+use compact_core::token::{EstimatorExt, Tokens, Units};
+use compact_core::view::ViewItem;
+use proptest::prelude::*;
+
+use crate::scene::{self, Setting};
+
+fn budget(conversation: &Conversation, share: f64, setting: Setting) -> Tokens {
+    let all = scene::history_tokens(conversation, setting).0 as f64;
+    Tokens(((all * share) as u64).max(150))
+}
+
+/// The compaction of a random case, when there is something to do and room to do it.
+fn made(
+    conversation: &Conversation,
+    policy: &Policy,
+    share: f64,
+    setting: Setting,
+) -> Result<Option<Compaction>, TestCaseError> {
+    match scene::compact(
+        conversation,
+        policy,
+        budget(conversation, share, setting),
+        setting,
+        None,
+    ) {
+        Ok(Outcome::Compacted(made)) => Ok(Some(*made)),
+        Ok(Outcome::Unchanged) | Err(CompactError::InsufficientBudget { .. }) => Ok(None),
+        Err(other) => Err(TestCaseError::fail(other.to_string())),
+    }
+}
+
+fn leading(conversation: &Conversation) -> usize {
+    conversation.leading_instructions()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn s2_112_the_view_is_within_the_budget(
+        conversation in scene::conversation(),
+        policy in scene::policy(),
+        share in 0.02f64..0.9,
+        setting in scene::setting(),
+    ) {
+        let budget = budget(&conversation, share, setting);
+        let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
+        let estimator = setting.estimator();
+        let cost: Units = made
+            .view
+            .items
+            .iter()
+            .filter(|i| i.entry().is_none_or(|e| e >= leading(&conversation)))
+            .filter_map(|i| i.shown(&conversation))
+            .map(|e| estimator.entry(&e))
+            .sum();
+        prop_assert!(estimator.tokens(cost) <= budget);
+        prop_assert_eq!(made.receipt.tokens_after, estimator.tokens(cost));
+        prop_assert!(made.receipt.tokens_after < made.receipt.tokens_before);
+    }
+
+    #[test]
+    fn calls_and_results_are_never_separated(
+        conversation in scene::conversation(),
+        policy in scene::policy(),
+        share in 0.02f64..0.9,
+        setting in scene::setting(),
+    ) {
+        let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
+        let shown = Conversation {
+            entries: made.view.entries(&conversation),
+            ..Conversation::default()
+        };
+        for unit in Outline::of(&shown).units {
+            prop_assert_ne!(unit.health, Health::Broken);
+        }
+    }
+
+    #[test]
+    fn s2_172_protected_entries_are_never_changed_or_dropped(
+        conversation in scene::conversation(),
+        policy in scene::policy(),
+        share in 0.02f64..0.9,
+        setting in scene::setting(),
+    ) {
+        let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
+        let protected = |e: &Entry| e.role.is_instruction() || e.meta.flags.contains("protected");
+        for (i, entry) in conversation.entries.iter().enumerate().filter(|(_, e)| protected(e)) {
+            let newest = conversation.entries.iter().rposition(
+                |e| protected(e) && EntryHash::of(e) == EntryHash::of(entry)
+            );
+            let at = if i < leading(&conversation) { Some(i) } else { newest };
+            let kept = at.map(|entry| ViewItem::Kept { entry });
+            prop_assert!(made.view.items.iter().any(|item| Some(item) == kept.as_ref()));
+        }
+    }
+
+    #[test]
+    fn s2_110_exactly_one_rolling_summary(
+        conversation in scene::conversation(),
+        policy in scene::policy(),
+        share in 0.02f64..0.9,
+        setting in scene::setting(),
+    ) {
+        let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
+        let summaries = made.view.entries(&conversation);
+        let ours = summaries
+            .iter()
+            .filter(|e| matches!(e.meta.kind, EntryKind::Summary { .. }))
+            .count();
+        prop_assert_eq!(ours, 1);
+    }
+
+    #[test]
+    fn order_is_chronological_and_requests_survive(
+        conversation in scene::conversation(),
+        policy in scene::policy(),
+        share in 0.02f64..0.9,
+        setting in scene::setting(),
+    ) {
+        let budget = budget(&conversation, share, setting);
+        let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
+        let order: Vec<usize> = made.view.items.iter().filter_map(ViewItem::entry).collect();
+        prop_assert!(order.is_sorted());
+        let outline = Outline::of(&conversation);
+        let estimator = setting.estimator();
+        for unit in [outline.first_user(), outline.last_user()].into_iter().flatten() {
+            let unit = &outline.units[unit];
+            prop_assert_eq!(unit.kind, UnitKind::User);
+            let entry = unit.entries.start;
+            let quarter = Units(estimator.capacity(budget).0 / 4);
+            let cost = estimator.entry(&conversation.entries[entry]);
+            let whole = made.view.items.contains(&ViewItem::Kept { entry });
+            let there = order.contains(&entry);
+            prop_assert!(there);
+            let tight = made.receipt.notes.iter().any(|n| n.contains("was cut"));
+            prop_assert!(whole || cost > quarter || tight);
+        }
+    }
+
+    #[test]
+    fn s2_159_the_same_input_gives_the_same_bytes(
+        conversation in scene::conversation(),
+        policy in scene::policy(),
+        share in 0.02f64..0.9,
+        setting in scene::setting(),
+    ) {
+        let first = made(&conversation, &policy, share, setting)?;
+        let again = made(&conversation.clone(), &policy.clone(), share, setting)?;
+        prop_assert_eq!(first, again);
+    }
+
+    #[test]
+    fn retention_adds_up(
+        conversation in scene::conversation(),
+        share in 0.02f64..0.9,
+        setting in scene::setting(),
+    ) {
+        let Some(made) = made(&conversation, &Policy::default(), share, setting)? else { return Ok(()) };
+        let r = made.receipt.retention;
+        prop_assert_eq!(r.anchors, r.kept + r.recoverable + r.lost + r.redacted);
+        prop_assert!(r.repaired <= r.kept);
+        let score = if r.anchors == 0 { 1.0 } else { r.kept as f64 / r.anchors as f64 };
+        prop_assert_eq!(r.score, score);
+    }
+
+    #[test]
+    fn s2_106_every_entry_is_in_exactly_one_unit(conversation in scene::conversation()) {
+        let mut next = 0;
+        for unit in Outline::of(&conversation).units {
+            prop_assert_eq!(unit.entries.start, next);
+            prop_assert!(unit.entries.end > unit.entries.start);
+            next = unit.entries.end;
+        }
+        prop_assert_eq!(next, conversation.entries.len());
+    }
+
+    #[test]
+    fn kept_and_summarized_cover_the_history(
+        conversation in scene::conversation(),
+        policy in scene::policy(),
+        share in 0.02f64..0.9,
+        setting in scene::setting(),
+    ) {
+        let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
+        let count = |spans: &[(u64, u64)]| spans.iter().map(|(a, b)| b - a + 1).sum::<u64>();
+        prop_assert_eq!(
+            count(&made.receipt.kept_spans) + count(&made.receipt.summarized_spans),
+            conversation.entries.len() as u64
+        );
+        prop_assert_eq!(count(&made.receipt.summarized_spans), made.receipt.pruned_count);
+    }
+}
+
+#[test]
+fn within_the_budget_nothing_changes() {
+    let conversation = Conversation {
+        entries: vec![Entry::text("u", compact_core::message::Role::User, "hello")],
+        ..Conversation::default()
+    };
+    let setting = Setting {
+        heuristic: false,
+        bound_reasoning: false,
+    };
+    let outcome = scene::compact(
+        &conversation,
+        &Policy::default(),
+        Tokens(100),
+        setting,
+        None,
+    );
+    assert_eq!(outcome, Ok(Outcome::Unchanged));
+}
+
+#[test]
+fn s2_162_pinned_entries_that_do_not_fit_fail_closed() {
+    use compact_core::message::Role;
+    let mut pinned = Entry::text("p", Role::User, "word ".repeat(400));
+    pinned.meta.flags.insert("protected".to_owned());
+    let conversation = Conversation {
+        entries: vec![Entry::text("u", Role::User, "go"), pinned],
+        ..Conversation::default()
+    };
+    let setting = Setting {
+        heuristic: false,
+        bound_reasoning: false,
+    };
+    let outcome = scene::compact(
+        &conversation,
+        &Policy::default(),
+        Tokens(300),
+        setting,
+        None,
+    );
+    match outcome {
+        Err(CompactError::InsufficientBudget {
+            pinned_tokens,
+            needed,
+            budget,
+        }) => {
+            assert_eq!(pinned_tokens, Tokens(501));
+            assert!(needed > budget);
+        }
+        other => panic!("{other:?}"),
+    }
+}

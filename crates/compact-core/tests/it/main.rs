@@ -1,0 +1,5 @@
+//! The promises of the engine, tested from outside: one module per promise.
+
+mod invariants;
+mod scene;
+mod successive;

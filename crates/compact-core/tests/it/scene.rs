@@ -1,0 +1,249 @@
+//! Random conversations as agents make them, and one call to compact them.
+
+use compact_core::engine::{self, Beyond, Input, Outcome, Prior};
+use compact_core::error::CompactError;
+use compact_core::identity::EntryHash;
+use compact_core::message::{Block, Conversation, Entry, EntryId, Meta, Role};
+use compact_core::policy::{KeepRecent, Policy, Prune};
+use compact_core::redact::Redactor;
+use compact_core::token::{Account, Chars4, Estimator, Heuristic, TokenCache, Tokens};
+use compact_core::wire::{Placement, ReasoningRule, WireRules};
+use proptest::prelude::*;
+
+/// One step of an agent's life.
+#[derive(Clone, Debug)]
+pub enum Step {
+    User(String),
+    Say(String),
+    Protected(String),
+    Developer(String),
+    /// Parallel calls; `thinks` puts bound reasoning before them.
+    Tools {
+        calls: Vec<(String, String)>,
+        thinks: bool,
+    },
+    /// A result that nothing asked for.
+    Orphan(String),
+    /// A call that nothing answers.
+    Forgotten(String),
+}
+
+pub fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-zA-Z_/.0-9 ,:\n]{0,80}",
+        "\\PC{0,40}",
+        ("[a-z]{3,9}", 1usize..400).prop_map(|(word, n)| format!("{word}/src_{n}.rs: ").repeat(n)),
+        Just("日本語の長い文章です。".repeat(20)),
+        Just("You must never touch deploy/prod.yaml.".to_owned()),
+    ]
+}
+
+pub fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => text().prop_map(Step::User),
+        3 => text().prop_map(Step::Say),
+        1 => "[a-z ]{1,60}".prop_map(Step::Protected),
+        1 => "[a-z ]{1,60}".prop_map(Step::Developer),
+        6 => (prop::collection::vec((text(), text()), 1..4), any::<bool>())
+            .prop_map(|(calls, thinks)| Step::Tools { calls, thinks }),
+        1 => text().prop_map(Step::Orphan),
+        1 => text().prop_map(Step::Forgotten),
+    ]
+}
+
+pub fn conversation() -> impl Strategy<Value = Conversation> {
+    (prop::collection::vec(step(), 1..40), any::<bool>()).prop_map(|(steps, system)| {
+        let mut entries = Vec::new();
+        if system {
+            entries.push(Entry::text(
+                "sys",
+                Role::System,
+                "You are a careful engineer.",
+            ));
+        }
+        entries.extend(lived(&steps, 0));
+        Conversation {
+            entries,
+            ..Conversation::default()
+        }
+    })
+}
+
+pub fn lived(steps: &[Step], first: usize) -> Vec<Entry> {
+    steps
+        .iter()
+        .enumerate()
+        .flat_map(|(i, step)| entries(step, first + i))
+        .collect()
+}
+
+fn entries(step: &Step, i: usize) -> Vec<Entry> {
+    let entry = |name: &str, role, blocks| Entry {
+        id: EntryId(format!("{name}{i}")),
+        role,
+        blocks,
+        meta: Meta::default(),
+    };
+    let call = |n: usize, text: &str| Block::ToolCall {
+        id: format!("call_{i}_{n}"),
+        name: "run".to_owned(),
+        arguments: serde_json::json!({ "cmd": text }).to_string(),
+    };
+    let result = |n: usize, text: &str| Block::ToolResult {
+        call: format!("call_{i}_{n}"),
+        content: text.to_owned(),
+        is_error: false,
+    };
+    match step {
+        Step::User(text) => vec![Entry::text(format!("u{i}"), Role::User, text.clone())],
+        Step::Say(text) => vec![Entry::text(format!("a{i}"), Role::Assistant, text.clone())],
+        Step::Developer(text) => vec![Entry::text(format!("d{i}"), Role::Developer, text.clone())],
+        Step::Protected(text) => {
+            let mut pinned = Entry::text(format!("p{i}"), Role::User, text.clone());
+            pinned.meta.flags.insert("protected".to_owned());
+            vec![pinned]
+        }
+        Step::Orphan(text) => vec![entry("o", Role::Tool, vec![result(9, text)])],
+        Step::Forgotten(text) => vec![entry("f", Role::Assistant, vec![call(8, text)])],
+        Step::Tools { calls, thinks } => {
+            let mut blocks = Vec::new();
+            if *thinks {
+                blocks.push(Block::Reasoning {
+                    text: "hm".to_owned(),
+                    replay_bytes: 400,
+                });
+            }
+            blocks.extend(calls.iter().enumerate().map(|(n, (args, _))| call(n, args)));
+            let mut all = vec![entry("c", Role::Assistant, blocks)];
+            all.extend(
+                calls.iter().enumerate().map(|(n, (_, out))| {
+                    entry(&format!("r{n}-"), Role::Tool, vec![result(n, out)])
+                }),
+            );
+            all
+        }
+    }
+}
+
+pub fn policy() -> impl Strategy<Value = Policy> {
+    (
+        1u32..8,
+        1u32..6,
+        prop_oneof![
+            Just(Prune::Fifo),
+            Just(Prune::Recency),
+            Just(Prune::StageAware)
+        ],
+        prop_oneof![
+            4 => Just(KeepRecent::Recent),
+            1 => Just(KeepRecent::LastUserMessage),
+            1 => Just(KeepRecent::None)
+        ],
+        prop_oneof![
+            Just(Placement::AssistantMessage),
+            Just(Placement::UserMessage),
+            Just(Placement::SystemSuffix),
+            Just(Placement::ToolPair),
+            Just(Placement::NewSessionPrompt)
+        ],
+    )
+        .prop_map(
+            |(keep_recent_turns, keep_tool_io_pairs, prune, keep_recent, placement)| Policy {
+                keep_recent_turns,
+                keep_tool_io_pairs,
+                prune,
+                keep_recent,
+                placement,
+                ..Policy::default()
+            },
+        )
+}
+
+/// How one test counts and what its wire demands.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub heuristic: bool,
+    pub bound_reasoning: bool,
+}
+
+pub fn setting() -> impl Strategy<Value = Setting> {
+    (any::<bool>(), any::<bool>()).prop_map(|(heuristic, bound_reasoning)| Setting {
+        heuristic,
+        bound_reasoning,
+    })
+}
+
+impl Setting {
+    pub fn estimator(self) -> Box<dyn Estimator> {
+        if self.heuristic {
+            Box::new(Heuristic)
+        } else {
+            Box::new(Chars4)
+        }
+    }
+
+    pub fn rules(self) -> WireRules {
+        WireRules {
+            reasoning: if self.bound_reasoning {
+                ReasoningRule::StripAfterEdit
+            } else {
+                ReasoningRule::Keep
+            },
+            ..WireRules::LENIENT
+        }
+    }
+}
+
+pub fn history_tokens(conversation: &Conversation, setting: Setting) -> Tokens {
+    account(conversation, setting).history
+}
+
+fn account(conversation: &Conversation, setting: Setting) -> Account {
+    let hashes = EntryHash::all(&conversation.entries);
+    Account::of(
+        conversation,
+        &hashes,
+        &*setting.estimator(),
+        &mut TokenCache::default(),
+    )
+}
+
+pub fn compact(
+    conversation: &Conversation,
+    policy: &Policy,
+    budget: Tokens,
+    setting: Setting,
+    prior: Option<&Prior>,
+) -> Result<Outcome, CompactError> {
+    let hashes = EntryHash::all(&conversation.entries);
+    let estimator = setting.estimator();
+    engine::compact(&Input {
+        conversation,
+        session_id: "s",
+        hashes: &hashes,
+        account: &account(conversation, setting),
+        prior,
+        ledger: &engine::session_ledger(conversation, &hashes, prior),
+        policy,
+        budget,
+        estimator: &*estimator,
+        rules: &setting.rules(),
+        redactor: &Redactor::default(),
+        beyond: Beyond::Archived,
+        note: None,
+    })
+}
+
+pub fn prior_of(
+    made: &engine::Compaction,
+    conversation: &Conversation,
+    before: Option<&Prior>,
+) -> Prior {
+    let hashes = EntryHash::all(&conversation.entries);
+    Prior {
+        receipt_id: made.receipt.receipt_id.clone(),
+        summary_version: made.receipt.summary_version,
+        view: made.view_identity.clone(),
+        ledger: engine::session_ledger(conversation, &hashes, before),
+    }
+}

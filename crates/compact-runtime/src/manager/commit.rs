@@ -1,0 +1,235 @@
+//! Commit: archive the original, record the receipt, tell the sinks. In that order.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use compact_core::engine::{Compaction, Prior};
+use compact_core::event::{EventKind, Scope};
+use compact_core::redact::Counts;
+use serde_json::{Value, json};
+
+use super::{Manager, Measured, now};
+use crate::error::Error;
+use crate::port::archive::PackInfo;
+use crate::port::catalog::{CompactionRecord, Continues};
+
+/// What the archive keeps of an original.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Storing {
+    /// Its exact bytes.
+    #[default]
+    Exact,
+    /// Its bytes with secrets replaced: restore is not exact, and the receipt says so.
+    Redacted,
+}
+
+/// A compaction that is on record.
+#[derive(Debug)]
+pub struct Commit {
+    /// The view and its proof.
+    pub compaction: Compaction,
+    /// The receipt as JSON, with archive and time.
+    pub receipt: Value,
+}
+
+impl Manager {
+    pub(super) async fn commit(
+        &self,
+        measured: &Measured<'_>,
+        made: Compaction,
+        scope: &Scope,
+        started: Instant,
+    ) -> Result<Commit, Error> {
+        self.emit(scope.event(EventKind::Started, &now()).of(&made.receipt));
+        let input = self.archive_original(measured, scope, &made).await?;
+        let prior = Prior {
+            receipt_id: made.receipt.receipt_id.clone(),
+            summary_version: made.receipt.summary_version,
+            view: made.view_identity.clone(),
+            ledger: measured.ledger.clone(),
+        };
+        let ledger = self.archive_prior(measured, &prior).await?;
+        let receipt = self.full_receipt(&made, input.as_ref(), started)?;
+        let continues = self.continues(measured).await;
+        let record = record(
+            measured,
+            &made,
+            receipt,
+            continues,
+            [input.as_ref(), ledger.as_ref()],
+        );
+        self.catalog.record(&record).await?;
+        self.report(scope, &made);
+        Ok(Commit {
+            compaction: made,
+            receipt: record.receipt,
+        })
+    }
+
+    async fn archive_original(
+        &self,
+        measured: &Measured<'_>,
+        scope: &Scope,
+        made: &Compaction,
+    ) -> Result<Option<PackInfo>, Error> {
+        let Some(archive) = &self.archive else {
+            self.emit(
+                scope
+                    .event(EventKind::NotArchived, &now())
+                    .of(&made.receipt),
+            );
+            return Ok(None);
+        };
+        let base = measured.previous.as_ref().and_then(|r| r.input_pack);
+        let pack = archive
+            .put(self.stored(&measured.request.original), base.as_ref())
+            .await?;
+        self.emit(
+            scope
+                .event(EventKind::Archived, &now())
+                .of(&made.receipt)
+                .with("pack", pack.id.to_string())
+                .with("stored_bytes", pack.stored_bytes),
+        );
+        Ok(Some(pack))
+    }
+
+    /// How the input relates to the one before: a file that still opens with all of it carries the
+    /// whole session by itself, any other continues the view.
+    async fn continues(&self, measured: &Measured<'_>) -> Continues {
+        let (Some(archive), Some(previous)) = (&self.archive, &measured.previous) else {
+            return Continues::Fresh;
+        };
+        let Some(pack) = previous.input_pack else {
+            return Continues::View;
+        };
+        match archive.get(&pack).await {
+            Ok(before) if self.stored(&measured.request.original).starts_with(&before) => {
+                Continues::Transcript
+            }
+            _ => Continues::View,
+        }
+    }
+
+    async fn archive_prior(
+        &self,
+        measured: &Measured<'_>,
+        prior: &Prior,
+    ) -> Result<Option<PackInfo>, Error> {
+        let Some(archive) = &self.archive else {
+            return Ok(None);
+        };
+        let bytes = serde_json::to_vec(prior).map_err(|source| Error::Prior {
+            receipt: prior.receipt_id.clone(),
+            source,
+        })?;
+        let base = measured.previous.as_ref().and_then(|r| r.ledger_pack);
+        Ok(Some(archive.put(Bytes::from(bytes), base.as_ref()).await?))
+    }
+
+    /// What goes into the archive for an original.
+    pub(super) fn stored(&self, original: &Bytes) -> Bytes {
+        match (self.storing, std::str::from_utf8(original)) {
+            (Storing::Redacted, Ok(text)) => {
+                let redacted = self.redactor.redact(text, &mut Counts::new());
+                Bytes::from(redacted.into_owned().into_bytes())
+            }
+            _ => original.clone(),
+        }
+    }
+
+    /// The engine's receipt with what only the runtime knows.
+    fn full_receipt(
+        &self,
+        made: &Compaction,
+        pack: Option<&PackInfo>,
+        started: Instant,
+    ) -> Result<Value, Error> {
+        let mut receipt = serde_json::to_value(&made.receipt).map_err(|source| Error::Prior {
+            receipt: made.receipt.receipt_id.clone(),
+            source,
+        })?;
+        if let Some(fields) = receipt.as_object_mut() {
+            fields.insert("archive".to_owned(), archive_field(pack));
+            fields.insert("exact".to_owned(), json!(self.storing == Storing::Exact));
+            fields.insert("created_at".to_owned(), json!(now()));
+            fields.insert(
+                "elapsed_ms".to_owned(),
+                json!(started.elapsed().as_millis() as u64),
+            );
+        }
+        Ok(receipt)
+    }
+
+    fn report(&self, scope: &Scope, made: &Compaction) {
+        let receipt = &made.receipt;
+        for kind in [
+            EventKind::PolicyApplied,
+            EventKind::SummaryCreated,
+            EventKind::PrunedMessages,
+            EventKind::Completed,
+        ] {
+            let event = scope.event(kind, &now()).of(receipt);
+            self.emit(match kind {
+                EventKind::PolicyApplied => event.with("rung", receipt.rung.clone()),
+                EventKind::SummaryCreated => event
+                    .with("version", receipt.summary_version)
+                    .with("retention", receipt.retention.score),
+                EventKind::Completed => event
+                    .with("tokens_before", receipt.tokens_before.0)
+                    .with("tokens_after", receipt.tokens_after.0)
+                    .with("retention", receipt.retention.score),
+                _ => event,
+            });
+        }
+        let broken = receipt.notes.iter().any(|n| n.contains("malformed"));
+        if broken {
+            self.emit(scope.event(EventKind::Repaired, &now()).of(receipt));
+        }
+    }
+}
+
+fn archive_field(pack: Option<&PackInfo>) -> Value {
+    match pack {
+        None => Value::Null,
+        Some(pack) => json!({
+            "pack": pack.id.to_string(),
+            "plain_bytes": pack.plain_bytes,
+            "stored_bytes": pack.stored_bytes,
+        }),
+    }
+}
+
+fn record(
+    measured: &Measured<'_>,
+    made: &Compaction,
+    receipt: Value,
+    continues: Continues,
+    [input, ledger]: [Option<&PackInfo>; 2],
+) -> CompactionRecord {
+    CompactionRecord {
+        receipt_id: made.receipt.receipt_id.clone(),
+        session_id: measured.session_id.clone(),
+        created_at: now(),
+        summary_version: made.receipt.summary_version,
+        previous: made.receipt.previous.clone(),
+        input_pack: input.map(|p| p.id),
+        ledger_pack: ledger.map(|p| p.id),
+        format: measured.request.format.to_owned(),
+        receipt,
+        entry_hashes: measured.hashes.clone(),
+        view_hashes: made.view_identity.iter().map(|(hash, _)| *hash).collect(),
+        new_from: measured.new_from(),
+        continues,
+    }
+}
+
+impl Measured<'_> {
+    /// The first entry that the view before did not show.
+    fn new_from(&self) -> u64 {
+        let Some(prior) = &self.prior else { return 0 };
+        let conversation = self.request.conversation;
+        let common = compact_core::engine::common_prefix(conversation, &self.hashes, prior);
+        (conversation.leading_instructions() + common) as u64
+    }
+}

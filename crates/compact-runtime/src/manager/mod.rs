@@ -1,0 +1,329 @@
+//! The manager: runs the engine and commits what it made.
+//!
+//! Order of a commit: archive the original → record the receipt → emit events → hand out the view.
+//! A failure before the record leaves everything as it was; sinks are told and never asked.
+
+mod commit;
+mod history;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use compact_core::engine::{self, Beyond, Input, Outcome, Prior};
+use compact_core::event::{EventKind, Scope};
+use compact_core::identity::EntryHash;
+use compact_core::ledger::Ledger;
+use compact_core::message::{Conversation, EntryKind};
+use compact_core::plan::Plan;
+use compact_core::policy::Policy;
+use compact_core::redact::Redactor;
+use compact_core::token::{Account, Estimator, TokenCache, Tokens};
+use compact_core::trigger::{self, Decision};
+use compact_core::wire::WireRules;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::port::archive::ArchiveStore;
+use crate::port::catalog::{Attempt, CompactionRecord, SessionCatalog};
+use crate::port::event::EventSink;
+
+pub use commit::{Commit, Storing};
+pub use history::{Mismatch, Original};
+pub use session::{Preflight, Session};
+
+/// Runs compactions for any number of sessions.
+pub struct Manager {
+    /// Where originals go; without one, what a view does not show is lost, and an event says so.
+    pub archive: Option<Arc<dyn ArchiveStore>>,
+    /// Where receipts go.
+    pub catalog: Arc<dyn SessionCatalog>,
+    /// Who is told.
+    pub sink: Arc<dyn EventSink>,
+    /// How tokens are counted.
+    pub estimator: Arc<dyn Estimator>,
+    /// The user's decisions.
+    pub policy: Policy,
+    /// What the model takes.
+    pub window: Tokens,
+    /// Applied to every summary.
+    pub redactor: Arc<Redactor>,
+    /// What the archive keeps.
+    pub storing: Storing,
+}
+
+/// One conversation to compact.
+pub struct Request<'a> {
+    /// The live context.
+    pub conversation: &'a Conversation,
+    /// What the wire accepts.
+    pub rules: &'a WireRules,
+    /// The name of its format, for the record.
+    pub format: &'a str,
+    /// The exact bytes it was read from.
+    pub original: Bytes,
+    /// The session, when the caller names one.
+    pub session_id: Option<&'a str>,
+    /// What the view may cost; `None` for half of the trigger point.
+    pub budget: Option<Tokens>,
+    /// A person's wish for this compaction.
+    pub note: Option<&'a str>,
+}
+
+/// A request with everything measured: ready for the engine.
+pub struct Measured<'a> {
+    request: &'a Request<'a>,
+    /// The session's name.
+    pub session_id: String,
+    hashes: Vec<EntryHash>,
+    /// The count.
+    pub account: Account,
+    prior: Option<Prior>,
+    previous: Option<CompactionRecord>,
+    ledger: Ledger,
+    /// What the view may cost.
+    pub budget: Tokens,
+    /// The verdict on its pressure.
+    pub decision: Decision,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub enum Compacted {
+    /// The history was within the budget already; nothing was written.
+    Unchanged {
+        /// The session's name.
+        session_id: String,
+        /// History tokens.
+        tokens: Tokens,
+        /// What it was allowed.
+        budget: Tokens,
+    },
+    /// There is a view, and it is on record.
+    Done(Box<Commit>),
+}
+
+impl Manager {
+    /// Measures a request and finds the compaction that it continues.
+    pub async fn measure<'a>(&self, request: &'a Request<'a>) -> Result<Measured<'a>, Error> {
+        let hashes = EntryHash::all(&request.conversation.entries);
+        let account = Account::of(
+            request.conversation,
+            &hashes,
+            &*self.estimator,
+            &mut TokenCache::default(),
+        );
+        let previous = self.previous(request).await?;
+        let prior = match &previous {
+            Some(record) => self.prior(record).await?,
+            None => None,
+        };
+        let decision = trigger::decide(account.total(), self.window, &self.policy);
+        Ok(Measured {
+            session_id: session_name(request, previous.as_ref(), &hashes),
+            ledger: engine::session_ledger(request.conversation, &hashes, prior.as_ref()),
+            budget: request
+                .budget
+                .unwrap_or_else(|| self.default_budget(&account)),
+            request,
+            hashes,
+            account,
+            prior,
+            previous,
+            decision,
+        })
+    }
+
+    /// What a compaction would do; changes nothing.
+    pub fn plan(&self, measured: &Measured<'_>) -> Result<Outcome, Error> {
+        Ok(engine::compact(&self.input(measured))?)
+    }
+
+    /// The shape of a compaction without its summary; changes nothing.
+    pub fn preview(&self, measured: &Measured<'_>) -> Result<Plan, Error> {
+        Ok(engine::preview(&self.input(measured))?)
+    }
+
+    /// Compacts whatever the pressure, archives the original and records the receipt.
+    pub async fn compact(&self, request: &Request<'_>) -> Result<Compacted, Error> {
+        let started = Instant::now();
+        let measured = self.measure(request).await?;
+        let scope = Scope::new(
+            &measured.session_id,
+            request.conversation.model.as_deref(),
+            &measured.decision,
+            &self.policy,
+        );
+        self.announce(&scope, &measured.account, &measured.decision);
+        match engine::compact(&self.input(&measured)) {
+            Ok(Outcome::Unchanged) => Ok(Compacted::Unchanged {
+                session_id: measured.session_id,
+                tokens: measured.account.history,
+                budget: measured.budget,
+            }),
+            Ok(Outcome::Compacted(made)) => {
+                let commit = self.commit(&measured, *made, &scope, started).await?;
+                Ok(Compacted::Done(Box::new(commit)))
+            }
+            Err(error) => {
+                self.failed(&scope, &measured, &error.to_string()).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Half of the trigger point less what the host re-sends, so that a fresh view does not trigger.
+    pub fn default_budget(&self, account: &Account) -> Tokens {
+        let half = Tokens(trigger::trigger_point(self.window, &self.policy).0 / 2);
+        half - account.system - account.tools
+    }
+
+    /// The most that a view may cost: the window less the buffer (S2-101).
+    pub fn largest_budget(&self, account: &Account) -> Tokens {
+        self.window - Tokens(self.policy.hard_cap_buffer) - account.system - account.tools
+    }
+
+    fn input<'a>(&'a self, measured: &'a Measured<'a>) -> Input<'a> {
+        Input {
+            conversation: measured.request.conversation,
+            session_id: &measured.session_id,
+            hashes: &measured.hashes,
+            account: &measured.account,
+            prior: measured.prior.as_ref(),
+            ledger: &measured.ledger,
+            policy: &self.policy,
+            budget: measured.budget,
+            estimator: &*self.estimator,
+            rules: measured.request.rules,
+            redactor: &self.redactor,
+            beyond: self.beyond(),
+            note: measured.request.note,
+        }
+    }
+
+    fn beyond(&self) -> Beyond {
+        match self.archive {
+            Some(_) => Beyond::Archived,
+            None => Beyond::Gone,
+        }
+    }
+
+    /// The record that a conversation continues: the one its summary names, else its session's last.
+    async fn previous(&self, request: &Request<'_>) -> Result<Option<CompactionRecord>, Error> {
+        let named = request
+            .conversation
+            .entries
+            .iter()
+            .rev()
+            .find_map(|e| match &e.meta.kind {
+                EntryKind::Summary {
+                    receipt: Some(receipt),
+                    ..
+                } => Some(receipt),
+                _ => None,
+            });
+        if let Some(receipt) = named {
+            return Ok(self.catalog.by_receipt(receipt).await?);
+        }
+        Ok(None)
+    }
+
+    /// Loads what the engine needs of a record; a prior that is gone is no prior.
+    async fn prior(&self, record: &CompactionRecord) -> Result<Option<Prior>, Error> {
+        let (Some(archive), Some(pack)) = (&self.archive, &record.ledger_pack) else {
+            return Ok(None);
+        };
+        let bytes = archive.get(pack).await?;
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|source| Error::Prior {
+                receipt: record.receipt_id.clone(),
+                source,
+            })
+    }
+
+    fn announce(&self, scope: &Scope, account: &Account, decision: &Decision) {
+        let now = now();
+        self.emit(
+            scope
+                .event(EventKind::TokenEstimate, &now)
+                .with("system", account.system.0)
+                .with("tools", account.tools.0)
+                .with("memory", account.memory.0)
+                .with("history", account.history.0)
+                .with("user_input", account.user_input.0),
+        );
+        self.emit(
+            scope
+                .event(EventKind::TriggerDecision, &now)
+                .with(
+                    "verdict",
+                    serde_json::to_value(decision.verdict).unwrap_or(Value::Null),
+                )
+                .with("reason", decision.reason.clone()),
+        );
+    }
+
+    fn emit(&self, event: compact_core::event::Event) {
+        if let Ok(value) = serde_json::to_value(event) {
+            self.sink.emit(&value);
+        }
+    }
+
+    /// Tells and remembers a failure; a catalog that fails too must not hide the first error.
+    async fn failed(&self, scope: &Scope, measured: &Measured<'_>, error: &str) {
+        self.emit(scope.event(EventKind::Failed, &now()).with("error", error));
+        let attempt = Attempt {
+            at: now(),
+            turn: turn_name(measured.request.conversation, &measured.hashes),
+            outcome: "failed".to_owned(),
+            tokens: measured.account.total().0,
+        };
+        let _ = self
+            .catalog
+            .record_attempt(&measured.session_id, &attempt)
+            .await;
+    }
+}
+
+/// The time, as every record and event spells it.
+pub fn now() -> String {
+    let now = jiff::Timestamp::now();
+    format!("{now:.3}")
+}
+
+/// A name for the turn that a conversation is in: its latest user message.
+fn turn_name(conversation: &Conversation, hashes: &[EntryHash]) -> String {
+    conversation
+        .entries
+        .iter()
+        .zip(hashes)
+        .rev()
+        .find(|(e, _)| e.is_user_message())
+        .map_or_else(String::new, |(_, hash)| hash.to_string())
+}
+
+/// The caller's name, the record's, the wire's, or one made of how the conversation begins.
+fn session_name(
+    request: &Request<'_>,
+    previous: Option<&CompactionRecord>,
+    hashes: &[EntryHash],
+) -> String {
+    if let Some(name) = request.session_id {
+        return name.to_owned();
+    }
+    if let Some(record) = previous {
+        return record.session_id.clone();
+    }
+    if let Some(name) = &request.conversation.session_id {
+        return name.clone();
+    }
+    let first = hashes.get(request.conversation.leading_instructions());
+    format!(
+        "session-{}",
+        first.map_or_else(String::new, |h| h.to_string().chars().take(16).collect())
+    )
+}

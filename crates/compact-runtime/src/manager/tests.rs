@@ -1,0 +1,252 @@
+use std::sync::{Arc, Mutex};
+
+use compact_core::message::{Block, Entry, EntryId, Meta, Role};
+use compact_core::policy::Policy;
+use compact_core::redact::Redactor;
+use compact_core::token::{Chars4, EstimatorExt, Tokens, Units};
+use compact_core::wire::WireRules;
+use serde_json::Value;
+
+use super::*;
+use crate::port::archive::MemoryArchive;
+use crate::port::catalog::MemoryCatalog;
+use crate::port::event::EventSink;
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<Value>>);
+
+impl EventSink for Heard {
+    fn emit(&self, event: &Value) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+impl Heard {
+    fn names(&self) -> Vec<String> {
+        let events = self.0.lock().unwrap();
+        events
+            .iter()
+            .filter_map(|e| Some(e.get("event")?.as_str()?.to_owned()))
+            .collect()
+    }
+}
+
+fn manager(window: u64) -> (Manager, Arc<Heard>) {
+    let heard = Arc::new(Heard::default());
+    let manager = Manager {
+        archive: Some(Arc::new(MemoryArchive::default())),
+        catalog: Arc::new(MemoryCatalog::default()),
+        sink: heard.clone(),
+        estimator: Arc::new(Chars4),
+        policy: Policy::default(),
+        window: Tokens(window),
+        redactor: Arc::new(Redactor::default()),
+        storing: Storing::Exact,
+    };
+    (manager, heard)
+}
+
+fn exchange(i: usize, size: usize) -> [Entry; 2] {
+    let entry = |name: &str, role, block| Entry {
+        id: EntryId(format!("{name}{i}")),
+        role,
+        blocks: vec![block],
+        meta: Meta::default(),
+    };
+    [
+        entry(
+            "c",
+            Role::Assistant,
+            Block::ToolCall {
+                id: format!("call{i}"),
+                name: "read_file".into(),
+                arguments: format!("{{\"path\":\"src/module_{i}.rs\"}}"),
+            },
+        ),
+        entry(
+            "r",
+            Role::Tool,
+            Block::ToolResult {
+                call: format!("call{i}"),
+                content: format!("pub fn handler_{i}() {{}}\n").repeat(size),
+                is_error: false,
+            },
+        ),
+    ]
+}
+
+fn shown(preflight: &Preflight, session: &Session) -> Tokens {
+    let units = preflight
+        .view
+        .entries(session.source())
+        .iter()
+        .map(|e| Chars4.entry(e))
+        .sum();
+    Chars4.tokens(units)
+}
+
+#[tokio::test]
+async fn s2_209_a_session_of_many_windows_never_overflows() {
+    let window = 8_000;
+    let (manager, _) = manager(window);
+    let mut session = Session::new("long", &WireRules::LENIENT);
+    session.append([Entry::text(
+        "u0",
+        Role::User,
+        "Port the parser, keep the public API.",
+    )]);
+    let (mut compactions, mut said, mut last) = (0, 0, false);
+    for i in 0..200 {
+        session.append(exchange(i, 20 + i % 30));
+        if i % 25 == 24 {
+            session.append([Entry::text(
+                format!("u{i}"),
+                Role::User,
+                format!("next: part {i}"),
+            )]);
+        }
+        let preflight = manager.preflight(&mut session).await.unwrap();
+        assert!(shown(&preflight, &session) <= Tokens(window), "call {i}");
+        let compacted = preflight.receipt.is_some();
+        assert!(!(compacted && last), "compacted twice in a row at {i}");
+        last = compacted;
+        compactions += u32::from(compacted);
+        said = session.source().entries.len();
+    }
+    let all: Units = session
+        .source()
+        .entries
+        .iter()
+        .map(|e| Chars4.entry(e))
+        .sum();
+    assert!(Chars4.tokens(all).0 >= 3 * window, "{} entries", said);
+    assert!(compactions >= 3, "{compactions}");
+}
+
+#[tokio::test]
+async fn the_same_history_gives_the_same_view_between_compactions() {
+    let (manager, _) = manager(6_000);
+    let mut session = Session::new("frozen", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut history = session.source().clone();
+    let mut frozen: Option<Vec<Entry>> = None;
+    for i in 0..60 {
+        history.entries.extend(exchange(i, 25));
+        // The client passes its whole, uncompacted history every time.
+        session.replace(history.clone());
+        let preflight = manager.preflight(&mut session).await.unwrap();
+        let entries = preflight.view.entries(session.source());
+        if preflight.receipt.is_none()
+            && let Some(before) = &frozen
+        {
+            assert_eq!(
+                entries.get(..before.len()),
+                Some(before.as_slice()),
+                "call {i}"
+            );
+        }
+        frozen = Some(entries);
+    }
+}
+
+#[tokio::test]
+async fn a_changed_prefix_drops_the_view_and_keeps_the_ledger() {
+    let (manager, _) = manager(4_000);
+    let mut session = Session::new("rewound", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..20).flat_map(|i| exchange(i, 30)));
+    let first = manager.preflight(&mut session).await.unwrap();
+    assert_eq!(first.receipt.unwrap().summary_version, 1);
+    let mut rewound = session.source().clone();
+    rewound.entries.truncate(9);
+    session.replace(rewound);
+    let after = manager.preflight(&mut session).await.unwrap();
+    assert_eq!(
+        after.view,
+        compact_core::view::View::identity(session.source())
+    );
+    let again = manager
+        .manual_compact(&mut session, "user-command")
+        .await
+        .unwrap();
+    assert!(again.receipt.is_none_or(|r| r.summary_version == 2));
+}
+
+#[tokio::test]
+async fn s2_115_a_compaction_tells_its_story_in_order() {
+    let (manager, heard) = manager(2_000);
+    let mut session = Session::new("told", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    manager.preflight(&mut session).await.unwrap();
+    assert_eq!(
+        heard.names(),
+        [
+            "compact.token_estimate",
+            "compact.trigger_decision",
+            "compact.started",
+            "compact.archived",
+            "compact.policy_applied",
+            "compact.summary_created",
+            "compact.pruned_messages",
+            "compact.completed",
+        ]
+    );
+    let events = heard.0.lock().unwrap();
+    let told = events
+        .iter()
+        .find(|e| e["event"] == "compact.trigger_decision")
+        .unwrap();
+    // S2-138 … S2-150: every field of the schema is there.
+    for field in [
+        "ts",
+        "session_id",
+        "model",
+        "t_est",
+        "max",
+        "pruned_count",
+        "summary_tokens",
+    ] {
+        assert!(told.get(field).is_some(), "{field}");
+    }
+    assert_eq!(told["policy"]["trigger_pct"], 0.85);
+    assert_eq!(told["policy"]["buffer"], 1024);
+    let pruned = events
+        .iter()
+        .find(|e| e["event"] == "compact.pruned_messages")
+        .unwrap();
+    assert!(pruned["pruned_count"].as_u64().unwrap() > 0);
+    assert!(pruned["kept"]["tool_pairs"].as_u64().unwrap() > 0);
+}
+
+#[tokio::test]
+async fn a_failed_attempt_is_not_repeated_until_the_context_grows() {
+    let (manager, heard) = manager(2_000);
+    let mut session = Session::new("stuck", &WireRules::LENIENT);
+    let mut pinned = Entry::text("p", Role::User, "rule ".repeat(1_500));
+    pinned.meta.flags.insert("protected".into());
+    session.append([pinned]);
+    assert!(manager.preflight(&mut session).await.is_err());
+    let failures = |heard: &Heard| {
+        heard
+            .names()
+            .iter()
+            .filter(|n| *n == "compact.failed")
+            .count()
+    };
+    assert_eq!(failures(&heard), 1);
+    let second = manager.preflight(&mut session).await.unwrap();
+    assert!(second.receipt.is_none());
+    assert_eq!(failures(&heard), 1);
+    session.append([Entry::text("a", Role::Assistant, "x".repeat(1_000))]);
+    assert!(manager.preflight(&mut session).await.is_err());
+    assert_eq!(failures(&heard), 2);
+    assert!(
+        manager
+            .catalog
+            .last_attempt("stuck")
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
