@@ -1,18 +1,442 @@
 //! Redaction: secrets and personal data become stable placeholders before text crosses a boundary.
+//!
+//! Secrets (keys, tokens, passwords) are replaced at every boundary. Personal data is replaced only
+//! where text leaves the process: an agent that supports a customer needs the customer's address,
+//! an exporter does not. The same secret always gets the same placeholder, so a reader can still
+//! tell that two lines speak of one key. Redaction never fails once its rules are compiled, and
+//! redacting twice gives the same text as redacting once.
+//!
+//! It does not decide what may be exported at all; exporters carry counts and ids.
+
+mod gate;
+mod json;
+mod pii;
+mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
-/// A compiled set of rules.
-#[derive(Clone, Debug, Default)]
-pub struct Redactor {}
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use pii::PiiClass;
 
 /// How often each rule fired.
 pub type Counts = BTreeMap<String, u64>;
 
+/// The patterns that the configuration starts with (S2-132, S2-133). The maintained rules do what
+/// they ask for, keep the key's name and leave code such as `password: str` alone.
+pub const SEED_PATTERNS: [&str; 2] = [
+    r"(?i)api[_-]?key\s*[:=]\s*\S+",
+    r"(?i)password\s*[:=]\s*\S+",
+];
+
+/// A line that text crosses, each with its own needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Boundary {
+    /// The archive on disk or in an object store.
+    Archive,
+    /// Exporters, logs and hooks: anything that leaves the process.
+    Export,
+    /// What a summarizer reads and what it writes.
+    Summary,
+}
+
+/// Where redaction applies (C-19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sinks {
+    /// Redact what is archived. Restore then gives the redacted bytes, and the receipt says so.
+    pub archive: bool,
+    /// Redact what exporters, logs and hooks receive.
+    pub export: bool,
+    /// Redact what a summarizer reads and the summary that goes back into the view.
+    pub summary_prompt: bool,
+}
+
+impl Default for Sinks {
+    fn default() -> Self {
+        Sinks {
+            archive: false,
+            export: true,
+            summary_prompt: true,
+        }
+    }
+}
+
+/// What is redacted, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RedactionRules {
+    /// Off means that nothing is redacted anywhere; a high-severity event says so (S2-164).
+    pub enabled: bool,
+    /// Further patterns, added to the maintained ones. The group `secret` is replaced if the
+    /// pattern has one, the whole match if not. Matching takes linear time.
+    pub patterns: Vec<String>,
+    /// Classes of personal data that are replaced where text leaves the process.
+    pub pii_deny: BTreeSet<PiiClass>,
+    /// Patterns of values that are never redacted; each must match the whole value.
+    pub allow: Vec<String>,
+    /// Where redaction applies.
+    pub sinks: Sinks,
+}
+
+impl Default for RedactionRules {
+    fn default() -> Self {
+        RedactionRules {
+            enabled: true,
+            patterns: SEED_PATTERNS.map(str::to_owned).to_vec(),
+            pii_deny: PiiClass::ALL.into_iter().collect(),
+            allow: Vec::new(),
+            sinks: Sinks::default(),
+        }
+    }
+}
+
+impl RedactionRules {
+    /// The rules as they apply at one boundary: nothing when its sink is off, personal data only
+    /// on export.
+    pub fn at(&self, boundary: Boundary) -> RedactionRules {
+        let sink = match boundary {
+            Boundary::Archive => self.sinks.archive,
+            Boundary::Export => self.sinks.export,
+            Boundary::Summary => self.sinks.summary_prompt,
+        };
+        let mut rules = self.clone();
+        rules.enabled &= sink;
+        if boundary != Boundary::Export {
+            rules.pii_deny.clear();
+        }
+        rules
+    }
+}
+
+/// A rule that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{field}: the pattern `{pattern}` cannot be used: {reason}")]
+pub struct RedactError {
+    /// The field that holds it, e.g. `redaction.patterns[2]`.
+    pub field: String,
+    /// The pattern as written.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// A compiled set of rules. The default one redacts nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Redactor {
+    secrets: bool,
+    pii: Vec<PiiClass>,
+    custom: Vec<Custom>,
+    allow: Option<RegexSet>,
+}
+
+#[derive(Clone)]
+struct Custom {
+    name: String,
+    find: Find,
+}
+
+#[derive(Clone)]
+enum Find {
+    Pattern(Regex),
+    Function(Arc<Finder>),
+}
+
+type Finder = dyn Fn(&str) -> Vec<Range<usize>> + Send + Sync;
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Custom").field(&self.name).finish()
+    }
+}
+
+/// Something found: where it is and which rule found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Span<'r> {
+    range: Range<usize>,
+    /// Lower wins when two rules find the same text: formats are more telling than assignments.
+    priority: usize,
+    rule: &'r str,
+}
+
+/// What one pass over a text saw.
+#[derive(Default)]
+struct Findings<'r> {
+    spans: Vec<Span<'r>>,
+    /// Placeholders of an earlier pass: nothing that touches them is redacted again.
+    placeholders: Vec<Range<usize>>,
+}
+
+/// Which of a redactor's rules a pass applies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Every rule.
+    All,
+    /// The maintained secrets, which never break JSON.
+    Secrets,
+    /// Personal data and the user's own rules.
+    Personal,
+}
+
+/// Text without placeholders gets shorter with every pass, so the passes end; a pattern that needs
+/// more than these feeds on its own output.
+const MAX_PASSES: usize = 16;
+
+/// More than any sane pattern compiles to.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
 impl Redactor {
+    /// Compiles the rules; an error names the field and the pattern.
+    pub fn new(rules: &RedactionRules) -> Result<Redactor, RedactError> {
+        if !rules.enabled {
+            return Ok(Redactor::default());
+        }
+        let mut custom = Vec::new();
+        for (i, pattern) in rules.patterns.iter().enumerate() {
+            if SEED_PATTERNS.contains(&pattern.as_str()) {
+                continue;
+            }
+            let regex = RegexBuilder::new(pattern)
+                .size_limit(MAX_PATTERN_BYTES)
+                .build();
+            let find = Find::Pattern(regex.map_err(|e| unusable("patterns", i, pattern, &e))?);
+            custom.push(Custom {
+                name: format!("pattern-{}", i + 1),
+                find,
+            });
+        }
+        Ok(Redactor {
+            secrets: true,
+            pii: rules.pii_deny.iter().copied().collect(),
+            custom,
+            allow: allowed(&rules.allow)?,
+        })
+    }
+
+    /// Adds a function that finds what to redact (S2-152); ranges that are no text are ignored.
+    #[must_use]
+    pub fn with_function(
+        mut self,
+        name: impl Into<String>,
+        find: impl Fn(&str) -> Vec<Range<usize>> + Send + Sync + 'static,
+    ) -> Redactor {
+        let name = label(&name.into());
+        self.custom.push(Custom {
+            name,
+            find: Find::Function(Arc::new(find)),
+        });
+        self
+    }
+
+    /// True when nothing is ever replaced.
+    pub fn is_off(&self) -> bool {
+        !self.secrets && self.pii.is_empty() && self.custom.is_empty()
+    }
+
     /// Replaces what the rules find; borrowed when nothing is found.
-    pub fn redact<'t>(&self, text: &'t str, _counts: &mut Counts) -> Cow<'t, str> {
-        Cow::Borrowed(text)
+    pub fn redact<'t>(&self, text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
+        self.passes(text, Scope::All, counts)
+    }
+
+    /// Like [`redact`](Self::redact), for JSON text: valid JSON stays valid and keeps its layout.
+    /// Personal data and user patterns are looked for in each decoded string; bare numbers stay.
+    pub fn redact_json<'t>(&self, json: &'t str, counts: &mut Counts) -> Cow<'t, str> {
+        let secrets = self.passes(json, Scope::Secrets, counts);
+        if self.custom.is_empty() && self.pii.is_empty() {
+            return secrets;
+        }
+        let redacted = json::map_strings(&secrets, |text| {
+            match self.passes(text, Scope::Personal, counts) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(text) => Some(text),
+            }
+        });
+        redacted.map_or(secrets, Cow::Owned)
+    }
+
+    fn passes<'t>(&self, text: &'t str, scope: Scope, counts: &mut Counts) -> Cow<'t, str> {
+        let mut out = Cow::Borrowed(text);
+        if self.is_off() {
+            return out;
+        }
+        for _ in 0..MAX_PASSES {
+            let spans = self.find(&out, scope);
+            if spans.is_empty() {
+                break;
+            }
+            out = Cow::Owned(replace(&out, &spans, counts));
+        }
+        out
+    }
+
+    /// The disjoint spans to replace, in order.
+    fn find(&self, text: &str, scope: Scope) -> Vec<Span<'_>> {
+        let mut found = Findings::default();
+        rules::scan(text, &mut found);
+        if !self.secrets || scope == Scope::Personal {
+            found.spans.clear();
+        }
+        if scope != Scope::Secrets {
+            self.pii
+                .iter()
+                .for_each(|class| class.find(text, &mut found));
+            self.custom
+                .iter()
+                .for_each(|custom| custom.find(text, &mut found));
+        }
+        found.spans.retain(|span| self.is_denied(text, span));
+        found.disjoint()
+    }
+
+    fn is_denied(&self, text: &str, span: &Span<'_>) -> bool {
+        match (text.get(span.range.clone()), &self.allow) {
+            (None | Some(""), _) => false,
+            (Some(value), Some(allow)) => !allow.is_match(value),
+            (Some(_), None) => true,
+        }
+    }
+}
+
+impl Custom {
+    fn find<'r>(&'r self, text: &str, found: &mut Findings<'r>) {
+        let ranges = match &self.find {
+            Find::Function(find) => find(text),
+            Find::Pattern(regex) => regex
+                .captures_iter(text)
+                .filter_map(|c| c.name("secret").or_else(|| c.get(0)))
+                .map(|m| m.range())
+                .collect(),
+        };
+        let span = |range| Span {
+            range,
+            priority: usize::MAX,
+            rule: &self.name,
+        };
+        found.spans.extend(ranges.into_iter().map(span));
+    }
+}
+
+impl<'r> Findings<'r> {
+    /// Unites what overlaps, so that no part of a secret is left beside a placeholder.
+    fn disjoint(mut self) -> Vec<Span<'r>> {
+        let mut placeholders = self.placeholders.iter().peekable();
+        self.spans
+            .sort_by_key(|s| (s.range.start, s.range.end, s.priority));
+        let mut out: Vec<Span<'r>> = Vec::new();
+        for span in self.spans {
+            while placeholders
+                .next_if(|p| p.end <= span.range.start)
+                .is_some()
+            {}
+            if placeholders
+                .peek()
+                .is_some_and(|p| p.start < span.range.end)
+            {
+                continue;
+            }
+            match out.last_mut() {
+                Some(last) if span.range.start < last.range.end => last.unite(&span),
+                _ => out.push(span),
+            }
+        }
+        out
+    }
+}
+
+impl<'r> Span<'r> {
+    fn unite(&mut self, other: &Span<'r>) {
+        self.range.end = self.range.end.max(other.range.end);
+        if other.priority < self.priority {
+            self.priority = other.priority;
+            self.rule = other.rule;
+        }
+    }
+}
+
+fn replace(text: &str, spans: &[Span<'_>], counts: &mut Counts) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for span in spans {
+        out.push_str(text.get(at..span.range.start).unwrap_or_default());
+        let secret = text.get(span.range.clone()).unwrap_or_default();
+        out.push_str(&placeholder(span.rule, secret));
+        *counts.entry(span.rule.to_owned()).or_default() += 1;
+        at = span.range.end;
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    out
+}
+
+/// Four hex digits tell secrets apart and say nothing about them.
+fn placeholder(rule: &str, secret: &str) -> String {
+    let key = blake3::derive_key("compact redaction placeholder", secret.as_bytes());
+    let [a, b, ..] = key;
+    format!("[REDACTED:{rule}:{a:02x}{b:02x}]")
+}
+
+/// A name that can stand in a placeholder.
+fn label(name: &str) -> String {
+    let keep = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
+    let label: String = name.chars().map(keep).collect();
+    if label.is_empty() {
+        "function".to_owned()
+    } else {
+        label
+    }
+}
+
+fn allowed(patterns: &[String]) -> Result<Option<RegexSet>, RedactError> {
+    for (i, pattern) in patterns.iter().enumerate() {
+        let regex = RegexBuilder::new(pattern)
+            .size_limit(MAX_PATTERN_BYTES)
+            .build();
+        regex.map_err(|e| unusable("allow", i, pattern, &e))?;
+    }
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let whole = patterns.iter().map(|p| format!("^(?:{p})$"));
+    let set = RegexSetBuilder::new(whole)
+        .size_limit(MAX_PATTERN_BYTES * 8)
+        .build();
+    let reason = |e: regex::Error| RedactError {
+        field: "redaction.allow".to_owned(),
+        pattern: patterns.join(" | "),
+        reason: explain(&e),
+    };
+    set.map(Some).map_err(reason)
+}
+
+fn unusable(list: &str, index: usize, pattern: &str, error: &regex::Error) -> RedactError {
+    RedactError {
+        field: format!("redaction.{list}[{index}]"),
+        pattern: pattern.to_owned(),
+        reason: explain(error),
+    }
+}
+
+/// The last line of a syntax error says what is wrong; the lines before it draw the pattern.
+fn explain(error: &regex::Error) -> String {
+    match error {
+        regex::Error::CompiledTooBig(limit) => format!("it compiles to more than {limit} bytes"),
+        other => {
+            let text = other.to_string();
+            let last = text.lines().last().unwrap_or(&text);
+            last.trim_start_matches("error: ").to_owned()
+        }
     }
 }

@@ -1,0 +1,649 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn redactor() -> Redactor {
+    Redactor::new(&RedactionRules::default().at(Boundary::Summary)).unwrap()
+}
+
+fn exporter() -> Redactor {
+    Redactor::new(&RedactionRules::default().at(Boundary::Export)).unwrap()
+}
+
+fn redact(redactor: &Redactor, text: &str) -> (String, Vec<String>) {
+    let mut counts = Counts::new();
+    let out = redactor.redact(text, &mut counts).into_owned();
+    (out, counts.into_keys().collect())
+}
+
+/// Fake secrets are put together here, so that no scanner takes this file for a leak.
+fn noise(alphabet: &str, length: usize) -> String {
+    let alphabet: Vec<char> = alphabet.chars().collect();
+    let mut state = length as u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        alphabet[(state >> 16) as usize % alphabet.len()]
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+fn alnum(length: usize) -> String {
+    noise("aB3cD4eF5gH6iJ7kL8mN9oP0qR1sT2uV", length)
+}
+
+fn hex(length: usize) -> String {
+    noise("0a1b2c3d4e5f6789f", length)
+}
+
+fn pem(newline: &str) -> String {
+    let lines: Vec<String> = (0..12).map(|i| alnum(64 - i % 2)).collect();
+    let frame = |word: &str| format!("-----{word} RSA {} KEY-----", "PRIVATE");
+    format!(
+        "{}{newline}{}{newline}{}",
+        frame("BEGIN"),
+        lines.join(newline),
+        frame("END")
+    )
+}
+
+/// Rule name, secret.
+fn formats() -> Vec<(&'static str, String)> {
+    let join = |parts: &[&str]| parts.concat();
+    vec![
+        ("openai-key", join(&["sk", "-proj-", &alnum(48)])),
+        ("openai-key", join(&["sk", "-", &alnum(48)])),
+        (
+            "anthropic-key",
+            join(&["sk", "-ant-", "api03-", &alnum(90)]),
+        ),
+        ("openrouter-key", join(&["sk", "-or-v1-", &hex(64)])),
+        ("google-key", join(&["AI", "za", &alnum(35)])),
+        ("google-token", join(&["ya", "29.", &alnum(60)])),
+        ("google-secret", join(&["GOC", "SPX-", &alnum(28)])),
+        ("aws-key", join(&["AK", "IA", &noise("ABCDEFGH234567", 16)])),
+        ("aws-key", join(&["AS", "IA", &noise("ABCDEFGH234567", 16)])),
+        ("github-token", join(&["gh", "p_", &alnum(36)])),
+        ("github-token", join(&["gh", "o_", &alnum(36)])),
+        ("github-token", join(&["gh", "s_", &alnum(36)])),
+        (
+            "github-token",
+            join(&["github", "_pat_", &alnum(22), "_", &alnum(59)]),
+        ),
+        ("gitlab-token", join(&["gl", "pat-", &alnum(20)])),
+        (
+            "slack-token",
+            join(&["xo", "xb-", &noise("123456", 12), "-", &alnum(24)]),
+        ),
+        ("stripe-key", join(&["sk", "_live_", &alnum(24)])),
+        ("stripe-key", join(&["rk", "_live_", &alnum(24)])),
+        ("stripe-webhook", join(&["wh", "sec_", &alnum(32)])),
+        ("npm-token", join(&["np", "m_", &alnum(36)])),
+        (
+            "pypi-token",
+            join(&["py", "pi-", "AgEIcHlwaS5vcmc", &alnum(60)]),
+        ),
+        ("huggingface-token", join(&["h", "f_", &alnum(34)])),
+        (
+            "sendgrid-key",
+            join(&["S", "G.", &alnum(22), ".", &alnum(43)]),
+        ),
+        ("twilio-key", join(&["S", "K", &hex(32)])),
+        ("groq-key", join(&["gs", "k_", &alnum(52)])),
+        ("xai-key", join(&["xa", "i-", &alnum(80)])),
+        ("perplexity-key", join(&["pp", "lx-", &alnum(48)])),
+        ("replicate-token", join(&["r", "8_", &alnum(37)])),
+        ("digitalocean-token", join(&["dop", "_v1_", &hex(64)])),
+        ("databricks-token", join(&["da", "pi", &hex(32)])),
+        ("shopify-token", join(&["shp", "at_", &hex(32)])),
+        ("vault-token", join(&["hv", "s.", &alnum(24)])),
+        ("docker-token", join(&["dckr", "_pat_", &alnum(27)])),
+        ("linear-key", join(&["lin", "_api_", &alnum(40)])),
+        ("mailgun-key", join(&["ke", "y-", &hex(32)])),
+        ("atlassian-token", join(&["ATA", "TT3", &alnum(180)])),
+        (
+            "age-key",
+            join(&[
+                "AGE-SECRET",
+                "-KEY-1",
+                &noise("QPZRY9X8GF2TVDW0S3JN54KH", 58),
+            ]),
+        ),
+        (
+            "jwt",
+            join(&[
+                "ey",
+                "J",
+                &alnum(30),
+                ".ey",
+                "J",
+                &alnum(60),
+                ".",
+                &alnum(43),
+            ]),
+        ),
+        ("private-key", pem("\n")),
+        ("private-key", pem("\\n")),
+        ("private-key", pem("\\\\n")),
+    ]
+}
+
+/// Text before the secret, the secret, text after it; only the secret may go.
+fn contexts() -> Vec<(&'static str, String, String, &'static str)> {
+    let azure = "AccountName=a;Account".to_owned() + "Key=";
+    vec![
+        (
+            "azure-key",
+            azure,
+            noise("aB3+/cD4", 86) + "==",
+            ";EndpointSuffix=core",
+        ),
+        (
+            "aws-secret",
+            "aws_secret_access_key = ".into(),
+            noise("aB3+cD4/eF5gH6iJ7k", 40),
+            "\n",
+        ),
+        (
+            "url-password",
+            "postgres://app:".into(),
+            "s3cr3t!x".into(),
+            "@db.internal:5432/app",
+        ),
+        (
+            "url-password",
+            "redis://:".into(),
+            "hunter2".into(),
+            "@cache:6379",
+        ),
+        (
+            "authorization",
+            "Authorization: Bearer ".into(),
+            "abc123def".into(),
+            "\r\n",
+        ),
+        (
+            "authorization",
+            "Authorization: Basic ".into(),
+            "dXNlcjpwYXNz".into(),
+            "\"}",
+        ),
+        ("bearer-token", "curl -H 'X: Bearer ".into(), alnum(32), "'"),
+        ("password", "password: ".into(), "hunter2".into(), "\n"),
+        (
+            "password",
+            "DB_PASSWORD=".into(),
+            "swordfish".into(),
+            "\nNEXT=1",
+        ),
+        (
+            "password",
+            "\"password\": \"".into(),
+            "correct-h0rse".into(),
+            "\", \"user\": \"x\"",
+        ),
+        (
+            "password",
+            "\\\"password\\\":\\\"".into(),
+            "hunter2".into(),
+            "\\\",\\\"user\\\"",
+        ),
+        (
+            "password",
+            "conn = connect(password='".into(),
+            "tr0ub4dor&3".into(),
+            "')",
+        ),
+        (
+            "password",
+            "let password: &str = \"".into(),
+            "tr0ub4dor&3".into(),
+            "\";",
+        ),
+        (
+            "password",
+            "Server=db;Password=".into(),
+            "P@ssw0rd".into(),
+            ";User=sa",
+        ),
+        ("api-key", "api_key=".into(), "abc123".into(), " next"),
+        ("api-key", "API-KEY : ".into(), "9f8e7d6c".into(), "\n"),
+        (
+            "api-key",
+            "const apiKey: string = \"".into(),
+            alnum(20),
+            "\";",
+        ),
+        ("secret", "client_secret: ".into(), alnum(24), "\n"),
+        ("secret", "TWILIO_AUTH_TOKEN=".into(), hex(32), "\n"),
+        (
+            "secret",
+            "//registry.npmjs.org/:_authToken=".into(),
+            hex(8) + "-" + &hex(4) + "-4" + &hex(3) + "-" + &hex(12),
+            "\n",
+        ),
+        ("secret", "'credential' => '".into(), alnum(30), "',"),
+        (
+            "slack-webhook",
+            "https://hooks.slack.com/services/".into(),
+            format!("T0{}/B0{}/{}", "ABCDEF1", "GHIJKL2", alnum(24)),
+            "\"",
+        ),
+        (
+            "telegram-token",
+            "bot 1234567890:".into(),
+            "AA".to_owned() + &alnum(33),
+            "/getMe",
+        ),
+    ]
+}
+
+#[test]
+fn every_maintained_pattern_compiles() {
+    assert!(rules::compile_all() > 40);
+}
+
+#[test]
+fn s2_169_s2_176_no_secret_format_gets_through() {
+    for (rule, secret) in formats() {
+        for (before, after) in [
+            ("", ""),
+            ("use ", " now"),
+            ("\"k\":\"", "\","),
+            ("line\\n", "\\nmore"),
+        ] {
+            let text = format!("{before}{secret}{after}");
+            let (out, rules) = redact(&redactor(), &text);
+            let expected = format!("{before}{}{after}", placeholder(rule, &secret));
+            assert_eq!((out, rules), (expected, vec![rule.to_owned()]), "{text}");
+        }
+    }
+}
+
+#[test]
+fn s2_132_s2_133_assigned_secrets_keep_their_name() {
+    for (rule, before, secret, after) in contexts() {
+        let text = format!("{before}{secret}{after}");
+        let (out, rules) = redact(&redactor(), &text);
+        let expected = format!("{before}{}{after}", placeholder(rule, &secret));
+        assert_eq!((out, rules), (expected, vec![rule.to_owned()]), "{text}");
+    }
+}
+
+#[test]
+fn a_key_read_with_line_numbers_is_redacted_whole() {
+    let numbered: Vec<String> = pem("\n")
+        .lines()
+        .enumerate()
+        .map(|(i, line)| format!("{:>6}→{line}", i + 1))
+        .collect();
+    let (out, _) = redact(&redactor(), &numbered.join("\n"));
+    assert!(
+        out.starts_with("     1→[REDACTED:private-key:") && out.ends_with(']'),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_key_cut_off_by_a_tool_is_redacted_too() {
+    let whole = pem("\n");
+    let cut = whole.get(..400).unwrap();
+    let (out, _) = redact(&redactor(), &format!("{cut}\n[truncated]"));
+    assert_eq!(
+        out,
+        format!("{}\n[truncated]", placeholder("private-key", cut))
+    );
+}
+
+#[test]
+fn ordinary_code_is_left_alone() {
+    let lines: Vec<&str> = include_str!("testdata/ordinary.txt").lines().collect();
+    let redactor = redactor();
+    let wrong: Vec<String> = lines
+        .iter()
+        .map(|line| (line, redact(&redactor, line).0))
+        .filter(|(line, out)| *line != out)
+        .map(|(line, out)| format!("{line}  →  {out}"))
+        .collect();
+    assert!(lines.len() >= 250);
+    assert!(wrong.len() * 100 <= lines.len(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn one_secret_has_one_placeholder_and_two_have_two() {
+    let text = format!(
+        "password={} then password={} then password={}",
+        "hunter2", "hunter3", "hunter2"
+    );
+    let (out, _) = redact(&redactor(), &text);
+    let found: Vec<&str> = out
+        .split("password=")
+        .skip(1)
+        .map(|p| p.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(found[0], found[2]);
+    assert_ne!(found[0], found[1]);
+}
+
+#[test]
+fn counts_are_kept_per_rule() {
+    let mut counts = Counts::new();
+    redactor().redact(
+        "password=hunter2 api_key=abc123 password=hunter2",
+        &mut counts,
+    );
+    assert_eq!(
+        counts,
+        Counts::from([("password".into(), 2), ("api-key".into(), 1)])
+    );
+}
+
+#[test]
+fn text_without_secrets_is_borrowed() {
+    assert!(matches!(
+        redactor().redact("fn main() {}", &mut Counts::new()),
+        Cow::Borrowed(_)
+    ));
+}
+
+#[test]
+fn s2_153_personal_data_is_replaced_on_export_only() {
+    let cases = [
+        ("email", "mail ", "jane.doe+x@example.co.uk", " now"),
+        ("credit-card", "card ", "4111 1111 1111 1111", "."),
+        ("credit-card", "", "378282246310005", ""),
+        ("iban", "to ", "DE89 3704 0044 0532 0130 00", " TODAY"),
+        ("iban", "to ", "GB82WEST12345698765432", ","),
+        ("ssn", "ssn ", "123-45-6789", ""),
+        ("phone", "call ", "+49 30 1234567", ""),
+        ("phone", "call ", "(415) 555-2671", ""),
+        ("phone", "call ", "415-555-2671", ""),
+    ];
+    for (rule, before, value, after) in cases {
+        let text = format!("{before}{value}{after}");
+        let (out, _) = redact(&exporter(), &text);
+        assert_eq!(out, format!("{before}{}{after}", placeholder(rule, value)));
+        assert_eq!(redact(&redactor(), &text).0, text);
+    }
+}
+
+#[test]
+fn s2_153_look_alikes_are_not_personal_data() {
+    for text in [
+        "4111 1111 1111 1112",
+        "1234567890123456",
+        "000-12-3456",
+        "DE89 3704 0044 0532 0130 01",
+        "2025-11-15T21:19:07",
+        "127.0.0.1:8080",
+        "v1.415.555.2671",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "user@localhost",
+        "1731705547123",
+    ] {
+        assert_eq!(redact(&exporter(), text).0, text);
+    }
+}
+
+#[test]
+fn s2_154_the_allow_list_lets_values_through() {
+    let rules = RedactionRules {
+        allow: vec![r"[^@]+@example\.com".into(), "hunter2".into()],
+        ..RedactionRules::default()
+    };
+    let redactor = Redactor::new(&rules.at(Boundary::Export)).unwrap();
+    let (out, _) = redact(
+        &redactor,
+        "bob@example.com eve@example.org password=hunter2 password=hunter22",
+    );
+    assert_eq!(
+        out,
+        format!(
+            "bob@example.com {} password=hunter2 password={}",
+            placeholder("email", "eve@example.org"),
+            placeholder("password", "hunter22"),
+        )
+    );
+}
+
+#[test]
+fn s2_152_patterns_and_functions_of_the_user_apply() {
+    let rules = RedactionRules {
+        patterns: vec![r"PROJ-\d+".into(), r"badge (?<secret>\w+)".into()],
+        ..RedactionRules::default()
+    };
+    let redactor = Redactor::new(&rules)
+        .unwrap()
+        .with_function("Code Name", |text| {
+            text.match_indices("falcon")
+                .map(|(i, m)| i..i + m.len())
+                .collect()
+        });
+    let (out, rules) = redact(&redactor, "PROJ-12 badge x9 falcon password=hunter2");
+    assert_eq!(rules, ["code-name", "password", "pattern-1", "pattern-2"]);
+    assert_eq!(
+        out,
+        format!(
+            "{} badge {} {} password={}",
+            placeholder("pattern-1", "PROJ-12"),
+            placeholder("pattern-2", "x9"),
+            placeholder("code-name", "falcon"),
+            placeholder("password", "hunter2"),
+        )
+    );
+}
+
+#[test]
+fn s2_175_a_boundary_whose_sink_is_off_lets_text_through() {
+    let mut rules = RedactionRules::default();
+    let text = "password=hunter2";
+    let at = |rules: &RedactionRules, b| redact(&Redactor::new(&rules.at(b)).unwrap(), text).0;
+    assert_eq!(at(&rules, Boundary::Archive), text);
+    assert_ne!(at(&rules, Boundary::Export), text);
+    assert_ne!(at(&rules, Boundary::Summary), text);
+    rules.sinks = Sinks {
+        archive: true,
+        export: false,
+        summary_prompt: false,
+    };
+    assert_ne!(at(&rules, Boundary::Archive), text);
+    assert_eq!(at(&rules, Boundary::Export), text);
+    rules.enabled = false;
+    assert_eq!(at(&rules, Boundary::Archive), text);
+}
+
+#[test]
+fn a_bad_pattern_is_named_with_its_field() {
+    let message = |patterns: &[&str], allow: &[&str]| {
+        let own = |list: &[&str]| list.iter().map(|p| (*p).to_owned()).collect();
+        let rules = RedactionRules {
+            patterns: own(patterns),
+            allow: own(allow),
+            ..RedactionRules::default()
+        };
+        Redactor::new(&rules).unwrap_err().to_string()
+    };
+    assert_eq!(
+        message(&["fine", "(open"], &[]),
+        "redaction.patterns[1]: the pattern `(open` cannot be used: unclosed group"
+    );
+    assert_eq!(
+        message(&[], &["[z-a]"]),
+        "redaction.allow[0]: the pattern `[z-a]` cannot be used: invalid character class range, the start must be <= the end"
+    );
+    assert!(
+        message(&["\\w{1000}{1000}"], &[])
+            .ends_with("cannot be used: it compiles to more than 1048576 bytes")
+    );
+}
+
+#[test]
+fn a_long_token_is_redacted_to_its_end() {
+    let secret = [
+        "ey",
+        "J",
+        &alnum(300),
+        ".ey",
+        "J",
+        &alnum(4000),
+        ".",
+        &alnum(43),
+    ]
+    .concat();
+    let (out, _) = redact(&redactor(), &format!("jwt {secret} end"));
+    assert_eq!(out, format!("jwt {} end", placeholder("jwt", &secret)));
+}
+
+#[test]
+fn json_keeps_its_layout_and_loses_its_secrets() {
+    let rules = RedactionRules {
+        patterns: vec![r"ticket \S+".into()],
+        ..RedactionRules::default()
+    };
+    let redactor = Redactor::new(&rules).unwrap();
+    let json = r#"{ "a": "ticket \"x1\" to\nbob@example.org",  "password":"hunter2", "n": 1e3 }"#;
+    let out = redactor.redact_json(json, &mut Counts::new()).into_owned();
+    let expected = format!(
+        r#"{{ "a": "{} to\n{}",  "password":"{}", "n": 1e3 }}"#,
+        placeholder("pattern-1", "ticket \"x1\""),
+        placeholder("email", "bob@example.org"),
+        placeholder("password", "hunter2"),
+    );
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn hostile_repetition_stays_cheap() {
+    let redactor = exporter();
+    for unit in [
+        "token:",
+        "eyJ",
+        "password=\"",
+        "-----BEGIN PRIVATE KEY-----",
+        "sk-",
+        "://a:",
+        "@a.",
+        "\\",
+    ] {
+        let text = unit.repeat(40_000);
+        let start = std::time::Instant::now();
+        redactor.redact(&text, &mut Counts::new());
+        assert!(start.elapsed().as_secs() < 20, "{unit}");
+    }
+}
+
+/// Text made of what rules look for, and of what could trip them.
+fn fragments() -> impl Strategy<Value = String> {
+    let secrets: Vec<String> = formats()
+        .into_iter()
+        .map(|(_, secret)| secret)
+        .chain(
+            contexts()
+                .into_iter()
+                .map(|(_, before, secret, after)| before + &secret + after),
+        )
+        .collect();
+    let glue = prop::sample::select(vec![
+        "\"",
+        "\\",
+        "\\\"",
+        "'",
+        "`",
+        "=",
+        ":",
+        " ",
+        "\n",
+        "\\n",
+        "\\u00e9",
+        "é",
+        "→",
+        "]",
+        "[REDACTED:",
+        "[REDACTED:jwt:12ab]",
+        "password",
+        "token=",
+        "secret:",
+        "api_key",
+        "://",
+        "@",
+        "a@b.co",
+        "Bearer ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "+49 30 1234567",
+        "123-45-6789",
+        ",",
+        "{",
+        "}",
+    ]);
+    let piece = prop_oneof![
+        prop::sample::select(secrets),
+        glue.prop_map(str::to_owned),
+        any::<String>()
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+fn json() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        fragments().prop_map(serde_json::Value::from),
+        any::<i64>().prop_map(serde_json::Value::from),
+        Just(serde_json::Value::Null),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        let key = prop_oneof![
+            fragments(),
+            Just("password".to_owned()),
+            Just("token".to_owned())
+        ];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
+            prop::collection::vec((key, inner), 0..4)
+                .prop_map(|pairs| pairs.into_iter().collect::<serde_json::Map<_, _>>().into()),
+        ]
+    })
+}
+
+fn custom() -> Redactor {
+    let rules = RedactionRules {
+        patterns: vec![
+            r#"(?i)word\W+\S+"#.into(),
+            r"\bKEY\w*".into(),
+            r".u00".into(),
+        ],
+        ..RedactionRules::default()
+    };
+    Redactor::new(&rules).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn redacting_twice_is_redacting_once(text in fragments()) {
+        for redactor in [redactor(), exporter(), custom()] {
+            let once = redact(&redactor, &text).0;
+            let (twice, rules) = redact(&redactor, &once);
+            prop_assert_eq!(&twice, &once);
+            prop_assert!(rules.is_empty());
+        }
+    }
+
+    #[test]
+    fn valid_json_stays_valid(value in json(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+        let secrets = redact(&redactor(), &text).0;
+        let export = exporter().redact_json(&text, &mut Counts::new()).into_owned();
+        let own = custom().redact_json(&text, &mut Counts::new()).into_owned();
+        for out in [secrets, export, own] {
+            prop_assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok(), "{} → {}", text, out);
+        }
+    }
+
+    #[test]
+    fn s2_176_no_planted_secret_survives(
+        (_, secret) in prop::sample::select(formats()),
+        before in "[a-z .,\n]{0,40}",
+        after in "[ .,\n][a-z .,\n]{0,40}",
+    ) {
+        let text = format!("{before} {secret}{after}");
+        prop_assert!(!redact(&redactor(), &text).0.contains(&secret));
+    }
+}
