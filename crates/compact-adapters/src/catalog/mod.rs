@@ -1,0 +1,5 @@
+//! Catalogs: SQLite, embedded, for one machine.
+
+mod sqlite;
+
+pub use sqlite::SqliteCatalog;

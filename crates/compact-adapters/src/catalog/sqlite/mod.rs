@@ -1,0 +1,296 @@
+//! The catalog in an embedded SQLite database: one file, private, shared by every process of a user.
+//!
+//! Calls run on the blocking pool, one at a time per process; between processes SQLite's own locks
+//! and its write-ahead log keep order. Session ids are bound values, never part of a statement or a
+//! path.
+
+mod row;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use compact_runtime::port::archive::PackId;
+use compact_runtime::port::catalog::{
+    Attempt, CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog, SessionInfo,
+};
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, Params, Row, Transaction, TransactionBehavior,
+};
+use serde_json::Value;
+
+/// A catalog in one file.
+#[derive(Clone, Debug)]
+pub struct SqliteCatalog {
+    file: Arc<PathBuf>,
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl SqliteCatalog {
+    /// Opens `file`, creating it (0600) and the directories above it (0700) if they are not there,
+    /// and brings its schema up to date.
+    pub fn open(file: &Path) -> Result<SqliteCatalog, CatalogError> {
+        match schema::open(file) {
+            Ok(connection) => Ok(SqliteCatalog {
+                file: Arc::new(file.to_owned()),
+                connection: Arc::new(Mutex::new(connection)),
+            }),
+            Err(schema::OpenError::Sql(error)) => Err(explain(file, "open", error)),
+            Err(schema::OpenError::Io(source)) => Err(failed(file, "open", source)),
+            Err(schema::OpenError::Newer(found)) => Err(CatalogError::Newer {
+                place: file.display().to_string(),
+                found,
+                known: schema::KNOWN,
+            }),
+        }
+    }
+
+    /// Runs `work` on the blocking pool, in one transaction that is rolled back when it fails.
+    async fn run<T: Send + 'static>(
+        &self,
+        access: Access,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, CatalogError> {
+        let connection = Arc::clone(&self.connection);
+        let task = tokio::task::spawn_blocking(move || {
+            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let transaction = connection.transaction_with_behavior(access.behavior())?;
+            let result = work(&transaction)?;
+            transaction.commit()?;
+            Ok(result)
+        });
+        let done = task
+            .await
+            .map_err(|source| failed(&self.file, access.verb(), source))?;
+        done.map_err(|error| explain(&self.file, access.verb(), error))
+    }
+
+    async fn records(
+        &self,
+        clause: &'static str,
+        key: &str,
+    ) -> Result<Vec<CompactionRecord>, CatalogError> {
+        let key = key.to_owned();
+        self.run(Access::Read, move |t| all_records(t, clause, &key))
+            .await
+    }
+}
+
+/// What a transaction is for.
+#[derive(Clone, Copy)]
+enum Access {
+    Read,
+    Write,
+}
+
+impl Access {
+    /// A writer asks for the lock at once: one that upgrades later could not wait for it.
+    fn behavior(self) -> TransactionBehavior {
+        match self {
+            Access::Read => TransactionBehavior::Deferred,
+            Access::Write => TransactionBehavior::Immediate,
+        }
+    }
+
+    fn verb(self) -> &'static str {
+        match self {
+            Access::Read => "read",
+            Access::Write => "write to",
+        }
+    }
+}
+
+#[async_trait]
+impl SessionCatalog for SqliteCatalog {
+    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        let record = record.clone();
+        self.run(Access::Write, move |t| {
+            add_session(t, &record.session_id)?;
+            row::with_values(&record, |values| t.execute(row::INSERT, values)).map(drop)
+        })
+        .await
+    }
+
+    async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        const CLAUSE: &str = "WHERE receipt_id = ? ORDER BY seq LIMIT 1";
+        let exact = self.records(CLAUSE, receipt_id).await?.pop();
+        if exact.is_some() || receipt_id.chars().count() < MIN_PREFIX {
+            return Ok(exact);
+        }
+        let prefix = receipt_id.to_owned();
+        let ids = self
+            .run(Access::Read, move |t| ids_with(t, &prefix))
+            .await?;
+        match ids.as_slice() {
+            [] => Ok(None),
+            [id] => Ok(self.records(CLAUSE, id).await?.pop()),
+            _ => Err(CatalogError::Ambiguous {
+                prefix: receipt_id.to_owned(),
+            }),
+        }
+    }
+
+    async fn latest(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        let last = self.records("WHERE name = ? ORDER BY seq DESC LIMIT 1", session);
+        Ok(last.await?.pop())
+    }
+
+    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
+        self.records("WHERE name = ? ORDER BY seq", session).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
+        self.run(Access::Read, all_sessions).await
+    }
+
+    async fn save_event(&self, session: &str, event: &Value) -> Result<(), CatalogError> {
+        const INSERT: &str = "INSERT INTO events (session, event) \
+             VALUES ((SELECT id FROM sessions WHERE name = ?), ?)";
+        let (session, event) = (session.to_owned(), event.to_string());
+        self.run(Access::Write, move |t| {
+            add_session(t, &session)?;
+            t.execute(INSERT, (session, event)).map(drop)
+        })
+        .await
+    }
+
+    async fn events(&self, session: &str) -> Result<Vec<Value>, CatalogError> {
+        const SELECT: &str = "SELECT event FROM events JOIN sessions ON id = session \
+             WHERE name = ? ORDER BY seq";
+        let session = session.to_owned();
+        self.run(Access::Read, move |t| {
+            collect(t, SELECT, [session], |r| row::json(r, 0))
+        })
+        .await
+    }
+
+    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
+        const INSERT: &str = "INSERT INTO attempts (session, at, turn, outcome, tokens) \
+             VALUES ((SELECT id FROM sessions WHERE name = ?), ?, ?, ?, ?)";
+        let (session, attempt) = (session.to_owned(), attempt.clone());
+        self.run(Access::Write, move |t| {
+            add_session(t, &session)?;
+            t.execute(INSERT, row::attempt_values(&session, &attempt))
+                .map(drop)
+        })
+        .await
+    }
+
+    async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError> {
+        const SELECT: &str = "SELECT at, turn, outcome, tokens FROM attempts \
+             JOIN sessions ON id = session WHERE name = ? ORDER BY seq DESC LIMIT 1";
+        let session = session.to_owned();
+        self.run(Access::Read, move |t| {
+            t.query_row(SELECT, [session], row::attempt).optional()
+        })
+        .await
+    }
+
+    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
+        const SELECT: &str = "SELECT input_pack AS pack FROM receipts WHERE pack NOT NULL UNION \
+             SELECT ledger_pack AS pack FROM receipts WHERE pack NOT NULL ORDER BY 1";
+        self.run(Access::Read, |t| {
+            collect(t, SELECT, [], |r| r.get(0).map(PackId))
+        })
+        .await
+    }
+
+    async fn remove_receipt(&self, session: &str, receipt_id: &str) -> Result<(), CatalogError> {
+        const DELETE: &str = "DELETE FROM receipts WHERE receipt_id = ? \
+             AND session = (SELECT id FROM sessions WHERE name = ?)";
+        let key = (receipt_id.to_owned(), session.to_owned());
+        self.run(Access::Write, move |t| t.execute(DELETE, key).map(drop))
+            .await
+    }
+
+    async fn remove_session(&self, session: &str) -> Result<(), CatalogError> {
+        let session = session.to_owned();
+        self.run(Access::Write, move |t| {
+            t.execute("DELETE FROM sessions WHERE name = ?", [session])
+                .map(drop)
+        })
+        .await
+    }
+}
+
+fn add_session(t: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
+    t.execute(
+        "INSERT INTO sessions (name) VALUES (?) ON CONFLICT DO NOTHING",
+        [name],
+    )
+    .map(drop)
+}
+
+fn all_records(
+    t: &Transaction<'_>,
+    clause: &str,
+    key: &str,
+) -> rusqlite::Result<Vec<CompactionRecord>> {
+    let columns = row::COLUMNS;
+    let select = format!("SELECT {columns} FROM receipts JOIN sessions ON id = session {clause}");
+    collect(t, &select, [key], row::record)
+}
+
+/// The receipt ids that start with `prefix`; two are enough to know that it is ambiguous.
+fn ids_with(t: &Transaction<'_>, prefix: &str) -> rusqlite::Result<Vec<String>> {
+    const SELECT: &str = "SELECT DISTINCT receipt_id FROM receipts \
+         WHERE receipt_id >= ? AND receipt_id < ? LIMIT 2";
+    let end = format!("{prefix}{}", char::MAX);
+    collect(t, SELECT, [prefix, &end], |row| row.get(0))
+}
+
+fn all_sessions(t: &Transaction<'_>) -> rusqlite::Result<Vec<SessionInfo>> {
+    // With a bare max(), SQLite takes the other columns from the row that has it.
+    const SELECT: &str = "SELECT name, count(seq), receipt_id, created_at, format, max(seq) \
+         FROM sessions LEFT JOIN receipts ON session = id GROUP BY id ORDER BY id";
+    collect(t, SELECT, [], |row| {
+        Ok(SessionInfo {
+            session_id: row.get(0)?,
+            compactions: row::number(row, 1)?,
+            last_receipt: row.get(2)?,
+            last_at: row.get(3)?,
+            format: row.get(4)?,
+        })
+    })
+}
+
+fn collect<T>(
+    t: &Transaction<'_>,
+    select: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    t.prepare_cached(select)?.query_map(params, read)?.collect()
+}
+
+/// Tells a damaged file from a failure of the moment.
+fn explain(file: &Path, verb: &str, error: rusqlite::Error) -> CatalogError {
+    use rusqlite::Error::{FromSqlConversionFailure, InvalidColumnType, SqliteFailure};
+    let unreadable = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase];
+    match &error {
+        SqliteFailure(failure, _) if !unreadable.contains(&failure.code) => {
+            failed(file, verb, error)
+        }
+        SqliteFailure(..) | FromSqlConversionFailure(..) | InvalidColumnType(..) => {
+            CatalogError::Damaged {
+                place: file.display().to_string(),
+                reason: error.to_string(),
+            }
+        }
+        _ => failed(file, verb, error),
+    }
+}
+
+fn failed(
+    file: &Path,
+    verb: &str,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> CatalogError {
+    CatalogError::Store {
+        action: format!("{verb} catalog {}", file.display()),
+        source: source.into(),
+    }
+}

@@ -1,0 +1,130 @@
+//! Records to rows and back.
+
+use std::str::FromStr;
+
+use compact_core::identity::EntryHash;
+use compact_runtime::port::archive::PackId;
+use compact_runtime::port::catalog::{Attempt, CompactionRecord, Continues};
+use rusqlite::types::Type;
+use rusqlite::{Params, Row, params};
+use serde_json::Value;
+
+/// The columns that [`record`] reads, of `receipts JOIN sessions`.
+pub(super) const COLUMNS: &str = "receipt_id, name, created_at, summary_version, previous, \
+     input_pack, ledger_pack, format, receipt, entry_hashes, view_hashes, new_from, continues";
+
+/// Inserts what [`values`] gives, or fills in packs that were not known before.
+pub(super) const INSERT: &str = "INSERT INTO receipts (session, receipt_id, created_at, \
+     summary_version, previous, input_pack, ledger_pack, format, receipt, entry_hashes, \
+     view_hashes, new_from, continues) \
+     VALUES ((SELECT id FROM sessions WHERE name = ?2), \
+     ?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+     ON CONFLICT (session, receipt_id) DO UPDATE SET \
+     input_pack = coalesce(input_pack, excluded.input_pack), \
+     ledger_pack = coalesce(ledger_pack, excluded.ledger_pack)";
+
+/// Calls `then` with the values of a record in the order of [`COLUMNS`].
+pub(super) fn with_values<T>(
+    record: &CompactionRecord,
+    then: impl FnOnce(&[&dyn rusqlite::ToSql]) -> T,
+) -> T {
+    then(params![
+        record.receipt_id,
+        record.session_id,
+        record.created_at,
+        record.summary_version,
+        record.previous,
+        record.input_pack.map(|pack| pack.0),
+        record.ledger_pack.map(|pack| pack.0),
+        record.format,
+        record.receipt.to_string(),
+        blob(&record.entry_hashes),
+        blob(&record.view_hashes),
+        integer(record.new_from),
+        continues_text(record.continues),
+    ])
+}
+
+/// A record from a row of [`COLUMNS`].
+pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
+    Ok(CompactionRecord {
+        receipt_id: row.get(0)?,
+        session_id: row.get(1)?,
+        created_at: row.get(2)?,
+        summary_version: row.get(3)?,
+        previous: row.get(4)?,
+        input_pack: row.get::<_, Option<_>>(5)?.map(PackId),
+        ledger_pack: row.get::<_, Option<_>>(6)?.map(PackId),
+        format: row.get(7)?,
+        receipt: json(row, 8)?,
+        entry_hashes: hashes(row, 9)?,
+        view_hashes: hashes(row, 10)?,
+        new_from: number(row, 11)?,
+        continues: continues(row, 12)?,
+    })
+}
+
+/// An attempt from a row of `at, turn, outcome, tokens`.
+pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    Ok(Attempt {
+        at: row.get(0)?,
+        turn: row.get(1)?,
+        outcome: row.get(2)?,
+        tokens: number(row, 3)?,
+    })
+}
+
+/// The values of an attempt in a session.
+pub(super) fn attempt_values<'a>(session: &'a str, attempt: &'a Attempt) -> impl Params + 'a {
+    let Attempt {
+        at,
+        turn,
+        outcome,
+        tokens,
+    } = attempt;
+    (session, at, turn, outcome, integer(*tokens))
+}
+
+/// SQLite's integers are signed.
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// What [`integer`] stored.
+pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get(column).map(i64::unsigned_abs)
+}
+
+fn blob(hashes: &[EntryHash]) -> Vec<u8> {
+    hashes.iter().flat_map(|hash| hash.0).collect()
+}
+
+fn hashes(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<EntryHash>> {
+    let bytes = row.get_ref(column)?.as_blob()?;
+    let (chunks, _) = bytes.as_chunks();
+    Ok(chunks.iter().map(|chunk| EntryHash(*chunk)).collect())
+}
+
+/// JSON text of a column.
+pub(super) fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
+    let text = row.get_ref(column)?.as_str()?;
+    Value::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
+    })
+}
+
+fn continues_text(continues: Continues) -> &'static str {
+    match continues {
+        Continues::Fresh => "fresh",
+        Continues::View => "view",
+        Continues::Transcript => "transcript",
+    }
+}
+
+fn continues(row: &Row<'_>, column: usize) -> rusqlite::Result<Continues> {
+    match row.get_ref(column)?.as_str()? {
+        "view" => Ok(Continues::View),
+        "transcript" => Ok(Continues::Transcript),
+        _ => Ok(Continues::Fresh),
+    }
+}

@@ -1,0 +1,222 @@
+use std::process::{Command, Stdio};
+
+use compact_runtime::port::catalog::conformance::{self, ODD_SESSION_IDS, sample};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+
+struct Fixture {
+    dir: TempDir,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        Fixture {
+            dir: TempDir::new().unwrap(),
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("data/catalog.db")
+    }
+
+    fn open(&self) -> SqliteCatalog {
+        SqliteCatalog::open(&self.file()).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.dir.path().join("data")).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+#[tokio::test]
+async fn sqlite_conforms() {
+    let fixture = Fixture::new();
+    let catalog = fixture.open();
+    conformance::suite(&catalog).await;
+    assert_eq!(
+        fixture.names(),
+        ["catalog.db", "catalog.db-shm", "catalog.db-wal"]
+    );
+}
+
+#[tokio::test]
+async fn everything_survives_a_restart() {
+    let fixture = Fixture::new();
+    let attempt = Attempt {
+        at: "2026-01-02T03:04:05Z".to_owned(),
+        turn: "t".to_owned(),
+        outcome: "failed".to_owned(),
+        tokens: 9,
+    };
+    let catalog = fixture.open();
+    for id in ODD_SESSION_IDS {
+        catalog.record(&sample(id, "r")).await.unwrap();
+        catalog.record_attempt(id, &attempt).await.unwrap();
+        catalog.save_event(id, &json!({"n": 1})).await.unwrap();
+    }
+    drop(catalog);
+    let catalog = fixture.open();
+    for id in ODD_SESSION_IDS {
+        assert_eq!(catalog.latest(id).await.unwrap(), Some(sample(id, "r")));
+        assert_eq!(
+            catalog.last_attempt(id).await.unwrap(),
+            Some(attempt.clone())
+        );
+        assert_eq!(catalog.events(id).await.unwrap(), [json!({"n": 1})]);
+    }
+    let sessions = catalog.sessions().await.unwrap();
+    assert_eq!(sessions.len(), ODD_SESSION_IDS.len());
+}
+
+#[tokio::test]
+async fn a_record_is_stored_whole_or_not_at_all() {
+    let fixture = Fixture::new();
+    let catalog = fixture.open();
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON receipts \
+         BEGIN SELECT raise(ABORT, 'refused'); END";
+    catalog
+        .connection
+        .lock()
+        .unwrap()
+        .execute_batch(refuse)
+        .unwrap();
+    let error = catalog.record(&sample("s", "r")).await.unwrap_err();
+    assert!(
+        error.to_string().starts_with("cannot write to catalog /"),
+        "{error}"
+    );
+    assert_eq!(catalog.sessions().await.unwrap(), vec![]);
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let fixture = Fixture::new();
+    drop(fixture.open());
+    let connection = Connection::open(fixture.file()).unwrap();
+    connection
+        .pragma_update(None, "user_version", schema::KNOWN + 1)
+        .unwrap();
+    let error = SqliteCatalog::open(&fixture.file()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "catalog {} has schema {}, this version knows up to {}: upgrade Compact or set \
+             COMPACT_STORAGE_PATH to another directory",
+            fixture.file().display(),
+            schema::KNOWN + 1,
+            schema::KNOWN
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_named() {
+    let fixture = Fixture::new();
+    drop(fixture.open());
+    std::fs::write(fixture.file(), "not a database at all ".repeat(100)).unwrap();
+    let error = SqliteCatalog::open(&fixture.file()).unwrap_err();
+    assert!(matches!(error, CatalogError::Damaged { .. }), "{error}");
+    let message = error.to_string();
+    assert!(
+        message.contains(&*fixture.file().to_string_lossy()),
+        "{message}"
+    );
+    assert!(message.contains("move it away"), "{message}");
+}
+
+#[tokio::test]
+async fn a_damaged_page_or_value_is_named() {
+    let fixture = Fixture::new();
+    let catalog = fixture.open();
+    for n in 0..50 {
+        catalog
+            .record(&sample("s", &format!("receipt-{n}")))
+            .await
+            .unwrap();
+    }
+    let garble = "UPDATE receipts SET receipt = '{broken' WHERE receipt_id = 'receipt-7'";
+    catalog
+        .connection
+        .lock()
+        .unwrap()
+        .execute_batch(garble)
+        .unwrap();
+    let error = catalog.by_receipt("receipt-7").await.unwrap_err();
+    assert!(matches!(error, CatalogError::Damaged { .. }), "{error}");
+    assert!(catalog.by_receipt("receipt-8").await.unwrap().is_some());
+    drop(catalog);
+    let mut bytes = std::fs::read(fixture.file()).unwrap();
+    bytes[4096..].fill(0xa5);
+    std::fs::write(fixture.file(), bytes).unwrap();
+    let catalog = SqliteCatalog::open(&fixture.file());
+    let error = match catalog {
+        Err(error) => error,
+        Ok(catalog) => catalog.chain("s").await.unwrap_err(),
+    };
+    assert!(matches!(error, CatalogError::Damaged { .. }), "{error}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn s0_66_the_database_and_its_log_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let fixture = Fixture::new();
+    let catalog = fixture.open();
+    catalog.record(&sample("s", "r")).await.unwrap();
+    assert_eq!(mode(&fixture.dir.path().join("data")), 0o700);
+    assert_eq!(fixture.names().len(), 3);
+    for name in fixture.names() {
+        assert_eq!(
+            mode(&fixture.dir.path().join("data").join(&name)),
+            0o600,
+            "{name}"
+        );
+    }
+}
+
+const SHARED_FILE: &str = "COMPACT_TEST_SHARED_CATALOG";
+
+/// Does its work only when [`processes_share_a_catalog`] starts it with a file to write to.
+#[tokio::test]
+async fn process_that_shares_a_catalog() {
+    let Some(file) = std::env::var_os(SHARED_FILE) else {
+        return;
+    };
+    let catalog = SqliteCatalog::open(Path::new(&file)).unwrap();
+    for n in 0..20 {
+        let receipt = format!("{}-{n}", std::process::id());
+        catalog.record(&sample("shared", &receipt)).await.unwrap();
+        catalog.latest("shared").await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn processes_share_a_catalog() {
+    let fixture = Fixture::new();
+    let this = std::env::current_exe().unwrap();
+    let start = |_| {
+        Command::new(&this)
+            .args([
+                "--exact",
+                "catalog::sqlite::tests::process_that_shares_a_catalog",
+            ])
+            .env(SHARED_FILE, fixture.file())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    // All of them find no database and create it at once.
+    let children: Vec<_> = (0..4).map(start).collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(fixture.open().chain("shared").await.unwrap().len(), 4 * 20);
+}
