@@ -1,0 +1,229 @@
+//! The demotion ladder and the layers of memory, on conversations shaped like real trouble.
+
+use compact_core::engine::{Compaction, Outcome};
+use compact_core::message::{Block, Conversation, Entry, EntryId, EntryKind, Meta, Role};
+use compact_core::policy::{KeepRecent, Policy};
+use compact_core::token::Tokens;
+use compact_core::view::ViewItem;
+use compact_core::wire::Placement;
+
+use crate::scene::{self, Setting};
+
+const SETTING: Setting = Setting { heuristic: false, bound_reasoning: false };
+
+fn exchange(i: usize, size: usize) -> [Entry; 2] {
+    let entry = |name: &str, role, block| Entry {
+        id: EntryId(format!("{name}{i}")),
+        role,
+        blocks: vec![block],
+        meta: Meta::default(),
+    };
+    [
+        entry(
+            "c",
+            Role::Assistant,
+            Block::ToolCall {
+                id: format!("call{i}"),
+                name: "grep".into(),
+                arguments: format!("{{\"pattern\":\"symbol_{i}\"}}"),
+            },
+        ),
+        entry(
+            "r",
+            Role::Tool,
+            Block::ToolResult {
+                call: format!("call{i}"),
+                content: format!("src/file_{i}.rs:{i}: symbol_{i}\n").repeat(size),
+                is_error: false,
+            },
+        ),
+    ]
+}
+
+fn compact(entries: Vec<Entry>, policy: &Policy, budget: u64) -> (Conversation, Compaction) {
+    let conversation = Conversation { entries, ..Conversation::default() };
+    match scene::compact(&conversation, policy, Tokens(budget), SETTING, None) {
+        Ok(Outcome::Compacted(made)) => (conversation, *made),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn user(i: usize) -> Entry {
+    Entry::text(format!("u{i}"), Role::User, format!("please do part {i}"))
+}
+
+/// `turns` turns, each with one exchange of `size` lines and one closing sentence.
+fn turns(turns: usize, size: usize) -> Vec<Entry> {
+    (0..turns)
+        .flat_map(|i| {
+            let said = Entry::text(format!("a{i}"), Role::Assistant, format!("part {i} is done"));
+            [user(i)].into_iter().chain(exchange(i, size)).chain([said])
+        })
+        .collect()
+}
+
+#[test]
+fn s2_43_s2_80_s2_81_the_policys_counts_stay_when_they_fit() {
+    let (_, made) = compact(turns(30, 40), &Policy::default(), 6000);
+    assert_eq!(made.receipt.rung, "policy");
+    assert_eq!(made.receipt.kept.tool_pairs, 4);
+    // The first request's own turn, and the last six.
+    assert_eq!(made.receipt.kept.recent_turns, 7);
+}
+
+#[test]
+fn s2_113_turns_reduce_before_pairs() {
+    let rungs: Vec<(String, u64, u64)> = [6000, 1500, 1000, 800, 600, 500]
+        .into_iter()
+        .map(|budget| {
+            let (_, made) = compact(turns(30, 40), &Policy::default(), budget);
+            let kept = made.receipt.kept;
+            (made.receipt.rung, kept.recent_turns, kept.tool_pairs)
+        })
+        .collect();
+    for pair in rungs.windows(2) {
+        let [(_, more_turns, more_pairs), (_, turns, pairs)] = pair else { continue };
+        assert!(turns <= more_turns && pairs <= more_pairs, "{rungs:?}");
+        // Pairs only go once the turns are down to the first request and the last turn.
+        assert!(*pairs == 4 || *turns <= 2, "{rungs:?}");
+    }
+    assert_eq!(rungs.first().map(|r| r.0.as_str()), Some("policy"));
+}
+
+#[test]
+fn one_turn_of_five_hundred_exchanges_fits() {
+    let mut entries = vec![user(0)];
+    entries.extend((0..500).flat_map(|i| exchange(i, 30)));
+    let (_, made) = compact(entries, &Policy::default(), 2000);
+    assert!(made.receipt.tokens_after <= Tokens(2000));
+    assert!(made.receipt.kept.tool_pairs >= 1);
+}
+
+#[test]
+fn one_giant_result_is_clipped_and_points_to_the_whole() {
+    let mut entries = turns(3, 5);
+    entries.push(user(3));
+    entries.extend(exchange(3, 20_000));
+    let (conversation, made) = compact(entries, &Policy::default(), 3000);
+    let shown = made.view.entries(&conversation);
+    let clipped = shown
+        .iter()
+        .flat_map(|e| &e.blocks)
+        .find_map(|b| match b {
+            Block::ToolResult { content, .. } if content.contains("characters cut") => Some(content),
+            _ => None,
+        })
+        .expect("the giant result is still there, clipped");
+    assert!(clipped.starts_with("src/file_3.rs:3: symbol_3"));
+    assert!(clipped.contains(&made.receipt.receipt_id[..12]));
+    // Its neighbours were not pushed out by it.
+    assert!(made.receipt.kept.recent_turns >= 4);
+}
+
+#[test]
+fn a_request_larger_than_a_quarter_of_the_budget_is_cut_and_said_so() {
+    let mut entries = vec![Entry::text("u0", Role::User, "spec line\n".repeat(3000))];
+    entries.extend((0..20).flat_map(|i| exchange(i, 30)));
+    let (conversation, made) = compact(entries, &Policy::default(), 2000);
+    assert!(matches!(made.view.items.first(), Some(ViewItem::Edited { entry: 0, .. })));
+    assert!(made.receipt.notes.iter().any(|n| n.contains("latest message") || n.contains("first request")));
+    assert!(made.view.entries(&conversation)[0].plain_text().contains("characters cut"));
+}
+
+#[test]
+fn s2_163_malformed_tool_messages_leave_the_view_and_are_reported() {
+    let mut entries = turns(10, 30);
+    entries.insert(5, {
+        let [_, orphan] = exchange(999, 1);
+        orphan
+    });
+    let (conversation, made) = compact(entries, &Policy::default(), 2000);
+    assert!(made.receipt.notes.iter().any(|n| n.contains("malformed")));
+    let shown = made.view.entries(&conversation);
+    assert!(shown.iter().all(|e| e.results().all(|id| id != "call999")));
+}
+
+#[test]
+fn an_open_tool_loop_stays() {
+    let mut entries = turns(10, 30);
+    entries.push(user(10));
+    let [call, _] = exchange(10, 1);
+    entries.push(call);
+    let open = entries.len() - 1;
+    let (_, made) = compact(entries, &Policy::default(), 1500);
+    assert!(made.view.items.contains(&ViewItem::Kept { entry: open }));
+}
+
+#[test]
+fn s2_103_pinned_by_role_flag_and_pattern() {
+    let policy = Policy {
+        protected_patterns: vec!["(?i)acceptance criteria".to_owned()],
+        protected_flag: "keep".to_owned(),
+        ..Policy::default()
+    };
+    let mut entries = turns(20, 30);
+    entries.insert(7, Entry::text("x1", Role::Developer, "policy: no force pushes"));
+    entries.insert(12, Entry::text("x2", Role::Assistant, "Acceptance criteria: all green"));
+    let mut flagged = Entry::text("x3", Role::User, "budget is 40 EUR");
+    flagged.meta.flags.insert("keep".into());
+    entries.insert(22, flagged);
+    let (_, made) = compact(entries, &policy, 2000);
+    for entry in [7, 12, 22] {
+        assert!(made.view.items.contains(&ViewItem::Kept { entry }), "{entry}");
+    }
+    assert_eq!(made.receipt.kept.pinned, 3);
+}
+
+#[test]
+fn identical_later_injections_collapse_to_the_newest() {
+    let mut entries = turns(20, 30);
+    for at in [3, 30, 50] {
+        entries.insert(at, Entry::text(format!("i{at}"), Role::Developer, "reminder: be brief"));
+    }
+    let (_, made) = compact(entries, &Policy::default(), 2000);
+    assert!(made.view.items.contains(&ViewItem::Kept { entry: 50 }));
+    assert!(!made.view.items.iter().any(|i| matches!(i.entry(), Some(3 | 30))));
+}
+
+#[test]
+fn s1_8_hard_reset_keeps_nothing_but_the_pending_request() {
+    let policy = Policy {
+        keep_recent: KeepRecent::None,
+        placement: Placement::SystemSuffix,
+        ..Policy::default()
+    };
+    let mut entries = vec![Entry::text("s", Role::System, "You are Qbit.")];
+    entries.extend(turns(20, 30));
+    let (conversation, made) = compact(entries, &policy, 1500);
+    let shown = made.view.entries(&conversation);
+    assert_eq!(shown[0].plain_text(), "You are Qbit.");
+    // The summary closes the system prompt; the first and the pending request follow.
+    assert_eq!(shown[1].role, Role::System);
+    assert!(shown[1].plain_text().starts_with("## Continuation\n"));
+    assert!(shown[1].plain_text().ends_with("</summary>"));
+    assert_eq!(shown.len(), 4);
+}
+
+#[test]
+fn placements_put_the_summary_where_they_say() {
+    for (placement, role) in [
+        (Placement::AssistantMessage, Role::Assistant),
+        (Placement::UserMessage, Role::User),
+        (Placement::NewSessionPrompt, Role::User),
+        (Placement::ToolPair, Role::Tool),
+    ] {
+        let policy = Policy { placement, ..Policy::default() };
+        let (_, made) = compact(turns(20, 30), &policy, 2000);
+        let summary = made.view.summary().expect("a summary");
+        assert_eq!(summary.role, role, "{placement:?}");
+        assert!(matches!(summary.meta.kind, EntryKind::Summary { version: 1, .. }));
+    }
+}
+
+#[test]
+fn a_bad_pattern_is_named() {
+    let policy = Policy { protected_patterns: vec!["(".to_owned()], ..Policy::default() };
+    let conversation = Conversation { entries: turns(20, 30), ..Conversation::default() };
+    let error = scene::compact(&conversation, &policy, Tokens(500), SETTING, None).unwrap_err();
+    assert!(error.to_string().starts_with("policy.protected_patterns: '('"), "{error}");
+}
