@@ -1,2 +1,35 @@
-//! xtask
-fn main() {}
+//! Everything a person would otherwise do by hand, as `cargo xtask <command>`.
+//!
+//! One file per command. Commands run from any folder of the repository, print what they do, and
+//! end with a line that says how it went.
+
+mod architecture;
+mod ci;
+mod dependencies;
+mod examples;
+mod licences;
+mod shell;
+mod test;
+mod words;
+
+use clap::Parser;
+
+/// Chores of the Compact repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+enum Command {
+    /// Everything that must hold before a change is merged, tests aside.
+    Ci,
+    /// All tests, with what they need set up first.
+    Test,
+    /// Writes the generated sessions into examples/.
+    Examples,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Command::parse() {
+        Command::Ci => ci::run(),
+        Command::Test => test::run(),
+        Command::Examples => examples::write(),
+    }
+}

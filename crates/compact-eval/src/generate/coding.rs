@@ -1,0 +1,616 @@
+//! A coding session: a goal, then work items, each explored, changed, tested, repaired and committed.
+//!
+//! Between the items the user sets rules, replaces some of them, takes decisions and names work for
+//! later. The session ends in the middle of an item, as sessions do when the context runs out.
+
+use serde_json::{Value, json};
+
+use super::author::Author;
+use super::planted::Kind;
+use super::project::{FileId, Project, SourceFile};
+use super::script::{Call, Script, Spot};
+
+pub(crate) const CWD: &str = "/home/dev/ledger-api";
+
+/// Rules that carry a value: the grammar's name, what they are about, the bounds and the unit.
+const TOPICS: &[Topic] = &[
+    Topic {
+        rule: "topic_attempts",
+        subject: "service",
+        low: 2,
+        high: 19,
+        unit: "attempts",
+    },
+    Topic {
+        rule: "topic_timeout",
+        subject: "service",
+        low: 310,
+        high: 9900,
+        unit: "ms",
+    },
+    Topic {
+        rule: "topic_rows",
+        subject: "entity",
+        low: 120,
+        high: 9800,
+        unit: "rows",
+    },
+    Topic {
+        rule: "topic_retention",
+        subject: "entity",
+        low: 11,
+        high: 800,
+        unit: "days",
+    },
+    Topic {
+        rule: "topic_lag",
+        subject: "entity",
+        low: 7,
+        high: 900,
+        unit: "seconds",
+    },
+    Topic {
+        rule: "topic_reviewers",
+        subject: "entity",
+        low: 2,
+        high: 6,
+        unit: "approvals",
+    },
+    Topic {
+        rule: "topic_rounding",
+        subject: "entity",
+        low: 2,
+        high: 9,
+        unit: "decimals",
+    },
+    Topic {
+        rule: "topic_price",
+        subject: "entity",
+        low: 110,
+        high: 9900,
+        unit: "EUR",
+    },
+];
+
+struct Topic {
+    rule: &'static str,
+    subject: &'static str,
+    low: u64,
+    high: u64,
+    unit: &'static str,
+}
+
+/// A rule in force.
+struct Standing {
+    topic: &'static Topic,
+    subject: String,
+    value: String,
+    fact: String,
+}
+
+pub(crate) struct Coding<'g> {
+    author: Author<'g>,
+    pub(crate) script: Script,
+    pub(crate) branch: String,
+    project: Project,
+    standing: Vec<Standing>,
+}
+
+/// Writes a session of at least so many bytes of text.
+pub(crate) fn write(mut author: Author<'_>, size: usize) -> Coding<'_> {
+    let branch = author.write("branch");
+    let mut session = Coding {
+        author,
+        script: Script::default(),
+        branch,
+        project: Project::default(),
+        standing: Vec::new(),
+    };
+    session.open();
+    while session.script.size < size {
+        session.item();
+    }
+    session.leave_unfinished();
+    session
+}
+
+impl Coding<'_> {
+    fn open(&mut self) {
+        let ticket = self.author.write("ticket");
+        let goal = self.author.write_with("goal", &[("ticket", &ticket)]);
+        let spot = self.script.user(goal.clone());
+        self.script.plant(spot, Kind::Goal, &goal, &[&ticket]);
+        self.script.plant(spot, Kind::Id, &ticket, &[&ticket]);
+        let file = self.project.module(&mut self.author);
+        self.explore(file);
+        let plan = self
+            .author
+            .write_with("plan", &[("path", &self.path(file))]);
+        self.script.say(plan);
+    }
+
+    fn item(&mut self) {
+        let file = self.subject();
+        self.ask(file);
+        self.explore(file);
+        if self.author.random.percent(30) {
+            self.decide_alone();
+        }
+        self.change(file);
+        self.check(file);
+        self.commit(file);
+        if self.author.random.percent(25) {
+            self.aside();
+        }
+    }
+
+    /// Mostly something new; sometimes back to a file that was open before.
+    fn subject(&mut self) -> FileId {
+        match self.project.known(&mut self.author) {
+            Some(file) if self.author.random.percent(25) => {
+                self.author.focus = self
+                    .project
+                    .get(file)
+                    .map(|f| f.focus.clone())
+                    .unwrap_or_default();
+                file
+            }
+            _ => self.project.module(&mut self.author),
+        }
+    }
+
+    fn path(&self, file: FileId) -> String {
+        self.project.path(file).to_owned()
+    }
+
+    /// The user's message: the work, and at times a rule, a replaced rule, a decision, later work.
+    fn ask(&mut self, file: FileId) {
+        let path = self.path(file);
+        let mut parts = vec![self.author.write_with("ask", &[("path", &path)])];
+        let mut facts: Vec<Planting> = Vec::new();
+        match self.author.random.between(0, 9) {
+            0..=2 => self.rule(&mut parts, &mut facts),
+            3 | 4 => self.replace_rule(&mut parts, &mut facts),
+            5 | 6 => self.decide(&mut parts, &mut facts),
+            7 => self.postpone(&mut parts, &mut facts),
+            _ => {}
+        }
+        let spot = self.script.user(parts.join("\n\n"));
+        for fact in facts {
+            self.plant(spot, fact);
+        }
+    }
+
+    fn plant(&mut self, spot: Spot, planting: Planting) {
+        let needles: Vec<&str> = planting.needles.iter().map(String::as_str).collect();
+        let id = self
+            .script
+            .plant(spot, planting.kind, &planting.text, &needles);
+        if let Some(old) = planting.replaces {
+            self.script
+                .amend(&old, |fact| fact.superseded_by = Some(id.clone()));
+        }
+        if let Some(reason) = planting.reason {
+            self.script.amend(&id, |fact| fact.reason = Some(reason));
+        }
+        if let Some(standing) = planting.standing {
+            self.standing.push(Standing {
+                fact: id,
+                ..standing
+            });
+        }
+    }
+
+    fn rule(&mut self, parts: &mut Vec<String>, facts: &mut Vec<Planting>) {
+        let Some(topic) = self.author.random.pick(TOPICS) else {
+            return;
+        };
+        let subject = self.author.write(topic.subject);
+        if self
+            .standing
+            .iter()
+            .any(|s| s.topic.rule == topic.rule && s.subject == subject)
+        {
+            return;
+        }
+        let intro = self.author.write("constraint_intro");
+        let planting = self.ruling(topic, subject, "");
+        parts.push(format!("{intro} {}.", planting.text));
+        facts.push(planting);
+    }
+
+    fn replace_rule(&mut self, parts: &mut Vec<String>, facts: &mut Vec<Planting>) {
+        if self.standing.is_empty() {
+            return self.rule(parts, facts);
+        }
+        let at = self.author.random.index(self.standing.len());
+        let old = self.standing.swap_remove(at);
+        let intro = self.author.write("superseding_intro");
+        let mut planting = self.ruling(old.topic, old.subject, &old.value);
+        planting.replaces = Some(old.fact);
+        parts.push(format!("{intro} {}.", planting.text));
+        facts.push(planting);
+    }
+
+    fn ruling(&mut self, topic: &'static Topic, subject: String, not: &str) -> Planting {
+        let mut value = String::new();
+        while value.is_empty() || value == not {
+            value = format!(
+                "{} {}",
+                self.author.random.between(topic.low, topic.high),
+                topic.unit
+            );
+        }
+        let text = self
+            .author
+            .write_with(topic.rule, &[("subject", &subject), ("value", &value)]);
+        let needles = vec![subject.clone(), value.clone()];
+        let standing = Some(Standing {
+            topic,
+            subject,
+            value,
+            fact: String::new(),
+        });
+        Planting {
+            standing,
+            ..Planting::new(Kind::Constraint, text, needles)
+        }
+    }
+
+    fn decide(&mut self, parts: &mut Vec<String>, facts: &mut Vec<Planting>) {
+        let intro = self.author.write("decision_intro");
+        let planting = self.decision();
+        let reason = planting.reason.clone().unwrap_or_default();
+        parts.push(format!("{intro} {}, because {reason}.", planting.text));
+        facts.push(planting);
+    }
+
+    fn decide_alone(&mut self) {
+        let planting = self.decision();
+        let reason = planting.reason.clone().unwrap_or_default();
+        let thinking = self.author.maybe(50, "think");
+        let text = format!("Decision: {}, because {reason}.", planting.text);
+        let spot = self.script.act(thinking, Some(text), Vec::new());
+        self.plant(spot, planting);
+    }
+
+    fn decision(&mut self) -> Planting {
+        let text = self.author.write("choice");
+        let reason = Some(self.author.write("reason"));
+        Planting {
+            reason,
+            ..Planting::new(Kind::Decision, text.clone(), vec![text])
+        }
+    }
+
+    fn postpone(&mut self, parts: &mut Vec<String>, facts: &mut Vec<Planting>) {
+        let intro = self.author.write("open_intro");
+        let text = self.author.write("later_work");
+        parts.push(format!("{intro} {text}."));
+        facts.push(Planting::new(Kind::Open, text.clone(), vec![text]));
+    }
+
+    fn explore(&mut self, file: FileId) {
+        let thinking = self.author.maybe(20, "think");
+        let text = self.author.write("explore");
+        let word = self.author.write("field");
+        let other = self.project.neighbour(&mut self.author);
+        let calls = vec![self.grep(&word, &[file, other]), self.read(file)];
+        self.script.act(thinking, Some(text), calls);
+        for _ in 0..self.author.random.between(1, 3) {
+            self.look_further();
+        }
+        let plan = self
+            .author
+            .write_with("plan", &[("path", &self.path(file))]);
+        self.script.say(plan);
+    }
+
+    fn look_further(&mut self) {
+        let text = self.author.maybe(40, "finding");
+        let call = match self.author.random.between(0, 9) {
+            0 => self.shell("log_command", "app_log"),
+            1 => self.shell("curl_command", "curl_json"),
+            2 => self.shell("psql_command", "psql_table"),
+            3 => self.shell("explain_command", "explain_plan"),
+            4 => self.shell("bash_read", "git_log"),
+            5 | 6 => {
+                let focus = self.author.focus.clone();
+                let file = self.project.module(&mut self.author);
+                self.author.focus = focus;
+                self.read(file)
+            }
+            _ => {
+                let file = self.project.neighbour(&mut self.author);
+                self.read(file)
+            }
+        };
+        self.script.act(None, text, vec![call]);
+    }
+
+    fn change(&mut self, file: FileId) {
+        for _ in 0..self.author.random.between(1, 3) {
+            self.edit(file);
+        }
+        let path = self.path(file);
+        let spot = self.script.say(self.author.write("after_edit"));
+        let note = format!("modified {path}");
+        self.script
+            .plant(spot.before(), Kind::File, &note, &[&path]);
+        if self.author.random.percent(60) {
+            self.add_test();
+        }
+    }
+
+    fn edit(&mut self, file: FileId) {
+        let Some(change) = self.project.change(file, &mut self.author) else {
+            return;
+        };
+        let Some(source) = self.project.get(file) else {
+            return;
+        };
+        let path = format!("{CWD}/{}", source.path);
+        let snippet = source.numbered(change.line.saturating_sub(3), 9);
+        let output = format!(
+            "The file {path} has been updated. Here's the result of running `cat -n` on a snippet of the edited file:\n{snippet}"
+        );
+        let call = Call {
+            name: "Edit",
+            input: json!({"file_path": path, "old_string": change.old, "new_string": change.new}),
+            output,
+            detail: json!({
+                "filePath": path,
+                "oldString": change.old,
+                "newString": change.new,
+                "userModified": false,
+                "replaceAll": false,
+            }),
+            ..Call::default()
+        };
+        let text = self.author.maybe(30, "after_edit");
+        self.script.act(None, text, vec![call]);
+    }
+
+    fn add_test(&mut self) {
+        let file = self.project.neighbour(&mut self.author);
+        let Some(source) = self.project.get(file) else {
+            return;
+        };
+        let path = format!("{CWD}/{}", source.path);
+        let call = Call {
+            name: "Write",
+            input: json!({"file_path": path, "content": source.text()}),
+            output: format!("File created successfully at: {path}"),
+            detail: json!({"type": "create", "filePath": path, "structuredPatch": []}),
+            ..Call::default()
+        };
+        let relative = source.path.clone();
+        let spot = self.script.act(None, None, vec![call]);
+        self.script.plant(
+            spot.call(0),
+            Kind::File,
+            &format!("created {relative}"),
+            &[&relative],
+        );
+    }
+
+    /// Runs the tests; most often they fail once, for a reason that is then found.
+    fn check(&mut self, file: FileId) {
+        if self.author.random.percent(70) {
+            let error = self.fail(file);
+            self.repair(file, &error);
+        }
+        let run = self.test_run(file, None);
+        self.script.act(None, None, vec![run]);
+    }
+
+    fn fail(&mut self, file: FileId) -> String {
+        let error = self.author.write("error");
+        let run = self.test_run(file, Some(&error));
+        let spot = self.script.act(None, None, vec![run]);
+        self.script
+            .plant(spot.result(0), Kind::Error, &error, &[&error])
+    }
+
+    fn repair(&mut self, file: FileId, error: &str) {
+        if self.author.random.percent(40) {
+            self.look_further();
+        }
+        let cause = self.author.write("cause");
+        let text = self.author.write_with("found", &[("cause", &cause)]);
+        let thinking = self.author.maybe(40, "think");
+        let spot = self.script.act(thinking, Some(text), Vec::new());
+        let fix = self.script.plant(spot, Kind::Fix, &cause, &[&cause]);
+        self.script.amend(error, |fact| fact.fixed_by = Some(fix));
+        self.edit(file);
+    }
+
+    fn commit(&mut self, file: FileId) {
+        let hash = self.author.random.hex(9);
+        let subject = self.author.write("commit_subject");
+        let command = format!(
+            "git commit -aqm '{subject}' && git log --oneline -n 1 && git diff --stat HEAD~1"
+        );
+        let path = self.path(file);
+        let lines = self.author.random.between(3, 90);
+        let output = format!(
+            "{hash} {subject}\n {path} | {lines} +++++---\n 2 files changed, {lines} insertions(+), {} deletions(-)",
+            lines / 3
+        );
+        self.script.act(
+            None,
+            None,
+            vec![bash(&command, "Commit the change", output)],
+        );
+        let wrap = self.author.write_with(
+            "wrap",
+            &[("path", &path), ("commit", &hash), ("branch", &self.branch)],
+        );
+        let spot = self.script.say(wrap);
+        self.script
+            .plant(spot, Kind::Done, &format!("{subject} ({hash})"), &[&hash]);
+        self.script.plant(spot, Kind::Id, &hash, &[&hash]);
+    }
+
+    fn aside(&mut self) {
+        let question = self.author.write("aside");
+        self.script.user(question);
+        let answer = self.author.write("answer");
+        self.script.say(answer);
+    }
+
+    fn leave_unfinished(&mut self) {
+        let file = self.project.module(&mut self.author);
+        let path = self.path(file);
+        let work = self.author.write_with("work", &[("path", &path)]);
+        let spot = self.script.user(format!(
+            "Last one for today: {work}. Tell me what you would change before you do."
+        ));
+        self.script.plant(spot, Kind::Open, &work, &[&work]);
+        self.explore(file);
+    }
+
+    fn read(&mut self, file: FileId) -> Call {
+        let Some(source) = self.project.get(file) else {
+            return Call::default();
+        };
+        let path = format!("{CWD}/{}", source.path);
+        Call {
+            name: "Read",
+            input: json!({"file_path": path}),
+            output: source.numbered(1, 2000),
+            detail: read_detail(&path, source),
+            ..Call::default()
+        }
+    }
+
+    fn grep(&mut self, word: &str, files: &[FileId]) -> Call {
+        let content: String = files
+            .iter()
+            .filter_map(|file| self.project.get(*file))
+            .map(|source| source.matches(word))
+            .collect();
+        let count = content.lines().count();
+        let output = if content.is_empty() {
+            "No matches found".to_owned()
+        } else {
+            content
+        };
+        Call {
+            name: "Grep",
+            input: json!({"pattern": word, "path": "src", "output_mode": "content", "-n": true}),
+            detail: json!({"mode": "content", "numFiles": 0, "filenames": [], "content": output, "numLines": count}),
+            output,
+            ..Call::default()
+        }
+    }
+
+    fn shell(&mut self, command: &str, output: &str) -> Call {
+        let command = self.author.write(command);
+        let output = self.author.write(output);
+        let description = self.author.write("description");
+        bash(&command, &description, output)
+    }
+
+    fn test_run(&mut self, file: FileId, error: Option<&str>) -> Call {
+        let path = self.path(file);
+        let seconds = self.author.random.between(120, 9000);
+        let passed = self.author.random.between(12, 400);
+        let mut out = format!(
+            "============================= test session starts ==============================\nplatform linux -- Python 3.12.7, pytest-8.3.4, pluggy-1.5.0\nrootdir: {CWD}\ncollected {} items\n\n",
+            passed + 1
+        );
+        for _ in 0..self.author.random.between(3, 12) {
+            out.push_str(&self.author.write("other_test_line"));
+            out.push('\n');
+        }
+        let outcome = match error {
+            Some(error) => {
+                let failure = self.failure(file, error);
+                out.push_str(&failure);
+                format!("1 failed, {passed} passed")
+            }
+            None => format!("{passed} passed"),
+        };
+        out.push_str(&format!(
+            "\n================== {outcome} in {}.{:02}s ==================",
+            seconds / 100,
+            seconds % 100
+        ));
+        let command = format!(
+            "pytest -q {}",
+            path.rsplit_once('/').map_or("", |(folder, _)| folder)
+        );
+        Call {
+            failed: error.is_some(),
+            ..bash(&command, "Run the tests of the package", out)
+        }
+    }
+
+    fn failure(&mut self, file: FileId, error: &str) -> String {
+        let path = self.path(file);
+        let trace = self
+            .author
+            .write_with("traceback", &[("path", &path), ("error", error)]);
+        let warning = self.author.write("warning_line");
+        let lines = self
+            .project
+            .get(file)
+            .map_or(1, |source| source.lines.len());
+        let at = self.author.random.between(1, lines as u64) as usize;
+        let context = self
+            .project
+            .get(file)
+            .map_or_else(String::new, |source| source.numbered(at, 8));
+        format!(
+            "\n=================================== FAILURES ===================================\n{context}\nE   {error}\n\n{path}:{at}: {trace}\n=============================== warnings summary ===============================\n{warning}\n=========================== short test summary info ============================\nFAILED {path} - {error}"
+        )
+    }
+}
+
+/// A fact on its way into the script.
+struct Planting {
+    kind: Kind,
+    text: String,
+    needles: Vec<String>,
+    replaces: Option<String>,
+    reason: Option<String>,
+    standing: Option<Standing>,
+}
+
+impl Planting {
+    fn new(kind: Kind, text: String, needles: Vec<String>) -> Self {
+        Planting {
+            kind,
+            text,
+            needles,
+            replaces: None,
+            reason: None,
+            standing: None,
+        }
+    }
+}
+
+fn bash(command: &str, description: &str, output: String) -> Call {
+    Call {
+        name: "Bash",
+        input: json!({"command": command, "description": description}),
+        detail: json!({"stdout": output, "stderr": "", "interrupted": false, "isImage": false}),
+        output,
+        ..Call::default()
+    }
+}
+
+fn read_detail(path: &str, source: &SourceFile) -> Value {
+    let lines = source.lines.len();
+    json!({
+        "type": "text",
+        "file": {
+            "filePath": path,
+            "content": source.text(),
+            "numLines": lines,
+            "startLine": 1,
+            "totalLines": lines,
+        },
+    })
+}

@@ -1,0 +1,87 @@
+//! A script as the body of an OpenAI chat request: `model`, `messages` with a system prompt, `tools`.
+
+use serde_json::{Value, json};
+
+use super::script::{Call, Part, Script, Spot, Step, Written};
+use crate::random::Random;
+
+/// What stands around the conversation.
+pub(crate) struct Frame {
+    pub(crate) system: String,
+    pub(crate) tools: Vec<Value>,
+}
+
+/// Writes the script, one message per line so that a diff of two sessions can be read.
+pub(crate) fn write(script: &Script, frame: &Frame, mut random: Random) -> Written {
+    let mut out = Written {
+        text: "{\"model\": \"gpt-4.1\", \"messages\": [".into(),
+        ..Written::default()
+    };
+    message(
+        &mut out,
+        None,
+        &json!({"role": "system", "content": frame.system}),
+    );
+    for (step, content) in script.steps.iter().enumerate() {
+        let spot = Spot {
+            step,
+            part: Part::Said,
+        };
+        match content {
+            Step::User(text) => message(
+                &mut out,
+                Some(&[spot]),
+                &json!({"role": "user", "content": text}),
+            ),
+            Step::Assistant { text, calls, .. } => {
+                assistant(&mut out, spot, text.as_deref(), calls, &mut random);
+            }
+        }
+    }
+    out.text.push_str("\n], \"tools\": [");
+    for (i, tool) in frame.tools.iter().enumerate() {
+        out.text.push_str(if i == 0 { "\n" } else { ",\n" });
+        out.text.push_str(&tool.to_string());
+    }
+    out.text.push_str("\n], \"temperature\": 0.2}\n");
+    out
+}
+
+fn assistant(
+    out: &mut Written,
+    spot: Spot,
+    text: Option<&str>,
+    calls: &[Call],
+    random: &mut Random,
+) {
+    let ids: Vec<String> = calls
+        .iter()
+        .map(|_| format!("call_{}", random.base62(24)))
+        .collect();
+    let mut said = json!({"role": "assistant", "content": text});
+    if let (false, Some(said)) = (calls.is_empty(), said.as_object_mut()) {
+        let calls = calls.iter().zip(&ids).map(|(call, id)| {
+            let arguments = call.input.to_string();
+            json!({"id": id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
+        });
+        said.insert("tool_calls".into(), calls.collect());
+    }
+    let spots: Vec<Spot> = std::iter::once(spot)
+        .chain((0..calls.len()).map(|i| spot.call(i)))
+        .collect();
+    message(out, Some(&spots), &said);
+    for (i, (call, id)) in calls.iter().zip(&ids).enumerate() {
+        let result = json!({"role": "tool", "tool_call_id": id, "content": call.output});
+        message(out, Some(&[spot.result(i)]), &result);
+    }
+}
+
+fn message(out: &mut Written, spots: Option<&[Spot]>, message: &Value) {
+    out.text
+        .push_str(if out.entries == 0 { "\n" } else { ",\n" });
+    for spot in spots.unwrap_or_default() {
+        out.places.insert(*spot, (out.entries, out.text.len()));
+    }
+    out.text.push_str(&message.to_string());
+    out.entries += 1;
+}

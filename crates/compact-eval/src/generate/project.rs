@@ -1,0 +1,140 @@
+//! The code base that a coding session works on: files with contents that edits really change.
+//!
+//! Files come into being when the session first names them, so a project is as large as it needs to
+//! be. What `Read`, `Grep` and a stack trace show is what the file holds at that moment.
+
+use super::author::{Author, Focus};
+
+/// The files known so far.
+#[derive(Default)]
+pub(crate) struct Project {
+    files: Vec<SourceFile>,
+}
+
+/// A file and its lines.
+#[derive(Clone)]
+pub(crate) struct SourceFile {
+    pub(crate) path: String,
+    pub(crate) lines: Vec<String>,
+    /// What the file is about.
+    pub(crate) focus: Focus,
+}
+
+/// A replacement within a file.
+pub(crate) struct Change {
+    /// The line, from 1, at which the new text begins.
+    pub(crate) line: usize,
+    pub(crate) old: String,
+    pub(crate) new: String,
+}
+
+/// A file, by its place in the project.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileId(usize);
+
+impl Project {
+    pub(crate) fn get(&self, id: FileId) -> Option<&SourceFile> {
+        self.files.get(id.0)
+    }
+
+    pub(crate) fn path(&self, id: FileId) -> &str {
+        self.get(id).map_or("", |file| &file.path)
+    }
+
+    /// A file that the session has seen before, if there is one.
+    pub(crate) fn known(&self, author: &mut Author<'_>) -> Option<FileId> {
+        (!self.files.is_empty()).then(|| FileId(author.random.index(self.files.len())))
+    }
+
+    /// A module that nobody has opened yet, about something else than before.
+    pub(crate) fn module(&mut self, author: &mut Author<'_>) -> FileId {
+        author.refocus();
+        self.file(author, "module_path", "py_module")
+    }
+
+    /// Any other file that nobody has opened yet: test, migration, settings, document.
+    pub(crate) fn neighbour(&mut self, author: &mut Author<'_>) -> FileId {
+        match author.random.between(0, 5) {
+            0 => self.file(author, "sql_path", "sql_migration"),
+            1 => self.file(author, "yaml_path", "yaml_config"),
+            2 => self.file(author, "doc_path", "md_doc"),
+            _ => self.file(author, "test_path", "py_test"),
+        }
+    }
+
+    fn file(&mut self, author: &mut Author<'_>, path: &str, content: &str) -> FileId {
+        let path = author.write(path);
+        let known = self.files.iter().position(|file| file.path == path);
+        let lines = author.write(content).lines().map(str::to_owned).collect();
+        FileId(known.unwrap_or_else(|| {
+            self.files.push(SourceFile {
+                path,
+                lines,
+                focus: author.focus.clone(),
+            });
+            self.files.len() - 1
+        }))
+    }
+
+    /// Replaces a statement by a longer one that keeps its indentation.
+    pub(crate) fn change(&mut self, id: FileId, author: &mut Author<'_>) -> Option<Change> {
+        let file = self.files.get_mut(id.0)?;
+        let at = file.statement(author)?;
+        let old = file.lines.get(at)?.clone();
+        let indent = &old.get(..old.len() - old.trim_start().len())?;
+        let inserted = author.write("py_stmt");
+        let mut new: Vec<String> = inserted
+            .lines()
+            .map(|line| format!("{indent}{line}"))
+            .collect();
+        new.push(old.clone());
+        let change = Change {
+            line: at + 1,
+            old,
+            new: new.join("\n"),
+        };
+        file.lines.splice(at..=at, new);
+        Some(change)
+    }
+}
+
+impl SourceFile {
+    /// The index of a line that occurs once and stands inside a function.
+    fn statement(&self, author: &mut Author<'_>) -> Option<usize> {
+        let candidates: Vec<usize> = (0..self.lines.len())
+            .filter(|at| {
+                self.lines.get(*at).is_some_and(|line| {
+                    line.starts_with("    ")
+                        && line.len() > 24
+                        && self.lines.iter().filter(|other| *other == line).count() == 1
+                })
+            })
+            .collect();
+        author.random.pick(&candidates).copied()
+    }
+
+    /// The file as `cat -n` shows it, from a line on, at most so many lines.
+    pub(crate) fn numbered(&self, from: usize, limit: usize) -> String {
+        self.lines
+            .iter()
+            .enumerate()
+            .skip(from.saturating_sub(1))
+            .take(limit)
+            .map(|(i, line)| format!("{:>6}→{line}\n", i + 1))
+            .collect()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.lines.join("\n")
+    }
+
+    /// Lines that contain a word, as `grep -n` shows them.
+    pub(crate) fn matches(&self, word: &str) -> String {
+        self.lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line.contains(word))
+            .map(|(i, line)| format!("{}:{}:{line}\n", self.path, i + 1))
+            .collect()
+    }
+}

@@ -1,0 +1,178 @@
+//! A session before it has a format: who says what, which tools answer what, and what was planted.
+//!
+//! The arcs write scripts; the formats turn a script into bytes and tell where each part went.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::planted::{Fact, Kind, Planted};
+
+/// The session so far.
+#[derive(Debug, Default)]
+pub(crate) struct Script {
+    /// What happened, in order.
+    pub(crate) steps: Vec<Step>,
+    /// Bytes of all texts so far: what a size is measured by while writing.
+    pub(crate) size: usize,
+    facts: Vec<(Spot, Fact)>,
+}
+
+/// One message, or an assistant's message together with the answers of its tools.
+#[derive(Debug)]
+pub(crate) enum Step {
+    User(String),
+    Assistant {
+        thinking: Option<String>,
+        text: Option<String>,
+        calls: Vec<Call>,
+    },
+}
+
+/// A tool call with its answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    pub(crate) input: Value,
+    pub(crate) output: String,
+    pub(crate) failed: bool,
+    /// What a client keeps beside the answer, in its own shape.
+    pub(crate) detail: Value,
+}
+
+/// A place in a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Spot {
+    pub(crate) step: usize,
+    pub(crate) part: Part,
+}
+
+/// A part of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    Said,
+    Call(usize),
+    Result(usize),
+}
+
+/// A script in the bytes of a format.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) text: String,
+    pub(crate) entries: usize,
+    /// For each place its entry, and the byte where that begins.
+    pub(crate) places: HashMap<Spot, (usize, usize)>,
+}
+
+impl Script {
+    /// The user speaks.
+    pub(crate) fn user(&mut self, text: String) -> Spot {
+        self.push(text.len(), Step::User(text))
+    }
+
+    /// The model speaks and calls nothing.
+    pub(crate) fn say(&mut self, text: String) -> Spot {
+        self.act(None, Some(text), Vec::new())
+    }
+
+    /// The model speaks and calls tools, which answer.
+    pub(crate) fn act(
+        &mut self,
+        thinking: Option<String>,
+        text: Option<String>,
+        calls: Vec<Call>,
+    ) -> Spot {
+        let said = thinking.as_ref().map_or(0, String::len) + text.as_ref().map_or(0, String::len);
+        let called: usize = calls
+            .iter()
+            .map(|call| call.output.len() + call.input.to_string().len())
+            .sum();
+        self.push(
+            said + called,
+            Step::Assistant {
+                thinking,
+                text,
+                calls,
+            },
+        )
+    }
+
+    fn push(&mut self, size: usize, step: Step) -> Spot {
+        self.size += size;
+        self.steps.push(step);
+        Spot {
+            step: self.steps.len() - 1,
+            part: Part::Said,
+        }
+    }
+
+    /// Records a fact that stands at a place; answers its id.
+    pub(crate) fn plant(&mut self, at: Spot, kind: Kind, text: &str, needles: &[&str]) -> String {
+        let number = self.facts.iter().filter(|(_, f)| f.kind == kind).count() + 1;
+        let name = format!("{kind:?}").to_lowercase();
+        let fact = Fact {
+            id: format!("{name}-{number}"),
+            kind,
+            text: text.to_owned(),
+            needles: needles.iter().map(|n| (*n).to_owned()).collect(),
+            entry: 0,
+            depth: 0.0,
+            superseded_by: None,
+            fixed_by: None,
+            reason: None,
+        };
+        let id = fact.id.clone();
+        self.facts.push((at, fact));
+        id
+    }
+
+    /// Completes a fact that was planted before.
+    pub(crate) fn amend(&mut self, id: &str, change: impl FnOnce(&mut Fact)) {
+        if let Some((_, fact)) = self.facts.iter_mut().rev().find(|(_, f)| f.id == id) {
+            change(fact);
+        }
+    }
+
+    /// The answer key, once the script has been written.
+    pub(crate) fn planted(&self, written: &Written) -> Planted {
+        let facts = self.facts.iter().filter_map(|(spot, fact)| {
+            let (entry, byte) = *written.places.get(spot)?;
+            let depth = (byte * 1000 / written.text.len().max(1)) as f64 / 1000.0;
+            Some(Fact {
+                entry,
+                depth,
+                ..fact.clone()
+            })
+        });
+        Planted {
+            entries: written.entries,
+            facts: facts.collect(),
+        }
+    }
+}
+
+impl Spot {
+    /// The answer of a call of the same step.
+    pub(crate) fn result(self, call: usize) -> Spot {
+        Spot {
+            part: Part::Result(call),
+            ..self
+        }
+    }
+
+    /// The message before this one.
+    pub(crate) fn before(self) -> Spot {
+        Spot {
+            step: self.step.saturating_sub(1),
+            part: Part::Call(0),
+        }
+    }
+
+    /// A call of the same step.
+    pub(crate) fn call(self, call: usize) -> Spot {
+        Spot {
+            part: Part::Call(call),
+            ..self
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Running other programs from the root of the repository.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// Runs a program and fails when it does.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
+    run_with(program, arguments, &[])
+}
+
+/// Runs a program with some variables set and fails when it does.
+pub(crate) fn run_with(
+    program: &str,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Result<()> {
+    let line = format!("{program} {}", arguments.join(" "));
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("could not start `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed");
+    }
+    Ok(())
+}
+
+/// What a program prints.
+pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String> {
+    let line = format!("{program} {}", arguments.join(" "));
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("could not start `{line}`"))?;
+    if !output.status.success() {
+        bail!("`{line}` failed");
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// True when a program starts and answers with success.
+pub(crate) fn answers(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// True on a build server, where nothing may be skipped.
+pub(crate) fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
+}

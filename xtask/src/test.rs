@@ -1,0 +1,105 @@
+//! `cargo xtask test`: all tests, with what they need set up first.
+//!
+//! A requirement says how to see whether it is there, how to get it, and what is skipped without it.
+//! On a build server nothing may be skipped.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell;
+
+/// Something outside of Rust that some tests need.
+struct Requirement {
+    name: &'static str,
+    is_met: fn() -> bool,
+    /// Tries to get it; an error says why it could not.
+    install: fn() -> Result<()>,
+    /// What does not run without it.
+    without_it: &'static str,
+}
+
+/// Servers, interpreters and packages go here as the tests come to need them. So far a Rust
+/// toolchain is enough.
+const REQUIREMENTS: &[Requirement] = &[];
+
+/// Sets up, tests, sums up.
+pub(crate) fn run() -> Result<()> {
+    let start = Instant::now();
+    let skipped = set_up(REQUIREMENTS);
+    if shell::is_ci() && !skipped.is_empty() {
+        bail!(
+            "CI is set and nothing may be skipped\n  {}",
+            skipped.join("\n  ")
+        );
+    }
+    let runner = tests()?;
+    // nextest does not run the examples in the documentation.
+    shell::run("cargo", &["test", "--quiet", "--workspace", "--doc"])
+        .context("an example in the documentation failed")?;
+    for line in &skipped {
+        println!("skipped: {line}");
+    }
+    println!(
+        "all tests passed ({runner}, {:.0} s), {} requirements skipped",
+        start.elapsed().as_secs_f64(),
+        skipped.len()
+    );
+    Ok(())
+}
+
+/// Installs what is missing; answers what could not be had, and why.
+fn set_up(requirements: &[Requirement]) -> Vec<String> {
+    let mut skipped = Vec::new();
+    for requirement in requirements {
+        if (requirement.is_met)() {
+            continue;
+        }
+        if let Err(error) = (requirement.install)() {
+            skipped.push(format!(
+                "{}: {error:#}; without it: {}",
+                requirement.name, requirement.without_it
+            ));
+        }
+    }
+    skipped
+}
+
+fn tests() -> Result<&'static str> {
+    if shell::answers("cargo", &["nextest", "--version"]) {
+        shell::run(
+            "cargo",
+            &["nextest", "run", "--workspace", "--no-tests=pass"],
+        )?;
+        return Ok("cargo nextest");
+    }
+    shell::run(
+        "cargo",
+        &["test", "--quiet", "--workspace", "--all-targets"],
+    )?;
+    Ok("cargo test")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requirement_that_cannot_be_had_is_told_with_its_reason() {
+        let missing = Requirement {
+            name: "server",
+            is_met: || false,
+            install: || bail!("needs root"),
+            without_it: "its store is not tested",
+        };
+        let met = Requirement {
+            is_met: || true,
+            ..missing
+        };
+        assert_eq!(set_up(&[met]), Vec::<String>::new());
+        assert_eq!(
+            set_up(&[missing]),
+            ["server: needs root; without it: its store is not tested"]
+        );
+    }
+}
