@@ -1,29 +1,234 @@
 //! The ledger: what a session has established, drawn from its entries, each fact with its source.
 //!
 //! Deterministic, incremental and mergeable: `ledger(a + b) == merge(ledger(a), ledger(b))` at
-//! exchange boundaries. Links between facts (error → fix, superseded constraint) resolve at render.
+//! exchange boundaries. Links between facts (error → fix, superseded rule) resolve at render.
+//! Names are found by a byte scanner; the text around their newest mentions is kept as excerpts.
+
+mod cue;
+mod entity;
+mod excerpt;
+mod fact;
+mod reading;
+mod scan;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use serde::{Deserialize, Serialize};
 
+pub use entity::{Entity, Mention, Voice};
+pub use excerpt::Excerpt;
+pub use fact::{Act, Fact, Facts, FileFact, Outcome, Plan, Run, Step};
+pub use scan::{Kind, scan};
+
+pub(crate) use cue::revises;
+pub(crate) use text::clip;
+
 use crate::message::Entry;
+use reading::Reading;
 
 /// Everything known about a session so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ledger {
     /// The ordinal that the next entry will get.
     pub next: u64,
+    /// Names by first appearance.
+    pub entities: Vec<Entity>,
+    /// The text around their newest mentions, in order of the session.
+    pub excerpts: Vec<Excerpt>,
+    /// Typed facts.
+    pub facts: Facts,
 }
 
 impl Ledger {
     /// Draws the facts of `entries`, whose first one has ordinal `first` in its session.
     pub fn of(entries: &[Entry], first: u64) -> Ledger {
+        let mut names = Names::default();
+        let mut facts = fact::Collector::default();
+        for (entry, ordinal) in entries.iter().zip(first..) {
+            for (block, part) in entry.blocks.iter().zip(0..) {
+                if let Some(reading) = reading::read(entry, block) {
+                    names.take(ordinal as u32, part, &reading);
+                    facts.block(ordinal as u32, entry, block, &reading);
+                }
+            }
+        }
+        let mut entities = names.entities;
+        let excerpts = cut(entries, first, &mut entities);
         Ledger {
             next: first + entries.len() as u64,
+            entities,
+            excerpts,
+            facts: facts.finish(),
         }
     }
 
     /// Adds a later ledger to this one.
     pub fn merge(&mut self, later: Ledger) {
-        self.next = later.next;
+        let mut names = Names::over(std::mem::take(&mut self.entities));
+        for entity in later.entities {
+            names.absorb(entity);
+        }
+        self.entities = names.entities;
+        let mut sources = std::mem::take(&mut self.excerpts);
+        sources.extend(later.excerpts);
+        sources.sort_by_key(|e| (e.ordinal, e.part, e.start));
+        self.excerpts = excerpt::recut(&excerpt::windows(&self.entities), sources);
+        self.facts.merge(later.facts);
+        self.next = self.next.max(later.next);
     }
+}
+
+/// The names seen so far, found by their hash.
+#[derive(Default)]
+struct Names {
+    entities: Vec<Entity>,
+    slots: HashMap<u64, u32, foldhash::fast::FixedState>,
+    hasher: foldhash::fast::FixedState,
+}
+
+impl Names {
+    fn over(entities: Vec<Entity>) -> Names {
+        let mut names = Names::default();
+        for entity in entities {
+            names.absorb(entity);
+        }
+        names
+    }
+
+    fn take(&mut self, ordinal: u32, part: u16, reading: &Reading<'_>) {
+        let text = &*reading.text;
+        scan(text, &mut |kind, start, name| {
+            if name.len() > 200 || (reading.keyed && is_key(text, start, name)) {
+                return;
+            }
+            if reading.voice == Voice::Tool && kind == Kind::Number && !is_value(text, start, name)
+            {
+                return;
+            }
+            let entity = self.slot(name, kind, ordinal);
+            entity.kind = entity.kind.min(kind);
+            entity.saw(reading.voice, Mention(ordinal, part, start as u32, 0, 0));
+        });
+    }
+
+    fn slot(&mut self, name: &str, kind: Kind, ordinal: u32) -> &mut Entity {
+        let mut hash = self.hasher.hash_one(name);
+        let index = loop {
+            match self.slots.get(&hash) {
+                Some(&i)
+                    if self
+                        .entities
+                        .get(i as usize)
+                        .is_some_and(|e| &*e.text == name) =>
+                {
+                    break i as usize;
+                }
+                // Another name has this hash: the next number is free or ours.
+                Some(_) => hash = hash.wrapping_add(1),
+                None => {
+                    self.slots.insert(hash, self.entities.len() as u32);
+                    self.entities.push(Entity::new(name, kind, ordinal));
+                    break self.entities.len() - 1;
+                }
+            }
+        };
+        // `index` was just found or pushed.
+        #[allow(clippy::indexing_slicing)]
+        &mut self.entities[index]
+    }
+
+    fn absorb(&mut self, later: Entity) {
+        let known = self.slot(&later.text, later.kind, later.first);
+        if known.mentions().next().is_none() {
+            *known = later;
+        } else {
+            known.absorb(&later);
+        }
+    }
+}
+
+/// A key of flattened JSON: it opens a line and a colon follows.
+fn is_key(text: &str, start: usize, name: &str) -> bool {
+    let opens = start == 0 || text.as_bytes().get(start - 1) == Some(&b'\n');
+    opens
+        && text
+            .get(start + name.len()..)
+            .is_some_and(|rest| rest.starts_with(": "))
+}
+
+/// Numbers in tool output are mostly offsets and counts: short ones must stand as a value.
+fn is_value(text: &str, start: usize, name: &str) -> bool {
+    if name.len() >= 4 {
+        return true;
+    }
+    let before = text
+        .as_bytes()
+        .get(start.saturating_sub(2)..start)
+        .unwrap_or_default();
+    before.iter().any(|b| matches!(b, b':' | b'=' | b'$'))
+}
+
+/// Measures the mentions that are left and cuts the text around them out of the entries.
+fn cut(entries: &[Entry], first: u64, entities: &mut [Entity]) -> Vec<Excerpt> {
+    let mut all: Vec<(u32, u16, u32, u32)> = Vec::new();
+    let mut index: Vec<(u32, u32, u8)> = Vec::new();
+    for (entity, i) in entities.iter().zip(0u32..) {
+        for (m, j) in entity.mentions().zip(0u8..) {
+            all.push((m.0, m.1, m.2, index.len() as u32));
+            index.push((i, entity.text.len() as u32, j));
+        }
+    }
+    all.sort_unstable();
+    let mut excerpts: Vec<Excerpt> = Vec::new();
+    for block in all.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        cut_block(entries, first, block, &index, entities, &mut excerpts);
+    }
+    excerpts
+}
+
+/// Cuts the windows of one block, whose mentions are `block`.
+fn cut_block(
+    entries: &[Entry],
+    first: u64,
+    block: &[(u32, u16, u32, u32)],
+    index: &[(u32, u32, u8)],
+    entities: &mut [Entity],
+    excerpts: &mut Vec<Excerpt>,
+) -> Option<()> {
+    let &(ordinal, part, ..) = block.first()?;
+    let entry = entries.get((u64::from(ordinal) - first) as usize)?;
+    let reading = reading::read(entry, entry.blocks.get(usize::from(part))?)?;
+    let mut open: Option<(u32, u32)> = None;
+    let mut close = |window: Option<(u32, u32)>| {
+        let (start, end) = window?;
+        excerpts.push(Excerpt {
+            ordinal,
+            part,
+            start,
+            voice: reading.voice,
+            text: reading.text.get(start as usize..end as usize)?.into(),
+        });
+        Some(())
+    };
+    for &(.., which) in block {
+        let &(entity, len, nth) = index.get(which as usize)?;
+        let mention = entities
+            .get_mut(entity as usize)?
+            .mention_mut(usize::from(nth))?;
+        excerpt::measure(mention, len as usize, &reading.text);
+        let (start, end) = excerpt::span(mention, len as usize);
+        open = match open {
+            Some((from, to)) if start <= to => Some((from.min(start), to.max(end))),
+            gap => {
+                close(gap);
+                Some((start, end))
+            }
+        };
+    }
+    close(open)
 }

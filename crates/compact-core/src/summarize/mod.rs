@@ -1,12 +1,35 @@
 //! From ledger to text: the deterministic summarizer.
+//!
+//! The user's goals and live rules come first, verbatim; then what is open, failed, decided and
+//! changed; then the stretches of the record that keep the most names in context for the fewest
+//! tokens; last a short list of names. Nothing is paraphrased, so nothing is invented.
+
+mod layout;
+mod passage;
+mod select;
+mod tell;
+mod template;
+pub(crate) mod weigh;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
 
 pub mod frame;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::Ledger;
+use crate::ledger::{Fact, Ledger, clip, scan};
 use crate::token::{Estimator, Units};
+use layout::Pick;
+use select::{Choice, Shown};
+use tell::{Line, Revoked};
+use template::{Template, Topic};
+use weigh::Group;
+
+pub(crate) use layout::{FENCE, FENCE_HEAD, harmless};
 
 /// A named way to tell the ledger (S2-30 … S2-35, S2-84).
 #[derive(
@@ -65,7 +88,194 @@ pub struct Summary {
     pub text: String,
 }
 
+/// The share of the characters that bare names may take.
+const NAMES: f64 = 0.09;
+/// Characters below which a name is not worth choosing for: bounds the work by the budget.
+const CHARS_PER_NAME: f64 = 16.0;
+
+/// The prompt that asks a model for a summary in this style, with `{tokens}` for the limit
+/// (S2-116 … S2-118).
+pub fn prompt(style: Style) -> &'static str {
+    template::of(style).prompt
+}
+
 /// Renders the ledger within the budget.
-pub fn render(_request: &Request<'_>) -> Summary {
-    Summary::default()
+pub fn render(request: &Request<'_>) -> Summary {
+    let template = template::of(request.style);
+    let visible = Visible::of(request.visible);
+    let chars = chars(request);
+    let revoked = Revoked::of(&request.ledger.facts);
+    let lines = afford(
+        tell::lines(request.ledger, &revoked),
+        template,
+        &visible,
+        chars,
+    );
+
+    let mut groups = weigh::groups(request.ledger, template);
+    groups.retain(|g| g.weight > 0.0 && !visible.names.contains(g.key));
+    groups.truncate((chars / CHARS_PER_NAME) as usize + 8);
+    let mut passages = passage::passages(request.ledger, &groups);
+    passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
+
+    let told: usize = lines.iter().map(|l| l.text.chars().count() + 10).sum();
+    let mut choice = Choice::new(&passages, &groups, shown_by(&lines, &groups));
+    let room = (chars * (1.0 - NAMES) - told as f64).max(0.0);
+    let spans = choice.spend(room * 1.1);
+    let names = bare(&groups, choice.shown(), chars * NAMES);
+
+    let picks: Vec<Pick<'_>> = lines
+        .iter()
+        .map(Pick::Line)
+        .chain(names.into_iter().map(Pick::Name))
+        .chain(spans.into_iter().map(Pick::Span))
+        .collect();
+    Summary {
+        text: fit(
+            request,
+            |n| layout::write(template, &passages, picks.get(..n).unwrap_or_default()),
+            picks.len(),
+        ),
+    }
+}
+
+/// The rules that no later word of the user took back, in order.
+pub(crate) fn live_rules(ledger: &Ledger) -> impl Iterator<Item = &Fact> {
+    let revoked = Revoked::of(&ledger.facts);
+    ledger.facts.rules.iter().filter(move |f| !revoked.has(f))
+}
+
+/// The ledger's names, the most needed first.
+pub(crate) fn weighed(ledger: &Ledger) -> Vec<Group<'_>> {
+    weigh::groups(ledger, template::of(Style::TaskState))
+}
+
+/// For each group the newest line that shows it in context, with provenance.
+pub(crate) fn context_lines(ledger: &Ledger, groups: &[Group<'_>]) -> Vec<Option<String>> {
+    let mut lines = vec![None; groups.len()];
+    for passage in passage::passages(ledger, groups) {
+        for mark in &passage.marks {
+            let Some(text) = passage.text.get(mark.from as usize..mark.to as usize) else {
+                continue;
+            };
+            if let Some(line) = lines.get_mut(mark.group as usize) {
+                *line = Some(format!("[#{}] {}", passage.excerpt.ordinal, harmless(text)));
+            }
+        }
+    }
+    lines
+}
+
+/// What stands elsewhere in the view.
+struct Visible<'v> {
+    names: HashSet<&'v str, foldhash::fast::FixedState>,
+    text: String,
+}
+
+impl<'v> Visible<'v> {
+    fn of(texts: &[&'v str]) -> Self {
+        let mut names = HashSet::default();
+        for text in texts {
+            scan(text, &mut |kind, _, name| {
+                names.insert(name);
+                names.insert(weigh::key(kind, name));
+            });
+        }
+        let text = texts
+            .iter()
+            .map(|t| clip(t, usize::MAX - 1))
+            .collect::<Vec<_>>()
+            .join("\n");
+        Visible { names, text }
+    }
+
+    /// Whether a quotation stands there, by its opening words.
+    fn shows(&self, quotation: &str) -> bool {
+        let opening = clip(quotation.trim_matches('"'), 80);
+        !opening.is_empty() && self.text.contains(opening.trim_end_matches('…'))
+    }
+}
+
+/// The characters that the budget holds, going by what this ledger's text costs.
+fn chars(request: &Request<'_>) -> f64 {
+    let sample: String = request
+        .ledger
+        .excerpts
+        .iter()
+        .rev()
+        .take(64)
+        .map(|e| &*e.text)
+        .collect();
+    let units = request.estimator.units(&sample).0;
+    let per_unit = match units {
+        0 => 1.0,
+        n => sample.chars().count() as f64 / n as f64,
+    };
+    request.budget.0 as f64 * per_unit
+}
+
+/// The lines that their topics' shares can pay, in the order given.
+fn afford(lines: Vec<Line>, template: &Template, visible: &Visible<'_>, chars: f64) -> Vec<Line> {
+    let mut spent: std::collections::BTreeMap<Topic, f64> = Default::default();
+    lines
+        .into_iter()
+        .filter(|l| template.has(l.topic) && !(l.topic.instructs() && visible.shows(&l.text)))
+        .filter(|l| {
+            let spent = spent.entry(l.topic).or_default();
+            *spent += l.text.chars().count() as f64 + 10.0;
+            *spent <= chars * tell::share(l.topic, template)
+        })
+        .collect()
+}
+
+/// Lines show the names in them, in the context in which they were said.
+fn shown_by(lines: &[Line], groups: &[Group<'_>]) -> Vec<Shown> {
+    let mut names: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
+    for line in lines {
+        scan(&line.text, &mut |kind, _, name| {
+            names.insert(name);
+            names.insert(weigh::key(kind, name));
+        });
+    }
+    let shown = |g: &Group<'_>| {
+        if names.contains(g.key) {
+            Shown::Bare
+        } else {
+            Shown::No
+        }
+    };
+    groups.iter().map(shown).collect()
+}
+
+/// The heaviest names that nothing shows yet.
+fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
+    let mut left = chars;
+    groups
+        .iter()
+        .zip(shown)
+        .filter(|(_, shown)| **shown == Shown::No)
+        .map(|(group, _)| group.key)
+        .filter(|name| {
+            left -= name.chars().count() as f64 + 2.0;
+            left >= 0.0
+        })
+        .collect()
+}
+
+/// The longest prefix of picks whose text fits.
+fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> String {
+    let fits = |text: &str| request.estimator.units(text) <= request.budget;
+    let (mut low, mut high) = (0, most);
+    let mut best = String::new();
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        let text = write(middle);
+        if fits(&text) {
+            best = text;
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    best
 }

@@ -1,0 +1,158 @@
+//! Names that a session used, who used them, and where they were last seen.
+
+use serde::{Deserialize, Serialize};
+
+use super::scan::Kind;
+
+/// Who said something. Orders come from the user and the system only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Voice {
+    /// The person.
+    User,
+    /// System and developer messages within the history.
+    System,
+    /// Text that the client injected: reminders, environment.
+    Host,
+    /// The model's words.
+    Model,
+    /// What the model asked a tool to do.
+    Call,
+    /// What a tool answered.
+    Tool,
+}
+
+impl Voice {
+    /// How many voices there are.
+    pub const COUNT: usize = 6;
+
+    /// Whether lines of this voice may stand as instructions.
+    pub fn instructs(self) -> bool {
+        matches!(self, Voice::User | Voice::System)
+    }
+
+    /// The user's and the model's own voices, as against what was shown to them.
+    pub fn speaks(self) -> bool {
+        matches!(self, Voice::User | Voice::Model | Voice::Call)
+    }
+}
+
+/// The place of a name: which entry, which block, which byte of the block's reading, and how much
+/// text around it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Mention(
+    /// The entry's ordinal.
+    pub u32,
+    /// The block's index.
+    pub u16,
+    /// The first byte of the name in the block's reading.
+    pub u32,
+    /// Bytes kept before it.
+    pub u8,
+    /// Bytes kept after it.
+    pub u8,
+);
+
+impl Mention {
+    /// The block it stands in: ordinal and block index.
+    pub fn place(&self) -> (u32, u16) {
+        (self.0, self.1)
+    }
+}
+
+/// Mentions kept per name in the voices that speak, and in those that are heard.
+const SPOKEN: usize = 3;
+const HEARD: usize = 1;
+
+/// One name and what is known of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entity {
+    /// The name.
+    pub text: Box<str>,
+    /// What it looks like.
+    pub kind: Kind,
+    /// In how many blocks each voice named it, indexed by [`Voice`].
+    pub counts: [u32; Voice::COUNT],
+    /// The ordinal of the entry that named it first.
+    pub first: u32,
+    /// The ordinal of the entry that named it last.
+    pub last: u32,
+    /// The newest mentions by the user or the model, oldest first.
+    pub spoken: Vec<Mention>,
+    /// The newest mentions by anyone else, oldest first.
+    pub heard: Vec<Mention>,
+}
+
+impl Entity {
+    pub(super) fn new(text: &str, kind: Kind, first: u32) -> Entity {
+        Entity {
+            text: text.into(),
+            kind,
+            counts: [0; Voice::COUNT],
+            first,
+            last: first,
+            spoken: Vec::new(),
+            heard: Vec::new(),
+        }
+    }
+
+    /// Blocks in which a voice named it.
+    pub fn count(&self, voice: Voice) -> u32 {
+        self.counts.get(voice as usize).copied().unwrap_or(0)
+    }
+
+    /// Blocks in which the user or the model named it.
+    pub fn spoken_count(&self) -> u32 {
+        self.count(Voice::User) + self.count(Voice::Model) + self.count(Voice::Call)
+    }
+
+    /// Every mention kept.
+    pub fn mentions(&self) -> impl Iterator<Item = &Mention> {
+        self.spoken.iter().chain(&self.heard)
+    }
+
+    pub(super) fn mention_mut(&mut self, nth: usize) -> Option<&mut Mention> {
+        self.spoken.iter_mut().chain(&mut self.heard).nth(nth)
+    }
+
+    /// The last occurrence in a block is the one that stays; a block counts once.
+    pub(super) fn saw(&mut self, voice: Voice, mention: Mention) {
+        let (list, cap) = match voice.speaks() {
+            true => (&mut self.spoken, SPOKEN),
+            false => (&mut self.heard, HEARD),
+        };
+        if let Some(last) = list.last_mut()
+            && last.place() == mention.place()
+        {
+            *last = mention;
+            return;
+        }
+        if list.len() == cap {
+            list.remove(0);
+        }
+        list.push(mention);
+        self.last = self.last.max(mention.0);
+        if let Some(count) = self.counts.get_mut(voice as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Adds what a later stretch of the session knows of the same name.
+    pub(super) fn absorb(&mut self, later: &Entity) {
+        self.counts
+            .iter_mut()
+            .zip(later.counts)
+            .for_each(|(a, b)| *a += b);
+        self.first = self.first.min(later.first);
+        self.last = self.last.max(later.last);
+        self.kind = self.kind.min(later.kind);
+        newest(&mut self.spoken, &later.spoken, SPOKEN);
+        newest(&mut self.heard, &later.heard, HEARD);
+    }
+}
+
+fn newest(mentions: &mut Vec<Mention>, later: &[Mention], cap: usize) {
+    mentions.extend_from_slice(later);
+    let surplus = mentions.len().saturating_sub(cap);
+    mentions.drain(..surplus);
+}

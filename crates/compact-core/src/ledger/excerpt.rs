@@ -1,0 +1,129 @@
+//! The text around mentions: cut once, shared by every name in it, dropped when no name needs it.
+//!
+//! An excerpt is the union of the windows of mentions in one block. Cutting works the same from an
+//! entry's reading and from older excerpts, which is what makes ledgers mergeable.
+
+use serde::{Deserialize, Serialize};
+
+use super::entity::{Entity, Mention, Voice};
+
+/// How far a window reaches on each side of a name, in bytes.
+const REACH: usize = 112;
+
+/// A stretch of a block's reading.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Excerpt {
+    /// The entry's ordinal.
+    pub ordinal: u32,
+    /// The block's index.
+    pub part: u16,
+    /// The byte of the block's reading at which the text starts.
+    pub start: u32,
+    /// Who speaks.
+    pub voice: Voice,
+    /// The text.
+    pub text: Box<str>,
+}
+
+impl Excerpt {
+    /// The byte after the text in the block's reading.
+    pub fn end(&self) -> u32 {
+        self.start + self.text.len() as u32
+    }
+
+    fn place(&self) -> (u32, u16) {
+        (self.ordinal, self.part)
+    }
+}
+
+/// A window in a block's reading: place, first byte, end.
+pub(super) type Window = ((u32, u16), u32, u32);
+
+/// Sets how much text around the name at `mention` is kept: whole words within reach.
+pub(super) fn measure(mention: &mut Mention, name: usize, text: &str) {
+    let start = mention.2 as usize;
+    let end = (start + name).min(text.len());
+    mention.3 = (start - word_start(text, start)) as u8;
+    mention.4 = (word_end(text, end) - end) as u8;
+}
+
+fn word_start(text: &str, at: usize) -> usize {
+    let far = at.saturating_sub(REACH);
+    if far == 0 {
+        return 0;
+    }
+    let bytes = text.as_bytes().get(far..at).unwrap_or_default();
+    let space = bytes.iter().position(|b| b.is_ascii_whitespace());
+    match space {
+        Some(i) => far + i + 1,
+        None => (far..=at).find(|i| text.is_char_boundary(*i)).unwrap_or(at),
+    }
+}
+
+fn word_end(text: &str, at: usize) -> usize {
+    let far = at.saturating_add(REACH);
+    if far >= text.len() {
+        return text.len();
+    }
+    let bytes = text.as_bytes().get(at..far).unwrap_or_default();
+    let space = bytes.iter().rposition(|b| b.is_ascii_whitespace());
+    match space {
+        Some(i) => at + i,
+        None => (at..=far)
+            .rev()
+            .find(|i| text.is_char_boundary(*i))
+            .unwrap_or(at),
+    }
+}
+
+/// The windows of all mentions, sorted and joined where they touch.
+pub(super) fn windows(entities: &[Entity]) -> Vec<Window> {
+    let mut all: Vec<Window> = entities
+        .iter()
+        .flat_map(|e| e.mentions().map(|m| window(m, e.text.len())))
+        .collect();
+    all.sort_unstable();
+    let mut joined: Vec<Window> = Vec::with_capacity(all.len() / 2);
+    for next in all {
+        match joined.last_mut() {
+            Some(last) if last.0 == next.0 && next.1 <= last.2 => last.2 = last.2.max(next.2),
+            _ => joined.push(next),
+        }
+    }
+    joined
+}
+
+fn window(m: &Mention, name: usize) -> Window {
+    let (start, end) = span(m, name);
+    (m.place(), start, end)
+}
+
+/// The first byte and the end of a mention's window.
+pub(super) fn span(m: &Mention, name: usize) -> (u32, u32) {
+    (m.2 - u32::from(m.3), m.2 + name as u32 + u32::from(m.4))
+}
+
+/// Cuts `windows` out of excerpts that contain them, both sorted by place.
+pub(super) fn recut(windows: &[Window], sources: Vec<Excerpt>) -> Vec<Excerpt> {
+    let mut out = Vec::with_capacity(windows.len());
+    let mut sources = sources.into_iter().peekable();
+    for &(place, start, end) in windows {
+        while sources
+            .next_if(|s| (s.place(), s.end()) < (place, end))
+            .is_some()
+        {}
+        let Some(source) = sources.peek() else { break };
+        let from = start.saturating_sub(source.start) as usize;
+        let to = end.saturating_sub(source.start) as usize;
+        if let Some(text) = source.text.get(from..to) {
+            out.push(Excerpt {
+                ordinal: place.0,
+                part: place.1,
+                start,
+                voice: source.voice,
+                text: text.into(),
+            });
+        }
+    }
+    out
+}

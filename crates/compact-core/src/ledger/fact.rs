@@ -1,0 +1,408 @@
+//! Typed facts: what was asked, ruled, decided, done to files, run, and what failed.
+//!
+//! Each fact is a quotation with its source; nothing is paraphrased. Lists are bounded by keeping
+//! the newest, which merges like a sum. What a later fact does to an earlier one (a fix, a
+//! superseded rule, a finished step) is not decided here but when the ledger is told.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::cue;
+use super::entity::Voice;
+use super::reading::Reading;
+use super::text::{clip, sentences};
+use crate::message::{Block, Entry};
+
+/// A quotation with its source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fact {
+    /// The entry's ordinal.
+    pub ordinal: u32,
+    /// Who said it.
+    pub voice: Voice,
+    /// The words, on one line.
+    pub text: Box<str>,
+}
+
+/// What was done to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// Looked at.
+    Read,
+    /// Changed.
+    Edited,
+    /// Written whole.
+    Created,
+    /// Removed.
+    Deleted,
+}
+
+/// A file that a tool call named, with what was done to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileFact {
+    /// The path as the newest call gave it.
+    pub path: Box<str>,
+    /// How often it was read.
+    pub reads: u32,
+    /// How often it was changed or written.
+    pub edits: u32,
+    /// The newest act other than reading, or reading when there was no other.
+    pub act: Act,
+    /// The ordinal of that act.
+    pub ordinal: u32,
+    /// Names defined in the changes, newest last.
+    pub symbols: Vec<Box<str>>,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// No answer is known.
+    Pending,
+    /// It answered and nothing says that it failed.
+    Ok,
+    /// It failed; the line that says why.
+    Failed(Box<str>),
+}
+
+/// A tool call that ran something or failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The ordinal of the call.
+    pub ordinal: u32,
+    /// The command, or the tool and its first argument.
+    pub text: Box<str>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// One step of a plan that the model keeps through a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What is to be done.
+    pub text: Box<str>,
+    /// Whether it is finished.
+    pub done: bool,
+}
+
+/// The newest plan; an older one is history.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The ordinal of the call that wrote it.
+    pub ordinal: u32,
+    /// Its steps.
+    pub steps: Vec<Step>,
+}
+
+/// The typed facts of a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// What the user said, message by message, clipped.
+    pub requests: Vec<Fact>,
+    /// Sentences of the user or the system that rule what may be done.
+    pub rules: Vec<Fact>,
+    /// Sentences in which the model decides something or gives a cause.
+    pub decisions: Vec<Fact>,
+    /// Sentences in which the model names what is left to do.
+    pub open: Vec<Fact>,
+    /// Files, the most recently touched last.
+    pub files: Vec<FileFact>,
+    /// Commands and failed calls.
+    pub runs: Vec<Run>,
+    /// The newest plan.
+    pub plan: Plan,
+}
+
+const REQUESTS: usize = 256;
+const RULES: usize = 256;
+const DECISIONS: usize = 512;
+const OPEN: usize = 64;
+const RUNS: usize = 512;
+const SYMBOLS: usize = 8;
+const REQUEST_CHARS: usize = 480;
+const SENTENCE_CHARS: usize = 320;
+const COMMAND_CHARS: usize = 200;
+
+/// Collects the facts of consecutive entries.
+#[derive(Default)]
+pub(super) struct Collector {
+    facts: Facts,
+    runs_by_call: HashMap<String, usize, foldhash::fast::FixedState>,
+}
+
+impl Collector {
+    /// Takes one block, read as `reading`.
+    pub(super) fn block(
+        &mut self,
+        ordinal: u32,
+        entry: &Entry,
+        block: &Block,
+        reading: &Reading<'_>,
+    ) {
+        match block {
+            Block::Text(_) => self.words(ordinal, entry, reading),
+            Block::ToolCall {
+                id,
+                name,
+                arguments,
+            } => {
+                self.call(ordinal, name, arguments, &reading.text);
+                self.runs_by_call
+                    .insert(id.clone(), self.facts.runs.len() - 1);
+            }
+            Block::ToolResult {
+                call,
+                content,
+                is_error,
+            } => {
+                let run = self
+                    .runs_by_call
+                    .get(call)
+                    .and_then(|i| self.facts.runs.get_mut(*i));
+                if let Some(run) = run {
+                    run.outcome = outcome(content, *is_error);
+                }
+            }
+            Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
+        }
+    }
+
+    /// The facts, with bounded lists.
+    pub(super) fn finish(mut self) -> Facts {
+        self.facts.settle();
+        self.facts
+    }
+
+    fn words(&mut self, ordinal: u32, entry: &Entry, reading: &Reading<'_>) {
+        let fact = |text: &str, chars| Fact {
+            ordinal,
+            voice: reading.voice,
+            text: clip(text, chars).into(),
+        };
+        if reading.voice == Voice::User && entry.is_user_message() {
+            self.facts.requests.push(fact(&reading.text, REQUEST_CHARS));
+        }
+        for sentence in sentences(&reading.text) {
+            if reading.voice.instructs() && cue::rules(sentence) {
+                self.facts.rules.push(fact(sentence, SENTENCE_CHARS));
+            } else if reading.voice == Voice::Model && cue::decides(sentence) {
+                self.facts.decisions.push(fact(sentence, SENTENCE_CHARS));
+            } else if reading.voice == Voice::Model && cue::remains(sentence) {
+                self.facts.open.push(fact(sentence, SENTENCE_CHARS));
+            }
+        }
+    }
+
+    fn call(&mut self, ordinal: u32, name: &str, arguments: &str, text: &str) {
+        self.facts.runs.push(Run {
+            ordinal,
+            text: command(name, text).into(),
+            outcome: Outcome::Pending,
+        });
+        for (path, act) in touched(name, text) {
+            let symbols = match act {
+                Act::Edited | Act::Created => cue::definitions(text, SYMBOLS),
+                Act::Read | Act::Deleted => Vec::new(),
+            };
+            self.facts.touch(&FileFact {
+                path: path.into(),
+                reads: u32::from(act == Act::Read),
+                edits: u32::from(matches!(act, Act::Edited | Act::Created)),
+                act,
+                ordinal,
+                symbols,
+            });
+        }
+        if arguments.contains("\"status\"")
+            && let Some(steps) = steps(arguments)
+        {
+            self.facts.plan = Plan { ordinal, steps };
+        }
+    }
+}
+
+impl Facts {
+    /// Adds the facts of a later stretch.
+    pub(super) fn merge(&mut self, later: Facts) {
+        self.requests.extend(later.requests);
+        self.rules.extend(later.rules);
+        self.decisions.extend(later.decisions);
+        self.open.extend(later.open);
+        self.runs.extend(later.runs);
+        later.files.iter().for_each(|file| self.touch(file));
+        if !later.plan.steps.is_empty() {
+            self.plan = later.plan;
+        }
+        self.settle();
+    }
+
+    fn touch(&mut self, file: &FileFact) {
+        let Some(at) = self.files.iter().rposition(|f| f.path == file.path) else {
+            return self.files.push(file.clone());
+        };
+        // The most recently touched file stands last.
+        let mut known = self.files.remove(at);
+        known.reads += file.reads;
+        known.edits += file.edits;
+        if file.act != Act::Read || known.act == Act::Read {
+            known.act = file.act;
+            known.ordinal = file.ordinal;
+        }
+        for symbol in &file.symbols {
+            known.symbols.retain(|s| s != symbol);
+            known.symbols.push(symbol.clone());
+        }
+        let surplus = known.symbols.len().saturating_sub(SYMBOLS);
+        known.symbols.drain(..surplus);
+        self.files.push(known);
+    }
+
+    fn settle(&mut self) {
+        keep_last_saying(&mut self.rules);
+        keep_last_saying(&mut self.decisions);
+        keep_last_saying(&mut self.open);
+        // The first request is the task: it stays whatever comes after it.
+        if self.requests.len() > REQUESTS {
+            let surplus = self.requests.len() - REQUESTS;
+            self.requests.drain(1..=surplus);
+        }
+        newest(&mut self.rules, RULES);
+        newest(&mut self.decisions, DECISIONS);
+        newest(&mut self.open, OPEN);
+        newest(&mut self.runs, RUNS);
+    }
+}
+
+fn newest<T>(list: &mut Vec<T>, cap: usize) {
+    let surplus = list.len().saturating_sub(cap);
+    list.drain(..surplus);
+}
+
+/// A sentence said twice is kept where it was said last.
+fn keep_last_saying(facts: &mut Vec<Fact>) {
+    let mut seen = std::collections::HashSet::<Box<str>, foldhash::fast::FixedState>::default();
+    facts.reverse();
+    facts.retain(|f| seen.insert(f.text.clone()));
+    facts.reverse();
+}
+
+/// How a tool's answer says the call ended.
+fn outcome(content: &str, is_error: bool) -> Outcome {
+    if is_error || cue::failed(content) {
+        Outcome::Failed(clip(cue::complaint(content), SENTENCE_CHARS).into())
+    } else {
+        Outcome::Ok
+    }
+}
+
+const COMMAND_KEYS: [&str; 4] = ["command: ", "cmd: ", "script: ", "code: "];
+const PATH_KEYS: [&str; 9] = [
+    "file_path: ",
+    "path: ",
+    "filename: ",
+    "file: ",
+    "filePath: ",
+    "target_file: ",
+    "notebook_path: ",
+    "file_name: ",
+    "absolute_path: ",
+];
+
+/// The value of the first of `keys` in a call's reading; a list's items follow on their own lines.
+fn value<'t>(text: &'t str, keys: &[&str]) -> Option<&'t str> {
+    keys.iter().find_map(|key| {
+        let at = text.find(&format!("\n{key}"))?;
+        text.get(at + 1 + key.len()..)
+            .map(|v| v.trim_start_matches('\n'))
+    })
+}
+
+fn command(name: &str, text: &str) -> String {
+    let body = value(text, &COMMAND_KEYS)
+        .or_else(|| text.get(name.len()..))
+        .unwrap_or("");
+    clip(
+        &format!("{name}: {}", clip(body, COMMAND_CHARS)),
+        COMMAND_CHARS,
+    )
+}
+
+/// The files a call names and what it does to them.
+fn touched<'t>(name: &str, text: &'t str) -> Vec<(&'t str, Act)> {
+    let mut out = Vec::new();
+    if let Some(path) = value(text, &PATH_KEYS).and_then(|v| v.lines().next()) {
+        let how = value(text, &["command: "])
+            .and_then(|v| v.lines().next())
+            .unwrap_or("");
+        if path.contains(['/', '.']) && !path.contains(' ') {
+            out.push((path, act(name, how)));
+        }
+    }
+    if text.contains("*** ") || text.contains("+++ ") {
+        out.extend(text.lines().filter_map(patched));
+    }
+    out
+}
+
+fn patched(line: &str) -> Option<(&str, Act)> {
+    let (path, act) = if let Some(path) = line.strip_prefix("*** Update File: ") {
+        (path, Act::Edited)
+    } else if let Some(path) = line.strip_prefix("*** Add File: ") {
+        (path, Act::Created)
+    } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
+        (path, Act::Deleted)
+    } else {
+        (line.strip_prefix("+++ b/")?, Act::Edited)
+    };
+    Some((path.trim(), act))
+}
+
+fn act(name: &str, how: &str) -> Act {
+    let name = name.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| name.contains(w) || how.starts_with(w));
+    if says(&["delete", "remove", "unlink"]) {
+        Act::Deleted
+    } else if how.starts_with("view") {
+        Act::Read
+    } else if says(&["write", "create"]) {
+        Act::Created
+    } else if says(&["edit", "replace", "patch", "insert", "update", "modify"]) {
+        Act::Edited
+    } else {
+        Act::Read
+    }
+}
+
+/// The steps of a plan in a call's arguments: objects with a status and a text.
+fn steps(arguments: &str) -> Option<Vec<Step>> {
+    let value: serde_json::Value = serde_json::from_str(arguments).ok()?;
+    let lists = value.as_object()?.values().filter_map(|v| v.as_array());
+    let steps: Vec<Step> = lists.flatten().filter_map(step).collect();
+    (!steps.is_empty()).then_some(steps)
+}
+
+fn step(item: &serde_json::Value) -> Option<Step> {
+    let status = item.get("status")?.as_str()?;
+    let text = [
+        "content",
+        "step",
+        "title",
+        "task",
+        "description",
+        "text",
+        "name",
+        "subject",
+    ]
+    .iter()
+    .find_map(|key| item.get(key)?.as_str())?;
+    let done = ["complete", "done", "finish", "cancel", "closed", "skip"]
+        .iter()
+        .any(|word| status.to_ascii_lowercase().contains(word));
+    Some(Step {
+        text: clip(text, COMMAND_CHARS).into(),
+        done,
+    })
+}

@@ -1,0 +1,472 @@
+//! Finds the names in a text: paths, urls, ids, hashes, code identifiers, numbers.
+//!
+//! One pass over the bytes with a class table, no regular expressions: a name is a run of name
+//! characters whose classes say what it is. Plain words are skipped in the loop. It knows no
+//! programming language and no tool; what it cannot tell apart it calls by the more general kind.
+
+use serde::{Deserialize, Serialize};
+
+/// What a name looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// `https://…`
+    Url,
+    /// `name@host.tld`
+    Email,
+    /// 8-4-4-4-12 hex digits.
+    Uuid,
+    /// Directories and a file.
+    Path,
+    /// A bare file name.
+    File,
+    /// `--option`
+    Flag,
+    /// Seven or more hex digits, letters among them.
+    Hash,
+    /// Letters and digits mixed: tickets, orders, flights.
+    Id,
+    /// snake_case, camelCase, PascalCase, `a.b`, `A::B`.
+    Ident,
+    /// Words joined by hyphens: branches, packages, models.
+    Slug,
+    /// Three or more digits, dates and decimals included.
+    Number,
+    /// `v1.2.3`
+    Version,
+}
+
+const LOWER: u8 = 1;
+const UPPER: u8 = 2;
+const DIGIT: u8 = 4;
+const UNDER: u8 = 8;
+const DOT: u8 = 16;
+const SLASH: u8 = 32;
+const DASH: u8 = 64;
+/// `:` and `@`, which join names in some places only.
+const JOIN: u8 = 128;
+
+const CLASSES: [u8; 256] = classes();
+
+// A constant table is built before any data is read: every index below is a literal range.
+#[allow(clippy::indexing_slicing)]
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut c = 0;
+    while c < 256 {
+        table[c] = match c as u8 {
+            b'a'..=b'z' => LOWER,
+            b'A'..=b'Z' => UPPER,
+            b'0'..=b'9' => DIGIT,
+            b'_' => UNDER,
+            b'.' => DOT,
+            b'/' => SLASH,
+            b'-' => DASH,
+            b':' | b'@' => JOIN,
+            _ => 0,
+        };
+        c += 1;
+    }
+    table
+}
+
+fn class(byte: u8) -> u8 {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
+}
+
+/// Calls `found(kind, start, name)` for every name in `text`, in order of appearance. A path also
+/// yields its file name, a dotted name the identifiers it is made of.
+pub fn scan<'t>(text: &'t str, found: &mut impl FnMut(Kind, usize, &'t str)) {
+    let mut run = Run::default();
+    let mut skip = 0;
+    for (i, &byte) in text.as_bytes().iter().enumerate() {
+        let c = class(byte);
+        if c != 0 {
+            run.push(i, c);
+        } else if run.mask != 0 {
+            if run.start >= skip && run.is_telling() {
+                skip = name(text, run, i, found);
+            }
+            run = Run::default();
+        }
+    }
+    if run.mask != 0 && run.start >= skip && run.is_telling() {
+        name(text, run, text.len(), found);
+    }
+}
+
+/// A run of name characters and the classes seen in it.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    start: usize,
+    mask: u8,
+    last: u8,
+    hump: bool,
+}
+
+impl Run {
+    #[inline(always)]
+    fn push(&mut self, at: usize, class: u8) {
+        if self.mask == 0 {
+            self.start = at;
+        }
+        self.hump |= self.last & LOWER != 0 && class & UPPER != 0;
+        self.mask |= class;
+        self.last = class;
+    }
+
+    fn of(text: &str, start: usize) -> Run {
+        let mut run = Run::default();
+        text.bytes()
+            .enumerate()
+            .for_each(|(i, b)| run.push(start + i, class(b)));
+        run
+    }
+
+    /// More than a plain word.
+    #[inline(always)]
+    fn is_telling(self) -> bool {
+        self.hump || self.mask & !(LOWER | UPPER) != 0
+    }
+
+    fn has(self, classes: u8) -> bool {
+        self.mask & classes != 0
+    }
+
+    fn only(self, classes: u8) -> bool {
+        self.mask & !classes == 0
+    }
+}
+
+/// Handles one run and says up to where the text is consumed.
+fn name<'t>(
+    text: &'t str,
+    run: Run,
+    end: usize,
+    found: &mut impl FnMut(Kind, usize, &'t str),
+) -> usize {
+    let Some(raw) = text.get(run.start..end) else {
+        return end;
+    };
+    if run.has(JOIN) {
+        return joined(text, raw, run.start, found);
+    }
+    part(text, raw, run.start, found);
+    end
+}
+
+/// A run with `:` or `@`: a url, an email, `A::B`, or several names in a row.
+fn joined<'t>(
+    text: &'t str,
+    raw: &'t str,
+    start: usize,
+    found: &mut impl FnMut(Kind, usize, &'t str),
+) -> usize {
+    let end = start + raw.len();
+    if let Some(scheme) = raw.find("://") {
+        let head = raw.get(..scheme).unwrap_or("");
+        let from = start
+            + head
+                .rfind(|c: char| !c.is_ascii_alphanumeric())
+                .map_or(0, |i| i + 1);
+        let url = url_at(text, from);
+        found(Kind::Url, from, url);
+        return from + url.len();
+    }
+    let trimmed = raw.trim_matches(':');
+    let at = start + (raw.len() - raw.trim_start_matches(':').len());
+    if let Some((local, host)) = trimmed.split_once('@')
+        && !local.is_empty()
+        && !local.contains([':', '/'])
+        && host.contains('.')
+        && !host.contains([':', '/', '@'])
+    {
+        found(Kind::Email, at, trimmed.trim_end_matches(['.', '-']));
+        return end;
+    }
+    if trimmed.contains("::") && !trimmed.contains(['/', '@']) {
+        scoped(trimmed, at, found);
+        return end;
+    }
+    let mut from = at;
+    for piece in trimmed.split(':') {
+        part(text, piece, from, found);
+        from += piece.len() + 1;
+    }
+    end
+}
+
+fn url_at(text: &str, from: usize) -> &str {
+    let rest = text.get(from..).unwrap_or("");
+    let end = rest
+        .find(|c: char| c.is_whitespace() || c.is_control() || "\"'<>()[]{}\\`|".contains(c))
+        .unwrap_or(rest.len());
+    rest.get(..end)
+        .unwrap_or("")
+        .trim_end_matches(['.', ',', ':', ';', '/', '-', '_', '*', '…'])
+}
+
+fn scoped<'t>(name: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
+    let clean = name.trim_end_matches(['.', '-', '/']);
+    found(Kind::Ident, at, clean);
+    let mut from = at;
+    for piece in clean.split("::") {
+        identifier(piece, from, found);
+        from += piece.len() + 2;
+    }
+}
+
+/// One run without `:`: path, dotted, hyphenated or simple.
+fn part<'t>(text: &'t str, raw: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
+    let flag = raw.starts_with("--");
+    let head = raw.len() - raw.trim_start_matches(['.', '-', '@']).len();
+    let clean = raw
+        .get(head..)
+        .unwrap_or("")
+        .trim_end_matches(['.', '-', '/', '@']);
+    let at = at + head;
+    if clean.len() < 3 {
+        return;
+    }
+    let run = Run::of(clean, at);
+    if !run.is_telling() {
+        if flag {
+            found(
+                Kind::Flag,
+                at - 2,
+                raw.get(head - 2..head + clean.len()).unwrap_or(clean),
+            );
+        }
+        return;
+    }
+    if run.has(SLASH) {
+        path(raw, clean, at, found);
+    } else if flag && !run.has(UPPER) {
+        found(
+            Kind::Flag,
+            at - 2,
+            raw.get(head - 2..head + clean.len()).unwrap_or(clean),
+        );
+    } else if run.only(DIGIT | DOT | DASH) {
+        number(text, clean, at, run, found);
+    } else if run.has(DASH) {
+        hyphenated(clean, at, run, found);
+    } else if run.has(DOT) {
+        dotted(clean, at, run, found);
+    } else {
+        simple(text, clean, at, run, found);
+    }
+}
+
+fn path<'t>(raw: &str, clean: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
+    let pieces = clean.split('/').filter(|p| !p.is_empty()).count();
+    let rooted = clean.starts_with('/') || raw.starts_with(['.', '@']) || raw.ends_with('/');
+    let last = clean.rsplit('/').next().unwrap_or("");
+    let telling = pieces >= 3 || Run::of(last, 0).is_telling();
+    if pieces < 2 || !(rooted || telling) || clean.bytes().all(|b| b.is_ascii_digit() || b == b'/')
+    {
+        return single_component(clean, at, found);
+    }
+    found(Kind::Path, at, clean);
+    if last.len() >= 4 && extension(last).is_some() {
+        found(Kind::File, at + clean.len() - last.len(), last);
+    }
+}
+
+/// `/word` and `a/b` are no paths, but `x/someName` still holds a name.
+fn single_component<'t>(clean: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
+    let mut from = at;
+    for piece in clean.split('/') {
+        identifier(piece, from, found);
+        from += piece.len() + 1;
+    }
+}
+
+fn extension(name: &str) -> Option<&str> {
+    let (stem, ext) = name.rsplit_once('.')?;
+    let lettered = ext.bytes().any(|b| b.is_ascii_lowercase());
+    (stem.len() >= 2 && (1..=6).contains(&ext.len()) && lettered && !ext.contains('_'))
+        .then_some(ext)
+}
+
+fn number<'t>(
+    text: &'t str,
+    clean: &'t str,
+    at: usize,
+    run: Run,
+    found: &mut impl FnMut(Kind, usize, &'t str),
+) {
+    let digits = clean.bytes().filter(u8::is_ascii_digit).count();
+    if clean.bytes().filter(|b| *b == b'.').count() >= 2 && !run.has(DASH) {
+        found(Kind::Version, at, clean);
+    } else if let (true, Some(tag)) = (digits >= 2, tagged(text, clean, at)) {
+        found(Kind::Id, at - 1, tag);
+    } else if digits >= 3 && !is_year(clean) {
+        found(Kind::Number, at, clean);
+    }
+}
+
+/// `#123` and `#W123`: the sign belongs to the name.
+fn tagged<'t>(text: &'t str, clean: &str, at: usize) -> Option<&'t str> {
+    let tag = text.get(at.checked_sub(1)?..at + clean.len())?;
+    tag.starts_with('#').then_some(tag)
+}
+
+fn is_year(digits: &str) -> bool {
+    digits.len() == 4 && (digits.starts_with("19") || digits.starts_with("20"))
+}
+
+fn hyphenated<'t>(
+    clean: &'t str,
+    at: usize,
+    run: Run,
+    found: &mut impl FnMut(Kind, usize, &'t str),
+) {
+    if is_uuid(clean) {
+        return found(Kind::Uuid, at, clean);
+    }
+    if run.only(UPPER | DIGIT | DASH) && run.has(DIGIT) {
+        return found(Kind::Id, at, clean);
+    }
+    found(Kind::Slug, at, clean);
+    if run.has(UNDER) || run.hump || extension(clean).is_some() {
+        let mut from = at;
+        for piece in clean.split('-') {
+            identifier(piece, from, found);
+            from += piece.len() + 1;
+        }
+    }
+}
+
+fn is_uuid(name: &str) -> bool {
+    name.len() == 36
+        && name.bytes().enumerate().all(|(i, b)| match i {
+            8 | 13 | 18 | 23 => b == b'-',
+            _ => b.is_ascii_hexdigit(),
+        })
+}
+
+fn dotted<'t>(clean: &'t str, at: usize, run: Run, found: &mut impl FnMut(Kind, usize, &'t str)) {
+    let versioned = clean.trim_start_matches(['v', 'V']);
+    if versioned.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return found(Kind::Version, at, clean);
+    }
+    if !clean.split('.').any(|p| p.len() >= 3) {
+        return;
+    }
+    let file = extension(clean).is_some_and(is_file_extension);
+    found(if file { Kind::File } else { Kind::Ident }, at, clean);
+    if !file && (run.has(UNDER) || run.hump) {
+        let mut from = at;
+        for piece in clean.split('.') {
+            identifier(piece, from, found);
+            from += piece.len() + 1;
+        }
+    }
+}
+
+fn is_file_extension(ext: &str) -> bool {
+    matches!(
+        ext,
+        "rs" | "go"
+            | "py"
+            | "ts"
+            | "tsx"
+            | "js"
+            | "jsx"
+            | "mjs"
+            | "json"
+            | "jsonl"
+            | "md"
+            | "yml"
+            | "yaml"
+            | "toml"
+            | "sh"
+            | "sql"
+            | "html"
+            | "css"
+            | "java"
+            | "kt"
+            | "c"
+            | "h"
+            | "cc"
+            | "cpp"
+            | "hpp"
+            | "cs"
+            | "rb"
+            | "php"
+            | "txt"
+            | "lock"
+            | "mod"
+            | "sum"
+            | "proto"
+            | "vue"
+            | "svelte"
+            | "xml"
+            | "csv"
+            | "log"
+            | "ini"
+            | "cfg"
+            | "conf"
+            | "env"
+            | "pdf"
+            | "png"
+            | "jpg"
+            | "svg"
+            | "zip"
+            | "gz"
+            | "swift"
+            | "scala"
+            | "ex"
+            | "lua"
+            | "ipynb"
+    )
+}
+
+/// A piece of a larger name, kept when it is a name by itself.
+fn identifier<'t>(piece: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
+    let run = Run::of(piece, at);
+    if piece.len() >= 4 && run.has(LOWER | UPPER) && (run.hump || run.has(UNDER)) {
+        found(Kind::Ident, at, piece);
+    }
+}
+
+/// Letters, digits and underscores only.
+fn simple<'t>(
+    text: &'t str,
+    clean: &'t str,
+    at: usize,
+    run: Run,
+    found: &mut impl FnMut(Kind, usize, &'t str),
+) {
+    if run.has(UNDER) {
+        if run.has(LOWER | UPPER) && clean.len() >= 4 {
+            found(Kind::Ident, at, clean);
+        }
+    } else if run.has(DIGIT) {
+        mixed(text, clean, at, run, found);
+    } else {
+        found(Kind::Ident, at, clean);
+    }
+}
+
+fn mixed<'t>(
+    text: &'t str,
+    clean: &'t str,
+    at: usize,
+    run: Run,
+    found: &mut impl FnMut(Kind, usize, &'t str),
+) {
+    let hex = clean
+        .bytes()
+        .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    if let (true, Some(tag)) = (!hex, tagged(text, clean, at)) {
+        found(Kind::Id, at - 1, tag);
+    } else if hex && clean.len() >= 7 && clean.len() <= 64 {
+        found(Kind::Hash, at, clean);
+    } else if run.hump {
+        found(Kind::Ident, at, clean);
+    } else if clean.len() >= 5 {
+        found(Kind::Id, at, clean);
+    }
+}

@@ -1,0 +1,202 @@
+//! Excerpts made ready for choosing: white space collapsed, and for each mention the stretch that
+//! has to be shown so that the name keeps its meaning.
+
+use crate::ledger::{Excerpt, Ledger};
+
+use super::weigh::Group;
+
+/// A mention in a passage: the name's place and the stretch that keeps it in context.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Mark {
+    pub group: u32,
+    pub lo: u32,
+    pub hi: u32,
+    pub from: u32,
+    pub to: u32,
+}
+
+/// An excerpt ready for choosing. A line break of the source is kept as one `\n`.
+#[derive(Debug)]
+pub(super) struct Passage<'l> {
+    pub excerpt: &'l Excerpt,
+    pub text: String,
+    pub marks: Vec<Mark>,
+}
+
+/// How far the words around a name count as its context, in bytes of collapsed text.
+const CONTEXT: usize = 80;
+/// The share of those words that has to be shown.
+const SHARE: f64 = 0.46;
+/// How far a stretch is widened to reach the end of a line or sentence.
+const SLACK: usize = 28;
+
+/// The passages that hold mentions of `groups`.
+pub(super) fn passages<'l>(ledger: &'l Ledger, groups: &[Group<'_>]) -> Vec<Passage<'l>> {
+    let mut places: Vec<(u32, u32, u32, u32)> = Vec::new();
+    for (group, g) in groups.iter().zip(0u32..) {
+        for entity in group
+            .members
+            .iter()
+            .filter_map(|i| ledger.entities.get(*i as usize))
+        {
+            for m in entity.mentions() {
+                let at = ledger
+                    .excerpts
+                    .partition_point(|e| (e.ordinal, e.part, e.start) <= (m.0, m.1, m.2));
+                let Some(at) = at.checked_sub(1) else {
+                    continue;
+                };
+                let Some(excerpt) = ledger.excerpts.get(at) else {
+                    continue;
+                };
+                let offset = m.2.saturating_sub(excerpt.start);
+                places.push((at as u32, offset, entity.text.len() as u32, g));
+            }
+        }
+    }
+    places.sort_unstable();
+    places
+        .chunk_by(|a, b| a.0 == b.0)
+        .filter_map(|chunk| {
+            let excerpt = ledger.excerpts.get(chunk.first()?.0 as usize)?;
+            Some(passage(excerpt, chunk))
+        })
+        .collect()
+}
+
+fn passage<'l>(excerpt: &'l Excerpt, places: &[(u32, u32, u32, u32)]) -> Passage<'l> {
+    let mut text = String::with_capacity(excerpt.text.len());
+    let mut marks = Vec::with_capacity(places.len());
+    let mut next = places.iter().peekable();
+    for (i, c) in excerpt.text.char_indices() {
+        while let Some(&(_, _, len, group)) = next.next_if(|p| p.1 as usize <= i) {
+            let lo = text.len() as u32;
+            marks.push(Mark {
+                group,
+                lo,
+                hi: lo + len,
+                from: lo,
+                to: lo + len,
+            });
+        }
+        collapse(c, &mut text);
+    }
+    text.truncate(text.trim_end().len());
+    marks.retain(|m| m.hi as usize <= text.len());
+    for mark in &mut marks {
+        (mark.from, mark.to) = context(&text, mark.lo as usize, mark.hi as usize);
+    }
+    Passage {
+        excerpt,
+        text,
+        marks,
+    }
+}
+
+fn collapse(c: char, text: &mut String) {
+    if c == '\n' {
+        let len = text.trim_end_matches(' ').len();
+        text.truncate(len);
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+    } else if c.is_whitespace() {
+        if !text.is_empty() && !text.ends_with(['\n', ' ']) {
+            text.push(' ');
+        }
+    } else if !c.is_control() {
+        text.push(c);
+    }
+}
+
+/// The smallest stretch around `lo..hi` with enough of the words near it, ended at a line or
+/// sentence where one is close.
+fn context(text: &str, lo: usize, hi: usize) -> (u32, u32) {
+    let left = words_before(text, lo);
+    let right = words_after(text, hi);
+    let need = ((left.len() + right.len()) as f64 * SHARE).ceil() as usize;
+    let (mut from, mut to) = (lo, hi);
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    for _ in 0..need {
+        let near = match (left.peek(), right.peek()) {
+            (Some(l), Some(r)) => lo - l.0 <= r.1 - hi,
+            (Some(_), None) => true,
+            _ => false,
+        };
+        match near {
+            true => from = left.next().map_or(from, |w| w.0),
+            false => to = right.next().map_or(to, |w| w.1),
+        }
+    }
+    (widen_left(text, from) as u32, widen_right(text, to) as u32)
+}
+
+/// Words that carry meaning, nearest first: four letters or three digits and more.
+fn words_before(text: &str, lo: usize) -> Vec<(usize, usize)> {
+    let mut words = words(text, lo.saturating_sub(CONTEXT), lo);
+    words.reverse();
+    words
+}
+
+fn words_after(text: &str, hi: usize) -> Vec<(usize, usize)> {
+    words(text, hi, (hi + CONTEXT).min(text.len()))
+}
+
+fn words(text: &str, from: usize, to: usize) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    let mut start = None;
+    let bytes = text.as_bytes().get(from..to).unwrap_or_default();
+    for (i, b) in bytes.iter().chain(b" ").enumerate() {
+        let letter = b.is_ascii_alphanumeric() || *b == b'_' || *b >= 0x80;
+        match (letter, start) {
+            (true, None) => start = Some(i),
+            (false, Some(s)) => {
+                if i - s >= 4 || (i - s == 3 && bytes.get(s).is_some_and(u8::is_ascii_digit)) {
+                    out.push((from + s, from + i));
+                }
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+fn widen_left(text: &str, from: usize) -> usize {
+    let floor = char_floor(text, from.saturating_sub(SLACK));
+    let near = text.get(floor..from).unwrap_or("");
+    if let Some(i) = near.rfind('\n') {
+        return floor + i + 1;
+    }
+    if floor == 0 {
+        return 0;
+    }
+    // Never inside a word.
+    let head = text.get(..from).unwrap_or("");
+    let word = head.rfind([' ', '\n']).map_or(0, |i| i + 1);
+    char_floor(text, word.max(from.saturating_sub(200)))
+}
+
+fn widen_right(text: &str, to: usize) -> usize {
+    let ceiling = char_floor(text, (to + SLACK).min(text.len()));
+    let near = text.get(to..ceiling).unwrap_or("");
+    if let Some(i) = near.find('\n') {
+        return to + i;
+    }
+    if ceiling == text.len() {
+        return ceiling;
+    }
+    if let Some(i) = near.find(". ") {
+        return to + i + 1;
+    }
+    let tail = text.get(to..).unwrap_or("");
+    let word = tail.find([' ', '\n']).unwrap_or(tail.len());
+    char_floor(text, to + word.min(200))
+}
+
+fn char_floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|i| text.is_char_boundary(*i))
+        .unwrap_or(0)
+}

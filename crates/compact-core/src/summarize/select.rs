@@ -1,0 +1,242 @@
+//! Chooses the stretches of the record that keep the most weight in context for the fewest
+//! characters: greedy maximum coverage, evaluated lazily.
+//!
+//! A name pays once when it is shown in context; less when it is shown at all. A stretch that joins
+//! one already chosen costs only what it adds.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::passage::{Mark, Passage};
+use super::weigh::Group;
+
+/// A chosen stretch of a passage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub passage: usize,
+    pub from: u32,
+    pub to: u32,
+}
+
+/// What a name is worth when it is shown without its context.
+const BARE: f64 = 0.3;
+/// Characters that the first stretch of an entry costs beside its text, and each further one.
+const OPENING: f64 = 9.0;
+const JOINT: f64 = 3.0;
+
+/// How well a group is shown so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Shown {
+    No,
+    Bare,
+    InContext,
+}
+
+/// The state of the choice.
+pub(super) struct Choice<'p, 'l> {
+    passages: &'p [Passage<'l>],
+    weights: Vec<f64>,
+    shown: Vec<Shown>,
+    ranges: Vec<Vec<(u32, u32)>>,
+    opened: std::collections::HashSet<u32, foldhash::fast::FixedState>,
+}
+
+struct Candidate {
+    ratio: f64,
+    passage: u32,
+    mark: u32,
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.ratio
+            .total_cmp(&other.ratio)
+            .then_with(|| (other.passage, other.mark).cmp(&(self.passage, self.mark)))
+    }
+}
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Candidate {}
+
+impl<'p, 'l> Choice<'p, 'l> {
+    /// Starts with nothing chosen; `shown` says what stands elsewhere in the view.
+    pub(super) fn new(
+        passages: &'p [Passage<'l>],
+        groups: &[Group<'_>],
+        shown: Vec<Shown>,
+    ) -> Self {
+        Choice {
+            passages,
+            weights: groups.iter().map(|g| g.weight).collect(),
+            shown,
+            ranges: vec![Vec::new(); passages.len()],
+            opened: Default::default(),
+        }
+    }
+
+    /// Chooses stretches until `chars` are spent, the best bargains first.
+    pub(super) fn spend(&mut self, chars: f64) -> Vec<Span> {
+        let mut heap = self.candidates();
+        let mut spent = 0.0;
+        let mut spans = Vec::new();
+        while let Some(top) = heap.pop() {
+            let Some((span, gain, cost)) = self.evaluate(&top) else {
+                continue;
+            };
+            if gain <= 0.0 {
+                continue;
+            }
+            let ratio = gain / cost;
+            if heap.peek().is_some_and(|next| next.ratio > ratio) {
+                heap.push(Candidate { ratio, ..top });
+                continue;
+            }
+            if spent + cost > chars {
+                continue;
+            }
+            spent += cost;
+            self.choose(span);
+            spans.push(span);
+        }
+        spans
+    }
+
+    /// How well each group is shown.
+    pub(super) fn shown(&self) -> &[Shown] {
+        &self.shown
+    }
+
+    fn candidates(&self) -> BinaryHeap<Candidate> {
+        let mut out = Vec::new();
+        for (passage, p) in self.passages.iter().zip(0u32..) {
+            for mark in 0..passage.marks.len() as u32 {
+                let candidate = Candidate {
+                    ratio: 0.0,
+                    passage: p,
+                    mark,
+                };
+                if let Some((_, gain, cost)) = self.evaluate(&candidate)
+                    && gain > 0.0
+                {
+                    out.push(Candidate {
+                        ratio: gain / cost,
+                        ..candidate
+                    });
+                }
+            }
+        }
+        out.into()
+    }
+
+    /// What choosing a candidate would gain and cost now.
+    fn evaluate(&self, candidate: &Candidate) -> Option<(Span, f64, f64)> {
+        let at = candidate.passage as usize;
+        let passage = self.passages.get(at)?;
+        let mark = passage.marks.get(candidate.mark as usize)?;
+        let chosen = self.ranges.get(at)?;
+        let (mut from, mut to, mut known) = (mark.from, mark.to, 0);
+        for &(a, b) in chosen.iter().filter(|r| r.0 <= mark.to && mark.from <= r.1) {
+            from = from.min(a);
+            to = to.max(b);
+            known += b - a;
+        }
+        let added = f64::from(to - from) - f64::from(known);
+        let cost = match (known > 0, self.opened.contains(&passage.excerpt.ordinal)) {
+            (true, _) => added.max(1.0),
+            (false, true) => added + JOINT,
+            (false, false) => added + OPENING,
+        };
+        Some((
+            Span {
+                passage: at,
+                from,
+                to,
+            },
+            self.gain(passage, from, to),
+            cost,
+        ))
+    }
+
+    fn gain(&self, passage: &Passage<'_>, from: u32, to: u32) -> f64 {
+        let mut gain = 0.0;
+        let mut seen: Vec<(u32, Shown)> = Vec::new();
+        for (mark, shows) in within(passage, from, to) {
+            let before = self.state(mark.group);
+            let earlier = seen.iter_mut().find(|s| s.0 == mark.group);
+            let best = match &earlier {
+                Some(s) => s.1.max(before),
+                None => before,
+            };
+            if shows > best {
+                gain += self.weight(mark.group) * (worth(shows) - worth(best));
+                match earlier {
+                    Some(s) => s.1 = shows,
+                    None => seen.push((mark.group, shows)),
+                }
+            }
+        }
+        gain
+    }
+
+    fn choose(&mut self, span: Span) {
+        let Some(passage) = self.passages.get(span.passage) else {
+            return;
+        };
+        for (mark, shows) in within(passage, span.from, span.to) {
+            if let Some(state) = self.shown.get_mut(mark.group as usize) {
+                *state = (*state).max(shows);
+            }
+        }
+        self.opened.insert(passage.excerpt.ordinal);
+        if let Some(ranges) = self.ranges.get_mut(span.passage) {
+            ranges.retain(|r| r.1 < span.from || span.to < r.0);
+            ranges.push((span.from, span.to));
+        }
+    }
+
+    fn state(&self, group: u32) -> Shown {
+        self.shown
+            .get(group as usize)
+            .copied()
+            .unwrap_or(Shown::InContext)
+    }
+
+    fn weight(&self, group: u32) -> f64 {
+        self.weights.get(group as usize).copied().unwrap_or(0.0)
+    }
+}
+
+fn worth(shown: Shown) -> f64 {
+    match shown {
+        Shown::No => 0.0,
+        Shown::Bare => BARE,
+        Shown::InContext => 1.0,
+    }
+}
+
+/// The marks inside a stretch and how well it shows them.
+fn within<'p>(
+    passage: &'p Passage<'_>,
+    from: u32,
+    to: u32,
+) -> impl Iterator<Item = (&'p Mark, Shown)> {
+    let first = passage.marks.partition_point(|m| m.lo < from);
+    passage
+        .marks
+        .iter()
+        .skip(first)
+        .take_while(move |m| m.lo < to)
+        .filter(move |m| m.hi <= to)
+        .map(move |m| match from <= m.from && m.to <= to {
+            true => (m, Shown::InContext),
+            false => (m, Shown::Bare),
+        })
+}

@@ -1,0 +1,144 @@
+//! Styles as template files: which sections, in which order, what they are headed, how much each
+//! voice weighs (S2-36), which sections are filled first and never cut (S2-37), and the prompt that
+//! asks a model for the same.
+//!
+//! A template opens with a line that says what it is, then `weight VOICE NUMBER` and
+//! `section TOPIC [protected]: HEADING` lines; after `---` follows the prompt, with `{tokens}` for
+//! the limit.
+
+use std::sync::LazyLock;
+
+use super::Style;
+use crate::ledger::Voice;
+
+/// What a section tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Topic {
+    Goals,
+    Rules,
+    Plan,
+    Open,
+    Failures,
+    Decisions,
+    Files,
+    Steps,
+    Record,
+    Names,
+}
+
+impl Topic {
+    fn named(name: &str) -> Option<Topic> {
+        Some(match name {
+            "goals" => Topic::Goals,
+            "rules" => Topic::Rules,
+            "plan" => Topic::Plan,
+            "open" => Topic::Open,
+            "failures" => Topic::Failures,
+            "decisions" => Topic::Decisions,
+            "files" => Topic::Files,
+            "steps" => Topic::Steps,
+            "record" => Topic::Record,
+            "names" => Topic::Names,
+            _ => return None,
+        })
+    }
+
+    /// Sections of the user's own words stand outside the fence.
+    pub(super) fn instructs(self) -> bool {
+        matches!(self, Topic::Goals | Topic::Rules)
+    }
+}
+
+/// One section of a style.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Section {
+    pub topic: Topic,
+    pub heading: &'static str,
+    pub protected: bool,
+}
+
+/// A parsed template.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Template {
+    pub weights: [f64; Voice::COUNT],
+    pub sections: Vec<Section>,
+    pub prompt: &'static str,
+}
+
+static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| SOURCES.map(parse).into());
+
+const SOURCES: [&str; 7] = [
+    include_str!("../../templates/task_state.txt"),
+    include_str!("../../templates/brief.txt"),
+    include_str!("../../templates/decision_log.txt"),
+    include_str!("../../templates/step_ledger.txt"),
+    include_str!("../../templates/requirements_ledger.txt"),
+    include_str!("../../templates/code_delta.txt"),
+    include_str!("../../templates/extractive_brief.txt"),
+];
+
+/// The template of a style.
+pub(super) fn of(style: Style) -> &'static Template {
+    static NONE: LazyLock<Template> = LazyLock::new(Template::default);
+    TEMPLATES.get(style as usize).unwrap_or(&NONE)
+}
+
+fn parse(source: &'static str) -> Template {
+    let (head, prompt) = source.split_once("\n---\n").unwrap_or((source, ""));
+    let mut template = Template {
+        weights: [1.0; Voice::COUNT],
+        sections: Vec::new(),
+        prompt,
+    };
+    for line in head.lines() {
+        if let Some(rest) = line.strip_prefix("weight ") {
+            template.weigh(rest);
+        } else if let Some(rest) = line.strip_prefix("section ") {
+            template.sections.extend(section(rest));
+        }
+    }
+    template
+}
+
+impl Template {
+    fn weigh(&mut self, rest: &str) {
+        let Some((name, number)) = rest.split_once(' ') else {
+            return;
+        };
+        let voices: &[Voice] = match name {
+            "user" => &[Voice::User, Voice::System, Voice::Host],
+            "model" => &[Voice::Model],
+            "call" => &[Voice::Call],
+            _ => &[Voice::Tool],
+        };
+        for voice in voices {
+            if let (Some(slot), Ok(number)) =
+                (self.weights.get_mut(*voice as usize), number.parse())
+            {
+                *slot = number;
+            }
+        }
+    }
+
+    /// How much a voice weighs.
+    pub(super) fn weight(&self, voice: Voice) -> f64 {
+        self.weights.get(voice as usize).copied().unwrap_or(1.0)
+    }
+
+    pub(super) fn has(&self, topic: Topic) -> bool {
+        self.sections.iter().any(|s| s.topic == topic)
+    }
+}
+
+fn section(rest: &'static str) -> Option<Section> {
+    let (name, heading) = rest.split_once(": ")?;
+    let (name, protected) = match name.strip_suffix(" protected") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    Some(Section {
+        topic: Topic::named(name)?,
+        heading,
+        protected,
+    })
+}
