@@ -102,14 +102,15 @@ pub fn shown(anchors: &[Anchor], text: &str) -> Vec<bool> {
 
 const RULES_HEAD: &str = "## Standing rules, in the user's words\n";
 
-/// The summary with as many of the missing anchors' lines put back as `budget` allows, rules before
-/// the fence, everything else inside it.
+/// The summary with as many of the missing anchors' lines put back as fit into `room` more units,
+/// rules before the fence, everything else inside it.
 pub fn repair(
     summary: &str,
     missing: &[&Anchor],
-    budget: Units,
+    room: Units,
     estimator: &dyn Estimator,
 ) -> String {
+    let budget = estimator.units(summary) + room;
     let (mut low, mut high) = (0, missing.len());
     let mut best = summary.to_owned();
     while low < high {
@@ -175,14 +176,4 @@ fn end_line(out: &mut String) {
     if !out.is_empty() && !out.ends_with('\n') {
         out.push('\n');
     }
-}
-
-/// A summary with the lines of missing anchors added, as far as `room` allows.
-pub fn repair(
-    body: &str,
-    _missing: &[&Anchor],
-    _room: crate::token::Units,
-    _estimator: &dyn crate::token::Estimator,
-) -> String {
-    body.to_owned()
 }
