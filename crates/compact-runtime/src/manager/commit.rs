@@ -1,11 +1,12 @@
 //! Commit: archive the original, record the receipt, tell the sinks. In that order.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use compact_core::engine::{Compaction, Prior};
 use compact_core::event::{EventKind, Scope};
-use compact_core::redact::Counts;
+use compact_core::redact::{Counts, Redactor};
 use serde_json::{Value, json};
 
 use super::{Manager, Measured, now};
@@ -14,13 +15,13 @@ use crate::port::archive::PackInfo;
 use crate::port::catalog::{CompactionRecord, Continues};
 
 /// What the archive keeps of an original.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum Storing {
     /// Its exact bytes.
     #[default]
     Exact,
     /// Its bytes with secrets replaced: restore is not exact, and the receipt says so.
-    Redacted,
+    Redacted(Arc<Redactor>),
 }
 
 /// A compaction that is on record.
@@ -129,9 +130,9 @@ impl Manager {
 
     /// What goes into the archive for an original.
     pub(super) fn stored(&self, original: &Bytes) -> Bytes {
-        match (self.storing, std::str::from_utf8(original)) {
-            (Storing::Redacted, Ok(text)) => {
-                let redacted = self.redactor.redact(text, &mut Counts::new());
+        match (&self.storing, std::str::from_utf8(original)) {
+            (Storing::Redacted(redactor), Ok(text)) => {
+                let redacted = redactor.redact_json(text, &mut Counts::new());
                 Bytes::from(redacted.into_owned().into_bytes())
             }
             _ => original.clone(),
@@ -151,7 +152,10 @@ impl Manager {
         })?;
         if let Some(fields) = receipt.as_object_mut() {
             fields.insert("archive".to_owned(), archive_field(pack));
-            fields.insert("exact".to_owned(), json!(self.storing == Storing::Exact));
+            fields.insert(
+                "exact".to_owned(),
+                json!(matches!(self.storing, Storing::Exact)),
+            );
             fields.insert("created_at".to_owned(), json!(now()));
             fields.insert(
                 "elapsed_ms".to_owned(),

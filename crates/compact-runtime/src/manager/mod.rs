@@ -247,6 +247,9 @@ impl Manager {
 
     fn announce(&self, scope: &Scope, account: &Account, decision: &Decision) {
         let now = now();
+        if self.redactor.is_off() {
+            self.emit(scope.event(EventKind::RedactionDisabled, &now));
+        }
         self.emit(
             scope
                 .event(EventKind::TokenEstimate, &now)

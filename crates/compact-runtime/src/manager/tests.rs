@@ -40,7 +40,7 @@ fn manager(window: u64) -> (Manager, Arc<Heard>) {
         estimator: Arc::new(Chars4),
         policy: Policy::default(),
         window: Tokens(window),
-        redactor: Arc::new(Redactor::default()),
+        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
         storing: Storing::Exact,
     };
     (manager, heard)
@@ -249,4 +249,33 @@ async fn a_failed_attempt_is_not_repeated_until_the_context_grows() {
             .unwrap()
             .is_some()
     );
+}
+
+#[tokio::test]
+async fn s2_164_switching_redaction_off_is_said_before_anything_else() {
+    let (mut manager, heard) = manager(2_000);
+    let rules = compact_core::redact::RedactionRules {
+        enabled: false,
+        ..Default::default()
+    };
+    manager.redactor = Arc::new(Redactor::new(&rules).unwrap());
+    let mut session = Session::new("bare", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    manager.preflight(&mut session).await.unwrap();
+    let events = heard.0.lock().unwrap();
+    assert_eq!(events[0]["event"], "compact.redaction_disabled");
+    assert_eq!(events[0]["severity"], "high");
+}
+
+#[tokio::test]
+async fn without_an_archive_a_compaction_says_so() {
+    let (mut manager, heard) = manager(2_000);
+    manager.archive = None;
+    let mut session = Session::new("fleeting", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    let preflight = manager.preflight(&mut session).await.unwrap();
+    assert!(heard.names().contains(&"compact.not_archived".to_owned()));
+    assert_eq!(preflight.receipt.unwrap().retention.recoverable, 0);
 }
