@@ -1,24 +1,12 @@
 //! Texts that say what they are: our own summaries, other programs' summaries, client injections.
 
 use compact_core::message::EntryKind;
+use compact_core::summarize::frame;
 
-/// Reads `<COMPACT-SUMMARY vN receipt=ID>` at the start of a text.
+/// What a text is when it is a summary of ours.
 pub(crate) fn summary(text: &str) -> Option<EntryKind> {
-    let rest = text.trim_start().strip_prefix("<COMPACT-SUMMARY v")?;
-    let (head, _) = rest.split_once('>')?;
-    let mut words = head.split_ascii_whitespace();
-    let version = words.next()?.parse().ok()?;
-    let receipt = words
-        .find_map(|word| word.strip_prefix("receipt="))
-        .map(|id| id.trim_matches('"').to_owned());
+    let frame::Frame { version, receipt } = frame::parse(text)?;
     Some(EntryKind::Summary { version, receipt })
-}
-
-/// Reads our frame anywhere in a summary line of a host, which may put a preface before it.
-pub(crate) fn summary_within(text: &str) -> Option<EntryKind> {
-    text.find("<COMPACT-SUMMARY v")
-        .and_then(|at| text.get(at..))
-        .and_then(summary)
 }
 
 /// True when a text is nothing but elements with these names, one after another.

@@ -76,43 +76,41 @@ impl Names {
     }
 }
 
-/// A result that repeats an earlier one of the same call is not said again.
+/// A result that repeats an earlier one is not said again. A call id that is used again, as some
+/// agents do, opens a new pair; only a result beyond its calls is a repeat.
 fn without_repeats(drafts: Vec<Draft>, by_lines: bool, problems: &mut Vec<Problem>) -> Vec<Draft> {
-    let mut answered = HashSet::new();
+    let mut open: HashMap<String, usize> = HashMap::new();
     let mut kept = Vec::with_capacity(drafts.len());
     for draft in drafts {
-        let results: Vec<&str> = draft.blocks.iter().filter_map(answers).collect();
-        let repeated = results
-            .iter()
-            .filter(|call| answered.contains(**call))
-            .count();
-        if let Some(call) = results.first().filter(|_| repeated > 0) {
-            problems.push(Problem {
-                entry: None,
-                line: by_lines.then_some(draft.place.line + 1),
-                message: format!("another result of call {call}; the first one counts"),
-            });
+        let mut repeats = 0;
+        for block in &draft.blocks {
+            match block {
+                Block::ToolCall { id, .. } => *open.entry(id.clone()).or_default() += 1,
+                Block::ToolResult { call, .. } => match open.get_mut(call) {
+                    Some(0) => {
+                        repeats += 1;
+                        problems.push(Problem {
+                            entry: None,
+                            line: by_lines.then_some(draft.place.line + 1),
+                            message: format!("another result of call {call}; the first one counts"),
+                        });
+                    }
+                    Some(calls) => *calls -= 1,
+                    None => {}
+                },
+                _ => {}
+            }
         }
-        let only_repeats = repeated > 0 && repeated == draft.blocks.len();
-        answered.extend(results.into_iter().map(str::to_owned));
-        if !only_repeats {
+        if repeats == 0 || repeats < draft.blocks.len() {
             kept.push(draft);
         }
     }
     kept
 }
 
-fn answers(block: &Block) -> Option<&str> {
-    match block {
-        Block::ToolResult { call, .. } => Some(call),
-        _ => None,
-    }
-}
-
 /// Notes results without a call before them and calls that were passed over.
 fn note_pairs(entries: &[Entry], places: &[Place], by_lines: bool, problems: &mut Vec<Problem>) {
-    let mut open: HashMap<&str, usize> = HashMap::new();
-    let mut called: HashSet<&str> = HashSet::new();
+    let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut note = |entry: usize, message: String| {
         let line = places
             .get(entry)
@@ -127,19 +125,14 @@ fn note_pairs(entries: &[Entry], places: &[Place], by_lines: bool, problems: &mu
     for (i, entry) in entries.iter().enumerate() {
         for block in &entry.blocks {
             match block {
-                Block::ToolCall { id, .. } => {
-                    open.insert(id, i);
-                    called.insert(id);
-                }
-                Block::ToolResult { call, .. } => {
-                    open.remove(call.as_str());
-                    if !called.contains(call.as_str()) {
-                        note(
-                            i,
-                            format!("result of call {call}, which is not in the context"),
-                        );
-                    }
-                }
+                Block::ToolCall { id, .. } => open.entry(id).or_default().push(i),
+                Block::ToolResult { call, .. } => match open.get_mut(call.as_str()) {
+                    Some(calls) => drop(calls.pop()),
+                    None => note(
+                        i,
+                        format!("result of call {call}, which is not in the context"),
+                    ),
+                },
                 _ => {}
             }
         }
@@ -147,8 +140,8 @@ fn note_pairs(entries: &[Entry], places: &[Place], by_lines: bool, problems: &mu
     let latest = latest_message(entries);
     let mut unanswered: Vec<(usize, &str)> = open
         .into_iter()
-        .filter(|(_, at)| *at < latest)
-        .map(|(call, at)| (at, call))
+        .flat_map(|(call, places)| places.into_iter().map(move |at| (at, call)))
+        .filter(|(at, _)| *at < latest)
         .collect();
     unanswered.sort_unstable();
     for (at, call) in unanswered {

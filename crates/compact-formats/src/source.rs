@@ -126,7 +126,7 @@ pub(crate) fn read_line<'s, T: Deserialize<'s>>(
     };
     match parse_line(source, span, index) {
         Err(FormatError::Json { .. } | FormatError::Utf8 { .. })
-            if index > 0 && is_torn(source, span) =>
+            if index > 0 && is_torn(source, spans, index) =>
         {
             problems.push(Problem {
                 entry: None,
@@ -139,13 +139,18 @@ pub(crate) fn read_line<'s, T: Deserialize<'s>>(
     }
 }
 
-/// A last line without its newline, which is not JSON by itself: its writer is still at it.
-fn is_torn(source: &[u8], span: &Range<usize>) -> bool {
-    span.end == source.len()
-        && serde_json::from_slice::<serde::de::IgnoredAny>(
-            source.get(span.clone()).unwrap_or_default(),
-        )
-        .is_err()
+/// A line that is no JSON because its writer stopped within it: the last one without its newline,
+/// or one that a compaction was appended after.
+fn is_torn(source: &[u8], spans: &[Range<usize>], index: usize) -> bool {
+    let bytes = |at: usize| spans.get(at).and_then(|span| source.get(span.clone()));
+    let is_json = |line: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
+    let ends_here = match bytes(index + 1) {
+        None => !source.ends_with(b"\n"),
+        Some(next) => [&b"\"compact_boundary\""[..], b"\"compacted\""]
+            .iter()
+            .any(|mark| memchr::memmem::find(next, mark).is_some()),
+    };
+    ends_here && bytes(index).is_some_and(|line| !is_json(line))
 }
 
 fn parse_line<'s, T: Deserialize<'s>>(

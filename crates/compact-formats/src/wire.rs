@@ -1,14 +1,12 @@
 //! What a format supplies: reading, and three ways of writing.
 
-use std::borrow::Cow;
-
 use compact_core::message::{Conversation, Entry};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 
 use crate::edit::Edits;
-use crate::error::{FormatError, Position};
-use crate::source::{Place, Reading};
+use crate::error::FormatError;
+use crate::source::{self, Place, Reading};
 use crate::{Document, Scope, Stamp};
 
 /// One family of transcripts.
@@ -52,15 +50,10 @@ pub(crate) struct Page<'a> {
 /// A view item with what it shows.
 pub(crate) enum Shown<'a> {
     /// An entry as it stands in the source.
-    Kept {
-        place: &'a Place,
-        entry: &'a Entry,
-        item: &'a str,
-    },
+    Kept { place: &'a Place, item: &'a str },
     /// An entry to be spliced.
     Edited {
         place: &'a Place,
-        entry: &'a Entry,
         item: &'a str,
         edits: Edits<'a>,
     },
@@ -73,38 +66,30 @@ impl<'a> Page<'a> {
         &self.document.source
     }
 
-    /// An entry with its place and JSON.
-    pub(crate) fn entry(
-        &self,
-        index: usize,
-    ) -> Result<(&'a Place, &'a Entry, &'a str), FormatError> {
-        let place = self.document.places.get(index);
-        let entry = self.conversation.entries.get(index);
-        let (Some(place), Some(entry)) = (place, entry) else {
-            return Err(FormatError::NoSuchEntry {
+    /// An entry's place and JSON.
+    pub(crate) fn entry(&self, index: usize) -> Result<(&'a Place, &'a str), FormatError> {
+        let place = self
+            .document
+            .places
+            .get(index)
+            .ok_or(FormatError::NoSuchEntry {
                 entry: index,
                 entries: self.document.places.len(),
-            });
-        };
-        let bytes = self.bytes().get(place.span.clone()).unwrap_or_default();
-        let item = std::str::from_utf8(bytes).map_err(|_| FormatError::Utf8 {
-            at: Position::of(self.bytes(), place.span.start),
-        })?;
-        Ok((place, entry, item))
+            })?;
+        Ok((place, source::text(self.bytes(), place.span.clone())?))
     }
 
     pub(crate) fn shown(&self, item: &'a ViewItem) -> Result<Shown<'a>, FormatError> {
         match item {
             ViewItem::New(entry) => Ok(Shown::New(entry)),
             ViewItem::Kept { entry } => {
-                let (place, entry, item) = self.entry(*entry)?;
-                Ok(Shown::Kept { place, entry, item })
+                let (place, item) = self.entry(*entry)?;
+                Ok(Shown::Kept { place, item })
             }
             ViewItem::Edited { entry, edits } => {
-                let (place, entry, item) = self.entry(*entry)?;
+                let (place, item) = self.entry(*entry)?;
                 Ok(Shown::Edited {
                     place,
-                    entry,
                     item,
                     edits: Edits(edits),
                 })
@@ -113,39 +98,42 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Lines of output, each ended, the last one as the source's last line is.
-#[derive(Default)]
+/// Lines of output that end as the source's lines do, the last one included.
 pub(crate) struct LineWriter {
     out: Vec<u8>,
+    newline: &'static [u8],
 }
 
 impl LineWriter {
+    pub(crate) fn new(source: &[u8]) -> LineWriter {
+        let first = memchr::memchr(b'\n', source).and_then(|at| source.get(..at));
+        let is_crlf = first.is_some_and(|line| line.ends_with(b"\r"));
+        LineWriter {
+            out: Vec::new(),
+            newline: if is_crlf { b"\r\n" } else { b"\n" },
+        }
+    }
+
     /// Continues `source`, whose last line may lack its end.
     pub(crate) fn after(source: &[u8]) -> LineWriter {
-        let mut writer = LineWriter {
-            out: source.to_vec(),
-        };
+        let mut writer = LineWriter::new(source);
+        writer.out.extend_from_slice(source);
         if !source.is_empty() && !source.ends_with(b"\n") {
-            writer.out.push(b'\n');
+            writer.out.extend_from_slice(writer.newline);
         }
         writer
     }
 
     pub(crate) fn line(&mut self, line: &[u8]) {
-        self.out.extend_from_slice(line);
-        self.out.push(b'\n');
+        self.out.extend_from_slice(line.trim_ascii_end());
+        self.out.extend_from_slice(self.newline);
     }
 
     /// The lines; `source` says whether the last one ends in a newline.
     pub(crate) fn finish(mut self, source: &[u8]) -> Vec<u8> {
-        if !source.ends_with(b"\n") && self.out.ends_with(b"\n") {
-            self.out.pop();
+        if !source.ends_with(b"\n") && self.out.ends_with(self.newline) {
+            self.out.truncate(self.out.len() - self.newline.len());
         }
         self.out
     }
-}
-
-/// A field's JSON, or null.
-pub(crate) fn json_or_null(json: Option<&str>) -> Cow<'_, str> {
-    Cow::Borrowed(json.unwrap_or("null"))
 }

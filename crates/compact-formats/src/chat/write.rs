@@ -34,7 +34,7 @@ pub(super) fn extend(
 ) -> Result<Vec<u8>, FormatError> {
     let mut added = Vec::new();
     for index in from..later.document.places.len() {
-        added.push(later.entry(index)?.2);
+        added.push(later.entry(index)?.1);
     }
     let source = &first.source;
     let Layout::List { open, messages } = &first.layout else {
@@ -74,7 +74,7 @@ fn lay_out(document: &Document, messages: &[Cow<'_, str>]) -> Vec<u8> {
         messages: spans,
     } = &document.layout
     else {
-        let mut writer = LineWriter::default();
+        let mut writer = LineWriter::new(source);
         messages
             .iter()
             .for_each(|message| writer.line(message.as_bytes()));

@@ -1,22 +1,67 @@
-//! stub
+//! Claude Code sessions: one JSON line per event, chained by `parentUuid`.
+//!
+//! One message of the API is spread over several lines with one `message.id`; those lines are
+//! entries of one group. `isSidechain` lines are other contexts, `toolUseResult` repeats the result
+//! beside it, and lines that are no message (snapshots, hooks, durations) are furniture.
+//!
+//! The order of lines is the order of the conversation. Parallel tool calls fork the chain without
+//! leaving it, so `parentUuid` is followed for one purpose only: a prompt whose parent stands
+//! before another prompt rewinds to it, and the branch between the two is not in any context.
+
+mod line;
+mod read;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use compact_core::view::View;
+use compact_core::wire::{Placement, ReasoningRule, WireRules};
+
 use crate::error::FormatError;
 use crate::source::Reading;
 use crate::wire::{Page, Wire};
-use crate::{Document, Scope};
-use compact_core::view::View;
-use compact_core::wire::WireRules;
+use crate::{Document, Scope, Stamp};
+
+static RULES: WireRules = WireRules {
+    name: "claude-code",
+    placements: &[Placement::UserMessage],
+    reasoning: ReasoningRule::StripAfterEdit,
+    alternation: false,
+    opens_with_user: true,
+    json_arguments: true,
+};
+
 pub(crate) struct ClaudeCode;
+
 impl Wire for ClaudeCode {
     fn rules(&self) -> &'static WireRules {
-        &WireRules::LENIENT
+        &RULES
     }
-    fn read(&self, _s: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
-        Err(FormatError::Empty)
+
+    fn read(&self, source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
+        read::read(source, scope)
     }
-    fn emit(&self, _p: &Page<'_>, _v: &View) -> Result<Vec<u8>, FormatError> {
-        Err(FormatError::Empty)
+
+    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+        write::emit(page, view)
     }
-    fn extend(&self, _f: &Document, _l: &Page<'_>, _n: usize) -> Result<Vec<u8>, FormatError> {
-        Err(FormatError::Empty)
+
+    fn append(
+        &self,
+        page: &Page<'_>,
+        view: &View,
+        stamp: &Stamp<'_>,
+    ) -> Result<Vec<u8>, FormatError> {
+        write::append(page, view, stamp)
+    }
+
+    fn extend(
+        &self,
+        first: &Document,
+        later: &Page<'_>,
+        from: usize,
+    ) -> Result<Vec<u8>, FormatError> {
+        write::extend(first, later, from)
     }
 }

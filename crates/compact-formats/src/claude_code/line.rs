@@ -1,0 +1,349 @@
+//! One line of a session: what it is, and the pieces of its message.
+
+use std::borrow::Cow;
+
+use compact_core::message::{Block, EntryKind, Role};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::edit::{Holder, Piece, TextSite};
+use crate::error::FormatError;
+use crate::frame;
+use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient};
+use crate::parts;
+
+/// The members of a line that matter here; every one is a span.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Line<'a> {
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
+    subtype: Option<&'a RawValue>,
+    uuid: Option<&'a RawValue>,
+    parent_uuid: Option<&'a RawValue>,
+    is_sidechain: Option<&'a RawValue>,
+    is_meta: Option<&'a RawValue>,
+    is_compact_summary: Option<&'a RawValue>,
+    is_api_error_message: Option<&'a RawValue>,
+    pub(super) message: Option<&'a RawValue>,
+    attachment: Option<&'a RawValue>,
+    pub(super) session_id: Option<&'a RawValue>,
+    pub(super) compact_metadata: Option<&'a RawValue>,
+    /// The uuid of the line that this one repeats after a boundary of ours.
+    compacted_from: Option<&'a RawValue>,
+    message_id: Option<&'a RawValue>,
+    leaf_uuid: Option<&'a RawValue>,
+    pub(super) timestamp: Option<&'a RawValue>,
+}
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    User,
+    Assistant,
+    Attachment,
+    Boundary,
+    /// Messages of other contexts: sub-agents, errors of the API.
+    Aside,
+    Furniture,
+}
+
+/// The API's message within a line.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<&'a RawValue>,
+    pub(super) model: Option<&'a RawValue>,
+    pub(super) content: Option<&'a RawValue>,
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Element<'a> {
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    name: Option<&'a RawValue>,
+    input: Option<&'a RawValue>,
+    thinking: Option<&'a RawValue>,
+    signature: Option<&'a RawValue>,
+    data: Option<&'a RawValue>,
+    tool_use_id: Option<&'a RawValue>,
+    content: Option<&'a RawValue>,
+    is_error: Option<&'a RawValue>,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn kind(&self) -> Kind {
+        let kind = lenient(self.r#type).unwrap_or_default();
+        match kind.as_ref() {
+            "user" | "assistant" | "attachment"
+                if is_true(self.is_sidechain) || is_true(self.is_api_error_message) =>
+            {
+                Kind::Aside
+            }
+            "user" => Kind::User,
+            "assistant" => Kind::Assistant,
+            "attachment" => Kind::Attachment,
+            "system" if lenient(self.subtype).as_deref() == Some("compact_boundary") => {
+                Kind::Boundary
+            }
+            _ if is_true(self.is_sidechain) => Kind::Aside,
+            _ => Kind::Furniture,
+        }
+    }
+
+    pub(super) fn uuid(&self) -> Option<Cow<'a, str>> {
+        lenient(self.uuid)
+    }
+
+    pub(super) fn parent(&self) -> Option<Cow<'a, str>> {
+        lenient(self.parent_uuid)
+    }
+
+    pub(super) fn compacted_from(&self) -> Option<Cow<'a, str>> {
+        lenient(self.compacted_from)
+    }
+
+    /// The lines that this one speaks about, beside its parent.
+    pub(super) fn subjects(&self) -> impl Iterator<Item = Cow<'a, str>> {
+        [self.message_id, self.leaf_uuid]
+            .into_iter()
+            .filter_map(lenient)
+    }
+
+    /// True for a prompt: a user's line that answers no tool and is not the client's.
+    pub(super) fn is_prompt(&self) -> bool {
+        self.kind() == Kind::User
+            && !is_true(self.is_meta)
+            && !is_true(self.is_compact_summary)
+            && self.message.is_some_and(|message| {
+                memchr::memmem::find(message.get().as_bytes(), b"\"tool_result\"").is_none()
+            })
+    }
+
+    /// What the entry of this line is.
+    pub(super) fn entry_kind(&self, blocks: &[Block]) -> EntryKind {
+        let texts = || {
+            blocks.iter().filter_map(|block| match block {
+                Block::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+        };
+        if is_true(self.is_compact_summary) {
+            return texts()
+                .find_map(frame::summary)
+                .unwrap_or(EntryKind::ForeignSummary);
+        }
+        if let Some(summary) = texts().find_map(frame::summary) {
+            return summary;
+        }
+        let carries_result = blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }));
+        let injected = match self.kind() {
+            Kind::User => is_true(self.is_meta) || texts().count() > 0 && texts().all(is_injected),
+            Kind::Attachment => {
+                lenient(self.attachment_member("type")).as_deref() != Some("queued_command")
+            }
+            _ => false,
+        };
+        if injected && !carries_result {
+            EntryKind::Injected
+        } else {
+            EntryKind::Message
+        }
+    }
+
+    fn attachment_member(&self, key: &str) -> Option<&'a RawValue> {
+        self.attachment
+            .and_then(|attachment| Members::of(attachment.get()).get(key))
+    }
+
+    /// The pieces of the line's message or attachment, and who speaks.
+    pub(super) fn pieces(&self, at: At<'_>) -> Result<(Role, Vec<Piece<'a>>), FormatError> {
+        if self.kind() == Kind::Attachment {
+            return Ok((Role::User, self.attachment_pieces(at)?));
+        }
+        let Some(message) = self.message else {
+            return Err(at.missing("message", "an object"));
+        };
+        if !is_object(message) {
+            return Err(at.field("message", "an object", message));
+        }
+        let message: Message<'_> = at.read(message.get())?;
+        let pieces = match message.content {
+            None => Vec::new(),
+            Some(list) if is_list(list) => {
+                let mut pieces = Vec::new();
+                for element in at.list("message.content", list)? {
+                    element_pieces(at, list, element, &mut pieces)?;
+                }
+                pieces
+            }
+            Some(content) => parts::content(at, "message.content", content)?,
+        };
+        let answers = pieces
+            .iter()
+            .any(|p| matches!(p.block, Block::ToolResult { .. }));
+        let role = match self.kind() {
+            Kind::Assistant => Role::Assistant,
+            _ if answers => Role::Tool,
+            _ => Role::User,
+        };
+        Ok((role, pieces))
+    }
+
+    /// What the client attached, when it carries words: a prompt queued meanwhile, or content.
+    fn attachment_pieces(&self, at: At<'_>) -> Result<Vec<Piece<'a>>, FormatError> {
+        let words = self
+            .attachment_member("prompt")
+            .or_else(|| self.attachment_member("content"));
+        match words {
+            Some(raw) if is_string(raw) => parts::content(at, "attachment.content", raw),
+            Some(raw) if is_object(raw) || is_list(raw) => Ok(vec![parts::text_piece(
+                raw.get().to_owned(),
+                Holder::Item,
+                raw,
+            )]),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+fn element_pieces<'a>(
+    at: At<'_>,
+    list: &'a RawValue,
+    element: &'a RawValue,
+    pieces: &mut Vec<Piece<'a>>,
+) -> Result<(), FormatError> {
+    let read: Element<'_> = if is_object(element) {
+        at.read(element.get())?
+    } else {
+        Element::default()
+    };
+    let holder = Holder::Element { list, element };
+    let piece = match lenient(read.r#type).as_deref() {
+        Some("thinking") => reasoning(at, &read, holder)?,
+        Some("redacted_thinking") => Piece {
+            block: Block::Reasoning {
+                text: String::new(),
+                replay_bytes: length(read.data),
+            },
+            holder,
+            texts: Vec::new(),
+        },
+        Some("tool_use") => tool_use(at, &read, holder)?,
+        Some("tool_result") => return tool_result(at, &read, holder, pieces),
+        _ => parts::part(at, "message.content", list, element)?,
+    };
+    pieces.push(piece);
+    Ok(())
+}
+
+fn length(raw: Option<&RawValue>) -> usize {
+    raw.map_or(0, |raw| raw.get().len().saturating_sub(2))
+}
+
+fn reasoning<'a>(
+    at: At<'_>,
+    read: &Element<'a>,
+    holder: Holder<'a>,
+) -> Result<Piece<'a>, FormatError> {
+    let text = at
+        .optional("message.content[].thinking", read.thinking)?
+        .unwrap_or_default();
+    Ok(Piece {
+        block: Block::Reasoning {
+            text,
+            replay_bytes: length(read.signature),
+        },
+        holder,
+        texts: read.thinking.map(TextSite::value).unwrap_or_default(),
+    })
+}
+
+fn tool_use<'a>(
+    at: At<'_>,
+    read: &Element<'a>,
+    holder: Holder<'a>,
+) -> Result<Piece<'a>, FormatError> {
+    let id = at
+        .optional("message.content[].id", read.id)?
+        .unwrap_or_default();
+    let name = at
+        .optional("message.content[].name", read.name)?
+        .unwrap_or_default();
+    let arguments = read.input.map_or("{}", RawValue::get).to_owned();
+    Ok(Piece {
+        block: Block::ToolCall {
+            id,
+            name,
+            arguments,
+        },
+        holder,
+        texts: read.input.map(TextSite::value).unwrap_or_default(),
+    })
+}
+
+fn tool_result<'a>(
+    at: At<'_>,
+    read: &Element<'a>,
+    holder: Holder<'a>,
+    pieces: &mut Vec<Piece<'a>>,
+) -> Result<(), FormatError> {
+    let call = at
+        .optional("message.content[].tool_use_id", read.tool_use_id)?
+        .unwrap_or_default();
+    let answer = read
+        .content
+        .map(|raw| parts::answer(at, "message.content[].content", raw))
+        .transpose()?;
+    let (content, texts, media) = answer
+        .map(|a| (a.text, a.sites, a.media))
+        .unwrap_or_default();
+    let block = Block::ToolResult {
+        call,
+        content,
+        is_error: is_true(read.is_error),
+    };
+    pieces.push(Piece {
+        block,
+        holder,
+        texts,
+    });
+    pieces.extend(media);
+    Ok(())
+}
+
+/// Elements that the client writes around commands, reminders and notices.
+const INJECTED: &[&str] = &[
+    "system-reminder",
+    "command-name",
+    "command-message",
+    "command-args",
+    "command-contents",
+    "local-command-stdout",
+    "local-command-stderr",
+    "local-command-caveat",
+    "bash-input",
+    "bash-stdout",
+    "bash-stderr",
+    "user-prompt-submit-hook",
+    "task-notification",
+    "ide_opened_file",
+    "ide_selection",
+    "new-diagnostics",
+];
+
+/// True for a text that the client wrote. The arguments of a command are the user's words.
+fn is_injected(text: &str) -> bool {
+    if text.starts_with("[Request interrupted by user")
+        || text.starts_with("Caveat: The messages below were generated")
+    {
+        return true;
+    }
+    let has_arguments =
+        frame::element(text, "command-args").is_some_and(|args| !args.trim().is_empty());
+    frame::only_elements(text, INJECTED) && !has_arguments
+}

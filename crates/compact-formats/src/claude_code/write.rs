@@ -1,0 +1,490 @@
+//! Views to lines, chained so that the client can load them.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use compact_core::message::{Block, Entry, EntryKind, Role};
+use compact_core::view::View;
+use serde_json::value::RawValue;
+
+use super::line::{Kind, Line};
+use crate::edit::{self, Edits};
+use crate::error::FormatError;
+use crate::json::{At, Members, Patch, lenient, quote};
+use crate::source::{Layout, lines};
+use crate::wire::{LineWriter, Page, Shown};
+use crate::{Document, Stamp};
+
+/// The view's lines. Furniture stays where all that it refers to stays; boundaries go, because the
+/// whole of the result is the context.
+pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let Layout::Lines { lines, live_from } = &page.document.layout else {
+        return Ok(page.bytes().to_vec());
+    };
+    let said: HashSet<usize> = page
+        .document
+        .places
+        .iter()
+        .map(|place| place.line)
+        .collect();
+    let mut weaver = Weaver::new(page, view);
+    let mut next = *live_from;
+    for (i, item) in view.items.iter().enumerate() {
+        match page.shown(item)? {
+            Shown::New(entry) => weaver.new_line(i, entry),
+            Shown::Kept { place, item, .. } => {
+                weaver.furniture(lines.get(next..place.line), next, &said);
+                next = next.max(place.line + 1);
+                weaver.line(item);
+            }
+            Shown::Edited {
+                place, item, edits, ..
+            } => {
+                weaver.furniture(lines.get(next..place.line), next, &said);
+                next = next.max(place.line + 1);
+                if let Some(line) = edited(page, item, edits)? {
+                    weaver.line(&line);
+                }
+            }
+        }
+    }
+    weaver.furniture(lines.get(next..), next, &said);
+    Ok(weaver.writer.finish(page.bytes()))
+}
+
+/// Writes lines and keeps their chain whole.
+struct Weaver<'a> {
+    page: &'a Page<'a>,
+    skeleton: Skeleton<'a>,
+    /// Uuids of the entries that the view shows.
+    shown: HashSet<&'a str>,
+    writer: LineWriter,
+    /// Where each line was written.
+    written: HashMap<String, usize>,
+    last: Option<String>,
+    /// Where the latest line of our own was written: what follows it hangs on it or later.
+    inserted: usize,
+    timestamp: String,
+}
+
+impl<'a> Weaver<'a> {
+    fn new(page: &'a Page<'a>, view: &View) -> Self {
+        let entries = &page.conversation.entries;
+        let shown = view
+            .items
+            .iter()
+            .filter_map(|item| entries.get(item.entry()?));
+        let skeleton = Skeleton::of(page.bytes());
+        Weaver {
+            page,
+            shown: shown.map(|entry| entry.id.0.as_str()).collect(),
+            writer: LineWriter::new(page.bytes()),
+            written: HashMap::new(),
+            last: None,
+            inserted: 0,
+            timestamp: skeleton.timestamp.to_owned(),
+            skeleton,
+        }
+    }
+
+    /// Writes a line of the session, with another parent if its own is gone.
+    fn line(&mut self, json: &str) {
+        let line: Line<'_> = serde_json::from_str(json).unwrap_or_default();
+        if let Some(timestamp) = line.timestamp {
+            timestamp.get().clone_into(&mut self.timestamp);
+        }
+        let Some(uuid) = line.uuid() else {
+            return self.writer.line(json.as_bytes());
+        };
+        let parent = line.parent();
+        let stays = match &parent {
+            Some(parent) => self
+                .written
+                .get(parent.as_ref())
+                .is_some_and(|at| *at >= self.inserted),
+            None => self.last.is_none(),
+        };
+        if stays {
+            self.writer.line(json.as_bytes());
+        } else {
+            let mut patch = Patch::new(json);
+            patch.set(json, "parentUuid", quote_or_null(self.last.as_deref()));
+            self.writer.line(patch.finish().as_bytes());
+        }
+        self.chain(uuid.into_owned());
+    }
+
+    fn chain(&mut self, uuid: String) {
+        self.written.insert(uuid.clone(), self.written.len() + 1);
+        self.last = Some(uuid);
+    }
+
+    fn new_line(&mut self, index: usize, entry: &Entry) {
+        let uuid = derived_uuid(&entry.id.0, index);
+        let line = self.skeleton.line(
+            self.page,
+            entry,
+            &Link {
+                uuid: &uuid,
+                parent: self.last.as_deref(),
+                timestamp: &self.timestamp,
+            },
+        );
+        self.writer.line(line.as_bytes());
+        self.chain(uuid);
+        self.inserted = self.written.len();
+    }
+
+    /// Writes the furniture among some lines: what belongs to no message that is gone.
+    fn furniture(
+        &mut self,
+        lines: Option<&[std::ops::Range<usize>]>,
+        first: usize,
+        said: &HashSet<usize>,
+    ) {
+        for (i, span) in lines.unwrap_or_default().iter().enumerate() {
+            if said.contains(&(first + i)) {
+                continue;
+            }
+            let bytes = self.page.bytes().get(span.clone()).unwrap_or_default();
+            let Ok(json) = std::str::from_utf8(bytes) else {
+                continue;
+            };
+            let Ok(line) = serde_json::from_str::<Line<'_>>(json) else {
+                continue;
+            };
+            let parent = line.parent();
+            let hangs = match (line.uuid(), &parent) {
+                (None, _) => true,
+                (Some(_), Some(parent)) => self.written.contains_key(parent.as_ref()),
+                (Some(_), None) => self.last.is_none(),
+            };
+            let known = line
+                .subjects()
+                .all(|uuid| self.shown.contains(uuid.as_ref()));
+            if line.kind() == Kind::Furniture && hangs && known {
+                self.line(json);
+            }
+        }
+    }
+}
+
+/// A line with its edits; `toolUseResult` would repeat what was changed.
+fn edited(page: &Page<'_>, json: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {
+    let at = At {
+        source: page.bytes(),
+        offset: 0,
+    };
+    let line: Line<'_> = at.read(json)?;
+    let (_, pieces) = line.pieces(at)?;
+    let Some(edited) = edit::apply(json, &pieces, edits, &text_part) else {
+        return Ok(None);
+    };
+    let mut patch = Patch::new(&edited);
+    patch.remove_members(&Members::of(&edited), |member| {
+        member.key == "toolUseResult"
+    });
+    Ok(Some(patch.finish()))
+}
+
+fn text_part(text: &str) -> String {
+    format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))
+}
+
+fn quote_or_null(text: Option<&str>) -> String {
+    text.map_or_else(|| "null".to_owned(), quote)
+}
+
+/// What every line of a session repeats.
+struct Skeleton<'a> {
+    members: Vec<(&'static str, Cow<'a, str>)>,
+    /// The latest timestamp, as JSON.
+    timestamp: &'a str,
+    /// The uuid of the last line in the chain.
+    last: Option<Cow<'a, str>>,
+}
+
+/// The names of what every line repeats, and what stands there if no line says.
+const REPEATED: [(&str, &str); 6] = [
+    ("isSidechain", "false"),
+    ("userType", "\"external\""),
+    ("cwd", "\"\""),
+    ("sessionId", "\"\""),
+    ("version", "\"\""),
+    ("gitBranch", "\"\""),
+];
+
+impl<'a> Skeleton<'a> {
+    fn of(source: &'a [u8]) -> Skeleton<'a> {
+        let last = lines(source).into_iter().rev().find_map(|span| {
+            let json = std::str::from_utf8(source.get(span)?).ok()?;
+            let members = Members::of(json);
+            let in_chain = members
+                .get("isSidechain")
+                .is_none_or(|raw| raw.get() != "true");
+            (members.get("uuid").is_some() && members.get("sessionId").is_some() && in_chain)
+                .then_some(members)
+        });
+        let member = |key| last.as_ref().and_then(|members| members.get(key));
+        Skeleton {
+            members: REPEATED
+                .map(|(key, default)| {
+                    (
+                        key,
+                        Cow::Borrowed(member(key).map_or(default, RawValue::get)),
+                    )
+                })
+                .to_vec(),
+            timestamp: member("timestamp").map_or("\"1970-01-01T00:00:00.000Z\"", RawValue::get),
+            last: lenient(member("uuid")),
+        }
+    }
+
+    /// A line of our own around `body`, the members that make it what it is.
+    fn wrap(&self, link: &Link<'_>, body: &str) -> String {
+        let repeated: String = self
+            .members
+            .iter()
+            .map(|(key, json)| format!("{}:{json},", quote(key)))
+            .collect();
+        format!(
+            "{{\"parentUuid\":{},{repeated}{body},\"uuid\":{},\"timestamp\":{}}}",
+            quote_or_null(link.parent),
+            quote(link.uuid),
+            link.timestamp,
+        )
+    }
+
+    /// A new entry as a line.
+    fn line(&self, page: &Page<'_>, entry: &Entry, link: &Link<'_>) -> String {
+        let content = content(entry);
+        if entry.role == Role::Assistant {
+            let model = page.conversation.model.as_deref().unwrap_or("<synthetic>");
+            let message = format!(
+                "{{\"id\":{},\"type\":\"message\",\"role\":\"assistant\",\"model\":{},\"content\":{content},\
+                 \"stop_reason\":null,\"stop_sequence\":null,\"usage\":{NO_USAGE}}}",
+                quote(&format!("msg_{}", link.uuid)),
+                quote(model),
+            );
+            return self.wrap(
+                link,
+                &format!("\"type\":\"assistant\",\"message\":{message}"),
+            );
+        }
+        let flags = match (&entry.meta.kind, entry.role) {
+            (EntryKind::Summary { .. } | EntryKind::ForeignSummary, _) => {
+                ",\"isVisibleInTranscriptOnly\":true,\"isCompactSummary\":true"
+            }
+            (EntryKind::Injected, _) | (_, Role::System | Role::Developer) => ",\"isMeta\":true",
+            _ => "",
+        };
+        self.wrap(
+            link,
+            &format!(
+                "\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":{content}}}{flags}"
+            ),
+        )
+    }
+}
+
+/// A count that measured another context is worse than none.
+const NO_USAGE: &str = "{\"input_tokens\":0,\"cache_creation_input_tokens\":0,\
+                        \"cache_read_input_tokens\":0,\"output_tokens\":0}";
+
+/// The place of a line in the chain.
+struct Link<'a> {
+    uuid: &'a str,
+    parent: Option<&'a str>,
+    /// As JSON.
+    timestamp: &'a str,
+}
+
+/// A new entry's content: a string where one text says it all.
+fn content(entry: &Entry) -> String {
+    if let ([Block::Text(text)], false) = (entry.blocks.as_slice(), entry.role == Role::Assistant) {
+        return quote(text);
+    }
+    let blocks: Vec<String> = entry.blocks.iter().filter_map(block).collect();
+    format!("[{}]", blocks.join(","))
+}
+
+fn block(block: &Block) -> Option<String> {
+    match block {
+        Block::Text(text) => Some(text_part(text)),
+        Block::ToolCall {
+            id,
+            name,
+            arguments,
+        } => Some(format!(
+            "{{\"type\":\"tool_use\",\"id\":{},\"name\":{},\"input\":{}}}",
+            quote(id),
+            quote(name),
+            edit::arguments(arguments)
+        )),
+        Block::ToolResult {
+            call,
+            content,
+            is_error,
+        } => Some(format!(
+            "{{\"tool_use_id\":{},\"type\":\"tool_result\",\"content\":{},\"is_error\":{is_error}}}",
+            quote(call),
+            quote(content)
+        )),
+        Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => None,
+    }
+}
+
+/// The same name and index always give the same uuid (version 8: of our own making).
+fn derived_uuid(name: &str, index: usize) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name.as_bytes());
+    hasher.update(&(index as u64).to_le_bytes());
+    let hex = hasher.finalize().to_hex();
+    let part = |range| hex.get(range).unwrap_or_default();
+    format!(
+        "{}-{}-8{}-8{}-{}",
+        part(0..8),
+        part(8..12),
+        part(13..16),
+        part(17..20),
+        part(20..32)
+    )
+}
+
+/// The session, a boundary, and the view as lines after it.
+pub(super) fn append(
+    page: &Page<'_>,
+    view: &View,
+    stamp: &Stamp<'_>,
+) -> Result<Vec<u8>, FormatError> {
+    let skeleton = Skeleton::of(page.bytes());
+    let mut copies = Copies {
+        writer: LineWriter::after(page.bytes()),
+        timestamp: quote(stamp.timestamp),
+        uuids: HashMap::new(),
+        last: derived_uuid(stamp.receipt, 0),
+    };
+    let boundary = format!(
+        "\"logicalParentUuid\":{},\"type\":\"system\",\"subtype\":\"compact_boundary\",\
+         \"content\":\"Conversation compacted\",\"isMeta\":false,\"level\":\"info\",\
+         \"compactMetadata\":{{\"trigger\":\"manual\",\"preTokens\":{},\"postTokens\":{},\"receipt\":{}}}",
+        quote_or_null(skeleton.last.as_deref()),
+        stamp.tokens_before,
+        stamp.tokens_after,
+        quote(stamp.receipt),
+    );
+    let link = Link {
+        uuid: &copies.last,
+        parent: None,
+        timestamp: &copies.timestamp,
+    };
+    let boundary = skeleton.wrap(&link, &boundary);
+    copies.writer.line(boundary.as_bytes());
+    for (i, item) in view.items.iter().enumerate() {
+        let uuid = derived_uuid(stamp.receipt, i + 1);
+        match page.shown(item)? {
+            Shown::New(entry) => {
+                let link = Link {
+                    uuid: &uuid,
+                    parent: Some(&copies.last),
+                    timestamp: &copies.timestamp,
+                };
+                let line = skeleton.line(page, entry, &link);
+                copies.writer.line(line.as_bytes());
+                copies.last = uuid;
+            }
+            Shown::Kept { item, .. } => copies.copy(item, uuid),
+            Shown::Edited { item, edits, .. } => {
+                if let Some(line) = edited(page, item, edits)? {
+                    copies.copy(&line, uuid);
+                }
+            }
+        }
+    }
+    Ok(copies.writer.finish(page.bytes()))
+}
+
+/// Lines repeated after a boundary, under uuids of their own.
+struct Copies {
+    writer: LineWriter,
+    timestamp: String,
+    /// New uuids by old ones.
+    uuids: HashMap<String, String>,
+    last: String,
+}
+
+impl Copies {
+    fn copy(&mut self, json: &str, uuid: String) {
+        let members = Members::of(json);
+        let old = lenient(members.get("uuid"))
+            .unwrap_or_default()
+            .into_owned();
+        let mut patch = Patch::new(json);
+        patch.remove_members(&members, |member| member.key == "toolUseResult");
+        patch.set(json, "parentUuid", quote(&self.last));
+        patch.set(json, "uuid", quote(&uuid));
+        patch.set(json, "timestamp", self.timestamp.clone());
+        patch.set(json, "compactedFrom", quote(&old));
+        if let Some(source) = members.get("sourceToolAssistantUUID") {
+            let new = lenient(Some(source)).and_then(|old| self.uuids.get(old.as_ref()));
+            patch.replace(source, quote_or_null(new.map(String::as_str)));
+        }
+        if let Some(usage) = members
+            .get("message")
+            .and_then(|m| Members::of(m.get()).get("usage"))
+        {
+            patch.replace(usage, NO_USAGE.to_owned());
+        }
+        self.writer.line(patch.finish().as_bytes());
+        self.uuids.insert(old, uuid.clone());
+        self.last = uuid;
+    }
+}
+
+/// The first session and the later one's lines from the entry on, hung on the first one's end.
+pub(super) fn extend(
+    first: &Document,
+    later: &Page<'_>,
+    from: usize,
+) -> Result<Vec<u8>, FormatError> {
+    let Layout::Lines { lines: spans, .. } = &later.document.layout else {
+        return Ok(first.source.clone());
+    };
+    let mut known: HashSet<String> = uuids(&first.source).collect();
+    let mut last = Skeleton::of(&first.source).last.map(String::from);
+    let mut writer = LineWriter::after(&first.source);
+    let start = later.entry(from)?.0.line;
+    for span in spans.iter().skip(start) {
+        let bytes = later.bytes().get(span.clone()).unwrap_or_default();
+        let json = std::str::from_utf8(bytes).unwrap_or_default();
+        let line: Line<'_> = serde_json::from_str(json).unwrap_or_default();
+        let hangs = line
+            .parent()
+            .is_none_or(|parent| known.contains(parent.as_ref()));
+        match line.uuid() {
+            Some(uuid) if !hangs => {
+                let mut patch = Patch::new(json);
+                patch.set(json, "parentUuid", quote_or_null(last.as_deref()));
+                writer.line(patch.finish().as_bytes());
+                known.insert(uuid.clone().into_owned());
+                last = Some(uuid.into_owned());
+            }
+            uuid => {
+                writer.line(bytes);
+                if let Some(uuid) = uuid {
+                    known.insert(uuid.clone().into_owned());
+                    last = Some(uuid.into_owned());
+                }
+            }
+        }
+    }
+    Ok(writer.finish(later.bytes()))
+}
+
+fn uuids(source: &[u8]) -> impl Iterator<Item = String> {
+    lines(source).into_iter().filter_map(move |span| {
+        let json = std::str::from_utf8(source.get(span)?).ok()?;
+        let line: Line<'_> = serde_json::from_str(json).ok()?;
+        line.uuid().map(String::from)
+    })
+}

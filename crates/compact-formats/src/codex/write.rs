@@ -1,0 +1,343 @@
+//! Views to lines, or to the replacement history of one line.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use compact_core::message::{Block, Entry, Role};
+use compact_core::view::View;
+use serde_json::value::RawValue;
+
+use super::item;
+use super::read::Line;
+use crate::edit::arguments;
+use crate::error::FormatError;
+use crate::json::{At, Members, Patch, is_object, lenient, quote};
+use crate::source::{Layout, Place};
+use crate::wire::{LineWriter, Page, Shown};
+use crate::{Document, Stamp};
+
+/// The view's lines, led by the session's own metadata.
+///
+/// Furniture follows the entry it stands after, except token counts: they measured another context.
+pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let mut writer = Writer::new(page, view);
+    writer.head(view)?;
+    for item in &view.items {
+        match page.shown(item)? {
+            Shown::New(entry) => compose(entry).iter().for_each(|item| writer.item(item)),
+            Shown::Kept { place, .. } if Some(place.line) == writer.base => {}
+            Shown::Edited { place, .. } if Some(place.line) == writer.base => {}
+            Shown::Kept { place, item } => writer.entry(place, &as_item(item)),
+            Shown::Edited { place, item, edits } => {
+                let item = as_item(item);
+                if let Some(item) = item::edited(writer.at(), &item, edits)? {
+                    writer.entry(place, &item);
+                }
+            }
+        }
+    }
+    Ok(writer.lines.finish(page.bytes()))
+}
+
+/// A compaction's message is a string in the source and a user's message in a context.
+fn as_item(json: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<String>(json) {
+        Ok(text) => Cow::Owned(item::message_item(Role::User, &text)),
+        Err(_) => Cow::Borrowed(json),
+    }
+}
+
+struct Writer<'a> {
+    page: &'a Page<'a>,
+    lines: LineWriter,
+    /// The line of the session's metadata.
+    base: Option<usize>,
+    said: HashSet<usize>,
+    calls: HashSet<&'a str>,
+    /// As JSON: that of the latest line written.
+    timestamp: String,
+}
+
+impl<'a> Writer<'a> {
+    fn new(page: &'a Page<'a>, view: &View) -> Self {
+        let entries = &page.conversation.entries;
+        let shown = view
+            .items
+            .iter()
+            .filter_map(|item| entries.get(item.entry()?));
+        let mut writer = Writer {
+            page,
+            lines: LineWriter::new(page.bytes()),
+            base: None,
+            said: page
+                .document
+                .places
+                .iter()
+                .map(|place| place.line)
+                .collect(),
+            calls: shown.flat_map(|entry| entry.calls()).collect(),
+            timestamp: "\"1970-01-01T00:00:00.000Z\"".to_owned(),
+        };
+        writer.base = (0..writer.count()).find(|index| writer.is(*index, "session_meta"));
+        writer
+    }
+
+    fn at(&self) -> At<'a> {
+        At {
+            source: self.page.bytes(),
+            offset: 0,
+        }
+    }
+
+    fn count(&self) -> usize {
+        match &self.page.document.layout {
+            Layout::Lines { lines, .. } => lines.len(),
+            Layout::List { .. } => 0,
+        }
+    }
+
+    fn json(&self, index: usize) -> &'a str {
+        let Layout::Lines { lines, .. } = &self.page.document.layout else {
+            return "";
+        };
+        let bytes = lines
+            .get(index)
+            .and_then(|span| self.page.bytes().get(span.clone()));
+        std::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
+    }
+
+    fn read(&self, index: usize) -> Line<'a> {
+        serde_json::from_str(self.json(index)).unwrap_or_default()
+    }
+
+    fn is(&self, index: usize, kind: &str) -> bool {
+        lenient(self.read(index).r#type).as_deref() == Some(kind)
+    }
+
+    /// The metadata, without instructions that the view does not show, and the latest settings.
+    fn head(&mut self, view: &View) -> Result<(), FormatError> {
+        if let Some(base) = self.base {
+            let line = self.read(base);
+            let payload = line.payload.map_or("{}", RawValue::get);
+            let entry = self
+                .page
+                .document
+                .places
+                .iter()
+                .position(|place| place.line == base);
+            let shown = view
+                .items
+                .iter()
+                .find(|item| item.entry().is_some() && item.entry() == entry);
+            let payload = match shown.map(|item| self.page.shown(item)).transpose()? {
+                Some(Shown::Edited { item, edits, .. }) => item::edited(self.at(), item, edits)?,
+                Some(_) => Some(payload.to_owned()),
+                None => None,
+            };
+            let payload = payload.or_else(|| self.without_instructions(base));
+            self.with_payload(base, payload.as_deref());
+        }
+        let settings = (0..self.count())
+            .rev()
+            .find(|index| self.is(*index, "turn_context"));
+        if let Some(settings) = settings {
+            self.lines.line(self.json(settings).as_bytes());
+        }
+        Ok(())
+    }
+
+    fn without_instructions(&self, base: usize) -> Option<String> {
+        let payload = self.read(base).payload?;
+        let members = Members::of(payload.get());
+        let mut patch = Patch::new(payload.get());
+        for key in ["base_instructions", "instructions"] {
+            if let Some(value) = members.get(key) {
+                patch.replace(value, "null".to_owned());
+            }
+        }
+        Some(patch.finish())
+    }
+
+    /// Writes a line of the source, its payload replaced if it changed.
+    fn with_payload(&mut self, index: usize, payload: Option<&str>) {
+        let json = self.json(index);
+        let line = self.read(index);
+        if let Some(timestamp) = line.timestamp {
+            timestamp.get().clone_into(&mut self.timestamp);
+        }
+        match (line.payload, payload) {
+            (Some(old), Some(new)) if old.get() != new => {
+                let mut patch = Patch::new(json);
+                patch.replace(old, new.to_owned());
+                self.lines.line(patch.finish().as_bytes());
+            }
+            _ => self.lines.line(json.as_bytes()),
+        }
+    }
+
+    /// Writes an entry: its own line, or a new one when it stood within a line.
+    fn entry(&mut self, place: &Place, item: &str) {
+        if place.part.is_some() {
+            if let Some(timestamp) = self.read(place.line).timestamp {
+                timestamp.get().clone_into(&mut self.timestamp);
+            }
+            return self.item(item);
+        }
+        self.with_payload(place.line, Some(item));
+        let following =
+            (place.line + 1..self.count()).take_while(|index| !self.said.contains(index));
+        let kept: Vec<usize> = following.filter(|index| self.is_kept(*index)).collect();
+        for index in kept {
+            self.lines.line(self.json(index).as_bytes());
+        }
+    }
+
+    fn is_kept(&self, index: usize) -> bool {
+        let line = self.read(index);
+        let kind = lenient(line.r#type).unwrap_or_default();
+        if kind.is_empty()
+            || ["session_meta", "turn_context", "response_item", "compacted"]
+                .contains(&kind.as_ref())
+        {
+            return false;
+        }
+        let payload = Members::of(line.payload.map_or("{}", RawValue::get));
+        let is_count = lenient(payload.get("type")).as_deref() == Some("token_count");
+        let call = lenient(payload.get("call_id"));
+        !is_count && call.is_none_or(|call| self.calls.contains(call.as_ref()))
+    }
+
+    fn item(&mut self, item: &str) {
+        let line = response_item(&self.timestamp, item);
+        self.lines.line(line.as_bytes());
+    }
+}
+
+fn response_item(timestamp: &str, item: &str) -> String {
+    format!("{{\"timestamp\":{timestamp},\"type\":\"response_item\",\"payload\":{item}}}")
+}
+
+/// A new entry as items: a message, then calls, then outputs.
+fn compose(entry: &Entry) -> Vec<String> {
+    let role = if entry.role == Role::Tool {
+        Role::User
+    } else {
+        entry.role
+    };
+    let texts: Vec<String> = entry
+        .blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text(text) => Some(item::text_part(role, text)),
+            _ => None,
+        })
+        .collect();
+    let message = (!texts.is_empty()).then(|| {
+        format!(
+            "{{\"type\":\"message\",\"role\":\"{role}\",\"content\":[{}]}}",
+            texts.join(",")
+        )
+    });
+    message
+        .into_iter()
+        .chain(entry.blocks.iter().filter_map(call_or_output))
+        .collect()
+}
+
+fn call_or_output(block: &Block) -> Option<String> {
+    match block {
+        Block::ToolCall {
+            id,
+            name,
+            arguments: text,
+        } => Some(format!(
+            "{{\"type\":\"function_call\",\"name\":{},\"arguments\":{},\"call_id\":{}}}",
+            quote(name),
+            quote(&arguments(text)),
+            quote(id)
+        )),
+        Block::ToolResult { call, content, .. } => Some(format!(
+            "{{\"type\":\"function_call_output\",\"call_id\":{},\"output\":{}}}",
+            quote(call),
+            quote(content)
+        )),
+        _ => None,
+    }
+}
+
+/// The rollout and a `compacted` line whose replacement history is the view.
+///
+/// The base instructions are not part of a history: the session's metadata stays in force.
+pub(super) fn append(
+    page: &Page<'_>,
+    view: &View,
+    stamp: &Stamp<'_>,
+) -> Result<Vec<u8>, FormatError> {
+    let at = At {
+        source: page.bytes(),
+        offset: 0,
+    };
+    let mut items: Vec<Cow<'_, str>> = Vec::with_capacity(view.items.len());
+    for item in &view.items {
+        match page.shown(item)? {
+            Shown::New(entry) => items.extend(compose(entry).into_iter().map(Cow::Owned)),
+            Shown::Kept { item, .. } if is_item(item) => items.push(as_item(item)),
+            Shown::Edited { item, edits, .. } if is_item(item) => {
+                items.extend(item::edited(at, &as_item(item), edits)?.map(Cow::Owned));
+            }
+            Shown::Kept { .. } | Shown::Edited { .. } => {}
+        }
+    }
+    let timestamp = quote(stamp.timestamp);
+    let mut writer = LineWriter::after(page.bytes());
+    let line = |kind: &str, payload: &str| {
+        format!("{{\"timestamp\":{timestamp},\"type\":\"{kind}\",\"payload\":{payload}}}")
+    };
+    let history = format!(
+        "{{\"message\":\"\",\"replacement_history\":[{}]}}",
+        items.join(",")
+    );
+    writer.line(line("compacted", &history).as_bytes());
+    writer.line(line("event_msg", "{\"type\":\"context_compacted\"}").as_bytes());
+    Ok(writer.finish(page.bytes()))
+}
+
+/// False for the session's metadata, which is no item of a history.
+fn is_item(json: &str) -> bool {
+    match serde_json::from_str::<&RawValue>(json) {
+        Ok(raw) if is_object(raw) => Members::of(json).get("type").is_some(),
+        _ => true,
+    }
+}
+
+/// The first rollout and the later one's lines from the entry on.
+pub(super) fn extend(
+    first: &Document,
+    later: &Page<'_>,
+    from: usize,
+) -> Result<Vec<u8>, FormatError> {
+    let Layout::Lines { lines, .. } = &later.document.layout else {
+        return Ok(first.source.clone());
+    };
+    let mut writer = LineWriter::after(&first.source);
+    let mut next = later.document.places.len();
+    for index in from..later.document.places.len() {
+        let (place, json) = later.entry(index)?;
+        if place.part.is_none() {
+            next = place.line;
+            break;
+        }
+        let holder = lines
+            .get(place.line)
+            .and_then(|span| later.bytes().get(span.clone()));
+        let holder =
+            serde_json::from_slice::<Line<'_>>(holder.unwrap_or_default()).unwrap_or_default();
+        let timestamp = holder.timestamp.map_or("null", RawValue::get);
+        writer.line(response_item(timestamp, &as_item(json)).as_bytes());
+        next = place.line + 1;
+    }
+    for span in lines.iter().skip(next) {
+        writer.line(later.bytes().get(span.clone()).unwrap_or_default());
+    }
+    Ok(writer.finish(later.bytes()))
+}
