@@ -27,4 +27,5 @@ pub mod trigger;
 pub mod validate;
 pub mod verify;
 pub mod view;
+pub mod window;
 pub mod wire;

@@ -532,5 +532,8 @@ pub(super) fn constant(pattern: &'static str) -> Regex {
 
 #[cfg(test)]
 pub(super) fn compile_all() -> usize {
-    RULES.iter().map(|rule| rule.regex().captures_len()).count()
+    RULES
+        .iter()
+        .filter(|rule| !rule.regex().as_str().is_empty())
+        .count()
 }

@@ -128,6 +128,7 @@ fn formats() -> Vec<(&'static str, String)> {
 }
 
 /// Text before the secret, the secret, text after it; only the secret may go.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn contexts() -> Vec<(&'static str, String, String, &'static str)> {
     let azure = "AccountName=a;Account".to_owned() + "Key=";
     vec![

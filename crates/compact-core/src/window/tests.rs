@@ -1,0 +1,172 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::identity::EntryHash;
+use crate::message::{Conversation, Entry, Role};
+use crate::token::{Account, Chars4, TokenCache};
+
+fn window(model: &str) -> u64 {
+    Window::of(None, Some(model)).tokens.0
+}
+
+#[test]
+fn s1_132_to_s1_144_the_seed_table_holds() {
+    let table = [
+        ("claude_3_5_sonnet", 200_000),
+        ("claude_3_opus", 200_000),
+        ("claude_3_haiku", 200_000),
+        ("claude_4_sonnet", 200_000),
+        ("claude_4_opus", 200_000),
+        ("gpt_4o", 128_000),
+        ("gpt_4_turbo", 128_000),
+        ("gpt_4_1", 1_047_576),
+        ("o1", 200_000),
+        ("o3", 200_000),
+        ("gemini_pro", 1_000_000),
+        ("gemini_flash", 1_000_000),
+        ("no-such-model", 128_000),
+    ];
+    for (model, tokens) in table {
+        assert_eq!(window(model), tokens, "{model}");
+    }
+}
+
+#[test]
+fn c_24_explicit_beats_registry_beats_default() {
+    let of = |explicit: Option<u64>, model| {
+        let window = Window::of(explicit.map(Tokens), model);
+        (window.tokens.0, window.source)
+    };
+    assert_eq!(of(Some(9), Some("gpt-4o")), (9, WindowSource::Explicit));
+    assert_eq!(
+        of(None, Some("gpt-4o")),
+        (128_000, WindowSource::Registry("gpt-4o"))
+    );
+    assert_eq!(of(None, Some("mystery")), (128_000, WindowSource::Default));
+    assert_eq!(of(None, None), (128_000, WindowSource::Default));
+}
+
+#[test]
+fn names_are_found_however_they_are_spelled() {
+    let found = |name: &str| find(name).map(|m| m.name.as_str());
+    for (spelled, name) in [
+        ("GPT-4o", "gpt-4o"),
+        ("openai/gpt-4o-2024-08-06", "gpt-4o"),
+        ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
+        ("gpt-5-reasoning", "gpt-5"),
+        ("gpt-5.2-2025-12-11", "gpt-5.2"),
+        ("claude-sonnet-4-20250514", "claude-sonnet-4"),
+        ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
+        ("claude-opus-4.5", "claude-opus-4-5"),
+        ("claude-4.5-opus", "claude-opus-4-5"),
+        ("claude-3-5-sonnet-latest", "claude-3-5-sonnet"),
+        (
+            "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "claude-sonnet-4-5",
+        ),
+        ("anthropic/claude-3.7-sonnet:thinking", "claude-3-7-sonnet"),
+        ("vertex_ai/claude-opus-4@20250514", "claude-opus-4"),
+        ("models/gemini-2.5-pro-preview-06-05", "gemini-2.5-pro"),
+        ("ft:gpt-4o-mini-2024-07-18:acme::x", "gpt-4o-mini"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama-3.3-70b"),
+        ("deepseek-chat", "deepseek-chat"),
+        ("Qwen/Qwen3-Coder-480B-A35B-Instruct", "qwen3-coder"),
+        ("o1-mini", "o1-mini"),
+        ("o1-2024-12-17", "o1"),
+    ] {
+        assert_eq!(found(spelled), Some(name), "{spelled}");
+    }
+}
+
+#[test]
+fn part_of_a_word_is_no_match() {
+    for name in [
+        "turbo1",
+        "foo1",
+        "o10",
+        "proto3",
+        "gpt-4omni",
+        "my-o1",
+        "",
+        "-",
+        ".",
+    ] {
+        assert_eq!(find(name), None, "{name}");
+    }
+}
+
+#[test]
+fn the_registry_is_sound() {
+    let models = models();
+    assert!(models.len() >= 100);
+    let mut names = BTreeSet::new();
+    for model in models {
+        assert!(model.input >= 4_096, "{}", model.name);
+        assert!(
+            model.total.is_none_or(|total| total >= model.input),
+            "{}",
+            model.name
+        );
+        for name in model.aliases.iter().chain([&model.name]) {
+            assert!(names.insert(name), "{name} is listed twice");
+            assert_eq!(find(name), Some(model));
+        }
+    }
+}
+
+fn reported(text: &str, prompt: Option<u64>, group: Option<&str>) -> Entry {
+    let mut entry = Entry::text("e", Role::Assistant, text);
+    entry.meta.reported_prompt_tokens = prompt;
+    entry.meta.group = group.map(str::to_owned);
+    entry
+}
+
+fn calibrated(entries: Vec<Entry>, since: usize) -> f64 {
+    let conversation = Conversation {
+        entries,
+        ..Conversation::default()
+    };
+    let hashes = EntryHash::all(&conversation.entries);
+    let account = Account::of(&conversation, &hashes, &Chars4, &mut TokenCache::default());
+    Calibration::of(&conversation, &account, &Chars4, since).ratio()
+}
+
+#[test]
+fn the_last_report_calibrates() {
+    let user = || Entry::text("u", Role::User, "x".repeat(399));
+    assert_eq!(calibrated(vec![user(), reported("a", None, None)], 0), 1.0);
+    assert_eq!(
+        calibrated(vec![user(), reported("a", Some(150), None)], 0),
+        1.5
+    );
+    let two = vec![
+        user(),
+        reported("abc", Some(150), None),
+        user(),
+        reported("a", Some(402), None),
+    ];
+    assert_eq!(calibrated(two.clone(), 0), 2.0);
+    assert_eq!(calibrated(two, 4), 1.0);
+}
+
+#[test]
+fn the_prompt_of_an_answer_in_pieces_ends_before_its_first_piece() {
+    let entries = vec![
+        Entry::text("u", Role::User, "x".repeat(399)),
+        reported("thinking at length about it", None, Some("m1")),
+        reported("answer", Some(200), Some("m1")),
+    ];
+    assert_eq!(calibrated(entries, 0), 2.0);
+}
+
+#[test]
+fn calibration_stays_within_reason() {
+    let ratio =
+        |reported, estimated| Calibration::from_report(Tokens(reported), Tokens(estimated)).ratio();
+    assert_eq!((ratio(1, 1_000), ratio(9_000, 1_000)), (0.5, 4.0));
+    assert_eq!((ratio(0, 10), ratio(10, 0)), (1.0, 1.0));
+    assert_eq!(
+        Calibration::from_report(Tokens(3), Tokens(2)).apply(Tokens(101)),
+        Tokens(152)
+    );
+}
