@@ -2,4 +2,6 @@
 
 pub mod archive;
 pub mod catalog;
+pub mod estimator;
+pub mod exporter;
 mod private;

@@ -1,0 +1,150 @@
+//! Estimators by name, and the two that need tables: OpenAI's byte-pair encodings.
+//!
+//! The tables are part of the program and unpacked on first use, which takes a few hundredths of a
+//! second and some ten megabytes; a program that never counts with them never pays.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use bpe_openai::Tokenizer;
+use compact_core::token::{Chars4, Estimator, Heuristic, Units};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tokens that a message costs beside its text: role and separators.
+const FRAMING: Units = Units(4);
+
+/// An exact count by byte-pair encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bpe {
+    /// gpt-4o and everything since.
+    O200k,
+    /// gpt-4 and gpt-3.5.
+    Cl100k,
+}
+
+impl Bpe {
+    /// The encoding of a model. Models of other makers publish none; `o200k` stands in for them,
+    /// the closest that there is to count with, and reported usage calibrates the rest.
+    pub fn for_model(model: &str) -> Bpe {
+        let old = [
+            "gpt-4",
+            "gpt-3.5",
+            "gpt-35",
+            "text-embedding-3",
+            "text-embedding-ada",
+        ];
+        let new = ["gpt-4o", "gpt-4.1", "gpt-4.5"];
+        let model = model.to_ascii_lowercase();
+        // `azure/gpt-4-32k` and `ft:gpt-4:acme` are gpt-4.
+        let is_old = model.split(['/', ':']).any(|name| {
+            let is = |families: &[&str]| families.iter().any(|family| name.starts_with(family));
+            is(&old) && !is(&new)
+        });
+        if is_old { Bpe::Cl100k } else { Bpe::O200k }
+    }
+
+    fn tokenizer(self) -> &'static Tokenizer {
+        match self {
+            Bpe::O200k => bpe_openai::o200k_base(),
+            Bpe::Cl100k => bpe_openai::cl100k_base(),
+        }
+    }
+}
+
+impl Estimator for Bpe {
+    fn name(&self) -> &str {
+        match self {
+            Bpe::O200k => "o200k",
+            Bpe::Cl100k => "cl100k",
+        }
+    }
+
+    fn units(&self, text: &str) -> Units {
+        Units(self.tokenizer().count(text) as u64)
+    }
+
+    fn framing(&self) -> Units {
+        FRAMING
+    }
+}
+
+/// What `--estimator` takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    /// The encoding that fits the model.
+    #[default]
+    Auto,
+    /// OpenAI's o200k.
+    O200k,
+    /// OpenAI's cl100k.
+    Cl100k,
+    /// Characters ÷ 4, a token per CJK character.
+    Heuristic,
+    /// Code points ÷ 4.
+    Chars4,
+}
+
+impl Choice {
+    /// Every choice, in the order of help texts.
+    pub const ALL: [Choice; 5] = [
+        Choice::Auto,
+        Choice::O200k,
+        Choice::Cl100k,
+        Choice::Heuristic,
+        Choice::Chars4,
+    ];
+
+    /// The name that people type.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Choice::Auto => "auto",
+            Choice::O200k => "o200k",
+            Choice::Cl100k => "cl100k",
+            Choice::Heuristic => "heuristic",
+            Choice::Chars4 => "chars4",
+        }
+    }
+
+    /// The estimator itself; the model matters to [`Choice::Auto`] alone.
+    pub fn estimator(self, model: Option<&str>) -> Arc<dyn Estimator> {
+        match self {
+            Choice::Auto => Arc::new(Bpe::for_model(model.unwrap_or_default())),
+            Choice::O200k => Arc::new(Bpe::O200k),
+            Choice::Cl100k => Arc::new(Bpe::Cl100k),
+            Choice::Heuristic => Arc::new(Heuristic),
+            Choice::Chars4 => Arc::new(Chars4),
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A name that is no estimator's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown estimator `{0}`: use auto, o200k, cl100k, heuristic or chars4")]
+pub struct UnknownEstimator(String);
+
+impl FromStr for Choice {
+    type Err = UnknownEstimator;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let mut all = Choice::ALL.into_iter();
+        all.find(|choice| choice.as_str() == name)
+            .ok_or_else(|| UnknownEstimator(name.to_owned()))
+    }
+}
+
+/// The estimator called `name`, for a model if one is known.
+pub fn by_name(name: &str, model: Option<&str>) -> Result<Arc<dyn Estimator>, UnknownEstimator> {
+    Ok(name.parse::<Choice>()?.estimator(model))
+}

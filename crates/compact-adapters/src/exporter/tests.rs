@@ -1,0 +1,175 @@
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use compact_runtime::port::event::EventSink;
+use compact_runtime::port::event::conformance::{self, trigger_decision};
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A stream whose content can be read back.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Page {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn written(form: Form, events: &[Value]) -> String {
+    let page = Page::default();
+    let console = Console::new(form, page.clone());
+    events.iter().for_each(|event| console.emit(event));
+    page.text()
+}
+
+fn check(event: Value, line: &Expect) {
+    line.assert_eq(&written(Form::Human, &[event]));
+}
+
+#[test]
+fn s2_51_a_line_for_people() {
+    let mut event = trigger_decision();
+    event["verdict"] = json!("compact");
+    check(
+        event,
+        &expect![[r#"
+            06:00:00 compact.trigger_decision session=abc 112,345/128,000 (88%) compact kept.pinned=3 kept.recent_turns=6 kept.tool_pairs=4 pruned_count=47 summary_tokens=480
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_zero_or_absent_is_not_said_and_what_matters_is() {
+    check(
+        json!({"ts": "2026-01-02T03:04:05.678Z", "event": "compact.failed", "severity": "warning",
+            "session_id": "s", "model": null, "t_est": 5, "max": 0, "pruned_count": 0,
+            "kept": {"pinned": 0}, "error": "no room left", "retention": 0.975, "stored_bytes": 12345}),
+        &expect![[r#"
+            03:04:05 compact.failed [warning] session=s error="no room left" retention=0.975 stored_bytes=12,345
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_in_an_event_can_move_the_cursor() {
+    let odd = "a\nb\u{1b}[2J\0\u{202e}";
+    check(
+        json!({"event": odd, "session_id": "x".repeat(100), "key\n": odd, "list": ["\u{7f}"]}),
+        &expect![[r#"
+            a\nb\u{1b}[2J\u{0}\u{202e} session=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… key\n=a\nb\u{1b}[2J\u{0}\u{202e} list=["\u{7f}"]
+        "#]],
+    );
+}
+
+#[test]
+fn s2_138_to_s2_150_json_lines_carry_the_event_unchanged() {
+    let events = conformance::events();
+    let lines = written(Form::Json, &events);
+    let read: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(read, events);
+}
+
+/// A stream that always fails.
+struct Broken;
+
+impl Write for Broken {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::Error::other("broken pipe"))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(io::Error::other("broken pipe"))
+    }
+}
+
+#[test]
+fn consoles_conform_even_on_a_broken_stream() {
+    for form in [Form::Human, Form::Json] {
+        conformance::suite(&Console::new(form, Page::default()));
+        conformance::suite(&Console::new(form, Broken));
+    }
+}
+
+#[test]
+fn s2_53_a_callback_gets_every_event() {
+    let (heard, events) = channel();
+    let callback = Callback::new(move |event| heard.send(event.clone()).unwrap());
+    conformance::events()
+        .iter()
+        .for_each(|event| callback.emit(event));
+    drop(callback);
+    assert_eq!(events.iter().collect::<Vec<_>>(), conformance::events());
+}
+
+#[test]
+fn a_background_delivers_in_order() {
+    let page = Page::default();
+    let background = Background::new(Console::new(Form::Json, page.clone()));
+    let events: Vec<Value> = (0..500).map(|n| json!({"n": n})).collect();
+    events.iter().for_each(|event| background.emit(event));
+    assert_eq!(background.flush(Duration::from_secs(10)), 0);
+    assert_eq!(background.dropped(), 0);
+    let read: Vec<Value> = page
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(read, events);
+}
+
+/// A sink that waits until its sender is gone.
+struct Hanging(Mutex<Receiver<()>>);
+
+fn hanging() -> (Sender<()>, Hanging) {
+    let (release, wait) = channel();
+    (release, Hanging(Mutex::new(wait)))
+}
+
+impl EventSink for Hanging {
+    fn emit(&self, _event: &Value) {
+        let _ = self.0.lock().unwrap().recv();
+    }
+}
+
+#[test]
+fn a_sink_that_hangs_holds_up_nobody() {
+    let (release, sink) = hanging();
+    let background = Background::new(sink);
+    conformance::suite(&background);
+    let start = Instant::now();
+    let waiting = background.flush(Duration::from_millis(50));
+    assert!(start.elapsed() < Duration::from_secs(5));
+    // Every event of the suite still waits, or found the queue full.
+    assert!(waiting > 0 && background.dropped() > 0);
+    assert_eq!(waiting + background.dropped(), 4 * 400);
+    drop(release);
+    assert_eq!(background.flush(Duration::from_secs(10)), 0);
+}
+
+#[test]
+fn a_sink_that_panics_loses_its_events_and_nothing_else() {
+    let background = Background::new(Callback::new(|event| {
+        assert!(event["n"] != 1, "this one is refused");
+    }));
+    (0..3).for_each(|n| background.emit(&json!({"n": n})));
+    assert_eq!(background.flush(Duration::from_secs(10)), 0);
+    assert_eq!(background.dropped(), 1);
+}
