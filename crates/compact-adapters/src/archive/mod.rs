@@ -68,7 +68,7 @@ impl ObjectArchive {
                 ArchiveError::Missing { .. } => ArchiveError::MissingBase { pack: above, base },
                 other => other,
             })?;
-            if head.depth + 1 != depth {
+            if head.depth.checked_add(1) != Some(depth) {
                 return Err(damaged(above, &Flaw::Chain));
             }
             depth = head.depth;

@@ -179,6 +179,24 @@ async fn a_frame_larger_than_declared_is_refused() {
 }
 
 #[tokio::test]
+async fn a_chain_that_does_not_count_down_is_refused() {
+    let fixture = Fixture::new();
+    let bottom = fixture.put("bottom", None).await;
+    let mut history = History::default();
+    history.push(bottom, b"bottom");
+    history.packs = 7;
+    let id = PackId::of(b"bottom and top", Some(&bottom));
+    std::fs::create_dir_all(fixture.file(&id).parent().unwrap()).unwrap();
+    let forged = pack::encode(b"bottom and top", &history).unwrap();
+    std::fs::write(fixture.file(&id), forged).unwrap();
+    let error = fixture.archive.get(&id).await.unwrap_err();
+    assert!(
+        names(&error, &id) && error.to_string().contains("chain"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn a_write_that_was_cut_off_leaves_no_pack() {
     let fixture = Fixture::new();
     let id = PackId::of(b"cut off", None);
