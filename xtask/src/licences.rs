@@ -25,7 +25,9 @@ pub(crate) fn check() -> Result<String> {
         .collect();
     let refused: Vec<String> = packages
         .iter()
-        .filter(|package| !is_allowed(&text(package, "license"), &allowed))
+        .filter(|package| {
+            !is_allowed(&text(package, "license"), &allowed) || !is_registered(package)
+        })
         .map(|package| {
             format!(
                 "{} {}: {:?}",
@@ -37,14 +39,20 @@ pub(crate) fn check() -> Result<String> {
         .collect();
     if !refused.is_empty() {
         bail!(
-            "licences that deny.toml does not allow\n  {}",
+            "licences or sources that deny.toml does not allow\n  {}",
             refused.join("\n  ")
         );
     }
     Ok(format!(
-        "{} packages have allowed licences (own check; cargo-deny is not installed, so advisories, bans and sources were not checked)",
+        "{} packages have allowed licences and sources (own check; cargo-deny is not installed, so advisories and bans were not checked)",
         packages.len()
     ))
+}
+
+/// Our own crates have no source; all others come from the public registry.
+fn is_registered(package: &Value) -> bool {
+    let source = text(package, "source");
+    source.is_empty() || source.starts_with("registry+https://github.com/rust-lang/crates.io-index")
 }
 
 fn by_cargo_deny() -> Result<String> {

@@ -4,6 +4,7 @@
 //! end with a line that says how it went.
 
 mod architecture;
+mod bench;
 mod ci;
 mod dependencies;
 mod examples;
@@ -22,6 +23,11 @@ enum Command {
     Ci,
     /// All tests, with what they need set up first.
     Test,
+    /// Measures in release against limits; writes target/bench/report.json.
+    Bench {
+        /// Only benchmarks whose name contains this.
+        filter: Option<String>,
+    },
     /// Writes the generated sessions into examples/.
     Examples,
 }
@@ -30,6 +36,7 @@ fn main() -> anyhow::Result<()> {
     match Command::parse() {
         Command::Ci => ci::run(),
         Command::Test => test::run(),
+        Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Examples => examples::write(),
     }
 }

@@ -49,7 +49,7 @@ impl<'g> Author<'g> {
             ("mainservice", self.focus.service.as_str()),
         ];
         names.extend_from_slice(given);
-        with_articles(self.grammar.expand(rule, &names, &mut self.random))
+        with_articles(&self.grammar.expand(rule, &names, &mut self.random))
     }
 
     /// A text of a rule in so many of a hundred cases.
@@ -59,7 +59,7 @@ impl<'g> Author<'g> {
 }
 
 /// `a invoice` becomes `an invoice`.
-fn with_articles(text: String) -> String {
+fn with_articles(text: &str) -> String {
     const VOWELS: [char; 5] = ['a', 'e', 'i', 'o', 'u'];
     let mut parts = text.split(" a ");
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -149,7 +149,7 @@ impl Session {
     fn block(&mut self, spot: Option<Spot>, block: Value) -> String {
         self.context += block.to_string().len();
         let mut message = self.message.clone();
-        message.insert("content".into(), json!([block]));
+        message.insert("content".into(), Value::Array(vec![block]));
         let uuid = self.random.uuid();
         let line = json!({"type": "assistant", "message": message});
         self.chained(spot, line, uuid.clone(), 9);

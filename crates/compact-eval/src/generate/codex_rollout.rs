@@ -62,15 +62,15 @@ impl Rollout {
             "base_instructions": {"text": INSTRUCTIONS},
             "git": {"commit_hash": self.random.hex(40), "branch": "main"},
         });
-        self.line("session_meta", None, meta);
-        self.item(None, message("user", "input_text", ENVIRONMENT));
+        self.line("session_meta", None, &meta);
+        self.item(None, &message("user", "input_text", ENVIRONMENT));
     }
 
     fn user(&mut self, spot: Spot, text: &str) {
         let turn = self.random.uuid();
         let started =
             json!({"type": "task_started", "turn_id": turn, "model_context_window": 258_400});
-        self.line("event_msg", None, started);
+        self.line("event_msg", None, &started);
         let context = json!({
             "turn_id": turn,
             "cwd": "/home/dev/heat-review",
@@ -79,10 +79,10 @@ impl Rollout {
             "model": "gpt-5.3-codex",
             "summary": "auto",
         });
-        self.line("turn_context", None, context);
-        self.item(Some(spot), message("user", "input_text", text));
+        self.line("turn_context", None, &context);
+        self.item(Some(spot), &message("user", "input_text", text));
         let event = json!({"type": "user_message", "message": text, "images": []});
-        self.line("event_msg", None, event);
+        self.line("event_msg", None, &event);
     }
 
     fn assistant(
@@ -94,15 +94,15 @@ impl Rollout {
     ) {
         if thinking.is_some() {
             let sealed = self.random.base62(400);
-            self.item(None, json!({"type": "reasoning", "summary": [], "content": null, "encrypted_content": sealed}));
+            self.item(None, &json!({"type": "reasoning", "summary": [], "content": null, "encrypted_content": sealed}));
         }
         if let Some(text) = text {
             self.line(
                 "event_msg",
                 None,
-                json!({"type": "agent_message", "message": text}),
+                &json!({"type": "agent_message", "message": text}),
             );
-            self.item(Some(spot), message("assistant", "output_text", text));
+            self.item(Some(spot), &message("assistant", "output_text", text));
         }
         let ids: Vec<String> = calls
             .iter()
@@ -111,12 +111,12 @@ impl Rollout {
         for (i, (call, id)) in calls.iter().zip(&ids).enumerate() {
             let arguments = call.input.to_string();
             let item = json!({"type": "function_call", "name": call.name, "arguments": arguments, "call_id": id});
-            self.item(Some(spot.call(i)), item);
+            self.item(Some(spot.call(i)), &item);
         }
         for (i, (call, id)) in calls.iter().zip(&ids).enumerate() {
             let item =
                 json!({"type": "function_call_output", "call_id": id, "output": call.output});
-            self.item(Some(spot.result(i)), item);
+            self.item(Some(spot.result(i)), &item);
         }
         self.token_count();
     }
@@ -135,16 +135,16 @@ impl Rollout {
         self.line(
             "event_msg",
             None,
-            json!({"type": "token_count", "info": info, "rate_limits": null}),
+            &json!({"type": "token_count", "info": info, "rate_limits": null}),
         );
     }
 
-    fn item(&mut self, spot: Option<Spot>, payload: Value) {
+    fn item(&mut self, spot: Option<Spot>, payload: &Value) {
         self.context += payload.to_string().len();
         self.line("response_item", spot, payload);
     }
 
-    fn line(&mut self, kind: &str, spot: Option<Spot>, payload: Value) {
+    fn line(&mut self, kind: &str, spot: Option<Spot>, payload: &Value) {
         let time = self.clock.tick(20, &mut self.random);
         if let Some(spot) = spot {
             self.out

@@ -1,6 +1,6 @@
 //! Lifelike sessions from a seed and a size, with an answer key.
 //!
-//! An arc writes a [`Script`](script::Script): who says what, which tools answer what, which facts
+//! An arc writes a script: who says what, which tools answer what, which facts
 //! are planted. A format turns it into bytes. Both are pure: the same seed gives the same bytes on
 //! every platform. The texts come from the grammars in `grammar/`; nothing here is a recording.
 

@@ -1,4 +1,6 @@
 //! The generated sessions are what they claim to be.
 
+#[cfg(test)]
 mod examples;
+#[cfg(test)]
 mod session;

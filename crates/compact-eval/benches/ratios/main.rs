@@ -1,0 +1,65 @@
+//! How long things take, as shares of a BPE count over the same session.
+//!
+//! A machine's speed cancels out: baseline and candidate run in turns on the same generated session
+//! of a million tokens, and the fastest run of each counts. `cargo xtask bench` prints the table,
+//! writes `target/bench/report.json`, and fails when a ratio exceeds its limit.
+
+mod archive;
+mod compact;
+mod memory;
+mod preflight;
+mod report;
+mod subject;
+mod time;
+
+use anyhow::Result;
+use report::Report;
+use subject::Subject;
+
+/// Runs of each candidate and of the baseline.
+const ROUNDS: usize = 5;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [memory::CHILD, file] => memory::child(file),
+        // `cargo bench` says so; anything else that runs every target has no use for a benchmark.
+        all if all.contains(&"--bench") => bench(all.iter().find(|a| !a.starts_with('-')).copied()),
+        _ => Ok(()),
+    }
+}
+
+/// Runs the benchmarks whose name contains the filter.
+fn bench(filter: Option<&str>) -> Result<()> {
+    let wanted = |name: &str| filter.is_none_or(|filter| name.contains(filter));
+    let subject = Subject::new();
+    let mut report = Report::new(&subject);
+    if wanted("ledger_over_bpe") {
+        report.timed("ledger_over_bpe", 0.6, compact::ledger(&subject)?);
+    }
+    if wanted("compact_over_bpe") {
+        report.timed("compact_over_bpe", 2.0, compact::file_to_view(&subject)?);
+    }
+    if wanted("preflight_appended_over_bpe") {
+        report.timed(
+            "preflight_appended_over_bpe",
+            0.01,
+            preflight::appended(&subject)?,
+        );
+    }
+    if wanted("preflight_resent_over_bpe") {
+        report.timed(
+            "preflight_resent_over_bpe",
+            0.15,
+            preflight::resent(&subject)?,
+        );
+    }
+    if wanted("archive_over_zstd") {
+        report.ratio("archive_over_zstd", 1.3, archive::over_zstd(&subject)?);
+    }
+    if wanted("peak_memory_over_file") {
+        report.ratio("peak_memory_over_file", 4.0, memory::over_file()?);
+    }
+    report.finish()
+}

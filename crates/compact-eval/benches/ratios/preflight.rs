@@ -1,0 +1,72 @@
+//! What a client pays on every call when nothing has to be compacted.
+
+use anyhow::Result;
+use compact_core::message::{Conversation, Entry, Role};
+use compact_core::wire::WireRules;
+use compact_runtime::manager::{Manager, Session};
+use tokio::runtime::Runtime;
+
+use crate::subject::{Subject, manager, runtime};
+use crate::time::{Timing, in_turns};
+
+/// A window that the session fits into.
+const ROOMY: u64 = 4_000_000;
+
+/// The handle is kept and one turn is added.
+pub(crate) fn appended(subject: &Subject) -> Result<Timing> {
+    let (runtime, manager) = (runtime()?, manager(ROOMY, None));
+    let mut session = warm(subject, &runtime, &manager)?;
+    let mut round = 0;
+    let next = || {
+        round += 1;
+        turn(&subject.conversation, round)
+    };
+    in_turns(
+        || subject.count(),
+        next,
+        |turn| {
+            session.append(turn);
+            Ok(runtime.block_on(manager.preflight(&mut session))?)
+        },
+    )
+}
+
+/// The whole history is passed again, with one turn more.
+pub(crate) fn resent(subject: &Subject) -> Result<Timing> {
+    let (runtime, manager) = (runtime()?, manager(ROOMY, None));
+    let mut session = warm(subject, &runtime, &manager)?;
+    let mut history = subject.conversation.clone();
+    let mut round = 0;
+    let next = || {
+        round += 1;
+        history.entries.extend(turn(&subject.conversation, round));
+        history.clone()
+    };
+    in_turns(
+        || subject.count(),
+        next,
+        |history| {
+            session.replace(history);
+            Ok(runtime.block_on(manager.preflight(&mut session))?)
+        },
+    )
+}
+
+fn warm(subject: &Subject, runtime: &Runtime, manager: &Manager) -> Result<Session> {
+    let mut session = Session::new("bench", &WireRules::LENIENT);
+    session.replace(subject.conversation.clone());
+    runtime.block_on(manager.preflight(&mut session))?;
+    Ok(session)
+}
+
+/// A question and a handful of exchanges that have not been counted before.
+fn turn(conversation: &Conversation, round: usize) -> Vec<Entry> {
+    let question = format!("And now the part that round {round} left out?");
+    let mut entries = vec![Entry::text(format!("ask-{round}"), Role::User, question)];
+    entries.extend(conversation.entries.iter().skip(40).take(12).cloned());
+    for entry in &mut entries {
+        let note = format!("seen in round {round}");
+        entry.blocks.push(compact_core::message::Block::Text(note));
+    }
+    entries
+}

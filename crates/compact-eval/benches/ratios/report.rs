@@ -1,0 +1,86 @@
+//! The table for people and the JSON for scripts.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use serde_json::{Map, Value, json};
+
+use crate::subject::Subject;
+use crate::time::Timing;
+
+pub(crate) struct Report {
+    session: Value,
+    ratios: Map<String, Value>,
+    limits: Map<String, Value>,
+    seconds: Map<String, Value>,
+    exceeded: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(subject: &Subject) -> Report {
+        println!(
+            "session: {} tokens, {} entries, {} bytes\n",
+            subject.tokens,
+            subject.conversation.entries.len(),
+            subject.file.len()
+        );
+        println!(
+            "{:<30} {:>9} {:>7} {:>11} {:>11}",
+            "", "ratio", "limit", "seconds", "baseline"
+        );
+        Report {
+            session: json!({"tokens": subject.tokens, "bytes": subject.file.len()}),
+            ratios: Map::new(),
+            limits: Map::new(),
+            seconds: Map::new(),
+            exceeded: Vec::new(),
+        }
+    }
+
+    /// Adds a ratio of times.
+    pub(crate) fn timed(&mut self, name: &str, limit: f64, timing: Timing) {
+        let times = format!("{:>11.4} {:>11.4}", timing.candidate, timing.baseline);
+        self.seconds.insert(
+            name.into(),
+            json!({"candidate": timing.candidate, "baseline": timing.baseline}),
+        );
+        self.row(name, limit, timing.ratio(), &times);
+    }
+
+    /// Adds a ratio of sizes.
+    pub(crate) fn ratio(&mut self, name: &str, limit: f64, value: f64) {
+        self.row(name, limit, value, "");
+    }
+
+    fn row(&mut self, name: &str, limit: f64, value: f64, times: &str) {
+        let verdict = if value > limit { "  EXCEEDED" } else { "" };
+        println!("{name:<30} {value:>9.4} {limit:>7} {times}{verdict}");
+        self.ratios.insert(name.into(), json!(value));
+        self.limits.insert(name.into(), json!(limit));
+        if value > limit {
+            self.exceeded.push(name.to_owned());
+        }
+    }
+
+    /// Writes the file and fails when a limit was exceeded.
+    pub(crate) fn finish(self) -> Result<()> {
+        let folder = target().join("bench");
+        std::fs::create_dir_all(&folder)?;
+        let report = json!({
+            "ratios": self.ratios,
+            "limits": self.limits,
+            "seconds": self.seconds,
+            "session": self.session,
+        });
+        std::fs::write(folder.join("report.json"), format!("{report:#}\n"))?;
+        if !self.exceeded.is_empty() {
+            bail!("over the limit: {}", self.exceeded.join(", "));
+        }
+        Ok(())
+    }
+}
+
+fn target() -> PathBuf {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target");
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from(root), PathBuf::from)
+}

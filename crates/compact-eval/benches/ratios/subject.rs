@@ -1,0 +1,94 @@
+//! The session that everything is measured on, and the baseline: a BPE count of its texts.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use compact_core::message::{Conversation, Entry};
+use compact_core::policy::Policy;
+use compact_core::redact::Redactor;
+use compact_core::token::{Estimator, Tokens, Units};
+use compact_eval::generate;
+use compact_formats::{Format, Parsed, Scope};
+use compact_runtime::Manager;
+use compact_runtime::manager::Storing;
+use compact_runtime::port::archive::ArchiveStore;
+use compact_runtime::port::catalog::MemoryCatalog;
+use compact_runtime::port::event::Silent;
+use tokio::runtime::Runtime;
+
+/// The window of the models that such sessions run on.
+pub(crate) const WINDOW: u64 = 200_000;
+
+pub(crate) struct Subject {
+    pub(crate) file: String,
+    pub(crate) conversation: Conversation,
+    pub(crate) tokens: u64,
+}
+
+impl Subject {
+    pub(crate) fn new() -> Subject {
+        let file = generate::coding(21, 1_000_000).text;
+        let conversation = parse(&file)
+            .map(|parsed| parsed.conversation)
+            .unwrap_or_default();
+        let tokens = count(&conversation.entries);
+        Subject {
+            file,
+            conversation,
+            tokens,
+        }
+    }
+
+    /// The baseline.
+    pub(crate) fn count(&self) -> u64 {
+        count(&self.conversation.entries)
+    }
+}
+
+pub(crate) fn parse(file: &str) -> Result<Parsed> {
+    Ok(compact_formats::parse(
+        file,
+        Some(Format::ClaudeCode),
+        Scope::Live,
+    )?)
+}
+
+fn count(entries: &[Entry]) -> u64 {
+    let bpe = bpe_openai::o200k_base();
+    let texts = entries
+        .iter()
+        .flat_map(|entry| &entry.blocks)
+        .flat_map(|block| block.text_parts());
+    texts.map(|text| bpe.count(text) as u64).sum()
+}
+
+/// The exact count, without caching: the dearest way a compaction can be asked to count.
+pub(crate) struct O200k;
+
+impl Estimator for O200k {
+    fn name(&self) -> &str {
+        "o200k"
+    }
+
+    fn units(&self, text: &str) -> Units {
+        Units(bpe_openai::o200k_base().count(text) as u64)
+    }
+}
+
+/// A manager that keeps its records in memory.
+pub(crate) fn manager(window: u64, archive: Option<Arc<dyn ArchiveStore>>) -> Manager {
+    Manager {
+        archive,
+        catalog: Arc::new(MemoryCatalog::default()),
+        sink: Arc::new(Silent),
+        estimator: Arc::new(O200k),
+        policy: Policy::default(),
+        window: Tokens(window),
+        redactor: Arc::new(Redactor::default()),
+        storing: Storing::Exact,
+    }
+}
+
+pub(crate) fn runtime() -> Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().build()?)
+}

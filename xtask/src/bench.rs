@@ -1,0 +1,19 @@
+//! `cargo xtask bench`: the benchmarks in release, a table, `target/bench/report.json`.
+
+use anyhow::{Context, Result};
+
+use crate::shell;
+
+/// Runs the benchmarks whose name contains the filter; fails when one exceeds its limit.
+pub(crate) fn run(filter: Option<&str>) -> Result<()> {
+    let mut arguments = vec![
+        "bench",
+        "--quiet",
+        "--package",
+        "compact-eval",
+        "--bench",
+        "ratios",
+    ];
+    arguments.extend(filter.iter().flat_map(|filter| ["--", filter]));
+    shell::run("cargo", &arguments).context("a benchmark failed or exceeded its limit")
+}
