@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::Format;
 use crate::error::{FormatError, Position};
-use crate::json::{At, is_list, lenient};
+use crate::json::{At, lenient};
 use crate::source;
 
 /// The members that tell formats apart.
@@ -18,7 +18,7 @@ struct Probe<'a> {
     role: Option<&'a RawValue>,
     payload: Option<IgnoredAny>,
     message: Option<IgnoredAny>,
-    messages: Option<&'a RawValue>,
+    messages: Option<IgnoredAny>,
     #[serde(rename = "sessionId")]
     session_id: Option<IgnoredAny>,
     #[serde(rename = "parentUuid")]
@@ -58,7 +58,7 @@ pub(crate) fn is_document(body: &[u8]) -> bool {
     let line = body.trim_ascii_start();
     let line = line.split(|b| *b == b'\n').next().unwrap_or_default();
     match serde_json::from_slice::<Probe<'_>>(line) {
-        Ok(probe) => probe.messages.is_some_and(is_list),
+        Ok(probe) => probe.messages.is_some(),
         // A first line that ends in the middle of a value opens a document of several lines.
         Err(error) => error.is_eof() && line.len() < body.trim_ascii().len(),
     }

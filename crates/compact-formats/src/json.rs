@@ -72,9 +72,19 @@ impl At<'_> {
         FormatError::Json { at, reason }
     }
 
-    /// Reads an item into a struct of spans.
+    /// Reads an item, or a value within it, into a struct of spans.
     pub(crate) fn read<'a, T: Deserialize<'a>>(self, json: &'a str) -> Result<T, FormatError> {
-        serde_json::from_str(json).map_err(|e| self.json(&e))
+        serde_json::from_str(json).map_err(|error| self.within(json).json(&error))
+    }
+
+    /// The place of a slice of the source; this place for any other text.
+    fn within(self, json: &str) -> Self {
+        let offset = (json.as_ptr() as usize).wrapping_sub(self.source.as_ptr() as usize);
+        if offset < self.source.len() {
+            At { offset, ..self }
+        } else {
+            self
+        }
     }
 
     /// A field that must be a string.

@@ -1,0 +1,228 @@
+//! Identity, views and boundaries.
+
+use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
+use compact_core::summarize::frame::{self, Frame};
+use compact_core::view::{Edit, View, ViewItem};
+use compact_formats::{Format, Scope, Stamp, detect, parse};
+use proptest::prelude::*;
+
+use crate::sample::{format, steps, text, transcript};
+
+const STAMP: Stamp<'static> = Stamp {
+    timestamp: "2026-02-02T00:00:00.000Z",
+    receipt: "c0ffee",
+    tokens_before: 900,
+    tokens_after: 90,
+};
+
+fn summary() -> ViewItem {
+    let frame = Frame {
+        version: 2,
+        receipt: Some("c0ffee".to_owned()),
+    };
+    let mut entry = Entry::text(
+        "summary-c0ffee",
+        Role::User,
+        frame::wrap(&frame, "what was"),
+    );
+    entry.meta.kind = EntryKind::Summary {
+        version: 2,
+        receipt: frame.receipt,
+    };
+    ViewItem::New(entry)
+}
+
+/// One choice per entry, and where the summary goes.
+#[derive(Clone, Debug)]
+struct Choices {
+    fates: Vec<u8>,
+    summary_at: usize,
+    text: String,
+}
+
+fn choices() -> impl Strategy<Value = Choices> {
+    (prop::collection::vec(0u8..5, 60), 0usize..20, text()).prop_map(|(fates, summary_at, text)| {
+        Choices {
+            fates,
+            summary_at,
+            text,
+        }
+    })
+}
+
+fn view(conversation: &Conversation, choices: &Choices) -> View {
+    let leading = conversation.leading_instructions();
+    let mut items: Vec<ViewItem> = (0..leading).map(|entry| ViewItem::Kept { entry }).collect();
+    for (entry, whole) in conversation.entries.iter().enumerate().skip(leading) {
+        if entry == leading + choices.summary_at {
+            items.push(summary());
+        }
+        match choices.fates[entry % choices.fates.len()] {
+            0 => {}
+            1 => items.push(ViewItem::Edited {
+                entry,
+                edits: edits(whole, &choices.text),
+            }),
+            2 => items.push(ViewItem::Edited {
+                entry,
+                edits: drops(whole),
+            }),
+            _ => items.push(ViewItem::Kept { entry }),
+        }
+    }
+    View { items }
+}
+
+fn edits(entry: &Entry, text: &str) -> Vec<(usize, Edit)> {
+    let edit = |block: &Block| match block {
+        Block::ToolCall { .. } => Edit::SetText("{\"clipped\":true}".to_owned()),
+        Block::Reasoning { .. } => Edit::Drop,
+        // A text among a result's parts would be a part of the result.
+        Block::Media { .. } if entry.has_results() => Edit::Drop,
+        _ => Edit::SetText(text.to_owned()),
+    };
+    entry.blocks.iter().map(edit).enumerate().collect()
+}
+
+/// Drops every other block, results only when they are alone.
+fn drops(entry: &Entry) -> Vec<(usize, Edit)> {
+    let droppable = |(i, block): (usize, &Block)| match block {
+        Block::ToolResult { .. } => None,
+        _ => (i % 2 == 0 || matches!(block, Block::Media { .. })).then_some((i, Edit::Drop)),
+    };
+    entry
+        .blocks
+        .iter()
+        .enumerate()
+        .filter_map(droppable)
+        .collect()
+}
+
+/// What was said: entries that say nothing are not part of it.
+fn said(entries: &[Entry]) -> Vec<(EntryKind, Vec<Block>)> {
+    let speaks = entries.iter().filter(|entry| !entry.blocks.is_empty());
+    speaks
+        .map(|entry| (entry.meta.kind.clone(), entry.blocks.clone()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn every_transcript_is_told_apart(format in format(), steps in steps()) {
+        let told = detect(&transcript(format, &steps)).unwrap();
+        let calls_tools = told == Format::OpenAiChat;
+        prop_assert!(told == format || calls_tools && matches!(format, Format::Messages | Format::MessagesJsonl));
+    }
+
+    #[test]
+    fn the_identity_view_is_the_input(format in format(), steps in steps()) {
+        let source = transcript(format, &steps);
+        for scope in [Scope::Live, Scope::Whole] {
+            let parsed = parse(source.clone(), Some(format), scope).unwrap();
+            let identity = View::identity(&parsed.conversation);
+            prop_assert_eq!(parsed.document.emit(&parsed.conversation, &identity).unwrap(), source.clone());
+            prop_assert_eq!(parsed.document.original(), source.as_slice());
+            prop_assert_eq!(parsed.problems, vec![]);
+        }
+    }
+
+    #[test]
+    fn a_view_reads_back_as_itself(format in format(), steps in steps(), choices in choices()) {
+        let parsed = parse(transcript(format, &steps), Some(format), Scope::Live).unwrap();
+        let view = view(&parsed.conversation, &choices);
+        let shown = said(&view.entries(&parsed.conversation));
+        prop_assume!(!shown.is_empty());
+        let out = parsed.document.emit(&parsed.conversation, &view).unwrap();
+        let again = parse(out, Some(format), Scope::Whole).unwrap();
+        prop_assert_eq!(said(&again.conversation.entries), shown);
+    }
+
+    #[test]
+    fn an_appended_view_is_the_live_context(steps in steps(), choices in choices()) {
+        for format in [Format::ClaudeCode, Format::CodexRollout] {
+            let source = transcript(format, &steps);
+            let parsed = parse(source.clone(), Some(format), Scope::Live).unwrap();
+            let view = view(&parsed.conversation, &choices);
+            let out = parsed.document.append(&parsed.conversation, &view, &STAMP).unwrap();
+            prop_assert!(out.starts_with(&source));
+            let live = parse(out.clone(), None, Scope::Live).unwrap();
+            prop_assert_eq!(said(&live.conversation.entries), said(&view.entries(&parsed.conversation)));
+            // Over the whole, the view says nothing new but its summary.
+            let whole = parse(out, None, Scope::Whole).unwrap().conversation.entries;
+            let is_ours = |entry: &Entry| matches!(entry.meta.kind, EntryKind::Summary { .. });
+            let others: Vec<Entry> = whole.iter().filter(|entry| !is_ours(entry)).cloned().collect();
+            prop_assert_eq!(said(&others), said(&parsed.conversation.entries));
+        }
+    }
+
+    #[test]
+    fn a_session_is_its_first_input_and_what_came_after(format in format(), steps in steps(), at in 0usize..40) {
+        let later = parse(transcript(format, &steps), Some(format), Scope::Live).unwrap();
+        let leading = later.conversation.leading_instructions();
+        let at = leading + at % (later.conversation.entries.len() + 1 - leading);
+        let head = View { items: (0..at).map(|entry| ViewItem::Kept { entry }).collect() };
+        let first = later.document.emit(&later.conversation, &head).unwrap();
+        if let Ok(first) = parse(first, Some(format), Scope::Live) {
+            let joined = first.document.extend(&later.document, &later.conversation, at).unwrap();
+            let joined = parse(joined, Some(format), Scope::Live).unwrap();
+            prop_assert_eq!(said(&joined.conversation.entries), said(&later.conversation.entries));
+        }
+    }
+
+    #[test]
+    fn the_same_view_gives_the_same_bytes(format in format(), steps in steps(), choices in choices()) {
+        let parsed = parse(transcript(format, &steps), Some(format), Scope::Live).unwrap();
+        let view = view(&parsed.conversation, &choices);
+        let emit = || parsed.document.emit(&parsed.conversation, &view).unwrap();
+        prop_assert_eq!(emit(), emit());
+    }
+}
+
+#[test]
+fn formats_without_a_boundary_say_what_to_do() {
+    let parsed = parse(
+        "[{\"role\":\"user\",\"content\":\"hi\"}]",
+        None,
+        Scope::Live,
+    )
+    .unwrap();
+    let view = View::identity(&parsed.conversation);
+    let error = parsed
+        .document
+        .append(&parsed.conversation, &view, &STAMP)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "messages has no compaction boundary to append; write the view with -o instead"
+    );
+}
+
+#[test]
+fn a_view_of_another_conversation_is_an_error() {
+    let parsed = parse(
+        "[{\"role\":\"user\",\"content\":\"hi\"}]",
+        None,
+        Scope::Live,
+    )
+    .unwrap();
+    let view = View {
+        items: vec![ViewItem::Kept { entry: 7 }],
+    };
+    assert!(parsed.document.emit(&parsed.conversation, &view).is_err());
+}
+
+#[test]
+fn names_of_formats_read_back() {
+    for format in crate::sample::FORMATS {
+        assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
+    }
+    assert!(
+        "openai"
+            .parse::<Format>()
+            .unwrap_err()
+            .to_string()
+            .contains("openai-chat")
+    );
+}
