@@ -104,6 +104,29 @@ pub fn plan(scene: &Scene<'_>, budget: Units) -> Result<Plan, CompactError> {
     })
 }
 
+/// The last rung: one turn, one pair.
+const LEAST: Counts = Counts { turns: 1, pairs: 1 };
+
+/// The counts to try, most generous first: fewer turns, then fewer pairs.
+fn rungs(whole: Counts) -> impl Iterator<Item = Counts> {
+    let turns = (1..=whole.turns)
+        .rev()
+        .map(move |turns| Counts { turns, ..whole });
+    turns.chain(
+        (1..whole.pairs)
+            .rev()
+            .map(|pairs| Counts { turns: 1, pairs }),
+    )
+}
+
+/// A unit at a price.
+#[derive(Clone, Copy)]
+struct Offer {
+    unit: usize,
+    fate: Fate,
+    cost: Units,
+}
+
 struct Draft<'s, 'a> {
     scene: &'s Scene<'a>,
     budget: Units,
@@ -223,34 +246,31 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     fn keep_recent(&mut self) -> Rung {
         let room = Units((self.free().0 as f64 * RECENT_SHARE) as u64);
-        let cap = Units(room.0 / 4);
-        let (turns, pairs) = (
-            self.scene.policy.keep_recent_turns.max(1),
-            self.scene.policy.keep_tool_io_pairs.max(1),
-        );
-        let ladder = (1..=turns)
-            .rev()
-            .map(|turns| Counts { turns, pairs })
-            .chain((1..pairs).rev().map(|pairs| Counts { turns: 1, pairs }));
-        for counts in ladder {
-            let chosen = self.candidates(counts);
-            let priced = self.price(&chosen, cap);
-            if priced.iter().map(|(_, _, cost)| *cost).sum::<Units>() <= room {
-                let rung = match counts {
-                    c if c == (Counts { turns, pairs }) => Rung::Policy,
-                    c if c.pairs == pairs => Rung::FewerTurns,
+        let whole = Counts {
+            turns: self.scene.policy.keep_recent_turns.max(1),
+            pairs: self.scene.policy.keep_tool_io_pairs.max(1),
+        };
+        let offers = self.price(&self.candidates(whole), Units(room.0 / 4));
+        for counts in rungs(whole) {
+            let wanted = self.candidates(counts);
+            let chosen: Vec<Offer> = offers
+                .iter()
+                .filter(|offer| wanted.binary_search(&offer.unit).is_ok())
+                .copied()
+                .collect();
+            let fits = chosen.iter().map(|offer| offer.cost).sum::<Units>() <= room;
+            if fits || counts == LEAST {
+                let taken = self.accept(&chosen, room);
+                return match counts {
+                    _ if !fits && taken == 0 => Rung::Minimal,
+                    _ if !fits => Rung::Clipped,
+                    c if c == whole => Rung::Policy,
+                    c if c.pairs == whole.pairs => Rung::FewerTurns,
                     _ => Rung::FewerPairs,
                 };
-                self.accept(&priced, room);
-                return rung;
             }
         }
-        let chosen = self.candidates(Counts { turns: 1, pairs: 1 });
-        let priced = self.price(&chosen, cap);
-        match self.accept(&priced, room) {
-            0 => Rung::Minimal,
-            _ => Rung::Clipped,
-        }
+        Rung::Minimal
     }
 
     /// What the policy would keep beyond what already stays.
@@ -273,31 +293,31 @@ impl<'s, 'a> Draft<'s, 'a> {
         .collect()
     }
 
-    fn price(&self, units: &[usize], cap: Units) -> Vec<(usize, Fate, Units)> {
-        units
-            .iter()
-            .map(|&unit| {
-                let cost = self.scene.cost(unit);
-                if cost <= cap {
-                    return (unit, Fate::Verbatim, cost);
-                }
-                let (fate, cost) = self.scene.clipped(unit, cap);
-                (unit, fate, cost)
-            })
-            .collect()
+    /// What each unit costs, clipped where it is larger than `cap`.
+    fn price(&self, units: &[usize], cap: Units) -> Vec<Offer> {
+        let offer = |&unit: &usize| {
+            let cost = self.scene.cost(unit);
+            let (fate, cost) = if cost <= cap {
+                (Fate::Verbatim, cost)
+            } else {
+                self.scene.clipped(unit, cap)
+            };
+            Offer { unit, fate, cost }
+        };
+        units.iter().map(offer).collect()
     }
 
     /// Takes units from the newest on while they fit; returns how many were taken.
-    fn accept(&mut self, priced: &[(usize, Fate, Units)], room: Units) -> usize {
+    fn accept(&mut self, offers: &[Offer], room: Units) -> usize {
         let mut used = Units(0);
         let mut taken = 0;
-        for &(unit, fate, cost) in priced.iter().rev() {
-            if used + cost > room {
+        for offer in offers.iter().rev() {
+            if used + offer.cost > room {
                 break;
             }
-            used += cost;
+            used += offer.cost;
             taken += 1;
-            self.set(unit, fate);
+            self.set(offer.unit, offer.fate);
         }
         self.spent += used;
         taken

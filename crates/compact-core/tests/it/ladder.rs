@@ -9,7 +9,10 @@ use compact_core::wire::Placement;
 
 use crate::scene::{self, Setting};
 
-const SETTING: Setting = Setting { heuristic: false, bound_reasoning: false };
+const SETTING: Setting = Setting {
+    heuristic: false,
+    bound_reasoning: false,
+};
 
 fn exchange(i: usize, size: usize) -> [Entry; 2] {
     let entry = |name: &str, role, block| Entry {
@@ -41,7 +44,10 @@ fn exchange(i: usize, size: usize) -> [Entry; 2] {
 }
 
 fn compact(entries: Vec<Entry>, policy: &Policy, budget: u64) -> (Conversation, Compaction) {
-    let conversation = Conversation { entries, ..Conversation::default() };
+    let conversation = Conversation {
+        entries,
+        ..Conversation::default()
+    };
     match scene::compact(&conversation, policy, Tokens(budget), SETTING, None) {
         Ok(Outcome::Compacted(made)) => (conversation, *made),
         other => panic!("{other:?}"),
@@ -56,7 +62,11 @@ fn user(i: usize) -> Entry {
 fn turns(turns: usize, size: usize) -> Vec<Entry> {
     (0..turns)
         .flat_map(|i| {
-            let said = Entry::text(format!("a{i}"), Role::Assistant, format!("part {i} is done"));
+            let said = Entry::text(
+                format!("a{i}"),
+                Role::Assistant,
+                format!("part {i} is done"),
+            );
             [user(i)].into_iter().chain(exchange(i, size)).chain([said])
         })
         .collect()
@@ -82,7 +92,9 @@ fn s2_113_turns_reduce_before_pairs() {
         })
         .collect();
     for pair in rungs.windows(2) {
-        let [(_, more_turns, more_pairs), (_, turns, pairs)] = pair else { continue };
+        let [(_, more_turns, more_pairs), (_, turns, pairs)] = pair else {
+            continue;
+        };
         assert!(turns <= more_turns && pairs <= more_pairs, "{rungs:?}");
         // Pairs only go once the turns are down to the first request and the last turn.
         assert!(*pairs == 4 || *turns <= 2, "{rungs:?}");
@@ -110,7 +122,9 @@ fn one_giant_result_is_clipped_and_points_to_the_whole() {
         .iter()
         .flat_map(|e| &e.blocks)
         .find_map(|b| match b {
-            Block::ToolResult { content, .. } if content.contains("characters cut") => Some(content),
+            Block::ToolResult { content, .. } if content.contains("characters cut") => {
+                Some(content)
+            }
             _ => None,
         })
         .expect("the giant result is still there, clipped");
@@ -125,9 +139,21 @@ fn a_request_larger_than_a_quarter_of_the_budget_is_cut_and_said_so() {
     let mut entries = vec![Entry::text("u0", Role::User, "spec line\n".repeat(3000))];
     entries.extend((0..20).flat_map(|i| exchange(i, 30)));
     let (conversation, made) = compact(entries, &Policy::default(), 2000);
-    assert!(matches!(made.view.items.first(), Some(ViewItem::Edited { entry: 0, .. })));
-    assert!(made.receipt.notes.iter().any(|n| n.contains("latest message") || n.contains("first request")));
-    assert!(made.view.entries(&conversation)[0].plain_text().contains("characters cut"));
+    assert!(matches!(
+        made.view.items.first(),
+        Some(ViewItem::Edited { entry: 0, .. })
+    ));
+    assert!(
+        made.receipt
+            .notes
+            .iter()
+            .any(|n| n.contains("latest message") || n.contains("first request"))
+    );
+    assert!(
+        made.view.entries(&conversation)[0]
+            .plain_text()
+            .contains("characters cut")
+    );
 }
 
 #[test]
@@ -162,14 +188,23 @@ fn s2_103_pinned_by_role_flag_and_pattern() {
         ..Policy::default()
     };
     let mut entries = turns(20, 30);
-    entries.insert(7, Entry::text("x1", Role::Developer, "policy: no force pushes"));
-    entries.insert(12, Entry::text("x2", Role::Assistant, "Acceptance criteria: all green"));
+    entries.insert(
+        7,
+        Entry::text("x1", Role::Developer, "policy: no force pushes"),
+    );
+    entries.insert(
+        12,
+        Entry::text("x2", Role::Assistant, "Acceptance criteria: all green"),
+    );
     let mut flagged = Entry::text("x3", Role::User, "budget is 40 EUR");
     flagged.meta.flags.insert("keep".into());
     entries.insert(22, flagged);
     let (_, made) = compact(entries, &policy, 2000);
     for entry in [7, 12, 22] {
-        assert!(made.view.items.contains(&ViewItem::Kept { entry }), "{entry}");
+        assert!(
+            made.view.items.contains(&ViewItem::Kept { entry }),
+            "{entry}"
+        );
     }
     assert_eq!(made.receipt.kept.pinned, 3);
 }
@@ -178,11 +213,20 @@ fn s2_103_pinned_by_role_flag_and_pattern() {
 fn identical_later_injections_collapse_to_the_newest() {
     let mut entries = turns(20, 30);
     for at in [3, 30, 50] {
-        entries.insert(at, Entry::text(format!("i{at}"), Role::Developer, "reminder: be brief"));
+        entries.insert(
+            at,
+            Entry::text(format!("i{at}"), Role::Developer, "reminder: be brief"),
+        );
     }
     let (_, made) = compact(entries, &Policy::default(), 2000);
     assert!(made.view.items.contains(&ViewItem::Kept { entry: 50 }));
-    assert!(!made.view.items.iter().any(|i| matches!(i.entry(), Some(3 | 30))));
+    assert!(
+        !made
+            .view
+            .items
+            .iter()
+            .any(|i| matches!(i.entry(), Some(3 | 30)))
+    );
 }
 
 #[test]
@@ -212,18 +256,35 @@ fn placements_put_the_summary_where_they_say() {
         (Placement::NewSessionPrompt, Role::User),
         (Placement::ToolPair, Role::Tool),
     ] {
-        let policy = Policy { placement, ..Policy::default() };
+        let policy = Policy {
+            placement,
+            ..Policy::default()
+        };
         let (_, made) = compact(turns(20, 30), &policy, 2000);
         let summary = made.view.summary().expect("a summary");
         assert_eq!(summary.role, role, "{placement:?}");
-        assert!(matches!(summary.meta.kind, EntryKind::Summary { version: 1, .. }));
+        assert!(matches!(
+            summary.meta.kind,
+            EntryKind::Summary { version: 1, .. }
+        ));
     }
 }
 
 #[test]
 fn a_bad_pattern_is_named() {
-    let policy = Policy { protected_patterns: vec!["(".to_owned()], ..Policy::default() };
-    let conversation = Conversation { entries: turns(20, 30), ..Conversation::default() };
+    let policy = Policy {
+        protected_patterns: vec!["(".to_owned()],
+        ..Policy::default()
+    };
+    let conversation = Conversation {
+        entries: turns(20, 30),
+        ..Conversation::default()
+    };
     let error = scene::compact(&conversation, &policy, Tokens(500), SETTING, None).unwrap_err();
-    assert!(error.to_string().starts_with("policy.protected_patterns: '('"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("policy.protected_patterns: '('"),
+        "{error}"
+    );
 }

@@ -1,0 +1,177 @@
+//! The pipeline: measured entries in, a frozen and verified view out.
+//!
+//! `plan → summarize → assemble → conform → verify → validate`, on values alone. The caller measures
+//! and decides before, archives and records after. The same input gives the same bytes.
+
+mod proof;
+mod report;
+mod run;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::CompactError;
+use crate::identity::EntryHash;
+use crate::ledger::Ledger;
+use crate::message::{Conversation, Entry, EntryKind};
+use crate::plan::Plan;
+use crate::policy::Policy;
+use crate::receipt::Receipt;
+use crate::redact::Redactor;
+use crate::token::{Account, Estimator, Tokens};
+use crate::view::View;
+use crate::wire::WireRules;
+
+use run::Run;
+
+/// The compaction before this one, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prior {
+    /// Its receipt.
+    pub receipt_id: String,
+    /// N of its summary.
+    pub summary_version: u32,
+    /// Identity and ordinal of each history entry of its view, in order.
+    pub view: Vec<(EntryHash, u64)>,
+    /// The session's facts up to that view.
+    pub ledger: Ledger,
+}
+
+/// Everything a compaction is a function of.
+pub struct Input<'a> {
+    /// The live context.
+    pub conversation: &'a Conversation,
+    /// The session's name, for the receipt.
+    pub session_id: &'a str,
+    /// The identity of each entry.
+    pub hashes: &'a [EntryHash],
+    /// The count of each entry.
+    pub account: &'a Account,
+    /// The compaction before.
+    pub prior: Option<&'a Prior>,
+    /// The session's facts up to the last entry; see [`session_ledger`].
+    pub ledger: &'a Ledger,
+    /// The user's decisions.
+    pub policy: &'a Policy,
+    /// What the history of the view may cost.
+    pub budget: Tokens,
+    /// How texts are counted.
+    pub estimator: &'a dyn Estimator,
+    /// What the wire accepts.
+    pub rules: &'a WireRules,
+    /// Applied to every summary.
+    pub redactor: &'a Redactor,
+    /// What becomes of what the view does not show.
+    pub beyond: Beyond,
+    /// A person's wish for this compaction.
+    pub note: Option<&'a str>,
+}
+
+/// Where the originals are after the compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// In an archive: recoverable.
+    Archived,
+    /// Nowhere: what the view does not show is lost.
+    Gone,
+}
+
+/// A finished compaction, not yet committed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compaction {
+    /// What the model is to see.
+    pub view: View,
+    /// What happened.
+    pub receipt: Receipt,
+    /// Identity and ordinal of each history entry of the view: the next prior.
+    pub view_identity: Vec<(EntryHash, u64)>,
+}
+
+/// What came of a request to compact.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The history is within the budget.
+    Unchanged,
+    /// There is a new view.
+    Compacted(Box<Compaction>),
+}
+
+/// How many history entries of `conversation` are those of the prior view, from the start on.
+pub fn common_prefix(conversation: &Conversation, hashes: &[EntryHash], prior: &Prior) -> usize {
+    hashes
+        .iter()
+        .skip(conversation.leading_instructions())
+        .zip(&prior.view)
+        .take_while(|(now, (then, _))| *now == then)
+        .count()
+}
+
+/// The ordinal of each entry in its session: known ones keep theirs, new ones count on.
+pub fn ordinals(
+    conversation: &Conversation,
+    hashes: &[EntryHash],
+    prior: Option<&Prior>,
+) -> Vec<u64> {
+    let leading = conversation.leading_instructions();
+    let Some(prior) = prior else {
+        return (0..conversation.entries.len() as u64).collect();
+    };
+    let common = common_prefix(conversation, hashes, prior);
+    let known = prior.view.iter().take(common).map(|(_, ordinal)| *ordinal);
+    let new = (0..).map(|i| prior.ledger.next + i);
+    (0..leading as u64)
+        .chain(known)
+        .chain(new)
+        .take(conversation.entries.len())
+        .collect()
+}
+
+/// The session's facts up to the last entry: those of the prior, and those of what is new.
+pub fn session_ledger(
+    conversation: &Conversation,
+    hashes: &[EntryHash],
+    prior: Option<&Prior>,
+) -> Ledger {
+    let leading = conversation.leading_instructions();
+    let (mut ledger, start) = match prior {
+        Some(prior) => (
+            prior.ledger.clone(),
+            leading + common_prefix(conversation, hashes, prior),
+        ),
+        None => (Ledger::of(&[], leading as u64), leading),
+    };
+    let known = |e: &Entry| {
+        prior.is_some_and(|p| {
+            matches!(&e.meta.kind, EntryKind::Summary { receipt: Some(r), .. } if *r == p.receipt_id)
+        })
+    };
+    // The prior's own summary says nothing that its ledger does not say better.
+    for run in conversation
+        .entries
+        .get(start..)
+        .unwrap_or_default()
+        .split_inclusive(known)
+    {
+        let words = run
+            .split_last()
+            .filter(|(last, _)| known(last))
+            .map_or(run, |(_, rest)| rest);
+        ledger.merge(Ledger::of(words, ledger.next));
+        ledger.next += (run.len() - words.len()) as u64;
+    }
+    ledger
+}
+
+/// Compacts, or says why not. The conversation is never changed.
+pub fn compact(input: &Input<'_>) -> Result<Outcome, CompactError> {
+    if input.account.history <= input.budget {
+        return Ok(Outcome::Unchanged);
+    }
+    Run::new(input)?
+        .finish()
+        .map(|c| Outcome::Compacted(Box::new(c)))
+}
+
+/// The verdict and shape of a compaction without its summary: what `plan` shows.
+pub fn preview(input: &Input<'_>) -> Result<Plan, CompactError> {
+    Run::new(input)?.plan()
+}

@@ -1,0 +1,133 @@
+//! The receipt of a run, and what a person should know about it.
+
+use std::collections::BTreeSet;
+
+use crate::assemble;
+use crate::identity::Chain;
+use crate::memory::Pin;
+use crate::outline::{Health, UnitKind};
+use crate::plan::{Fate, Plan};
+use crate::receipt::{ENGINE, Kept, OutcomeKind, Receipt, spans};
+use crate::token::{EstimatorExt, Tokens, Units};
+use crate::verify::Retention;
+use crate::view::{View, ViewItem};
+
+use super::run::{Draft, Run};
+
+impl Run<'_, '_> {
+    /// Writes down what happened.
+    pub(super) fn write_receipt(
+        &self,
+        plan: &Plan,
+        draft: &Draft,
+        retention: Retention,
+    ) -> Receipt {
+        let (input, view) = (self.input, &draft.view);
+        let leading = input.conversation.leading_instructions();
+        let stays: Vec<usize> = view.items.iter().filter_map(ViewItem::entry).collect();
+        let ordinal = |entry: &usize| self.ordinals.get(*entry).copied();
+        let gone = (leading..input.conversation.entries.len())
+            .filter(|entry| stays.binary_search(entry).is_err())
+            .collect::<Vec<_>>();
+        Receipt {
+            outcome: OutcomeKind::Compacted,
+            receipt_id: self.receipt().to_owned(),
+            session_id: input.session_id.to_owned(),
+            source_hash: Chain::over(input.hashes),
+            previous: input.prior.map(|p| p.receipt_id.clone()),
+            engine: ENGINE.to_owned(),
+            tokens_before: input.account.history,
+            tokens_after: input.estimator.tokens(draft.cost),
+            budget: input.budget,
+            tokens_fixed: input.account.system + input.account.tools,
+            summary_tokens: self.summary_tokens(&draft.body),
+            estimator: input.estimator.name().to_owned(),
+            model: input.conversation.model.clone(),
+            summary_version: self.frame.version,
+            summarizer: "extractive".to_owned(),
+            style: input.policy.strategy,
+            placement: self.placement(),
+            policy: input.policy.clone(),
+            rung: rung_name(plan),
+            kept: self.kept(plan, view),
+            kept_spans: spans(stays.iter().filter_map(ordinal)),
+            summarized_spans: spans(gone.iter().filter_map(ordinal)),
+            pruned_count: gone.len() as u64,
+            retention,
+            redactions: draft.redactions.clone(),
+            notes: self.notes(plan),
+            note: input.note.map(str::to_owned),
+        }
+    }
+
+    fn summary_tokens(&self, body: &str) -> Tokens {
+        let text = assemble::summary_text(&self.frame, body, self.placement());
+        self.input
+            .estimator
+            .tokens(self.input.estimator.message(&text))
+    }
+
+    fn kept(&self, plan: &Plan, view: &View) -> Kept {
+        let mut kept = Kept::default();
+        let mut turns = BTreeSet::new();
+        for (unit, fate) in self.outline.units.iter().zip(&plan.fates) {
+            match (fate, unit.kind) {
+                (Fate::Demoted, _) => continue,
+                (Fate::Pinned, _) => kept.pinned += unit.entries.len() as u64,
+                (_, UnitKind::Exchange) => kept.tool_pairs += 1,
+                _ => {
+                    turns.insert(unit.turn);
+                }
+            }
+        }
+        kept.recent_turns = turns.len() as u64;
+        kept.clipped = view
+            .items
+            .iter()
+            .filter(|item| matches!(item, ViewItem::Edited { .. }))
+            .count() as u64;
+        kept
+    }
+
+    fn notes(&self, plan: &Plan) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (name, unit) in [
+            ("first request", self.outline.first_user()),
+            ("latest message", self.outline.last_user()),
+        ] {
+            let clipped = unit.and_then(|i| plan.fates.get(i)).is_some_and(
+                |fate| matches!(fate, Fate::Clipped(level) if *level < Units(u64::MAX)),
+            );
+            if clipped {
+                notes.push(format!(
+                    "the user's {name} alone is larger than a quarter of the budget and was cut; the whole is archived"
+                ));
+            }
+        }
+        let broken = self
+            .outline
+            .units
+            .iter()
+            .filter(|u| u.health == Health::Broken)
+            .count();
+        if broken > 0 {
+            notes.push(format!(
+                "{broken} malformed tool messages (a call without result, or a result without call) were left out of the view"
+            ));
+        }
+        let repeated = self.pins.iter().filter(|p| **p == Pin::Repeated).count();
+        if repeated > 0 {
+            notes.push(format!(
+                "{repeated} repeated protected entries stand once, the newest"
+            ));
+        }
+        notes
+    }
+}
+
+fn rung_name(plan: &Plan) -> String {
+    serde_json::to_value(plan.rung)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}

@@ -1,0 +1,289 @@
+//! One run of the pipeline: plan, render within the budget, verify, validate.
+
+use crate::assemble::{self, Placed};
+use crate::conform;
+use crate::error::CompactError;
+use crate::identity::{Chain, EntryHash};
+use crate::memory::{Pin, Pins};
+use crate::message::{Block, Entry};
+use crate::outline::Outline;
+use crate::plan::{self, Fate, Plan, Scene};
+use crate::receipt::{ENGINE, Identity};
+use crate::redact::Counts;
+use crate::summarize::frame::Frame;
+use crate::summarize::{self, Request};
+use crate::token::{Estimator, EstimatorExt, Tokens, Units};
+use crate::view::{View, ViewItem};
+use crate::wire::Placement;
+
+use super::{Compaction, Input, ordinals};
+
+/// Share of the summary's allowance held back for what verification finds missing: one in so many.
+const REPAIR_SHARE: u64 = 20;
+
+pub(super) struct Run<'i, 'a> {
+    pub(super) input: &'i Input<'a>,
+    pub(super) outline: Outline,
+    pub(super) pins: Vec<Pin>,
+    costs: Vec<Units>,
+    pub(super) ordinals: Vec<u64>,
+    pub(super) frame: Frame,
+    pub(super) budget: Units,
+}
+
+/// A view that is being made, with its price.
+pub(super) struct Draft {
+    pub(super) body: String,
+    pub(super) view: View,
+    pub(super) cost: Units,
+    pub(super) redactions: Counts,
+}
+
+impl<'i, 'a> Run<'i, 'a> {
+    pub(super) fn new(input: &'i Input<'a>) -> Result<Self, CompactError> {
+        let outline = Outline::of(input.conversation);
+        let pins = Pins::new(input.policy)?.of_units(input.conversation, &outline, input.hashes);
+        Ok(Run {
+            costs: costs_after_conform(input, &outline),
+            ordinals: ordinals(input.conversation, input.hashes, input.prior),
+            frame: Frame {
+                version: input.prior.map_or(0, |p| p.summary_version) + 1,
+                receipt: Some(receipt_id(input)),
+            },
+            budget: input.estimator.capacity(input.budget),
+            input,
+            outline,
+            pins,
+        })
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan, CompactError> {
+        plan::plan(&self.scene(), self.budget)
+    }
+
+    pub(super) fn finish(self) -> Result<Compaction, CompactError> {
+        let plan = self.plan()?;
+        let draft = self.within_budget(&plan)?;
+        let (draft, retention) = self.verified(&plan, draft);
+        crate::validate::validate(&draft.view, self.input.conversation, &self.outline, &plan)
+            .map_err(CompactError::InvalidView)?;
+        if draft.cost > self.budget {
+            return Err(CompactError::InvalidView(format!(
+                "{} tokens in a budget of {}",
+                self.input.estimator.tokens(draft.cost),
+                self.input.budget
+            )));
+        }
+        Ok(Compaction {
+            view_identity: self.identify(&draft.view),
+            receipt: self.write_receipt(&plan, &draft, retention),
+            view: draft.view,
+        })
+    }
+
+    pub(super) fn receipt(&self) -> &str {
+        self.frame.receipt.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn placement(&self) -> Placement {
+        self.input.rules.placement(self.input.policy.placement)
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        let empty = assemble::summary_text(&self.frame, "", self.placement());
+        Scene {
+            conversation: self.input.conversation,
+            outline: &self.outline,
+            hashes: self.input.hashes,
+            costs: &self.costs,
+            pins: &self.pins,
+            ordinals: &self.ordinals,
+            policy: self.input.policy,
+            estimator: self.input.estimator,
+            receipt: self.receipt(),
+            frame: self.input.estimator.message(&empty),
+        }
+    }
+
+    /// Renders until the whole view fits; what a redaction adds is taken from the summary.
+    fn within_budget(&self, plan: &Plan) -> Result<Draft, CompactError> {
+        let mut allowance = plan.summary - Units(plan.summary.0 / REPAIR_SHARE);
+        for _ in 0..6 {
+            let draft = self.draft(plan, &self.render(plan, allowance));
+            let over = draft.cost - self.budget;
+            if over == Units(0) {
+                return Ok(draft);
+            }
+            allowance = allowance - over - Units(allowance.0 / 50 + 4);
+        }
+        let bare = self.draft(plan, "");
+        if bare.cost <= self.budget {
+            return Ok(bare);
+        }
+        Err(CompactError::InsufficientBudget {
+            pinned_tokens: Tokens(0),
+            needed: self.input.estimator.tokens(bare.cost),
+            budget: self.input.budget,
+        })
+    }
+
+    fn render(&self, plan: &Plan, allowance: Units) -> String {
+        let visible = self.visible(plan);
+        summarize::render(&Request {
+            ledger: self.input.ledger,
+            style: self.input.policy.strategy,
+            budget: allowance,
+            estimator: self.input.estimator,
+            visible: &visible,
+            note: self.input.note,
+        })
+        .text
+    }
+
+    /// Every text that stands verbatim in the view.
+    fn visible(&self, plan: &Plan) -> Vec<&str> {
+        self.outline
+            .units
+            .iter()
+            .zip(&plan.fates)
+            .filter(|(_, fate)| matches!(fate, Fate::Pinned | Fate::Verbatim))
+            .flat_map(|(unit, _)| self.input.conversation.entries.get(unit.entries.clone()))
+            .flatten()
+            .flat_map(|entry| &entry.blocks)
+            .flat_map(Block::text_parts)
+            .filter(|text| !text.is_empty())
+            .collect()
+    }
+
+    /// The view with this body, redacted and measured.
+    pub(super) fn draft(&self, plan: &Plan, body: &str) -> Draft {
+        let mut redactions = Counts::new();
+        let body = self
+            .input
+            .redactor
+            .redact(body, &mut redactions)
+            .into_owned();
+        let placed = Placed {
+            frame: &self.frame,
+            body: &body,
+            placement: self.input.policy.placement,
+        };
+        let view = assemble::assemble(&self.scene(), plan, &placed, self.input.rules);
+        let view = conform::conform(
+            view,
+            self.input.conversation,
+            &self.outline,
+            self.input.rules,
+        );
+        Draft {
+            cost: self.measure(&view),
+            view,
+            body,
+            redactions,
+        }
+    }
+
+    /// What the history of a view costs: everything but the leading instructions.
+    fn measure(&self, view: &View) -> Units {
+        let leading = self.input.conversation.leading_instructions();
+        view.items
+            .iter()
+            .filter(|item| item.entry().is_none_or(|entry| entry >= leading))
+            .map(|item| match item {
+                ViewItem::Kept { entry } => self
+                    .input
+                    .account
+                    .entries
+                    .get(*entry)
+                    .copied()
+                    .unwrap_or_default(),
+                other => other
+                    .shown(self.input.conversation)
+                    .map_or(Units(0), |e| self.input.estimator.entry(&e)),
+            })
+            .sum()
+    }
+
+    /// Identity and ordinal of the view's history: what leads the view is the host's to re-send.
+    fn identify(&self, view: &View) -> Vec<(EntryHash, u64)> {
+        view.items
+            .iter()
+            .filter_map(|item| Some((item, item.shown(self.input.conversation)?)))
+            .skip_while(|(_, shown)| shown.leads())
+            .map(|(item, shown)| {
+                let ordinal = item.entry().and_then(|e| self.ordinals.get(e)).copied();
+                (
+                    EntryHash::of(&shown),
+                    ordinal.unwrap_or(self.input.ledger.next),
+                )
+            })
+            .collect()
+    }
+}
+
+/// What each entry costs in an edited view: reasoning that will be stripped is not paid for.
+fn costs_after_conform(input: &Input<'_>, outline: &Outline) -> Vec<Units> {
+    let mut costs = input.account.entries.clone();
+    for unit in &outline.units {
+        if !conform::loses_reasoning(input.rules, unit.health) {
+            continue;
+        }
+        for i in unit.entries.clone() {
+            if let (Some(entry), Some(cost)) = (input.conversation.entries.get(i), costs.get_mut(i))
+            {
+                *cost = *cost - reasoning_cost(entry, input.estimator);
+            }
+        }
+    }
+    costs
+}
+
+fn reasoning_cost(entry: &Entry, estimator: &dyn Estimator) -> Units {
+    let reasoning = |b: &&Block| matches!(b, Block::Reasoning { .. });
+    let cost: Units = entry
+        .blocks
+        .iter()
+        .filter(reasoning)
+        .map(|b| estimator.block(b))
+        .sum();
+    if !entry.blocks.is_empty() && entry.blocks.iter().all(|b| reasoning(&b)) {
+        return cost + estimator.framing();
+    }
+    cost
+}
+
+fn receipt_id(input: &Input<'_>) -> String {
+    Identity {
+        engine: ENGINE,
+        source: Chain::over(input.hashes),
+        shape: shape(&input.conversation.entries),
+        previous: input.prior.map(|p| p.receipt_id.as_str()),
+        policy: input.policy,
+        budget: input.budget,
+        estimator: input.estimator.name(),
+        wire: input.rules.name,
+        note: input.note,
+    }
+    .receipt_id()
+}
+
+/// A digest of what identity leaves out and the plan looks at: call ids, flags, groups, kinds.
+fn shape(entries: &[Entry]) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    for entry in entries {
+        hasher.update(
+            format!(
+                "{:?}{:?}{:?}",
+                entry.meta.kind, entry.meta.flags, entry.meta.group
+            )
+            .as_bytes(),
+        );
+        for id in entry.calls().chain(entry.results()) {
+            hasher.update(id.as_bytes());
+            hasher.update(b"\0");
+        }
+    }
+    let mut first = [0; 8];
+    hasher.finalize_xof().fill(&mut first);
+    u64::from_le_bytes(first)
+}
