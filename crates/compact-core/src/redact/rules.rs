@@ -92,7 +92,7 @@ const PEM: &str = concat!(
 
 /// In order of authority: when two rules find the same text, the first one names it.
 /// Where a pattern has a group, the group is what is replaced.
-static RULES: [Rule; 45] = {
+static RULES: [Rule; 43] = {
     use Check::{Named, NotTemplate, Placeholder, Random, RandomWord, Shape, Suspected, WordStart};
     [
         rule(
@@ -108,24 +108,8 @@ static RULES: [Rule; 45] = {
             &["age-secret-key-1"],
             r"^AGE-SECRET-KEY-1[0-9A-Z]{58}",
         ),
-        rule(
-            "anthropic-key",
-            Shape,
-            &["sk-ant-"],
-            r"^sk-ant-[A-Za-z0-9_-]{20,}",
-        ),
-        rule(
-            "openrouter-key",
-            Shape,
-            &["sk-or-v1-"],
-            r"^sk-or-v1-[0-9a-f]{32,}",
-        ),
-        rule(
-            "openai-key",
-            RandomWord,
-            &["sk-"],
-            r"^sk-[A-Za-z0-9_-]{20,}",
-        ),
+        // Most vendors of models prefix their keys so.
+        rule("llm-key", RandomWord, &["sk-"], r"^sk-[A-Za-z0-9_-]{20,}"),
         rule("google-key", Shape, &["aiza"], r"^AIza[A-Za-z0-9_-]{35,}"),
         rule(
             "google-token",

@@ -50,13 +50,10 @@ fn pem(newline: &str) -> String {
 fn formats() -> Vec<(&'static str, String)> {
     let join = |parts: &[&str]| parts.concat();
     vec![
-        ("openai-key", join(&["sk", "-proj-", &alnum(48)])),
-        ("openai-key", join(&["sk", "-", &alnum(48)])),
-        (
-            "anthropic-key",
-            join(&["sk", "-ant-", "api03-", &alnum(90)]),
-        ),
-        ("openrouter-key", join(&["sk", "-or-v1-", &hex(64)])),
+        ("llm-key", join(&["sk", "-proj-", &alnum(48)])),
+        ("llm-key", join(&["sk", "-", &alnum(48)])),
+        ("llm-key", join(&["sk", "-ant-", "api03-", &alnum(90)])),
+        ("llm-key", join(&["sk", "-or-v1-", &hex(64)])),
         ("google-key", join(&["AI", "za", &alnum(35)])),
         ("google-token", join(&["ya", "29.", &alnum(60)])),
         ("google-secret", join(&["GOC", "SPX-", &alnum(28)])),
@@ -525,10 +522,10 @@ fn hostile_repetition_stays_cheap() {
         "@a.",
         "\\",
     ] {
-        let text = unit.repeat(40_000);
+        let text = unit.repeat(10_000);
         let start = std::time::Instant::now();
         redactor.redact(&text, &mut Counts::new());
-        assert!(start.elapsed().as_secs() < 20, "{unit}");
+        assert!(start.elapsed().as_secs() < 10, "{unit}");
     }
 }
 
@@ -617,6 +614,8 @@ fn custom() -> Redactor {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     #[test]
     fn redacting_twice_is_redacting_once(text in fragments()) {
         for redactor in [redactor(), exporter(), custom()] {
