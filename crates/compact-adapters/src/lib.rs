@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub mod catalog;
+pub mod config;
 pub mod estimator;
 pub mod exporter;
 mod private;

@@ -74,7 +74,7 @@ impl Default for Sinks {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RedactionRules {
-    /// Off means that nothing is redacted anywhere; a high-severity event says so (S2-164).
+    /// Off means that nothing is redacted anywhere; a high-severity event says so.
     pub enabled: bool,
     /// Further patterns, added to the maintained ones. The group `secret` is replaced if the
     /// pattern has one, the whole match if not. Matching takes linear time.
@@ -114,6 +114,11 @@ impl RedactionRules {
             rules.pii_deny.clear();
         }
         rules
+    }
+
+    /// The compiled rules of one boundary.
+    pub fn redactor(&self, boundary: Boundary) -> Result<Redactor, RedactError> {
+        Redactor::new(&self.at(boundary))
     }
 }
 

@@ -3,11 +3,15 @@ use proptest::prelude::*;
 use super::*;
 
 fn redactor() -> Redactor {
-    Redactor::new(&RedactionRules::default().at(Boundary::Summary)).unwrap()
+    RedactionRules::default()
+        .redactor(Boundary::Summary)
+        .unwrap()
 }
 
 fn exporter() -> Redactor {
-    Redactor::new(&RedactionRules::default().at(Boundary::Export)).unwrap()
+    RedactionRules::default()
+        .redactor(Boundary::Export)
+        .unwrap()
 }
 
 fn redact(redactor: &Redactor, text: &str) -> (String, Vec<String>) {
@@ -388,7 +392,7 @@ fn s2_154_the_allow_list_lets_values_through() {
         allow: vec![r"[^@]+@example\.com".into(), "hunter2".into()],
         ..RedactionRules::default()
     };
-    let redactor = Redactor::new(&rules.at(Boundary::Export)).unwrap();
+    let redactor = rules.redactor(Boundary::Export).unwrap();
     let (out, _) = redact(
         &redactor,
         "bob@example.com eve@example.org password=hunter2 password=hunter22",
@@ -434,7 +438,7 @@ fn s2_152_patterns_and_functions_of_the_user_apply() {
 fn s2_175_a_boundary_whose_sink_is_off_lets_text_through() {
     let mut rules = RedactionRules::default();
     let text = "password=hunter2";
-    let at = |rules: &RedactionRules, b| redact(&Redactor::new(&rules.at(b)).unwrap(), text).0;
+    let at = |rules: &RedactionRules, b| redact(&rules.redactor(b).unwrap(), text).0;
     assert_eq!(at(&rules, Boundary::Archive), text);
     assert_ne!(at(&rules, Boundary::Export), text);
     assert_ne!(at(&rules, Boundary::Summary), text);

@@ -1,0 +1,46 @@
+//! What can be wrong with a configuration. Every problem is reported, not only the first.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{} cannot be read: name another one with --config, or make it readable", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is neither YAML nor JSON.
+    #[error("{}{} is not valid YAML or JSON: {message}", path.display(), line.map(|n| format!(":{n}")).unwrap_or_default())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The line at fault, if the parser knows it.
+        line: Option<u64>,
+        /// What the parser said.
+        message: String,
+    },
+    /// Keys or values that do not fit.
+    #[error("{}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
+    Invalid(Vec<Problem>),
+}
+
+/// One thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The key, as a dotted path.
+    pub path: String,
+    /// What is wrong, as a sentence for people.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

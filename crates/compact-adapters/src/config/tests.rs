@@ -1,0 +1,554 @@
+use std::collections::BTreeSet;
+use std::fs;
+
+use compact_core::message::Role;
+use compact_core::policy::{KeepRecent, OnSummaryFailure};
+use compact_core::redact::{PiiClass, SEED_PATTERNS, Sinks};
+use compact_core::summarize::Style;
+use compact_core::window::WindowSource;
+use compact_core::wire::Placement;
+use expect_test::expect_file;
+use tempfile::TempDir;
+
+use super::*;
+
+/// A file called `name` in a folder of its own, and the sources that read it.
+fn written(name: &str, text: &str) -> (TempDir, Sources) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    (
+        folder,
+        Sources {
+            file: Some(path),
+            ..Sources::default()
+        },
+    )
+}
+
+fn load(text: &str) -> Config {
+    let (_folder, sources) = written("compact.yaml", text);
+    sources.load().unwrap().config
+}
+
+/// The error, with the folder taken out of it.
+fn error_in(name: &str, text: &str) -> String {
+    let (folder, sources) = written(name, text);
+    let error = sources.load().unwrap_err().to_string();
+    error.replace(&format!("{}/", folder.path().display()), "")
+}
+
+fn error(text: &str) -> String {
+    error_in("compact.yaml", text)
+}
+
+fn with_env(text: &str, env: &[(&str, &str)]) -> Result<Loaded, ConfigError> {
+    let (_folder, mut sources) = written("compact.yaml", text);
+    sources.env = env
+        .iter()
+        .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+        .collect();
+    sources.load()
+}
+
+#[test]
+fn s2_78_to_s2_84_s2_119_to_s2_133_the_defaults_are_the_documented_ones() {
+    let config = Sources::default().load().unwrap().config;
+    assert_eq!(config, Config::default());
+    let policy = &config.policy;
+    assert_eq!((policy.trigger_pct, policy.hard_cap_buffer), (0.85, 1024));
+    assert_eq!(
+        (policy.keep_recent_turns, policy.keep_tool_io_pairs),
+        (6, 4)
+    );
+    assert_eq!(policy.roles_never_prune, [Role::System, Role::Developer]);
+    assert_eq!(
+        (policy.protected_flag.as_str(), policy.strategy),
+        ("protected", Style::TaskState)
+    );
+    assert_eq!(config.telemetry.exporter, Exporter::Console);
+    assert_eq!(
+        (config.storage.adapter, &config.storage.path),
+        (StorageAdapter::Fs, &None)
+    );
+    assert!(config.redaction.enabled);
+    assert_eq!(config.redaction.patterns, SEED_PATTERNS);
+    assert_eq!(
+        config.redaction.pii_deny,
+        PiiClass::ALL.into_iter().collect()
+    );
+    assert_eq!(config.window(None).tokens.0, 128_000);
+}
+
+#[test]
+fn c_25_the_example_loads_and_differs_from_the_defaults_where_it_says_so() {
+    let example = load(EXAMPLE);
+    let mut expected = Config {
+        model: Some("gpt-5-reasoning".into()),
+        max_context_tokens: Some(128_000),
+        ..Config::default()
+    };
+    expected.policy.hard_cap_buffer = 1500;
+    expected.storage.path = Some("./.compact/archive".into());
+    assert_eq!(example, expected);
+}
+
+#[test]
+fn the_example_shows_every_key_in_the_order_of_the_reference() {
+    let (_folder, sources) = written("compact.yaml", EXAMPLE);
+    let lines = file::read(sources.file.as_deref().unwrap()).unwrap();
+    let shown: Vec<&str> = lines.iter().map(|line| line.path.as_str()).collect();
+    let keys: Vec<&str> = fields().iter().map(|f| f.path.as_str()).collect();
+    assert_eq!(shown, keys);
+}
+
+#[test]
+fn s2_63_yaml_and_json_say_the_same() {
+    let yaml = load("model: gpt-4o\npolicy:\n  trigger_pct: 0.7\n  roles_never_prune: [system]\n");
+    let json = "{\n\t\"model\": \"gpt-4o\",\n\t\"policy\": {\"trigger_pct\": 0.7, \"roles_never_prune\": [\"system\"]}\n}\n";
+    let (_folder, sources) = written("compact.json", json);
+    assert_eq!(sources.load().unwrap().config, yaml);
+    assert_eq!(yaml.policy.roles_never_prune, [Role::System]);
+    assert_eq!(yaml.window(None).source, WindowSource::Registry("gpt-4o"));
+    assert_eq!(
+        yaml.window(Some("gpt-4.1")).source,
+        WindowSource::Registry("gpt-4o")
+    );
+}
+
+#[test]
+fn empty_files_and_sections_change_nothing() {
+    for text in [
+        "",
+        "\n",
+        "# nothing\n",
+        "policy:\n",
+        "policy:\nstorage:\n  archive:\n",
+        "{}",
+    ] {
+        assert_eq!(load(text), Config::default(), "{text:?}");
+    }
+}
+
+#[test]
+fn s2_64_variables_change_single_keys() {
+    let file = "policy:\n  trigger_pct: 0.7\n  keep_recent_turns: 9\n";
+    let env = [
+        ("COMPACT_POLICY_TRIGGER_PCT", "0.8"),
+        ("COMPACT_STORAGE_PATH", "/data"),
+        ("COMPACT_ROLES_NEVER_PRUNE", "system, tool"),
+        ("COMPACT_REDACTION_PATTERNS", r#"["a,b"]"#),
+        ("COMPACT_REDACTION_ENABLED", "off"),
+        ("COMPACT_MAX_CONTEXT_TOKENS", "200_000"),
+        ("COMPACT_STRATEGY", "brief"),
+        ("HOME", "/root"),
+    ];
+    let config = with_env(file, &env).unwrap().config;
+    assert_eq!(config.policy.trigger_pct, 0.8);
+    assert_eq!(config.policy.keep_recent_turns, 9);
+    assert_eq!(config.policy.roles_never_prune, [Role::System, Role::Tool]);
+    assert_eq!(config.policy.strategy, Style::Brief);
+    assert_eq!(config.storage.path, Some("/data".into()));
+    assert_eq!(config.redaction.patterns, ["a,b"]);
+    assert!(!config.redaction.enabled);
+    assert_eq!(config.max_context_tokens, Some(200_000));
+}
+
+#[test]
+fn s2_64_short_variables_work_and_bad_ones_are_named() {
+    let pct = |name| {
+        with_env("", &[(name, "0.8")])
+            .unwrap()
+            .config
+            .policy
+            .trigger_pct
+    };
+    assert_eq!(
+        (
+            pct("COMPACT_TRIGGER_PCT"),
+            pct("COMPACT_POLICY_TRIGGER_PCT")
+        ),
+        (0.8, 0.8)
+    );
+    let error = |name, text| with_env("", &[(name, text)]).unwrap_err().to_string();
+    assert_eq!(
+        error("COMPACT_TRIGGER_PCT", "high"),
+        "policy.trigger_pct in COMPACT_TRIGGER_PCT: expected a number, found 'high'"
+    );
+    assert_eq!(
+        error("COMPACT_TRIGGER_PCT", "-1"),
+        "policy.trigger_pct in COMPACT_TRIGGER_PCT: must be greater than 0 (above 1.0 means never), found -1.0"
+    );
+    let warnings = with_env(
+        "",
+        &[("COMPACT_TRIGER_PCT", "0.8"), ("COMPACT_CONFIG", "x")],
+    )
+    .unwrap()
+    .warnings;
+    assert_eq!(
+        warnings,
+        ["unknown variable COMPACT_TRIGER_PCT is ignored, did you mean COMPACT_TRIGGER_PCT?"]
+    );
+}
+
+#[test]
+fn an_empty_variable_unsets_an_optional_key() {
+    let config = with_env("model: x\n", &[("COMPACT_MODEL", "")])
+        .unwrap()
+        .config;
+    assert_eq!(config.model, None);
+}
+
+#[test]
+fn the_later_source_wins_and_is_named() {
+    let (folder, mut sources) = written(
+        "compact.yaml",
+        "profile: hard-reset\nmodel: a\npolicy:\n  keep_recent_turns: 3\n",
+    );
+    sources.env = vec![
+        ("COMPACT_MODEL".into(), "b".into()),
+        ("COMPACT_PRUNE".into(), "fifo".into()),
+    ];
+    let sources = sources.with_flags([
+        Flag::new("--model", "model", "c"),
+        Flag::new("--window", "max_context_tokens", 9_000),
+    ]);
+    let loaded = sources.load().unwrap();
+    let shown = |path: &str| {
+        let found = loaded.values.iter().find(|v| v.path == path).unwrap();
+        let origin = found
+            .origin
+            .to_string()
+            .replace(&format!("{}/", folder.path().display()), "");
+        format!("{} ({origin})", found.value)
+    };
+    assert_eq!(shown("model"), "\"c\" (--model)");
+    assert_eq!(shown("max_context_tokens"), "9000 (--window)");
+    assert_eq!(shown("policy.prune"), "\"fifo\" (COMPACT_PRUNE)");
+    assert_eq!(shown("policy.keep_recent_turns"), "3 (compact.yaml:4)");
+    assert_eq!(shown("policy.trigger_pct"), "0.8 (profile hard-reset)");
+    assert_eq!(shown("policy.hard_cap_buffer"), "1024 (default)");
+    assert_eq!(loaded.values.len(), fields().len());
+    assert_eq!(loaded.file, sources.file);
+}
+
+#[test]
+fn a_profile_sets_values_that_a_file_may_change() {
+    let config = load("policy:\n  placement: user_message\nprofile: hard-reset\n");
+    assert_eq!(config.policy.trigger_pct, 0.8);
+    assert!(!config.policy.trigger_inclusive);
+    assert_eq!(config.policy.placement, Placement::UserMessage);
+    assert_eq!(config.policy.keep_recent, KeepRecent::None);
+    assert_eq!(config.policy.on_summary_failure, OnSummaryFailure::Fail);
+}
+
+#[test]
+fn unknown_keys_are_errors_with_the_likely_name() {
+    for (text, message) in [
+        (
+            "model: x\npolicy:\n  trigger_pc: 0.8\n",
+            "unknown field 'policy.trigger_pc' in compact.yaml, did you mean 'trigger_pct'? (compact.yaml:3)",
+        ),
+        (
+            "modle: x\n",
+            "unknown field 'modle' in compact.yaml, did you mean 'model'? (compact.yaml:1)",
+        ),
+        (
+            "polcy:\n  trigger_pct: 0.8\n",
+            "unknown field 'polcy' in compact.yaml, did you mean 'policy'? (compact.yaml:1)",
+        ),
+        (
+            "trigger_pct: 0.8\n",
+            "unknown field 'trigger_pct' in compact.yaml, did you mean 'policy.trigger_pct'? (compact.yaml:1)",
+        ),
+        (
+            "redaction:\n  sinks:\n    archiv: true\n",
+            "unknown field 'redaction.sinks.archiv' in compact.yaml, did you mean 'archive'? (compact.yaml:3)",
+        ),
+        (
+            "zebra: 1\n",
+            "unknown field 'zebra' in compact.yaml (compact.yaml:1)",
+        ),
+    ] {
+        assert_eq!(error(text), message);
+    }
+}
+
+#[test]
+fn wrong_values_are_named_with_what_was_expected() {
+    for (text, message) in [
+        (
+            "policy:\n  trigger_pct: high\n",
+            "policy.trigger_pct in compact.yaml: expected a number, found 'high' (compact.yaml:2)",
+        ),
+        (
+            "policy:\n  trigger_pct: true\n",
+            "policy.trigger_pct in compact.yaml: expected a number, found true (compact.yaml:2)",
+        ),
+        (
+            "policy:\n  trigger_pct:\n",
+            "policy.trigger_pct in compact.yaml: expected a number, found nothing (compact.yaml:2)",
+        ),
+        (
+            "policy:\n  keep_recent_turns: -1\n",
+            "policy.keep_recent_turns in compact.yaml: expected a whole number, found -1 (compact.yaml:2)",
+        ),
+        (
+            "policy:\n  keep_recent_turns: 1.5\n",
+            "policy.keep_recent_turns in compact.yaml: expected a whole number, found 1.5 (compact.yaml:2)",
+        ),
+        (
+            "policy: 5\n",
+            "policy in compact.yaml: expected a section of keys, found 5 (compact.yaml:1)",
+        ),
+        (
+            "model: [a]\n",
+            "model in compact.yaml: expected text, found the list [\"a\"] (compact.yaml:1)",
+        ),
+        (
+            "profile: rollin\n",
+            "profile in compact.yaml: expected one of rolling, hard-reset, checkpoint-restart, checkpoint-restart-delta, native-archive, found 'rollin' (compact.yaml:1)",
+        ),
+        (
+            "telemetry:\n  exporter: oltp\n",
+            "telemetry.exporter in compact.yaml: expected one of console, otlp, custom, none, found 'oltp' (compact.yaml:2)",
+        ),
+        (
+            "redaction:\n  patterns: x\n",
+            "redaction.patterns in compact.yaml: expected a list of texts, found 'x' (compact.yaml:2)",
+        ),
+        (
+            "- a\n",
+            "compact.yaml holds no keys: write `key: value` lines",
+        ),
+    ] {
+        assert_eq!(error(text), message);
+    }
+}
+
+#[test]
+fn values_out_of_range_are_named() {
+    for (text, message) in [
+        (
+            "policy: {trigger_pct: -0.5}",
+            "policy.trigger_pct in compact.yaml: must be greater than 0 (above 1.0 means never), found -0.5 (compact.yaml:1)",
+        ),
+        (
+            "policy: {soft_pct: 0.9}",
+            "policy.soft_pct in compact.yaml: must be greater than 0 and at most policy.trigger_pct, found 0.9 (compact.yaml:1)",
+        ),
+        (
+            "max_context_tokens: 0",
+            "max_context_tokens in compact.yaml: must be at least 1, found 0 (compact.yaml:1)",
+        ),
+        (
+            "max_context_tokens: 1000
+policy: {hard_cap_buffer: 1000}",
+            "policy.hard_cap_buffer in compact.yaml: must be smaller than max_context_tokens, found 1000 (compact.yaml:2)",
+        ),
+        (
+            "storage: {adapter: none}",
+            "storage.adapter in compact.yaml: an archive is required: choose a store, or set storage.archive.required to false, found 'none' (compact.yaml:1)",
+        ),
+        (
+            "redaction: {patterns: ['(']}",
+            "redaction.patterns[0]: the pattern `(` cannot be used: unclosed group",
+        ),
+    ] {
+        let found = error(text);
+        assert!(found.lines().any(|line| line == message), "{found}");
+    }
+    assert!(
+        error("policy: {protected_patterns: ['(']}")
+            .starts_with("policy.protected_patterns: '(' is not a regular expression")
+    );
+    assert_eq!(
+        load("max_context_tokens: 1000").policy.hard_cap_buffer,
+        1024
+    );
+    assert_eq!(
+        load("storage: {adapter: none, archive: {required: false}}")
+            .storage
+            .adapter,
+        StorageAdapter::None
+    );
+}
+
+#[test]
+fn every_problem_is_reported() {
+    let problems = error("modle: x\npolicy:\n  trigger_pct: high\n");
+    assert_eq!(problems.lines().count(), 2, "{problems}");
+}
+
+#[test]
+fn s4_155_a_ratio_above_one_means_never() {
+    assert_eq!(load("policy: {trigger_pct: 1.1}").policy.trigger_pct, 1.1);
+}
+
+#[test]
+fn c_23_s0_86_removed_keys_are_unknown_in_their_profile() {
+    for key in ["context_restart_threshold", "context_limit"] {
+        let found = error_in("mala.yaml", &format!("profile: native-archive\n{key}: 1\n"));
+        assert_eq!(
+            found,
+            format!("Unknown field '{key}' in mala.yaml (mala.yaml:2)")
+        );
+    }
+}
+
+#[test]
+fn c_23_s1_148_s1_149_deprecated_keys_are_accepted_with_a_warning() {
+    let (_folder, sources) = written(
+        "compact.yaml",
+        "profile: hard-reset\nprotected_turns: 2\ncooldown_seconds: 60\n",
+    );
+    let loaded = sources.load().unwrap();
+    assert_eq!(loaded.config.policy, Profile::HardReset.policy());
+    assert_eq!(
+        loaded.warnings,
+        [
+            "'protected_turns' in compact.yaml is deprecated in profile hard-reset and has no effect",
+            "'cooldown_seconds' in compact.yaml is deprecated in profile hard-reset and has no effect",
+        ]
+    );
+    assert!(error("cooldown_seconds: 60\n").starts_with("unknown field 'cooldown_seconds'"));
+}
+
+#[test]
+fn c_4_s1_147_s4_70_s4_71_old_names_mean_the_trigger_in_their_profile() {
+    let hard_reset = load("profile: hard-reset\ncompaction_threshold: 0.6\n");
+    assert_eq!(hard_reset.policy.trigger_pct, 0.6);
+    let restart = load(
+        "profile: checkpoint-restart\ncontext_restart_threshold: 0.95\ncontext_limit: 150000\n",
+    );
+    assert_eq!(
+        (restart.policy.trigger_pct, restart.max_context_tokens),
+        (0.95, Some(150_000))
+    );
+    let found = error("profile: checkpoint-restart\ncontext_restart_threshold: soon\n");
+    assert_eq!(
+        found,
+        "context_restart_threshold in compact.yaml: expected a number, found 'soon' (compact.yaml:2)"
+    );
+    let profile = [
+        ("COMPACT_PROFILE", "hard-reset"),
+        ("COMPACT_COMPACTION_THRESHOLD", "0.5"),
+    ];
+    assert_eq!(
+        with_env("", &profile).unwrap().config.policy.trigger_pct,
+        0.5
+    );
+}
+
+#[test]
+fn broken_files_are_named_with_the_line() {
+    let found = error("model: x\npolicy: [1, 2\nfoo: }\n");
+    assert!(
+        found.starts_with("compact.yaml:") && found.contains("is not valid YAML or JSON"),
+        "{found}"
+    );
+    let found = error("model: x\nmodel: y\n");
+    assert!(
+        found.starts_with("compact.yaml:2 is not valid YAML or JSON"),
+        "{found}"
+    );
+    let missing = Sources {
+        file: Some("no/such/file.yaml".into()),
+        ..Sources::default()
+    };
+    assert!(
+        missing
+            .load()
+            .unwrap_err()
+            .to_string()
+            .starts_with("no/such/file.yaml cannot be read")
+    );
+}
+
+#[test]
+fn a_folder_is_searched_for_yaml_before_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let found = || {
+        source::existing(folder.path(), "compact")
+            .map(|p| p.strip_prefix(folder.path()).unwrap().to_owned())
+    };
+    assert_eq!(found(), None);
+    for name in ["compact.json", "compact.yml", "compact.yaml"] {
+        fs::write(folder.path().join(name), "").unwrap();
+        assert_eq!(found(), Some(name.into()));
+    }
+}
+
+#[test]
+fn a_file_that_is_asked_for_is_taken_as_it_is() {
+    let sources = Sources::discover(Some("conf/mine.yaml".into()));
+    assert_eq!(sources.file, Some("conf/mine.yaml".into()));
+    assert!(!sources.env.is_empty());
+}
+
+#[test]
+fn c_19_sinks_are_set_one_by_one() {
+    let config = load("redaction: {sinks: {archive: true}, pii_deny: [email]}");
+    assert_eq!(
+        config.redaction.sinks,
+        Sinks {
+            archive: true,
+            ..Sinks::default()
+        }
+    );
+    assert_eq!(config.redaction.pii_deny, BTreeSet::from([PiiClass::Email]));
+}
+
+#[test]
+fn every_key_is_described_and_has_a_variable_of_its_own() {
+    let mut names = BTreeSet::new();
+    for field in fields() {
+        assert!(!field.description.is_empty(), "{}", field.path);
+        assert!(
+            field.kind.accepts(&field.default) || field.default.is_null() && field.optional,
+            "{}",
+            field.path
+        );
+        for name in layer::variable_names(field) {
+            assert!(names.insert(name.clone()), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_reference_is_up_to_date() {
+    expect_file!["../../../../docs/config.md"].assert_eq(&reference_markdown());
+}
+
+#[test]
+fn the_schema_knows_every_section() {
+    let schema = Config::schema();
+    let sections: Vec<&str> = schema["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        sections,
+        [
+            "model",
+            "max_context_tokens",
+            "profile",
+            "estimator",
+            "policy",
+            "telemetry",
+            "storage",
+            "redaction"
+        ]
+    );
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_loader_panic(text in "[a-z:\\-\\[\\]{}\"'\n #&*!|>%@`0-9.]{0,200}") {
+        let (_folder, sources) = written("compact.yaml", &text);
+        let _ = sources.load();
+    }
+}

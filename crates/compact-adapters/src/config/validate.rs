@@ -1,0 +1,98 @@
+//! Values that are of the right kind and still make no sense.
+
+use std::collections::BTreeMap;
+
+use compact_core::memory::Pins;
+use compact_core::redact::Redactor;
+
+use super::layer::{Effective, Origin, misfit};
+use super::{Config, ConfigError, Problem, StorageAdapter};
+
+/// Reports every value out of range.
+pub(super) fn check(
+    config: &Config,
+    values: &BTreeMap<String, Effective>,
+) -> Result<(), ConfigError> {
+    // A default that no longer fits, such as the buffer of a tiny window, is nobody's mistake.
+    let set = |path: &str| values.get(path).filter(|v| v.origin != Origin::Default);
+    let mut problems: Vec<Problem> = ranges(config)
+        .into_iter()
+        .filter_map(|(path, message)| Some(misfit(set(path)?, &message)))
+        .collect();
+    problems.extend(patterns(config));
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(ConfigError::Invalid(problems))
+    }
+}
+
+/// Paths with what their values should be.
+fn ranges(config: &Config) -> Vec<(&'static str, String)> {
+    let policy = &config.policy;
+    let mut wrong = Vec::new();
+    let mut expect = |fine: bool, path, message: &str| {
+        if !fine {
+            wrong.push((path, message.to_owned()));
+        }
+    };
+    // Above 1.0 is the documented way to say never (S4-155).
+    expect(
+        policy.trigger_pct > 0.0,
+        "policy.trigger_pct",
+        "must be greater than 0 (above 1.0 means never)",
+    );
+    expect(
+        policy
+            .soft_pct
+            .is_none_or(|soft| soft > 0.0 && soft <= policy.trigger_pct),
+        "policy.soft_pct",
+        "must be greater than 0 and at most policy.trigger_pct",
+    );
+    expect(
+        policy.attempts_per_turn > 0,
+        "policy.attempts_per_turn",
+        "must be at least 1",
+    );
+    expect(
+        !policy.protected_flag.is_empty(),
+        "policy.protected_flag",
+        "must not be empty",
+    );
+    let window = config.max_context_tokens;
+    expect(
+        window.is_none_or(|w| w > 0),
+        "max_context_tokens",
+        "must be at least 1",
+    );
+    expect(
+        window.is_none_or(|w| policy.hard_cap_buffer < w),
+        "policy.hard_cap_buffer",
+        "must be smaller than max_context_tokens",
+    );
+    expect(
+        config.storage.adapter != StorageAdapter::None || !config.storage.archive.required,
+        "storage.adapter",
+        "an archive is required: choose a store, or set storage.archive.required to false",
+    );
+    wrong
+}
+
+/// Regular expressions that do not compile; their errors name the field.
+fn patterns(config: &Config) -> Vec<Problem> {
+    let redaction = Redactor::new(&config.redaction)
+        .err()
+        .map(|e| ("redaction", e.to_string()));
+    let protected = Pins::new(&config.policy)
+        .err()
+        .map(|e| ("policy.protected_patterns", e.to_string()));
+    let problem = |(path, message): (&str, String)| Problem {
+        path: path.to_owned(),
+        message,
+    };
+    redaction
+        .into_iter()
+        .chain(protected)
+        .map(problem)
+        .collect()
+}
