@@ -70,6 +70,8 @@ pub struct Receipt {
     pub summary_tokens: Tokens,
     /// How they were counted.
     pub estimator: String,
+    /// The wire whose rules the view obeys.
+    pub wire: String,
     /// The model, when known.
     pub model: Option<String>,
     /// N of the rolling summary.

@@ -42,6 +42,7 @@ impl Run<'_, '_> {
             tokens_fixed: input.account.system + input.account.tools,
             summary_tokens: self.summary_tokens(&draft.body),
             estimator: input.estimator.name().to_owned(),
+            wire: input.rules.name.to_owned(),
             model: input.conversation.model.clone(),
             summary_version: self.frame.version,
             summarizer: "extractive".to_owned(),

@@ -81,7 +81,7 @@ impl Manager {
             );
             return Ok(None);
         };
-        let base = measured.previous.as_ref().and_then(|r| r.input_pack);
+        let base = measured.latest.as_ref().and_then(|r| r.input_pack);
         let pack = archive
             .put(self.stored(&measured.request.original), base.as_ref())
             .await?;
@@ -95,20 +95,21 @@ impl Manager {
         Ok(Some(pack))
     }
 
-    /// How the input relates to the one before: a file that still opens with all of it carries the
-    /// whole session by itself, any other continues the view.
+    /// How the input relates to the session's last one: a file that still opens with all of it
+    /// carries the whole session by itself; one that opens with its view continues from there.
     async fn continues(&self, measured: &Measured<'_>) -> Continues {
-        let (Some(archive), Some(previous)) = (&self.archive, &measured.previous) else {
+        let (Some(archive), Some(latest)) = (&self.archive, &measured.latest) else {
             return Continues::Fresh;
         };
-        let Some(pack) = previous.input_pack else {
-            return Continues::View;
-        };
-        match archive.get(&pack).await {
-            Ok(before) if self.stored(&measured.request.original).starts_with(&before) => {
-                Continues::Transcript
-            }
-            _ => Continues::View,
+        if let Some(pack) = latest.input_pack
+            && let Ok(before) = archive.get(&pack).await
+            && self.stored(&measured.request.original).starts_with(&before)
+        {
+            return Continues::Transcript;
+        }
+        match measured.prior {
+            Some(_) => Continues::View,
+            None => Continues::Fresh,
         }
     }
 

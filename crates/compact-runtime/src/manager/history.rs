@@ -2,9 +2,13 @@
 
 use bytes::Bytes;
 use compact_core::engine::{self, Outcome};
-use compact_formats::{Parsed, Scope as FormatScope};
+use compact_core::message::{Conversation, Entry};
+use compact_core::token::Tokens;
+use compact_core::wire::WireRules;
+use compact_formats::{Format, Parsed, Scope as FormatScope};
 use serde_json::Value;
 
+use super::session::ENTRIES;
 use super::{Manager, Request};
 use crate::error::Error;
 use crate::port::catalog::{CompactionRecord, Continues};
@@ -36,7 +40,12 @@ impl Manager {
             return self.input_of(&record).await;
         }
         let chain = self.catalog.chain(receipt_or_session).await?;
-        let Some((first, later)) = chain.split_first() else {
+        // A session that began anew under its old name is restored from its last beginning.
+        let begin = chain
+            .iter()
+            .rposition(|r| r.continues == Continues::Fresh)
+            .unwrap_or(0);
+        let Some((first, later)) = chain.get(begin..).and_then(<[_]>::split_first) else {
             return Err(Error::NotFound(receipt_or_session.to_owned()));
         };
         let mut whole = self.input_of(first).await?;
@@ -68,10 +77,10 @@ impl Manager {
             .await?
             .ok_or_else(|| Error::NotFound(receipt_id.to_owned()))?;
         let original = self.input_of(&record).await?;
-        let parsed = parse(original.bytes.clone(), &record.format)?;
+        let (conversation, rules) = read(&original.bytes, &record)?;
         let request = Request {
-            conversation: &parsed.conversation,
-            rules: parsed.document.rules(),
+            conversation: &conversation,
+            rules,
             format: &record.format,
             original: original.bytes.clone(),
             session_id: Some(&record.session_id),
@@ -79,7 +88,7 @@ impl Manager {
                 .receipt
                 .get("budget")
                 .and_then(Value::as_u64)
-                .map(compact_core::token::Tokens),
+                .map(Tokens),
             note: record.receipt.get("note").and_then(Value::as_str),
         };
         let measured = self.measure(&request).await?;
@@ -111,21 +120,58 @@ fn differences(recorded: &Value, recomputed: &Value) -> Vec<Mismatch> {
         .collect()
 }
 
+/// The conversation of an archived input, and the rules it was compacted under.
+fn read(
+    bytes: &Bytes,
+    record: &CompactionRecord,
+) -> Result<(Conversation, &'static WireRules), Error> {
+    if record.format != ENTRIES {
+        let parsed = parse(bytes.clone(), &record.format)?;
+        return Ok((parsed.conversation, parsed.document.rules()));
+    }
+    let field = |name: &str| record.receipt.get(name).and_then(Value::as_str);
+    let entries: Result<Vec<Entry>, _> = serde_json::Deserializer::from_slice(bytes)
+        .into_iter()
+        .collect();
+    let conversation = Conversation {
+        session_id: Some(record.session_id.clone()),
+        model: field("model").map(str::to_owned),
+        entries: entries.map_err(|source| Error::Prior {
+            receipt: record.receipt_id.clone(),
+            source,
+        })?,
+        tools: None,
+    };
+    let wire: Option<Format> = field("wire").and_then(|name| name.parse().ok());
+    Ok((
+        conversation,
+        wire.map_or(&WireRules::LENIENT, Format::rules),
+    ))
+}
+
 fn parse(bytes: Bytes, format: &str) -> Result<Parsed, Error> {
     let known = format.parse().ok();
     Ok(compact_formats::parse(bytes, known, FormatScope::Live)?)
 }
 
+/// `whole` followed by what `next` added to the view before it.
 fn joined(whole: Bytes, next: Bytes, record: &CompactionRecord) -> Result<Bytes, Error> {
     if record.continues == Continues::Transcript {
         return Ok(next);
     }
+    if record.format == ENTRIES {
+        let new = next
+            .split_inclusive(|b| *b == b'\n')
+            .skip(record.new_from as usize);
+        return Ok(Bytes::from(
+            [whole.to_vec(), new.collect::<Vec<_>>().concat()].concat(),
+        ));
+    }
     let first = parse(whole, &record.format)?;
     let later = parse(next, &record.format)?;
-    let bytes = first.document.extend(
-        &later.document,
-        &later.conversation,
-        record.new_from as usize,
-    )?;
+    let from = record.new_from as usize;
+    let bytes = first
+        .document
+        .extend(&later.document, &later.conversation, from)?;
     Ok(Bytes::from(bytes))
 }

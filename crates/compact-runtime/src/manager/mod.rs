@@ -82,7 +82,10 @@ pub struct Measured<'a> {
     /// The count.
     pub account: Account,
     prior: Option<Prior>,
+    /// The compaction that the conversation continues.
     previous: Option<CompactionRecord>,
+    /// The session's last compaction, which may be of the same transcript when it was shorter.
+    latest: Option<CompactionRecord>,
     ledger: Ledger,
     /// What the view may cost.
     pub budget: Tokens,
@@ -122,8 +125,10 @@ impl Manager {
             None => None,
         };
         let decision = trigger::decide(account.total(), self.window, &self.policy);
+        let session_id = session_name(request, previous.as_ref(), &hashes);
         Ok(Measured {
-            session_id: session_name(request, previous.as_ref(), &hashes),
+            latest: self.catalog.latest(&session_id).await?,
+            session_id,
             ledger: engine::session_ledger(request.conversation, &hashes, prior.as_ref()),
             budget: request
                 .budget

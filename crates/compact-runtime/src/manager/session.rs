@@ -229,7 +229,7 @@ impl Manager {
         let request = Request {
             conversation: &conversation,
             rules: &rules,
-            format: "entries",
+            format: ENTRIES,
             original: serialized(&conversation),
             session_id: Some(&id),
             budget: None,
@@ -238,7 +238,8 @@ impl Manager {
         let measured = Measured {
             ledger: engine::session_ledger(&conversation, &hashes, session.prior.as_ref()),
             budget: self.default_budget(&account),
-            previous: self.catalog.latest(&id).await?,
+            latest: self.catalog.latest(&id).await?,
+            previous: None,
             prior: session.prior.clone(),
             session_id: id.clone(),
             decision: decision.clone(),
@@ -301,7 +302,9 @@ impl Manager {
     }
 }
 
-/// Entries as JSON lines: the original of a session that never was a file.
+/// The format of a session that never was a file: one serialized entry per line.
+pub(super) const ENTRIES: &str = "entries";
+
 fn serialized(conversation: &Conversation) -> Bytes {
     let mut lines = Vec::new();
     for entry in &conversation.entries {

@@ -279,3 +279,37 @@ async fn without_an_archive_a_compaction_says_so() {
     assert!(heard.names().contains(&"compact.not_archived".to_owned()));
     assert_eq!(preflight.receipt.unwrap().retention.recoverable, 0);
 }
+
+#[tokio::test]
+async fn a_live_session_restores_everything_that_was_said() {
+    let (manager, _) = manager(3_000);
+    let mut session = Session::new("whole", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    let (mut receipts, mut said) = (Vec::new(), 0);
+    for i in 0..80 {
+        session.append(exchange(i, 25));
+        let preflight = manager.preflight(&mut session).await.unwrap();
+        if let Some(receipt) = preflight.receipt {
+            receipts.push(receipt.receipt_id);
+            said = session.source().entries.len();
+        }
+    }
+    assert!(receipts.len() >= 3);
+    let whole = manager.restore("whole").await.unwrap();
+    let restored: Vec<Entry> = serde_json::Deserializer::from_slice(&whole.bytes)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(restored, session.source().entries[..said]);
+    assert_eq!(manager.verify(&receipts[0]).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_unknown_name_is_an_error_that_says_where_to_look() {
+    let (manager, _) = manager(3_000);
+    let error = manager.restore("nobody").await.unwrap_err().to_string();
+    assert!(
+        error.contains("'nobody'") && error.contains("archive list"),
+        "{error}"
+    );
+}
