@@ -1,2 +1,77 @@
-//! compactctl
-fn main() {}
+//! `compactctl`: the Compact engine on the command line.
+//!
+//! A door: it translates arguments and files into requests, and answers into tables, JSON and exit
+//! codes. What to keep, when to compact and where to store it is decided behind it.
+
+mod answer;
+mod args;
+mod command;
+mod failure;
+mod input;
+mod output;
+mod progress;
+mod report;
+mod world;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::answer::Answer;
+use crate::args::{Cli, Global};
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match Cli::try_parse_from(&arguments) {
+        Ok(cli) => run(&cli),
+        Err(error) => refuse(&error, &arguments),
+    }
+}
+
+fn run(cli: &Cli) -> ExitCode {
+    cli.global.color.apply();
+    let result = command::run(cli).and_then(|answer| deliver(&answer, &cli.global));
+    match result {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.show(cli.global.json);
+            failure.exit_code()
+        }
+    }
+}
+
+/// Hands out what a command made: JSON alone, or the payload and the words about it.
+fn deliver(answer: &Answer, global: &Global) -> Result<ExitCode, Failure> {
+    if global.json {
+        output::line(&answer.json.to_string())?;
+    } else if let Some(payload) = &answer.payload {
+        output::bytes(payload)?;
+        if !global.quiet {
+            output::aside(&answer.human);
+        }
+    } else if !global.quiet {
+        output::words(&answer.human)?;
+    }
+    Ok(ExitCode::from(answer.code))
+}
+
+/// Help and version are answers; anything else that the parser says is bad usage.
+fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let is_answer = error.exit_code() == 0;
+    let wants_json = arguments.iter().any(|argument| argument == "--json");
+    if !is_answer && wants_json {
+        let failure = Failure::usage(first_line(&error.to_string()), "see `compactctl --help`");
+        failure.show(true);
+        return failure.exit_code();
+    }
+    // A closed pipe is the reader's choice.
+    let _ = error.print();
+    ExitCode::from(if is_answer { 0 } else { 2 })
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}

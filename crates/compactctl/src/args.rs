@@ -1,0 +1,402 @@
+//! The command line, as clap reads it. Nothing here acts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use compact_core::profile::Profile;
+use compact_core::summarize::Style;
+use compact_formats::Format;
+
+/// Keeps a long-running LLM agent inside its context window without losing what matters.
+#[derive(Debug, Parser)]
+#[command(
+    name = "compactctl",
+    version,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done, 1 unexpected failure, 2 bad usage or configuration, 3 unreadable input,\n\
+                  4 insufficient budget, 5 a check failed.\n\
+                  Example: compactctl compact session.jsonl -o smaller.jsonl"
+)]
+pub struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Debug)]
+pub struct Global {
+    /// Print one JSON document on stdout and nothing else there
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub json: bool,
+    /// Read this configuration file
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub config: Option<PathBuf>,
+    /// Start from this bundle of policy values
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
+    pub profile: Option<Profile>,
+    /// Print no report, only errors and what was asked for
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub quiet: bool,
+    /// Colour the report
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Global options"
+    )]
+    pub color: Color,
+    /// Count tokens this way: o200k, cl100k, heuristic, chars4, or auto to follow the model
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
+    pub estimator: Option<String>,
+    /// Name the session
+    #[arg(long, global = true, value_name = "ID", help_heading = "Global options")]
+    pub session: Option<String>,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    /// Tells the streams.
+    pub fn apply(self) {
+        match self {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::AlwaysAnsi,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Count a session: format, pressure, tokens by role and category, biggest entries, problems
+    #[command(after_help = "Example: compactctl inspect session.jsonl --window 200000")]
+    Inspect(Inspect),
+    /// Show what a compaction would do; change nothing
+    #[command(after_help = "Example: compactctl plan session.jsonl --target 0.4")]
+    Plan(Plan),
+    /// Compact a session: archive the original, write the smaller view
+    #[command(after_help = "Example: compactctl compact session.jsonl --budget 20000 -o smaller.jsonl")]
+    Compact(Compact),
+    /// Compare two versions of a session: what is gone, kept and new
+    #[command(after_help = "Example: compactctl diff session.jsonl smaller.jsonl --format md")]
+    Diff(Diff),
+    /// Recompute a receipt from the archive
+    #[command(after_help = "Example: compactctl verify 3f9a1c22")]
+    Verify(Verify),
+    /// Give back an original, byte for byte
+    #[command(after_help = "Example: compactctl restore 3f9a1c22 -o session.jsonl")]
+    Restore(Restore),
+    /// Look after the store of originals
+    #[command(after_help = "Example: compactctl archive list")]
+    Archive {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: Archive,
+    },
+    /// List models with their windows, prices and tokenizers
+    #[command(after_help = "Example: compactctl models claude")]
+    Models(Models),
+    /// Write, check and show the configuration
+    #[command(after_help = "Example: compactctl config init")]
+    Config {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: Config,
+    },
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: compactctl completions bash > ~/.local/share/bash-completion/completions/compactctl")]
+    Completions(Completions),
+    /// Print the manual page
+    #[command(after_help = "Example: compactctl man | man -l -")]
+    Man,
+}
+
+/// Which transcript, and how it is measured.
+#[derive(Args, Debug)]
+pub struct Subject {
+    /// The session's transcript or request body; - for stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Read FILE as this format instead of detecting it
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    pub format: Option<Format>,
+    /// The model, instead of the one that FILE names
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// The model's window in tokens, instead of the registry's
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub window: Option<u64>,
+    /// Take the whole transcript, not what follows its last compaction
+    #[arg(long)]
+    pub whole: bool,
+}
+
+/// How small the view must be.
+#[derive(Args, Debug)]
+#[group(multiple = false)]
+pub struct Goal {
+    /// The most tokens that the view's history may have
+    #[arg(long, value_name = "TOKENS")]
+    pub budget: Option<u64>,
+    /// The share of the window that the whole context may have, from 0 to 1
+    #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
+    pub target: Option<f64>,
+}
+
+/// How the view is made.
+#[derive(Args, Debug)]
+pub struct Manner {
+    /// How the summary is told
+    #[arg(long, value_name = "STYLE", value_parser = parse_style)]
+    pub style: Option<Style>,
+    /// Who writes the summary
+    #[arg(long, value_name = "NAME", default_value = "extractive")]
+    pub summarizer: Summarizer,
+    /// A wish for this compaction, told to the summarizer and kept in the receipt
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+}
+
+/// Who writes the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Summarizer {
+    /// The engine itself: deterministic, no model, no network.
+    Extractive,
+}
+
+/// `inspect`.
+#[derive(Args, Debug)]
+pub struct Inspect {
+    /// The transcript.
+    #[command(flatten)]
+    pub subject: Subject,
+}
+
+/// `plan`.
+#[derive(Args, Debug)]
+pub struct Plan {
+    /// The transcript.
+    #[command(flatten)]
+    pub subject: Subject,
+    /// The budget.
+    #[command(flatten)]
+    pub goal: Goal,
+    /// The summary.
+    #[command(flatten)]
+    pub manner: Manner,
+}
+
+/// `compact`.
+#[derive(Args, Debug)]
+pub struct Compact {
+    /// The transcript.
+    #[command(flatten)]
+    pub subject: Subject,
+    /// Write the view here, in FILE's own format; - for stdout, FILE itself is fine
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// Append boundary and view to the original lines instead, so that the agent can resume; without
+    /// -o, in place
+    #[arg(long)]
+    pub append: bool,
+    /// The budget.
+    #[command(flatten)]
+    pub goal: Goal,
+    /// The summary.
+    #[command(flatten)]
+    pub manner: Manner,
+}
+
+/// `diff`.
+#[derive(Args, Debug)]
+pub struct Diff {
+    /// The earlier version; - for stdin
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+    /// The later version
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+    /// How the comparison is written
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: DiffFormat,
+}
+
+/// How a comparison is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
+    /// For a terminal.
+    Text,
+    /// Markdown.
+    Md,
+    /// A page that needs nothing else.
+    Html,
+}
+
+/// `verify`.
+#[derive(Args, Debug)]
+pub struct Verify {
+    /// A receipt's id (8 characters are enough), or its JSON in a file or - for stdin
+    #[arg(value_name = "RECEIPT")]
+    pub receipt: String,
+}
+
+/// `restore`.
+#[derive(Args, Debug)]
+pub struct Restore {
+    /// A receipt's id, or a session's for everything it ever held
+    #[arg(value_name = "RECEIPT_OR_SESSION")]
+    pub name: String,
+    /// Write it here instead of stdout
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+}
+
+/// `archive`.
+#[derive(Debug, Subcommand)]
+pub enum Archive {
+    /// List sessions and what they take
+    #[command(after_help = "Example: compactctl archive list --json")]
+    List,
+    /// Show a receipt, or the compactions of a session
+    #[command(after_help = "Example: compactctl archive show 3f9a1c22")]
+    Show {
+        /// A receipt's id or a session's
+        #[arg(value_name = "RECEIPT_OR_SESSION")]
+        name: String,
+    },
+    /// Read every pack and check it against its name
+    #[command(after_help = "Example: compactctl archive verify")]
+    Verify,
+    /// Remove old originals; what a session's latest view points at always stays
+    #[command(after_help = "Example: compactctl archive prune --older-than 90 --dry-run")]
+    Prune(Prune),
+}
+
+/// `archive prune`.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("limit").required(true).multiple(true).args(["older_than", "max_bytes"]))]
+pub struct Prune {
+    /// Remove compactions that are older than this
+    #[arg(long, value_name = "DAYS")]
+    pub older_than: Option<u32>,
+    /// Remove the oldest until the archive is no larger than this
+    #[arg(long, value_name = "BYTES")]
+    pub max_bytes: Option<u64>,
+    /// Say what would go and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// `models`.
+#[derive(Args, Debug)]
+pub struct Models {
+    /// Only models whose name contains this
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+/// `config`.
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Write a commented configuration file
+    #[command(after_help = "Example: compactctl config init compact.yaml")]
+    Init {
+        /// Where to; - for stdout
+        #[arg(value_name = "FILE", default_value = "compact.yaml")]
+        file: PathBuf,
+        /// Replace a file that is there
+        #[arg(long)]
+        force: bool,
+    },
+    /// Check a configuration and the environment
+    #[command(after_help = "Example: compactctl config check --config compact.yaml")]
+    Check,
+    /// Print the JSON Schema of the configuration
+    #[command(after_help = "Example: compactctl config schema > compact.schema.json")]
+    Schema,
+    /// Print the effective values and where each came from
+    #[command(after_help = "Example: compactctl config show --profile hard-reset")]
+    Show,
+}
+
+/// `completions`.
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+fn parse_format(name: &str) -> Result<Format, String> {
+    name.parse()
+        .map_err(|error: compact_formats::FormatError| error.to_string())
+}
+
+fn parse_ratio(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if ratio > 0.0 && ratio <= 1.0 => Ok(ratio),
+        _ => Err("expected a number above 0 and up to 1, such as 0.4".to_owned()),
+    }
+}
+
+/// The names of the configuration; hyphens do as well as underscores.
+fn parse_style(name: &str) -> Result<Style, String> {
+    let name = serde_json::Value::from(name.replace('-', "_"));
+    serde_json::from_value(name).map_err(|error| {
+        let text = error.to_string();
+        text.split_once(", ").map_or(text.clone(), |(_, known)| known.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        fn check(command: &clap::Command) {
+            for sub in command.get_subcommands().filter(|c| c.get_name() != "help") {
+                let help = sub.get_after_help().map(ToString::to_string);
+                assert!(
+                    help.is_some_and(|h| h.starts_with("Example: compactctl ")),
+                    "{} has no example",
+                    sub.get_name()
+                );
+                check(sub);
+            }
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn styles_are_named_as_in_the_configuration() {
+        assert_eq!(parse_style("code-delta"), Ok(Style::CodeDelta));
+        assert_eq!(parse_style("task_state"), Ok(Style::TaskState));
+        assert!(parse_style("poem").is_err_and(|e| e.contains("`brief`")));
+    }
+}

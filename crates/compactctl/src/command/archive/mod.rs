@@ -1,0 +1,25 @@
+//! `archive`: look into the store of originals, check it, make room in it.
+
+mod list;
+mod prune;
+mod show;
+mod verify;
+
+use crate::answer::Answer;
+use crate::args::{Archive, Global};
+use crate::failure::Failure;
+use crate::report::Charset;
+use crate::world::{World, block_on};
+
+/// Runs what was asked of the archive.
+pub fn run(command: &Archive, world: &World, global: &Global) -> Result<Answer, Failure> {
+    let store = world.store_to_read()?;
+    block_on(async {
+        match command {
+            Archive::List => list::run(&store, world).await,
+            Archive::Show { name } => show::run(&store, name, Charset::detect(global)).await,
+            Archive::Verify => verify::run(&store, global).await,
+            Archive::Prune(args) => prune::run(args, &store, global).await,
+        }
+    })
+}

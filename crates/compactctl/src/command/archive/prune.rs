@@ -1,0 +1,246 @@
+//! `archive prune`: forgets old compactions and removes packs that nothing needs any more.
+//!
+//! The latest compaction of a session is what its live view points at: it stays with everything
+//! that its packs build on and every receipt that its input names. Packs that no record names are
+//! left alone too: another process may be about to record them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{IsTerminal, Write};
+
+use compact_runtime::port::archive::{PackId, reachable};
+use compact_runtime::port::catalog::CompactionRecord;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use crate::answer::Answer;
+use crate::args::{Global, Prune};
+use crate::failure::{Code, Failure};
+use crate::report::number::{bytes, count};
+use crate::world::Store;
+
+/// What will go.
+#[derive(Default)]
+struct Doomed {
+    records: Vec<CompactionRecord>,
+    packs: BTreeSet<PackId>,
+    freed: u64,
+}
+
+/// Prunes the archive.
+pub async fn run(args: &Prune, store: &Store, global: &Global) -> Result<Answer, Failure> {
+    let sizes = sizes(store).await?;
+    let total: u64 = sizes.values().sum();
+    let doomed = choose(args, store, &sizes).await?;
+    let pruned = !args.dry_run && !doomed.records.is_empty();
+    if pruned {
+        confirm(args, global, &doomed)?;
+        remove(store, &doomed).await?;
+    }
+    let left = total - doomed.freed;
+    let json = json!({
+        "dry_run": args.dry_run,
+        "removed": doomed.records.iter().map(|r| json!({
+            "receipt_id": r.receipt_id,
+            "session_id": r.session_id,
+            "created_at": r.created_at,
+        })).collect::<Vec<_>>(),
+        "packs": doomed.packs,
+        "bytes_freed": doomed.freed,
+        "bytes_left": left,
+    });
+    Ok(Answer::new(json, tell(args, &doomed, left)))
+}
+
+async fn sizes(store: &Store) -> Result<BTreeMap<PackId, u64>, Failure> {
+    let mut sizes = BTreeMap::new();
+    for pack in store.archive.list().await? {
+        let info = store.archive.info(&pack).await?;
+        sizes.insert(pack, info.stored_bytes);
+    }
+    Ok(sizes)
+}
+
+/// The oldest compactions first, as many as the limits ask for.
+async fn choose(
+    args: &Prune,
+    store: &Store,
+    sizes: &BTreeMap<PackId, u64>,
+) -> Result<Doomed, Failure> {
+    let candidates = Candidates::of(store).await?;
+    let oldest = match args.older_than {
+        Some(days) => candidates.older_than(&days_ago(days)?),
+        None => 0,
+    };
+    let largest = match args.max_bytes {
+        Some(most) => candidates.down_to(most, store, sizes).await?,
+        None => 0,
+    };
+    candidates.doom(oldest.max(largest), store, sizes).await
+}
+
+/// What may go, the oldest first, and what must stay.
+struct Candidates {
+    open: Vec<CompactionRecord>,
+    live: Vec<CompactionRecord>,
+}
+
+impl Candidates {
+    async fn of(store: &Store) -> Result<Candidates, Failure> {
+        let mut all = Candidates {
+            open: Vec::new(),
+            live: Vec::new(),
+        };
+        for session in store.catalog.sessions().await? {
+            let mut chain = store.catalog.chain(&session.session_id).await?;
+            let Some(latest) = chain.pop() else { continue };
+            let named = named_by(store, &latest).await;
+            let (live, open): (Vec<_>, Vec<_>) = chain
+                .into_iter()
+                .partition(|record| named.covers(&record.receipt_id));
+            all.live.push(latest);
+            all.live.extend(live);
+            all.open.extend(open);
+        }
+        all.open.sort_by(|a, b| a.created_at.cmp(&b.created_at));
+        Ok(all)
+    }
+
+    /// How many are older than a time.
+    fn older_than(&self, time: &str) -> usize {
+        let old = self.open.iter().take_while(|r| r.created_at.as_str() < time);
+        old.count()
+    }
+
+    /// The fewest that must go for the archive to fit.
+    async fn down_to(
+        &self,
+        most: u64,
+        store: &Store,
+        sizes: &BTreeMap<PackId, u64>,
+    ) -> Result<usize, Failure> {
+        let total: u64 = sizes.values().sum();
+        let (mut low, mut high) = (0, self.open.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let freed = self.doom(middle, store, sizes).await?.freed;
+            if total - freed <= most {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ok(low)
+    }
+
+    /// What goes with the oldest `number`. A record whose packs must all stay, because newer ones
+    /// build on them, stays as well: forgetting it would free nothing.
+    async fn doom(
+        &self,
+        number: usize,
+        store: &Store,
+        sizes: &BTreeMap<PackId, u64>,
+    ) -> Result<Doomed, Failure> {
+        let kept = self.live.iter().chain(self.open.iter().skip(number));
+        let roots: Vec<PackId> = kept.flat_map(packs).collect();
+        let needed = reachable(&*store.archive, roots).await?;
+        let mut doomed = Doomed::default();
+        for record in self.open.iter().take(number) {
+            let free: Vec<PackId> = packs(record).filter(|p| !needed.contains(p)).collect();
+            if !free.is_empty() {
+                doomed.records.push(record.clone());
+                doomed.packs.extend(free);
+            }
+        }
+        doomed.freed = doomed.packs.iter().filter_map(|p| sizes.get(p)).sum();
+        Ok(doomed)
+    }
+}
+
+fn packs(record: &CompactionRecord) -> impl Iterator<Item = PackId> {
+    [record.input_pack, record.ledger_pack].into_iter().flatten()
+}
+
+/// The receipts that a live view may point at.
+enum Named {
+    In(String),
+    All,
+}
+
+impl Named {
+    fn covers(&self, receipt: &str) -> bool {
+        match self {
+            Named::In(text) => text.contains(receipt),
+            Named::All => true,
+        }
+    }
+}
+
+/// A view's texts come from its input, so the receipts that it names are named there; an input
+/// that cannot be read may name any.
+async fn named_by(store: &Store, latest: &CompactionRecord) -> Named {
+    let Some(pack) = &latest.input_pack else {
+        return Named::All;
+    };
+    match store.archive.get(pack).await {
+        Ok(bytes) => Named::In(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(_) => Named::All,
+    }
+}
+
+/// The time so many days ago, as records spell it.
+fn days_ago(days: u32) -> Result<String, Failure> {
+    let then = Timestamp::now()
+        .checked_sub(SignedDuration::from_hours(i64::from(days) * 24))
+        .map_err(|_| Failure::usage("--older-than is before the calendar", "use fewer days"))?;
+    Ok(format!("{then:.3}"))
+}
+
+fn confirm(args: &Prune, global: &Global, doomed: &Doomed) -> Result<(), Failure> {
+    if args.yes {
+        return Ok(());
+    }
+    let asked = !global.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if asked && says_yes(doomed) {
+        return Ok(());
+    }
+    Err(Failure::new(Code::Usage, "nothing was removed")
+        .help("--yes removes without asking, --dry-run only says what would go"))
+}
+
+fn says_yes(doomed: &Doomed) -> bool {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "remove {}? [y/N] ", amount(doomed));
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// Records first: a pack without a record is wasted space, a record without its pack a broken word.
+async fn remove(store: &Store, doomed: &Doomed) -> Result<(), Failure> {
+    for record in &doomed.records {
+        let removed = store.catalog.remove_receipt(&record.session_id, &record.receipt_id);
+        removed.await?;
+    }
+    for pack in &doomed.packs {
+        store.archive.remove(pack).await?;
+    }
+    Ok(())
+}
+
+fn amount(doomed: &Doomed) -> String {
+    format!(
+        "{} ({})",
+        count(doomed.records.len() as u64, "compaction", "compactions"),
+        bytes(doomed.freed)
+    )
+}
+
+fn tell(args: &Prune, doomed: &Doomed, left: u64) -> String {
+    let verb = if args.dry_run { "would remove" } else { "removed" };
+    let mut out = format!("{verb} {}, {} stay\n", amount(doomed), bytes(left));
+    if args.max_bytes.is_some_and(|most| left > most) {
+        out.push_str("the rest is what the latest views point at\n");
+    }
+    out
+}

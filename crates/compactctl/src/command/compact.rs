@@ -1,0 +1,289 @@
+//! `compact`: archive the original, record the receipt, write the view. In that order.
+//!
+//! Without `-o` the view is only archived: a file that nobody asked for would be a surprise. A
+//! session that is within its budget is left alone; `-o` then gets the input as it is, so that a
+//! pipeline can go on.
+
+use std::path::Path;
+
+use compact_core::engine::{Compaction, Outcome};
+use compact_core::identity::{Chain, EntryHash};
+use compact_core::summarize::frame;
+use compact_core::token::Tokens;
+use compact_core::verify::Retention;
+use compact_core::view::View;
+use compact_formats::{FormatError, Stamp};
+use compact_runtime::manager::{Commit, Compacted, Request, now};
+use owo_colors::{OwoColorize, Style};
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::args::{Compact, Global};
+use crate::failure::Failure;
+use crate::output::Target;
+use crate::progress::Progress;
+use crate::report::compaction::{bars, facts, preview};
+use crate::report::number::{bytes, count, elapsed, grouped};
+use crate::report::table::{Column, Table};
+use crate::report::text::fit;
+use crate::report::{COLUMNS, Charset};
+use crate::world::{Opened, World, block_on};
+
+/// Compacts a session.
+pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Failure> {
+    check_streams(args, global)?;
+    let opened = world.open(&args.subject)?;
+    if args.append {
+        check_boundary(&opened)?;
+    }
+    let target = match destination(args) {
+        Some(path) => Some(Target::open(path, opened.source.path.as_deref())?),
+        None => None,
+    };
+    let progress = Progress::over_bytes(global, opened.source.bytes.len(), "compacting");
+    let compacted = compact(args, world, global, &opened)?;
+    drop(progress);
+    let charset = Charset::detect(global);
+    match compacted {
+        Compacted::Unchanged {
+            session_id,
+            tokens,
+            budget,
+        } => unchanged(args, &opened, target, &Unchanged { session_id, tokens, budget }),
+        Compacted::Done(commit) => {
+            let payload = write(args, &opened, &commit, target)?;
+            let mut json = commit.receipt.clone();
+            set(&mut json, "output", json!(destination(args)));
+            set(&mut json, "format", json!(opened.parsed.document.format().name()));
+            let human = tell(args, world, &opened, &commit, charset);
+            Ok(Answer::new(json, human).with_payload(payload))
+        }
+    }
+}
+
+struct Unchanged {
+    session_id: String,
+    tokens: Tokens,
+    budget: Tokens,
+}
+
+/// Where the result goes: `-o`, the file itself for `--append`, or nowhere.
+fn destination(args: &Compact) -> Option<&Path> {
+    match &args.output {
+        Some(path) => Some(path),
+        None => args.append.then_some(args.subject.file.as_path()),
+    }
+}
+
+fn check_streams(args: &Compact, global: &Global) -> Result<(), Failure> {
+    let stdout = destination(args) == Some(Path::new("-"));
+    if stdout && args.output.is_none() {
+        return Err(Failure::usage(
+            "--append cannot change stdin in place",
+            "say where the result goes with -o",
+        ));
+    }
+    if stdout && global.json {
+        return Err(Failure::usage(
+            "-o - and --json both want stdout",
+            "write the view to a file, or leave --json out",
+        ));
+    }
+    Ok(())
+}
+
+/// Formats without a boundary are refused before anything is archived.
+fn check_boundary(opened: &Opened) -> Result<(), Failure> {
+    let probe = opened.parsed.document.append(
+        &opened.parsed.conversation,
+        &View::default(),
+        &stamp("", "", Tokens(0), Tokens(0)),
+    );
+    match probe {
+        Err(error @ FormatError::NoBoundary { .. }) => {
+            Err(Failure::from(error).about(&opened.source.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Compacts over the store; one that is not there yet is created only for something to keep.
+fn compact(
+    args: &Compact,
+    world: &World,
+    global: &Global,
+    opened: &Opened,
+) -> Result<Compacted, Failure> {
+    let request = opened.request(&args.goal, &args.manner, global);
+    let policy = world.policy(&args.manner);
+    if !world.has_store() {
+        let store = world.store_to_read()?;
+        let rehearsal = world.manager(store, policy.clone(), opened)?;
+        if let Some(nothing) = block_on(nothing_to_do(&rehearsal, &request))? {
+            return Ok(nothing);
+        }
+    }
+    let manager = world.manager(world.store_to_write()?, policy, opened)?;
+    block_on(async { Ok(manager.compact(&request).await?) })
+}
+
+async fn nothing_to_do(
+    manager: &compact_runtime::Manager,
+    request: &Request<'_>,
+) -> Result<Option<Compacted>, Failure> {
+    let measured = manager.measure(request).await?;
+    Ok(match manager.plan(&measured)? {
+        Outcome::Compacted(_) => None,
+        Outcome::Unchanged => Some(Compacted::Unchanged {
+            tokens: measured.account.history,
+            budget: measured.budget,
+            session_id: measured.session_id,
+        }),
+    })
+}
+
+/// Writes the view as a transcript, or behind the original's lines.
+fn write(
+    args: &Compact,
+    opened: &Opened,
+    commit: &Commit,
+    target: Option<Target>,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(target) = target else {
+        return Ok(None);
+    };
+    let document = &opened.parsed.document;
+    let conversation = &opened.parsed.conversation;
+    let Compaction { view, receipt, .. } = &commit.compaction;
+    let bytes = if args.append {
+        let before = receipt.tokens_before + receipt.tokens_fixed;
+        let after = receipt.tokens_after + receipt.tokens_fixed;
+        let now = now();
+        document.append(
+            conversation,
+            view,
+            &stamp(&now, &receipt.receipt_id, before, after),
+        )?
+    } else {
+        document.emit(conversation, view)?
+    };
+    target.write(bytes)
+}
+
+fn stamp<'a>(timestamp: &'a str, receipt: &'a str, before: Tokens, after: Tokens) -> Stamp<'a> {
+    Stamp {
+        timestamp,
+        receipt,
+        tokens_before: before.0,
+        tokens_after: after.0,
+    }
+}
+
+fn set(json: &mut Value, key: &str, value: Value) {
+    if let Some(fields) = json.as_object_mut() {
+        fields.insert(key.to_owned(), value);
+    }
+}
+
+/// Nothing to do: the input is passed on as it is, and nothing is recorded.
+fn unchanged(
+    args: &Compact,
+    opened: &Opened,
+    target: Option<Target>,
+    found: &Unchanged,
+) -> Result<Answer, Failure> {
+    let hashes = EntryHash::all(&opened.parsed.conversation.entries);
+    let json = json!({
+        "outcome": "unchanged",
+        "receipt_id": null,
+        "session_id": found.session_id,
+        "source_hash": Chain::over(&hashes),
+        "tokens_before": found.tokens,
+        "tokens_after": found.tokens,
+        "budget": found.budget,
+        "retention": Retention { score: 1.0, ..Retention::default() },
+        "archive": null,
+        "summary_version": null,
+        "summarizer": null,
+        "elapsed_ms": 0,
+        "output": args.output,
+        "format": opened.parsed.document.format().name(),
+    });
+    let payload = match target {
+        Some(target) if args.output.is_some() => target.write(opened.source.bytes.to_vec())?,
+        _ => None,
+    };
+    let human = format!(
+        "unchanged {}: a history of {} is within the budget of {}; nothing was archived{}\n",
+        opened.source.name,
+        count(found.tokens.0, "token", "tokens"),
+        grouped(found.budget.0),
+        if args.output.is_some() { ", the input was copied" } else { "" },
+    );
+    Ok(Answer::new(json, human).with_payload(payload))
+}
+
+fn tell(
+    args: &Compact,
+    world: &World,
+    opened: &Opened,
+    commit: &Commit,
+    charset: Charset,
+) -> String {
+    let receipt = &commit.compaction.receipt;
+    let mut table = facts(receipt, charset);
+    table.row(["archive".to_owned(), archived(world, &commit.receipt)]);
+    if let Some(path) = destination(args).filter(|p| *p != Path::new("-")) {
+        table.row(["written".to_owned(), path.display().to_string()]);
+    }
+    let milliseconds = commit.receipt.get("elapsed_ms").and_then(Value::as_u64);
+    table.row(["time".to_owned(), elapsed(milliseconds.unwrap_or(0))]);
+    let summary = commit.compaction.view.summary();
+    let summary = summary.map_or_else(String::new, |entry| entry.plain_text());
+    format!(
+        "{} {}\n\n{}\n{}\n{}\n{}",
+        "compacted".green().bold(),
+        fit(&opened.source.name, COLUMNS - 10).bold(),
+        bars(receipt.tokens_before, receipt.tokens_after, charset),
+        table.render(),
+        preview(&summary, charset),
+        next_steps(args, opened, &receipt.receipt_id),
+    )
+}
+
+fn archived(world: &World, receipt: &Value) -> String {
+    let size = |field: &str| receipt.pointer(&format!("/archive/{field}")).and_then(Value::as_u64);
+    match (size("plain_bytes"), size("stored_bytes")) {
+        (Some(plain), Some(stored)) => format!(
+            "{} as {} in {}",
+            bytes(plain),
+            bytes(stored),
+            world.root().display()
+        ),
+        _ => "none".to_owned(),
+    }
+}
+
+/// What a person may want to do now.
+fn next_steps(args: &Compact, opened: &Opened, receipt: &str) -> String {
+    let short: String = receipt.chars().take(12).collect();
+    let mut steps = vec![
+        (format!("compactctl restore {short}"), "gives the original back"),
+        (format!("compactctl verify {short}"), "proves the receipt again"),
+    ];
+    if destination(args).is_none() {
+        let file = fit(&opened.source.name, 34);
+        steps.insert(
+            0,
+            (format!("compactctl compact {file} -o OUT"), "writes the view"),
+        );
+    }
+    let mut table = Table::new([
+        Column::left().style(Style::new().cyan()),
+        Column::left().style(Style::new().dimmed()),
+    ]);
+    for (command, what) in steps {
+        table.row([command, what.to_owned()]);
+    }
+    table.render()
+}

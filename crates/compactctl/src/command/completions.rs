@@ -1,0 +1,18 @@
+//! `completions`: a script that teaches a shell the command line.
+
+use clap::CommandFactory;
+use serde_json::json;
+
+use crate::answer::Answer;
+use crate::args::{Cli, Completions};
+
+/// Generates the script.
+pub fn run(args: &Completions) -> Answer {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "compactctl", &mut script);
+    let json = json!({
+        "shell": args.shell.to_string(),
+        "script": String::from_utf8_lossy(&script),
+    });
+    Answer::new(json, String::new()).with_payload(Some(script))
+}

@@ -1,0 +1,37 @@
+//! One file per command: translate the arguments, ask the engine, shape the answer.
+
+mod archive;
+mod compact;
+mod completions;
+mod config;
+mod diff;
+mod inspect;
+mod man;
+mod models;
+mod plan;
+mod restore;
+mod verify;
+
+use crate::answer::Answer;
+use crate::args::{Cli, Command};
+use crate::failure::Failure;
+use crate::world::World;
+
+/// Runs the command that was asked for.
+pub fn run(cli: &Cli) -> Result<Answer, Failure> {
+    let global = &cli.global;
+    let world = || World::load(global);
+    match &cli.command {
+        Command::Inspect(args) => inspect::run(args, &world()?, global),
+        Command::Plan(args) => plan::run(args, &world()?, global),
+        Command::Compact(args) => compact::run(args, &world()?, global),
+        Command::Diff(args) => diff::run(args, &world()?, global),
+        Command::Verify(args) => verify::run(args, &world()?, global),
+        Command::Restore(args) => restore::run(args, &world()?),
+        Command::Archive { command } => archive::run(command, &world()?, global),
+        Command::Models(args) => models::run(args),
+        Command::Config { command } => config::run(command, global),
+        Command::Completions(args) => Ok(completions::run(args)),
+        Command::Man => man::run(),
+    }
+}

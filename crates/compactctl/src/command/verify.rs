@@ -1,0 +1,197 @@
+//! `verify`: a receipt recomputed from the archive, with the policy and the estimator it names.
+
+use std::path::Path;
+
+use compact_core::policy::Policy;
+use compact_runtime::manager::Mismatch;
+use compact_runtime::port::archive::ArchiveError;
+use compact_runtime::port::catalog::CompactionRecord;
+use owo_colors::OwoColorize;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::args::{Global, Verify};
+use crate::failure::{Code, Failure};
+use crate::input::Source;
+use crate::progress::Progress;
+use crate::report::COLUMNS;
+use crate::report::number::{count, grouped, percent};
+use crate::report::text::one_line;
+use crate::world::{Store, World, block_on, estimator_named};
+
+/// Fields that a repeated compaction may tell differently, because they are of the moment.
+const MOMENTARY: [&str; 2] = ["created_at", "elapsed_ms"];
+
+/// Checks a receipt.
+pub fn run(args: &Verify, world: &World, global: &Global) -> Result<Answer, Failure> {
+    let given = Given::read(&args.receipt)?;
+    let store = world.store_to_read()?;
+    let _progress = Progress::over_bytes(global, usize::MAX, "verifying");
+    let (record, mismatches) = block_on(async {
+        let record = find(&store, given.id()).await?;
+        let mut mismatches = given.differs_from(&record.receipt);
+        mismatches.extend(recompute(world, store, &record).await?);
+        Ok((record, mismatches))
+    })?;
+    let ok = mismatches.is_empty();
+    let json = json!({
+        "ok": ok,
+        "receipt_id": record.receipt_id,
+        "session_id": record.session_id,
+        "mismatches": mismatches,
+    });
+    let code = if ok { 0 } else { Code::Check as u8 };
+    Ok(Answer::new(json, tell(&record, &mismatches)).with_code(code))
+}
+
+/// What the person holds: a name, or a whole receipt.
+enum Given {
+    Name(String),
+    Receipt { id: String, fields: Value },
+}
+
+impl Given {
+    fn read(argument: &str) -> Result<Given, Failure> {
+        let path = Path::new(argument);
+        if argument != "-" && !path.is_file() {
+            return Ok(Given::Name(argument.to_owned()));
+        }
+        let source = Source::read(path)?;
+        let fields: Value = serde_json::from_slice(&source.bytes).map_err(|error| {
+            Failure::of(Code::Input, &error)
+                .about(&format!("{} is no receipt", source.name))
+                .help("pass what `compactctl compact --json` printed, or a receipt's id")
+        })?;
+        match fields.get("receipt_id").and_then(Value::as_str) {
+            Some(id) => Ok(Given::Receipt {
+                id: id.to_owned(),
+                fields,
+            }),
+            None => Err(Failure::new(
+                Code::Input,
+                format!("{} has no `receipt_id`", source.name),
+            )
+            .help("pass what `compactctl compact --json` printed; an unchanged session has no receipt")),
+        }
+    }
+
+    fn id(&self) -> &str {
+        match self {
+            Given::Name(id) | Given::Receipt { id, .. } => id,
+        }
+    }
+
+    /// Where the person's copy is not what was recorded.
+    fn differs_from(&self, recorded: &Value) -> Vec<Mismatch> {
+        let (Given::Receipt { fields, .. }, Some(known)) = (self, recorded.as_object()) else {
+            return Vec::new();
+        };
+        known
+            .iter()
+            .filter(|(field, _)| !MOMENTARY.contains(&field.as_str()))
+            .filter_map(|(field, value)| {
+                let given = fields.get(field).unwrap_or(&Value::Null);
+                (given != value).then(|| Mismatch {
+                    field: field.clone(),
+                    recorded: given.clone(),
+                    recomputed: value.clone(),
+                })
+            })
+            .collect()
+    }
+}
+
+async fn find(store: &Store, name: &str) -> Result<CompactionRecord, Failure> {
+    match store.catalog.by_receipt(name).await? {
+        Some(record) => Ok(record),
+        None => store.catalog.latest(name).await?.ok_or_else(|| {
+            Failure::from(compact_runtime::Error::NotFound(name.to_owned()))
+        }),
+    }
+}
+
+/// The engine's answer over the archived input, under the receipt's own terms.
+async fn recompute(
+    world: &World,
+    store: Store,
+    record: &CompactionRecord,
+) -> Result<Vec<Mismatch>, Failure> {
+    let policy: Policy = match field(record, "policy") {
+        Ok(policy) => policy,
+        Err(mismatch) => return Ok(vec![mismatch]),
+    };
+    let estimator: String = match field(record, "estimator") {
+        Ok(name) => name,
+        Err(mismatch) => return Ok(vec![mismatch]),
+    };
+    let manager = world.manager_of(store, policy, estimator_named(&estimator)?)?;
+    match manager.verify(&record.receipt_id).await {
+        Ok(mismatches) => Ok(mismatches),
+        Err(compact_runtime::Error::Archive(error)) => damage(record, error),
+        Err(other) => Err(other.into()),
+    }
+}
+
+fn field<T: serde::de::DeserializeOwned>(
+    record: &CompactionRecord,
+    name: &str,
+) -> Result<T, Mismatch> {
+    let value = record.receipt.get(name).cloned().unwrap_or(Value::Null);
+    T::deserialize(value.clone()).map_err(|error| Mismatch {
+        field: name.to_owned(),
+        recorded: value,
+        recomputed: json!(error.to_string()),
+    })
+}
+
+/// An original that is gone or damaged is what a check is there to find.
+fn damage(record: &CompactionRecord, error: ArchiveError) -> Result<Vec<Mismatch>, Failure> {
+    match error {
+        ArchiveError::Missing { .. }
+        | ArchiveError::MissingBase { .. }
+        | ArchiveError::Damaged { .. } => Ok(vec![Mismatch {
+            field: "archive".to_owned(),
+            recorded: record.receipt.get("archive").cloned().unwrap_or(Value::Null),
+            recomputed: json!(error.to_string()),
+        }]),
+        other => Err(other.into()),
+    }
+}
+
+fn tell(record: &CompactionRecord, mismatches: &[Mismatch]) -> String {
+    if mismatches.is_empty() {
+        return told_whole(record);
+    }
+    let found = count(mismatches.len() as u64, "field does", "fields do");
+    let mut out = format!(
+        "{} receipt {}: {found} not recompute\n",
+        "failed".red().bold(),
+        record.receipt_id,
+    );
+    for mismatch in mismatches {
+        let width = COLUMNS - 15;
+        out.push_str(&format!(
+            "  {}\n    recorded   {}\n    recomputed {}\n",
+            mismatch.field.bold(),
+            one_line(&mismatch.recorded.to_string(), width),
+            one_line(&mismatch.recomputed.to_string(), width),
+        ));
+    }
+    out
+}
+
+fn told_whole(record: &CompactionRecord) -> String {
+    let number = |field: &str| {
+        let value = record.receipt.get(field).and_then(Value::as_u64);
+        grouped(value.unwrap_or(0))
+    };
+    let score = record.receipt.pointer("/retention/score");
+    format!(
+        "{} receipt {}\n  {} to {} tokens, retention {}: every field recomputes from the archive\n",
+        "verified".green().bold(),
+        record.receipt_id,
+        number("tokens_before"),
+        number("tokens_after"),
+        percent(score.and_then(Value::as_f64).unwrap_or(0.0)),
+    )
+}

@@ -1,0 +1,212 @@
+//! Why a command failed, in words a person can act on, with the exit code scripts rely on.
+
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+
+use compact_adapters::config::ConfigError;
+use compact_core::error::CompactError;
+use compact_formats::FormatError;
+use compact_runtime::port::archive::ArchiveError;
+use compact_runtime::port::catalog::CatalogError;
+use serde_json::{Map, Value, json};
+
+use crate::report::text::printable;
+
+/// The exit codes of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// Something that should not happen: a full disk, a damaged store.
+    Unexpected = 1,
+    /// Bad usage or configuration.
+    Usage = 2,
+    /// Input that cannot be read or parsed.
+    Input = 3,
+    /// What must stay does not fit the budget; nothing was changed.
+    Budget = 4,
+    /// A check failed.
+    Check = 5,
+}
+
+impl Code {
+    fn kind(self) -> &'static str {
+        match self {
+            Code::Unexpected => "unexpected",
+            Code::Usage => "usage",
+            Code::Input => "input",
+            Code::Budget => "insufficient_budget",
+            Code::Check => "check_failed",
+        }
+    }
+}
+
+/// A failed command.
+#[derive(Debug)]
+pub struct Failure {
+    code: Code,
+    message: String,
+    help: Option<String>,
+    detail: Map<String, Value>,
+}
+
+impl Failure {
+    /// A failure with its words.
+    pub fn new(code: Code, message: impl Into<String>) -> Failure {
+        Failure {
+            code,
+            message: message.into(),
+            help: None,
+            detail: Map::new(),
+        }
+    }
+
+    /// Bad usage, and what would be good.
+    pub fn usage(message: impl Into<String>, help: &str) -> Failure {
+        Failure::new(Code::Usage, message).help(help)
+    }
+
+    /// An error with everything that caused it.
+    pub fn of(code: Code, error: &dyn Error) -> Failure {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let words = error.to_string();
+            if !message.ends_with(&words) {
+                message = format!("{message}: {words}");
+            }
+            cause = error.source();
+        }
+        Failure::new(code, message)
+    }
+
+    /// Adds what to do.
+    pub fn help(mut self, help: impl Into<String>) -> Failure {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Puts the subject (a file, say) before the message.
+    pub fn about(mut self, subject: &str) -> Failure {
+        self.message = format!("{subject}: {}", self.message);
+        self
+    }
+
+    fn with(mut self, key: &str, value: impl Into<Value>) -> Failure {
+        self.detail.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Messages of the libraries read `what is wrong; what to do`.
+    fn split_advice(mut self) -> Failure {
+        let split = self.message.rsplit_once("; ");
+        if let Some((what, advice)) = split.map(|(a, b)| (a.to_owned(), b.to_owned())) {
+            self.message = what;
+            self.help = Some(advice);
+        }
+        self
+    }
+
+    /// The process's answer to its parent.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code as u8)
+    }
+
+    /// Tells a person on stderr, and a program on stdout.
+    pub fn show(&self, json: bool) {
+        use owo_colors::OwoColorize;
+        let mut stderr = anstream::stderr().lock();
+        // Nobody is left to be told when these fail.
+        let _ = writeln!(stderr, "{} {}", "error:".red().bold(), printable(&self.message));
+        if let Some(help) = &self.help {
+            let _ = writeln!(stderr, "{} {}", "help:".cyan().bold(), printable(help));
+        }
+        if json {
+            let _ = crate::output::line(&self.to_json().to_string());
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut error = self.detail.clone();
+        error.insert("kind".to_owned(), json!(self.code.kind()));
+        error.insert("exit_code".to_owned(), json!(self.code as u8));
+        error.insert("message".to_owned(), json!(self.message));
+        error.insert("help".to_owned(), json!(self.help));
+        json!({ "error": error })
+    }
+}
+
+impl From<CompactError> for Failure {
+    fn from(error: CompactError) -> Failure {
+        match error {
+            CompactError::InsufficientBudget {
+                pinned_tokens,
+                needed,
+                budget,
+            } => Failure::of(Code::Budget, &error)
+                .split_advice()
+                .with("pinned_tokens", pinned_tokens.0)
+                .with("needed", needed.0)
+                .with("budget", budget.0),
+            CompactError::BadPattern { .. } => Failure::of(Code::Usage, &error),
+            CompactError::InvalidView(_) => Failure::of(Code::Unexpected, &error),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::of(Code::Usage, &error)
+            .help("`compactctl config show` lists every key, `config init` writes a file with all")
+    }
+}
+
+impl From<FormatError> for Failure {
+    fn from(error: FormatError) -> Failure {
+        let code = match error {
+            FormatError::NoBoundary { .. } | FormatError::UnknownName { .. } => Code::Usage,
+            FormatError::NoSuchEntry { .. } => Code::Unexpected,
+            _ => Code::Input,
+        };
+        Failure::of(code, &error).split_advice()
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Failure {
+        Failure::of(Code::Unexpected, &error).help(
+            "nothing was changed; check that COMPACT_STORAGE_PATH is writable and has space, \
+             and run `compactctl archive verify`",
+        )
+    }
+}
+
+impl From<CatalogError> for Failure {
+    fn from(error: CatalogError) -> Failure {
+        match error {
+            CatalogError::Ambiguous { .. } => Failure::of(Code::Usage, &error)
+                .help("`compactctl archive list` shows the receipts on record"),
+            _ => Failure::of(Code::Unexpected, &error).help(
+                "the archive is not affected; COMPACT_STORAGE_PATH names another directory",
+            ),
+        }
+    }
+}
+
+impl From<compact_runtime::Error> for Failure {
+    fn from(error: compact_runtime::Error) -> Failure {
+        use compact_runtime::Error as Runtime;
+        match error {
+            Runtime::Compact(error) => error.into(),
+            Runtime::Format(error) => error.into(),
+            Runtime::Archive(error) => error.into(),
+            Runtime::Catalog(error) => error.into(),
+            Runtime::NotFound(name) => Failure::new(
+                Code::Input,
+                format!("'{name}' is neither a receipt nor a session on record"),
+            )
+            .help("`compactctl archive list` shows what is"),
+            Runtime::NotArchived(_) => Failure::of(Code::Input, &error),
+            other => Failure::of(Code::Unexpected, &other),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Reading transcripts: a file or stdin, whole, and never without a name in the error.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use compact_formats::{Format, Parsed, Scope};
+
+use crate::failure::{Code, Failure};
+use crate::output;
+use crate::report::number;
+
+/// Files above this size are announced before they are read.
+const LARGE: u64 = 1 << 30;
+
+/// Bytes with the name they came under.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// For messages.
+    pub name: String,
+    /// The file, when it is one.
+    pub path: Option<PathBuf>,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+impl Source {
+    /// Reads a file, or stdin for `-`.
+    pub fn read(path: &Path) -> Result<Source, Failure> {
+        if path == Path::new("-") {
+            let bytes = collect(io::stdin().lock()).map_err(|e| unreadable("stdin", &e))?;
+            return Ok(Source {
+                name: "stdin".to_owned(),
+                path: None,
+                bytes,
+            });
+        }
+        let name = path.display().to_string();
+        let bytes = read_file(path, &name).map_err(|e| unreadable(&name, &e))?;
+        Ok(Source {
+            name,
+            path: Some(path.to_owned()),
+            bytes,
+        })
+    }
+
+    /// Parses the bytes; an error names the file, the line and the field.
+    pub fn parse(&self, format: Option<Format>, scope: Scope) -> Result<Parsed, Failure> {
+        compact_formats::parse(self.bytes.clone(), format, scope)
+            .map_err(|error| Failure::from(error).about(&self.name))
+    }
+}
+
+fn read_file(path: &Path, name: &str) -> io::Result<Bytes> {
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    if found.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a directory, not a transcript",
+        ));
+    }
+    if found.len() > LARGE {
+        let size = number::bytes(found.len());
+        output::aside(&format!("note: reading all {size} of {name} into memory\n"));
+    }
+    collect(file)
+}
+
+fn collect(mut reader: impl Read) -> io::Result<Bytes> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Failure {
+    Failure::of(Code::Input, error)
+        .about(&format!("cannot read {name}"))
+        .help("pass a transcript file, or - for stdin")
+}

@@ -1,0 +1,134 @@
+//! Everything that leaves the process: stdout, stderr and files that appear whole or not at all.
+//!
+//! A reader that closes its pipe has seen enough: that is no error.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::failure::{Code, Failure};
+
+/// Prints one line of plain text on stdout.
+pub fn line(text: &str) -> Result<(), Failure> {
+    bytes(format!("{text}\n").as_bytes())
+}
+
+/// Prints bytes on stdout as they are.
+pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    tolerant(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// Prints styled words on stdout.
+pub fn words(text: &str) -> Result<(), Failure> {
+    let mut stdout = anstream::stdout().lock();
+    tolerant(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
+    )
+}
+
+/// Prints styled words on stderr; if nobody listens there, nobody does.
+pub fn aside(text: &str) {
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+fn tolerant(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::of(Code::Unexpected, &error).about("cannot write to stdout"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where a command's bytes go.
+#[derive(Debug)]
+pub enum Target {
+    /// `-`.
+    Stdout,
+    /// A file that is replaced in one step, so it may be the input itself.
+    File(Box<Staged>),
+    /// A pipe or device: written straight.
+    Stream(PathBuf),
+}
+
+/// A file next to its final place.
+#[derive(Debug)]
+pub struct Staged {
+    path: PathBuf,
+    file: NamedTempFile,
+}
+
+impl Target {
+    /// Opens the place before any work is done, so that a wrong path costs nothing.
+    /// `like` lends its permissions to a new file.
+    pub fn open(path: &Path, like: Option<&Path>) -> Result<Target, Failure> {
+        if path == Path::new("-") {
+            return Ok(Target::Stdout);
+        }
+        // A link keeps pointing where it did: the file behind it is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => Err(Failure::usage(
+                format!("cannot write to {}: it is a directory", path.display()),
+                "name a file",
+            )),
+            Ok(found) if !found.is_file() => Ok(Target::Stream(path)),
+            _ => stage(path, like),
+        }
+    }
+
+    /// Writes the bytes; a file is on disk, under its name, when this returns. What goes to stdout
+    /// is handed back.
+    pub fn write(self, bytes: Vec<u8>) -> Result<Option<Vec<u8>>, Failure> {
+        let (path, result) = match self {
+            Target::Stdout => return Ok(Some(bytes)),
+            Target::Stream(path) => {
+                let result = File::options().write(true).open(&path);
+                (path, result.and_then(|mut file| file.write_all(&bytes)))
+            }
+            Target::File(staged) => staged.publish(&bytes),
+        };
+        match result {
+            Ok(()) => Ok(None),
+            Err(error) => Err(cannot_write(&path, &error)),
+        }
+    }
+}
+
+impl Staged {
+    fn publish(mut self, bytes: &[u8]) -> (PathBuf, io::Result<()>) {
+        let written = self
+            .file
+            .write_all(bytes)
+            .and_then(|()| self.file.as_file().sync_all());
+        let result = match written {
+            Ok(()) => self.file.persist(&self.path).map(drop).map_err(|e| e.error),
+            Err(error) => Err(error),
+        };
+        (self.path, result)
+    }
+}
+
+fn stage(path: PathBuf, like: Option<&Path>) -> Result<Target, Failure> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let staged = NamedTempFile::with_prefix_in(".compactctl-", parent.unwrap_or(Path::new(".")));
+    let file = staged.map_err(|error| cannot_write(&path, &error))?;
+    let model = [Some(path.as_path()), like].into_iter().flatten();
+    // Without a file to follow, a transcript is its owner's alone.
+    if let Some(found) = model.filter_map(|p| fs::metadata(p).ok()).find(|m| m.is_file()) {
+        let set = file.as_file().set_permissions(found.permissions());
+        set.map_err(|error| cannot_write(&path, &error))?;
+    }
+    Ok(Target::File(Box::new(Staged { path, file })))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::of(Code::Unexpected, error)
+        .about(&format!("cannot write {}", path.display()))
+        .help("choose another place with -o")
+}

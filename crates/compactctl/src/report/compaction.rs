@@ -1,0 +1,111 @@
+//! A compaction at a glance: how much smaller, what stayed, what is proved.
+
+use compact_core::receipt::Receipt;
+use compact_core::token::Tokens;
+use owo_colors::{OwoColorize, Style};
+
+use super::bar::bar;
+use super::number::{count, grouped, percent};
+use super::table::{Column, Table};
+use super::text::fit;
+use super::{COLUMNS, Charset};
+
+const BAR: usize = 40;
+/// Lines of the summary that a report shows.
+const PREVIEW: usize = 8;
+
+/// Two bars on one scale.
+pub fn bars(before: Tokens, after: Tokens, charset: Charset) -> String {
+    let share = |tokens: Tokens| tokens.0 as f64 / before.0.max(1) as f64;
+    let saved = 1.0 - share(after);
+    let width = grouped(before.0).len();
+    format!(
+        "  before  {}  {:>width$}\n  after   {}  {:>width$}  {}\n",
+        bar(share(before), BAR, charset).dimmed(),
+        grouped(before.0),
+        bar(share(after), BAR, charset).green(),
+        grouped(after.0),
+        format!("-{}", percent(saved)).green().bold(),
+    )
+}
+
+/// What stayed, what was summarized, what is proved: one row each.
+pub fn facts(receipt: &Receipt, charset: Charset) -> Table<2> {
+    let mut table = Table::new([Column::left().style(Style::new().bold()), Column::left()]);
+    table.row(["kept".to_owned(), kept(receipt, charset)]);
+    table.row(["summarized".to_owned(), summarized(receipt)]);
+    table.row(["retention".to_owned(), retention(receipt)]);
+    for note in &receipt.notes {
+        table.row(["note".to_owned(), note.clone()]);
+    }
+    table
+}
+
+fn kept(receipt: &Receipt, charset: Charset) -> String {
+    let kept = &receipt.kept;
+    let mut parts = vec![
+        format!("{} pinned", grouped(kept.pinned)),
+        count(kept.recent_turns, "turn", "turns"),
+        count(kept.tool_pairs, "tool exchange", "tool exchanges"),
+    ];
+    if kept.clipped > 0 {
+        parts.push(format!("{} cut to fit", grouped(kept.clipped)));
+    }
+    parts.join(charset.dot())
+}
+
+fn summarized(receipt: &Receipt) -> String {
+    format!(
+        "{} into summary v{} of {} ({})",
+        count(receipt.pruned_count, "entry", "entries"),
+        receipt.summary_version,
+        count(receipt.summary_tokens.0, "token", "tokens"),
+        style_name(receipt),
+    )
+}
+
+fn style_name(receipt: &Receipt) -> String {
+    let name = serde_json::to_value(receipt.style).unwrap_or_default();
+    name.as_str().unwrap_or_default().replace('_', " ")
+}
+
+fn retention(receipt: &Receipt) -> String {
+    let r = &receipt.retention;
+    if r.anchors == 0 {
+        return "nothing that needed keeping was dropped".to_owned();
+    }
+    let mut parts = vec![format!("{} in view", grouped(r.kept))];
+    for (number, what) in [
+        (r.recoverable, "in the archive"),
+        (r.redacted, "redacted"),
+        (r.lost, "lost"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{} {what}", grouped(number)));
+        }
+    }
+    format!(
+        "{} of {} facts: {}",
+        percent(r.score),
+        grouped(r.anchors),
+        parts.join(", ")
+    )
+}
+
+/// The first lines of a summary, quoted.
+pub fn preview(summary: &str, charset: Charset) -> String {
+    let lines: Vec<&str> = summary
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let mut out = format!("  {}\n", "the summary begins".bold());
+    for line in lines.iter().take(PREVIEW) {
+        let line = fit(&super::text::printable(line), COLUMNS - 4);
+        out.push_str(&format!("  {}{}\n", charset.rule().dimmed(), line));
+    }
+    if lines.len() > PREVIEW {
+        let more = format!("... {} more lines", lines.len() - PREVIEW);
+        out.push_str(&format!("  {}{}\n", charset.rule().dimmed(), more.dimmed()));
+    }
+    out
+}

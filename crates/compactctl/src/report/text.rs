@@ -1,0 +1,49 @@
+//! Text from transcripts, made safe and short for a terminal.
+//!
+//! A transcript may hold escape sequences that would move the cursor or rename the window; none of
+//! them reaches the screen.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The text with control characters shown as `?`; line breaks stay.
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' => c,
+            '\t' => ' ',
+            c if c.is_control() || is_bidi_control(c) => '?',
+            c => c,
+        })
+        .collect()
+}
+
+/// Marks that reorder what is around them.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The first words of a text on one line of at most `width` columns.
+pub fn one_line(text: &str, width: usize) -> String {
+    // More than this cannot be shown; a tool result may be megabytes.
+    let head: String = text.chars().take(width.saturating_mul(8)).collect();
+    let words: Vec<&str> = head.split_whitespace().collect();
+    fit(&printable(&words.join(" ")), width)
+}
+
+/// The text cut to `width` columns, `...` at the end if something is missing.
+pub fn fit(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 3;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        out.push(c);
+    }
+    out.truncate(out.trim_end().len());
+    out + "..."
+}

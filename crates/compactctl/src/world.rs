@@ -1,0 +1,303 @@
+//! From configuration and flags to a manager: the one place where ports meet their adapters.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use compact_adapters::archive::ObjectArchive;
+use compact_adapters::catalog::SqliteCatalog;
+use compact_adapters::config::{Config, Exporter, EventFormat, Flag, Loaded, Origin, Sources, StorageAdapter};
+use compact_adapters::estimator;
+use compact_adapters::exporter::{Console, Form};
+use compact_core::identity::EntryHash;
+use compact_core::message::{Conversation, EntryKind};
+use compact_core::policy::Policy;
+use compact_core::redact::{Boundary, Redactor};
+use compact_core::token::{Account, Estimator, TokenCache, Tokens};
+use compact_core::window::Window;
+use compact_formats::{Parsed, Scope};
+use compact_runtime::Manager;
+use compact_runtime::manager::{Request, Storing};
+use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
+use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
+use compact_runtime::port::event::{EventSink, Silent};
+use etcetera::BaseStrategy;
+
+use crate::args::{Global, Goal, Manner, Subject};
+use crate::failure::{Code, Failure};
+use crate::input::Source;
+use crate::output;
+
+/// The catalog's file in the data directory.
+const CATALOG: &str = "catalog.db";
+
+/// Everything that a command may need, resolved once.
+#[derive(Debug)]
+pub struct World {
+    config: Config,
+    sink: Exporter,
+    root: PathBuf,
+}
+
+/// A transcript that was read, with how it is to be measured.
+pub struct Opened {
+    /// The bytes.
+    pub source: Source,
+    /// What they say.
+    pub parsed: Parsed,
+    /// The model, from a flag, the configuration or the transcript.
+    pub model: Option<String>,
+    /// What the model takes.
+    pub window: Window,
+    /// How tokens are counted.
+    pub estimator: Arc<dyn Estimator>,
+}
+
+/// An archive with its catalog.
+#[derive(Clone)]
+pub struct Store {
+    /// The packs.
+    pub archive: Arc<dyn ArchiveStore>,
+    /// The records.
+    pub catalog: Arc<dyn SessionCatalog>,
+}
+
+/// Reads the configuration and lays the global flags over it.
+pub fn load_config(global: &Global) -> Result<Loaded, Failure> {
+    let profile = global
+        .profile
+        .map(|profile| Flag::new("--profile", "profile", profile.as_str()));
+    let estimator = global
+        .estimator
+        .as_deref()
+        .map(|name| Flag::new("--estimator", "estimator", name));
+    let sources = Sources::discover(global.config.clone());
+    Ok(sources.with_flags(profile.into_iter().chain(estimator)).load()?)
+}
+
+impl World {
+    /// Resolves configuration and flags; what has no effect is said on stderr.
+    pub fn load(global: &Global) -> Result<World, Failure> {
+        let loaded = load_config(global)?;
+        if !global.quiet {
+            for warning in &loaded.warnings {
+                output::aside(&format!("warning: {warning}\n"));
+            }
+        }
+        // A terminal gets a report; events join it only for those who asked for them.
+        let asked = loaded
+            .values
+            .iter()
+            .any(|v| v.path == "telemetry.exporter" && v.origin != Origin::Default);
+        Ok(World {
+            sink: if asked { loaded.config.telemetry.exporter } else { Exporter::None },
+            root: data_directory(&loaded.config)?,
+            config: loaded.config,
+        })
+    }
+
+    /// The data directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The configured policy.
+    pub fn base_policy(&self) -> &Policy {
+        &self.config.policy
+    }
+
+    /// The policy with a command's own wishes.
+    pub fn policy(&self, manner: &Manner) -> Policy {
+        let mut policy = self.config.policy.clone();
+        policy.strategy = manner.style.unwrap_or(policy.strategy);
+        policy
+    }
+
+    /// Reads and parses a transcript.
+    pub fn open(&self, subject: &Subject) -> Result<Opened, Failure> {
+        let source = Source::read(&subject.file)?;
+        let scope = if subject.whole {
+            Scope::Whole
+        } else {
+            Scope::Live
+        };
+        let parsed = source.parse(subject.format, scope)?;
+        let wanted = subject.model.as_ref().or(self.config.model.as_ref());
+        let model = wanted.or(parsed.conversation.model.as_ref()).cloned();
+        let window = subject.window.or(self.config.max_context_tokens);
+        Ok(Opened {
+            window: Window::of(window.map(Tokens), model.as_deref()),
+            estimator: self.estimator(model.as_deref()),
+            source,
+            parsed,
+            model,
+        })
+    }
+
+    /// How tokens are counted for a model.
+    pub fn estimator(&self, model: Option<&str>) -> Arc<dyn Estimator> {
+        self.config.estimator.estimator(model)
+    }
+
+    /// The store as it is; an empty one in memory where there is none, so that reading never writes.
+    pub fn store_to_read(&self) -> Result<Store, Failure> {
+        if self.has_store() {
+            return self.store_to_write();
+        }
+        Ok(Store {
+            archive: Arc::new(MemoryArchive::default()),
+            catalog: Arc::new(MemoryCatalog::default()),
+        })
+    }
+
+    /// The store that planning needs: none, unless the conversation names an earlier compaction.
+    pub fn store_for(&self, conversation: &Conversation) -> Result<Store, Failure> {
+        let summary = |kind: &EntryKind| matches!(kind, EntryKind::Summary { .. });
+        if conversation.entries.iter().any(|e| summary(&e.meta.kind)) {
+            return self.store_to_read();
+        }
+        Ok(Store {
+            archive: Arc::new(MemoryArchive::default()),
+            catalog: Arc::new(MemoryCatalog::default()),
+        })
+    }
+
+    /// The store, created if it is not there.
+    pub fn store_to_write(&self) -> Result<Store, Failure> {
+        Ok(Store {
+            archive: Arc::new(ObjectArchive::open(&self.root)?),
+            catalog: Arc::new(SqliteCatalog::open(&self.root.join(CATALOG))?),
+        })
+    }
+
+    /// True once something was stored.
+    pub fn has_store(&self) -> bool {
+        self.root.join(CATALOG).exists()
+    }
+
+    /// A manager for a transcript.
+    pub fn manager(&self, store: Store, policy: Policy, opened: &Opened) -> Result<Manager, Failure> {
+        let manager = self.manager_of(store, policy, Arc::clone(&opened.estimator))?;
+        Ok(Manager {
+            window: opened.window.tokens,
+            ..manager
+        })
+    }
+
+    /// A manager that only looks into the store.
+    pub fn reader(&self) -> Result<Manager, Failure> {
+        let store = self.store_to_read()?;
+        self.manager_of(store, self.config.policy.clone(), self.estimator(None))
+    }
+
+    /// A manager under a receipt's own terms.
+    pub fn manager_of(
+        &self,
+        store: Store,
+        policy: Policy,
+        estimator: Arc<dyn Estimator>,
+    ) -> Result<Manager, Failure> {
+        let rules = &self.config.redaction;
+        let redactor = |boundary| match Redactor::new(&rules.at(boundary)) {
+            Ok(redactor) => Ok(Arc::new(redactor)),
+            Err(error) => Err(Failure::of(Code::Usage, &error)),
+        };
+        Ok(Manager {
+            archive: self.keeps_originals().then_some(store.archive),
+            catalog: store.catalog,
+            sink: self.sink(),
+            estimator,
+            policy,
+            window: self.config.window(None).tokens,
+            redactor: redactor(Boundary::Summary)?,
+            storing: if rules.enabled && rules.sinks.archive {
+                Storing::Redacted(redactor(Boundary::Archive)?)
+            } else {
+                Storing::Exact
+            },
+        })
+    }
+
+    fn keeps_originals(&self) -> bool {
+        self.config.storage.adapter != StorageAdapter::None
+    }
+
+    fn sink(&self) -> Arc<dyn EventSink> {
+        let form = match self.config.telemetry.format {
+            EventFormat::Human => Form::Human,
+            EventFormat::Json => Form::Json,
+        };
+        match self.sink {
+            Exporter::Console => Arc::new(Console::stderr(form)),
+            _ => Arc::new(Silent),
+        }
+    }
+}
+
+fn data_directory(config: &Config) -> Result<PathBuf, Failure> {
+    if let Some(path) = &config.storage.path {
+        return Ok(path.clone());
+    }
+    match etcetera::choose_base_strategy() {
+        Ok(dirs) => Ok(dirs.data_dir().join("compact")),
+        Err(error) => Err(Failure::of(Code::Usage, &error)
+            .about("cannot find the user's data directory")
+            .help("set COMPACT_STORAGE_PATH to a directory for the archive")),
+    }
+}
+
+impl Opened {
+    /// The request that the arguments describe.
+    pub fn request<'a>(
+        &'a self,
+        goal: &Goal,
+        manner: &'a Manner,
+        global: &'a Global,
+    ) -> Request<'a> {
+        Request {
+            conversation: &self.parsed.conversation,
+            rules: self.parsed.document.rules(),
+            format: self.parsed.document.format().name(),
+            original: self.source.bytes.clone(),
+            session_id: global.session.as_deref(),
+            budget: self.budget(goal),
+            note: manner.note.as_deref(),
+        }
+    }
+
+    /// What the view may cost; `None` leaves it to the policy.
+    fn budget(&self, goal: &Goal) -> Option<Tokens> {
+        let target = goal.target.map(|ratio| {
+            let share = (self.window.tokens.0 as f64 * ratio) as u64;
+            Tokens(share) - self.fixed_tokens()
+        });
+        goal.budget.map(Tokens).or(target)
+    }
+
+    /// System and tools, which the host re-sends whatever the view.
+    fn fixed_tokens(&self) -> Tokens {
+        let conversation = &self.parsed.conversation;
+        let leading = conversation.leading_instructions();
+        let head = Conversation {
+            entries: conversation.entries.iter().take(leading).cloned().collect(),
+            tools: conversation.tools.clone(),
+            ..Conversation::default()
+        };
+        let hashes = EntryHash::all(&head.entries);
+        let account = Account::of(&head, &hashes, &*self.estimator, &mut TokenCache::default());
+        account.system + account.tools
+    }
+}
+
+/// The estimator that a receipt names.
+pub fn estimator_named(name: &str) -> Result<Arc<dyn Estimator>, Failure> {
+    estimator::by_name(name, None).map_err(|error| Failure::of(Code::Input, &error))
+}
+
+/// Drives the asynchronous part of a command.
+pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::of(Code::Unexpected, &error).about("cannot start"))?;
+    runtime.block_on(work)
+}
