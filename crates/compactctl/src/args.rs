@@ -33,10 +33,20 @@ pub struct Global {
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
     /// Read this configuration file
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Global options"
+    )]
     pub config: Option<PathBuf>,
     /// Start from this bundle of policy values
-    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        help_heading = "Global options"
+    )]
     pub profile: Option<Profile>,
     /// Print no report, only errors and what was asked for
     #[arg(short, long, global = true, help_heading = "Global options")]
@@ -51,10 +61,20 @@ pub struct Global {
     )]
     pub color: Color,
     /// Count tokens this way: o200k, cl100k, heuristic, chars4, or auto to follow the model
-    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        help_heading = "Global options"
+    )]
     pub estimator: Option<String>,
     /// Name the session
-    #[arg(long, global = true, value_name = "ID", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "ID",
+        help_heading = "Global options"
+    )]
     pub session: Option<String>,
 }
 
@@ -91,7 +111,9 @@ pub enum Command {
     #[command(after_help = "Example: compactctl plan session.jsonl --target 0.4")]
     Plan(Plan),
     /// Compact a session: archive the original, write the smaller view
-    #[command(after_help = "Example: compactctl compact session.jsonl --budget 20000 -o smaller.jsonl")]
+    #[command(
+        after_help = "Example: compactctl compact session.jsonl --budget 20000 -o smaller.jsonl"
+    )]
     Compact(Compact),
     /// Compare two versions of a session: what is gone, kept and new
     #[command(after_help = "Example: compactctl diff session.jsonl smaller.jsonl --format md")]
@@ -120,7 +142,9 @@ pub enum Command {
         command: Config,
     },
     /// Print a completion script for a shell
-    #[command(after_help = "Example: compactctl completions bash > ~/.local/share/bash-completion/completions/compactctl")]
+    #[command(
+        after_help = "Example: compactctl completions bash > ~/.local/share/bash-completion/completions/compactctl"
+    )]
     Completions(Completions),
     /// Print the manual page
     #[command(after_help = "Example: compactctl man | man -l -")]
@@ -363,7 +387,8 @@ fn parse_style(name: &str) -> Result<Style, String> {
     let name = serde_json::Value::from(name.replace('-', "_"));
     serde_json::from_value(name).map_err(|error| {
         let text = error.to_string();
-        text.split_once(", ").map_or(text.clone(), |(_, known)| known.to_owned())
+        text.split_once(", ")
+            .map_or(text.clone(), |(_, known)| known.to_owned())
     })
 }
 

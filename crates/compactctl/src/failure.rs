@@ -116,7 +116,12 @@ impl Failure {
         use owo_colors::OwoColorize;
         let mut stderr = anstream::stderr().lock();
         // Nobody is left to be told when these fail.
-        let _ = writeln!(stderr, "{} {}", "error:".red().bold(), printable(&self.message));
+        let _ = writeln!(
+            stderr,
+            "{} {}",
+            "error:".red().bold(),
+            printable(&self.message)
+        );
         if let Some(help) = &self.help {
             let _ = writeln!(stderr, "{} {}", "help:".cyan().bold(), printable(help));
         }
@@ -185,9 +190,8 @@ impl From<CatalogError> for Failure {
         match error {
             CatalogError::Ambiguous { .. } => Failure::of(Code::Usage, &error)
                 .help("`compactctl archive list` shows the receipts on record"),
-            _ => Failure::of(Code::Unexpected, &error).help(
-                "the archive is not affected; COMPACT_STORAGE_PATH names another directory",
-            ),
+            _ => Failure::of(Code::Unexpected, &error)
+                .help("the archive is not affected; COMPACT_STORAGE_PATH names another directory"),
         }
     }
 }

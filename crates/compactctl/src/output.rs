@@ -120,7 +120,10 @@ fn stage(path: PathBuf, like: Option<&Path>) -> Result<Target, Failure> {
     let file = staged.map_err(|error| cannot_write(&path, &error))?;
     let model = [Some(path.as_path()), like].into_iter().flatten();
     // Without a file to follow, a transcript is its owner's alone.
-    if let Some(found) = model.filter_map(|p| fs::metadata(p).ok()).find(|m| m.is_file()) {
+    if let Some(found) = model
+        .filter_map(|p| fs::metadata(p).ok())
+        .find(|m| m.is_file())
+    {
         let set = file.as_file().set_permissions(found.permissions());
         set.map_err(|error| cannot_write(&path, &error))?;
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use compact_adapters::archive::ObjectArchive;
 use compact_adapters::catalog::SqliteCatalog;
-use compact_adapters::config::{Config, Exporter, EventFormat, Flag, Loaded, Origin, Sources, StorageAdapter};
+use compact_adapters::config::{
+    Config, EventFormat, Exporter, Flag, Loaded, Origin, Sources, StorageAdapter,
+};
 use compact_adapters::estimator;
 use compact_adapters::exporter::{Console, Form};
 use compact_core::identity::EntryHash;
@@ -71,7 +73,9 @@ pub fn load_config(global: &Global) -> Result<Loaded, Failure> {
         .as_deref()
         .map(|name| Flag::new("--estimator", "estimator", name));
     let sources = Sources::discover(global.config.clone());
-    Ok(sources.with_flags(profile.into_iter().chain(estimator)).load()?)
+    Ok(sources
+        .with_flags(profile.into_iter().chain(estimator))
+        .load()?)
 }
 
 impl World {
@@ -89,7 +93,11 @@ impl World {
             .iter()
             .any(|v| v.path == "telemetry.exporter" && v.origin != Origin::Default);
         Ok(World {
-            sink: if asked { loaded.config.telemetry.exporter } else { Exporter::None },
+            sink: if asked {
+                loaded.config.telemetry.exporter
+            } else {
+                Exporter::None
+            },
             root: data_directory(&loaded.config)?,
             config: loaded.config,
         })
@@ -175,7 +183,12 @@ impl World {
     }
 
     /// A manager for a transcript.
-    pub fn manager(&self, store: Store, policy: Policy, opened: &Opened) -> Result<Manager, Failure> {
+    pub fn manager(
+        &self,
+        store: Store,
+        policy: Policy,
+        opened: &Opened,
+    ) -> Result<Manager, Failure> {
         let manager = self.manager_of(store, policy, Arc::clone(&opened.estimator))?;
         Ok(Manager {
             window: opened.window.tokens,

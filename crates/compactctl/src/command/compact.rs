@@ -49,12 +49,25 @@ pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Fai
             session_id,
             tokens,
             budget,
-        } => unchanged(args, &opened, target, &Unchanged { session_id, tokens, budget }),
+        } => unchanged(
+            args,
+            &opened,
+            target,
+            &Unchanged {
+                session_id,
+                tokens,
+                budget,
+            },
+        ),
         Compacted::Done(commit) => {
             let payload = write(args, &opened, &commit, target)?;
             let mut json = commit.receipt.clone();
             set(&mut json, "output", json!(destination(args)));
-            set(&mut json, "format", json!(opened.parsed.document.format().name()));
+            set(
+                &mut json,
+                "format",
+                json!(opened.parsed.document.format().name()),
+            );
             let human = tell(args, world, &opened, &commit, charset);
             Ok(Answer::new(json, human).with_payload(payload))
         }
@@ -218,7 +231,11 @@ fn unchanged(
         opened.source.name,
         count(found.tokens.0, "token", "tokens"),
         grouped(found.budget.0),
-        if args.output.is_some() { ", the input was copied" } else { "" },
+        if args.output.is_some() {
+            ", the input was copied"
+        } else {
+            ""
+        },
     );
     Ok(Answer::new(json, human).with_payload(payload))
 }
@@ -240,19 +257,24 @@ fn tell(
     table.row(["time".to_owned(), elapsed(milliseconds.unwrap_or(0))]);
     let summary = commit.compaction.view.summary();
     let summary = summary.map_or_else(String::new, |entry| entry.plain_text());
+    let summary = frame::body(&summary).unwrap_or(&summary);
     format!(
         "{} {}\n\n{}\n{}\n{}\n{}",
         "compacted".green().bold(),
         fit(&opened.source.name, COLUMNS - 10).bold(),
         bars(receipt.tokens_before, receipt.tokens_after, charset),
         table.render(),
-        preview(&summary, charset),
+        preview(summary, charset),
         next_steps(args, opened, &receipt.receipt_id),
     )
 }
 
 fn archived(world: &World, receipt: &Value) -> String {
-    let size = |field: &str| receipt.pointer(&format!("/archive/{field}")).and_then(Value::as_u64);
+    let size = |field: &str| {
+        receipt
+            .pointer(&format!("/archive/{field}"))
+            .and_then(Value::as_u64)
+    };
     match (size("plain_bytes"), size("stored_bytes")) {
         (Some(plain), Some(stored)) => format!(
             "{} as {} in {}",
@@ -268,14 +290,23 @@ fn archived(world: &World, receipt: &Value) -> String {
 fn next_steps(args: &Compact, opened: &Opened, receipt: &str) -> String {
     let short: String = receipt.chars().take(12).collect();
     let mut steps = vec![
-        (format!("compactctl restore {short}"), "gives the original back"),
-        (format!("compactctl verify {short}"), "proves the receipt again"),
+        (
+            format!("compactctl restore {short}"),
+            "gives the original back",
+        ),
+        (
+            format!("compactctl verify {short}"),
+            "proves the receipt again",
+        ),
     ];
     if destination(args).is_none() {
         let file = fit(&opened.source.name, 34);
         steps.insert(
             0,
-            (format!("compactctl compact {file} -o OUT"), "writes the view"),
+            (
+                format!("compactctl compact {file} -o OUT"),
+                "writes the view",
+            ),
         );
     }
     let mut table = Table::new([

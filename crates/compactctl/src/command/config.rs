@@ -85,7 +85,10 @@ fn show(loaded: &Loaded) -> Answer {
             effective.origin.to_string(),
         ]);
     }
-    let set = loaded.values.iter().filter(|v| v.origin != compact_adapters::config::Origin::Default);
+    let set = loaded
+        .values
+        .iter()
+        .filter(|v| v.origin != compact_adapters::config::Origin::Default);
     let human = format!(
         "{}\n  {} set, the rest by default\n",
         table.render(),

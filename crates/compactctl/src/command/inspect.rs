@@ -109,7 +109,9 @@ impl<'a> Findings<'a> {
 
     fn by_role(&self) -> Value {
         let roles = self.account.by_role.iter();
-        roles.map(|(role, tokens)| (role.as_str().to_owned(), json!(tokens))).collect()
+        roles
+            .map(|(role, tokens)| (role.as_str().to_owned(), json!(tokens)))
+            .collect()
     }
 
     /// The largest entries with their tokens, the largest first.
@@ -151,9 +153,16 @@ impl<'a> Findings<'a> {
         facts.extend(self.opened.model.as_deref().map(|m| one_line(m, 40)));
         facts.push(count(conversation.entries.len() as u64, "entry", "entries"));
         facts.push(count(self.outline.turns() as u64, "turn", "turns"));
-        facts.push(count(self.outline.exchanges() as u64, "exchange", "exchanges"));
+        facts.push(count(
+            self.outline.exchanges() as u64,
+            "exchange",
+            "exchanges",
+        ));
         let session = self.session_id.as_deref().map_or_else(String::new, |id| {
-            format!("  {}\n", one_line(&format!("session {id}"), COLUMNS - 2).dimmed())
+            format!(
+                "  {}\n",
+                one_line(&format!("session {id}"), COLUMNS - 2).dimmed()
+            )
         });
         format!(
             "{}\n  {}\n{session}\n",
@@ -245,10 +254,16 @@ impl<'a> Findings<'a> {
         let found = count(self.problems.len() as u64, "problem", "problems");
         let mut out = format!("\n  {}\n", found.yellow().bold());
         for problem in self.problems.iter().take(PROBLEMS) {
-            out.push_str(&format!("  {}\n", one_line(&problem_words(problem), COLUMNS - 2)));
+            out.push_str(&format!(
+                "  {}\n",
+                one_line(&problem_words(problem), COLUMNS - 2)
+            ));
         }
         if self.problems.len() > PROBLEMS {
-            out.push_str(&format!("  ... and {} more\n", self.problems.len() - PROBLEMS));
+            out.push_str(&format!(
+                "  ... and {} more\n",
+                self.problems.len() - PROBLEMS
+            ));
         }
         out
     }
@@ -267,7 +282,13 @@ fn problems(opened: &Opened, outline: &Outline) -> Vec<Problem> {
         line: None,
         message: "a tool call without result, or a result without call".to_owned(),
     });
-    opened.parsed.problems.iter().cloned().chain(broken).collect()
+    opened
+        .parsed
+        .problems
+        .iter()
+        .cloned()
+        .chain(broken)
+        .collect()
 }
 
 fn problem_json(problem: &Problem) -> Value {

@@ -49,7 +49,17 @@ fn table(models: &[&Model]) -> String {
         Column::right(),
         Column::left().style(Style::new().dimmed()),
     ]);
-    table.row(["model", "window", "answer", "$/M in", "$/M out", "tokenizer"].map(str::to_owned));
+    table.row(
+        [
+            "model",
+            "window",
+            "answer",
+            "$/M in",
+            "$/M out",
+            "tokenizer",
+        ]
+        .map(str::to_owned),
+    );
     for model in models {
         let price = |of: fn(&window::Price) -> f64| {
             let price = model.price.as_ref();

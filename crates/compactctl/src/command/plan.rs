@@ -1,8 +1,8 @@
 //! `plan`: the whole compaction, and nothing of it kept. Writes nothing.
 
 use compact_core::engine::Outcome;
-use compact_core::memory::{Pin, Pins};
 use compact_core::identity::EntryHash;
+use compact_core::memory::{Pin, Pins};
 use compact_core::outline::Outline;
 use compact_core::receipt::{Kept, Receipt};
 use compact_runtime::Manager;

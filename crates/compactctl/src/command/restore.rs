@@ -27,7 +27,11 @@ pub fn run(args: &Restore, world: &World) -> Result<Answer, Failure> {
         return Ok(Answer::new(json, note).with_payload(Some(bytes)));
     };
     let payload = Target::open(path, None)?.write(bytes)?;
-    let human = format!("restored {} ({size}) to {}\n{note}", args.name, path.display());
+    let human = format!(
+        "restored {} ({size}) to {}\n{note}",
+        args.name,
+        path.display()
+    );
     Ok(Answer::new(json, human).with_payload(payload))
 }
 

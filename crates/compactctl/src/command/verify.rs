@@ -104,9 +104,11 @@ impl Given {
 async fn find(store: &Store, name: &str) -> Result<CompactionRecord, Failure> {
     match store.catalog.by_receipt(name).await? {
         Some(record) => Ok(record),
-        None => store.catalog.latest(name).await?.ok_or_else(|| {
-            Failure::from(compact_runtime::Error::NotFound(name.to_owned()))
-        }),
+        None => store
+            .catalog
+            .latest(name)
+            .await?
+            .ok_or_else(|| Failure::from(compact_runtime::Error::NotFound(name.to_owned()))),
     }
 }
 
@@ -151,7 +153,11 @@ fn damage(record: &CompactionRecord, error: ArchiveError) -> Result<Vec<Mismatch
         | ArchiveError::MissingBase { .. }
         | ArchiveError::Damaged { .. } => Ok(vec![Mismatch {
             field: "archive".to_owned(),
-            recorded: record.receipt.get("archive").cloned().unwrap_or(Value::Null),
+            recorded: record
+                .receipt
+                .get("archive")
+                .cloned()
+                .unwrap_or(Value::Null),
             recomputed: json!(error.to_string()),
         }]),
         other => Err(other.into()),

@@ -7,9 +7,9 @@ pub mod bar;
 pub mod compaction;
 pub mod number;
 pub mod table;
-pub mod text;
 #[cfg(test)]
 mod tests;
+pub mod text;
 
 use std::env;
 use std::io::IsTerminal;

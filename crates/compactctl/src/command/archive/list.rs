@@ -18,7 +18,11 @@ pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
     let mut size = 0;
     for pack in &packs {
         // A pack that cannot be read is `archive verify`'s to tell.
-        size += store.archive.info(pack).await.map_or(0, |info| info.stored_bytes);
+        size += store
+            .archive
+            .info(pack)
+            .await
+            .map_or(0, |info| info.stored_bytes);
     }
     let json = json!({
         "path": world.root(),

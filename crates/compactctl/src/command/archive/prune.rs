@@ -107,7 +107,10 @@ impl Candidates {
 
     /// How many are older than a time.
     fn older_than(&self, time: &str) -> usize {
-        let old = self.open.iter().take_while(|r| r.created_at.as_str() < time);
+        let old = self
+            .open
+            .iter()
+            .take_while(|r| r.created_at.as_str() < time);
         old.count()
     }
 
@@ -157,7 +160,9 @@ impl Candidates {
 }
 
 fn packs(record: &CompactionRecord) -> impl Iterator<Item = PackId> {
-    [record.input_pack, record.ledger_pack].into_iter().flatten()
+    [record.input_pack, record.ledger_pack]
+        .into_iter()
+        .flatten()
 }
 
 /// The receipts that a live view may point at.
@@ -219,7 +224,9 @@ fn says_yes(doomed: &Doomed) -> bool {
 /// Records first: a pack without a record is wasted space, a record without its pack a broken word.
 async fn remove(store: &Store, doomed: &Doomed) -> Result<(), Failure> {
     for record in &doomed.records {
-        let removed = store.catalog.remove_receipt(&record.session_id, &record.receipt_id);
+        let removed = store
+            .catalog
+            .remove_receipt(&record.session_id, &record.receipt_id);
         removed.await?;
     }
     for pack in &doomed.packs {
@@ -237,7 +244,11 @@ fn amount(doomed: &Doomed) -> String {
 }
 
 fn tell(args: &Prune, doomed: &Doomed, left: u64) -> String {
-    let verb = if args.dry_run { "would remove" } else { "removed" };
+    let verb = if args.dry_run {
+        "would remove"
+    } else {
+        "removed"
+    };
     let mut out = format!("{verb} {}, {} stay\n", amount(doomed), bytes(left));
     if args.max_bytes.is_some_and(|most| left > most) {
         out.push_str("the rest is what the latest views point at\n");

@@ -18,7 +18,10 @@ use crate::world::Store;
 /// Shows a receipt or a session.
 pub async fn run(store: &Store, name: &str, charset: Charset) -> Result<Answer, Failure> {
     if let Some(record) = store.catalog.by_receipt(name).await? {
-        return Ok(Answer::new(json!(record.receipt), receipt(&record, charset)));
+        return Ok(Answer::new(
+            json!(record.receipt),
+            receipt(&record, charset),
+        ));
     }
     let chain = store.catalog.chain(name).await?;
     if chain.is_empty() {
@@ -74,5 +77,10 @@ fn session(name: &str, chain: &[CompactionRecord]) -> String {
             minute(&record.created_at),
         ]);
     }
-    format!("{} {}\n{}", "session".bold(), one_line(name, 70), table.render())
+    format!(
+        "{} {}\n{}",
+        "session".bold(),
+        one_line(name, 70),
+        table.render()
+    )
 }

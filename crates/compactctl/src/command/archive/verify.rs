@@ -26,7 +26,10 @@ pub async fn run(store: &Store, global: &Global) -> Result<Answer, Failure> {
         progress.step();
     }
     for pack in named.difference(&stored) {
-        problems.push((*pack, format!("pack {pack} is on record but not in the archive")));
+        problems.push((
+            *pack,
+            format!("pack {pack} is on record but not in the archive"),
+        ));
     }
     drop(progress);
     let json = json!({
@@ -37,7 +40,11 @@ pub async fn run(store: &Store, global: &Global) -> Result<Answer, Failure> {
             .map(|(pack, message)| json!({ "pack": pack, "message": message }))
             .collect::<Vec<_>>(),
     });
-    let code = if problems.is_empty() { 0 } else { Code::Check as u8 };
+    let code = if problems.is_empty() {
+        0
+    } else {
+        Code::Check as u8
+    };
     Ok(Answer::new(json, tell(stored.len(), &problems)).with_code(code))
 }
 

@@ -119,7 +119,11 @@ impl Matched {
             let place = places.get_mut(hash).and_then(Vec::pop);
             if let Some(flag) = place.and_then(|place| matched.old.get_mut(place)) {
                 *flag = true;
-                matched.new.get_mut(index).into_iter().for_each(|f| *f = true);
+                matched
+                    .new
+                    .get_mut(index)
+                    .into_iter()
+                    .for_each(|f| *f = true);
             }
         }
         matched

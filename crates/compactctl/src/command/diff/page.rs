@@ -32,11 +32,7 @@ pub fn text(comparison: &Comparison, charset: Charset) -> String {
 }
 
 fn row(sign: char, item: &Item) -> String {
-    let head = format!(
-        "{sign} {:<9} {:>8}  ",
-        item.role,
-        grouped(item.tokens.0)
-    );
+    let head = format!("{sign} {:<9} {:>8}  ", item.role, grouped(item.tokens.0));
     format!("{head}{}", fit(&item.says, COLUMNS - head.len()))
 }
 
@@ -66,11 +62,17 @@ pub fn markdown(comparison: &Comparison) -> String {
         grouped(comparison.after.0),
         totals(comparison, " · "),
     );
-    for (title, items) in [("Removed", &comparison.removed), ("Added", &comparison.added)] {
+    for (title, items) in [
+        ("Removed", &comparison.removed),
+        ("Added", &comparison.added),
+    ] {
         if items.is_empty() {
             continue;
         }
-        let _ = write!(out, "\n## {title}\n\n| # | role | tokens | begins |\n|--:|---|--:|---|\n");
+        let _ = write!(
+            out,
+            "\n## {title}\n\n| # | role | tokens | begins |\n|--:|---|--:|---|\n"
+        );
         for item in items {
             let _ = writeln!(
                 out,
