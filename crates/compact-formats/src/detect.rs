@@ -1,7 +1,8 @@
 //! Tells a transcript's format from its content, never from its name.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::Format;
@@ -9,24 +10,62 @@ use crate::error::{FormatError, Position};
 use crate::json::{At, lenient};
 use crate::source;
 
-/// The members that tell formats apart.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Probe<'a> {
-    #[serde(borrow)]
-    r#type: Option<&'a RawValue>,
-    role: Option<&'a RawValue>,
-    payload: Option<IgnoredAny>,
-    message: Option<IgnoredAny>,
-    messages: Option<IgnoredAny>,
-    #[serde(rename = "sessionId")]
-    session_id: Option<IgnoredAny>,
-    #[serde(rename = "parentUuid")]
-    parent_uuid: Option<IgnoredAny>,
-    uuid: Option<IgnoredAny>,
-    #[serde(rename = "leafUuid")]
-    leaf_uuid: Option<IgnoredAny>,
-    snapshot: Option<IgnoredAny>,
+/// What the members of an object say about its format, as far as the object could be read.
+#[derive(Default)]
+struct Clues {
+    kind: String,
+    has_payload: bool,
+    has_role: bool,
+    has_messages: bool,
+    is_claude: bool,
+}
+
+impl Clues {
+    fn of(json: &[u8]) -> (Clues, Result<(), serde_json::Error>) {
+        let mut clues = Clues::default();
+        let mut reader = serde_json::Deserializer::from_slice(json);
+        let result = Watch(&mut clues).deserialize(&mut reader);
+        (clues, result.and_then(|()| reader.end()))
+    }
+
+    fn note(&mut self, key: &str) {
+        match key {
+            "payload" => self.has_payload = true,
+            "role" => self.has_role = true,
+            "messages" => self.has_messages = true,
+            "parentUuid" | "sessionId" | "leafUuid" | "snapshot" => self.is_claude = true,
+            _ => {}
+        }
+    }
+}
+
+/// Notes each member as it comes, so that an object cut short has still been seen.
+struct Watch<'c>(&'c mut Clues);
+
+impl<'de> DeserializeSeed<'de> for Watch<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Watch<'_> {
+    type Value = ();
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            self.0.note(&key);
+            if key == "type" {
+                let value = lenient(Some(map.next_value::<&RawValue>()?));
+                self.0.kind = value.unwrap_or_default().into_owned();
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How many lines are looked at before giving up.
@@ -53,14 +92,26 @@ pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
     }
 }
 
+/// How much of a long line is looked at first.
+const GLANCE: usize = 1 << 18;
+
 /// True for an object with `messages`, on one line or over many.
 pub(crate) fn is_document(body: &[u8]) -> bool {
-    let line = body.trim_ascii_start();
-    let line = line.split(|b| *b == b'\n').next().unwrap_or_default();
-    match serde_json::from_slice::<Probe<'_>>(line) {
-        Ok(probe) => probe.messages.is_some(),
+    let body = body.trim_ascii();
+    let line = memchr::memchr(b'\n', body)
+        .and_then(|end| body.get(..end))
+        .unwrap_or(body);
+    if line
+        .get(..GLANCE)
+        .is_some_and(|glance| Clues::of(glance).0.has_messages)
+    {
+        return true;
+    }
+    match Clues::of(line) {
+        (clues, _) if clues.has_messages => true,
         // A first line that ends in the middle of a value opens a document of several lines.
-        Err(error) => error.is_eof() && line.len() < body.trim_ascii().len(),
+        (_, Err(error)) => error.is_eof() && line.len() < body.len(),
+        (_, Ok(())) => false,
     }
 }
 
@@ -82,12 +133,15 @@ fn detect_lines(source: &[u8]) -> Result<Format, FormatError> {
         if text.is_empty() {
             continue;
         }
-        let probe: Probe<'_> = At {
-            source,
-            offset: span.start,
-        }
-        .read(text)?;
-        if let Some(format) = of_line(&probe) {
+        let (clues, result) = Clues::of(text.as_bytes());
+        result.map_err(|error| {
+            At {
+                source,
+                offset: span.start,
+            }
+            .json(&error)
+        })?;
+        if let Some(format) = of_line(&clues) {
             let is_plain = format == Format::MessagesJsonl;
             return Ok(if is_plain && calls_tools(source) {
                 Format::OpenAiChat
@@ -101,27 +155,22 @@ fn detect_lines(source: &[u8]) -> Result<Format, FormatError> {
     })
 }
 
-fn of_line(probe: &Probe<'_>) -> Option<Format> {
-    let kind = lenient(probe.r#type).unwrap_or_default();
-    if probe.payload.is_some() {
-        let known = [
-            "session_meta",
-            "response_item",
-            "event_msg",
-            "turn_context",
-            "compacted",
-        ];
-        return known
-            .contains(&kind.as_ref())
+fn of_line(clues: &Clues) -> Option<Format> {
+    let codex = [
+        "session_meta",
+        "response_item",
+        "event_msg",
+        "turn_context",
+        "compacted",
+    ];
+    if clues.has_payload {
+        return codex
+            .contains(&clues.kind.as_str())
             .then_some(Format::CodexRollout);
     }
-    let is_claude = probe.parent_uuid.is_some()
-        || probe.session_id.is_some()
-        || probe.leaf_uuid.is_some()
-        || (probe.uuid.is_some() && probe.message.is_some())
-        || (kind == "file-history-snapshot" && probe.snapshot.is_some());
-    if is_claude {
-        return Some(Format::ClaudeCode);
+    match (clues.has_role, clues.is_claude) {
+        (true, _) => Some(Format::MessagesJsonl),
+        (false, true) => Some(Format::ClaudeCode),
+        (false, false) => None,
     }
-    lenient(probe.role).map(|_| Format::MessagesJsonl)
 }

@@ -45,6 +45,13 @@ impl<'a> TextSite<'a> {
     }
 }
 
+/// The blocks of pieces. Collecting them in place would keep the room of the pieces.
+pub(crate) fn blocks(pieces: Vec<Piece<'_>>) -> Vec<Block> {
+    let mut blocks = Vec::with_capacity(pieces.len());
+    blocks.extend(pieces.into_iter().map(|piece| piece.block));
+    blocks
+}
+
 /// The edits of one entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Edits<'e>(pub(crate) &'e [(usize, Edit)]);

@@ -4,7 +4,7 @@
 //! span it was read from. What a view keeps is copied from there byte for byte; what it edits is
 //! spliced into the entry's own JSON; what no version of this crate knows stays where it was.
 //!
-//! A format is a folder with a [`wire::Wire`] in it and one line in [`Format::ALL`].
+//! A format is a folder with an implementation of `Wire` in it and one line in `Format::ALL`.
 //! Nothing here reads a file or a clock, counts tokens, or decides what a view shows.
 
 mod chat;

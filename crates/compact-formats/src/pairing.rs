@@ -16,9 +16,9 @@ pub(crate) struct Settled {
 
 /// Names the entries, leaves repeated results out and notes broken pairs.
 pub(crate) fn settle(mut reading: Reading) -> (Settled, Layout) {
-    let by_lines = matches!(reading.layout, Layout::Lines { .. });
     let mut problems = std::mem::take(&mut reading.problems);
-    let drafts = without_repeats(reading.drafts, by_lines, &mut problems);
+    let mut drafts = std::mem::take(&mut reading.drafts);
+    leave_repeats_out(&mut drafts, &reading.layout, &mut problems);
     let mut places = Vec::with_capacity(drafts.len());
     let mut entries = Vec::with_capacity(drafts.len());
     let mut names = Names::default();
@@ -38,7 +38,7 @@ pub(crate) fn settle(mut reading: Reading) -> (Settled, Layout) {
         });
         places.push(place);
     }
-    note_pairs(&entries, &places, by_lines, &mut problems);
+    note_pairs(&entries, &places, &reading.layout, &mut problems);
     let conversation = Conversation {
         session_id: reading.session_id,
         model: reading.model,
@@ -64,10 +64,7 @@ impl Names {
     /// The wire's id when it is the first of its name, else one made from the place.
     fn unique(&mut self, id: Option<String>, place: &Place) -> EntryId {
         let id = id.filter(|id| !id.is_empty() && !self.taken.contains(id));
-        let mut name = id.unwrap_or_else(|| match place.part {
-            None => format!("m{}", place.line),
-            Some(part) => format!("m{}.{part}", place.line),
-        });
+        let mut name = id.unwrap_or_else(|| format!("m{}", place.name()));
         while self.taken.contains(&name) {
             name.push('\'');
         }
@@ -78,10 +75,9 @@ impl Names {
 
 /// A result that repeats an earlier one is not said again. A call id that is used again, as some
 /// agents do, opens a new pair; only a result beyond its calls is a repeat.
-fn without_repeats(drafts: Vec<Draft>, by_lines: bool, problems: &mut Vec<Problem>) -> Vec<Draft> {
+fn leave_repeats_out(drafts: &mut Vec<Draft>, layout: &Layout, problems: &mut Vec<Problem>) {
     let mut open: HashMap<String, usize> = HashMap::new();
-    let mut kept = Vec::with_capacity(drafts.len());
-    for draft in drafts {
+    drafts.retain(|draft| {
         let mut repeats = 0;
         for block in &draft.blocks {
             match block {
@@ -91,7 +87,7 @@ fn without_repeats(drafts: Vec<Draft>, by_lines: bool, problems: &mut Vec<Proble
                         repeats += 1;
                         problems.push(Problem {
                             entry: None,
-                            line: by_lines.then_some(draft.place.line + 1),
+                            line: layout.line_number(&draft.place),
                             message: format!("another result of call {call}; the first one counts"),
                         });
                     }
@@ -101,21 +97,17 @@ fn without_repeats(drafts: Vec<Draft>, by_lines: bool, problems: &mut Vec<Proble
                 _ => {}
             }
         }
-        if repeats == 0 || repeats < draft.blocks.len() {
-            kept.push(draft);
-        }
-    }
-    kept
+        repeats == 0 || repeats < draft.blocks.len()
+    });
 }
 
 /// Notes results without a call before them and calls that were passed over.
-fn note_pairs(entries: &[Entry], places: &[Place], by_lines: bool, problems: &mut Vec<Problem>) {
+fn note_pairs(entries: &[Entry], places: &[Place], layout: &Layout, problems: &mut Vec<Problem>) {
     let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut note = |entry: usize, message: String| {
         let line = places
             .get(entry)
-            .filter(|_| by_lines)
-            .map(|place| place.line + 1);
+            .and_then(|place| layout.line_number(place));
         problems.push(Problem {
             entry: Some(entry),
             line,

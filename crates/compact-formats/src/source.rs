@@ -20,6 +20,16 @@ pub(crate) struct Place {
     pub(crate) part: Option<usize>,
 }
 
+impl Place {
+    /// A name made from the place, for what has none of its own.
+    pub(crate) fn name(&self) -> String {
+        match self.part {
+            None => format!("{}", self.line),
+            Some(part) => format!("{}.{part}", self.line),
+        }
+    }
+}
+
 /// An entry that has no id yet.
 pub(crate) struct Draft {
     pub(crate) id: Option<String>,
@@ -48,6 +58,16 @@ pub(crate) enum Layout {
     },
 }
 
+impl Layout {
+    /// The line of a place as people count, where lines are what they see.
+    pub(crate) fn line_number(&self, place: &Place) -> Option<usize> {
+        match self {
+            Layout::List { .. } => None,
+            Layout::Lines { .. } => Some(place.line + 1),
+        }
+    }
+}
+
 /// A transcript as a wire reads it.
 pub(crate) struct Reading {
     pub(crate) session_id: Option<String>,
@@ -68,6 +88,21 @@ impl Reading {
             layout,
             problems: Vec::new(),
         }
+    }
+}
+
+/// The error for lines among which none is of the format asked for.
+pub(crate) fn unlike(source: &[u8]) -> FormatError {
+    if source
+        .get(start(source)..)
+        .unwrap_or_default()
+        .trim_ascii()
+        .is_empty()
+    {
+        return FormatError::Empty;
+    }
+    FormatError::Unrecognised {
+        at: Position::of(source, start(source)),
     }
 }
 

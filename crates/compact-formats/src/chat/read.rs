@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 
 use crate::Problem;
 use crate::detect::is_document;
-use crate::edit::{Holder, Piece, TextSite};
+use crate::edit::{self, Holder, Piece, TextSite};
 use crate::error::FormatError;
 use crate::frame;
-use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient, span_in};
+use crate::json::{At, Members, is_object, is_string, is_true, lenient, span_in};
 use crate::parts;
 use crate::source::{self, Draft, Layout, Place, Reading};
 
@@ -82,15 +82,11 @@ fn read_document(source: &[u8], start: usize) -> Result<Reading, FormatError> {
         source,
         offset: start,
     };
-    let whole: &RawValue = at.read(text)?;
-    if is_list(whole) {
-        return read_list(source, text, whole, None);
-    }
-    if !is_object(whole) {
-        return Err(at.field("messages", "an object with `messages`, or a list", whole));
+    if text.trim_ascii_start().starts_with('[') {
+        return read_list(source, text, at.read(text)?, "the document");
     }
     let body: Body<'_> = at.read(text)?;
-    let mut reading = read_list(source, text, body.messages, Some("messages"))?;
+    let mut reading = read_list(source, text, body.messages, "messages")?;
     reading.model = lenient(body.model).map(Into::into);
     reading.session_id = lenient(body.session_id).map(Into::into);
     reading.tools = body
@@ -104,14 +100,14 @@ fn read_list(
     source: &[u8],
     text: &str,
     list: &RawValue,
-    field: Option<&str>,
+    field: &str,
 ) -> Result<Reading, FormatError> {
     let base = source.len() - text.len();
     let at = At {
         source,
         offset: base,
     };
-    let messages = at.list(field.unwrap_or("the document"), list)?;
+    let messages = at.list(field, list)?;
     let spans: Vec<_> = messages
         .iter()
         .map(|raw| {
@@ -197,10 +193,7 @@ impl<'s> Reader<'s> {
         }
         let message: Message<'_> = at.read(json)?;
         let role = self.role(at, &message, &place)?;
-        let mut blocks: Vec<Block> = pieces(at, &message, role)?
-            .into_iter()
-            .map(|piece| piece.block)
-            .collect();
+        let mut blocks = edit::blocks(pieces(at, &message, role)?);
         self.name_function_calls(&mut blocks, &place);
         let meta = Meta {
             kind: kind_of(&blocks),
@@ -231,7 +224,7 @@ impl<'s> Reader<'s> {
         }
         self.reading.problems.push(Problem {
             entry: Some(self.reading.drafts.len()),
-            line: matches!(self.reading.layout, Layout::Lines { .. }).then_some(place.line + 1),
+            line: self.reading.layout.line_number(place),
             message: format!("unknown role `{name}`, read as user"),
         });
         Ok(Role::User)

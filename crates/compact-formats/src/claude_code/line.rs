@@ -95,6 +95,11 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// Every line of a session has a type.
+    pub(super) fn is_typed(&self) -> bool {
+        self.r#type.is_some()
+    }
+
     pub(super) fn uuid(&self) -> Option<Cow<'a, str>> {
         lenient(self.uuid)
     }

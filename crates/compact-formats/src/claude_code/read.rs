@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::line::{Kind, Line, Message};
 use crate::Scope;
+use crate::edit;
 use crate::error::FormatError;
 use crate::json::{At, Members, is_object, lenient};
 use crate::source::{self, Draft, Layout, Place, Reading};
@@ -29,8 +30,8 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
             &mut reading.problems,
         )?);
     }
-    if rows.is_empty() && reading.problems.is_empty() {
-        return Err(FormatError::Empty);
+    if !rows.iter().any(|row| row.value.is_typed()) {
+        return Err(source::unlike(source));
     }
     let boundary = rows
         .iter()
@@ -152,7 +153,7 @@ fn draft(source: &[u8], row: &Row<'_>, reading: &mut Reading) -> Result<(), Form
     if line.kind() == Kind::Attachment && pieces.is_empty() {
         return Ok(());
     }
-    let blocks: Vec<_> = pieces.into_iter().map(|piece| piece.block).collect();
+    let blocks = edit::blocks(pieces);
     let mut meta = Meta {
         kind: line.entry_kind(&blocks),
         ..Meta::default()

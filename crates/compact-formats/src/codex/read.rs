@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::item;
 use crate::Scope;
+use crate::edit;
 use crate::error::FormatError;
 use crate::frame;
 use crate::json::{At, Members, is_list, is_object, lenient, span_in};
@@ -31,20 +32,19 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
         scope,
         reading,
         live_from: 0,
+        is_rollout: false,
         base: None,
         run: None,
     };
-    let mut is_empty = true;
     for index in 0..lines.len() {
         let line =
             source::read_line::<Line<'_>>(source, &lines, index, &mut reader.reading.problems)?;
         if let Some(line) = line {
-            is_empty = false;
             reader.line(&line)?;
         }
     }
-    if is_empty && reader.reading.problems.is_empty() {
-        return Err(FormatError::Empty);
+    if !reader.is_rollout {
+        return Err(source::unlike(source));
     }
     reader.reading.layout = Layout::Lines {
         lines,
@@ -58,6 +58,8 @@ struct Reader<'s> {
     scope: Scope,
     reading: Reading,
     live_from: usize,
+    /// Whether any line is one of a rollout.
+    is_rollout: bool,
     /// The line of the session's own metadata.
     base: Option<usize>,
     /// The group of the response being read.
@@ -81,6 +83,7 @@ impl Reader<'_> {
         if !known.contains(&kind.as_ref()) {
             return Ok(());
         }
+        self.is_rollout = true;
         let Some(payload) = line.value.payload.filter(|payload| is_object(payload)) else {
             return Err(match line.value.payload {
                 Some(found) => at.field("payload", "an object", found),
@@ -150,19 +153,14 @@ impl Reader<'_> {
             kind,
             pieces,
         } = reads;
-        let group = match (role, &place.part) {
-            // What a compaction kept is history; which response it came from is not known.
-            (Role::Assistant, None) => Some(
-                self.run
-                    .get_or_insert_with(|| format!("response-{}", place.line))
-                    .clone(),
-            ),
-            _ => {
-                self.run = None;
-                None
-            }
-        };
-        let blocks: Vec<Block> = pieces.into_iter().map(|piece| piece.block).collect();
+        if role != Role::Assistant {
+            self.run = None;
+        }
+        let group = (role == Role::Assistant).then(|| {
+            let name = || format!("response-{}", place.name());
+            self.run.get_or_insert_with(name).clone()
+        });
+        let blocks = edit::blocks(pieces);
         let meta = Meta {
             kind,
             group,
@@ -189,10 +187,9 @@ impl Reader<'_> {
         self.run = None;
         if self.scope == Scope::Live {
             let base = self.base;
-            let replaced = history.is_some();
             self.reading
                 .drafts
-                .retain(|draft| survives(draft, base, replaced));
+                .retain(|draft| survives(draft, base, history));
             self.live_from = place.line + 1;
         }
         let items = match history {
@@ -299,8 +296,8 @@ impl Reader<'_> {
 
 /// The base instructions stay in every context; without a replacement, so do the user's words and
 /// the instructions before them.
-fn survives(draft: &Draft, base: Option<usize>, replaced: bool) -> bool {
+fn survives(draft: &Draft, base: Option<usize>, history: Option<&RawValue>) -> bool {
     let is_base = Some(draft.place.line) == base && draft.place.part.is_none();
     let is_words = draft.role == Role::User && draft.meta.kind == EntryKind::Message;
-    is_base || !replaced && (is_words || draft.role.is_instruction())
+    is_base || history.is_none() && (is_words || draft.role.is_instruction())
 }
