@@ -329,3 +329,6 @@ impl Sums {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

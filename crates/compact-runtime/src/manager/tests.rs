@@ -8,7 +8,7 @@ use compact_core::wire::WireRules;
 use serde_json::Value;
 
 use super::*;
-use crate::port::archive::MemoryArchive;
+use crate::port::archive::{ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo};
 use crate::port::catalog::MemoryCatalog;
 use crate::port::event::EventSink;
 
@@ -173,7 +173,7 @@ async fn a_changed_prefix_drops_the_view_and_keeps_the_ledger() {
 }
 
 #[tokio::test]
-async fn s2_115_a_compaction_tells_its_story_in_order() {
+async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_story_in_order() {
     let (manager, heard) = manager(2_000);
     let mut session = Session::new("told", &WireRules::LENIENT);
     session.append([Entry::text("u0", Role::User, "go")]);
@@ -197,7 +197,7 @@ async fn s2_115_a_compaction_tells_its_story_in_order() {
         .iter()
         .find(|e| e["event"] == "compact.trigger_decision")
         .unwrap();
-    // S2-138 … S2-150: every field of the schema is there.
+    // The schema of S2-138 … S2-150.
     for field in [
         "ts",
         "session_id",
@@ -312,4 +312,177 @@ async fn an_unknown_name_is_an_error_that_says_where_to_look() {
         error.contains("'nobody'") && error.contains("archive list"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn s2_29_s2_93_s2_100_preflight_compacts_only_under_pressure() {
+    let (manager, _) = manager(10_000);
+    let mut session = Session::new("calm", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..10).flat_map(|i| exchange(i, 30)));
+    let calm = manager.preflight(&mut session).await.unwrap();
+    assert_eq!(
+        calm.view,
+        compact_core::view::View::identity(session.source())
+    );
+    session.append((10..55).flat_map(|i| exchange(i, 30)));
+    let pressed = manager.preflight(&mut session).await.unwrap();
+    assert!(pressed.decision.verdict.is_now());
+    assert!(pressed.receipt.is_some());
+}
+
+#[tokio::test]
+async fn s2_28_s2_92_s2_94_a_program_may_compact_at_any_time() {
+    let (manager, _) = manager(100_000);
+    let mut session = Session::new("asked", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..300).flat_map(|i| exchange(i, 30)));
+    let before = shown(
+        &Preflight {
+            decision: trigger::decide(Tokens(0), Tokens(1), &Policy::default()),
+            view: compact_core::view::View::identity(session.source()),
+            receipt: None,
+        },
+        &session,
+    );
+    let made = manager
+        .manual_compact(&mut session, "user-command")
+        .await
+        .unwrap();
+    let receipt = made.receipt.as_ref().unwrap();
+    assert_eq!(receipt.note.as_deref(), Some("user-command"));
+    assert!(shown(&made, &session).0 * 10 <= before.0 * 6);
+}
+
+#[tokio::test]
+async fn s2_54_s2_111_s2_155_the_archive_holds_the_exact_original_before_anything_is_pruned() {
+    let (manager, _) = manager(2_000);
+    let mut session = Session::new("kept", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    let receipt = manager
+        .preflight(&mut session)
+        .await
+        .unwrap()
+        .receipt
+        .unwrap();
+    let original = manager.restore(&receipt.receipt_id).await.unwrap();
+    assert!(original.exact);
+    let lines = original
+        .bytes
+        .split(|b| *b == b'\n')
+        .filter(|l| !l.is_empty());
+    let entries: Vec<Entry> = lines.map(|l| serde_json::from_slice(l).unwrap()).collect();
+    assert_eq!(entries, session.source().entries);
+}
+
+struct FullDisk;
+
+#[async_trait::async_trait]
+impl ArchiveStore for FullDisk {
+    async fn put(&self, _: Bytes, _: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
+        Err(ArchiveError::Store {
+            action: "write the pack".into(),
+            source: "no space left".into(),
+        })
+    }
+    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        Err(ArchiveError::Missing { pack: *id })
+    }
+    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
+        Err(ArchiveError::Missing { pack: *id })
+    }
+    async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
+        Ok(Vec::new())
+    }
+    async fn remove(&self, _: &PackId) -> Result<(), ArchiveError> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_archive_that_fails_leaves_the_conversation_untouched() {
+    let (mut manager, _) = manager(2_000);
+    manager.archive = Some(Arc::new(FullDisk));
+    let mut session = Session::new("full", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    assert!(manager.preflight(&mut session).await.is_err());
+    assert!(manager.catalog.chain("full").await.unwrap().is_empty());
+    // The next call passes everything on as it is.
+    let next = manager.preflight(&mut session).await.unwrap();
+    assert_eq!(
+        next.view,
+        compact_core::view::View::identity(session.source())
+    );
+}
+
+#[tokio::test]
+async fn s2_55_s2_152_a_redacted_archive_says_that_it_is_not_exact() {
+    let (mut manager, _) = manager(2_000);
+    manager.storing = Storing::Redacted(Arc::new(Redactor::new(&Default::default()).unwrap()));
+    let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
+    let mut session = Session::new("redacted", &WireRules::LENIENT);
+    session.append([Entry::text(
+        "u0",
+        Role::User,
+        format!("the token is {secret}"),
+    )]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    let receipt = manager
+        .preflight(&mut session)
+        .await
+        .unwrap()
+        .receipt
+        .unwrap();
+    let original = manager.restore(&receipt.receipt_id).await.unwrap();
+    assert!(!original.exact);
+    let text = String::from_utf8(original.bytes.to_vec()).unwrap();
+    assert!(!text.contains(&secret));
+    assert!(text.contains("[REDACTED:"));
+}
+
+#[tokio::test]
+async fn s2_101_large_pinned_content_may_use_the_window_less_the_buffer() {
+    let (manager, _) = manager(6_000);
+    let mut session = Session::new("pinned", &WireRules::LENIENT);
+    let mut pinned = Entry::text("p", Role::User, "rule ".repeat(3_000));
+    pinned.meta.flags.insert("protected".into());
+    session.append([pinned]);
+    session.append((0..8).flat_map(|i| exchange(i, 30)));
+    let made = manager.preflight(&mut session).await.unwrap();
+    assert_eq!(made.receipt.as_ref().unwrap().budget, Tokens(6_000 - 1_024));
+    assert!(shown(&made, &session) <= Tokens(6_000 - 1_024));
+}
+
+#[tokio::test]
+async fn s2_12_s2_13_s2_173_a_thousand_random_sessions_stay_within_their_window() {
+    let window = 3_000;
+    let mut seed = 42_u64;
+    let mut random = move |below: u64| {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    for run in 0..1_000 {
+        let (manager, _) = manager(window);
+        let mut session = Session::new(format!("run-{run}"), &WireRules::LENIENT);
+        session.append([Entry::text("u0", Role::User, "go")]);
+        for i in 0..8 {
+            match random(4) {
+                0 => session.append([Entry::text(
+                    format!("u{i}"),
+                    Role::User,
+                    "and then? ".repeat(random(60) as usize),
+                )]),
+                _ => session.append(exchange(i, random(120) as usize)),
+            }
+            let made = manager.preflight(&mut session).await.unwrap();
+            assert!(
+                shown(&made, &session) <= Tokens(window),
+                "run {run}, step {i}"
+            );
+        }
+    }
 }

@@ -1,0 +1,133 @@
+use super::*;
+use crate::message::{EntryId, EntryKind, Meta};
+
+/// Counts words: nothing like the built-in estimators.
+struct Words;
+
+impl Estimator for Words {
+    fn name(&self) -> &str {
+        "words"
+    }
+    fn units(&self, text: &str) -> Units {
+        Units(text.split_whitespace().count() as u64)
+    }
+}
+
+fn entry(role: Role, block: Block) -> Entry {
+    Entry {
+        id: EntryId("e".into()),
+        role,
+        blocks: vec![block],
+        meta: Meta::default(),
+    }
+}
+
+fn sample() -> Conversation {
+    let mut summary = Entry::text("m", Role::Assistant, "what happened before");
+    summary.meta.kind = EntryKind::Summary {
+        version: 1,
+        receipt: None,
+    };
+    Conversation {
+        tools: Some("read write grep".to_owned()),
+        entries: vec![
+            Entry::text("s", Role::System, "be kind"),
+            summary,
+            entry(
+                Role::Assistant,
+                Block::ToolCall {
+                    id: "c".into(),
+                    name: "read".into(),
+                    arguments: "a b".into(),
+                },
+            ),
+            entry(
+                Role::Tool,
+                Block::ToolResult {
+                    call: "c".into(),
+                    content: "one two three four".into(),
+                    is_error: false,
+                },
+            ),
+            Entry::text("u", Role::User, "now fix it please"),
+        ],
+        ..Conversation::default()
+    }
+}
+
+fn account(estimator: &dyn Estimator) -> Account {
+    let conversation = sample();
+    let hashes = EntryHash::all(&conversation.entries);
+    Account::of(
+        &conversation,
+        &hashes,
+        estimator,
+        &mut TokenCache::default(),
+    )
+}
+
+#[test]
+fn s2_18_s2_166_any_estimator_can_be_plugged_in() {
+    assert_eq!(account(&Words).history, Tokens(3 + 3 + 4 + 4));
+}
+
+#[test]
+fn s2_19_s2_20_s2_21_s2_22_s2_23_every_category_has_its_account() {
+    let account = account(&Words);
+    assert_eq!(account.system, Tokens(2));
+    assert_eq!(account.tools, Tokens(3));
+    assert_eq!(account.memory, Tokens(3));
+    assert_eq!(account.history, Tokens(14));
+    assert_eq!(account.user_input, Tokens(4));
+    assert_eq!(account.tool_results, Tokens(4));
+    assert_eq!(account.by_role.get(&Role::Assistant), Some(&Tokens(6)));
+    // S2-100: messages, system, developer and tool schemas together.
+    assert_eq!(account.total(), Tokens(2 + 3 + 14));
+}
+
+#[test]
+fn chars4_rounds_once_over_everything() {
+    let conversation = Conversation {
+        entries: (0..3)
+            .map(|i| Entry::text(format!("{i}"), Role::User, "ab"))
+            .collect(),
+        ..Conversation::default()
+    };
+    let hashes = EntryHash::all(&conversation.entries);
+    let account = Account::of(&conversation, &hashes, &Chars4, &mut TokenCache::default());
+    // "ab\nab\nab" is eight characters; the budget may count one newline more, never one less.
+    assert_eq!(account.history, Tokens(3));
+    assert_eq!(Chars4.tokens(Chars4.units("日本語です")), Tokens(2));
+}
+
+#[test]
+fn the_heuristic_counts_cjk_by_the_character() {
+    assert_eq!(Heuristic.tokens(Heuristic.units("日本語です")), Tokens(5));
+    assert_eq!(Heuristic.tokens(Heuristic.units("twelve chars")), Tokens(3));
+}
+
+#[test]
+fn a_content_is_counted_once() {
+    struct Counting(std::sync::atomic::AtomicU64);
+    impl Estimator for Counting {
+        fn name(&self) -> &str {
+            "counting"
+        }
+        fn units(&self, text: &str) -> Units {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Units(text.len() as u64)
+        }
+    }
+    let conversation = sample();
+    let hashes = EntryHash::all(&conversation.entries);
+    let (counting, mut cache) = (Counting(0.into()), TokenCache::default());
+    let first = Account::of(&conversation, &hashes, &counting, &mut cache);
+    let calls = counting.0.load(std::sync::atomic::Ordering::Relaxed);
+    let again = Account::of(&conversation, &hashes, &counting, &mut cache);
+    assert_eq!(first, again);
+    // Only the tool schemas are counted again.
+    assert_eq!(
+        counting.0.load(std::sync::atomic::Ordering::Relaxed),
+        calls + 1
+    );
+}
