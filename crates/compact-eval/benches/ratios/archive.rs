@@ -15,7 +15,7 @@ const COMPACTIONS: usize = 20;
 
 pub(crate) fn over_zstd(subject: &Subject) -> Result<f64> {
     let folder = tempfile::tempdir()?;
-    let manager = manager(WINDOW, Some(Arc::new(ObjectArchive::open(folder.path())?)));
+    let manager = manager(WINDOW, Some(Arc::new(ObjectArchive::open(folder.path())?)))?;
     let runtime = runtime()?;
     let lines: Vec<&str> = subject.file.split_inclusive('\n').collect();
     for part in 1..=COMPACTIONS {

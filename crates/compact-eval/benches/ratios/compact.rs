@@ -20,7 +20,7 @@ pub(crate) fn file_to_view(subject: &Subject) -> Result<Timing> {
     in_turns(
         || subject.count(),
         fresh,
-        |manager| view_of(&runtime, &manager, &subject.file),
+        |manager| view_of(&runtime, &manager?, &subject.file),
     )
 }
 

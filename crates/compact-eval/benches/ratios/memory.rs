@@ -5,11 +5,12 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use compact_adapters::estimator::Bpe;
 use compact_core::token::Estimator;
 use compact_eval::generate;
 
 use crate::compact::view_of;
-use crate::subject::{O200k, WINDOW, manager, runtime};
+use crate::subject::{WINDOW, manager, runtime};
 
 /// Tells the child what it is.
 pub(crate) const CHILD: &str = "--peak-memory-of";
@@ -49,10 +50,10 @@ fn write_large(path: &std::path::Path) -> Result<usize> {
 
 /// Compacts the file and prints the bytes of the peak above what the loaded tables take.
 pub(crate) fn child(file: &str) -> Result<()> {
-    O200k.units("load the tables");
+    Bpe::O200k.units("load the tables");
     let tables = status_kb("VmRSS:")?;
     let text = std::fs::read_to_string(file)?;
-    let view = view_of(&runtime()?, &manager(WINDOW, None), &text)?;
+    let view = view_of(&runtime()?, &manager(WINDOW, None)?, &text)?;
     std::hint::black_box(view);
     println!("{}", status_kb("VmHWM:")?.saturating_sub(tables) * 1024);
     Ok(())

@@ -14,7 +14,7 @@ const ROOMY: u64 = 4_000_000;
 
 /// The handle is kept and one turn is added.
 pub(crate) fn appended(subject: &Subject) -> Result<Timing> {
-    let (runtime, manager) = (runtime()?, manager(ROOMY, None));
+    let (runtime, manager) = (runtime()?, manager(ROOMY, None)?);
     let mut session = warm(subject, &runtime, &manager)?;
     let mut round = 0;
     let next = || {
@@ -33,7 +33,7 @@ pub(crate) fn appended(subject: &Subject) -> Result<Timing> {
 
 /// The whole history is passed again, with one turn more.
 pub(crate) fn resent(subject: &Subject) -> Result<Timing> {
-    let (runtime, manager) = (runtime()?, manager(ROOMY, None));
+    let (runtime, manager) = (runtime()?, manager(ROOMY, None)?);
     let mut session = warm(subject, &runtime, &manager)?;
     let mut history = subject.conversation.clone();
     let mut round = 0;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use compact_adapters::estimator::Bpe;
 use compact_core::message::{Conversation, Entry};
 use compact_core::policy::Policy;
-use compact_core::redact::Redactor;
-use compact_core::token::{Estimator, Tokens, Units};
+use compact_core::redact::{Boundary, RedactionRules, Redactor};
+use compact_core::token::Tokens;
 use compact_eval::generate;
 use compact_formats::{Format, Parsed, Scope};
 use compact_runtime::Manager;
@@ -62,31 +63,19 @@ fn count(entries: &[Entry]) -> u64 {
     texts.map(|text| bpe.count(text) as u64).sum()
 }
 
-/// The exact count, without caching: the dearest way a compaction can be asked to count.
-pub(crate) struct O200k;
-
-impl Estimator for O200k {
-    fn name(&self) -> &str {
-        "o200k"
-    }
-
-    fn units(&self, text: &str) -> Units {
-        Units(bpe_openai::o200k_base().count(text) as u64)
-    }
-}
-
-/// A manager that keeps its records in memory.
-pub(crate) fn manager(window: u64, archive: Option<Arc<dyn ArchiveStore>>) -> Manager {
-    Manager {
+/// A manager as the configuration makes it by default, with its records in memory.
+pub(crate) fn manager(window: u64, archive: Option<Arc<dyn ArchiveStore>>) -> Result<Manager> {
+    let rules = RedactionRules::default().at(Boundary::Summary);
+    Ok(Manager {
         archive,
         catalog: Arc::new(MemoryCatalog::default()),
         sink: Arc::new(Silent),
-        estimator: Arc::new(O200k),
+        estimator: Arc::new(Bpe::O200k),
         policy: Policy::default(),
         window: Tokens(window),
-        redactor: Arc::new(Redactor::default()),
+        redactor: Arc::new(Redactor::new(&rules)?),
         storing: Storing::Exact,
-    }
+    })
 }
 
 pub(crate) fn runtime() -> Result<Runtime> {

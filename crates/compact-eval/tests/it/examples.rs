@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use compact_eval::example;
+use compact_formats::{Format, Scope, parse};
 
 /// `cargo xtask examples` brings the folder up to date.
 #[test]
@@ -13,5 +14,21 @@ fn the_committed_examples_are_what_the_generator_writes() {
             "examples/{} is out of date: cargo xtask examples",
             file.name
         );
+    }
+}
+
+#[test]
+fn every_example_is_read_as_what_it_is_without_a_complaint() {
+    let wanted = [
+        ("coding-session.jsonl", Format::ClaudeCode),
+        ("support-session.json", Format::OpenAiChat),
+        ("research-session.jsonl", Format::CodexRollout),
+    ];
+    let files = example::all();
+    for (name, format) in wanted {
+        let file = files.iter().find(|file| file.name == name).unwrap();
+        let parsed = parse(file.content.as_bytes(), None, Scope::Live).unwrap();
+        assert_eq!(parsed.document.format(), format);
+        assert_eq!(parsed.problems, [], "{name}");
     }
 }
