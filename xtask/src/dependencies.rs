@@ -32,7 +32,7 @@ pub(crate) fn check() -> Result<String> {
         read_sources(&package.folder, &mut source)?;
         for dependency in &package.dependencies {
             count += 1;
-            if !source.contains(&dependency.source_name()) {
+            if !names(&source, &dependency.source_name()) {
                 unused.push(format!("{} does not use {}", package.name, dependency.name));
             }
         }
@@ -44,6 +44,15 @@ pub(crate) fn check() -> Result<String> {
         );
     }
     Ok(format!("all {count} declared dependencies are used"))
+}
+
+/// Whether a source names a path of a crate, as in `use serde::Deserialize`.
+fn names(source: &str, crate_name: &str) -> bool {
+    let path = format!("{crate_name}::");
+    source.match_indices(&path).any(|(at, _)| {
+        let before = source.get(..at).and_then(|text| text.chars().next_back());
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    })
 }
 
 impl Dependency {
@@ -108,4 +117,17 @@ fn read_sources(folder: &Path, out: &mut String) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn a_path_names_its_crate_and_a_longer_name_does_not() {
+        assert!(names("use serde::Deserialize;", "serde"));
+        assert!(names("#[tokio::test]", "tokio"));
+        assert!(!names("use my_serde::Deserialize; // serde", "serde"));
+        assert!(!names("", "serde"));
+    }
 }
