@@ -13,6 +13,8 @@ mod shell;
 mod test;
 mod words;
 
+use std::process::ExitCode;
+
 use clap::Parser;
 
 /// Chores of the Compact repository.
@@ -32,11 +34,18 @@ enum Command {
     Examples,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Command::parse() {
+fn main() -> ExitCode {
+    let result = match Command::parse() {
         Command::Ci => ci::run(),
         Command::Test => test::run(),
         Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Examples => examples::write(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

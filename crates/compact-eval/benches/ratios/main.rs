@@ -12,6 +12,8 @@ mod report;
 mod subject;
 mod time;
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use report::Report;
 use subject::Subject;
@@ -19,7 +21,17 @@ use subject::Subject;
 /// Runs of each candidate and of the baseline.
 const ROUNDS: usize = 5;
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
