@@ -80,7 +80,7 @@ fn said<'r, 's>(rows: &'r [Row<'s>]) -> Vec<&'r Row<'s>> {
             prompts.push(i);
         }
         if let Some(uuid) = row.value.uuid() {
-            places.entry(uuid).or_insert(i);
+            places.insert(uuid, i);
         }
         if matches!(
             row.value.kind(),

@@ -359,6 +359,24 @@ fn a_prompt_that_rewinds_leaves_the_branch_behind() {
 }
 
 #[test]
+fn a_line_that_is_written_again_is_no_rewind() {
+    let lines = [
+        user("u1", "", "one"),
+        user("u2", "u1", "two"),
+        user("u1", "", "one"),
+        user("u2", "u1", "two"),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let ids: Vec<String> = read(&lines, Scope::Live)
+        .conversation
+        .entries
+        .into_iter()
+        .map(|entry| entry.id.0)
+        .collect();
+    assert_eq!(ids, ["u1", "u2", "m2", "m3"]);
+}
+
+#[test]
 fn a_repeated_result_counts_once() {
     let mut lines = session();
     lines.push(result("r3", "u2", "t1", r#""again""#));
