@@ -1,67 +1,39 @@
-//! Calibration: what a provider counted against what the estimator counted for the same prompt.
+//! Calibration: the provider's own count of the last prompt, plus an estimate of what came since.
 //!
 //! It corrects *pressure* only. Budgets stay in the estimator's raw units, so that the same input
-//! gives the same view whatever a provider reported.
+//! gives the same view whatever a provider reported. The report is added to, not scaled by: what a
+//! log leaves out (a system prompt, tool schemas) is a constant, not a factor.
 
 use crate::message::Conversation;
 use crate::token::{Account, Estimator, EstimatorExt, Tokens, Units};
 
-/// A factor from estimated to real tokens.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Calibration(f64);
+/// A report below this share of the estimate measured another prompt.
+const PLAUSIBLE: f64 = 0.5;
 
-impl Default for Calibration {
-    fn default() -> Self {
-        Calibration(1.0)
-    }
-}
-
-/// No estimator is further off than this; a report beyond it measured another prompt.
-const RANGE: std::ops::RangeInclusive<f64> = 0.5..=4.0;
-
-impl Calibration {
-    /// The factor that one report gives, kept within reason; neutral when either count is missing.
-    pub fn from_report(reported: Tokens, estimated: Tokens) -> Calibration {
-        if reported.0 == 0 || estimated.0 == 0 {
-            return Calibration::default();
-        }
-        let ratio = reported.0 as f64 / estimated.0 as f64;
-        Calibration(ratio.clamp(*RANGE.start(), *RANGE.end()))
-    }
-
-    /// The factor of the last report among the entries from `since` on. Reports before it measured
-    /// a prompt that no longer exists, as those of entries kept by a compaction do.
-    pub fn of(
-        conversation: &Conversation,
-        account: &Account,
-        estimator: &dyn Estimator,
-        since: usize,
-    ) -> Calibration {
-        let entries = &conversation.entries;
-        let last = entries
-            .iter()
-            .enumerate()
-            .skip(since)
-            .rev()
-            .find_map(|(i, entry)| {
-                let reported = entry.meta.reported_prompt_tokens.filter(|n| *n > 0)?;
-                let end = prompt_end(conversation, i);
-                let units: Units = account.entries.iter().take(end).copied().sum();
-                let estimated = estimator.tokens(units) + account.tools;
-                (estimated.0 > 0).then(|| Calibration::from_report(Tokens(reported), estimated))
-            });
-        last.unwrap_or_default()
-    }
-
-    /// The estimate in real tokens, rounded up.
-    pub fn apply(self, estimate: Tokens) -> Tokens {
-        Tokens((estimate.0 as f64 * self.0).ceil() as u64)
-    }
-
-    /// The factor itself.
-    pub fn ratio(self) -> f64 {
-        self.0
-    }
+/// What the next request would cost. Only reports of entries from `since` on count: those before
+/// it measured a prompt that no longer exists, as entries kept by a compaction do.
+pub fn calibrated(
+    conversation: &Conversation,
+    account: &Account,
+    estimator: &dyn Estimator,
+    since: usize,
+) -> Tokens {
+    let estimate = |units| estimator.tokens(units);
+    let reported = conversation
+        .entries
+        .iter()
+        .enumerate()
+        .skip(since)
+        .rev()
+        .find_map(|(i, entry)| {
+            let reported = Tokens(entry.meta.reported_prompt_tokens.filter(|n| *n > 0)?);
+            let end = prompt_end(conversation, i);
+            let prompt: Units = account.entries.iter().take(end).copied().sum();
+            let growth: Units = account.entries.iter().skip(end).copied().sum();
+            let least = (estimate(prompt) + account.tools).0 as f64 * PLAUSIBLE;
+            (reported.0 as f64 >= least).then(|| reported + estimate(growth))
+        });
+    reported.unwrap_or_else(|| account.total())
 }
 
 /// The prompt of an answer ends where the answer begins; one answer may span several entries.

@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use calibration::Calibration;
+pub use calibration::calibrated;
 pub use registry::{Model, Price, find, models};
 
 use crate::token::Tokens;

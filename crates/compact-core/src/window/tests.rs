@@ -121,32 +121,37 @@ fn reported(text: &str, prompt: Option<u64>, group: Option<&str>) -> Entry {
     entry
 }
 
-fn calibrated(entries: Vec<Entry>, since: usize) -> f64 {
+fn next_request(entries: Vec<Entry>, since: usize) -> u64 {
     let conversation = Conversation {
         entries,
         ..Conversation::default()
     };
     let hashes = EntryHash::all(&conversation.entries);
     let account = Account::of(&conversation, &hashes, &Chars4, &mut TokenCache::default());
-    Calibration::of(&conversation, &account, &Chars4, since).ratio()
+    calibrated(&conversation, &account, &Chars4, since).0
 }
 
 #[test]
-fn the_last_report_calibrates() {
+fn the_last_report_counts_and_growth_is_added() {
+    // 399 characters and a newline are 100 tokens, three and a newline one.
     let user = || Entry::text("u", Role::User, "x".repeat(399));
-    assert_eq!(calibrated(vec![user(), reported("a", None, None)], 0), 1.0);
     assert_eq!(
-        calibrated(vec![user(), reported("a", Some(150), None)], 0),
-        1.5
+        next_request(vec![user(), reported("abc", None, None)], 0),
+        101
+    );
+    assert_eq!(
+        next_request(vec![user(), reported("abc", Some(150), None)], 0),
+        151
     );
     let two = vec![
         user(),
         reported("abc", Some(150), None),
         user(),
-        reported("a", Some(402), None),
+        reported("abc", Some(402), None),
+        user(),
     ];
-    assert_eq!(calibrated(two.clone(), 0), 2.0);
-    assert_eq!(calibrated(two, 4), 1.0);
+    assert_eq!(next_request(two.clone(), 0), 402 + 101);
+    assert_eq!(next_request(two, 4), 302);
 }
 
 #[test]
@@ -154,19 +159,16 @@ fn the_prompt_of_an_answer_in_pieces_ends_before_its_first_piece() {
     let entries = vec![
         Entry::text("u", Role::User, "x".repeat(399)),
         reported("thinking at length about it", None, Some("m1")),
-        reported("answer", Some(200), Some("m1")),
+        reported("abc", Some(200), Some("m1")),
     ];
-    assert_eq!(calibrated(entries, 0), 2.0);
+    assert_eq!(next_request(entries, 0), 200 + 8);
 }
 
 #[test]
-fn calibration_stays_within_reason() {
-    let ratio =
-        |reported, estimated| Calibration::from_report(Tokens(reported), Tokens(estimated)).ratio();
-    assert_eq!((ratio(1, 1_000), ratio(9_000, 1_000)), (0.5, 4.0));
-    assert_eq!((ratio(0, 10), ratio(10, 0)), (1.0, 1.0));
+fn an_implausible_report_is_not_believed() {
+    let user = Entry::text("u", Role::User, "x".repeat(399));
     assert_eq!(
-        Calibration::from_report(Tokens(3), Tokens(2)).apply(Tokens(101)),
-        Tokens(152)
+        next_request(vec![user, reported("abc", Some(2), None)], 0),
+        101
     );
 }

@@ -154,7 +154,7 @@ proptest! {
         setting in scene::setting(),
     ) {
         let first = made(&conversation, &policy, share, setting)?;
-        let again = made(&conversation.clone(), &policy.clone(), share, setting)?;
+        let again = made(&conversation, &policy, share, setting)?;
         prop_assert_eq!(first, again);
     }
 

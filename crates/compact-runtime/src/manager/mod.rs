@@ -23,6 +23,7 @@ use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Account, Estimator, TokenCache, Tokens};
 use compact_core::trigger::{self, Decision};
+use compact_core::window::calibrated;
 use compact_core::wire::WireRules;
 use serde_json::Value;
 
@@ -124,7 +125,8 @@ impl Manager {
             Some(record) => self.prior(record).await?,
             None => None,
         };
-        let decision = trigger::decide(account.total(), self.window, &self.policy);
+        let tokens = self.pressure(request.conversation, &hashes, &account, prior.as_ref());
+        let decision = trigger::decide(tokens, self.window, &self.policy);
         let session_id = session_name(request, previous.as_ref(), &hashes);
         Ok(Measured {
             latest: self.catalog.latest(&session_id).await?,
@@ -140,6 +142,19 @@ impl Manager {
             previous,
             decision,
         })
+    }
+
+    /// What the next request would cost, the provider's own reports taken into account.
+    fn pressure(
+        &self,
+        conversation: &Conversation,
+        hashes: &[EntryHash],
+        account: &Account,
+        prior: Option<&Prior>,
+    ) -> Tokens {
+        let known = prior.map_or(0, |p| engine::common_prefix(conversation, hashes, p));
+        let since = conversation.leading_instructions() + known;
+        calibrated(conversation, account, &*self.estimator, since)
     }
 
     /// What a compaction would do; changes nothing.
