@@ -9,7 +9,7 @@ use compact_core::error::CompactError;
 use compact_formats::FormatError;
 use compact_runtime::port::archive::ArchiveError;
 use compact_runtime::port::catalog::CatalogError;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::report::text::printable;
 
@@ -46,7 +46,7 @@ pub struct Failure {
     code: Code,
     message: String,
     help: Option<String>,
-    detail: Map<String, Value>,
+    detail: Vec<(&'static str, u64)>,
 }
 
 impl Failure {
@@ -56,7 +56,7 @@ impl Failure {
             code,
             message: message.into(),
             help: None,
-            detail: Map::new(),
+            detail: Vec::new(),
         }
     }
 
@@ -91,8 +91,8 @@ impl Failure {
         self
     }
 
-    fn with(mut self, key: &str, value: impl Into<Value>) -> Failure {
-        self.detail.insert(key.to_owned(), value.into());
+    fn with(mut self, key: &'static str, value: u64) -> Failure {
+        self.detail.push((key, value));
         self
     }
 
@@ -131,11 +131,15 @@ impl Failure {
     }
 
     fn to_json(&self) -> Value {
-        let mut error = self.detail.clone();
-        error.insert("kind".to_owned(), json!(self.code.kind()));
-        error.insert("exit_code".to_owned(), json!(self.code as u8));
-        error.insert("message".to_owned(), json!(self.message));
-        error.insert("help".to_owned(), json!(self.help));
+        let mut error = json!({
+            "kind": self.code.kind(),
+            "exit_code": self.code as u8,
+            "message": self.message,
+            "help": self.help,
+        });
+        for (key, value) in &self.detail {
+            error[key] = json!(value);
+        }
         json!({ "error": error })
     }
 }

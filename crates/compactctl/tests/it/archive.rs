@@ -1,0 +1,183 @@
+use std::os::unix::fs::PermissionsExt;
+
+use crate::place::{Place, claude, lines};
+
+#[test]
+fn an_empty_archive_is_no_error() {
+    let place = Place::new();
+    let json = place.json(&["archive", "list"]);
+    assert_eq!(
+        (json["packs"].as_u64(), json["bytes"].as_u64()),
+        (Some(0), Some(0))
+    );
+    assert_eq!(place.json(&["archive", "verify"])["ok"], true);
+    assert!(
+        place
+            .run(&["archive", "list"])
+            .ok()
+            .text()
+            .contains("nothing has been compacted yet")
+    );
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn the_store_is_private() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    place.run(&["compact", "s.jsonl", "--budget", "1500"]).ok();
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&place.store()), 0o700);
+    assert_eq!(mode(&place.store().join("catalog.db")), 0o600);
+}
+
+#[test]
+fn without_a_path_the_store_is_in_the_users_data_directory() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    let mut command = place.command(&["compact", "s.jsonl", "--budget", "1500", "-q"]);
+    assert!(
+        command
+            .env_remove("COMPACT_STORAGE_PATH")
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert!(place.path("home/.local/share/compact/catalog.db").exists());
+    assert!(!place.store().exists());
+}
+
+/// Three compactions of one file under other budgets: two of them no live view points at.
+fn forked() -> Place {
+    let place = Place::new();
+    place.write("s.jsonl", claude(20));
+    for budget in ["1200", "1500", "1800"] {
+        place
+            .run(&["compact", "s.jsonl", "--budget", budget, "-q"])
+            .ok();
+    }
+    place
+}
+
+#[test]
+fn pruning_asks_first_and_says_what_would_go() {
+    let place = forked();
+    place.run(&["archive", "prune"]).failed(2);
+    place
+        .run(&["archive", "prune", "--older-than", "0"])
+        .failed(2);
+    let dry = place.json(&["archive", "prune", "--older-than", "0", "--dry-run"]);
+    let sessions = place.json(&["archive", "list"]);
+    assert_eq!(dry["dry_run"], true);
+    assert_eq!(sessions["sessions"][0]["compactions"], 3);
+    let done = place.json(&["archive", "prune", "--older-than", "0", "--yes"]);
+    assert_eq!(dry["removed"], done["removed"]);
+    assert_eq!(
+        done["bytes_left"],
+        place.json(&["archive", "list"])["bytes"]
+    );
+}
+
+#[test]
+fn pruning_keeps_what_the_latest_view_points_at() {
+    let place = forked();
+    let session = "5e551040-0000-4000-8000-000000000000";
+    place
+        .run(&["archive", "prune", "--max-bytes", "0", "--yes"])
+        .ok();
+    assert_eq!(place.run(&["restore", session]).ok().text(), claude(20));
+    let latest = place.json(&["archive", "list"])["sessions"][0]["last_receipt"].clone();
+    assert_eq!(
+        place.json(&["verify", latest.as_str().unwrap()])["ok"],
+        true
+    );
+    assert_eq!(place.json(&["archive", "verify"])["ok"], true);
+}
+
+#[test]
+fn pruning_a_chain_keeps_every_base() {
+    let place = Place::new();
+    let mut context = Vec::new();
+    for round in 0..4 {
+        context.extend_from_slice(lines(round * 20..round * 20 + 20).as_bytes());
+        place.write("in.jsonl", &context);
+        place
+            .run(&[
+                "compact",
+                "in.jsonl",
+                "--budget",
+                "1500",
+                "-o",
+                "out.jsonl",
+                "-q",
+            ])
+            .ok();
+        context = place.read("out.jsonl");
+    }
+    place
+        .run(&["archive", "prune", "--older-than", "0", "--yes"])
+        .ok();
+    assert_eq!(place.json(&["archive", "verify"])["ok"], true);
+    let session = place.json(&["archive", "list"])["sessions"][0]["session_id"].clone();
+    assert_eq!(
+        place
+            .run(&["restore", session.as_str().unwrap()])
+            .ok()
+            .text(),
+        lines(0..80)
+    );
+}
+
+#[test]
+fn old_records_that_nothing_needs_go() {
+    let place = Place::new();
+    // The same session, another file: nothing of the first is needed by the second.
+    for (file, turns) in [("a.jsonl", 0..30), ("b.jsonl", 100..130)] {
+        place.write(file, lines(turns));
+        place
+            .run(&["compact", file, "--budget", "1500", "--session", "s", "-q"])
+            .ok();
+    }
+    let before = place.json(&["archive", "list"])["bytes"].as_u64();
+    let none = place.json(&["archive", "prune", "--older-than", "1", "--yes"]);
+    assert_eq!(none["removed"].as_array().unwrap().len(), 0);
+    let done = place.json(&["archive", "prune", "--older-than", "0", "--yes"]);
+    assert_eq!(done["removed"].as_array().unwrap().len(), 1);
+    assert!(done["bytes_left"].as_u64() < before);
+    assert_eq!(
+        place.json(&["archive", "list"])["sessions"][0]["compactions"],
+        1
+    );
+}
+
+#[test]
+fn an_unusable_store_is_told_and_nothing_is_lost() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    place.write("store", "a file, not a directory");
+    let run = place
+        .run(&[
+            "compact", "s.jsonl", "--budget", "1500", "-o", "s.jsonl", "--json",
+        ])
+        .failed(1);
+    assert_eq!(run.json()["error"]["kind"], "unexpected");
+    assert!(run.stderr.contains("help: "), "{}", run.stderr);
+    assert_eq!(place.read("s.jsonl"), lines(0..30).as_bytes());
+}
+
+#[test]
+fn a_damaged_catalog_is_told() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    place
+        .run(&["compact", "s.jsonl", "--budget", "1500", "-q"])
+        .ok();
+    std::fs::write(place.store().join("catalog.db"), "no database").unwrap();
+    let run = place
+        .run(&["compact", "s.jsonl", "--budget", "1400", "-o", "out.jsonl"])
+        .failed(1);
+    assert!(run.stderr.contains("catalog.db"), "{}", run.stderr);
+    assert!(!place.path("out.jsonl").exists());
+    place.run(&["archive", "list"]).failed(1);
+}

@@ -1,0 +1,73 @@
+use expect_test::expect;
+
+use crate::place::{Place, claude, lines, masked};
+
+fn compacted(input: &str, budget: &str) -> Place {
+    let place = Place::new();
+    place.write("a.jsonl", input);
+    place
+        .run(&[
+            "compact", "a.jsonl", "--budget", budget, "-o", "b.jsonl", "-q",
+        ])
+        .ok();
+    place
+}
+
+#[test]
+fn s2_192_a_diff_accounts_for_every_entry() {
+    let place = compacted(&claude(20), "1500");
+    let json = place.json(&["diff", "a.jsonl", "b.jsonl"]);
+    let count = |key: &str| json[key].as_array().unwrap().len() as u64;
+    let kept = json["kept"].as_u64().unwrap();
+    let entries = |file: &str| place.json(&["inspect", file])["entries"].as_u64().unwrap();
+    assert_eq!(count("removed") + kept, entries("a.jsonl"));
+    assert_eq!(count("added") + kept, entries("b.jsonl"));
+    let tokens = |file: &str| place.json(&["inspect", file])["tokens"]["history"].clone();
+    assert_eq!(json["tokens_before"], tokens("a.jsonl"));
+    assert_eq!(json["tokens_after"], tokens("b.jsonl"));
+}
+
+#[test]
+fn a_file_does_not_differ_from_itself() {
+    let place = Place::new();
+    place.write("a.jsonl", lines(0..3) + &lines(0..3));
+    let json = place.json(&["diff", "a.jsonl", "a.jsonl"]);
+    assert_eq!(json["kept"], 18);
+    assert_eq!(
+        json["removed"].as_array().unwrap().len() + json["added"].as_array().unwrap().len(),
+        0
+    );
+}
+
+#[test]
+fn a_diff_is_told_to_people() {
+    let place = Place::new();
+    place.write("a.jsonl", lines(0..3));
+    place.write(
+        "b.jsonl",
+        lines(1..3) + r#"{"role":"user","content":"A <new> | thing"}"#,
+    );
+    let text = place.run(&["diff", "a.jsonl", "b.jsonl"]).ok().text();
+    expect![[r#""#]].assert_eq(&masked(&text, &place));
+    let text = place
+        .run(&["diff", "a.jsonl", "b.jsonl", "--format", "md"])
+        .ok()
+        .text();
+    expect![[r#""#]].assert_eq(&text);
+}
+
+#[test]
+fn the_page_escapes_what_it_shows() {
+    let place = Place::new();
+    place.write("a.jsonl", lines(0..1));
+    place.write(
+        "b.jsonl",
+        r#"{"role":"user","content":"<script>alert(1)</script>"}"#,
+    );
+    let page = place
+        .run(&["diff", "a.jsonl", "b.jsonl", "--format", "html", "--quiet"])
+        .ok()
+        .text();
+    assert!(page.starts_with("<!doctype html>"));
+    assert!(page.contains("&lt;script&gt;") && !page.contains("<script>"));
+}

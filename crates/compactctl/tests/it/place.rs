@@ -1,0 +1,221 @@
+//! A directory with its own home and store, and the command run in it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A place to run in.
+pub struct Place {
+    dir: TempDir,
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place {
+            dir: tempfile::tempdir().expect("a temporary directory"),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.path("store")
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).expect("a file");
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).expect("a file")
+    }
+
+    /// One of the example sessions, as a file here.
+    pub fn example(&self, name: &str) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        self.write(name, std::fs::read(root.join(name)).expect("an example"));
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_compactctl"));
+        command
+            .args(arguments)
+            .current_dir(self.dir.path())
+            .env_clear()
+            .env("HOME", self.path("home"))
+            .env("COMPACT_STORAGE_PATH", self.store());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(&mut self.command(arguments))
+    }
+
+    pub fn run_with_stdin(&self, arguments: &[&str], stdin: &[u8]) -> Run {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        // A command that refuses its arguments does not read.
+        let _ = child.stdin.take().expect("stdin").write_all(stdin);
+        Run::from(child.wait_with_output().expect("the command ends"))
+    }
+
+    /// A run that must succeed, as JSON.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let run = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+        run.json()
+    }
+}
+
+impl Run {
+    fn of(command: &mut Command) -> Run {
+        Run::from(command.output().expect("the command runs"))
+    }
+
+    fn from(output: std::process::Output) -> Run {
+        Run {
+            code: output.status.code().expect("an exit code, not a signal"),
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).expect("stderr is text"),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).expect("stdout is text")
+    }
+
+    /// The one document on stdout.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout).expect("one JSON document on stdout")
+    }
+
+    /// Succeeded, and said what `want` says.
+    pub fn ok(self) -> Run {
+        assert_eq!(self.code, 0, "{}", self.stderr);
+        self
+    }
+
+    /// Failed as told: `error:` and never a panic.
+    pub fn failed(self, code: i32) -> Run {
+        assert_eq!(self.code, code, "{}\n{}", self.stderr, self.text());
+        assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+}
+
+/// Plain messages, one per line: turns of a question, an exchange of words and an answer.
+pub fn lines(turns: std::ops::Range<usize>) -> String {
+    let mut out = String::new();
+    for turn in turns {
+        let filler = format!("the parser reads field {turn} of record R-{turn:04} ").repeat(12);
+        for (role, text) in [
+            (
+                "user",
+                format!("Please handle case {turn} in src/case_{turn}.rs."),
+            ),
+            ("assistant", format!("Working on case {turn}. {filler}")),
+            (
+                "assistant",
+                format!("Case {turn} is done; the build passes."),
+            ),
+        ] {
+            out.push_str(&json!({ "role": role, "content": text }).to_string());
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// A Claude Code session of so many turns with a tool exchange each.
+pub fn claude(turns: usize) -> String {
+    let mut out = Vec::new();
+    let mut parent = Value::Null;
+    for turn in 0..turns {
+        let result =
+            format!("{turn}: fn handler_{turn}() -> Result<(), Error> {{ todo }}\n").repeat(30);
+        for (kind, message) in [
+            (
+                "user",
+                json!({ "role": "user", "content": format!("Look at handler {turn}.") }),
+            ),
+            (
+                "assistant",
+                json!({
+                    "id": format!("msg_{turn}"), "type": "message", "role": "assistant",
+                    "model": "claude-sonnet-4-5",
+                    "content": [{
+                        "type": "tool_use", "id": format!("toolu_{turn}"), "name": "Read",
+                        "input": { "file_path": format!("src/handler_{turn}.rs") },
+                    }],
+                }),
+            ),
+            (
+                "user",
+                json!({
+                    "role": "user",
+                    "content": [{
+                        "type": "tool_result", "tool_use_id": format!("toolu_{turn}"),
+                        "content": result,
+                    }],
+                }),
+            ),
+        ] {
+            let uuid = format!("00000000-0000-4000-8000-{:012}", out.len());
+            out.push(
+                json!({
+                    "parentUuid": parent, "isSidechain": false, "userType": "external",
+                    "cwd": "/src", "sessionId": "5e551040-0000-4000-8000-000000000000",
+                    "version": "2.1.7", "type": kind, "message": message, "uuid": uuid,
+                    "timestamp": format!("2026-03-02T08:{turn:02}:00.000Z"),
+                })
+                .to_string(),
+            );
+            parent = json!(uuid);
+        }
+    }
+    out.join("\n") + "\n"
+}
+
+/// Replaces what differs from run to run: the receipt's id, times, sizes in the store.
+pub fn masked(text: &str, place: &Place) -> String {
+    let text = text.replace(&place.store().display().to_string(), "STORE");
+    text.lines().map(mask_line).collect::<Vec<_>>().join("\n")
+}
+
+fn mask_line(line: &str) -> String {
+    let timed = ["  time  ", "  archive  "]
+        .into_iter()
+        .find(|p| line.starts_with(p));
+    if let Some(prefix) = timed {
+        return format!("{}...", prefix.trim_end());
+    }
+    let mask = |word: &str| {
+        let hex = word.len() >= 12 && word.bytes().all(|b| b.is_ascii_hexdigit());
+        let receipt = hex && word.len() != 36;
+        if receipt {
+            "RECEIPT".to_owned()
+        } else {
+            word.to_owned()
+        }
+    };
+    line.split(' ').map(mask).collect::<Vec<_>>().join(" ")
+}

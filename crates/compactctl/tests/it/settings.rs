@@ -1,0 +1,198 @@
+//! Flags, configuration, completions, the manual: everything around the sessions.
+
+use crate::place::{Place, lines};
+
+#[test]
+fn bad_usage_is_exit_2_with_advice() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..3));
+    for arguments in [
+        &["frobnicate"][..],
+        &[],
+        &["inspect"],
+        &["inspect", "s.jsonl", "--frob"],
+        &["inspect", "s.jsonl", "--window", "0"],
+        &["inspect", "s.jsonl", "--profile", "nope"],
+        &["inspect", "s.jsonl", "--color", "blue"],
+        &["inspect", "s.jsonl", "--format", "nope"],
+        &["inspect", "s.jsonl", "--estimator", "nope"],
+        &["plan", "s.jsonl", "--budget", "1", "--target", "0.5"],
+        &["plan", "s.jsonl", "--target", "1.5"],
+        &["plan", "s.jsonl", "--budget", "-3"],
+        &["archive", "prune", "--older-than", "x"],
+        &["inspect", "s.jsonl", "--config", "missing.yaml"],
+    ] {
+        let run = place.run(arguments);
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
+        assert!(
+            !run.stderr.is_empty() && run.stdout.is_empty(),
+            "{arguments:?}"
+        );
+        let run = place.run(&[arguments, &["--json"]].concat());
+        assert_eq!(run.code, 2);
+        assert_eq!(run.json()["error"]["kind"], "usage", "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_told_with_the_one_that_was_meant() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..3));
+    place.write("bad.yaml", "policy:\n  trigger_pc: 0.5\n");
+    for arguments in [&["config", "check"][..], &["inspect", "s.jsonl"]] {
+        let run = place
+            .run(&[arguments, &["--config", "bad.yaml"]].concat())
+            .failed(2);
+        assert!(
+            run.stderr.contains(
+                "unknown field 'policy.trigger_pc' in bad.yaml, did you mean 'trigger_pct'?"
+            ),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
+fn configuration_is_written_checked_and_shown() {
+    let place = Place::new();
+    place.run(&["config", "init"]).ok();
+    place.run(&["config", "check"]).ok();
+    place.run(&["config", "init"]).failed(2);
+    place.run(&["config", "init", "--force"]).ok();
+    let printed = place.run(&["config", "init", "-"]).ok();
+    assert_eq!(printed.stdout, place.read("compact.yaml"));
+    let json = place.json(&["config", "show", "--profile", "hard-reset"]);
+    let profile = json["values"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|v| v["path"] == "profile")
+        .unwrap();
+    assert_eq!(
+        (&profile["value"], &profile["source"]),
+        (&"hard-reset".into(), &"--profile".into())
+    );
+    let schema = place.run(&["config", "schema"]).ok().json();
+    assert_eq!(schema, place.json(&["config", "schema"]));
+    assert!(schema["properties"]["policy"].is_object());
+    assert!(
+        place
+            .run(&["config", "show"])
+            .ok()
+            .text()
+            .contains("policy.trigger_pct")
+    );
+}
+
+#[test]
+fn the_profile_decides_how_a_session_is_compacted() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    let json = place.json(&[
+        "compact",
+        "s.jsonl",
+        "--budget",
+        "1500",
+        "--profile",
+        "hard-reset",
+    ]);
+    assert_eq!(json["policy"]["keep_recent"], "none");
+    let id = json["receipt_id"].as_str().unwrap();
+    assert_eq!(place.json(&["verify", id])["ok"], true);
+}
+
+#[test]
+fn events_go_to_stderr_for_those_who_ask() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    let arguments = ["compact", "s.jsonl", "--budget", "1500", "--json"];
+    let quiet = place.run(&arguments).ok();
+    assert_eq!(quiet.stderr, "");
+    let mut command = place.command(&["compact", "s.jsonl", "--budget", "1400", "--json"]);
+    let output = command
+        .env("COMPACT_TELEMETRY_EXPORTER", "console")
+        .env("COMPACT_TELEMETRY_FORMAT", "json")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.lines().any(|l| l.contains("compact.completed")),
+        "{stderr}"
+    );
+    assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
+}
+
+#[test]
+fn colour_is_for_those_who_want_it() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..3));
+    let escapes = |arguments: &[&str], utf8: bool| {
+        let mut command = place.command(&[&["inspect", "s.jsonl"], arguments].concat());
+        if utf8 {
+            command.env("LANG", "en_US.UTF-8");
+        }
+        let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        (out.contains('\u{1b}'), out.is_ascii())
+    };
+    assert_eq!(escapes(&[], true), (false, true));
+    assert_eq!(escapes(&["--color", "never"], true), (false, true));
+    assert_eq!(escapes(&["--color", "always"], false), (true, true));
+    assert_eq!(escapes(&["--color", "always"], true), (true, false));
+}
+
+#[test]
+fn models_are_listed_and_found() {
+    let place = Place::new();
+    let all = place.json(&["models"]);
+    assert!(all.as_array().unwrap().len() > 20);
+    let one = place.json(&["models", "gpt-4o-mini"]);
+    assert_eq!(one[0]["input"], 128_000);
+    let spelled = place.json(&["models", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"]);
+    assert_eq!(spelled[0]["input"], 200_000);
+    assert!(
+        place
+            .run(&["models", "claude"])
+            .ok()
+            .text()
+            .contains("200,000")
+    );
+    place.run(&["models", "no-such-model"]).failed(3);
+}
+
+#[test]
+fn completions_and_manual_are_generated() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = place.run(&["completions", shell]).ok().text();
+        assert!(
+            text.contains("compactctl") && text.contains("restore"),
+            "{shell}"
+        );
+        assert_eq!(place.json(&["completions", shell])["script"], text);
+    }
+    let page = place.run(&["man"]).ok().text();
+    for part in [
+        ".TH compactctl",
+        "COMPACTCTL ARCHIVE PRUNE",
+        "Example: compactctl",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(place.json(&["man"])["man"], page);
+}
+
+#[test]
+fn help_is_quick_and_writes_nothing() {
+    let place = Place::new();
+    for arguments in [
+        &["--help"][..],
+        &["compact", "--help"],
+        &["--version"],
+        &["help", "archive"],
+    ] {
+        let run = place.run(arguments).ok();
+        assert!(!run.stdout.is_empty());
+    }
+    assert!(!place.store().exists() && !place.path("home").exists());
+}
