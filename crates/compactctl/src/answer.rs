@@ -37,3 +37,10 @@ impl Answer {
         self
     }
 }
+
+/// Sets a field of a JSON object.
+pub fn set(json: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Some(fields) = json.as_object_mut() {
+        fields.insert(key.to_owned(), value.into());
+    }
+}

@@ -11,6 +11,7 @@ use compact_runtime::port::archive::ArchiveError;
 use compact_runtime::port::catalog::CatalogError;
 use serde_json::{Value, json};
 
+use crate::answer::set;
 use crate::report::text::printable;
 
 /// The exit codes of the contract.
@@ -138,7 +139,7 @@ impl Failure {
             "help": self.help,
         });
         for (key, value) in &self.detail {
-            error[key] = json!(value);
+            set(&mut error, key, *value);
         }
         json!({ "error": error })
     }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use compact_core::engine::{self, Outcome};
+use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry};
 use compact_core::token::Tokens;
 use compact_core::wire::WireRules;
@@ -126,7 +127,7 @@ fn read(
     record: &CompactionRecord,
 ) -> Result<(Conversation, &'static WireRules), Error> {
     if record.format != ENTRIES {
-        let parsed = parse(bytes.clone(), &record.format)?;
+        let parsed = parse_as_recorded(bytes.clone(), record)?;
         return Ok((parsed.conversation, parsed.document.rules()));
     }
     let field = |name: &str| record.receipt.get(name).and_then(Value::as_str);
@@ -149,9 +150,21 @@ fn read(
     ))
 }
 
-fn parse(bytes: Bytes, format: &str) -> Result<Parsed, Error> {
+fn parse(bytes: Bytes, format: &str, scope: FormatScope) -> Result<Parsed, Error> {
     let known = format.parse().ok();
-    Ok(compact_formats::parse(bytes, known, FormatScope::Live)?)
+    Ok(compact_formats::parse(bytes, known, scope)?)
+}
+
+/// The entries that the compaction saw: those of the live context, or all when it took them all.
+fn parse_as_recorded(bytes: Bytes, record: &CompactionRecord) -> Result<Parsed, Error> {
+    let seen =
+        |parsed: &Parsed| EntryHash::all(&parsed.conversation.entries) == record.entry_hashes;
+    let live = parse(bytes.clone(), &record.format, FormatScope::Live)?;
+    if seen(&live) {
+        return Ok(live);
+    }
+    let whole = parse(bytes, &record.format, FormatScope::Whole)?;
+    Ok(if seen(&whole) { whole } else { live })
 }
 
 /// `whole` followed by what `next` added to the view before it.
@@ -167,8 +180,8 @@ fn joined(whole: Bytes, next: Bytes, record: &CompactionRecord) -> Result<Bytes,
             [whole.to_vec(), new.collect::<Vec<_>>().concat()].concat(),
         ));
     }
-    let first = parse(whole, &record.format)?;
-    let later = parse(next, &record.format)?;
+    let first = parse(whole, &record.format, FormatScope::Live)?;
+    let later = parse(next, &record.format, FormatScope::Live)?;
     let from = record.new_from as usize;
     let bytes = first
         .document

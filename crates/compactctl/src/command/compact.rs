@@ -17,7 +17,7 @@ use compact_runtime::manager::{Commit, Compacted, Request, now};
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, set};
 use crate::args::{Compact, Global};
 use crate::failure::Failure;
 use crate::output::Target;
@@ -189,12 +189,6 @@ fn stamp<'a>(timestamp: &'a str, receipt: &'a str, before: Tokens, after: Tokens
         receipt,
         tokens_before: before.0,
         tokens_after: after.0,
-    }
-}
-
-fn set(json: &mut Value, key: &str, value: Value) {
-    if let Some(fields) = json.as_object_mut() {
-        fields.insert(key.to_owned(), value);
     }
 }
 

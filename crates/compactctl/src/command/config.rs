@@ -6,7 +6,7 @@ use compact_adapters::config::{Config as Settings, EXAMPLE, Effective, Loaded};
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, set};
 use crate::args::{Config, Global};
 use crate::failure::Failure;
 use crate::output::Target;
@@ -35,7 +35,7 @@ fn init(file: &Path, force: bool) -> Result<Answer, Failure> {
     let payload = Target::open(file, None)?.write(EXAMPLE.as_bytes().to_vec())?;
     let mut json = json!({ "file": file });
     if payload.is_some() {
-        json["content"] = json!(EXAMPLE);
+        set(&mut json, "content", EXAMPLE);
     }
     let human = match payload {
         Some(_) => String::new(),

@@ -274,21 +274,20 @@ fn measure(conversation: &Conversation, opened: &Opened, cache: &mut TokenCache)
     Account::of(conversation, &hashes, &*opened.estimator, cache)
 }
 
-/// What the reader noticed, and exchanges that no provider would accept.
+/// What the reader noticed, and exchanges beyond that that no provider would accept.
 fn problems(opened: &Opened, outline: &Outline) -> Vec<Problem> {
-    let broken = outline.units.iter().filter(|u| u.health == Health::Broken);
-    let broken = broken.map(|unit| Problem {
-        entry: Some(unit.entries.start),
-        line: None,
-        message: "a tool call without result, or a result without call".to_owned(),
-    });
-    opened
-        .parsed
-        .problems
-        .iter()
-        .cloned()
-        .chain(broken)
-        .collect()
+    let mut problems = opened.parsed.problems.clone();
+    for unit in outline.units.iter().filter(|u| u.health == Health::Broken) {
+        let known = |p: &Problem| p.entry.is_some_and(|entry| unit.entries.contains(&entry));
+        if !problems.iter().any(known) {
+            problems.push(Problem {
+                entry: Some(unit.entries.start),
+                line: None,
+                message: "a tool call without result, or a result without call".to_owned(),
+            });
+        }
+    }
+    problems
 }
 
 fn problem_json(problem: &Problem) -> Value {

@@ -15,7 +15,7 @@ use crate::args::{Global, Plan};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::compaction::{bars, facts};
-use crate::report::number::{count, grouped, percent};
+use crate::report::number::{count, grouped};
 use crate::report::text::fit;
 use crate::report::{COLUMNS, Charset};
 use crate::world::{Opened, World, block_on};
@@ -96,10 +96,9 @@ fn head(opened: &Opened, measured: &Measured<'_>) -> String {
     let verdict = json!(measured.decision.verdict);
     let verdict = verdict.as_str().unwrap_or_default().replace('_', " ");
     format!(
-        "{}\n  {} at {} of the window: {}",
+        "{}\n  {}: {}",
         fit(&opened.source.name, COLUMNS).bold(),
         verdict.bold(),
-        percent(measured.decision.pressure),
         measured.decision.reason,
     )
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, set};
 use crate::args::Restore;
 use crate::failure::Failure;
 use crate::output::Target;
@@ -23,7 +23,7 @@ pub fn run(args: &Restore, world: &World) -> Result<Answer, Failure> {
     let bytes = original.bytes.to_vec();
     let note = exactness(original.exact);
     let Some(path) = &args.output else {
-        json["content"] = json!(String::from_utf8_lossy(&bytes));
+        set(&mut json, "content", String::from_utf8_lossy(&bytes));
         return Ok(Answer::new(json, note).with_payload(Some(bytes)));
     };
     let payload = Target::open(path, None)?.write(bytes)?;

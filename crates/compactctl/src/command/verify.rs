@@ -118,13 +118,15 @@ async fn recompute(
     store: Store,
     record: &CompactionRecord,
 ) -> Result<Vec<Mismatch>, Failure> {
-    let policy: Policy = match field(record, "policy") {
-        Ok(policy) => policy,
-        Err(mismatch) => return Ok(vec![mismatch]),
-    };
-    let estimator: String = match field(record, "estimator") {
-        Ok(name) => name,
-        Err(mismatch) => return Ok(vec![mismatch]),
+    let (Some(policy), Some(estimator)) = (
+        field::<Policy>(record, "policy"),
+        field::<String>(record, "estimator"),
+    ) else {
+        return Ok(vec![Mismatch {
+            field: "policy".to_owned(),
+            recorded: record.receipt.clone(),
+            recomputed: json!("a policy and an estimator that this version knows"),
+        }]);
     };
     let manager = world.manager_of(store, policy, estimator_named(&estimator)?)?;
     match manager.verify(&record.receipt_id).await {
@@ -134,16 +136,9 @@ async fn recompute(
     }
 }
 
-fn field<T: serde::de::DeserializeOwned>(
-    record: &CompactionRecord,
-    name: &str,
-) -> Result<T, Mismatch> {
-    let value = record.receipt.get(name).cloned().unwrap_or(Value::Null);
-    T::deserialize(value.clone()).map_err(|error| Mismatch {
-        field: name.to_owned(),
-        recorded: value,
-        recomputed: json!(error.to_string()),
-    })
+fn field<T: serde::de::DeserializeOwned>(record: &CompactionRecord, name: &str) -> Option<T> {
+    let value = record.receipt.get(name)?;
+    serde_json::from_value(value.clone()).ok()
 }
 
 /// An original that is gone or damaged is what a check is there to find.

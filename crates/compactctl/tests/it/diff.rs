@@ -1,6 +1,6 @@
 use expect_test::expect;
 
-use crate::place::{Place, claude, lines, masked};
+use crate::place::{Place, claude, lines};
 
 fn compacted(input: &str, budget: &str) -> Place {
     let place = Place::new();
@@ -48,12 +48,44 @@ fn a_diff_is_told_to_people() {
         lines(1..3) + r#"{"role":"user","content":"A <new> | thing"}"#,
     );
     let text = place.run(&["diff", "a.jsonl", "b.jsonl"]).ok().text();
-    expect![[r#""#]].assert_eq(&masked(&text, &place));
+    expect![[r#"
+        --- a.jsonl
+        +++ b.jsonl
+
+          before  ########################################  558
+          after   ###########################.............  382  -31.5 %
+
+          3 removed, 6 kept, 1 added
+
+        - user            17  Please handle case 0 in src/case_0.rs.
+        - assistant      155  Working on case 0. the parser reads field 0 of record R...
+        - assistant       14  Case 0 is done; the build passes.
+        + user            10  A <new> | thing
+    "#]]
+    .assert_eq(&text);
     let text = place
         .run(&["diff", "a.jsonl", "b.jsonl", "--format", "md"])
         .ok()
         .text();
-    expect![[r#""#]].assert_eq(&text);
+    expect![[r#"
+        # a.jsonl → b.jsonl
+
+        558 → 382 tokens · 3 removed · 6 kept · 1 added
+
+        ## Removed
+
+        | # | role | tokens | begins |
+        |--:|---|--:|---|
+        | 0 | user | 17 | Please handle case 0 in src/case\_0.rs. |
+        | 1 | assistant | 155 | Working on case 0. the parser reads field 0 of record R-0000 the parser reads field 0 of record R-0000 the parser reads field 0 of record R-0000 the parser reads field 0 of record R-0000 the parser... |
+        | 2 | assistant | 14 | Case 0 is done; the build passes. |
+
+        ## Added
+
+        | # | role | tokens | begins |
+        |--:|---|--:|---|
+        | 6 | user | 10 | A &lt;new> \| thing |
+    "#]].assert_eq(&text);
 }
 
 #[test]

@@ -44,10 +44,24 @@ fn bytes_that_are_no_transcript_are_refused() {
 
 #[test]
 fn a_truncated_line_is_named() {
+    let message = refused(lines(0..3).replacen("case 1.", "case 1.\n", 1).as_bytes());
+    assert!(message.contains("line 5"), "{message}");
+}
+
+/// A process that died while writing leaves half a line: the rest is as good as before.
+#[test]
+fn a_torn_last_line_is_a_problem_and_no_failure() {
+    let place = Place::new();
     let whole = lines(0..3);
-    let cut = &whole.as_bytes()[..whole.len() - 20];
-    let message = refused(cut);
-    assert!(message.contains("line 9"), "{message}");
+    place.write("s.jsonl", &whole.as_bytes()[..whole.len() - 20]);
+    let json = place.json(&["inspect", "s.jsonl"]);
+    assert_eq!(
+        (
+            json["entries"].as_u64(),
+            json["problems"][0]["line"].as_u64()
+        ),
+        (Some(8), Some(9))
+    );
 }
 
 #[test]

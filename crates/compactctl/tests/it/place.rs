@@ -195,27 +195,41 @@ pub fn claude(turns: usize) -> String {
     out.join("\n") + "\n"
 }
 
-/// Replaces what differs from run to run: the receipt's id, times, sizes in the store.
-pub fn masked(text: &str, place: &Place) -> String {
-    let text = text.replace(&place.store().display().to_string(), "STORE");
-    text.lines().map(mask_line).collect::<Vec<_>>().join("\n")
+/// The shape of a report: its words, without the numbers and quotes that the engine answers for.
+pub fn shape(text: &str) -> String {
+    let quoted = |line: &&str| line.starts_with("  | - ") || line.starts_with("  | ##");
+    let lines = text.lines().filter(|line| !quoted(line));
+    lines.map(shape_of_line).collect::<Vec<_>>().join("\n")
 }
 
-fn mask_line(line: &str) -> String {
-    let timed = ["  time  ", "  archive  "]
-        .into_iter()
-        .find(|p| line.starts_with(p));
-    if let Some(prefix) = timed {
-        return format!("{}...", prefix.trim_end());
+fn shape_of_line(line: &str) -> String {
+    // Times and sizes are the machine's.
+    let volatile = ["  archive ", "  time "];
+    if let Some(name) = volatile.into_iter().find(|name| line.starts_with(name)) {
+        return format!("{name}...");
     }
-    let mask = |word: &str| {
-        let hex = word.len() >= 12 && word.bytes().all(|b| b.is_ascii_hexdigit());
-        let receipt = hex && word.len() != 36;
-        if receipt {
-            "RECEIPT".to_owned()
-        } else {
-            word.to_owned()
+    let indent = line.len() - line.trim_start().len();
+    let words = line.split_whitespace().map(shape_of_word);
+    " ".repeat(indent) + &words.collect::<Vec<_>>().join(" ")
+}
+
+/// Bars, receipts and numbers by their kind.
+fn shape_of_word(word: &str) -> String {
+    let all = |set: &str| !word.is_empty() && word.chars().all(|c| set.contains(c));
+    if all("#.") && word.len() > 10 {
+        return "BAR".to_owned();
+    }
+    if word.len() >= 12 && word.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return "RECEIPT".to_owned();
+    }
+    let mut out = String::new();
+    for c in word.chars() {
+        let digit = c.is_ascii_digit() || (matches!(c, ',' | '.') && out.ends_with('N'));
+        match digit {
+            true if out.ends_with('N') => {}
+            true => out.push('N'),
+            false => out.push(c),
         }
-    };
-    line.split(' ').map(mask).collect::<Vec<_>>().join(" ")
+    }
+    out
 }

@@ -10,7 +10,7 @@ use compact_core::token::{Account, EstimatorExt, TokenCache, Tokens};
 use compact_formats::Scope;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, set};
 use crate::args::{Diff, DiffFormat, Global};
 use crate::failure::Failure;
 use crate::input::Source;
@@ -184,7 +184,7 @@ impl Item {
             "text": self.says,
         });
         if let Some(index) = self.replaces {
-            json["replaces"] = json!(index);
+            set(&mut json, "replaces", index);
         }
         json
     }
