@@ -2,12 +2,14 @@
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
+use compact_core::engine::Outcome;
 use compact_core::ledger::Ledger;
+use compact_formats::Parsed;
 use compact_runtime::manager::{Compacted, Manager, Request};
 use tokio::runtime::Runtime;
 
 use crate::subject::{Subject, WINDOW, manager, parse, runtime};
-use crate::time::{Timing, in_turns};
+use crate::time::{Timing, in_turns, timed};
 
 pub(crate) fn ledger(subject: &Subject) -> Result<Timing> {
     let draw = |()| Ok(Ledger::of(&subject.conversation.entries, 0));
@@ -27,7 +29,36 @@ pub(crate) fn file_to_view(subject: &Subject) -> Result<Timing> {
 /// Parses, compacts and emits.
 pub(crate) fn view_of(runtime: &Runtime, manager: &Manager, file: &str) -> Result<Vec<u8>> {
     let parsed = parse(file)?;
-    let request = Request {
+    let request = request(&parsed);
+    let Compacted::Done(commit) = runtime.block_on(manager.compact(&request))? else {
+        bail!("the session was within its budget: nothing to measure");
+    };
+    Ok(parsed
+        .document
+        .emit(&parsed.conversation, &commit.compaction.view)?)
+}
+
+/// Where the time of [`file_to_view`] goes, in seconds; nothing is compared.
+pub(crate) fn stages(subject: &Subject) -> Result<Vec<(&'static str, f64)>> {
+    let (runtime, manager) = (runtime()?, manager(WINDOW, None)?);
+    let (parsed, parsing) = timed(|| parse(&subject.file))?;
+    let request = request(&parsed);
+    let (measured, measuring) = timed(|| Ok(runtime.block_on(manager.measure(&request))?))?;
+    let (outcome, compacting) = timed(|| Ok(manager.plan(&measured)?))?;
+    let Outcome::Compacted(made) = outcome else {
+        bail!("the session was within its budget: nothing to measure");
+    };
+    let (_, emitting) = timed(|| Ok(parsed.document.emit(&parsed.conversation, &made.view)?))?;
+    Ok(vec![
+        ("parse", parsing),
+        ("measure (hash, count, ledger)", measuring),
+        ("compact (plan … validate)", compacting),
+        ("emit", emitting),
+    ])
+}
+
+fn request(parsed: &Parsed) -> Request<'_> {
+    Request {
         conversation: &parsed.conversation,
         rules: parsed.document.rules(),
         format: parsed.document.format().name(),
@@ -35,13 +66,5 @@ pub(crate) fn view_of(runtime: &Runtime, manager: &Manager, file: &str) -> Resul
         session_id: None,
         budget: None,
         note: None,
-    };
-    match runtime.block_on(manager.compact(&request))? {
-        Compacted::Done(commit) => Ok(parsed
-            .document
-            .emit(&parsed.conversation, &commit.compaction.view)?),
-        Compacted::Unchanged { .. } => {
-            bail!("the session was within its budget: nothing to measure")
-        }
     }
 }

@@ -47,6 +47,14 @@ impl Report {
         self.row(name, limit, timing.ratio(), &times);
     }
 
+    /// Adds the parts of the time above.
+    pub(crate) fn stages(&mut self, stages: Vec<(&'static str, f64)>) {
+        for (name, seconds) in stages {
+            println!("  {name:<45} {seconds:>13.4}");
+            self.seconds.insert(format!("stage {name}"), json!(seconds));
+        }
+    }
+
     /// Adds a ratio of sizes.
     pub(crate) fn ratio(&mut self, name: &str, limit: f64, value: f64) {
         self.row(name, limit, value, "");

@@ -42,3 +42,10 @@ pub(crate) fn in_turns<I, O>(
     }
     Ok(timing)
 }
+
+/// Runs something once and tells how long it took.
+pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+    let start = Instant::now();
+    let output = black_box(work()?);
+    Ok((output, start.elapsed().as_secs_f64()))
+}
