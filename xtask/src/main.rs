@@ -7,6 +7,7 @@ mod architecture;
 mod bench;
 mod ci;
 mod dependencies;
+mod docs;
 mod examples;
 mod licences;
 mod shell;
@@ -30,6 +31,8 @@ enum Command {
         /// Only benchmarks whose name contains this.
         filter: Option<String>,
     },
+    /// Writes the documents that are generated from the code.
+    Docs,
     /// Writes the generated sessions into examples/.
     Examples,
 }
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Test => test::run(),
         Command::Bench { filter } => bench::run(filter.as_deref()),
+        Command::Docs => docs::write(),
         Command::Examples => examples::write(),
     };
     match result {
