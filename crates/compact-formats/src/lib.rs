@@ -149,7 +149,7 @@ pub struct Stamp<'a> {
     pub tokens_after: u64,
 }
 
-/// Reads a transcript; without a format, [`detect`] tells it.
+/// Reads a transcript; without a format, [`detect()`] tells it.
 pub fn parse(
     source: impl Into<Vec<u8>>,
     format: Option<Format>,

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(super) const COLUMNS: &str = "receipt_id, name, created_at, summary_version, previous, \
      input_pack, ledger_pack, format, receipt, entry_hashes, view_hashes, new_from, continues";
 
-/// Inserts what [`values`] gives, or fills in packs that were not known before.
+/// Inserts what [`with_values`] gives, or fills in packs that were not known before.
 pub(super) const INSERT: &str = "INSERT INTO receipts (session, receipt_id, created_at, \
      summary_version, previous, input_pack, ledger_pack, format, receipt, entry_hashes, \
      view_hashes, new_from, continues) \
