@@ -87,6 +87,7 @@ impl World {
                 output::aside(&format!("warning: {warning}\n"));
             }
         }
+        check_adapters(&loaded.config)?;
         // A terminal gets a report; events join it only for those who asked for them.
         let asked = loaded
             .values
@@ -244,6 +245,21 @@ impl World {
             _ => Arc::new(Silent),
         }
     }
+}
+
+/// What a program that embeds Compact may use, and this one cannot.
+fn check_adapters(config: &Config) -> Result<(), Failure> {
+    use Exporter::{Custom as CustomExporter, Otlp};
+    use StorageAdapter::{Custom as CustomStore, S3};
+    let key = match (config.storage.adapter, config.telemetry.exporter) {
+        (S3 | CustomStore, _) => "storage.adapter",
+        (_, Otlp | CustomExporter) => "telemetry.exporter",
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(
+        format!("{key}: this value is not available in compactctl"),
+        "use `fs` or `none` for storage.adapter, `console` or `none` for telemetry.exporter",
+    ))
 }
 
 fn data_directory(config: &Config) -> Result<PathBuf, Failure> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Manager, Measured, now};
 use crate::error::Error;
-use crate::port::archive::PackInfo;
+use crate::port::archive::{PackId, PackInfo};
 use crate::port::catalog::{CompactionRecord, Continues};
 
 /// What the archive keeps of an original.
@@ -81,10 +81,14 @@ impl Manager {
             );
             return Ok(None);
         };
-        let base = measured.latest.as_ref().and_then(|r| r.input_pack);
-        let pack = archive
-            .put(self.stored(&measured.request.original), base.as_ref())
-            .await?;
+        let stored = self.stored(&measured.request.original);
+        let pack = match self.archived_before(made, &stored).await {
+            Some(pack) => archive.info(&pack).await?,
+            None => {
+                let base = measured.latest.as_ref().and_then(|r| r.input_pack);
+                archive.put(stored, base.as_ref()).await?
+            }
+        };
         self.emit(
             scope
                 .event(EventKind::Archived, &now())
@@ -93,6 +97,14 @@ impl Manager {
                 .with("stored_bytes", pack.stored_bytes),
         );
         Ok(Some(pack))
+    }
+
+    /// The pack of the same compaction made before: an original is kept once.
+    async fn archived_before(&self, made: &Compaction, stored: &Bytes) -> Option<PackId> {
+        let record = self.catalog.by_receipt(&made.receipt.receipt_id).await;
+        let pack = record.ok()??.input_pack?;
+        let before = self.archive.as_ref()?.get(&pack).await.ok()?;
+        (before == *stored).then_some(pack)
     }
 
     /// How the input relates to the session's last one: a file that still opens with all of it

@@ -259,7 +259,7 @@ fn tell(
         bars(receipt.tokens_before, receipt.tokens_after, charset),
         table.render(),
         preview(summary, charset),
-        next_steps(args, opened, &receipt.receipt_id),
+        next_steps(args, opened, &commit.receipt),
     )
 }
 
@@ -276,39 +276,29 @@ fn archived(world: &World, receipt: &Value) -> String {
             bytes(stored),
             world.root().display()
         ),
-        _ => "none".to_owned(),
+        _ => "none: the original was not kept".to_owned(),
     }
 }
 
 /// What a person may want to do now.
-fn next_steps(args: &Compact, opened: &Opened, receipt: &str) -> String {
-    let short: String = receipt.chars().take(12).collect();
-    let mut steps = vec![
-        (
-            format!("compactctl restore {short}"),
-            "gives the original back",
-        ),
-        (
-            format!("compactctl verify {short}"),
-            "proves the receipt again",
-        ),
-    ];
-    if destination(args).is_none() {
-        let file = fit(&opened.source.name, 34);
-        steps.insert(
-            0,
-            (
-                format!("compactctl compact {file} -o OUT"),
-                "writes the view",
-            ),
-        );
-    }
+fn next_steps(args: &Compact, opened: &Opened, receipt: &Value) -> String {
     let mut table = Table::new([
         Column::left().style(Style::new().cyan()),
         Column::left().style(Style::new().dimmed()),
     ]);
-    for (command, what) in steps {
-        table.row([command, what.to_owned()]);
+    let mut step = |command: String, what: &str| {
+        table.row([format!("compactctl {command}"), what.to_owned()]);
+    };
+    if destination(args).is_none() {
+        let name = &opened.source.name;
+        let file = if name.len() <= 24 { name } else { "FILE" };
+        step(format!("compact {file} -o OUT"), "writes the view");
+    }
+    if receipt.get("archive").is_some_and(|a| !a.is_null()) {
+        let id = receipt.get("receipt_id").and_then(Value::as_str);
+        let short: String = id.unwrap_or_default().chars().take(12).collect();
+        step(format!("restore {short}"), "gives the original back");
+        step(format!("verify {short}"), "proves the receipt again");
     }
     table.render()
 }

@@ -1,5 +1,10 @@
 //! `compactctl` as people and scripts run it: the real binary, in a place of its own.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::string_slice)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
 
 mod archive;
 mod chain;

@@ -124,6 +124,36 @@ fn events_go_to_stderr_for_those_who_ask() {
 }
 
 #[test]
+fn adapters_that_are_not_here_are_refused_not_ignored() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    for (key, value) in [
+        ("COMPACT_STORAGE_ADAPTER", "s3"),
+        ("COMPACT_STORAGE_ADAPTER", "custom"),
+        ("COMPACT_TELEMETRY_EXPORTER", "otlp"),
+        ("COMPACT_STORAGE_ADAPTER", "none"),
+    ] {
+        let mut command = place.command(&["compact", "s.jsonl", "--budget", "1500"]);
+        let output = command.env(key, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{key}={value}");
+    }
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn without_an_archive_the_report_promises_no_way_back() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    let mut command = place.command(&["compact", "s.jsonl", "--budget", "1500"]);
+    command
+        .env("COMPACT_STORAGE_ADAPTER", "none")
+        .env("COMPACT_STORAGE_ARCHIVE_REQUIRED", "false");
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(text.contains("the original was not kept"), "{text}");
+    assert!(!text.contains("compactctl restore"), "{text}");
+}
+
+#[test]
 fn colour_is_for_those_who_want_it() {
     let place = Place::new();
     place.write("s.jsonl", lines(0..3));
