@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::Format;
@@ -10,32 +10,57 @@ use crate::error::{FormatError, Position};
 use crate::json::{At, lenient};
 use crate::source;
 
+/// Members whose value is a list that holds the entries of a session, or sessions.
+const LISTS: [&str; 4] = ["messages", "history", "traj", "simulations"];
+
 /// What the members of an object say about its format, as far as the object could be read.
-#[derive(Default)]
-struct Clues {
+#[derive(Debug, Default)]
+pub(crate) struct Clues {
+    /// The value of `type`.
     kind: String,
-    has_payload: bool,
-    has_role: bool,
-    has_messages: bool,
-    is_claude: bool,
+    /// The names of its members.
+    keys: Vec<String>,
+    /// The first elements of the lists among them, by name.
+    firsts: Vec<(&'static str, Clues)>,
 }
 
+/// Members beyond this many tell nothing new.
+const KEYS: usize = 64;
+
 impl Clues {
-    fn of(json: &[u8]) -> (Clues, Result<(), serde_json::Error>) {
+    pub(crate) fn of(json: &[u8]) -> (Clues, Result<(), serde_json::Error>) {
         let mut clues = Clues::default();
         let mut reader = serde_json::Deserializer::from_slice(json);
         let result = Watch(&mut clues).deserialize(&mut reader);
         (clues, result.and_then(|()| reader.end()))
     }
 
-    fn note(&mut self, key: &str) {
-        match key {
-            "payload" => self.has_payload = true,
-            "role" => self.has_role = true,
-            "messages" => self.has_messages = true,
-            "parentUuid" | "sessionId" | "leafUuid" | "snapshot" => self.is_claude = true,
-            _ => {}
-        }
+    /// The clues of the first element of a list.
+    pub(crate) fn of_first(json: &[u8]) -> Clues {
+        let mut clues = Clues::default();
+        let mut reader = serde_json::Deserializer::from_slice(json);
+        // A list that is cut short, or no list, has told what it can.
+        let _ = First(&mut clues).deserialize(&mut reader);
+        clues
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|known| known == key)
+    }
+
+    /// The clues of the first element of the list under `key`.
+    fn first(&self, key: &str) -> Option<&Clues> {
+        let mut firsts = self.firsts.iter();
+        firsts.find(|(name, _)| *name == key).map(|(_, c)| c)
+    }
+
+    fn is_event(&self) -> bool {
+        self.has("action") || self.has("observation")
+    }
+
+    /// True for an object that holds a whole session among others of its kind.
+    pub(crate) fn is_session(&self) -> bool {
+        !self.has("role") && ["messages", "history", "traj"].iter().any(|k| self.has(k))
     }
 }
 
@@ -56,11 +81,21 @@ impl<'de> Visitor<'de> for Watch<'_> {
     }
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(key) = map.next_key::<String>()? {
-            self.0.note(&key);
+            if let Some(list) = LISTS.into_iter().find(|list| *list == key) {
+                self.0.firsts.push((list, Clues::default()));
+                self.0.keys.push(key);
+                if let Some((_, first)) = self.0.firsts.last_mut() {
+                    map.next_value_seed(First(first))?;
+                }
+                continue;
+            }
             if key == "type" {
                 let value = lenient(Some(map.next_value::<&RawValue>()?));
                 self.0.kind = value.unwrap_or_default().into_owned();
             } else {
+                if self.0.keys.len() < KEYS {
+                    self.0.keys.push(key);
+                }
                 map.next_value::<IgnoredAny>()?;
             }
         }
@@ -68,10 +103,47 @@ impl<'de> Visitor<'de> for Watch<'_> {
     }
 }
 
+/// Notes the members of the first object in a list, or in a list of lists.
+struct First<'c>(&'c mut Clues);
+
+impl<'de> DeserializeSeed<'de> for First<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+macro_rules! tells_nothing {
+    ($($visit:ident($type:ty))*) => {$(
+        fn $visit<E: serde::de::Error>(self, _: $type) -> Result<(), E> {
+            Ok(())
+        }
+    )*};
+}
+
+impl<'de> Visitor<'de> for First<'_> {
+    type Value = ();
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<(), S::Error> {
+        let first = list.next_element_seed(First(self.0))?;
+        while first.is_some() && list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<(), M::Error> {
+        Watch(self.0).visit_map(map)
+    }
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+    tells_nothing! { visit_bool(bool) visit_i64(i64) visit_u64(u64) visit_f64(f64) visit_str(&str) }
+}
+
 /// How many lines are looked at before giving up.
 const LINES: usize = 64;
 
-/// Tells the format of a transcript.
+/// Tells the format of a transcript, or of the sessions that it holds.
 pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
     let start = source::start(source);
     let body = source.get(start..).unwrap_or_default();
@@ -79,13 +151,11 @@ pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
         return Err(FormatError::Empty);
     };
     match body.get(first) {
-        Some(b'[') => Ok(if calls_tools(body) {
-            Format::OpenAiChat
-        } else {
-            Format::Messages
-        }),
-        Some(b'{') if is_document(body) => Ok(Format::OpenAiChat),
-        Some(b'{') => detect_lines(source),
+        Some(b'[') => Ok(of_list(body)),
+        Some(b'{') => match document(body) {
+            Some(clues) => Ok(of_document(&clues).unwrap_or(Format::OpenAiChat)),
+            None => detect_lines(source),
+        },
         _ => Err(FormatError::Unrecognised {
             at: Position::of(source, start + first),
         }),
@@ -97,21 +167,73 @@ const GLANCE: usize = 1 << 18;
 
 /// True for an object with `messages`, on one line or over many.
 pub(crate) fn is_document(body: &[u8]) -> bool {
+    document(body).is_some()
+}
+
+/// The clues of a body that is one object with the entries of a session in it.
+fn document(body: &[u8]) -> Option<Clues> {
     let body = body.trim_ascii();
     let line = memchr::memchr(b'\n', body)
         .and_then(|end| body.get(..end))
         .unwrap_or(body);
-    if line
-        .get(..GLANCE)
-        .is_some_and(|glance| Clues::of(glance).0.has_messages)
-    {
-        return true;
+    if let Some(glance) = line.get(..GLANCE) {
+        let (clues, _) = Clues::of(glance);
+        if clues.is_telling() {
+            return Some(clues);
+        }
     }
     match Clues::of(line) {
-        (clues, _) if clues.has_messages => true,
+        (clues, _) if of_document(&clues).is_some() => Some(clues),
         // A first line that ends in the middle of a value opens a document of several lines.
-        (_, Err(error)) => error.is_eof() && line.len() < body.len(),
-        (_, Ok(())) => false,
+        (_, Err(error)) if error.is_eof() && line.len() < body.len() => Some(Clues::of(body).0),
+        _ => None,
+    }
+}
+
+impl Clues {
+    /// True when no later member could change the answer.
+    fn is_telling(&self) -> bool {
+        let is_message = self.first("messages").is_some_and(|m| m.has("role"));
+        is_message || of_document(self).is_some_and(|format| format != Format::OpenAiChat)
+    }
+}
+
+/// The format of an object that holds a session.
+fn of_document(clues: &Clues) -> Option<Format> {
+    let first = |key: &str, member: &str| clues.first(key).is_some_and(|c| c.has(member));
+    if clues.has("messages") {
+        return Some(if clues.has("projectHash") {
+            Format::OpenAiChat
+        } else if clues.has("info") && !first("messages", "role") {
+            Format::OpenAiChat
+        } else {
+            Format::OpenAiChat
+        });
+    }
+    if clues.has("history") && !clues.has("payload") {
+        let is_chat = first("history", "role") || clues.has("trajectory");
+        return Some(if is_chat {
+            Format::SweAgent
+        } else {
+            Format::OpenAiChat
+        });
+    }
+    if clues.has("traj") {
+        return Some(Format::TauBench);
+    }
+    clues.has("simulations").then_some(Format::OpenAiChat)
+}
+
+/// The format of a list: of messages, of events, or of sessions.
+fn of_list(body: &[u8]) -> Format {
+    let first = Clues::of_first(body);
+    if first.is_event() {
+        return Format::OpenAiChat;
+    }
+    match of_document(&first) {
+        Some(format) if first.is_session() => format,
+        _ if calls_tools(body) => Format::OpenAiChat,
+        _ => Format::Messages,
     }
 }
 
@@ -156,6 +278,7 @@ fn detect_lines(source: &[u8]) -> Result<Format, FormatError> {
 }
 
 fn of_line(clues: &Clues) -> Option<Format> {
+    let kind = clues.kind.as_str();
     let codex = [
         "session_meta",
         "response_item",
@@ -163,12 +286,18 @@ fn of_line(clues: &Clues) -> Option<Format> {
         "turn_context",
         "compacted",
     ];
-    if clues.has_payload {
-        return codex
-            .contains(&clues.kind.as_str())
-            .then_some(Format::CodexRollout);
+    if clues.has("payload") {
+        return codex.contains(&kind).then_some(Format::CodexRollout);
     }
-    match (clues.has_role, clues.is_claude) {
+    if clues.has("data") && kind.contains('.') {
+        return Some(Format::OpenAiChat);
+    }
+    let is_pi = kind == "session" && clues.has("timestamp") || kind == "message";
+    if is_pi && !clues.has("role") && !clues.has("uuid") {
+        return Some(Format::OpenAiChat);
+    }
+    let claude = ["parentUuid", "sessionId", "leafUuid", "snapshot"];
+    match (clues.has("role"), claude.iter().any(|key| clues.has(key))) {
         (true, _) => Some(Format::MessagesJsonl),
         (false, true) => Some(Format::ClaudeCode),
         (false, false) => None,

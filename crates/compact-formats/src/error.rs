@@ -50,6 +50,15 @@ pub enum FormatError {
         /// What was looked at.
         at: Position,
     },
+    /// A file of many sessions where one was asked for.
+    #[error(
+        "the file holds {count} sessions; choose one with --session-index 0 to {}",
+        .count.saturating_sub(1)
+    )]
+    ManySessions {
+        /// How many.
+        count: usize,
+    },
     /// A name that no format has.
     #[error("unknown format `{name}`; one of {}", Format::names())]
     UnknownName {

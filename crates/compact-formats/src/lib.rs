@@ -15,9 +15,12 @@ mod edit;
 mod error;
 mod frame;
 mod json;
+mod list;
 mod pairing;
 mod parts;
+mod session;
 mod source;
+mod swe_agent;
 mod wire;
 
 use std::fmt;
@@ -29,6 +32,7 @@ use compact_core::wire::WireRules;
 
 pub use crate::detect::detect;
 pub use crate::error::{FormatError, Position};
+pub use crate::session::{SessionSlice, sessions};
 use crate::source::{Layout, Place};
 use crate::wire::{Page, Wire};
 
@@ -46,16 +50,22 @@ pub enum Format {
     Messages,
     /// One `{role, content}` per line.
     MessagesJsonl,
+    /// A SWE-agent trajectory: `*.traj`.
+    SweAgent,
+    /// A run of tau-bench; its files hold a list of them.
+    TauBench,
 }
 
 impl Format {
     /// Every format with its name and its wire.
-    const ALL: [(Format, &'static str, &'static dyn Wire); 5] = [
+    const ALL: &'static [(Format, &'static str, &'static dyn Wire)] = &[
         (Format::OpenAiChat, "openai-chat", &chat::OPENAI),
         (Format::ClaudeCode, "claude-code", &claude_code::ClaudeCode),
         (Format::CodexRollout, "codex", &codex::Codex),
         (Format::Messages, "messages", &chat::PLAIN),
         (Format::MessagesJsonl, "messages-jsonl", &chat::PLAIN),
+        (Format::SweAgent, "swe-agent", &swe_agent::SweAgent),
+        (Format::TauBench, "tau-bench", &chat::OPENAI),
     ];
 
     /// The name that `--format` takes.
@@ -68,7 +78,13 @@ impl Format {
 
     /// All names, for messages to people.
     pub fn names() -> String {
-        Self::ALL.map(|(_, name, _)| name).join(", ")
+        let names: Vec<&str> = Self::ALL.iter().map(|(_, name, _)| *name).collect();
+        names.join(", ")
+    }
+
+    /// Every format.
+    pub fn all() -> impl Iterator<Item = Format> {
+        Self::ALL.iter().map(|(format, ..)| *format)
     }
 
     /// What the provider behind this format accepts.
@@ -160,6 +176,11 @@ pub fn parse(
         Some(format) => format,
         None => detect(&source)?,
     };
+    if let Some(sessions) = session::many(&source)? {
+        return Err(FormatError::ManySessions {
+            count: sessions.len(),
+        });
+    }
     let reading = format.wire().read(&source, scope)?;
     let (settled, layout) = pairing::settle(reading);
     Ok(Parsed {

@@ -11,12 +11,14 @@ mod tests;
 use compact_core::view::View;
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
+pub(crate) use self::read::read;
+pub(crate) use self::write::{emit, extend};
 use crate::error::FormatError;
 use crate::source::Reading;
 use crate::wire::{Page, Wire};
 use crate::{Document, Scope};
 
-const PLACEMENTS: &[Placement] = &[
+pub(crate) const PLACEMENTS: &[Placement] = &[
     Placement::AssistantMessage,
     Placement::UserMessage,
     Placement::SystemSuffix,
@@ -58,11 +60,11 @@ impl Wire for Chat {
     }
 
     fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
-        read::read(source)
+        read(source)
     }
 
     fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-        write::emit(page, view)
+        emit(page, view, &|message| message)
     }
 
     fn extend(
@@ -71,6 +73,6 @@ impl Wire for Chat {
         later: &Page<'_>,
         from: usize,
     ) -> Result<Vec<u8>, FormatError> {
-        write::extend(first, later, from)
+        extend(first, later, from)
     }
 }

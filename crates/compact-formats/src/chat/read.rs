@@ -11,14 +11,19 @@ use crate::detect::is_document;
 use crate::edit::{self, Holder, Piece, TextSite};
 use crate::error::FormatError;
 use crate::frame;
-use crate::json::{At, Members, is_object, is_string, is_true, lenient, span_in};
+use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient};
+use crate::list;
 use crate::parts;
 use crate::source::{self, Draft, Layout, Place, Reading};
 
 #[derive(Deserialize)]
 struct Body<'a> {
-    #[serde(borrow)]
-    messages: &'a RawValue,
+    #[serde(borrow, default)]
+    messages: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    traj: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    history: Option<&'a RawValue>,
     #[serde(borrow, default)]
     model: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -27,6 +32,20 @@ struct Body<'a> {
     tools: Option<&'a RawValue>,
     #[serde(borrow, default)]
     functions: Option<&'a RawValue>,
+}
+
+impl<'a> Body<'a> {
+    /// The messages, under the name that the writer of the document gave them.
+    fn messages_under(&self) -> Option<(&'static str, &'a RawValue)> {
+        let named = [
+            ("messages", self.messages),
+            ("traj", self.traj),
+            ("history", self.history),
+        ];
+        named
+            .into_iter()
+            .find_map(|(name, list)| Some((name, list?)))
+    }
 }
 
 /// One message; every field is a span, so that no type is wrong until it matters.
@@ -38,6 +57,7 @@ pub(super) struct Message<'a> {
     content: Option<&'a RawValue>,
     tool_calls: Option<&'a RawValue>,
     tool_call_id: Option<&'a RawValue>,
+    tool_call_ids: Option<&'a RawValue>,
     function_call: Option<&'a RawValue>,
     reasoning_content: Option<&'a RawValue>,
     reasoning: Option<&'a RawValue>,
@@ -66,7 +86,7 @@ struct Function<'a> {
     input: Option<&'a RawValue>,
 }
 
-pub(super) fn read(source: &[u8]) -> Result<Reading, FormatError> {
+pub(crate) fn read(source: &[u8]) -> Result<Reading, FormatError> {
     let start = source::start(source);
     let body = source.get(start..).unwrap_or_default();
     match body.trim_ascii_start().first() {
@@ -86,7 +106,10 @@ fn read_document(source: &[u8], start: usize) -> Result<Reading, FormatError> {
         return read_list(source, text, at.read(text)?, "the document");
     }
     let body: Body<'_> = at.read(text)?;
-    let mut reading = read_list(source, text, body.messages, "messages")?;
+    let (field, messages) = body
+        .messages_under()
+        .ok_or_else(|| at.missing("messages", "a list"))?;
+    let mut reading = read_list(source, text, messages, field)?;
     reading.model = lenient(body.model).map(Into::into);
     reading.session_id = lenient(body.session_id).map(Into::into);
     reading.tools = body
@@ -102,36 +125,10 @@ fn read_list(
     list: &RawValue,
     field: &str,
 ) -> Result<Reading, FormatError> {
-    let base = source.len() - text.len();
-    let at = At {
-        source,
-        offset: base,
-    };
-    let messages = at.list(field, list)?;
-    let spans: Vec<_> = messages
-        .iter()
-        .map(|raw| {
-            let span = span_in(text, raw.get());
-            base + span.start..base + span.end
-        })
-        .collect();
-    let open = base + span_in(text, list.get()).start + 1;
-    let mut reader = Reader::new(
-        source,
-        Reading::new(Layout::List {
-            open,
-            messages: spans.clone(),
-        }),
-    );
-    for (line, (raw, span)) in messages.iter().zip(spans).enumerate() {
-        reader.message(
-            raw.get(),
-            Place {
-                line,
-                span,
-                part: None,
-            },
-        )?;
+    let (elements, layout) = list::elements(source, text, list, field)?;
+    let mut reader = Reader::new(source, Reading::new(layout));
+    for (raw, place) in elements {
+        reader.message(raw.get(), place)?;
     }
     Ok(reader.reading)
 }
@@ -312,8 +309,9 @@ pub(super) fn pieces<'a>(
             texts: TextSite::value(raw),
         });
     }
-    let is_answer =
-        message.tool_call_id.is_some() || lenient(message.role).as_deref() == Some("function");
+    let is_answer = message.tool_call_id.is_some()
+        || message.tool_call_ids.is_some()
+        || lenient(message.role).as_deref() == Some("function");
     if role == Role::Tool && is_answer {
         result(at, message, &mut pieces)?;
     } else if let Some(content) = message.content {
@@ -338,6 +336,7 @@ fn result<'a>(
 ) -> Result<(), FormatError> {
     let call = at
         .optional("tool_call_id", message.tool_call_id)?
+        .or_else(|| first_id(message.tool_call_ids))
         .unwrap_or_default();
     let answer = message
         .content
@@ -358,6 +357,13 @@ fn result<'a>(
     });
     pieces.extend(media);
     Ok(())
+}
+
+/// The first of the calls that a message answers, where a writer lists them.
+fn first_id(ids: Option<&RawValue>) -> Option<String> {
+    let ids = ids.filter(|raw| is_list(raw))?;
+    let ids: Vec<&RawValue> = serde_json::from_str(ids.get()).ok()?;
+    lenient(ids.first().copied()).map(String::from)
 }
 
 fn calls<'a>(

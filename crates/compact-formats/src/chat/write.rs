@@ -10,24 +10,29 @@ use crate::Document;
 use crate::edit::{self, Edits};
 use crate::error::FormatError;
 use crate::json::{At, lenient, quote};
-use crate::source::Layout;
-use crate::wire::{LineWriter, Page, Shown};
+use crate::list;
+use crate::wire::{Page, Shown};
 
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+/// The view in the document's own layout; `finish` has the last word on a message that changed.
+pub(crate) fn emit(
+    page: &Page<'_>,
+    view: &View,
+    finish: &dyn Fn(String) -> String,
+) -> Result<Vec<u8>, FormatError> {
     let mut messages = Vec::with_capacity(view.items.len());
     for item in &view.items {
         match page.shown(item)? {
             Shown::Kept { item, .. } => messages.push(Cow::Borrowed(item)),
             Shown::Edited { item, edits, .. } => {
-                messages.extend(edited(page, item, edits)?.map(Cow::Owned));
+                messages.extend(edited(page, item, edits)?.map(finish).map(Cow::Owned));
             }
             Shown::New(entry) => messages.extend(compose(entry).into_iter().map(Cow::Owned)),
         }
     }
-    Ok(lay_out(page.document, &messages))
+    Ok(list::emit(page.document, &messages))
 }
 
-pub(super) fn extend(
+pub(crate) fn extend(
     first: &Document,
     later: &Page<'_>,
     from: usize,
@@ -36,61 +41,7 @@ pub(super) fn extend(
     for index in from..later.document.places.len() {
         added.push(later.entry(index)?.1);
     }
-    let source = &first.source;
-    let Layout::List { open, messages } = &first.layout else {
-        let mut writer = LineWriter::after(source);
-        added.iter().for_each(|item| writer.line(item.as_bytes()));
-        return Ok(writer.finish(source));
-    };
-    let end = messages.last().map_or(*open, |last| last.end);
-    let (head, tail) = source.split_at_checked(end).unwrap_or((source, &[]));
-    let mut out = head.to_vec();
-    for (i, item) in added.iter().enumerate() {
-        if i > 0 || !messages.is_empty() {
-            out.extend_from_slice(separator(first));
-        }
-        out.extend_from_slice(item.as_bytes());
-    }
-    out.extend_from_slice(tail);
-    Ok(out)
-}
-
-/// What stands between two messages of a list.
-fn separator(document: &Document) -> &[u8] {
-    match &document.layout {
-        Layout::List { messages, .. } => match messages.as_slice() {
-            [first, second, ..] => document.source.get(first.end..second.start).unwrap_or(b","),
-            _ => b",",
-        },
-        Layout::Lines { .. } => b"\n",
-    }
-}
-
-/// Messages in the document's own layout: everything around the list stays.
-fn lay_out(document: &Document, messages: &[Cow<'_, str>]) -> Vec<u8> {
-    let source = &document.source;
-    let Layout::List {
-        open,
-        messages: spans,
-    } = &document.layout
-    else {
-        let mut writer = LineWriter::new(source);
-        messages
-            .iter()
-            .for_each(|message| writer.line(message.as_bytes()));
-        return writer.finish(source);
-    };
-    let begin = spans.first().map_or(*open, |first| first.start);
-    let end = spans.last().map_or(*open, |last| last.end);
-    let mut out = source.get(..begin).unwrap_or_default().to_vec();
-    for (i, message) in messages.iter().enumerate() {
-        if i > 0 {
-            out.extend_from_slice(separator(document));
-        }
-        out.extend_from_slice(message.as_bytes());
-    }
-    out.extend_from_slice(source.get(end..).unwrap_or_default());
-    out
+    Ok(list::extend(first, &added))
 }
 
 fn edited(page: &Page<'_>, item: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {

@@ -1,0 +1,119 @@
+//! SWE-agent trajectories: `history` is the list of chat messages, `trajectory` a log of its steps.
+//!
+//! The history is what the model saw, so it is the conversation. A step of the log repeats one
+//! reply and what came of it; it stays in a view that shows both as they were. An agent without
+//! function calls gets what its commands printed as messages of the user: those are injected text,
+//! as are the demonstrations, because no person said them.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use compact_core::message::{EntryKind, Role};
+use compact_core::view::{View, ViewItem};
+use compact_core::wire::WireRules;
+use serde_json::value::RawValue;
+
+use crate::chat;
+use crate::error::FormatError;
+use crate::json::{Members, Patch, is_list, is_true};
+use crate::source::{self, Draft, Reading};
+use crate::wire::{Page, Wire};
+use crate::{Document, Scope};
+
+static RULES: WireRules = WireRules {
+    name: "swe-agent",
+    placements: chat::PLACEMENTS,
+    ..WireRules::LENIENT
+};
+
+pub(crate) struct SweAgent;
+
+impl Wire for SweAgent {
+    fn rules(&self) -> &'static WireRules {
+        &RULES
+    }
+
+    fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
+        let mut reading = chat::read(source)?;
+        let mut has_replied = false;
+        for draft in &mut reading.drafts {
+            let is_words = draft.role == Role::User && draft.meta.kind == EntryKind::Message;
+            if is_words && (has_replied || is_demonstration(source, draft)) {
+                draft.meta.kind = EntryKind::Injected;
+            }
+            has_replied |= draft.role == Role::Assistant;
+        }
+        Ok(reading)
+    }
+
+    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+        let out = chat::emit(page, view, &without_repeats)?;
+        Ok(with_steps_of(page, view, out))
+    }
+
+    fn extend(
+        &self,
+        first: &Document,
+        later: &Page<'_>,
+        from: usize,
+    ) -> Result<Vec<u8>, FormatError> {
+        chat::extend(first, later, from)
+    }
+}
+
+fn is_demonstration(source: &[u8], draft: &Draft) -> bool {
+    let json = source::text(source, draft.place.span.clone()).unwrap_or_default();
+    is_true(Members::of(json).get("is_demo"))
+}
+
+/// A changed reply without the members that repeat it.
+fn without_repeats(message: String) -> String {
+    let mut patch = Patch::new(&message);
+    patch.remove_members(&Members::of(&message), |member| {
+        member.key == "thought" || member.key == "action"
+    });
+    patch.finish()
+}
+
+/// The document with the steps that the view still shows as they were.
+fn with_steps_of(page: &Page<'_>, view: &View, out: Vec<u8>) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(&out) else {
+        return out;
+    };
+    let steps = Members::of(text).get("trajectory");
+    let Some(list) = steps.filter(|list| is_list(list)) else {
+        return out;
+    };
+    let steps: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
+    let shown = shown_steps(page, view);
+    let beyond = shown.last().copied().unwrap_or(true);
+    let gone: Vec<bool> = (0..steps.len())
+        .map(|step| !shown.get(step).copied().unwrap_or(beyond))
+        .collect();
+    let mut patch = Patch::new(text);
+    if gone.contains(&false) {
+        patch.remove_elements(&steps, &gone);
+    } else {
+        patch.replace(list, "[]".to_owned());
+    }
+    patch.finish().into_bytes()
+}
+
+/// For every reply, whether the view shows it and what follows it as they were.
+fn shown_steps(page: &Page<'_>, view: &View) -> Vec<bool> {
+    let kept = |item: &ViewItem| match item {
+        ViewItem::Kept { entry } => Some(*entry),
+        _ => None,
+    };
+    let kept: HashSet<usize> = view.items.iter().filter_map(kept).collect();
+    let entries = &page.conversation.entries;
+    let replies = entries
+        .iter()
+        .enumerate()
+        .filter(|(_, e)| e.role == Role::Assistant);
+    replies
+        .map(|(i, _)| kept.contains(&i) && (kept.contains(&(i + 1)) || i + 1 == entries.len()))
+        .collect()
+}
