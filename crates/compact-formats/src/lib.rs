@@ -26,6 +26,7 @@ mod wire;
 use std::fmt;
 use std::str::FromStr;
 
+use bytes::Bytes;
 use compact_core::message::Conversation;
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
@@ -167,7 +168,7 @@ pub struct Stamp<'a> {
 
 /// Reads a transcript; without a format, [`detect()`] tells it.
 pub fn parse(
-    source: impl Into<Vec<u8>>,
+    source: impl Into<Bytes>,
     format: Option<Format>,
     scope: Scope,
 ) -> Result<Parsed, FormatError> {
@@ -199,7 +200,7 @@ pub fn parse(
 #[derive(Debug)]
 pub struct Document {
     format: Format,
-    source: Vec<u8>,
+    source: Bytes,
     layout: Layout,
     places: Vec<Place>,
 }
@@ -223,7 +224,7 @@ impl Document {
     /// The view as a transcript of the same format. The view that changes nothing is the input.
     pub fn emit(&self, conversation: &Conversation, view: &View) -> Result<Vec<u8>, FormatError> {
         if self.is_identity(view) {
-            return Ok(self.source.clone());
+            return Ok(self.source.to_vec());
         }
         self.format.wire().emit(&self.page(conversation), view)
     }
@@ -254,7 +255,7 @@ impl Document {
             });
         }
         if from >= later.places.len() {
-            return Ok(self.source.clone());
+            return Ok(self.source.to_vec());
         }
         self.format
             .wire()

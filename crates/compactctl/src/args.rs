@@ -232,7 +232,8 @@ pub struct Compact {
     /// The transcript.
     #[command(flatten)]
     pub subject: Subject,
-    /// Write the view here, in FILE's own format; - for stdout, FILE itself is fine
+    /// Write the view here, in FILE's own format; - for stdout, FILE itself is fine. A session that
+    /// is within its budget is copied as it is
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Append boundary and view to the original lines instead, so that the agent can resume; without

@@ -48,7 +48,7 @@ impl Subject {
 
 pub(crate) fn parse(file: &str) -> Result<Parsed> {
     Ok(compact_formats::parse(
-        file,
+        file.to_owned(),
         Some(Format::ClaudeCode),
         Scope::Live,
     )?)

@@ -27,7 +27,7 @@ fn every_example_is_read_as_what_it_is_without_a_complaint() {
     let files = example::all();
     for (name, format) in wanted {
         let file = files.iter().find(|file| file.name == name).unwrap();
-        let parsed = parse(file.content.as_bytes(), None, Scope::Live).unwrap();
+        let parsed = parse(file.content.clone(), None, Scope::Live).unwrap();
         assert_eq!(parsed.document.format(), format);
         assert_eq!(parsed.problems, [], "{name}");
     }

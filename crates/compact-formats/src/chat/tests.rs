@@ -6,7 +6,7 @@ use compact_core::view::{Edit, View, ViewItem};
 use crate::{Format, Parsed, Scope, parse};
 
 fn read(source: &str) -> Parsed {
-    parse(source, None, Scope::Live).unwrap()
+    parse(source.to_owned(), None, Scope::Live).unwrap()
 }
 
 fn blocks(source: &str) -> Vec<Block> {

@@ -448,7 +448,7 @@ pub(super) fn extend(
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
     let Layout::Lines { lines: spans, .. } = &later.document.layout else {
-        return Ok(first.source.clone());
+        return Ok(first.source.to_vec());
     };
     let mut known: HashSet<String> = uuids(&first.source).collect();
     let mut last = Skeleton::of(&first.source).last.map(String::from);

@@ -317,7 +317,7 @@ pub(super) fn extend(
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
     let Layout::Lines { lines, .. } = &later.document.layout else {
-        return Ok(first.source.clone());
+        return Ok(first.source.to_vec());
     };
     let mut writer = LineWriter::after(&first.source);
     let mut next = later.document.places.len();

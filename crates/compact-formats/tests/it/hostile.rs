@@ -116,7 +116,7 @@ proptest! {
 }
 
 fn message_of(source: impl Into<Vec<u8>>, format: Format) -> String {
-    parse(source, Some(format), Scope::Live)
+    parse(source.into(), Some(format), Scope::Live)
         .unwrap_err()
         .to_string()
 }
