@@ -21,6 +21,7 @@ mod parts;
 mod session;
 mod source;
 mod swe_agent;
+pub mod validate;
 mod wire;
 
 use std::fmt;

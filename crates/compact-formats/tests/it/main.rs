@@ -6,3 +6,4 @@
 mod hostile;
 mod promise;
 mod sample;
+mod validate;

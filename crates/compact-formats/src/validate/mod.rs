@@ -1,0 +1,240 @@
+//! What each provider refuses, as named rules over a request body or a message list.
+//!
+//! A rule is a line of its provider's table and a function that looks at the JSON as it stands, so
+//! this works for histories that no format of this crate has read. Every rule says where it was
+//! learnt; rules that a request alone cannot show are listed too, with the reason. Nothing here
+//! repairs, counts tokens or asks a server.
+
+mod anthropic;
+mod chat;
+mod request;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::FormatError;
+use request::Request;
+
+/// Whose rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Provider {
+    /// OpenAI chat completions and the servers that speak it.
+    OpenAiChat,
+    /// Anthropic messages.
+    Anthropic,
+}
+
+impl Provider {
+    /// Every provider.
+    pub const ALL: [Provider; 2] = [Provider::OpenAiChat, Provider::Anthropic];
+
+    /// The name that `--provider` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Provider::OpenAiChat => "openai-chat",
+            Provider::Anthropic => "anthropic",
+        }
+    }
+
+    /// All names, for messages to people.
+    pub fn names() -> String {
+        Self::ALL.map(Provider::name).join(", ")
+    }
+
+    /// The field of a request body that holds the messages.
+    fn list(self) -> &'static str {
+        match self {
+            Provider::OpenAiChat | Provider::Anthropic => "messages",
+        }
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Provider {
+    type Err = UnknownProvider;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProvider> {
+        let mut all = Provider::ALL.into_iter();
+        all.find(|provider| provider.name() == name)
+            .ok_or_else(|| UnknownProvider {
+                name: name.to_owned(),
+            })
+    }
+}
+
+/// A name that is no provider's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown provider `{name}`; one of {}", Provider::names())]
+pub struct UnknownProvider {
+    name: String,
+}
+
+/// Which servers must accept the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strictness {
+    /// The provider's own.
+    #[default]
+    Vendor,
+    /// Also those that speak its protocol and accept less: Mistral, chat templates, Bedrock, Vertex.
+    Strict,
+}
+
+type Check = fn(&Request, &mut Findings);
+
+/// Something that makes a server refuse a request.
+pub struct Rule {
+    /// Its short name: `A1`.
+    pub id: &'static str,
+    /// Its telling name: `tool-use-needs-result`.
+    pub name: &'static str,
+    /// Whose rule it is.
+    pub provider: Provider,
+    /// What must hold.
+    pub summary: &'static str,
+    /// Where that was learnt.
+    pub source: &'static str,
+    /// Which servers insist.
+    pub strictness: Strictness,
+    /// What of it a request alone does not show.
+    pub unseen: Option<&'static str>,
+    check: Option<Check>,
+}
+
+impl Rule {
+    const fn new(
+        provider: Provider,
+        id: &'static str,
+        name: &'static str,
+        summary: &'static str,
+        source: &'static str,
+        check: Check,
+    ) -> Rule {
+        Rule {
+            id,
+            name,
+            provider,
+            summary,
+            source,
+            strictness: Strictness::Vendor,
+            unseen: None,
+            check: Some(check),
+        }
+    }
+
+    /// Only the stricter servers insist.
+    const fn strict(self) -> Rule {
+        Rule {
+            strictness: Strictness::Strict,
+            ..self
+        }
+    }
+
+    /// Part of the rule needs more than the request.
+    const fn unseen(self, why: &'static str) -> Rule {
+        Rule {
+            unseen: Some(why),
+            ..self
+        }
+    }
+
+    /// The whole rule needs more than the request: it is listed and never found broken.
+    const fn unchecked(self) -> Rule {
+        Rule {
+            check: None,
+            ..self
+        }
+    }
+
+    /// False for a rule that needs more than the request.
+    pub fn is_checked(&self) -> bool {
+        self.check.is_some()
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.id, self.name)
+    }
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Rule) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Rule {}
+
+/// A rule that is broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub rule: &'static Rule,
+    /// The index of the message or item, unless it is the request as a whole.
+    pub entry: Option<usize>,
+    /// Where within it and how.
+    pub message: String,
+}
+
+/// The rules of a provider, in the order of their ids.
+pub fn rules(provider: Provider) -> &'static [Rule] {
+    match provider {
+        Provider::OpenAiChat => chat::RULES,
+        Provider::Anthropic => anthropic::RULES,
+    }
+}
+
+/// What a provider would refuse in a request body, a list of messages or one message per line.
+pub fn check(
+    provider: Provider,
+    strictness: Strictness,
+    source: &[u8],
+) -> Result<Vec<Violation>, FormatError> {
+    let request = Request::read(provider, source)?;
+    let mut violations = Vec::new();
+    let applicable = rules(provider)
+        .iter()
+        .filter(|rule| rule.strictness <= strictness);
+    for rule in applicable {
+        let mut findings = Findings {
+            rule,
+            found: Vec::new(),
+        };
+        if let Some(check) = rule.check {
+            check(&request, &mut findings);
+        }
+        violations.append(&mut findings.found);
+    }
+    // The order of reading: the request first, then entry by entry. The sort keeps ties in place.
+    violations.sort_by_key(|violation| violation.entry);
+    Ok(violations)
+}
+
+/// Where a rule notes what it finds.
+struct Findings {
+    rule: &'static Rule,
+    found: Vec<Violation>,
+}
+
+impl Findings {
+    fn at(&mut self, entry: usize, message: impl Into<String>) {
+        self.note(Some(entry), message.into());
+    }
+
+    fn request(&mut self, message: impl Into<String>) {
+        self.note(None, message.into());
+    }
+
+    fn note(&mut self, entry: Option<usize>, message: String) {
+        self.found.push(Violation {
+            rule: self.rule,
+            entry,
+            message,
+        });
+    }
+}
