@@ -277,7 +277,10 @@ fn path<'t>(raw: &str, clean: &'t str, at: usize, found: &mut impl FnMut(Kind, u
 fn single_component<'t>(clean: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
     let mut from = at;
     for piece in clean.split('/') {
-        identifier(piece, from, found);
+        match extension(piece).is_some_and(is_file_extension) {
+            true => found(Kind::File, from, piece),
+            false => identifier(piece, from, found),
+        }
         from += piece.len() + 1;
     }
 }

@@ -13,6 +13,8 @@ pub(super) struct Mark {
     pub hi: u32,
     pub from: u32,
     pub to: u32,
+    /// The statement that the name stands in, without its surroundings.
+    pub tight: (u32, u32),
 }
 
 /// An excerpt ready for choosing. A line break of the source is kept as one `\n`.
@@ -26,7 +28,7 @@ pub(super) struct Passage<'l> {
 /// How far the words around a name count as its context, in bytes of collapsed text.
 const CONTEXT: usize = 80;
 /// The share of those words that has to be shown.
-const SHARE: f64 = 0.46;
+const SHARE: f64 = 0.42;
 /// How far a stretch is widened to reach the end of a line or sentence.
 const SLACK: usize = 28;
 
@@ -71,20 +73,17 @@ fn passage<'l>(excerpt: &'l Excerpt, places: &[(u32, u32, u32, u32)]) -> Passage
     for (i, c) in excerpt.text.char_indices() {
         while let Some(&(_, _, len, group)) = next.next_if(|p| p.1 as usize <= i) {
             let lo = text.len() as u32;
-            marks.push(Mark {
-                group,
-                lo,
-                hi: lo + len,
-                from: lo,
-                to: lo + len,
-            });
+            let hi = lo + len;
+            marks.push(Mark { group, lo, hi, from: lo, to: hi, tight: (lo, hi) });
         }
         collapse(c, &mut text);
     }
     text.truncate(text.trim_end().len());
     marks.retain(|m| m.hi as usize <= text.len());
     for mark in &mut marks {
-        (mark.from, mark.to) = context(&text, mark.lo as usize, mark.hi as usize);
+        let (lo, hi) = (mark.lo as usize, mark.hi as usize);
+        (mark.from, mark.to) = context(&text, lo, hi);
+        mark.tight = statement(&text, lo, hi);
     }
     Passage {
         excerpt,
@@ -129,6 +128,29 @@ fn context(text: &str, lo: usize, hi: usize) -> (u32, u32) {
         }
     }
     (widen_left(text, from) as u32, widen_right(text, to) as u32)
+}
+
+/// How far a statement may reach beyond a name.
+const STATEMENT: usize = 24;
+
+/// The name with what stands between it and the nearest line end or punctuation on each side.
+fn statement(text: &str, lo: usize, hi: usize) -> (u32, u32) {
+    let ends = |c: char| matches!(c, '\n' | ';' | ',' | '{' | '}' | '(' | ')' | '"' | '`' | '|');
+    let floor = char_floor(text, lo.saturating_sub(STATEMENT));
+    let before = text.get(floor..lo).unwrap_or("");
+    let from = match before.rfind(ends) {
+        Some(i) => floor + i + before.get(i..).and_then(|s| s.chars().next()).map_or(1, char::len_utf8),
+        None if floor == 0 => 0,
+        None => floor + before.find(' ').map_or(before.len(), |i| i + 1),
+    };
+    let ceiling = char_floor(text, (hi + STATEMENT).min(text.len()));
+    let after = text.get(hi..ceiling).unwrap_or("");
+    let to = match after.find(ends) {
+        Some(i) => hi + i,
+        None if ceiling == text.len() => ceiling,
+        None => hi + after.rfind(' ').unwrap_or(0),
+    };
+    (from as u32, to as u32)
 }
 
 /// Words that carry meaning, nearest first: four letters or three digits and more.

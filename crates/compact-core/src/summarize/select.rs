@@ -19,7 +19,7 @@ pub(super) struct Span {
 }
 
 /// What a name is worth when it is shown without its context.
-const BARE: f64 = 0.3;
+const BARE: f64 = 0.5;
 /// Characters that the first stretch of an entry costs beside its text, and each further one.
 const OPENING: f64 = 9.0;
 const JOINT: f64 = 3.0;
@@ -45,13 +45,21 @@ struct Candidate {
     ratio: f64,
     passage: u32,
     mark: u32,
+    width: Width,
+}
+
+/// How much around a name is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Width {
+    Context,
+    Statement,
 }
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
         self.ratio
             .total_cmp(&other.ratio)
-            .then_with(|| (other.passage, other.mark).cmp(&(self.passage, self.mark)))
+            .then_with(|| (other.passage, other.mark, other.width).cmp(&(self.passage, self.mark, self.width)))
     }
 }
 impl PartialOrd for Candidate {
@@ -117,12 +125,10 @@ impl<'p, 'l> Choice<'p, 'l> {
     fn candidates(&self) -> BinaryHeap<Candidate> {
         let mut out = Vec::new();
         for (passage, p) in self.passages.iter().zip(0u32..) {
-            for mark in 0..passage.marks.len() as u32 {
-                let candidate = Candidate {
-                    ratio: 0.0,
-                    passage: p,
-                    mark,
-                };
+            let marks = 0..passage.marks.len() as u32;
+            let widths = [Width::Context, Width::Statement];
+            for (mark, width) in marks.flat_map(|m| widths.map(|w| (m, w))) {
+                let candidate = Candidate { ratio: 0.0, passage: p, mark, width };
                 if let Some((_, gain, cost)) = self.evaluate(&candidate)
                     && gain > 0.0
                 {
@@ -142,8 +148,12 @@ impl<'p, 'l> Choice<'p, 'l> {
         let passage = self.passages.get(at)?;
         let mark = passage.marks.get(candidate.mark as usize)?;
         let chosen = self.ranges.get(at)?;
-        let (mut from, mut to, mut known) = (mark.from, mark.to, 0);
-        for &(a, b) in chosen.iter().filter(|r| r.0 <= mark.to && mark.from <= r.1) {
+        let (low, high) = match candidate.width {
+            Width::Context => (mark.from, mark.to),
+            Width::Statement => mark.tight,
+        };
+        let (mut from, mut to, mut known) = (low, high, 0);
+        for &(a, b) in chosen.iter().filter(|r| r.0 <= high && low <= r.1) {
             from = from.min(a);
             to = to.max(b);
             known += b - a;

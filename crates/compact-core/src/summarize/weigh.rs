@@ -1,12 +1,14 @@
 //! How likely a name is needed again: few features that a person can check.
 //!
-//! Who named it and how often, how long ago, and what it looks like. Names that share an identity
-//! (a path and its shorter forms) are weighed as one.
+//! Names that the user or the model used are weighed by how often and how long ago. Names that only
+//! tools mentioned are many and mostly noise: those count that stand in a short answer, near a name
+//! in use, and are made of words in use. Names that share an identity (a path and its shorter forms)
+//! are weighed as one. The numbers are log-odds, fitted on recorded sessions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::template::Template;
-use crate::ledger::{Entity, Kind, Ledger, Voice};
+use crate::ledger::{Kind, Ledger, Mention, Voice};
 
 /// Names that stand for the same thing.
 #[derive(Clone, Debug)]
@@ -39,49 +41,157 @@ pub(super) fn groups<'l>(ledger: &'l Ledger, template: &Template) -> Vec<Group<'
         let key = key(entity.kind, &entity.text);
         let at = *index.entry(key).or_insert(groups.len());
         if at == groups.len() {
-            groups.push(Group {
-                key,
-                members: Vec::new(),
-                weight: 0.0,
-            });
+            groups.push(Group { key, members: Vec::new(), weight: 0.0 });
         }
         if let Some(group) = groups.get_mut(at) {
             group.members.push(i);
         }
     }
+    let session = Session::of(ledger);
     for group in &mut groups {
-        group.weight = weight(ledger, template, &group.members);
+        group.weight = weight(&session.features(group), template);
     }
     groups.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.key.cmp(b.key)));
     groups
 }
 
-fn weight(ledger: &Ledger, template: &Template, members: &[u32]) -> f64 {
-    let entities = || {
-        members
-            .iter()
-            .filter_map(|i| ledger.entities.get(*i as usize))
-    };
-    let last = entities().map(|e| e.last).max().unwrap_or(0);
-    let kind = entities().map(|e| of_kind(e.kind)).fold(0.0, f64::max);
-    let said = |voice| -> f64 {
-        let n: u32 = entities().map(|e: &Entity| e.count(voice)).sum();
+/// What is known of a group when it is weighed.
+#[derive(Clone, Debug)]
+pub struct Features {
+    pub kind: Kind,
+    /// In how many blocks each voice named it.
+    pub counts: [u32; Voice::COUNT],
+    /// Entries since it was last named.
+    pub age: u32,
+    /// Names last heard in the same tool answer.
+    pub crowd: u32,
+    /// Whether a name in use stands close to its last mention.
+    pub near: bool,
+    /// The share of its words that are in use.
+    pub related: f64,
+    /// Its length.
+    pub length: usize,
+}
+
+/// What the weighing of single names needs to know of the whole.
+pub struct Session<'l> {
+    ledger: &'l Ledger,
+    words: HashSet<String, foldhash::fast::FixedState>,
+    crowds: HashMap<(u32, u16), u32, foldhash::fast::FixedState>,
+    used: Vec<(u32, u16, u32)>,
+}
+
+/// How close a name in use has to stand, in bytes.
+const NEAR: u32 = 80;
+
+impl<'l> Session<'l> {
+    pub fn of(ledger: &'l Ledger) -> Self {
+        let mut words = HashSet::default();
+        for excerpt in ledger.excerpts.iter().filter(|e| e.voice.speaks()) {
+            subwords(&excerpt.text, |word| {
+                if !words.contains(word) {
+                    words.insert(word.to_owned());
+                }
+            });
+        }
+        let mut crowds: HashMap<_, u32, _> = HashMap::default();
+        let mut used = Vec::new();
+        for entity in &ledger.entities {
+            for m in &entity.heard {
+                *crowds.entry(m.place()).or_default() += 1;
+                if !entity.spoken.is_empty() {
+                    used.push((m.0, m.1, m.2));
+                }
+            }
+        }
+        used.sort_unstable();
+        Session { ledger, words, crowds, used }
+    }
+
+    pub fn features(&self, group: &Group<'_>) -> Features {
+        let entities = || group.members.iter().filter_map(|i| self.ledger.entities.get(*i as usize));
+        let mut counts = [0; Voice::COUNT];
+        for entity in entities() {
+            counts.iter_mut().zip(entity.counts).for_each(|(a, b)| *a += b);
+        }
+        let last = entities().map(|e| e.last).max().unwrap_or(0);
+        let heard = entities().filter_map(|e| e.heard.last()).max();
+        Features {
+            kind: entities().map(|e| e.kind).min().unwrap_or(Kind::Ident),
+            counts,
+            age: (self.ledger.next as u32).saturating_sub(last + 1),
+            crowd: heard.and_then(|m| self.crowds.get(&m.place())).copied().unwrap_or(0),
+            near: heard.is_some_and(|m| self.is_near(m)),
+            related: self.related(group.key),
+            length: group.key.len(),
+        }
+    }
+
+    fn is_near(&self, m: &Mention) -> bool {
+        let low = (m.0, m.1, m.2.saturating_sub(NEAR));
+        let at = self.used.partition_point(|u| *u < low);
+        self.used.iter().skip(at).take(3).any(|u| {
+            (u.0, u.1) == m.place() && u.2 <= m.2 + NEAR && u.2 != m.2
+        })
+    }
+
+    fn related(&self, name: &str) -> f64 {
+        let (mut all, mut used) = (0, 0);
+        subwords(name, |word| {
+            all += 1;
+            used += u32::from(self.words.contains(word));
+        });
+        f64::from(used) / f64::from(all.max(1))
+    }
+}
+
+/// The lower-cased words that names and texts are made of: `runIndexTests` → run, index, tests.
+fn subwords(text: &str, mut found: impl FnMut(&str)) {
+    let mut word = String::new();
+    let mut lower = false;
+    for b in text.bytes().chain([b' ']) {
+        let hump = lower && b.is_ascii_uppercase();
+        if !b.is_ascii_alphabetic() || hump {
+            if word.len() >= 3 {
+                found(&word);
+            }
+            word.clear();
+        }
+        if b.is_ascii_alphabetic() {
+            word.push(char::from(b.to_ascii_lowercase()));
+        }
+        lower = b.is_ascii_lowercase();
+    }
+}
+
+/// The chance that a name is needed again, as odds.
+fn weight(f: &Features, template: &Template) -> f64 {
+    let said = |voice: Voice| -> f64 {
+        let n = f.counts.get(voice as usize).copied().unwrap_or(0);
         f64::from(n).ln_1p() * template.weight(voice)
     };
-    let voices = said(Voice::User)
-        + said(Voice::Model)
-        + said(Voice::Call)
-        + 0.15 * (said(Voice::Tool) + said(Voice::Host) + said(Voice::System));
-    let recency = f64::from(last) / (ledger.next.max(1) as f64);
-    kind * voices * (0.3 + 0.7 * recency)
+    let spoken = 0.5 * said(Voice::User) + 0.6 * said(Voice::Model) + 0.9 * said(Voice::Call);
+    let evidence = if spoken > 0.0 {
+        1.7 + spoken
+    } else {
+        let heard = said(Voice::Tool) + said(Voice::Host) + said(Voice::System);
+        let near = f64::from(u8::from(f.near));
+        0.7 * heard + 0.7 * f.related + 0.4 * near - 0.08 * f64::from(f.crowd).ln_1p()
+    };
+    let odds = evidence - 0.34 * f64::from(f.age).ln_1p() + of_kind(f.kind);
+    1.0 / (1.0 + (BASE - odds).exp())
 }
+
+/// Log-odds against a name of which nothing is known.
+const BASE: f64 = 4.5;
 
 fn of_kind(kind: Kind) -> f64 {
     match kind {
-        Kind::Path | Kind::File | Kind::Url | Kind::Email | Kind::Ident => 1.0,
-        Kind::Id | Kind::Uuid | Kind::Hash => 0.9,
-        Kind::Number | Kind::Version => 0.6,
-        Kind::Slug => 0.4,
-        Kind::Flag => 0.25,
+        Kind::Path | Kind::Id => 0.6,
+        Kind::File | Kind::Ident => 0.0,
+        Kind::Url | Kind::Uuid | Kind::Number | Kind::Email => -0.7,
+        Kind::Hash | Kind::Version => -1.0,
+        Kind::Slug => -1.5,
+        Kind::Flag => -2.0,
     }
 }
