@@ -25,7 +25,7 @@ cues! {
     OPEN: r"todo|next steps?|remaining|remains|still (?:need|have|to|missing|fails?|failing)|follow[- ]up|not yet|pending|blocked|waiting (?:for|on)|left to do|unresolved|outstanding|need to|in progress|running in (?:the )?background";
     COMPLAINT: r"error|failed|failure|panicked|exception|traceback|fatal|fail|cannot|denied|not found|undefined|unexpected|mismatch|invalid|conflict|refused|timed? ?out";
     EXIT: r"exit(?:ed)?(?: with)?[ _-]?(?:code|status)?[:= ]+(?:code |status )?-?[1-9]\d*";
-    DEFINITION: r"(?:fn|def|func|function|class|struct|enum|trait|interface|type|impl|const|module)[ \t]+(?:\([^)\n]{0,60}\)[ \t]*)?([A-Za-z_][A-Za-z0-9_]{2,60})";
+    DEFINITION: r"(?:fn|def|func|function|class|struct|enum|trait|interface|type|impl|const|module)[ \t]+(?:\([ -(*-~]{0,60}\)[ \t]*)?([A-Za-z_][A-Za-z0-9_]{2,60})";
 }
 
 fn says(cue: &Option<Regex>, text: &str) -> bool {

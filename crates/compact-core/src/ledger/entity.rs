@@ -61,8 +61,8 @@ impl Mention {
 }
 
 /// Mentions kept per name in the voices that speak, and in those that are heard.
-const SPOKEN: usize = 3;
-const HEARD: usize = 1;
+const SPOKEN: usize = 4;
+const HEARD: usize = 2;
 
 /// One name and what is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +73,8 @@ pub struct Entity {
     pub kind: Kind,
     /// In how many blocks each voice named it, indexed by [`Voice`].
     pub counts: [u32; Voice::COUNT],
+    /// How often it stands in the text, every occurrence counted.
+    pub times: u32,
     /// The ordinal of the entry that named it first.
     pub first: u32,
     /// The ordinal of the entry that named it last.
@@ -89,6 +91,7 @@ impl Entity {
             text: text.into(),
             kind,
             counts: [0; Voice::COUNT],
+            times: 0,
             first,
             last: first,
             spoken: Vec::new(),
@@ -117,6 +120,7 @@ impl Entity {
 
     /// The last occurrence in a block is the one that stays; a block counts once.
     pub(super) fn saw(&mut self, voice: Voice, mention: Mention) {
+        self.times = self.times.saturating_add(1);
         let (list, cap) = match voice.speaks() {
             true => (&mut self.spoken, SPOKEN),
             false => (&mut self.heard, HEARD),
@@ -143,6 +147,7 @@ impl Entity {
             .iter_mut()
             .zip(later.counts)
             .for_each(|(a, b)| *a += b);
+        self.times = self.times.saturating_add(later.times);
         self.first = self.first.min(later.first);
         self.last = self.last.max(later.last);
         self.kind = self.kind.min(later.kind);

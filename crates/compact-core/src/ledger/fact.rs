@@ -134,14 +134,15 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Takes one block, read as `reading`.
+    /// Takes one block, read as `reading`, and says whether its words may be quoted: a plan may not,
+    /// since only its newest state is true.
     pub(super) fn block(
         &mut self,
         ordinal: u32,
         entry: &Entry,
         block: &Block,
         reading: &Reading<'_>,
-    ) {
+    ) -> bool {
         match block {
             Block::Text(_) => self.words(ordinal, entry, reading),
             Block::ToolCall {
@@ -149,7 +150,11 @@ impl Collector {
                 name,
                 arguments,
             } => {
-                self.call(ordinal, name, arguments, &reading.text);
+                if let Some(steps) = steps(arguments) {
+                    self.facts.plan = Plan { ordinal, steps };
+                    return false;
+                }
+                self.call(ordinal, name, &reading.text);
                 self.runs_by_call
                     .insert(id.clone(), self.facts.runs.len() - 1);
             }
@@ -168,6 +173,7 @@ impl Collector {
             }
             Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
         }
+        true
     }
 
     /// The facts, with bounded lists.
@@ -196,7 +202,7 @@ impl Collector {
         }
     }
 
-    fn call(&mut self, ordinal: u32, name: &str, arguments: &str, text: &str) {
+    fn call(&mut self, ordinal: u32, name: &str, text: &str) {
         self.facts.runs.push(Run {
             ordinal,
             text: command(name, text).into(),
@@ -215,11 +221,6 @@ impl Collector {
                 ordinal,
                 symbols,
             });
-        }
-        if arguments.contains("\"status\"")
-            && let Some(steps) = steps(arguments)
-        {
-            self.facts.plan = Plan { ordinal, steps };
         }
     }
 }
@@ -314,10 +315,19 @@ const PATH_KEYS: [&str; 9] = [
 /// The value of the first of `keys` in a call's reading; a list's items follow on their own lines.
 fn value<'t>(text: &'t str, keys: &[&str]) -> Option<&'t str> {
     keys.iter().find_map(|key| {
-        let at = text.find(&format!("\n{key}"))?;
-        text.get(at + 1 + key.len()..)
+        let at = text
+            .match_indices(key)
+            .map(|(i, _)| i)
+            .find(|i| opens_value(text, *i))?;
+        text.get(at + key.len()..)
             .map(|v| v.trim_start_matches('\n'))
     })
+}
+
+/// Keys stand at the start of a line or right after the tool's name.
+fn opens_value(text: &str, at: usize) -> bool {
+    let head = text.get(..at).unwrap_or("");
+    head.ends_with('\n') || (head.ends_with(' ') && !head.trim_end().contains([' ', '\n']))
 }
 
 fn command(name: &str, text: &str) -> String {
@@ -378,6 +388,9 @@ fn act(name: &str, how: &str) -> Act {
 
 /// The steps of a plan in a call's arguments: objects with a status and a text.
 fn steps(arguments: &str) -> Option<Vec<Step>> {
+    if !arguments.contains("\"status\"") {
+        return None;
+    }
     let value: serde_json::Value = serde_json::from_str(arguments).ok()?;
     let lists = value.as_object()?.values().filter_map(|v| v.as_array());
     let steps: Vec<Step> = lists.flatten().filter_map(step).collect();

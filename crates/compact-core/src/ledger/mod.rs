@@ -51,9 +51,10 @@ impl Ledger {
         let mut facts = fact::Collector::default();
         for (entry, ordinal) in entries.iter().zip(first..) {
             for (block, part) in entry.blocks.iter().zip(0..) {
-                if let Some(reading) = reading::read(entry, block) {
+                if let Some(reading) = reading::read(entry, block)
+                    && facts.block(ordinal as u32, entry, block, &reading)
+                {
                     names.take(ordinal as u32, part, &reading);
-                    facts.block(ordinal as u32, entry, block, &reading);
                 }
             }
         }
@@ -152,9 +153,14 @@ impl Names {
     }
 }
 
-/// A key of flattened JSON: it opens a line and a colon follows.
+/// A key of flattened JSON: it opens a line, or follows the tool's name, and a colon comes after it.
 fn is_key(text: &str, start: usize, name: &str) -> bool {
-    let opens = start == 0 || text.as_bytes().get(start - 1) == Some(&b'\n');
+    let head = text.get(..start).unwrap_or("");
+    let opens = match head.chars().next_back() {
+        None | Some('\n') => true,
+        Some(' ') => head.len() < 64 && !head.trim_end().contains([' ', '\n']),
+        Some(_) => false,
+    };
     opens
         && text
             .get(start + name.len()..)

@@ -58,7 +58,7 @@ fn call<'e>(name: &str, arguments: &'e str) -> Reading<'e> {
     let keyed = arguments.trim_start().starts_with('{');
     let mut text = String::with_capacity(name.len() + arguments.len() + 1);
     text.push_str(name);
-    text.push('\n');
+    text.push(' ');
     if keyed {
         flatten(arguments, &mut text);
     } else {
@@ -116,7 +116,8 @@ fn flatten(json: &str, out: &mut String) {
 }
 
 fn line_break(out: &mut String) {
-    if !out.ends_with('\n') && !out.is_empty() {
+    // Right after the tool's name there is nothing to break.
+    if !out.ends_with(['\n', ' ']) && !out.is_empty() {
         out.push('\n');
     }
 }

@@ -359,6 +359,14 @@ fn dotted<'t>(clean: &'t str, at: usize, run: Run, found: &mut impl FnMut(Kind, 
     }
     let file = extension(clean).is_some_and(is_file_extension);
     found(if file { Kind::File } else { Kind::Ident }, at, clean);
+    if let Some((receiver, rest)) = clean.split_once('.')
+        && !file
+        && receiver.len() < 3
+        && rest.contains('.')
+    {
+        // `s.plan.target` is `plan.target` of whatever `s` is here.
+        found(Kind::Ident, at + receiver.len() + 1, rest);
+    }
     if !file && (run.has(UNDER) || run.hump) {
         let mut from = at;
         for piece in clean.split('.') {

@@ -1,1 +1,305 @@
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
 
+use super::*;
+use crate::message::{Block, EntryId, EntryKind, Meta, Role};
+
+fn check(text: &str, expect: Expect) {
+    let mut out = String::new();
+    scan(text, &mut |kind, start, name| {
+        assert_eq!(text.get(start..start + name.len()), Some(name));
+        out.push_str(&format!("{kind:?} {name}\n"));
+    });
+    expect.assert_eq(&out);
+}
+
+#[test]
+fn names_are_told_from_words() {
+    check(
+        "Please open src/auth/login.rs and call validate_token (see parseUserId in TokenStore).",
+        expect![[r#"
+            Path src/auth/login.rs
+            File login.rs
+            Ident validate_token
+            Ident parseUserId
+            Ident TokenStore
+        "#]],
+    );
+}
+
+#[test]
+fn ids_urls_and_numbers_are_found() {
+    check(
+        "Order #W4082615 for mia_li_3668 <mia.li@example.com>, flight HAT030, $1523.50, see \
+         https://example.com/a?b=c#d. Commit 9fceb02d0, v1.4.2, JIRA-123, 2024-05-15, issue #42.",
+        expect![[r#"
+            Id #W4082615
+            Ident mia_li_3668
+            Email mia.li@example.com
+            Id HAT030
+            Number 1523.50
+            Url https://example.com/a?b=c#d
+            Hash 9fceb02d0
+            Version v1.4.2
+            Id JIRA-123
+            Number 2024-05-15
+        "#]],
+    );
+}
+
+#[test]
+fn dotted_and_scoped_names_yield_their_parts() {
+    check(
+        "s.plan.target_ref and std::collections::HashMap in --dry-run of feat/new-parser",
+        expect![[r#"
+            Ident s.plan.target_ref
+            Ident plan.target_ref
+            Ident target_ref
+            Ident std::collections::HashMap
+            Ident HashMap
+            Flag --dry-run
+            Path feat/new-parser
+        "#]],
+    );
+}
+
+#[test]
+fn plain_prose_has_no_names() {
+    check(
+        "And/or this, e.g. that: a well known word in 2024.",
+        expect![[""]],
+    );
+}
+
+#[test]
+fn any_bytes_scan_without_harm() {
+    for text in [
+        "",
+        "…",
+        "::",
+        "@",
+        "--",
+        "a::",
+        "://",
+        "#",
+        "文件/src/主.rs:12",
+        "\u{202e}abc_def\0",
+        "é_à_x.y",
+    ] {
+        scan(text, &mut |_, start, name| {
+            assert_eq!(text.get(start..start + name.len()), Some(name))
+        });
+    }
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> Entry {
+    Entry {
+        id: EntryId(id.into()),
+        role: Role::Assistant,
+        blocks: vec![Block::ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        }],
+        meta: Meta::default(),
+    }
+}
+
+fn result(id: &str, content: &str) -> Entry {
+    Entry {
+        id: EntryId(format!("r{id}")),
+        role: Role::Tool,
+        blocks: vec![Block::ToolResult {
+            call: id.into(),
+            content: content.into(),
+            is_error: false,
+        }],
+        meta: Meta::default(),
+    }
+}
+
+#[test]
+fn calls_read_as_lines_not_as_json() {
+    let entry = call(
+        "1",
+        "Edit",
+        r#"{"file_path":"/a/b.rs","new":"say \"hi\"\n\tx","n":[1,2],"u":"\ud83d\ude00"}"#,
+    );
+    let reading = reading::read(&entry, &entry.blocks[0]).map(|r| r.text.into_owned());
+    expect!["Edit file_path: /a/b.rs\nnew: say \"hi\"\n\tx\nn: 1\n2\nu: 😀\n"]
+        .assert_eq(&reading.unwrap_or_default());
+}
+
+#[test]
+fn broken_json_reads_as_far_as_it_goes() {
+    for arguments in [
+        "{\"a\":\"x",
+        "{\"a\":\"\\",
+        "{\"a\":\"\\u12",
+        "{",
+        "{\"a\" \"b\"",
+        "not json",
+    ] {
+        let entry = call("1", "t", arguments);
+        assert!(reading::read(&entry, &entry.blocks[0]).is_some());
+    }
+}
+
+#[test]
+fn facts_have_their_source() {
+    let entries = [
+        Entry::text(
+            "0",
+            Role::User,
+            "Fix the login bug. Never touch migrations/001_init.sql.",
+        ),
+        call("1", "Bash", r#"{"command":"cargo test -p auth"}"#),
+        result("1", "Exit code: 101\nerror[E0308]: mismatched types\n"),
+        Entry::text(
+            "3",
+            Role::Assistant,
+            "The cause is a stale cache, because TTL was in ms.",
+        ),
+        call(
+            "4",
+            "Edit",
+            r#"{"file_path":"src/auth.rs","new_string":"fn refresh_token() {}"}"#,
+        ),
+        result("4", "ok"),
+        call(
+            "5",
+            "Todo",
+            r#"{"todos":[{"content":"fix","status":"completed"},{"content":"test","status":"pending"}]}"#,
+        ),
+        result("5", "ok"),
+    ];
+    let facts = Ledger::of(&entries, 10).facts;
+    assert_eq!(
+        &*facts.requests[0].text,
+        "Fix the login bug. Never touch migrations/001_init.sql."
+    );
+    assert_eq!(
+        (facts.rules[0].ordinal, &*facts.rules[0].text),
+        (10, "Never touch migrations/001_init.sql.")
+    );
+    assert_eq!(facts.decisions[0].ordinal, 13);
+    assert_eq!(
+        facts.runs[0].outcome,
+        Outcome::Failed("error[E0308]: mismatched types".into())
+    );
+    assert_eq!(
+        (facts.files[0].act, &*facts.files[0].symbols[0]),
+        (Act::Edited, "refresh_token")
+    );
+    assert_eq!(
+        facts.plan.steps.iter().map(|s| s.done).collect::<Vec<_>>(),
+        [true, false]
+    );
+}
+
+#[test]
+fn a_patch_names_its_files() {
+    let patch = "*** Begin Patch\n*** Update File: a/x.py\n+def go():\n*** Add File: b/y.py\n*** Delete File: c.py\n";
+    let entry = call("1", "apply_patch", patch);
+    let files = Ledger::of(&[entry], 0).facts.files;
+    let acts: Vec<_> = files.iter().map(|f| (&*f.path, f.act)).collect();
+    assert_eq!(
+        acts,
+        [
+            ("a/x.py", Act::Edited),
+            ("b/y.py", Act::Created),
+            ("c.py", Act::Deleted)
+        ]
+    );
+}
+
+#[test]
+fn our_own_summary_and_injected_text_make_no_rules() {
+    let mut summary = Entry::text("0", Role::User, "Never use foo_bar again.");
+    summary.meta.kind = EntryKind::Summary {
+        version: 1,
+        receipt: None,
+    };
+    let mut injected = Entry::text("1", Role::User, "You must always read CLAUDE.md first.");
+    injected.meta.kind = EntryKind::Injected;
+    let ledger = Ledger::of(&[summary, injected], 0);
+    assert!(ledger.facts.rules.is_empty());
+    assert_eq!(
+        ledger.entities.iter().map(|e| &*e.text).collect::<Vec<_>>(),
+        ["CLAUDE.md"]
+    );
+}
+
+#[test]
+fn a_megabyte_on_one_line_is_cut_to_its_windows() {
+    let line = "x".repeat(500_000) + " snake_name " + &"y".repeat(500_000);
+    let ledger = Ledger::of(&[Entry::text("0", Role::Assistant, line)], 0);
+    assert_eq!(ledger.entities.len(), 1);
+    assert!(ledger.excerpts.iter().all(|e| e.text.len() < 400));
+}
+
+fn text() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        "[a-c]{1,2}_[a-c]{1,2}",
+        "src/[a-c]/[a-c]\\.rs",
+        "[A-C]{2}[0-9]{3}",
+        Just("never".to_owned()),
+        Just("because".to_owned()),
+        Just("é文\n".to_owned()),
+        Just(". ".to_owned()),
+        "[a-z ]{0,30}",
+    ];
+    proptest::collection::vec(word, 0..40).prop_map(|words| words.join(" "))
+}
+
+fn entry() -> impl Strategy<Value = Vec<Entry>> {
+    prop_oneof![
+        text().prop_map(|t| vec![Entry::text("u", Role::User, t)]),
+        text().prop_map(|t| vec![Entry::text("a", Role::Assistant, t)]),
+        (text(), text(), any::<bool>()).prop_map(|(a, r, failed)| {
+            let arguments = serde_json::json!({"file_path": "src/a.rs", "text": a}).to_string();
+            let head = if failed { "Error: " } else { "" };
+            vec![
+                call("c", "Write", &arguments),
+                result("c", &format!("{head}{r}")),
+            ]
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn ledgers_merge_at_exchange_boundaries(
+        exchanges in proptest::collection::vec(entry(), 0..24),
+        cut in 0usize..24,
+        first in 0u64..1000,
+    ) {
+        let cut = cut.min(exchanges.len());
+        let entries: Vec<Entry> = exchanges.concat();
+        let head: Vec<Entry> = exchanges[..cut].concat();
+        let tail = &entries[head.len()..];
+        let mut merged = Ledger::of(&head, first);
+        merged.merge(Ledger::of(tail, first + head.len() as u64));
+        prop_assert_eq!(&merged, &Ledger::of(&entries, first));
+        let stored = serde_json::to_string(&merged).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Ledger>(&stored).unwrap(), merged);
+    }
+}
+
+#[test]
+fn cues_compile_and_fire() {
+    assert!(cue::rules("You must not.") && !cue::rules("The sky is blue."));
+    assert!(cue::revises("Actually, use spaces.") && !cue::revises("Use spaces."));
+    assert!(cue::decides("I chose B because of C.") && !cue::decides("B is here."));
+    assert!(cue::remains("Next step: write docs.") && !cue::remains("Wrote docs."));
+    assert!(cue::failed("boom\nexit code: 2") && !cue::failed("fine\nexit code: 0"));
+    assert_eq!(
+        cue::complaint("compiling it all\nerror: no such thing\ndone with it"),
+        "error: no such thing"
+    );
+    assert_eq!(
+        cue::definitions("func (s *Store) LoadAll() {}", 4),
+        ["LoadAll".into()]
+    );
+}

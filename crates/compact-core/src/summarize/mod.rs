@@ -14,7 +14,7 @@ pub(crate) mod weigh;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 pub mod frame;
 
@@ -92,6 +92,9 @@ pub struct Summary {
 const NAMES: f64 = 0.09;
 /// Characters below which a name is not worth choosing for: bounds the work by the budget.
 const CHARS_PER_NAME: f64 = 16.0;
+
+/// Characters of one line that every topic may have when the budget is not tiny.
+const LINE: f64 = 160.0;
 
 /// The prompt that asks a model for a summary in this style, with `{tokens}` for the limit
 /// (S2-116 … S2-118).
@@ -219,31 +222,33 @@ fn afford(lines: Vec<Line>, template: &Template, visible: &Visible<'_>, chars: f
     let mut spent: std::collections::BTreeMap<Topic, f64> = Default::default();
     lines
         .into_iter()
-        .filter(|l| template.has(l.topic) && !(l.topic.instructs() && visible.shows(&l.text)))
+        .filter(|l| {
+            template.rank(l.topic).is_some() && !(l.topic.instructs() && visible.shows(&l.text))
+        })
         .filter(|l| {
             let spent = spent.entry(l.topic).or_default();
             *spent += l.text.chars().count() as f64 + 10.0;
-            *spent <= chars * tell::share(l.topic, template)
+            *spent <= (chars * tell::share(l.topic, template)).max(LINE.min(chars / 8.0))
         })
         .collect()
 }
 
-/// Lines show the names in them, in the context in which they were said.
+/// Lines show the names in them: sentences in context, lists of files and steps barely.
 fn shown_by(lines: &[Line], groups: &[Group<'_>]) -> Vec<Shown> {
-    let mut names: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
+    let mut names: HashMap<&str, Shown, foldhash::fast::FixedState> = HashMap::default();
     for line in lines {
+        let shows = match line.topic {
+            Topic::Files | Topic::Steps | Topic::Plan => Shown::Bare,
+            _ => Shown::InContext,
+        };
         scan(&line.text, &mut |kind, _, name| {
-            names.insert(name);
-            names.insert(weigh::key(kind, name));
+            for name in [name, weigh::key(kind, name)] {
+                let best = names.entry(name).or_insert(shows);
+                *best = shows.max(*best);
+            }
         });
     }
-    let shown = |g: &Group<'_>| {
-        if names.contains(g.key) {
-            Shown::Bare
-        } else {
-            Shown::No
-        }
-    };
+    let shown = |g: &Group<'_>| names.get(g.key).copied().unwrap_or(Shown::No);
     groups.iter().map(shown).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Excerpts made ready for choosing: white space collapsed, and for each mention the stretch that
 //! has to be shown so that the name keeps its meaning.
 
-use crate::ledger::{Excerpt, Ledger};
+use crate::ledger::{Excerpt, Ledger, Voice};
 
 use super::weigh::Group;
 
@@ -70,13 +70,26 @@ fn passage<'l>(excerpt: &'l Excerpt, places: &[(u32, u32, u32, u32)]) -> Passage
     let mut text = String::with_capacity(excerpt.text.len());
     let mut marks = Vec::with_capacity(places.len());
     let mut next = places.iter().peekable();
+    let mut skip = line_number(excerpt, 0);
     for (i, c) in excerpt.text.char_indices() {
         while let Some(&(_, _, len, group)) = next.next_if(|p| p.1 as usize <= i) {
             let lo = text.len() as u32;
             let hi = lo + len;
-            marks.push(Mark { group, lo, hi, from: lo, to: hi, tight: (lo, hi) });
+            marks.push(Mark {
+                group,
+                lo,
+                hi,
+                from: lo,
+                to: hi,
+                tight: (lo, hi),
+            });
         }
-        collapse(c, &mut text);
+        if i >= skip {
+            collapse(c, &mut text);
+        }
+        if c == '\n' {
+            skip = line_number(excerpt, i + 1);
+        }
     }
     text.truncate(text.trim_end().len());
     marks.retain(|m| m.hi as usize <= text.len());
@@ -89,6 +102,22 @@ fn passage<'l>(excerpt: &'l Excerpt, places: &[(u32, u32, u32, u32)]) -> Passage
         excerpt,
         text,
         marks,
+    }
+}
+
+/// The byte after the line number that a tool put before the line at `at`, or `at`.
+fn line_number(excerpt: &Excerpt, at: usize) -> usize {
+    let line = excerpt.text.get(at..).unwrap_or("");
+    let number = line.trim_start_matches([' ', '\t']);
+    let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = number.len() - rest.len();
+    match rest.chars().next() {
+        Some(c @ (':' | '→' | '\t' | '|'))
+            if excerpt.voice == Voice::Tool && (1..=6).contains(&digits) =>
+        {
+            at + line.len() - rest.len() + c.len_utf8()
+        }
+        _ => at,
     }
 }
 
@@ -135,11 +164,23 @@ const STATEMENT: usize = 24;
 
 /// The name with what stands between it and the nearest line end or punctuation on each side.
 fn statement(text: &str, lo: usize, hi: usize) -> (u32, u32) {
-    let ends = |c: char| matches!(c, '\n' | ';' | ',' | '{' | '}' | '(' | ')' | '"' | '`' | '|');
+    let ends = |c: char| {
+        matches!(
+            c,
+            '\n' | ';' | ',' | '{' | '}' | '(' | ')' | '"' | '`' | '|'
+        )
+    };
     let floor = char_floor(text, lo.saturating_sub(STATEMENT));
     let before = text.get(floor..lo).unwrap_or("");
     let from = match before.rfind(ends) {
-        Some(i) => floor + i + before.get(i..).and_then(|s| s.chars().next()).map_or(1, char::len_utf8),
+        Some(i) => {
+            floor
+                + i
+                + before
+                    .get(i..)
+                    .and_then(|s| s.chars().next())
+                    .map_or(1, char::len_utf8)
+        }
         None if floor == 0 => 0,
         None => floor + before.find(' ').map_or(before.len(), |i| i + 1),
     };

@@ -57,9 +57,9 @@ enum Width {
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.ratio
-            .total_cmp(&other.ratio)
-            .then_with(|| (other.passage, other.mark, other.width).cmp(&(self.passage, self.mark, self.width)))
+        self.ratio.total_cmp(&other.ratio).then_with(|| {
+            (other.passage, other.mark, other.width).cmp(&(self.passage, self.mark, self.width))
+        })
     }
 }
 impl PartialOrd for Candidate {
@@ -128,7 +128,12 @@ impl<'p, 'l> Choice<'p, 'l> {
             let marks = 0..passage.marks.len() as u32;
             let widths = [Width::Context, Width::Statement];
             for (mark, width) in marks.flat_map(|m| widths.map(|w| (m, w))) {
-                let candidate = Candidate { ratio: 0.0, passage: p, mark, width };
+                let candidate = Candidate {
+                    ratio: 0.0,
+                    passage: p,
+                    mark,
+                    width,
+                };
                 if let Some((_, gain, cost)) = self.evaluate(&candidate)
                     && gain > 0.0
                 {

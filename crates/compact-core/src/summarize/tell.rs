@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::template::{Template, Topic};
+use super::template::{Rank, Template, Topic};
 use crate::ledger::{Act, Fact, Facts, FileFact, Ledger, Outcome, Run, clip, revises};
 
 /// One line of a section.
@@ -26,22 +26,16 @@ fn line(topic: Topic, ordinal: u32, text: impl Into<String>) -> Line {
     }
 }
 
-/// Shares of the budget, in characters, that the facts of each topic may take.
+/// The share of the budget that the facts of a topic may take.
 pub(super) fn share(topic: Topic, template: &Template) -> f64 {
-    let leads = template
-        .sections
-        .iter()
-        .find(|s| !s.protected)
-        .map(|s| s.topic);
+    if template.rank(topic) == Some(Rank::Lead) {
+        return 0.3;
+    }
     match topic {
-        Topic::Goals => 0.20,
+        Topic::Goals => 0.15,
         Topic::Rules => 0.25,
-        _ if leads == Some(topic) && topic != Topic::Plan => 0.20,
-        Topic::Plan => 0.05,
-        Topic::Open => 0.02,
-        Topic::Failures => 0.03,
-        Topic::Decisions => 0.05,
-        Topic::Files => 0.05,
+        Topic::Plan | Topic::Decisions | Topic::Files => 0.05,
+        Topic::Open | Topic::Failures => 0.03,
         Topic::Steps => 0.10,
         Topic::Record | Topic::Names => 0.0,
     }
@@ -76,7 +70,7 @@ impl<'l> Revoked<'l> {
     pub(super) fn strip(&self, ordinal: u32, text: &str) -> String {
         let mut out = text.to_owned();
         for fact in self.0.iter().filter(|f| f.ordinal == ordinal) {
-            out = out.replace(&*fact.text, "[…]");
+            out = out.replace(&*fact.text, "");
         }
         out
     }
@@ -163,23 +157,25 @@ pub(super) fn lines(ledger: &Ledger, revoked: &Revoked<'_>) -> Vec<Line> {
     out
 }
 
-/// The first request is the task; then the newest ones.
+/// The first request is the task; then the newest ones. Sentences that rule are told as rules.
 fn goals(facts: &Facts, revoked: &Revoked<'_>) -> Vec<Line> {
-    let mut out = Vec::new();
     let goal = |f: &Fact| {
-        line(
-            Topic::Goals,
-            f.ordinal,
-            format!("\"{}\"", revoked.strip(f.ordinal, &f.text)),
-        )
+        let mut text = revoked.strip(f.ordinal, &f.text);
+        for rule in facts.rules.iter().filter(|r| r.ordinal == f.ordinal) {
+            text = text.replace(&*rule.text, "");
+        }
+        let text = clip(&text, usize::MAX - 1);
+        (text.len() >= 12).then(|| line(Topic::Goals, f.ordinal, format!("\"{text}\"")))
     };
     let (first, rest) = match facts.requests.split_first() {
-        Some(split) => split,
-        None => return out,
+        Some((first, rest)) => (Some(first), rest),
+        None => (None, facts.requests.as_slice()),
     };
-    out.push(goal(first));
-    out.extend(rest.iter().rev().map(goal));
-    out
+    first
+        .into_iter()
+        .chain(rest.iter().rev())
+        .filter_map(goal)
+        .collect()
 }
 
 fn plan(facts: &Facts) -> Vec<Line> {

@@ -3,7 +3,7 @@
 //! asks a model for the same.
 //!
 //! A template opens with a line that says what it is, then `weight VOICE NUMBER` and
-//! `section TOPIC [protected]: HEADING` lines; after `---` follows the prompt, with `{tokens}` for
+//! `section TOPIC [protected|lead]: HEADING` lines; after `---` follows the prompt, with `{tokens}` for
 //! the limit.
 
 use std::sync::LazyLock;
@@ -54,7 +54,18 @@ impl Topic {
 pub(super) struct Section {
     pub topic: Topic,
     pub heading: &'static str,
-    pub protected: bool,
+    pub rank: Rank,
+}
+
+/// How a section stands to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rank {
+    /// Filled first and never cut for the others' sake (S2-37).
+    Protected,
+    /// What the style is about.
+    Lead,
+    /// The rest.
+    Plain,
 }
 
 /// A parsed template.
@@ -125,20 +136,25 @@ impl Template {
         self.weights.get(voice as usize).copied().unwrap_or(1.0)
     }
 
-    pub(super) fn has(&self, topic: Topic) -> bool {
-        self.sections.iter().any(|s| s.topic == topic)
+    /// How the section of a topic stands to the others, if the style has one.
+    pub(super) fn rank(&self, topic: Topic) -> Option<Rank> {
+        self.sections
+            .iter()
+            .find(|s| s.topic == topic)
+            .map(|s| s.rank)
     }
 }
 
 fn section(rest: &'static str) -> Option<Section> {
     let (name, heading) = rest.split_once(": ")?;
-    let (name, protected) = match name.strip_suffix(" protected") {
-        Some(name) => (name, true),
-        None => (name, false),
+    let (name, rank) = match name.split_once(' ') {
+        Some((name, "protected")) => (name, Rank::Protected),
+        Some((name, _)) => (name, Rank::Lead),
+        None => (name, Rank::Plain),
     };
     Some(Section {
         topic: Topic::named(name)?,
         heading,
-        protected,
+        rank,
     })
 }

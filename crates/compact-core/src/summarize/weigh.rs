@@ -41,7 +41,11 @@ pub(super) fn groups<'l>(ledger: &'l Ledger, template: &Template) -> Vec<Group<'
         let key = key(entity.kind, &entity.text);
         let at = *index.entry(key).or_insert(groups.len());
         if at == groups.len() {
-            groups.push(Group { key, members: Vec::new(), weight: 0.0 });
+            groups.push(Group {
+                key,
+                members: Vec::new(),
+                weight: 0.0,
+            });
         }
         if let Some(group) = groups.get_mut(at) {
             group.members.push(i);
@@ -57,24 +61,26 @@ pub(super) fn groups<'l>(ledger: &'l Ledger, template: &Template) -> Vec<Group<'
 
 /// What is known of a group when it is weighed.
 #[derive(Clone, Debug)]
-pub struct Features {
-    pub kind: Kind,
+struct Features {
+    kind: Kind,
     /// In how many blocks each voice named it.
-    pub counts: [u32; Voice::COUNT],
+    counts: [u32; Voice::COUNT],
+    /// How often it stands in the text.
+    times: u32,
     /// Entries since it was last named.
-    pub age: u32,
+    age: u32,
     /// Names last heard in the same tool answer.
-    pub crowd: u32,
+    crowd: u32,
     /// Whether a name in use stands close to its last mention.
-    pub near: bool,
+    near: bool,
     /// The share of its words that are in use.
-    pub related: f64,
+    related: f64,
     /// Its length.
-    pub length: usize,
+    length: usize,
 }
 
 /// What the weighing of single names needs to know of the whole.
-pub struct Session<'l> {
+struct Session<'l> {
     ledger: &'l Ledger,
     words: HashSet<String, foldhash::fast::FixedState>,
     crowds: HashMap<(u32, u16), u32, foldhash::fast::FixedState>,
@@ -85,7 +91,7 @@ pub struct Session<'l> {
 const NEAR: u32 = 80;
 
 impl<'l> Session<'l> {
-    pub fn of(ledger: &'l Ledger) -> Self {
+    fn of(ledger: &'l Ledger) -> Self {
         let mut words = HashSet::default();
         for excerpt in ledger.excerpts.iter().filter(|e| e.voice.speaks()) {
             subwords(&excerpt.text, |word| {
@@ -105,22 +111,39 @@ impl<'l> Session<'l> {
             }
         }
         used.sort_unstable();
-        Session { ledger, words, crowds, used }
+        Session {
+            ledger,
+            words,
+            crowds,
+            used,
+        }
     }
 
-    pub fn features(&self, group: &Group<'_>) -> Features {
-        let entities = || group.members.iter().filter_map(|i| self.ledger.entities.get(*i as usize));
+    fn features(&self, group: &Group<'_>) -> Features {
+        let entities = || {
+            group
+                .members
+                .iter()
+                .filter_map(|i| self.ledger.entities.get(*i as usize))
+        };
         let mut counts = [0; Voice::COUNT];
         for entity in entities() {
-            counts.iter_mut().zip(entity.counts).for_each(|(a, b)| *a += b);
+            counts
+                .iter_mut()
+                .zip(entity.counts)
+                .for_each(|(a, b)| *a += b);
         }
         let last = entities().map(|e| e.last).max().unwrap_or(0);
         let heard = entities().filter_map(|e| e.heard.last()).max();
         Features {
             kind: entities().map(|e| e.kind).min().unwrap_or(Kind::Ident),
             counts,
+            times: entities().map(|e| e.times).sum(),
             age: (self.ledger.next as u32).saturating_sub(last + 1),
-            crowd: heard.and_then(|m| self.crowds.get(&m.place())).copied().unwrap_or(0),
+            crowd: heard
+                .and_then(|m| self.crowds.get(&m.place()))
+                .copied()
+                .unwrap_or(0),
             near: heard.is_some_and(|m| self.is_near(m)),
             related: self.related(group.key),
             length: group.key.len(),
@@ -130,9 +153,11 @@ impl<'l> Session<'l> {
     fn is_near(&self, m: &Mention) -> bool {
         let low = (m.0, m.1, m.2.saturating_sub(NEAR));
         let at = self.used.partition_point(|u| *u < low);
-        self.used.iter().skip(at).take(3).any(|u| {
-            (u.0, u.1) == m.place() && u.2 <= m.2 + NEAR && u.2 != m.2
-        })
+        self.used
+            .iter()
+            .skip(at)
+            .take(3)
+            .any(|u| (u.0, u.1) == m.place() && u.2 <= m.2 + NEAR && u.2 != m.2)
     }
 
     fn related(&self, name: &str) -> f64 {
@@ -170,15 +195,18 @@ fn weight(f: &Features, template: &Template) -> f64 {
         let n = f.counts.get(voice as usize).copied().unwrap_or(0);
         f64::from(n).ln_1p() * template.weight(voice)
     };
-    let spoken = 0.5 * said(Voice::User) + 0.6 * said(Voice::Model) + 0.9 * said(Voice::Call);
+    let spoken = 0.45 * said(Voice::User) + 0.58 * said(Voice::Model) + 0.9 * said(Voice::Call);
     let evidence = if spoken > 0.0 {
-        1.7 + spoken
+        1.0 + spoken
     } else {
-        let heard = said(Voice::Tool) + said(Voice::Host) + said(Voice::System);
         let near = f64::from(u8::from(f.near));
-        0.7 * heard + 0.7 * f.related + 0.4 * near - 0.08 * f64::from(f.crowd).ln_1p()
+        0.5 * f64::from(f.times).ln_1p() * template.weight(Voice::Tool)
+            + 0.9 * f.related
+            + 0.4 * near
+            - 0.12 * f64::from(f.crowd).ln_1p()
+            - 0.03 * f.length as f64
     };
-    let odds = evidence - 0.34 * f64::from(f.age).ln_1p() + of_kind(f.kind);
+    let odds = evidence - 0.35 * f64::from(f.age).ln_1p() + of_kind(f.kind);
     1.0 / (1.0 + (BASE - odds).exp())
 }
 
@@ -187,7 +215,7 @@ const BASE: f64 = 4.5;
 
 fn of_kind(kind: Kind) -> f64 {
     match kind {
-        Kind::Path | Kind::Id => 0.6,
+        Kind::Path | Kind::Id => 0.8,
         Kind::File | Kind::Ident => 0.0,
         Kind::Url | Kind::Uuid | Kind::Number | Kind::Email => -0.7,
         Kind::Hash | Kind::Version => -1.0,

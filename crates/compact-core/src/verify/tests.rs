@@ -1,1 +1,81 @@
+use super::*;
+use crate::message::{Entry, Role};
+use crate::token::Chars4;
 
+fn ledger() -> Ledger {
+    Ledger::of(
+        &[
+            Entry::text(
+                "0",
+                Role::User,
+                "Never deploy on Fridays. Look at apps/web/src/main.ts.",
+            ),
+            Entry::text(
+                "1",
+                Role::Assistant,
+                "I will call rotate_keys() for order #W4082615.",
+            ),
+            Entry::text("2", Role::Assistant, "And fetch_prices too."),
+        ],
+        0,
+    )
+}
+
+fn texts(anchors: &[Anchor]) -> Vec<&str> {
+    let mut texts: Vec<&str> = anchors.iter().map(|a| a.text.as_str()).collect();
+    texts.sort_unstable();
+    texts
+}
+
+#[test]
+fn anchors_are_what_people_and_the_model_named_in_the_dropped_part() {
+    let anchors = anchors(&ledger(), &|ordinal| ordinal < 2);
+    let expected = [
+        "#W4082615",
+        "Never deploy on Fridays.",
+        "main.ts",
+        "rotate_keys",
+        "src/main.ts",
+    ];
+    assert_eq!(texts(&anchors), expected);
+}
+
+#[test]
+fn a_path_is_shown_by_its_last_two_components_and_a_name_by_itself_only() {
+    let anchors = anchors(&ledger(), &|_| true);
+    let text = "in /x/y/src/main.ts we call rotate_keys_now; never deploy on Fridays. fetch_prices";
+    let shown: Vec<&str> = anchors
+        .iter()
+        .zip(shown(&anchors, text))
+        .filter(|(_, shown)| *shown)
+        .map(|(anchor, _)| anchor.text.as_str())
+        .collect();
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    assert!(!shown.contains(&"rotate_keys"));
+}
+
+#[test]
+fn repair_puts_rules_before_the_fence_and_the_rest_inside() {
+    let anchors = anchors(&ledger(), &|_| true);
+    let missing: Vec<&Anchor> = anchors.iter().collect();
+    let summary = "Prose by a model.";
+    let text = repair(summary, &missing, Units(4000), &Chars4);
+    assert!(shown(&anchors, &text).into_iter().all(|s| s), "{text}");
+    let (before, fenced) = text.split_once(summarize::FENCE_HEAD).unwrap();
+    assert!(before.contains("Never deploy on Fridays.") && !before.contains("rotate_keys"));
+    assert!(fenced.contains("rotate_keys") && text.ends_with(summarize::FENCE));
+    // Repairing again finds the sections that are there.
+    let again = repair(&text, &missing, Units(4000), &Chars4);
+    assert_eq!(again.matches(summarize::FENCE_HEAD).count(), 1, "{again}");
+    assert_eq!(again.matches(RULES_HEAD).count(), 1, "{again}");
+}
+
+#[test]
+fn repair_stays_within_its_room() {
+    let anchors = anchors(&ledger(), &|_| true);
+    let missing: Vec<&Anchor> = anchors.iter().collect();
+    for room in 0..400 {
+        let text = repair("Prose.", &missing, Units(room), &Chars4);
+        assert!(Chars4.units(&text) <= Units(6 + room));
+    }
+}
