@@ -43,7 +43,17 @@ pub fn assemble(scene: &Scene<'_>, plan: &Plan, summary: &Placed<'_>, rules: &Wi
     if place >= scene.outline.units.len() {
         items.extend(summary_items(summary, placement));
     }
+    if let Some(ViewItem::New(last)) = items.last_mut() {
+        speak_as_user(last, rules);
+    }
     View { items }
+}
+
+/// A summary that comes last must not be the model's word: it would go on writing it.
+fn speak_as_user(summary: &mut Entry, rules: &WireRules) {
+    if summary.role == Role::Assistant && rules.placements.contains(&Placement::UserMessage) {
+        summary.role = Role::User;
+    }
 }
 
 /// The unit before which the summary goes.

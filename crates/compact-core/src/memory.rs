@@ -9,7 +9,7 @@ use regex::RegexSet;
 
 use crate::error::CompactError;
 use crate::identity::EntryHash;
-use crate::message::{Conversation, Entry, EntryKind};
+use crate::message::{Block, Conversation, Entry, EntryKind};
 use crate::outline::{Outline, UnitKind};
 use crate::policy::Policy;
 
@@ -55,6 +55,7 @@ impl<'a> Pins<'a> {
         }
         self.policy.roles_never_prune.contains(&entry.role)
             || entry.meta.flags.contains(&self.policy.protected_flag)
+            || is_sealed_summary(entry)
             || (!self.patterns.is_empty() && self.patterns.is_match(&entry.plain_text()))
     }
 
@@ -86,4 +87,14 @@ impl<'a> Pins<'a> {
         }
         pins
     }
+}
+
+/// A summary that only its provider can read: nothing else can say what it says.
+fn is_sealed_summary(entry: &Entry) -> bool {
+    entry.meta.kind == EntryKind::ForeignSummary
+        && !entry.blocks.is_empty()
+        && entry
+            .blocks
+            .iter()
+            .all(|b| matches!(b, Block::Opaque { .. }))
 }

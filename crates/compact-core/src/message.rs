@@ -156,6 +156,8 @@ pub struct Meta {
     pub flags: BTreeSet<String>,
     /// Entries that share a group are one message of the provider, spread over several lines.
     pub group: Option<String>,
+    /// True when the wire carries this entry in the same message as the entry before it.
+    pub continues: bool,
     /// The prompt tokens the provider reported for the request that produced this entry.
     pub reported_prompt_tokens: Option<u64>,
 }

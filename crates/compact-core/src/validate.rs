@@ -1,14 +1,16 @@
 //! Validate: the rules that every finished view must keep, whatever the provider.
 //!
-//! A view that breaks one is a defect of ours; it is rejected and the conversation stays untouched.
-//! Provider-specific checks belong to the formats.
+//! A view that breaks one is rejected and the conversation stays untouched. What a provider says of
+//! its JSON is checked by the formats.
 
 use std::collections::HashMap;
 
-use crate::message::{Conversation, Entry, EntryKind};
+use crate::conform;
+use crate::message::{Block, Conversation, Entry, EntryKind};
 use crate::outline::{Health, Outline};
 use crate::plan::{Fate, Plan};
-use crate::view::{View, ViewItem};
+use crate::view::{Edit, View, ViewItem};
+use crate::wire::WireRules;
 
 /// Checks a finished view; `Err` says which rule broke and where.
 pub fn validate(
@@ -16,11 +18,31 @@ pub fn validate(
     conversation: &Conversation,
     outline: &Outline,
     plan: &Plan,
+    rules: &WireRules,
 ) -> Result<(), String> {
     in_order(view)?;
-    pinned_whole(view, outline, plan)?;
+    pinned_whole(view, conversation, outline, plan)?;
     one_summary(view, conversation)?;
-    paired(&view.entries(conversation), has_broken_pin(outline, plan))
+    paired(&view.entries(conversation), has_broken_pin(outline, plan))?;
+    running_loop(view, conversation, outline, rules)
+}
+
+/// A loop that waits for its results cannot be closed, so it must begin as the model began it.
+fn running_loop(
+    view: &View,
+    conversation: &Conversation,
+    outline: &Outline,
+    rules: &WireRules,
+) -> Result<(), String> {
+    let waits = outline.units.iter().any(|u| u.health == Health::Open);
+    if waits && !conform::loop_is_whole(view, conversation, outline, rules) {
+        return Err(format!(
+            "{} wants the reasoning that began the running tool loop, and it does not fit; \
+             compact again once the calls are answered",
+            rules.name
+        ));
+    }
+    Ok(())
 }
 
 fn in_order(view: &View) -> Result<(), String> {
@@ -34,7 +56,12 @@ fn in_order(view: &View) -> Result<(), String> {
     Ok(())
 }
 
-fn pinned_whole(view: &View, outline: &Outline, plan: &Plan) -> Result<(), String> {
+fn pinned_whole(
+    view: &View,
+    conversation: &Conversation,
+    outline: &Outline,
+    plan: &Plan,
+) -> Result<(), String> {
     let pinned = outline
         .units
         .iter()
@@ -43,7 +70,10 @@ fn pinned_whole(view: &View, outline: &Outline, plan: &Plan) -> Result<(), Strin
         .flat_map(|(unit, _)| unit.entries.clone());
     let mut kept = view.items.iter().filter_map(|item| match item {
         ViewItem::Kept { entry } => Some(*entry),
-        _ => None,
+        ViewItem::Edited { entry, edits } => {
+            says_the_same(conversation.entries.get(*entry)?, edits).then_some(*entry)
+        }
+        ViewItem::New(_) => None,
     });
     // Both ascend, so one pass over the view finds every pinned entry or shows that one is missing.
     for entry in pinned {
@@ -52,6 +82,13 @@ fn pinned_whole(view: &View, outline: &Outline, plan: &Plan) -> Result<(), Strin
         }
     }
     Ok(())
+}
+
+/// Reasoning that an edit before it has voided is no part of what an entry says.
+fn says_the_same(entry: &Entry, edits: &[(usize, Edit)]) -> bool {
+    edits.iter().all(|(at, edit)| {
+        *edit == Edit::Drop && matches!(entry.blocks.get(*at), Some(Block::Reasoning { .. }))
+    })
 }
 
 fn one_summary(view: &View, conversation: &Conversation) -> Result<(), String> {

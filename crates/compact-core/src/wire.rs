@@ -27,8 +27,20 @@ pub enum Placement {
 pub enum ReasoningRule {
     /// Nothing is bound: it may stay.
     Keep,
-    /// Bound to the prefix: everything after the first edit goes, except in a tool loop still open.
+    /// Bound to the prefix: everything after the first edit goes.
     StripAfterEdit,
+    /// As `StripAfterEdit`, except in the tool loop that the model is in: that one must be given
+    /// back as it was said.
+    StripOutsideLoop,
+}
+
+/// Where instructions may stand after the conversation has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstructionRule {
+    /// Anywhere.
+    Anywhere,
+    /// Right after a user's message and right before the model's, or last.
+    AfterUser,
 }
 
 /// The rules of one wire.
@@ -44,6 +56,10 @@ pub struct WireRules {
     pub alternation: bool,
     /// The history must open with a user message.
     pub opens_with_user: bool,
+    /// The model's own words must not come last, unless they did before.
+    pub ends_with_user: bool,
+    /// Instructions within the history.
+    pub instructions: InstructionRule,
     /// A call's arguments must stay a JSON object when they are clipped.
     pub json_arguments: bool,
 }
@@ -62,6 +78,8 @@ impl WireRules {
         reasoning: ReasoningRule::Keep,
         alternation: false,
         opens_with_user: false,
+        ends_with_user: false,
+        instructions: InstructionRule::Anywhere,
         json_arguments: true,
     };
 

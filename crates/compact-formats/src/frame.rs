@@ -1,10 +1,14 @@
 //! Texts that say what they are: our own summaries, other programs' summaries, client injections.
 
+use compact_core::conform::BRIDGE;
 use compact_core::message::EntryKind;
 use compact_core::summarize::frame;
 
-/// What a text is when it is a summary of ours.
+/// What a text is when it is a summary of ours, or a bridge that a summary left behind.
 pub(crate) fn summary(text: &str) -> Option<EntryKind> {
+    if text == BRIDGE {
+        return Some(EntryKind::Injected);
+    }
     let frame::Frame { version, receipt } = frame::parse(text)?;
     Some(EntryKind::Summary { version, receipt })
 }

@@ -184,10 +184,12 @@ pub fn parse(
         });
     }
     let reading = format.wire().read(&source, scope)?;
+    let rules = reading.rules.unwrap_or_else(|| format.rules());
     let (settled, layout) = pairing::settle(reading);
     Ok(Parsed {
         document: Document {
             format,
+            rules,
             source,
             layout,
             places: settled.places,
@@ -201,6 +203,7 @@ pub fn parse(
 #[derive(Debug)]
 pub struct Document {
     format: Format,
+    rules: &'static WireRules,
     source: Bytes,
     layout: Layout,
     places: Vec<Place>,
@@ -212,9 +215,9 @@ impl Document {
         self.format
     }
 
-    /// What the provider behind the format accepts.
+    /// What the provider accepts of this document.
     pub fn rules(&self) -> &'static WireRules {
-        self.format.rules()
+        self.rules
     }
 
     /// The input, byte for byte.
@@ -249,7 +252,7 @@ impl Document {
         later_conversation: &Conversation,
         from: usize,
     ) -> Result<Vec<u8>, FormatError> {
-        if !std::ptr::eq(self.rules(), later.rules()) {
+        if !std::ptr::eq(self.format.rules(), later.format.rules()) {
             return Err(FormatError::Mismatch {
                 first: self.format,
                 later: later.format,

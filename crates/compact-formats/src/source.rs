@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use compact_core::message::{Block, Meta, Role};
+use compact_core::wire::WireRules;
 use serde::Deserialize;
 
 use crate::Problem;
@@ -76,6 +77,8 @@ pub(crate) struct Reading {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) layout: Layout,
     pub(crate) problems: Vec<Problem>,
+    /// What the provider accepts, where the body says more than the format does.
+    pub(crate) rules: Option<&'static WireRules>,
 }
 
 impl Reading {
@@ -87,6 +90,7 @@ impl Reading {
             drafts: Vec::new(),
             layout,
             problems: Vec::new(),
+            rules: None,
         }
     }
 }

@@ -65,8 +65,14 @@ impl<'i, 'a> Run<'i, 'a> {
         let plan = self.plan()?;
         let draft = self.within_budget(&plan)?;
         let (draft, retention) = self.verified(&plan, draft);
-        crate::validate::validate(&draft.view, self.input.conversation, &self.outline, &plan)
-            .map_err(CompactError::InvalidView)?;
+        crate::validate::validate(
+            &draft.view,
+            self.input.conversation,
+            &self.outline,
+            &plan,
+            self.input.rules,
+        )
+        .map_err(CompactError::InvalidView)?;
         if draft.cost > self.budget {
             return Err(CompactError::InvalidView(format!(
                 "{} tokens in a budget of {}",
@@ -91,6 +97,7 @@ impl<'i, 'a> Run<'i, 'a> {
 
     fn scene(&self) -> Scene<'_> {
         let empty = assemble::summary_text(&self.frame, "", self.placement());
+        let estimator = self.input.estimator;
         Scene {
             conversation: self.input.conversation,
             outline: &self.outline,
@@ -99,9 +106,9 @@ impl<'i, 'a> Run<'i, 'a> {
             pins: &self.pins,
             ordinals: &self.ordinals,
             policy: self.input.policy,
-            estimator: self.input.estimator,
+            estimator,
             receipt: self.receipt(),
-            frame: self.input.estimator.message(&empty),
+            frame: estimator.message(&empty) + conform::reserve(self.input.rules, estimator).once,
         }
     }
 
@@ -221,17 +228,26 @@ impl<'i, 'a> Run<'i, 'a> {
     }
 }
 
-/// What each entry costs in an edited view: reasoning that will be stripped is not paid for.
+/// What each entry costs in an edited view: reasoning that will be stripped is not paid for, a
+/// bridge that may be needed is.
 fn costs_after_conform(input: &Input<'_>, outline: &Outline) -> Vec<Units> {
     let mut costs = input.account.entries.clone();
-    for unit in &outline.units {
-        if !conform::loses_reasoning(input.rules, unit.health) {
-            continue;
-        }
-        for i in unit.entries.clone() {
-            if let (Some(entry), Some(cost)) = (input.conversation.entries.get(i), costs.get_mut(i))
-            {
+    let reserve = conform::reserve(input.rules, input.estimator);
+    for (i, unit) in outline.units.iter().enumerate() {
+        let loses = conform::loses_reasoning(input.rules, outline, i);
+        for at in unit.entries.clone() {
+            let (Some(entry), Some(cost)) = (input.conversation.entries.get(at), costs.get_mut(at))
+            else {
+                continue;
+            };
+            if loses {
                 *cost = *cost - reasoning_cost(entry, input.estimator);
+            }
+            if at == unit.entries.start {
+                *cost += reserve.each;
+            }
+            if entry.role.is_instruction() {
+                *cost += reserve.instruction;
             }
         }
     }

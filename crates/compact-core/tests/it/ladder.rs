@@ -9,10 +9,7 @@ use compact_core::wire::Placement;
 
 use crate::scene::{self, Setting};
 
-const SETTING: Setting = Setting {
-    heuristic: false,
-    bound_reasoning: false,
-};
+const SETTING: Setting = Setting::PLAIN;
 
 fn exchange(i: usize, size: usize) -> [Entry; 2] {
     let entry = |name: &str, role, block| Entry {

@@ -163,13 +163,29 @@ pub fn policy() -> impl Strategy<Value = Policy> {
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     pub heuristic: bool,
-    pub bound_reasoning: bool,
+    pub reasoning: ReasoningRule,
+    /// Roles alternate, a person speaks first and last.
+    pub strict: bool,
+}
+
+impl Setting {
+    pub const PLAIN: Setting = Setting {
+        heuristic: false,
+        reasoning: ReasoningRule::Keep,
+        strict: false,
+    };
 }
 
 pub fn setting() -> impl Strategy<Value = Setting> {
-    (any::<bool>(), any::<bool>()).prop_map(|(heuristic, bound_reasoning)| Setting {
+    let reasoning = prop_oneof![
+        Just(ReasoningRule::Keep),
+        Just(ReasoningRule::StripAfterEdit),
+        Just(ReasoningRule::StripOutsideLoop),
+    ];
+    (any::<bool>(), reasoning, any::<bool>()).prop_map(|(heuristic, reasoning, strict)| Setting {
         heuristic,
-        bound_reasoning,
+        reasoning,
+        strict,
     })
 }
 
@@ -184,11 +200,10 @@ impl Setting {
 
     pub fn rules(self) -> WireRules {
         WireRules {
-            reasoning: if self.bound_reasoning {
-                ReasoningRule::StripAfterEdit
-            } else {
-                ReasoningRule::Keep
-            },
+            reasoning: self.reasoning,
+            alternation: self.strict,
+            opens_with_user: self.strict,
+            ends_with_user: self.strict,
             ..WireRules::LENIENT
         }
     }

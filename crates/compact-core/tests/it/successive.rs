@@ -10,10 +10,7 @@ use proptest::prelude::*;
 
 use crate::scene::{self, Setting};
 
-const SETTING: Setting = Setting {
-    heuristic: false,
-    bound_reasoning: false,
-};
+const SETTING: Setting = Setting::PLAIN;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]

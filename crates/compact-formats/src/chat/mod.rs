@@ -9,7 +9,7 @@ mod write;
 mod tests;
 
 use compact_core::view::View;
-use compact_core::wire::{Placement, ReasoningRule, WireRules};
+use compact_core::wire::{Placement, WireRules};
 
 pub(crate) use self::read::read;
 pub(crate) use self::write::{emit, extend};
@@ -27,19 +27,13 @@ pub(crate) const PLACEMENTS: &[Placement] = &[
 static OPENAI_RULES: WireRules = WireRules {
     name: "openai-chat",
     placements: PLACEMENTS,
-    reasoning: ReasoningRule::Keep,
-    alternation: false,
-    opens_with_user: false,
-    json_arguments: true,
+    ..WireRules::LENIENT
 };
 
 static PLAIN_RULES: WireRules = WireRules {
     name: "messages",
     placements: PLACEMENTS,
-    reasoning: ReasoningRule::Keep,
-    alternation: false,
-    opens_with_user: false,
-    json_arguments: true,
+    ..WireRules::LENIENT
 };
 
 /// Chat messages under one set of rules.

@@ -26,10 +26,9 @@ use crate::{Document, Scope, Stamp};
 static RULES: WireRules = WireRules {
     name: "claude-code",
     placements: &[Placement::UserMessage],
-    reasoning: ReasoningRule::StripAfterEdit,
-    alternation: false,
+    reasoning: ReasoningRule::StripOutsideLoop,
     opens_with_user: true,
-    json_arguments: true,
+    ..WireRules::LENIENT
 };
 
 pub(crate) struct ClaudeCode;

@@ -15,7 +15,7 @@ mod write;
 mod tests;
 
 use compact_core::view::View;
-use compact_core::wire::{Placement, ReasoningRule, WireRules};
+use compact_core::wire::{Placement, WireRules};
 
 use crate::error::FormatError;
 use crate::source::Reading;
@@ -25,10 +25,7 @@ use crate::{Document, Scope, Stamp};
 static RULES: WireRules = WireRules {
     name: "codex",
     placements: &[Placement::UserMessage],
-    reasoning: ReasoningRule::Keep,
-    alternation: false,
-    opens_with_user: false,
-    json_arguments: true,
+    ..WireRules::LENIENT
 };
 
 pub(crate) struct Codex;
