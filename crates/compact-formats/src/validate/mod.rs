@@ -7,7 +7,9 @@
 
 mod anthropic;
 mod chat;
+mod gemini;
 mod request;
+mod responses;
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,19 +22,30 @@ use request::Request;
 pub enum Provider {
     /// OpenAI chat completions and the servers that speak it.
     OpenAiChat,
+    /// OpenAI responses.
+    OpenAiResponses,
     /// Anthropic messages.
     Anthropic,
+    /// Gemini generateContent.
+    Gemini,
 }
 
 impl Provider {
     /// Every provider.
-    pub const ALL: [Provider; 2] = [Provider::OpenAiChat, Provider::Anthropic];
+    pub const ALL: [Provider; 4] = [
+        Provider::OpenAiChat,
+        Provider::OpenAiResponses,
+        Provider::Anthropic,
+        Provider::Gemini,
+    ];
 
     /// The name that `--provider` takes.
     pub fn name(self) -> &'static str {
         match self {
             Provider::OpenAiChat => "openai-chat",
+            Provider::OpenAiResponses => "openai-responses",
             Provider::Anthropic => "anthropic",
+            Provider::Gemini => "gemini",
         }
     }
 
@@ -45,6 +58,8 @@ impl Provider {
     fn list(self) -> &'static str {
         match self {
             Provider::OpenAiChat | Provider::Anthropic => "messages",
+            Provider::OpenAiResponses => "input",
+            Provider::Gemini => "contents",
         }
     }
 }
@@ -185,7 +200,9 @@ pub struct Violation {
 pub fn rules(provider: Provider) -> &'static [Rule] {
     match provider {
         Provider::OpenAiChat => chat::RULES,
+        Provider::OpenAiResponses => responses::RULES,
         Provider::Anthropic => anthropic::RULES,
+        Provider::Gemini => gemini::RULES,
     }
 }
 

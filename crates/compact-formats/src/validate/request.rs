@@ -11,7 +11,14 @@ use crate::source;
 pub(super) struct Request {
     /// The fields beside the messages; none when only messages were given.
     fields: Map<String, Value>,
-    entries: Option<Vec<Value>>,
+    entries: Entries,
+}
+
+/// What stands in the place of the messages.
+enum Entries {
+    List(Vec<Value>),
+    Text,
+    Other,
 }
 
 impl Request {
@@ -40,7 +47,9 @@ impl Request {
 
     /// A body, or the only line of a list of lines.
     fn object(provider: Provider, mut fields: Map<String, Value>) -> Request {
-        let is_message = fields.contains_key("role") || fields.contains_key("type");
+        let is_message = ["role", "type", "parts"]
+            .iter()
+            .any(|field| fields.contains_key(*field));
         match fields.shift_remove(provider.list()) {
             None if is_message => Request::list(vec![Value::Object(fields)]),
             list => Request::body(fields, list),
@@ -53,20 +62,29 @@ impl Request {
 
     fn body(fields: Map<String, Value>, list: Option<Value>) -> Request {
         let entries = match list {
-            Some(Value::Array(entries)) => Some(entries),
-            _ => None,
+            Some(Value::Array(entries)) => Entries::List(entries),
+            Some(Value::String(_)) => Entries::Text,
+            _ => Entries::Other,
         };
         Request { fields, entries }
     }
 
     /// The messages; none if there is no list of them.
     pub(super) fn entries(&self) -> &[Value] {
-        self.entries.as_deref().unwrap_or_default()
+        match &self.entries {
+            Entries::List(entries) => entries,
+            Entries::Text | Entries::Other => &[],
+        }
     }
 
     /// True when the messages are a list.
     pub(super) fn has_list(&self) -> bool {
-        self.entries.is_some()
+        matches!(self.entries, Entries::List(_))
+    }
+
+    /// True when a text stands in place of the messages.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.entries, Entries::Text)
     }
 
     /// A field of the body; null counts as absent.

@@ -34,7 +34,9 @@ impl Case<'_> {
 fn cases(provider: Provider) -> Vec<Case<'static>> {
     let lines = match provider {
         Provider::OpenAiChat => include_str!("validate/chat.jsonl"),
+        Provider::OpenAiResponses => include_str!("validate/responses.jsonl"),
         Provider::Anthropic => include_str!("validate/anthropic.jsonl"),
+        Provider::Gemini => include_str!("validate/gemini.jsonl"),
     };
     lines
         .lines()
