@@ -224,8 +224,9 @@ impl<'s, 'a> Draft<'s, 'a> {
             .iter()
             .flat_map(|&u| self.scene.block_costs(u))
             .collect();
-        let mut level = clip::water_level(&costs, self.free());
-        for _ in 0..6 {
+        let largest = costs.iter().copied().max().unwrap_or_default();
+        let mut level = clip::water_level(&costs, self.free()).min(largest);
+        for _ in 0..8 {
             let mut total = Units(0);
             for &unit in must {
                 let (fate, cost) = self.scene.at_level(unit, level);
@@ -235,7 +236,7 @@ impl<'s, 'a> Draft<'s, 'a> {
             if total <= self.free() {
                 return Ok(total);
             }
-            level = Units(level.0 * 2 / 3);
+            level = Units(level.0 / 2);
         }
         let least: Units = must
             .iter()

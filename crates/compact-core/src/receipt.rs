@@ -64,6 +64,8 @@ pub struct Receipt {
     pub tokens_after: Tokens,
     /// What the view was allowed.
     pub budget: Tokens,
+    /// What its summary was allowed; `None` for all that the rest leaves.
+    pub summary_limit: Option<Tokens>,
     /// System and tools, which the host re-sends and a budget does not bound.
     pub tokens_fixed: Tokens,
     /// Tokens of the summary.
@@ -119,6 +121,10 @@ pub struct Identity<'a> {
     pub policy: &'a Policy,
     /// The budget.
     pub budget: Tokens,
+    /// The most that the summary may cost.
+    pub summary_limit: Option<Tokens>,
+    /// A digest of the bytes that the entries were read from.
+    pub original: &'a str,
     /// The estimator.
     pub estimator: &'a str,
     /// The wire.

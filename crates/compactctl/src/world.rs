@@ -289,6 +289,7 @@ impl Opened {
             original: self.source.bytes.clone(),
             session_id: global.session.as_deref(),
             budget: self.budget(goal),
+            summary_limit: None,
             note: manner.note.as_deref(),
         }
     }

@@ -54,6 +54,11 @@ pub struct Input<'a> {
     pub policy: &'a Policy,
     /// What the history of the view may cost.
     pub budget: Tokens,
+    /// What its summary may cost; `None` for all that the rest leaves.
+    pub summary_limit: Option<Tokens>,
+    /// A digest of the bytes that the conversation was read from, so that two files with the same
+    /// words have two receipts and each is restored as itself.
+    pub original: &'a str,
     /// How texts are counted.
     pub estimator: &'a dyn Estimator,
     /// What the wire accepts.

@@ -26,7 +26,8 @@ impl Run<'_, '_> {
             .filter(|(_, shown)| !**shown)
             .map(|(anchor, _)| anchor)
             .collect();
-        let room = self.budget - draft.cost;
+        let body_cost = self.input.estimator.units(&draft.body);
+        let room = (self.budget - draft.cost).min(self.summary_limit() - body_cost);
         let repaired = verify::repair(&draft.body, &missing, room, self.input.estimator);
         let repaired = self.draft(plan, &repaired);
         let (draft, after) = if repaired.cost <= self.budget {

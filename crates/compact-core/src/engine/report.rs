@@ -39,6 +39,7 @@ impl Run<'_, '_> {
             tokens_before: input.account.history,
             tokens_after: input.estimator.tokens(draft.cost),
             budget: input.budget,
+            summary_limit: input.summary_limit,
             tokens_fixed: input.account.system + input.account.tools,
             summary_tokens: self.summary_tokens(&draft.body),
             estimator: input.estimator.name().to_owned(),

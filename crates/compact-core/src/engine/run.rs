@@ -114,7 +114,9 @@ impl<'i, 'a> Run<'i, 'a> {
 
     /// Renders until the whole view fits; what a redaction adds is taken from the summary.
     fn within_budget(&self, plan: &Plan) -> Result<Draft, CompactError> {
-        let mut allowance = plan.summary - Units(plan.summary.0 / REPAIR_SHARE);
+        let limit = self.summary_limit();
+        let room = plan.summary.min(limit);
+        let mut allowance = room - Units(room.0 / REPAIR_SHARE);
         for _ in 0..6 {
             let draft = self.draft(plan, &self.render(plan, allowance));
             let over = draft.cost - self.budget;
@@ -131,6 +133,14 @@ impl<'i, 'a> Run<'i, 'a> {
             pinned_tokens: Tokens(0),
             needed: self.input.estimator.tokens(bare.cost),
             budget: self.input.budget,
+        })
+    }
+
+    /// What the summary's body may cost at most.
+    pub(super) fn summary_limit(&self) -> Units {
+        let limit = self.input.summary_limit;
+        limit.map_or(Units(u64::MAX), |tokens| {
+            self.input.estimator.capacity(tokens)
         })
     }
 
@@ -276,6 +286,8 @@ fn receipt_id(input: &Input<'_>) -> String {
         previous: input.prior.map(|p| p.receipt_id.as_str()),
         policy: input.policy,
         budget: input.budget,
+        summary_limit: input.summary_limit,
+        original: input.original,
         estimator: input.estimator.name(),
         wire: input.rules.name,
         note: input.note,

@@ -241,6 +241,8 @@ pub fn compact(
         ledger: &engine::session_ledger(conversation, &hashes, prior),
         policy,
         budget,
+        summary_limit: None,
+        original: "",
         estimator: &*estimator,
         rules: &setting.rules(),
         redactor: &Redactor::default(),

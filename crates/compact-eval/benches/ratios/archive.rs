@@ -32,6 +32,7 @@ pub(crate) fn over_zstd(subject: &Subject) -> Result<f64> {
             original: Bytes::from(file),
             session_id: Some("bench"),
             budget: Some(Tokens(WINDOW / 10)),
+            summary_limit: None,
             note: None,
         };
         runtime

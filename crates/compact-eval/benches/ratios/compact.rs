@@ -65,6 +65,7 @@ fn request(parsed: &Parsed) -> Request<'_> {
         original: Bytes::new(),
         session_id: None,
         budget: None,
+        summary_limit: None,
         note: None,
     }
 }

@@ -90,6 +90,11 @@ impl Manager {
                 .get("budget")
                 .and_then(Value::as_u64)
                 .map(Tokens),
+            summary_limit: record
+                .receipt
+                .get("summary_limit")
+                .and_then(Value::as_u64)
+                .map(Tokens),
             note: record.receipt.get("note").and_then(Value::as_str),
         };
         let measured = self.measure(&request).await?;

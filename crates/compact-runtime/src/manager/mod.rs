@@ -68,8 +68,11 @@ pub struct Request<'a> {
     pub original: Bytes,
     /// The session, when the caller names one.
     pub session_id: Option<&'a str>,
-    /// What the view may cost; `None` for half of the trigger point.
+    /// What the view may cost; `None` for half of the trigger point, and then a summary of at most
+    /// a sixteenth of the window: a bound that nobody asked for is not there to be filled.
     pub budget: Option<Tokens>,
+    /// What the summary may cost within a given budget; `None` for all that the rest leaves.
+    pub summary_limit: Option<Tokens>,
     /// A person's wish for this compaction.
     pub note: Option<&'a str>,
 }
@@ -90,6 +93,9 @@ pub struct Measured<'a> {
     ledger: Ledger,
     /// What the view may cost.
     pub budget: Tokens,
+    /// What its summary may cost.
+    pub summary_limit: Option<Tokens>,
+    original: String,
     /// The verdict on its pressure.
     pub decision: Decision,
 }
@@ -114,33 +120,49 @@ impl Manager {
     /// Measures a request and finds the compaction that it continues.
     pub async fn measure<'a>(&self, request: &'a Request<'a>) -> Result<Measured<'a>, Error> {
         let hashes = EntryHash::all(&request.conversation.entries);
-        let account = Account::of(
-            request.conversation,
-            &hashes,
-            &*self.estimator,
-            &mut TokenCache::default(),
-        );
         let previous = self.previous(request).await?;
         let prior = match &previous {
             Some(record) => self.prior(record).await?,
             None => None,
         };
+        let (account, ledger) = self.read(request.conversation, &hashes, prior.as_ref());
         let tokens = self.pressure(request.conversation, &hashes, &account, prior.as_ref());
         let decision = trigger::decide(tokens, self.window, &self.policy);
         let session_id = session_name(request, previous.as_ref(), &hashes);
         Ok(Measured {
             latest: self.catalog.latest(&session_id).await?,
             session_id,
-            ledger: engine::session_ledger(request.conversation, &hashes, prior.as_ref()),
+            ledger,
             budget: request
                 .budget
                 .unwrap_or_else(|| self.default_budget(&account)),
+            summary_limit: self.summary_limit(request),
+            original: digest(&request.original),
             request,
             hashes,
             account,
             prior,
             previous,
             decision,
+        })
+    }
+
+    /// Counts and draws the ledger side by side: each is one pass over all texts.
+    fn read(
+        &self,
+        conversation: &Conversation,
+        hashes: &[EntryHash],
+        prior: Option<&Prior>,
+    ) -> (Account, Ledger) {
+        std::thread::scope(|scope| {
+            let ledger = scope.spawn(|| engine::session_ledger(conversation, hashes, prior));
+            let mut cache = TokenCache::default();
+            let account = Account::of(conversation, hashes, &*self.estimator, &mut cache);
+            let ledger = ledger.join();
+            (
+                account,
+                ledger.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            )
         })
     }
 
@@ -201,6 +223,14 @@ impl Manager {
         half - account.system - account.tools
     }
 
+    /// What the summary of a request may cost.
+    fn summary_limit(&self, request: &Request<'_>) -> Option<Tokens> {
+        match request.budget {
+            Some(_) => request.summary_limit,
+            None => Some(Tokens(self.window.0 / 16)),
+        }
+    }
+
     /// The most that a view may cost: the window less the buffer (S2-101).
     pub fn largest_budget(&self, account: &Account) -> Tokens {
         self.window - Tokens(self.policy.hard_cap_buffer) - account.system - account.tools
@@ -216,6 +246,8 @@ impl Manager {
             ledger: &measured.ledger,
             policy: &self.policy,
             budget: measured.budget,
+            summary_limit: measured.summary_limit,
+            original: &measured.original,
             estimator: &*self.estimator,
             rules: measured.request.rules,
             redactor: &self.redactor,
@@ -316,6 +348,10 @@ impl Manager {
 pub fn now() -> String {
     let now = jiff::Timestamp::now();
     format!("{now:.3}")
+}
+
+fn digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
 }
 
 /// A name for the turn that a conversation is in: its latest user message.

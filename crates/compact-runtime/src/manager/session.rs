@@ -233,11 +233,14 @@ impl Manager {
             original: serialized(&conversation),
             session_id: Some(&id),
             budget: None,
+            summary_limit: None,
             note,
         };
         let measured = Measured {
             ledger: engine::session_ledger(&conversation, &hashes, session.prior.as_ref()),
             budget: self.default_budget(&account),
+            summary_limit: self.summary_limit(&request),
+            original: super::digest(&request.original),
             latest: self.catalog.latest(&id).await?,
             previous: None,
             prior: session.prior.clone(),
