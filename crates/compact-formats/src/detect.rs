@@ -1,5 +1,7 @@
 //! Tells a transcript's format from its content, never from its name.
 
+mod body;
+
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -153,7 +155,10 @@ pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
     match body.get(first) {
         Some(b'[') => Ok(of_list(body)),
         Some(b'{') => match document(body) {
-            Some(clues) => Ok(of_document(&clues).unwrap_or(Format::OpenAiChat)),
+            Some(clues) => Ok(match of_document(&clues) {
+                None | Some(Format::OpenAiChat) => body::of_messages(body),
+                Some(format) => format,
+            }),
             None => detect_lines(source),
         },
         _ => Err(FormatError::Unrecognised {
@@ -232,8 +237,7 @@ fn of_list(body: &[u8]) -> Format {
     }
     match of_document(&first) {
         Some(format) if first.is_session() => format,
-        _ if calls_tools(body) => Format::OpenAiChat,
-        _ => Format::Messages,
+        _ => body::of_list(&first, body),
     }
 }
 

@@ -7,6 +7,8 @@
 //! A format is a folder with an implementation of `Wire` in it and one line in `Format::ALL`.
 //! Nothing here reads a file or a clock, counts tokens, or decides what a view shows.
 
+mod anthropic;
+mod body;
 mod chat;
 mod claude_code;
 mod codex;
@@ -54,6 +56,8 @@ pub enum Format {
     MessagesJsonl,
     /// A SWE-agent trajectory: `*.traj`.
     SweAgent,
+    /// An Anthropic messages request body, or its messages as a list.
+    Anthropic,
     /// A run of tau-bench; its files hold a list of them.
     TauBench,
 }
@@ -67,6 +71,7 @@ impl Format {
         (Format::Messages, "messages", &chat::PLAIN),
         (Format::MessagesJsonl, "messages-jsonl", &chat::PLAIN),
         (Format::SweAgent, "swe-agent", &swe_agent::SweAgent),
+        (Format::Anthropic, "anthropic", &anthropic::Anthropic),
         (Format::TauBench, "tau-bench", &chat::OPENAI),
     ];
 
@@ -120,6 +125,14 @@ impl FromStr for Format {
                 name: name.to_owned(),
             })
     }
+}
+
+/// The rules that go by this name, as a receipt gives it.
+pub fn rules_named(name: &str) -> Option<&'static WireRules> {
+    Format::ALL
+        .iter()
+        .flat_map(|(.., wire)| [wire.rules()].into_iter().chain(wire.more_rules().to_vec()))
+        .find(|rules| rules.name == name)
 }
 
 /// How much of a transcript that has been compacted before is the conversation.

@@ -14,6 +14,11 @@ pub(crate) trait Wire: Sync {
     /// What its provider accepts.
     fn rules(&self) -> &'static WireRules;
 
+    /// What it accepts of documents that say more than their format does.
+    fn more_rules(&self) -> &'static [&'static WireRules] {
+        &[]
+    }
+
     /// The entries of a transcript, each with its place.
     fn read(&self, source: &[u8], scope: Scope) -> Result<Reading, FormatError>;
 

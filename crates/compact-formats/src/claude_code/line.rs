@@ -6,7 +6,8 @@ use compact_core::message::{Block, EntryKind, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::edit::{Holder, Piece, TextSite};
+use crate::anthropic::content;
+use crate::edit::{Holder, Piece};
 use crate::error::FormatError;
 use crate::frame;
 use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient};
@@ -57,22 +58,6 @@ pub(super) struct Message<'a> {
     pub(super) model: Option<&'a RawValue>,
     pub(super) content: Option<&'a RawValue>,
     pub(super) usage: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Element<'a> {
-    #[serde(borrow)]
-    r#type: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    name: Option<&'a RawValue>,
-    input: Option<&'a RawValue>,
-    thinking: Option<&'a RawValue>,
-    signature: Option<&'a RawValue>,
-    data: Option<&'a RawValue>,
-    tool_use_id: Option<&'a RawValue>,
-    content: Option<&'a RawValue>,
-    is_error: Option<&'a RawValue>,
 }
 
 impl<'a> Line<'a> {
@@ -179,14 +164,7 @@ impl<'a> Line<'a> {
         let message: Message<'_> = at.read(message.get())?;
         let pieces = match message.content {
             None => Vec::new(),
-            Some(list) if is_list(list) => {
-                let mut pieces = Vec::new();
-                for element in at.list("message.content", list)? {
-                    element_pieces(at, list, element, &mut pieces)?;
-                }
-                pieces
-            }
-            Some(content) => parts::content(at, "message.content", content)?,
+            Some(content) => content::pieces(at, "message.content", content)?,
         };
         let answers = pieces
             .iter()
@@ -216,111 +194,6 @@ impl<'a> Line<'a> {
     }
 }
 
-fn element_pieces<'a>(
-    at: At<'_>,
-    list: &'a RawValue,
-    element: &'a RawValue,
-    pieces: &mut Vec<Piece<'a>>,
-) -> Result<(), FormatError> {
-    let read: Element<'_> = if is_object(element) {
-        at.read(element.get())?
-    } else {
-        Element::default()
-    };
-    let holder = Holder::Element { list, element };
-    let piece = match lenient(read.r#type).as_deref() {
-        Some("thinking") => reasoning(at, &read, holder)?,
-        Some("redacted_thinking") => Piece {
-            block: Block::Reasoning {
-                text: String::new(),
-                replay_bytes: length(read.data),
-            },
-            holder,
-            texts: Vec::new(),
-        },
-        Some("tool_use") => tool_use(at, &read, holder)?,
-        Some("tool_result") => return tool_result(at, &read, holder, pieces),
-        _ => parts::part(at, "message.content", list, element)?,
-    };
-    pieces.push(piece);
-    Ok(())
-}
-
-fn length(raw: Option<&RawValue>) -> usize {
-    raw.map_or(0, |raw| raw.get().len().saturating_sub(2))
-}
-
-fn reasoning<'a>(
-    at: At<'_>,
-    read: &Element<'a>,
-    holder: Holder<'a>,
-) -> Result<Piece<'a>, FormatError> {
-    let text = at
-        .optional("message.content[].thinking", read.thinking)?
-        .unwrap_or_default();
-    Ok(Piece {
-        block: Block::Reasoning {
-            text,
-            replay_bytes: length(read.signature),
-        },
-        holder,
-        texts: read.thinking.map(TextSite::value).unwrap_or_default(),
-    })
-}
-
-fn tool_use<'a>(
-    at: At<'_>,
-    read: &Element<'a>,
-    holder: Holder<'a>,
-) -> Result<Piece<'a>, FormatError> {
-    let id = at
-        .optional("message.content[].id", read.id)?
-        .unwrap_or_default();
-    let name = at
-        .optional("message.content[].name", read.name)?
-        .unwrap_or_default();
-    let arguments = read.input.map_or("{}", RawValue::get).to_owned();
-    Ok(Piece {
-        block: Block::ToolCall {
-            id,
-            name,
-            arguments,
-        },
-        holder,
-        texts: read.input.map(TextSite::value).unwrap_or_default(),
-    })
-}
-
-fn tool_result<'a>(
-    at: At<'_>,
-    read: &Element<'a>,
-    holder: Holder<'a>,
-    pieces: &mut Vec<Piece<'a>>,
-) -> Result<(), FormatError> {
-    let call = at
-        .optional("message.content[].tool_use_id", read.tool_use_id)?
-        .unwrap_or_default();
-    let answer = read
-        .content
-        .map(|raw| parts::answer(at, "message.content[].content", raw))
-        .transpose()?;
-    let (content, texts, media) = answer
-        .map(|a| (a.text, a.sites, a.media))
-        .unwrap_or_default();
-    let block = Block::ToolResult {
-        call,
-        content,
-        is_error: is_true(read.is_error),
-    };
-    pieces.push(Piece {
-        block,
-        holder,
-        texts,
-    });
-    pieces.extend(media);
-    Ok(())
-}
-
 /// Elements that the client writes around commands, reminders and notices.
 const INJECTED: &[&str] = &[
     "system-reminder",
@@ -342,7 +215,7 @@ const INJECTED: &[&str] = &[
 ];
 
 /// True for a text that the client wrote. The arguments of a command are the user's words.
-fn is_injected(text: &str) -> bool {
+pub(crate) fn is_injected(text: &str) -> bool {
     if text.starts_with("[Request interrupted by user")
         || text.starts_with("Caveat: The messages below were generated")
     {

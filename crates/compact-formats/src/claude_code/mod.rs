@@ -18,6 +18,7 @@ mod tests;
 use compact_core::view::View;
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
+pub(crate) use self::line::is_injected;
 use crate::error::FormatError;
 use crate::source::Reading;
 use crate::wire::{Page, Wire};

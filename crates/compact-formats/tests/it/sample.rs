@@ -1,5 +1,7 @@
 //! Transcripts made up from a list of steps, the same steps for every format.
 
+mod body;
+
 use compact_formats::Format;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -41,7 +43,8 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..12)
 }
 
-pub const FORMATS: [Format; 5] = [
+pub const FORMATS: [Format; 6] = [
+    Format::Anthropic,
     Format::OpenAiChat,
     Format::ClaudeCode,
     Format::CodexRollout,
@@ -69,6 +72,7 @@ pub fn transcript(format: Format, steps: &[Step]) -> Vec<u8> {
         }
         Format::Messages => serde_json::to_vec(&chat(steps)).unwrap(),
         Format::MessagesJsonl => [lines(chat(steps)), b"\n".to_vec()].concat(),
+        Format::Anthropic => serde_json::to_vec(&body::anthropic(steps)).unwrap(),
         Format::ClaudeCode => lines(claude(steps)),
         Format::CodexRollout => lines(codex(steps)),
         other => panic!("no sample of {other}"),

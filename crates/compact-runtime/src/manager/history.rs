@@ -148,11 +148,8 @@ fn read(
         })?,
         tools: None,
     };
-    let wire: Option<Format> = field("wire").and_then(|name| name.parse().ok());
-    Ok((
-        conversation,
-        wire.map_or(&WireRules::LENIENT, Format::rules),
-    ))
+    let rules = field("wire").and_then(compact_formats::rules_named);
+    Ok((conversation, rules.unwrap_or(&WireRules::LENIENT)))
 }
 
 fn parse(bytes: Bytes, format: &str, scope: FormatScope) -> Result<Parsed, Error> {

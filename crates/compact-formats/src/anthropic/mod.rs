@@ -1,0 +1,92 @@
+//! Anthropic messages: a request body with `system`, `tools` and `messages`, or the bare list.
+//!
+//! A message is one entry, with two exceptions. A user's message that carries tool results and then
+//! a person's words is two, because the results belong to the exchange before and the words open a
+//! turn. A compaction block is one by itself. Blocks of tools that the provider runs are opaque:
+//! they stand or go with their message.
+//!
+//! Which reasoning survives an edit depends on the body: with manual thinking the running tool loop
+//! must keep its own, otherwise all of it goes, unless the body asks the provider to drop it.
+
+pub(crate) mod content;
+mod read;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use compact_core::view::View;
+use compact_core::wire::{InstructionRule, Placement, ReasoningRule, WireRules};
+
+use crate::error::FormatError;
+use crate::source::Reading;
+use crate::wire::{Page, Wire};
+use crate::{Document, Scope};
+
+const BODY: WireRules = WireRules {
+    name: "anthropic",
+    placements: &[
+        Placement::UserMessage,
+        Placement::NewSessionPrompt,
+        Placement::SystemSuffix,
+    ],
+    reasoning: ReasoningRule::StripAfterEdit,
+    alternation: false,
+    opens_with_user: true,
+    ends_with_user: true,
+    instructions: InstructionRule::AfterUser,
+    json_arguments: true,
+};
+
+static RULES: WireRules = BODY;
+
+static MANUAL_THINKING: WireRules = WireRules {
+    name: "anthropic-manual-thinking",
+    reasoning: ReasoningRule::StripOutsideLoop,
+    ..BODY
+};
+
+static DROPS_UNBOUND: WireRules = WireRules {
+    name: "anthropic-drop-block",
+    reasoning: ReasoningRule::Keep,
+    ..BODY
+};
+
+/// A list without its body: there is no system prompt to write into, and thinking may be manual.
+static BARE: WireRules = WireRules {
+    name: "anthropic-messages",
+    placements: &[Placement::UserMessage, Placement::NewSessionPrompt],
+    reasoning: ReasoningRule::StripOutsideLoop,
+    ..BODY
+};
+
+static MORE_RULES: [&WireRules; 3] = [&MANUAL_THINKING, &DROPS_UNBOUND, &BARE];
+
+pub(crate) struct Anthropic;
+
+impl Wire for Anthropic {
+    fn rules(&self) -> &'static WireRules {
+        &RULES
+    }
+
+    fn more_rules(&self) -> &'static [&'static WireRules] {
+        &MORE_RULES
+    }
+
+    fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
+        read::read(source)
+    }
+
+    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+        write::emit(page, view)
+    }
+
+    fn extend(
+        &self,
+        first: &Document,
+        later: &Page<'_>,
+        from: usize,
+    ) -> Result<Vec<u8>, FormatError> {
+        write::extend(first, later, from)
+    }
+}
