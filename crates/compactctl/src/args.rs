@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use compact_core::profile::Profile;
 use compact_core::summarize::Style;
 use compact_formats::Format;
+use compact_formats::validate::Provider;
 
 /// Keeps a long-running LLM agent inside its context window without losing what matters.
 #[derive(Debug, Parser)]
@@ -118,6 +119,9 @@ pub enum Command {
     /// Compare two versions of a session: what is gone, kept and new
     #[command(after_help = "Example: compactctl diff session.jsonl smaller.jsonl --format md")]
     Diff(Diff),
+    /// Check any message list or request body against what a provider refuses
+    #[command(after_help = "Example: compactctl validate request.json --provider anthropic")]
+    Validate(Validate),
     /// Recompute a receipt from the archive
     #[command(after_help = "Example: compactctl verify 3f9a1c22")]
     Verify(Verify),
@@ -273,6 +277,24 @@ pub enum DiffFormat {
     Html,
 }
 
+/// `validate`.
+#[derive(Args, Debug)]
+pub struct Validate {
+    /// A request body, a JSON list of messages, or one message per line; - for stdin
+    #[arg(value_name = "FILE", required_unless_present = "list_rules")]
+    pub file: Option<PathBuf>,
+    /// Whose rules: openai-chat, openai-responses, anthropic or gemini
+    #[arg(long, value_name = "NAME", required_unless_present = "list_rules", value_parser = parse_provider)]
+    pub provider: Option<Provider>,
+    /// Also ask for what stricter servers of the same protocol want: Mistral, chat templates,
+    /// Bedrock, Vertex
+    #[arg(long)]
+    pub strict: bool,
+    /// List the rules with their sources instead, of one provider or of all
+    #[arg(long, conflicts_with = "file")]
+    pub list_rules: bool,
+}
+
 /// `verify`.
 #[derive(Args, Debug)]
 pub struct Verify {
@@ -374,6 +396,11 @@ pub struct Completions {
 fn parse_format(name: &str) -> Result<Format, String> {
     name.parse()
         .map_err(|error: compact_formats::FormatError| error.to_string())
+}
+
+fn parse_provider(name: &str) -> Result<Provider, String> {
+    name.parse()
+        .map_err(|error: compact_formats::validate::UnknownProvider| error.to_string())
 }
 
 fn parse_ratio(text: &str) -> Result<f64, String> {

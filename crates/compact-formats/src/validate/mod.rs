@@ -15,6 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::FormatError;
+use crate::{Format, detect};
 use request::Request;
 
 /// Whose rules.
@@ -212,6 +213,9 @@ pub fn check(
     strictness: Strictness,
     source: &[u8],
 ) -> Result<Vec<Violation>, FormatError> {
+    if let Some(format) = agents_format(source) {
+        return Err(FormatError::NotMessages { format });
+    }
     let request = Request::read(provider, source)?;
     let mut violations = Vec::new();
     let applicable = rules(provider)
@@ -230,6 +234,16 @@ pub fn check(
     // The order of reading: the request first, then entry by entry. The sort keeps ties in place.
     violations.sort_by_key(|violation| violation.entry);
     Ok(violations)
+}
+
+/// The format of an agent's own file, which is not what a provider gets.
+fn agents_format(source: &[u8]) -> Option<Format> {
+    let format = detect(source).ok()?;
+    let is_agents = match format {
+        Format::OpenAiChat | Format::Messages | Format::MessagesJsonl | Format::Anthropic => false,
+        Format::ClaudeCode | Format::CodexRollout | Format::SweAgent | Format::TauBench => true,
+    };
+    is_agents.then_some(format)
 }
 
 /// Where a rule notes what it finds.

@@ -158,6 +158,16 @@ fn what_is_not_json_is_an_error_with_its_place() {
     );
 }
 
+#[test]
+fn an_agents_transcript_is_told_from_messages() {
+    let line = r#"{"parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","content":"hi"},"uuid":"u"}"#;
+    let error = check(Provider::Anthropic, Strictness::Vendor, line.as_bytes()).unwrap_err();
+    assert!(
+        error.to_string().starts_with("a claude-code transcript "),
+        "{error}"
+    );
+}
+
 /// Every value in the place of every other value: found or not, but never a panic.
 #[test]
 fn no_shape_makes_a_rule_panic() {

@@ -10,6 +10,7 @@ mod man;
 mod models;
 mod plan;
 mod restore;
+mod validate;
 mod verify;
 
 use crate::answer::Answer;
@@ -26,6 +27,7 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Plan(args) => plan::run(args, &world()?, global),
         Command::Compact(args) => compact::run(args, &world()?, global),
         Command::Diff(args) => diff::run(args, &world()?, global),
+        Command::Validate(args) => validate::run(args, global),
         Command::Verify(args) => verify::run(args, &world()?, global),
         Command::Restore(args) => restore::run(args, &world()?),
         Command::Archive { command } => archive::run(command, &world()?, global),

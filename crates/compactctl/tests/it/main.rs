@@ -14,4 +14,5 @@ mod hostile;
 mod inspect;
 mod place;
 mod settings;
+mod validate;
 mod verify;
