@@ -66,7 +66,7 @@ fn tests() -> Result<&'static str> {
     if shell::answers("cargo", &["nextest", "--version"]) {
         shell::run(
             "cargo",
-            &["nextest", "run", "--workspace", "--no-tests=pass"],
+            &["nextest", "run", "--workspace", "--no-fail-fast"],
         )?;
         // nextest leaves the examples in the documentation out.
         shell::run("cargo", &["test", "--quiet", "--workspace", "--doc"])?;

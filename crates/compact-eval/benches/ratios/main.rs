@@ -52,8 +52,6 @@ fn bench(filter: Option<&str>) -> Result<()> {
     }
     if wanted("compact_over_bpe") {
         report.timed("compact_over_bpe", 2.0, compact::file_to_view(&subject)?);
-    }
-    if wanted("compact_over_bpe") {
         report.stages(compact::stages(&subject)?);
     }
     if wanted("preflight_appended_over_bpe") {
