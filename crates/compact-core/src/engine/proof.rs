@@ -28,7 +28,13 @@ impl Run<'_, '_> {
             .collect();
         let body_cost = self.input.estimator.units(&draft.body);
         let room = (self.budget - draft.cost).min(self.summary_limit() - body_cost);
-        let repaired = verify::repair(&draft.body, &missing, room, self.input.estimator);
+        let repaired = verify::repair(
+            self.input.ledger,
+            &draft.body,
+            &missing,
+            room,
+            self.input.estimator,
+        );
         let repaired = self.draft(plan, &repaired);
         let (draft, after) = if repaired.cost <= self.budget {
             let after = verify::shown(&anchors, &self.text(&repaired.view));

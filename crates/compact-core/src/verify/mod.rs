@@ -41,10 +41,16 @@ pub struct Retention {
 pub struct Anchor {
     /// The text to look for.
     pub text: String,
-    /// A whole line that carries it, to put back if it is missing.
-    pub line: String,
-    /// Who said it: a rule of the user's may stand as an instruction, nothing else may.
-    pub voice: Voice,
+    source: Source,
+}
+
+/// Where the line that puts an anchor back comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    /// A rule, quoted whole: the one thing that may stand as an instruction.
+    Rule { ordinal: u32 },
+    /// A name, by its entities in the ledger; its context is looked up only if it is missing.
+    Name { members: Vec<u32> },
 }
 
 /// The anchors of the entries with ordinals in `dropped`, the most needed first.
@@ -54,20 +60,20 @@ pub fn anchors(ledger: &Ledger, dropped: &dyn Fn(u64) -> bool) -> Vec<Anchor> {
         .filter(|f| is_dropped(f.ordinal))
         .map(|f| Anchor {
             text: f.text.to_string(),
-            line: format!("[#{}] \"{}\"", f.ordinal, f.text),
-            voice: f.voice,
+            source: Source::Rule { ordinal: f.ordinal },
         })
         .collect();
-    let groups: Vec<weigh::Group<'_>> = summarize::weighed(ledger)
-        .into_iter()
-        .filter(|g| worth_keeping(ledger, g, &is_dropped))
-        .collect();
-    let lines = summarize::context_lines(ledger, &groups);
-    out.extend(groups.iter().zip(lines).map(|(group, line)| Anchor {
-        text: group.key.to_owned(),
-        line: line.unwrap_or_else(|| group.key.to_owned()),
-        voice: Voice::Model,
-    }));
+    out.extend(
+        summarize::weighed(ledger)
+            .into_iter()
+            .filter(|g| worth_keeping(ledger, g, &is_dropped))
+            .map(|group| Anchor {
+                text: group.key.to_owned(),
+                source: Source::Name {
+                    members: group.members,
+                },
+            }),
+    );
     out
 }
 
@@ -102,40 +108,77 @@ pub fn shown(anchors: &[Anchor], text: &str) -> Vec<bool> {
 
 const RULES_HEAD: &str = "## Standing rules, in the user's words\n";
 
+/// No line that is put back costs fewer characters than this, which bounds how many can fit.
+const SHORTEST_LINE: u64 = 12;
+
 /// The summary with as many of the missing anchors' lines put back as fit into `room` more units,
 /// rules before the fence, everything else inside it.
 pub fn repair(
+    ledger: &Ledger,
     summary: &str,
     missing: &[&Anchor],
     room: Units,
     estimator: &dyn Estimator,
 ) -> String {
     let budget = estimator.units(summary) + room;
-    let (mut low, mut high) = (0, missing.len());
-    let mut best = summary.to_owned();
-    while low < high {
-        let middle = low + (high - low).div_ceil(2);
-        let text = with_lines(summary, missing.get(..middle).unwrap_or_default());
-        if estimator.units(&text) <= budget {
-            best = text;
-            low = middle;
-        } else {
-            high = middle - 1;
+    let most = room.0 * 4 / estimator.units_per_token().max(1) / SHORTEST_LINE;
+    let lines = lines(ledger, missing.get(..most as usize).unwrap_or(missing));
+    let mut used = Units(0);
+    let fits = lines
+        .iter()
+        .take_while(|(_, line)| {
+            used += estimator.units(line) + Units(estimator.units_per_token());
+            used <= room
+        })
+        .count();
+    // Headings and fences cost something too: give up lines until the whole fits.
+    for count in (1..=fits).rev() {
+        let text = with_lines(summary, lines.get(..count).unwrap_or_default());
+        let over = estimator.units(&text) - budget;
+        if over == Units(0) {
+            return text;
         }
     }
-    best
+    summary.to_owned()
 }
 
-fn with_lines(summary: &str, missing: &[&Anchor]) -> String {
+/// The lines of these anchors, each once, with whether it may stand as an instruction.
+fn lines(ledger: &Ledger, anchors: &[&Anchor]) -> Vec<(Voice, String)> {
+    let groups: Vec<weigh::Group<'_>> = anchors
+        .iter()
+        .filter_map(|anchor| match &anchor.source {
+            Source::Rule { .. } => None,
+            Source::Name { members } => Some(weigh::Group {
+                key: &anchor.text,
+                members: members.clone(),
+                weight: 1.0,
+            }),
+        })
+        .collect();
+    let mut contexts = summarize::context_lines(ledger, &groups).into_iter();
     let mut seen = HashSet::new();
+    anchors
+        .iter()
+        .map(|anchor| match anchor.source {
+            Source::Rule { ordinal } => (Voice::User, format!("[#{ordinal}] \"{}\"", anchor.text)),
+            Source::Name { .. } => {
+                let context = contexts.next().flatten();
+                (Voice::Model, context.unwrap_or_else(|| anchor.text.clone()))
+            }
+        })
+        .filter(|(_, line)| seen.insert(line.clone()))
+        .collect()
+}
+
+fn with_lines(summary: &str, lines: &[(Voice, String)]) -> String {
     let (mut rules, mut record) = (String::new(), String::new());
-    for anchor in missing.iter().filter(|a| seen.insert(&a.line)) {
-        let (out, bullet) = match anchor.voice.instructs() {
+    for (voice, line) in lines {
+        let (out, bullet) = match voice.instructs() {
             true => (&mut rules, "- "),
             false => (&mut record, ""),
         };
         out.push_str(bullet);
-        out.push_str(&summarize::harmless(&anchor.line));
+        out.push_str(&summarize::harmless(line));
         out.push('\n');
     }
     let (head, fenced) = match summary.find(summarize::FENCE_HEAD) {

@@ -59,13 +59,13 @@ fn repair_puts_rules_before_the_fence_and_the_rest_inside() {
     let anchors = anchors(&ledger(), &|_| true);
     let missing: Vec<&Anchor> = anchors.iter().collect();
     let summary = "Prose by a model.";
-    let text = repair(summary, &missing, Units(4000), &Chars4);
+    let text = repair(&ledger(), summary, &missing, Units(4000), &Chars4);
     assert!(shown(&anchors, &text).into_iter().all(|s| s), "{text}");
     let (before, fenced) = text.split_once(summarize::FENCE_HEAD).unwrap();
     assert!(before.contains("Never deploy on Fridays.") && !before.contains("rotate_keys"));
     assert!(fenced.contains("rotate_keys") && text.ends_with(summarize::FENCE));
     // Repairing again finds the sections that are there.
-    let again = repair(&text, &missing, Units(4000), &Chars4);
+    let again = repair(&ledger(), &text, &missing, Units(4000), &Chars4);
     assert_eq!(again.matches(summarize::FENCE_HEAD).count(), 1, "{again}");
     assert_eq!(again.matches(RULES_HEAD).count(), 1, "{again}");
 }
@@ -75,7 +75,7 @@ fn repair_stays_within_its_room() {
     let anchors = anchors(&ledger(), &|_| true);
     let missing: Vec<&Anchor> = anchors.iter().collect();
     for room in 0..400 {
-        let text = repair("Prose.", &missing, Units(room), &Chars4);
+        let text = repair(&ledger(), "Prose.", &missing, Units(room), &Chars4);
         assert!(Chars4.units(&text) <= Units(6 + room));
     }
 }

@@ -182,7 +182,7 @@ proptest! {
             .filter(|e| !e.role.is_instruction())
             .map(|e| (e.role, e.calls().next().is_some()))
             .collect();
-        prop_assert_eq!(turns.first().map(|(role, _)| *role), Some(Role::User));
+        prop_assert!(turns.first().is_none_or(|(role, _)| *role == Role::User));
         for pair in turns.windows(2) {
             let (before, after) = (pair[0], pair[1]);
             // An exchange ends with its results, which are not the model's words.
