@@ -252,19 +252,27 @@ fn shown_by(lines: &[Line], groups: &[Group<'_>]) -> Vec<Shown> {
     groups.iter().map(shown).collect()
 }
 
-/// The heaviest names that nothing shows yet.
+/// The heaviest names that nothing shows yet; a name within another is shown by it.
 fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
-    let mut left = chars;
-    groups
+    let cost = |name: &str| name.chars().count() as f64 + 2.0;
+    let missing = groups
         .iter()
         .zip(shown)
-        .filter(|(_, shown)| **shown == Shown::No)
-        .map(|(group, _)| group.key)
-        .filter(|name| {
-            left -= name.chars().count() as f64 + 2.0;
-            left >= 0.0
-        })
-        .collect()
+        .filter(|(_, shown)| **shown == Shown::No);
+    let mut told: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
+    let mut left = chars;
+    let mut names = Vec::new();
+    for (group, _) in missing {
+        if left < cost(group.key) || told.contains(group.key) {
+            continue;
+        }
+        left -= cost(group.key);
+        scan(group.key, &mut |_, _, part| {
+            told.insert(part);
+        });
+        names.push(group.key);
+    }
+    names
 }
 
 /// The longest prefix of picks whose text fits.

@@ -1,6 +1,8 @@
 //! Excerpts made ready for choosing: white space collapsed, and for each mention the stretch that
 //! has to be shown so that the name keeps its meaning.
 
+use std::ops::Range;
+
 use crate::ledger::{Excerpt, Ledger, Voice};
 
 use super::weigh::Group;
@@ -13,6 +15,8 @@ pub(super) struct Mark {
     pub hi: u32,
     pub from: u32,
     pub to: u32,
+    /// Words of its surroundings that keep it in context.
+    pub need: u32,
     /// The statement that the name stands in, without its surroundings.
     pub tight: (u32, u32),
 }
@@ -23,14 +27,30 @@ pub(super) struct Passage<'l> {
     pub excerpt: &'l Excerpt,
     pub text: String,
     pub marks: Vec<Mark>,
+    /// The words that carry meaning: start and end of each.
+    words: Vec<(u32, u32)>,
+}
+
+impl Passage<'_> {
+    /// The marks whose names start between two bytes.
+    pub(super) fn marks_between(&self, from: u32, to: u32) -> Range<usize> {
+        let first = self.marks.partition_point(|m| m.lo < from);
+        first..self.marks.partition_point(|m| m.lo < to).max(first)
+    }
+
+    /// How many words that carry meaning start between two bytes.
+    pub(super) fn words_in(&self, from: u32, to: u32) -> usize {
+        let count = |at| self.words.partition_point(|w| w.0 < at);
+        count(to).saturating_sub(count(from))
+    }
 }
 
 /// How far the words around a name count as its context, in bytes of collapsed text.
-const CONTEXT: usize = 80;
+pub(super) const CONTEXT: u32 = 80;
 /// The share of those words that has to be shown.
-const SHARE: f64 = 0.42;
+const SHARE: f64 = 0.40;
 /// How far a stretch is widened to reach the end of a line or sentence.
-const SLACK: usize = 28;
+const SLACK: usize = 14;
 
 /// The passages that hold mentions of `groups`.
 pub(super) fn passages<'l>(ledger: &'l Ledger, groups: &[Group<'_>]) -> Vec<Passage<'l>> {
@@ -82,6 +102,7 @@ fn passage<'l>(excerpt: &'l Excerpt, places: &[(u32, u32, u32, u32)]) -> Passage
                 from: lo,
                 to: hi,
                 tight: (lo, hi),
+                need: 0,
             });
         }
         if i >= skip {
@@ -93,15 +114,16 @@ fn passage<'l>(excerpt: &'l Excerpt, places: &[(u32, u32, u32, u32)]) -> Passage
     }
     text.truncate(text.trim_end().len());
     marks.retain(|m| m.hi as usize <= text.len());
+    let words = words(&text);
     for mark in &mut marks {
-        let (lo, hi) = (mark.lo as usize, mark.hi as usize);
-        (mark.from, mark.to) = context(&text, lo, hi);
-        mark.tight = statement(&text, lo, hi);
+        (mark.from, mark.to, mark.need) = context(&text, &words, mark);
+        mark.tight = statement(&text, mark.lo as usize, mark.hi as usize);
     }
     Passage {
         excerpt,
         text,
         marks,
+        words,
     }
 }
 
@@ -122,7 +144,9 @@ fn line_number(excerpt: &Excerpt, at: usize) -> usize {
 }
 
 fn collapse(c: char, text: &mut String) {
-    if c == '\n' {
+    if c.is_ascii_graphic() {
+        text.push(c);
+    } else if c == '\n' {
         let len = text.trim_end_matches(' ').len();
         text.truncate(len);
         if !text.is_empty() && !text.ends_with('\n') {
@@ -137,17 +161,25 @@ fn collapse(c: char, text: &mut String) {
     }
 }
 
-/// The smallest stretch around `lo..hi` with enough of the words near it, ended at a line or
-/// sentence where one is close.
-fn context(text: &str, lo: usize, hi: usize) -> (u32, u32) {
-    let left = words_before(text, lo);
-    let right = words_after(text, hi);
-    let need = ((left.len() + right.len()) as f64 * SHARE).ceil() as usize;
-    let (mut from, mut to) = (lo, hi);
-    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+/// The smallest stretch around a name with enough of the words near it, ended at a line or sentence
+/// where one is close; and how many words are enough.
+fn context(text: &str, words: &[(u32, u32)], mark: &Mark) -> (u32, u32, u32) {
+    let first = words.partition_point(|w| w.0 < mark.lo.saturating_sub(CONTEXT));
+    let before = words.partition_point(|w| w.1 <= mark.lo);
+    let after = words.partition_point(|w| w.0 < mark.hi);
+    let end = words.partition_point(|w| w.1 <= mark.hi + CONTEXT);
+    let mut left = words
+        .get(first..before)
+        .unwrap_or_default()
+        .iter()
+        .rev()
+        .peekable();
+    let mut right = words.get(after..end).unwrap_or_default().iter().peekable();
+    let need = ((left.len() + right.len()) as f64 * SHARE).ceil() as u32;
+    let (mut from, mut to) = (mark.lo, mark.hi);
     for _ in 0..need {
         let near = match (left.peek(), right.peek()) {
-            (Some(l), Some(r)) => lo - l.0 <= r.1 - hi,
+            (Some(l), Some(r)) => mark.lo - l.0 <= r.1 - mark.hi,
             (Some(_), None) => true,
             _ => false,
         };
@@ -156,11 +188,15 @@ fn context(text: &str, lo: usize, hi: usize) -> (u32, u32) {
             false => to = right.next().map_or(to, |w| w.1),
         }
     }
-    (widen_left(text, from) as u32, widen_right(text, to) as u32)
+    let (from, to) = (
+        widen_left(text, from as usize),
+        widen_right(text, to as usize),
+    );
+    (from as u32, to as u32, need)
 }
 
 /// How far a statement may reach beyond a name.
-const STATEMENT: usize = 24;
+const STATEMENT: usize = 12;
 
 /// The name with what stands between it and the nearest line end or punctuation on each side.
 fn statement(text: &str, lo: usize, hi: usize) -> (u32, u32) {
@@ -194,32 +230,23 @@ fn statement(text: &str, lo: usize, hi: usize) -> (u32, u32) {
     (from as u32, to as u32)
 }
 
-/// Words that carry meaning, nearest first: four letters or three digits and more.
-fn words_before(text: &str, lo: usize) -> Vec<(usize, usize)> {
-    let mut words = words(text, lo.saturating_sub(CONTEXT), lo);
-    words.reverse();
-    words
-}
-
-fn words_after(text: &str, hi: usize) -> Vec<(usize, usize)> {
-    words(text, hi, (hi + CONTEXT).min(text.len()))
-}
-
-fn words(text: &str, from: usize, to: usize) -> Vec<(usize, usize)> {
-    let mut out = Vec::new();
+/// Words that carry meaning: four letters or three digits and more.
+fn words(text: &str) -> Vec<(u32, u32)> {
+    let mut out = Vec::with_capacity(text.len() / 10);
     let mut start = None;
-    let bytes = text.as_bytes().get(from..to).unwrap_or_default();
-    for (i, b) in bytes.iter().chain(b" ").enumerate() {
-        let letter = b.is_ascii_alphanumeric() || *b == b'_' || *b >= 0x80;
+    let mut digits = true;
+    for (i, b) in text.bytes().chain([b' ']).enumerate() {
+        let letter = b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80;
         match (letter, start) {
-            (true, None) => start = Some(i),
+            (true, None) => (start, digits) = (Some(i), b.is_ascii_digit()),
+            (true, Some(_)) => digits &= b.is_ascii_digit(),
             (false, Some(s)) => {
-                if i - s >= 4 || (i - s == 3 && bytes.get(s).is_some_and(u8::is_ascii_digit)) {
-                    out.push((from + s, from + i));
+                if i - s >= 4 || (digits && i - s == 3) {
+                    out.push((s as u32, i as u32));
                 }
                 start = None;
             }
-            _ => {}
+            (false, None) => {}
         }
     }
     out

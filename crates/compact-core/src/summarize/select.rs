@@ -6,8 +6,9 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
-use super::passage::{Mark, Passage};
+use super::passage::{CONTEXT, Mark, Passage};
 use super::weigh::Group;
 
 /// A chosen stretch of a passage.
@@ -112,6 +113,7 @@ impl<'p, 'l> Choice<'p, 'l> {
             }
             spent += cost;
             self.choose(span);
+            self.revisit(span, &mut heap);
             spans.push(span);
         }
         spans
@@ -123,35 +125,53 @@ impl<'p, 'l> Choice<'p, 'l> {
     }
 
     fn candidates(&self) -> BinaryHeap<Candidate> {
-        let mut out = Vec::new();
+        let mut heap = BinaryHeap::new();
         for (passage, p) in self.passages.iter().zip(0u32..) {
-            let marks = 0..passage.marks.len() as u32;
-            let widths = [Width::Context, Width::Statement];
-            for (mark, width) in marks.flat_map(|m| widths.map(|w| (m, w))) {
-                let candidate = Candidate {
-                    ratio: 0.0,
-                    passage: p,
-                    mark,
-                    width,
-                };
-                if let Some((_, gain, cost)) = self.evaluate(&candidate)
-                    && gain > 0.0
-                {
-                    out.push(Candidate {
-                        ratio: gain / cost,
-                        ..candidate
-                    });
-                }
-            }
+            self.consider(p, 0..passage.marks.len(), &mut heap);
         }
-        out.into()
+        heap
     }
 
-    /// What choosing a candidate would gain and cost now.
+    /// What was chosen is context for its neighbours: they may have become bargains.
+    fn revisit(&self, span: Span, heap: &mut BinaryHeap<Candidate>) {
+        let Some(passage) = self.passages.get(span.passage) else {
+            return;
+        };
+        let near = passage.marks_between(
+            span.from.saturating_sub(CONTEXT),
+            span.to.saturating_add(CONTEXT),
+        );
+        self.consider(span.passage as u32, near, heap);
+    }
+
+    fn consider(&self, passage: u32, marks: Range<usize>, heap: &mut BinaryHeap<Candidate>) {
+        let widths = [Width::Context, Width::Statement];
+        for (mark, width) in marks.flat_map(|m| widths.map(|w| (m as u32, w))) {
+            let candidate = Candidate {
+                ratio: 0.0,
+                passage,
+                mark,
+                width,
+            };
+            if let Some((_, gain, cost)) = self.evaluate(&candidate)
+                && gain > 0.0
+            {
+                heap.push(Candidate {
+                    ratio: gain / cost,
+                    ..candidate
+                });
+            }
+        }
+    }
+
+    /// What choosing a candidate would gain and cost now; `None` when its own name gains nothing.
     fn evaluate(&self, candidate: &Candidate) -> Option<(Span, f64, f64)> {
         let at = candidate.passage as usize;
         let passage = self.passages.get(at)?;
         let mark = passage.marks.get(candidate.mark as usize)?;
+        if self.state(mark.group) == Shown::InContext {
+            return None;
+        }
         let chosen = self.ranges.get(at)?;
         let (low, high) = match candidate.width {
             Width::Context => (mark.from, mark.to),
@@ -175,45 +195,64 @@ impl<'p, 'l> Choice<'p, 'l> {
                 from,
                 to,
             },
-            self.gain(passage, from, to),
+            self.gain(at, from, to),
             cost,
         ))
     }
 
-    fn gain(&self, passage: &Passage<'_>, from: u32, to: u32) -> f64 {
+    fn gain(&self, passage: usize, from: u32, to: u32) -> f64 {
         let mut gain = 0.0;
         let mut seen: Vec<(u32, Shown)> = Vec::new();
-        for (mark, shows) in within(passage, from, to) {
-            let before = self.state(mark.group);
-            let earlier = seen.iter_mut().find(|s| s.0 == mark.group);
-            let best = match &earlier {
-                Some(s) => s.1.max(before),
-                None => before,
-            };
+        for (group, shows) in self.effects(passage, from, to) {
+            let before = self.state(group);
+            let earlier = seen.iter_mut().find(|s| s.0 == group);
+            let best = earlier.as_ref().map_or(before, |s| s.1.max(before));
             if shows > best {
-                gain += self.weight(mark.group) * (worth(shows) - worth(best));
+                gain += self.weight(group) * (worth(shows) - worth(best));
                 match earlier {
                     Some(s) => s.1 = shows,
-                    None => seen.push((mark.group, shows)),
+                    None => seen.push((group, shows)),
                 }
             }
         }
         gain
     }
 
+    /// How well the groups in and around a stretch would be shown if it were chosen.
+    fn effects(&self, at: usize, from: u32, to: u32) -> impl Iterator<Item = (u32, Shown)> {
+        let passage = self.passages.get(at);
+        let chosen = self.ranges.get(at).map(Vec::as_slice).unwrap_or_default();
+        let near = passage.map_or(0..0, |p| {
+            p.marks_between(from.saturating_sub(CONTEXT), to.saturating_add(CONTEXT))
+        });
+        passage
+            .into_iter()
+            .flat_map(move |p| {
+                p.marks
+                    .get(near.clone())
+                    .unwrap_or_default()
+                    .iter()
+                    .map(move |m| (p, m))
+            })
+            .filter(|(_, m)| self.state(m.group) < Shown::InContext)
+            .filter_map(move |(p, m)| Some((m.group, shows(p, m, chosen, (from, to))?)))
+    }
+
     fn choose(&mut self, span: Span) {
         let Some(passage) = self.passages.get(span.passage) else {
             return;
         };
-        for (mark, shows) in within(passage, span.from, span.to) {
-            if let Some(state) = self.shown.get_mut(mark.group as usize) {
+        let effects: Vec<_> = self.effects(span.passage, span.from, span.to).collect();
+        for (group, shows) in effects {
+            if let Some(state) = self.shown.get_mut(group as usize) {
                 *state = (*state).max(shows);
             }
         }
         self.opened.insert(passage.excerpt.ordinal);
         if let Some(ranges) = self.ranges.get_mut(span.passage) {
             ranges.retain(|r| r.1 < span.from || span.to < r.0);
-            ranges.push((span.from, span.to));
+            let at = ranges.partition_point(|r| r.0 < span.from);
+            ranges.insert(at, (span.from, span.to));
         }
     }
 
@@ -237,21 +276,30 @@ fn worth(shown: Shown) -> f64 {
     }
 }
 
-/// The marks inside a stretch and how well it shows them.
-fn within<'p>(
-    passage: &'p Passage<'_>,
-    from: u32,
-    to: u32,
-) -> impl Iterator<Item = (&'p Mark, Shown)> {
-    let first = passage.marks.partition_point(|m| m.lo < from);
-    passage
-        .marks
-        .iter()
-        .skip(first)
-        .take_while(move |m| m.lo < to)
-        .filter(move |m| m.hi <= to)
-        .map(move |m| match from <= m.from && m.to <= to {
-            true => (m, Shown::InContext),
-            false => (m, Shown::Bare),
-        })
+/// How well a mark is shown by the chosen ranges and one more; `None` when it is not.
+fn shows(
+    passage: &Passage<'_>,
+    mark: &Mark,
+    chosen: &[(u32, u32)],
+    extra: (u32, u32),
+) -> Option<Shown> {
+    let holds = |r: &(u32, u32)| r.0 <= mark.lo && mark.hi <= r.1;
+    let (low, high) = (mark.lo.saturating_sub(CONTEXT), mark.hi + CONTEXT);
+    let first = chosen.partition_point(|r| r.1 < low);
+    let nearby = || {
+        let rest = chosen.iter().skip(first).take_while(|r| r.0 < high);
+        rest.filter(|r| r.1 < extra.0 || extra.1 < r.0)
+            .chain([&extra])
+    };
+    if !nearby().any(holds) {
+        return None;
+    }
+    let words: usize = nearby()
+        .map(|r| passage.words_in(r.0.max(low), r.1.min(high)))
+        .sum();
+    let own = passage.words_in(mark.lo, mark.hi);
+    match words.saturating_sub(own) >= mark.need as usize {
+        true => Some(Shown::InContext),
+        false => Some(Shown::Bare),
+    }
 }
