@@ -188,9 +188,9 @@ fn document(body: &[u8]) -> Option<Clues> {
         }
     }
     match Clues::of(line) {
-        (clues, _) if of_document(&clues).is_some() => Some(clues),
         // A first line that ends in the middle of a value opens a document of several lines.
         (_, Err(error)) if error.is_eof() && line.len() < body.len() => Some(Clues::of(body).0),
+        (clues, _) if of_document(&clues).is_some() => Some(clues),
         _ => None,
     }
 }
@@ -208,9 +208,9 @@ fn of_document(clues: &Clues) -> Option<Format> {
     let first = |key: &str, member: &str| clues.first(key).is_some_and(|c| c.has(member));
     if clues.has("messages") {
         return Some(if clues.has("projectHash") {
-            Format::OpenAiChat
+            Format::GeminiCli
         } else if clues.has("info") && !first("messages", "role") {
-            Format::OpenAiChat
+            Format::OpenCode
         } else {
             Format::OpenAiChat
         });
@@ -220,7 +220,7 @@ fn of_document(clues: &Clues) -> Option<Format> {
         return Some(if is_chat {
             Format::SweAgent
         } else {
-            Format::OpenAiChat
+            Format::OpenHands
         });
     }
     if clues.has("traj") {
@@ -233,7 +233,7 @@ fn of_document(clues: &Clues) -> Option<Format> {
 fn of_list(body: &[u8]) -> Format {
     let first = Clues::of_first(body);
     if first.is_event() {
-        return Format::OpenAiChat;
+        return Format::OpenHands;
     }
     match of_document(&first) {
         Some(format) if first.is_session() => format,
@@ -294,11 +294,11 @@ fn of_line(clues: &Clues) -> Option<Format> {
         return codex.contains(&kind).then_some(Format::CodexRollout);
     }
     if clues.has("data") && kind.contains('.') {
-        return Some(Format::OpenAiChat);
+        return Some(Format::Copilot);
     }
     let is_pi = kind == "session" && clues.has("timestamp") || kind == "message";
     if is_pi && !clues.has("role") && !clues.has("uuid") {
-        return Some(Format::OpenAiChat);
+        return Some(Format::Pi);
     }
     let claude = ["parentUuid", "sessionId", "leafUuid", "snapshot"];
     match (clues.has("role"), claude.iter().any(|key| clues.has(key))) {

@@ -29,6 +29,11 @@ pub(crate) enum Holder<'a> {
         list: &'a RawValue,
         element: &'a RawValue,
     },
+    /// A value that must stay: it is emptied, and this is how that is written.
+    Value {
+        value: &'a RawValue,
+        empty: &'static str,
+    },
 }
 
 /// A value that holds text.
@@ -83,6 +88,17 @@ pub(crate) fn apply(
     edits: Edits<'_>,
     part: &dyn Fn(&str) -> String,
 ) -> Option<String> {
+    apply_with(item, pieces, edits, part, &|_, _, _| {})
+}
+
+/// [`apply`] where a new text changes more than the piece says: `more` gets the block and its text.
+pub(crate) fn apply_with(
+    item: &str,
+    pieces: &[Piece<'_>],
+    edits: Edits<'_>,
+    part: &dyn Fn(&str) -> String,
+    more: &dyn Fn(&mut Patch<'_>, usize, &str),
+) -> Option<String> {
     if edits.empty(pieces) {
         return None;
     }
@@ -92,7 +108,10 @@ pub(crate) fn apply(
         match edits.of(i) {
             None => {}
             Some(Edit::Drop) => gone.hold(piece.holder),
-            Some(Edit::SetText(text)) => set_text(&mut patch, &mut gone, piece, text, part),
+            Some(Edit::SetText(text)) => {
+                set_text(&mut patch, &mut gone, piece, text, part);
+                more(&mut patch, i, text);
+            }
         }
     }
     gone.remove(item, &mut patch);
@@ -112,6 +131,7 @@ fn set_text<'a>(
                 patch.set(element.get(), "content", quote(text));
             }
             (Holder::Element { element, .. }, _) => patch.replace(element, part(text)),
+            (Holder::Value { .. }, _) => {}
             (Holder::Item | Holder::Member(_), _) => {
                 patch.set(patch.source(), "content", quote(text))
             }
@@ -148,6 +168,7 @@ pub(crate) fn arguments(text: &str) -> String {
 struct Gone<'a> {
     members: Vec<&'a RawValue>,
     elements: Vec<(&'a RawValue, &'a RawValue)>,
+    values: Vec<(&'a RawValue, &'static str)>,
 }
 
 impl<'a> Gone<'a> {
@@ -156,10 +177,14 @@ impl<'a> Gone<'a> {
             Holder::Item => {}
             Holder::Member(value) => self.members.push(value),
             Holder::Element { list, element } => self.elements.push((list, element)),
+            Holder::Value { value, empty } => self.values.push((value, empty)),
         }
     }
 
     fn remove(mut self, item: &str, patch: &mut Patch<'_>) {
+        for (value, empty) in &self.values {
+            patch.replace(value, (*empty).to_owned());
+        }
         let mut lists: Vec<&RawValue> = Vec::new();
         for (list, _) in &self.elements {
             if !lists.iter().any(|known| same(known, list)) {

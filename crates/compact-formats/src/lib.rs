@@ -9,17 +9,25 @@
 
 mod anthropic;
 mod body;
+mod chain;
 mod chat;
 mod claude_code;
 mod codex;
+mod copilot;
 mod detect;
 mod edit;
 mod error;
 mod frame;
+mod fresh;
+mod gemini_cli;
 mod json;
 mod list;
+mod opencode;
+mod openhands;
 mod pairing;
 mod parts;
+mod pi;
+mod segment;
 mod session;
 mod source;
 mod swe_agent;
@@ -54,6 +62,16 @@ pub enum Format {
     Messages,
     /// One `{role, content}` per line.
     MessagesJsonl,
+    /// A Gemini CLI chat: `~/.gemini/tmp/*/chats/session-*.json`.
+    GeminiCli,
+    /// An opencode export: `opencode export`.
+    OpenCode,
+    /// A pi session: `~/.pi/agent/sessions/*/*.jsonl`.
+    Pi,
+    /// A Copilot CLI session: `~/.copilot/session-state/*/events.jsonl`.
+    Copilot,
+    /// OpenHands events: a list, or the `history` of a run.
+    OpenHands,
     /// A SWE-agent trajectory: `*.traj`.
     SweAgent,
     /// An Anthropic messages request body, or its messages as a list.
@@ -70,6 +88,11 @@ impl Format {
         (Format::CodexRollout, "codex", &codex::Codex),
         (Format::Messages, "messages", &chat::PLAIN),
         (Format::MessagesJsonl, "messages-jsonl", &chat::PLAIN),
+        (Format::GeminiCli, "gemini-cli", &gemini_cli::GeminiCli),
+        (Format::OpenCode, "opencode", &opencode::OpenCode),
+        (Format::Pi, "pi", &pi::Pi),
+        (Format::Copilot, "copilot", &copilot::Copilot),
+        (Format::OpenHands, "openhands", &openhands::OpenHands),
         (Format::SweAgent, "swe-agent", &swe_agent::SweAgent),
         (Format::Anthropic, "anthropic", &anthropic::Anthropic),
         (Format::TauBench, "tau-bench", &chat::OPENAI),

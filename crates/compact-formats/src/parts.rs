@@ -9,7 +9,7 @@ use crate::error::FormatError;
 use crate::json::{At, Members, is_list, is_object, is_string, lenient};
 
 /// Tokens of an image that says nothing of its size: what OpenAI charges for 1024 × 1024.
-const IMAGE_TOKENS: u64 = 765;
+pub(crate) const IMAGE_TOKENS: u64 = 765;
 
 /// Base64 of documents and audio costs far less than its size as text.
 const BYTES_PER_MEDIA_TOKEN: u64 = 100;

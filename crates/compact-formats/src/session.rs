@@ -29,10 +29,8 @@ pub struct SessionSlice {
 
 /// The sessions of a file in order; a file that is one session has one.
 pub fn sessions(source: &[u8], format: Option<Format>) -> Result<Vec<SessionSlice>, FormatError> {
-    let spans = match many(source)? {
-        Some(spans) => spans,
-        None => vec![0..source.len()],
-    };
+    let whole = || std::iter::once(0..source.len()).collect();
+    let spans: Vec<_> = many(source)?.unwrap_or_else(whole);
     let slice = |(index, span): (usize, Range<usize>)| {
         let bytes = source.get(span.clone()).unwrap_or_default();
         Ok(SessionSlice {

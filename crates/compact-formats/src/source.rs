@@ -178,6 +178,14 @@ pub(crate) fn read_line<'s, T: Deserialize<'s>>(
     }
 }
 
+/// What the boundaries say that may be appended to a transcript.
+const BOUNDARIES: [&str; 4] = [
+    "\"compact_boundary\"",
+    "\"compacted\"",
+    "\"type\":\"compaction\"",
+    "\"session.compaction_complete\"",
+];
+
 /// A line that is no JSON because its writer stopped within it: the last one without its newline,
 /// or one that a compaction was appended after.
 fn is_torn(source: &[u8], spans: &[Range<usize>], index: usize) -> bool {
@@ -185,9 +193,9 @@ fn is_torn(source: &[u8], spans: &[Range<usize>], index: usize) -> bool {
     let is_json = |line: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
     let ends_here = match bytes(index + 1) {
         None => !source.ends_with(b"\n"),
-        Some(next) => [&b"\"compact_boundary\""[..], b"\"compacted\""]
+        Some(next) => BOUNDARIES
             .iter()
-            .any(|mark| memchr::memmem::find(next, mark).is_some()),
+            .any(|mark| memchr::memmem::find(next, mark.as_bytes()).is_some()),
     };
     ends_here && bytes(index).is_some_and(|line| !is_json(line))
 }

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::line::{Kind, Line};
 use crate::edit::{self, Edits};
 use crate::error::FormatError;
+use crate::fresh;
 use crate::json::{At, Members, Patch, lenient, quote};
 use crate::source::{Layout, lines};
 use crate::wire::{LineWriter, Page, Shown};
@@ -120,7 +121,7 @@ impl<'a> Weaver<'a> {
     }
 
     fn new_line(&mut self, index: usize, entry: &Entry) {
-        let uuid = derived_uuid(&entry.id.0, index);
+        let uuid = fresh::uuid(&entry.id.0, index);
         let line = self.skeleton.line(
             self.page,
             entry,
@@ -334,23 +335,6 @@ fn block(block: &Block) -> Option<String> {
     }
 }
 
-/// The same name and index always give the same uuid (version 8: of our own making).
-fn derived_uuid(name: &str, index: usize) -> String {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(name.as_bytes());
-    hasher.update(&(index as u64).to_le_bytes());
-    let hex = hasher.finalize().to_hex();
-    let part = |range| hex.get(range).unwrap_or_default();
-    format!(
-        "{}-{}-8{}-8{}-{}",
-        part(0..8),
-        part(8..12),
-        part(13..16),
-        part(17..20),
-        part(20..32)
-    )
-}
-
 /// The session, a boundary, and the view as lines after it.
 pub(super) fn append(
     page: &Page<'_>,
@@ -362,7 +346,7 @@ pub(super) fn append(
         writer: LineWriter::after(page.bytes()),
         timestamp: quote(stamp.timestamp),
         uuids: HashMap::new(),
-        last: derived_uuid(stamp.receipt, 0),
+        last: fresh::uuid(stamp.receipt, 0),
     };
     let boundary = format!(
         "\"logicalParentUuid\":{},\"type\":\"system\",\"subtype\":\"compact_boundary\",\
@@ -381,7 +365,7 @@ pub(super) fn append(
     let boundary = skeleton.wrap(&link, &boundary);
     copies.writer.line(boundary.as_bytes());
     for (i, item) in view.items.iter().enumerate() {
-        let uuid = derived_uuid(stamp.receipt, i + 1);
+        let uuid = fresh::uuid(stamp.receipt, i + 1);
         match page.shown(item)? {
             Shown::New(entry) => {
                 let link = Link {

@@ -7,7 +7,7 @@ fn slices(source: &str) -> Vec<(Option<String>, Format, &str)> {
     assert!(slices.iter().enumerate().all(|(i, slice)| slice.index == i));
     slices
         .into_iter()
-        .map(|slice| (slice.name, slice.format, &source[slice.span]))
+        .map(|slice| (slice.name, slice.format, source.get(slice.span).unwrap()))
         .collect()
 }
 
@@ -28,7 +28,7 @@ fn a_run_per_line_and_simulations_hold_many() {
     let line = r#"{"instance_id":"x-1","history":[{"action":"message","args":{"content":"hi"},"source":"user"}]}"#;
     let lines = format!("{line}\n\n{line}\n");
     let name = Some("x-1".to_owned());
-    assert_eq!(slices(&lines), vec![(name, Format::OpenAiChat, line); 2]);
+    assert_eq!(slices(&lines), vec![(name, Format::OpenHands, line); 2]);
     let run = r#"{"id":"a","messages":[{"role":"user","content":"hi"}]}"#;
     let nested = format!("{{\"info\":{{}},\n\"simulations\":[{run},{run}]}}");
     let name = Some("a".to_owned());

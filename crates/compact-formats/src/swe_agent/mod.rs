@@ -43,13 +43,15 @@ impl Wire for SweAgent {
             if is_words && (has_replied || is_demonstration(source, draft)) {
                 draft.meta.kind = EntryKind::Injected;
             }
-            has_replied |= draft.role == Role::Assistant;
+            // A trajectory has one request: what follows it, or a reply, comes from a command.
+            has_replied |=
+                draft.role == Role::Assistant || draft.meta.kind == EntryKind::Message && is_words;
         }
         Ok(reading)
     }
 
     fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-        let out = chat::emit(page, view, &without_repeats)?;
+        let out = chat::emit(page, view, &|message| without_repeats(&message))?;
         Ok(with_steps_of(page, view, out))
     }
 
@@ -69,9 +71,9 @@ fn is_demonstration(source: &[u8], draft: &Draft) -> bool {
 }
 
 /// A changed reply without the members that repeat it.
-fn without_repeats(message: String) -> String {
-    let mut patch = Patch::new(&message);
-    patch.remove_members(&Members::of(&message), |member| {
+fn without_repeats(message: &str) -> String {
+    let mut patch = Patch::new(message);
+    patch.remove_members(&Members::of(message), |member| {
         member.key == "thought" || member.key == "action"
     });
     patch.finish()

@@ -241,7 +241,15 @@ fn agents_format(source: &[u8]) -> Option<Format> {
     let format = detect(source).ok()?;
     let is_agents = match format {
         Format::OpenAiChat | Format::Messages | Format::MessagesJsonl | Format::Anthropic => false,
-        Format::ClaudeCode | Format::CodexRollout | Format::SweAgent | Format::TauBench => true,
+        Format::ClaudeCode
+        | Format::CodexRollout
+        | Format::GeminiCli
+        | Format::OpenCode
+        | Format::Pi
+        | Format::Copilot
+        | Format::OpenHands
+        | Format::SweAgent
+        | Format::TauBench => true,
     };
     is_agents.then_some(format)
 }

@@ -6,7 +6,7 @@ use compact_core::view::{Edit, View, ViewItem};
 use compact_formats::{Format, Scope, Stamp, detect, parse};
 use proptest::prelude::*;
 
-use crate::sample::{format, steps, text, transcript};
+use crate::sample::{format, joins_results, steps, text, transcript};
 
 const STAMP: Stamp<'static> = Stamp {
     timestamp: "2026-02-02T00:00:00.000Z",
@@ -50,14 +50,20 @@ fn choices() -> impl Strategy<Value = Choices> {
     })
 }
 
-fn view(conversation: &Conversation, choices: &Choices) -> View {
+fn view(format: Format, conversation: &Conversation, choices: &Choices) -> View {
+    let mut together = 0;
     let leading = conversation.leading_instructions();
     let mut items: Vec<ViewItem> = (0..leading).map(|entry| ViewItem::Kept { entry }).collect();
     for (entry, whole) in conversation.entries.iter().enumerate().skip(leading) {
-        if entry == leading + choices.summary_at {
+        let follows = joins_results(format) && whole.has_results();
+        if entry == leading + choices.summary_at && !follows {
             items.push(summary());
         }
-        match choices.fates[entry % choices.fates.len()] {
+        // Where both stand in one object, a result shares the fate of its call.
+        if !(joins_results(format) && whole.has_results()) {
+            together = entry;
+        }
+        match choices.fates[together % choices.fates.len()] {
             0 => {}
             1 => items.push(ViewItem::Edited {
                 entry,
@@ -65,7 +71,7 @@ fn view(conversation: &Conversation, choices: &Choices) -> View {
             }),
             2 => items.push(ViewItem::Edited {
                 entry,
-                edits: drops(whole),
+                edits: drops(format, whole),
             }),
             _ => items.push(ViewItem::Kept { entry }),
         }
@@ -85,9 +91,10 @@ fn edits(entry: &Entry, text: &str) -> Vec<(usize, Edit)> {
 }
 
 /// Drops every other block, results only when they are alone.
-fn drops(entry: &Entry) -> Vec<(usize, Edit)> {
+fn drops(format: Format, entry: &Entry) -> Vec<(usize, Edit)> {
     let droppable = |(i, block): (usize, &Block)| match block {
         Block::ToolResult { .. } => None,
+        Block::ToolCall { .. } if joins_results(format) => None,
         _ => (i % 2 == 0 || matches!(block, Block::Media { .. })).then_some((i, Edit::Drop)),
     };
     entry
@@ -104,6 +111,19 @@ fn said(entries: &[Entry]) -> Vec<(EntryKind, Vec<Block>)> {
     speaks
         .map(|entry| (entry.meta.kind.clone(), entry.blocks.clone()))
         .collect()
+}
+
+/// What a client shows of a view that stands behind a boundary: some put the summary first.
+fn behind_boundary(format: Format, mut entries: Vec<Entry>) -> Vec<Entry> {
+    if matches!(format, Format::Pi | Format::Copilot) {
+        let rank = |entry: &Entry| match entry.meta.kind {
+            _ if entry.leads() => 0,
+            EntryKind::Summary { .. } => 1,
+            _ => 2,
+        };
+        entries.sort_by_key(rank);
+    }
+    entries
 }
 
 proptest! {
@@ -131,24 +151,35 @@ proptest! {
     #[test]
     fn a_view_reads_back_as_itself(format in format(), steps in steps(), choices in choices()) {
         let parsed = parse(transcript(format, &steps), Some(format), Scope::Live).unwrap();
-        let view = view(&parsed.conversation, &choices);
-        let shown = said(&view.entries(&parsed.conversation));
+        let view = view(format, &parsed.conversation, &choices);
+        let mut shown = said(&view.entries(&parsed.conversation));
         prop_assume!(!shown.is_empty());
         let out = parsed.document.emit(&parsed.conversation, &view).unwrap();
         let again = parse(out, Some(format), Scope::Whole).unwrap();
-        prop_assert_eq!(said(&again.conversation.entries), shown);
+        let mut read = said(&again.conversation.entries);
+        // Which message of a trajectory is the request depends on what stands before it.
+        if format == Format::SweAgent {
+            let plain = |(kind, _): &mut (EntryKind, Vec<Block>)| {
+                if *kind == EntryKind::Injected {
+                    *kind = EntryKind::Message;
+                }
+            };
+            shown.iter_mut().chain(&mut read).for_each(plain);
+        }
+        prop_assert_eq!(read, shown);
     }
 
     #[test]
     fn an_appended_view_is_the_live_context(steps in steps(), choices in choices()) {
-        for format in [Format::ClaudeCode, Format::CodexRollout] {
+        for format in [Format::ClaudeCode, Format::CodexRollout, Format::Pi, Format::Copilot] {
             let source = transcript(format, &steps);
             let parsed = parse(source.clone(), Some(format), Scope::Live).unwrap();
-            let view = view(&parsed.conversation, &choices);
+            let view = view(format, &parsed.conversation, &choices);
             let out = parsed.document.append(&parsed.conversation, &view, &STAMP).unwrap();
             prop_assert!(out.starts_with(&source));
             let live = parse(out.clone(), None, Scope::Live).unwrap();
-            prop_assert_eq!(said(&live.conversation.entries), said(&view.entries(&parsed.conversation)));
+            let shown = behind_boundary(format, view.entries(&parsed.conversation));
+            prop_assert_eq!(said(&live.conversation.entries), said(&shown));
             // Over the whole, the view says nothing new but its summary.
             let whole = parse(out, None, Scope::Whole).unwrap().conversation.entries;
             let is_ours = |entry: &Entry| matches!(entry.meta.kind, EntryKind::Summary { .. });
@@ -174,7 +205,7 @@ proptest! {
     #[test]
     fn the_same_view_gives_the_same_bytes(format in format(), steps in steps(), choices in choices()) {
         let parsed = parse(transcript(format, &steps), Some(format), Scope::Live).unwrap();
-        let view = view(&parsed.conversation, &choices);
+        let view = view(format, &parsed.conversation, &choices);
         let emit = || parsed.document.emit(&parsed.conversation, &view).unwrap();
         prop_assert_eq!(emit(), emit());
     }

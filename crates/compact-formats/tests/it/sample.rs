@@ -43,14 +43,26 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..12)
 }
 
-pub const FORMATS: [Format; 6] = [
+pub const FORMATS: [Format; 13] = [
     Format::Anthropic,
     Format::OpenAiChat,
     Format::ClaudeCode,
     Format::CodexRollout,
     Format::Messages,
     Format::MessagesJsonl,
+    Format::GeminiCli,
+    Format::OpenCode,
+    Format::Pi,
+    Format::Copilot,
+    Format::OpenHands,
+    Format::SweAgent,
+    Format::TauBench,
 ];
+
+/// True where a call and its result stand in one object.
+pub fn joins_results(format: Format) -> bool {
+    matches!(format, Format::GeminiCli | Format::OpenCode)
+}
 
 pub fn format() -> impl Strategy<Value = Format> {
     prop::sample::select(FORMATS.to_vec())
@@ -75,6 +87,26 @@ pub fn transcript(format: Format, steps: &[Step]) -> Vec<u8> {
         Format::Anthropic => serde_json::to_vec(&body::anthropic(steps)).unwrap(),
         Format::ClaudeCode => lines(claude(steps)),
         Format::CodexRollout => lines(codex(steps)),
+        Format::GeminiCli => {
+            let chat = json!({"sessionId": "s", "projectHash": "h", "messages": gemini_cli(steps), "startTime": "T"});
+            serde_json::to_vec_pretty(&chat).unwrap()
+        }
+        Format::OpenCode => {
+            let export =
+                json!({"info": {"id": "ses_1", "version": "1"}, "messages": opencode(steps)});
+            serde_json::to_vec_pretty(&export).unwrap()
+        }
+        Format::Pi => lines(pi(steps)),
+        Format::Copilot => lines(copilot(steps)),
+        Format::OpenHands => serde_json::to_vec_pretty(&openhands(steps)).unwrap(),
+        Format::SweAgent => {
+            let run =
+                json!({"environment": "e", "trajectory": [], "history": chat(steps), "info": {}});
+            serde_json::to_vec_pretty(&run).unwrap()
+        }
+        Format::TauBench => {
+            serde_json::to_vec(&json!({"task_id": 1, "reward": 0.0, "traj": chat(steps)})).unwrap()
+        }
         other => panic!("no sample of {other}"),
     }
 }
@@ -211,6 +243,240 @@ fn codex(steps: &[Step]) -> Vec<Value> {
                 out.push(line("response_item", json!({"type": "custom_tool_call_output", "call_id": format!("i{i}"), "output": [{"type": "input_text", "text": text}, {"type": "input_image", "image_url": "data:"}]})));
             }
             Step::Furniture => out.push(line("event_msg", json!({"type": "task_started"}))),
+        }
+    }
+    out
+}
+
+fn gemini_cli(steps: &[Step]) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::new();
+    let mut message = |kind: &str, members: Value| {
+        let mut all = json!({"id": format!("u{}", out.len()), "timestamp": "T", "type": kind});
+        let fields = members.as_object().unwrap().clone();
+        all.as_object_mut().unwrap().extend(fields);
+        out.push(all);
+    };
+    for (i, step) in steps.iter().enumerate() {
+        match step {
+            Step::User(text) => message("user", json!({"content": text})),
+            Step::Assistant(text) => message(
+                "gemini",
+                json!({"content": text, "model": "g", "tokens": {"input": 5, "cached": 1}}),
+            ),
+            Step::Exchange { thought, results } => {
+                let calls: Vec<Value> = results
+                    .iter()
+                    .enumerate()
+                    .map(|(n, text)| {
+                        let id = format!("c{i}-{n}");
+                        json!({"id": id, "name": "run", "args": {"a": 1}, "status": "success",
+                               "result": [{"functionResponse": {"id": id, "name": "run", "response": {"output": text}}}],
+                               "resultDisplay": text})
+                    })
+                    .collect();
+                let thoughts = json!([{"subject": "s", "description": thought, "timestamp": "T"}]);
+                message(
+                    "gemini",
+                    json!({"content": "", "thoughts": thoughts, "toolCalls": calls}),
+                );
+            }
+            Step::Image(text) => {
+                let result = json!([{"functionResponse": {"id": "x", "name": "look", "response": {"seen": text}}},
+                                    {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]);
+                message(
+                    "gemini",
+                    json!({"content": [{"text": text}], "toolCalls": [
+                        {"id": format!("i{i}"), "name": "look", "args": {}, "result": result, "status": "success"}]}),
+                );
+            }
+            Step::Furniture => message("info", json!({"content": "update available"})),
+        }
+    }
+    out
+}
+
+/// Messages of which some hold two steps.
+fn opencode(steps: &[Step]) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::new();
+    let mut message = |role: &str, parts: Vec<Value>| {
+        let id = format!("msg_{:04}", out.len());
+        out.push(json!({"info": {"id": id, "role": role, "sessionID": "ses_1", "time": {"created": 1}}, "parts": parts}));
+    };
+    let tool = |id: String, text: &str| {
+        json!({"type": "tool", "callID": id, "tool": "run", "state":
+            {"status": "completed", "input": {"a": 1}, "output": text, "title": "", "metadata": {"output": text}}})
+    };
+    for (i, step) in steps.iter().enumerate() {
+        match step {
+            Step::User(text) => message("user", vec![json!({"type": "text", "text": text})]),
+            Step::Assistant(text) => message(
+                "assistant",
+                vec![
+                    json!({"type": "step-start"}),
+                    json!({"type": "text", "text": text}),
+                    json!({"type": "new-kind", "y": 1}),
+                    json!({"type": "step-finish"}),
+                ],
+            ),
+            Step::Exchange { thought, results } => {
+                let mut parts = vec![
+                    json!({"type": "step-start", "snapshot": "abc"}),
+                    json!({"type": "reasoning", "text": thought, "metadata": {"k": "v"}}),
+                ];
+                for (n, text) in results.iter().enumerate() {
+                    parts.push(tool(format!("c{i}-{n}"), text));
+                }
+                parts.push(json!({"type": "step-finish"}));
+                parts.push(json!({"type": "step-start"}));
+                parts.push(json!({"type": "text", "text": thought}));
+                message("assistant", parts);
+            }
+            Step::Image(text) => {
+                let mut part = tool(format!("i{i}"), text);
+                part["state"]["attachments"] = json!([{"mime": "image/png", "url": "data:"}]);
+                message("assistant", vec![part]);
+            }
+            Step::Furniture => {
+                message("user", vec![json!({"type": "compaction", "auto": true})]);
+            }
+        }
+    }
+    out
+}
+
+fn pi(steps: &[Step]) -> Vec<Value> {
+    let mut out =
+        vec![json!({"type": "session", "version": 3, "id": "s", "timestamp": "T", "cwd": "/x"})];
+    let mut parent = Value::Null;
+    let mut line = |kind: &str, members: Value| {
+        let id = format!("e{}", out.len());
+        let mut all = json!({"type": kind, "id": id, "parentId": parent, "timestamp": "T"});
+        all.as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        out.push(all);
+        parent = json!(id);
+    };
+    let message = |role: &str, content: Value| json!({"message": {"role": role, "content": content, "timestamp": 1}});
+    for (i, step) in steps.iter().enumerate() {
+        match step {
+            Step::User(text) => line("message", message("user", json!(text))),
+            Step::Assistant(text) => line(
+                "message",
+                message("assistant", json!([{"type": "text", "text": text}])),
+            ),
+            Step::Exchange { thought, results } => {
+                let mut content = vec![
+                    json!({"type": "thinking", "thinking": thought, "thinkingSignature": "sig"}),
+                ];
+                for n in 0..results.len() {
+                    content.push(json!({"type": "toolCall", "id": format!("c{i}-{n}"), "name": "run", "arguments": {"a": 1}}));
+                }
+                line("message", message("assistant", json!(content)));
+                for (n, text) in results.iter().enumerate() {
+                    let content = [json!({"type": "text", "text": text})];
+                    line(
+                        "message",
+                        json!({"message": {"role": "toolResult", "toolCallId": format!("c{i}-{n}"), "toolName": "run",
+                               "content": content, "details": {"diff": text}, "isError": false}}),
+                    );
+                }
+            }
+            Step::Image(text) => {
+                let parts = json!([{"type": "text", "text": text}, {"type": "image", "data": "", "mimeType": "image/png"}]);
+                line("message", message("user", parts));
+            }
+            Step::Furniture => line("thinking_level_change", json!({"thinkingLevel": "off"})),
+        }
+    }
+    out
+}
+
+fn copilot(steps: &[Step]) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::new();
+    let mut parent = Value::Null;
+    let mut event = |kind: &str, data: Value| {
+        let id = format!("e{}", out.len());
+        out.push(
+            json!({"type": kind, "data": data, "id": id, "timestamp": "T", "parentId": parent}),
+        );
+        parent = json!(id);
+    };
+    event("session.start", json!({"sessionId": "s", "version": 1}));
+    event(
+        "system.message",
+        json!({"role": "system", "content": "be good"}),
+    );
+    for (i, step) in steps.iter().enumerate() {
+        match step {
+            Step::User(text) => event(
+                "user.message",
+                json!({"content": text, "transformedContent": format!("<now>T</now>{text}"), "attachments": []}),
+            ),
+            Step::Assistant(text) => event(
+                "assistant.message",
+                json!({"messageId": "m", "content": text, "toolRequests": []}),
+            ),
+            Step::Exchange { thought, results } => {
+                let requests: Vec<Value> = (0..results.len())
+                    .map(|n| json!({"toolCallId": format!("c{i}-{n}"), "name": "run", "arguments": {"a": 1}}))
+                    .collect();
+                event(
+                    "assistant.message",
+                    json!({"messageId": "m", "content": "", "toolRequests": requests, "reasoningText": thought, "reasoningOpaque": "op"}),
+                );
+                for (n, text) in results.iter().enumerate() {
+                    let id = format!("c{i}-{n}");
+                    event(
+                        "tool.execution_start",
+                        json!({"toolCallId": id, "arguments": {"a": 1}}),
+                    );
+                    event(
+                        "tool.execution_complete",
+                        json!({"toolCallId": id, "success": true, "result": {"content": text, "detailedContent": text}}),
+                    );
+                }
+            }
+            Step::Image(text) => event(
+                "user.message",
+                json!({"content": text, "attachments": [{"type": "file", "path": "x"}]}),
+            ),
+            Step::Furniture => event("hook.start", json!({"hookType": "x", "input": {}})),
+        }
+    }
+    out
+}
+
+/// Events alone and in pairs.
+fn openhands(steps: &[Step]) -> Vec<Value> {
+    let mut id = 0;
+    let mut next = || {
+        id += 1;
+        id
+    };
+    let mut out = vec![
+        json!({"id": 0, "source": "agent", "action": "system", "args": {"content": "be good", "tools": [{}]}}),
+    ];
+    for (i, step) in steps.iter().enumerate() {
+        match step {
+            Step::User(text) => out.push(json!({"id": next(), "source": "user", "message": text, "action": "message", "args": {"content": text}})),
+            Step::Assistant(text) => out.push(json!({"id": next(), "source": "agent", "message": text, "action": "message", "args": {"content": text}})),
+            Step::Exchange { thought, results } => {
+                for (n, text) in results.iter().enumerate() {
+                    let metadata = json!({"function_name": "run", "tool_call_id": format!("c{i}-{n}")});
+                    let action = json!({"id": next(), "source": "agent", "action": "run", "tool_call_metadata": metadata,
+                                        "args": {"a": 1, "thought": thought, "blocking": false}});
+                    let seen = json!({"id": next(), "source": "agent", "observation": "run", "content": text,
+                                      "tool_call_metadata": metadata, "extras": {"command": "x"}});
+                    if n % 2 == 0 {
+                        out.push(json!([action, seen]));
+                    } else {
+                        out.extend([action, seen]);
+                    }
+                }
+            }
+            Step::Image(text) => out.push(json!({"id": next(), "source": "environment", "observation": "recall", "content": text, "extras": {}})),
+            Step::Furniture => out.push(json!({"id": next(), "source": "environment", "observation": "agent_state_changed", "content": "", "extras": {}})),
         }
     }
     out

@@ -1,0 +1,130 @@
+//! Lines that hang on each other by `id` and `parentId`, written so that the chain stays whole.
+
+use compact_core::message::Entry;
+
+use crate::fresh;
+use crate::json::{Members, Patch, lenient, quote};
+use crate::source::Layout;
+use crate::wire::{LineWriter, Page};
+
+/// Writes lines, each hung on the one before it.
+pub(crate) struct Chain {
+    pub(crate) lines: LineWriter,
+    /// The id of the latest line, where lines have ids.
+    last: Option<String>,
+    /// That of the latest line, as JSON.
+    pub(crate) timestamp: String,
+    written: usize,
+}
+
+impl Chain {
+    /// A chain that begins, with line ends as in `source`.
+    pub(crate) fn new(source: &[u8]) -> Chain {
+        Chain {
+            lines: LineWriter::new(source),
+            last: None,
+            timestamp: fresh::EPOCH.to_owned(),
+            written: 0,
+        }
+    }
+
+    /// A chain that continues a document.
+    pub(crate) fn after(source: &[u8]) -> Chain {
+        let lines = crate::source::lines(source);
+        let members = |span: &std::ops::Range<usize>| {
+            let json = std::str::from_utf8(source.get(span.clone())?).ok()?;
+            let members = Members::of(json);
+            members.get("id").is_some().then_some(members)
+        };
+        let last = lines.iter().rev().find_map(members);
+        Chain {
+            last: last.and_then(|members| lenient(members.get("id")).map(String::from)),
+            lines: LineWriter::after(source),
+            written: lines.len(),
+            ..Chain::new(source)
+        }
+    }
+
+    /// Writes a line of the document, with another parent if its own is not the one before it.
+    pub(crate) fn line(&mut self, json: &str) {
+        let members = Members::of(json);
+        if let Some(timestamp) = members.get("timestamp") {
+            timestamp.get().clone_into(&mut self.timestamp);
+        }
+        self.written += 1;
+        let Some(id) = lenient(members.get("id")) else {
+            return self.lines.line(json.as_bytes());
+        };
+        // The first line of some documents is their head: it has an id and no parent.
+        let is_head = self.last.is_none() && members.get("parentId").is_none();
+        if is_head || lenient(members.get("parentId")).as_deref() == self.last.as_deref() {
+            self.lines.line(json.as_bytes());
+        } else {
+            let mut patch = Patch::new(json);
+            patch.set(json, "parentId", self.parent());
+            self.lines.line(patch.finish().as_bytes());
+        }
+        if members.get("parentId").is_some() || !is_head {
+            self.last = Some(id.into_owned());
+        }
+    }
+
+    /// The parent of the next line, as JSON.
+    fn parent(&self) -> String {
+        self.last.as_deref().map_or("null".to_owned(), quote)
+    }
+
+    /// Writes a line of our own around `body`, the members that make it what it is.
+    pub(crate) fn new_line(&mut self, name: &str, has_ids: bool, body: &str) {
+        let timestamp = &self.timestamp;
+        let line = if has_ids {
+            let id = fresh::uuid(name, self.written);
+            let parent = self.parent();
+            let line = format!(
+                "{{{body},\"id\":{},\"timestamp\":{timestamp},\"parentId\":{parent}}}",
+                quote(&id)
+            );
+            self.last = Some(id);
+            line
+        } else {
+            format!("{{{body},\"timestamp\":{timestamp}}}")
+        };
+        self.written += 1;
+        self.lines.line(line.as_bytes());
+    }
+
+    /// Repeats a line after a boundary, under an id of its own.
+    pub(crate) fn copy(&mut self, json: &str, entry: &Entry) {
+        let members = Members::of(json);
+        let mut patch = Patch::new(json);
+        if members.get("id").is_some() {
+            let id = fresh::uuid(&entry.id.0, self.written);
+            patch.set(json, "id", quote(&id));
+            patch.set(json, "parentId", self.parent());
+            self.last = Some(id);
+        }
+        patch.set(json, "timestamp", self.timestamp.clone());
+        patch.set(json, "compactedFrom", quote(&entry.id.0));
+        self.written += 1;
+        self.lines.line(patch.finish().as_bytes());
+    }
+}
+
+/// The JSON of a line of the document.
+pub(crate) fn json<'a>(page: &Page<'a>, index: usize) -> &'a str {
+    let Layout::Lines { lines, .. } = &page.document.layout else {
+        return "";
+    };
+    let bytes = lines
+        .get(index)
+        .and_then(|span| page.bytes().get(span.clone()));
+    std::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
+}
+
+/// How many lines the document has.
+pub(crate) fn count(page: &Page<'_>) -> usize {
+    match &page.document.layout {
+        Layout::Lines { lines, .. } => lines.len(),
+        Layout::List { .. } => 0,
+    }
+}

@@ -1,0 +1,64 @@
+//! pi sessions: one JSON line per event, a tree by `parentId` whose last line is where it stands.
+//!
+//! The context is the way from the root to the last line; other branches were left. A `compaction`
+//! line is a boundary: its summary comes first, then what it kept of the lines before it, then what
+//! follows. Files of the first version have no ids and are one branch. Changes of the model or of
+//! the thinking level are furniture. Replies that were aborted or failed are never sent again.
+
+mod line;
+mod read;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use compact_core::view::View;
+use compact_core::wire::{Placement, ReasoningRule, WireRules};
+
+use crate::error::FormatError;
+use crate::source::Reading;
+use crate::wire::{Page, Wire};
+use crate::{Document, Scope, Stamp};
+
+static RULES: WireRules = WireRules {
+    name: "pi",
+    placements: &[Placement::UserMessage],
+    // The model behind the client may be any; the strictest one binds reasoning to its prefix.
+    reasoning: ReasoningRule::StripOutsideLoop,
+    opens_with_user: true,
+    ..WireRules::LENIENT
+};
+
+pub(crate) struct Pi;
+
+impl Wire for Pi {
+    fn rules(&self) -> &'static WireRules {
+        &RULES
+    }
+
+    fn read(&self, source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
+        read::read(source, scope)
+    }
+
+    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+        write::emit(page, view)
+    }
+
+    fn append(
+        &self,
+        page: &Page<'_>,
+        view: &View,
+        stamp: &Stamp<'_>,
+    ) -> Result<Vec<u8>, FormatError> {
+        write::append(page, view, stamp)
+    }
+
+    fn extend(
+        &self,
+        first: &Document,
+        later: &Page<'_>,
+        from: usize,
+    ) -> Result<Vec<u8>, FormatError> {
+        write::extend(first, later, from)
+    }
+}

@@ -1,0 +1,143 @@
+//! Lines to drafts.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use compact_core::message::{Meta, Role};
+use serde_json::value::RawValue;
+
+use super::line::Line;
+use crate::Scope;
+use crate::edit;
+use crate::error::FormatError;
+use crate::json::{At, Members, lenient};
+use crate::source::{self, Draft, Layout, Place, Reading};
+
+type Row<'s> = source::Line<'s, Line<'s>>;
+
+pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
+    let spans = source::lines(source);
+    let mut reading = Reading::new(Layout::Lines {
+        lines: Vec::new(),
+        live_from: 0,
+    });
+    let mut rows: Vec<Row<'_>> = Vec::with_capacity(spans.len());
+    for index in 0..spans.len() {
+        let line = source::read_line(source, &spans, index, &mut reading.problems)?;
+        rows.extend(line);
+    }
+    let known = ["session", "message", "compaction", "model_change"];
+    if !rows
+        .iter()
+        .any(|row| known.contains(&row.value.kind().as_ref()))
+    {
+        return Err(source::unlike(source));
+    }
+    let order: Vec<&Row<'_>> = match scope {
+        Scope::Live => live(&rows),
+        Scope::Whole => rows.iter().filter(|row| !row.value.is_copy()).collect(),
+    };
+    for row in order {
+        draft(source, row, &mut reading)?;
+    }
+    let head = rows.iter().find(|row| row.value.kind() == "session");
+    reading.session_id = head.and_then(|row| row.value.id()).map(String::from);
+    reading.layout = Layout::Lines {
+        lines: spans,
+        live_from: 0,
+    };
+    Ok(reading)
+}
+
+/// The rows of the context: the way to the last line, from its last compaction on.
+fn live<'r, 's>(rows: &'r [Row<'s>]) -> Vec<&'r Row<'s>> {
+    let way = way(rows);
+    let boundary = way.iter().rposition(|row| row.value.kind() == "compaction");
+    let Some((at, boundary)) = boundary.and_then(|at| Some((at, *way.get(at)?))) else {
+        return way;
+    };
+    let (id, index) = boundary.value.first_kept();
+    let is_first = |row: &&Row<'_>| match (&id, index) {
+        (Some(id), _) => row.value.id().as_ref() == Some(id),
+        (None, Some(index)) => row.index >= index,
+        (None, None) => false,
+    };
+    let before = way.get(..at).unwrap_or_default();
+    let kept = before.iter().position(is_first).unwrap_or(at);
+    let kept = before.get(kept..).unwrap_or_default().iter().copied();
+    let after = way.get(at + 1..).unwrap_or_default().iter().copied();
+    std::iter::once(boundary).chain(kept).chain(after).collect()
+}
+
+/// The rows from the root to the last line; all rows where they have no ids.
+fn way<'r, 's>(rows: &'r [Row<'s>]) -> Vec<&'r Row<'s>> {
+    let in_tree = |row: &&Row<'s>| row.value.id().is_some() && row.value.kind() != "session";
+    let parents: HashMap<Cow<'_, str>, Option<Cow<'_, str>>> = rows
+        .iter()
+        .filter(in_tree)
+        .filter_map(|row| Some((row.value.id()?, row.value.parent())))
+        .collect();
+    let mut here = rows
+        .iter()
+        .rev()
+        .find(in_tree)
+        .and_then(|row| row.value.id());
+    let mut on_way: HashSet<Cow<'_, str>> = HashSet::new();
+    while let Some(id) = here {
+        here = parents.get(&id).cloned().flatten();
+        if !on_way.insert(id) {
+            break;
+        }
+    }
+    let is_on_way = |row: &&Row<'s>| match row.value.id() {
+        Some(id) if in_tree(row) => on_way.contains(&id),
+        _ => true,
+    };
+    rows.iter().filter(is_on_way).collect()
+}
+
+fn draft(source: &[u8], row: &Row<'_>, reading: &mut Reading) -> Result<(), FormatError> {
+    let at = At {
+        source,
+        offset: row.offset,
+    };
+    if let Some(model) = lenient(row.value.model_id) {
+        reading.model = Some(model.into_owned());
+    }
+    let Some(said) = row.value.said(at)? else {
+        return Ok(());
+    };
+    let mut meta = Meta {
+        kind: said.kind,
+        ..Meta::default()
+    };
+    if said.role == Role::Assistant {
+        let message = Members::of(row.value.message.map_or("", RawValue::get));
+        meta.reported_prompt_tokens = message.get("usage").and_then(prompt_tokens);
+        let model = lenient(message.get("model")).map(String::from);
+        reading.model = model.or(reading.model.take());
+    }
+    reading.drafts.push(Draft {
+        id: row.value.id().map(String::from),
+        role: said.role,
+        blocks: edit::blocks(said.pieces),
+        meta,
+        place: Place {
+            line: row.index,
+            span: row.offset..row.offset + row.json.len(),
+            part: None,
+        },
+    });
+    Ok(())
+}
+
+/// Input, cache reads and cache writes together; nothing when no request was made.
+fn prompt_tokens(usage: &RawValue) -> Option<u64> {
+    let usage = Members::of(usage.get());
+    let count = |key: &str| usage.get(key).and_then(|raw| raw.get().parse::<u64>().ok());
+    let total = ["input", "cacheRead", "cacheWrite"]
+        .into_iter()
+        .filter_map(count)
+        .fold(0, u64::saturating_add);
+    (total > 0).then_some(total)
+}
