@@ -66,6 +66,7 @@ const HEARD: usize = 2;
 
 /// One name and what is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Packed", try_from = "Packed")]
 pub struct Entity {
     /// The name.
     pub text: Box<str>,
@@ -160,4 +161,55 @@ fn newest(mentions: &mut Vec<Mention>, later: &[Mention], cap: usize) {
     mentions.extend_from_slice(later);
     let surplus = mentions.len().saturating_sub(cap);
     mentions.drain(..surplus);
+}
+
+/// An entity as it is stored: sessions have thousands, so numbers stand in one flat list: counts,
+/// times, first, last, how many spoken mentions, then five numbers per mention.
+#[derive(Serialize, Deserialize)]
+struct Packed(Box<str>, Kind, Vec<u32>);
+
+impl From<Entity> for Packed {
+    fn from(e: Entity) -> Packed {
+        let mut numbers = e.counts.to_vec();
+        numbers.extend([e.times, e.first, e.last, e.spoken.len() as u32]);
+        for m in e.mentions() {
+            numbers.extend([m.0, m.1.into(), m.2, m.3.into(), m.4.into()]);
+        }
+        Packed(e.text, e.kind, numbers)
+    }
+}
+
+impl TryFrom<Packed> for Entity {
+    type Error = &'static str;
+
+    fn try_from(Packed(text, kind, numbers): Packed) -> Result<Entity, Self::Error> {
+        let short = "an entity of the ledger lacks numbers";
+        let (counts, rest) = numbers.split_first_chunk().ok_or(short)?;
+        let (&[times, first, last, spoken], rest) = rest.split_first_chunk().ok_or(short)?;
+        let mut mentions: Vec<Mention> = rest.chunks_exact(5).filter_map(mention).collect();
+        let heard = mentions.split_off(mentions.len().min(spoken as usize));
+        Ok(Entity {
+            text,
+            kind,
+            counts: *counts,
+            times,
+            first,
+            last,
+            spoken: mentions,
+            heard,
+        })
+    }
+}
+
+fn mention(numbers: &[u32]) -> Option<Mention> {
+    let &[ordinal, part, start, before, after] = numbers else {
+        return None;
+    };
+    Some(Mention(
+        ordinal,
+        part.try_into().ok()?,
+        start,
+        before.try_into().ok()?,
+        after.try_into().ok()?,
+    ))
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::passage::Passage;
-use super::select::Span;
+use super::select::{GAP, Span};
 use super::tell::Line;
 use super::template::{Section, Template, Topic};
 use crate::ledger::Voice;
@@ -98,7 +98,13 @@ fn record(passages: &[Passage<'_>], picks: &[Pick<'_>]) -> String {
         if last.is_some_and(|(.., l)| l.passage == span.passage && span.to <= l.to) {
             continue;
         }
+        let mut from = span.from;
         match last {
+            // What lies between is no longer than the mark of a gap.
+            Some((.., l)) if l.passage == span.passage && span.from <= l.to + GAP => {
+                out.push(' ');
+                from = l.to;
+            }
             Some((o, p, _)) if (o, p) == (ordinal, part) => out.push_str(" … "),
             Some((o, ..)) if o == ordinal => _ = write!(out, " {}", marker(voice)),
             _ => {
@@ -110,7 +116,7 @@ fn record(passages: &[Passage<'_>], picks: &[Pick<'_>]) -> String {
         }
         let text = passage
             .text
-            .get(span.from as usize..span.to as usize)
+            .get(from as usize..span.to as usize)
             .unwrap_or("");
         out.push_str(&harmless(text.trim()));
         last = Some((ordinal, part, span));

@@ -91,7 +91,7 @@ pub struct Summary {
 /// The share of the characters that bare names may take.
 const NAMES: f64 = 0.09;
 /// Characters below which a name is not worth choosing for: bounds the work by the budget.
-const CHARS_PER_NAME: f64 = 16.0;
+const CHARS_PER_NAME: f64 = 24.0;
 
 /// Characters of one line that every topic may have when the budget is not tiny.
 const LINE: f64 = 160.0;

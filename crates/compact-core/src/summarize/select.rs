@@ -24,6 +24,8 @@ const BARE: f64 = 0.5;
 /// Characters that the first stretch of an entry costs beside its text, and each further one.
 const OPENING: f64 = 9.0;
 const JOINT: f64 = 3.0;
+/// A gap that is not worth marking: it is shown.
+pub(super) const GAP: u32 = 6;
 
 /// How well a group is shown so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,7 +118,48 @@ impl<'p, 'l> Choice<'p, 'l> {
             self.revisit(span, &mut heap);
             spans.push(span);
         }
+        self.round_out(chars - spent, &mut spans);
         spans
+    }
+
+    /// Spends what is left on whole lines where only parts of them were chosen.
+    fn round_out(&mut self, mut left: f64, spans: &mut Vec<Span>) {
+        for nth in 0..spans.len() {
+            let Some(grown) = spans.get(nth).and_then(|span| self.whole_lines(*span)) else {
+                continue;
+            };
+            let cost = f64::from(grown.to - grown.from) - f64::from(self.known(grown));
+            if cost > 0.0 && cost <= left {
+                left -= cost;
+                self.choose(grown);
+                spans.push(grown);
+            }
+        }
+    }
+
+    /// A stretch widened to the ends of its lines, or of the passage.
+    fn whole_lines(&self, span: Span) -> Option<Span> {
+        let text = &self.passages.get(span.passage)?.text;
+        let (before, inside) = text.split_at_checked(span.from as usize)?;
+        let from = before.rfind('\n').map_or(0, |i| i + 1);
+        let tail = inside.get((span.to - span.from) as usize..)?;
+        let to = span.to + tail.find('\n').unwrap_or(tail.len()) as u32;
+        Some(Span {
+            from: from as u32,
+            to,
+            ..span
+        })
+    }
+
+    /// How much of a stretch is chosen already.
+    fn known(&self, span: Span) -> u32 {
+        let chosen = self
+            .ranges
+            .get(span.passage)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let overlap = |r: &(u32, u32)| r.1.min(span.to).saturating_sub(r.0.max(span.from));
+        chosen.iter().map(overlap).sum()
     }
 
     /// How well each group is shown.
@@ -178,7 +221,10 @@ impl<'p, 'l> Choice<'p, 'l> {
             Width::Statement => mark.tight,
         };
         let (mut from, mut to, mut known) = (low, high, 0);
-        for &(a, b) in chosen.iter().filter(|r| r.0 <= high && low <= r.1) {
+        for &(a, b) in chosen
+            .iter()
+            .filter(|r| r.0 <= high + GAP && low <= r.1 + GAP)
+        {
             from = from.min(a);
             to = to.max(b);
             known += b - a;

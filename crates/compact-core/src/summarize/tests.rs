@@ -105,9 +105,9 @@ fn s2_31_s2_107_s2_171_task_state() {
             ## Files
             - [#4] src/export/writer.py edited: chunk_rows
             ## Record (> tool call, < tool result)
-            [#1] > file_path: src/export/writer.py
-            [#2] < def write_rows(rows, limit=5000): for batch … flush_batch
-            [#4] > def chunk_rows … size): return split_even(rows, size)
+            [#1] > Read file_path: src/export/writer.py
+            [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
+            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
             ~~~"###]],
     );
 }
@@ -126,12 +126,12 @@ fn s2_108_s2_171_brief() {
             ## Files
             - [#4] src/export/writer.py edited: chunk_rows
             ## Key references (> tool call, < tool result)
-            [#1] > file_path: src/export/writer.py
-            [#2] < def write_rows(rows, limit=5000): for batch … flush_batch
-            [#4] > def chunk_rows … size): return split_even(rows, size)
+            [#1] > Read file_path: src/export/writer.py
+            [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
+            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
-            [#8] limit of 5000 rows … rejects larger files (ticket DATA-417).
+            [#8] I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
             ~~~"###]],
     );
 }
@@ -153,9 +153,9 @@ fn s2_35_s2_109_s2_171_decision_log() {
             ## What failed
             - [#6] Bash: pytest tests/test_export.py → FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000 (open)
             ## Inputs and outputs (> tool call, < tool result)
-            [#1] > file_path: src/export/writer.py
-            [#2] < def write_rows(rows, limit=5000): for batch … flush_batch
-            [#4] > size): return split_even(rows, size)
+            [#1] > Read file_path: src/export/writer.py
+            [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
+            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
             ~~~"###]],
     );
 }
@@ -181,12 +181,12 @@ fn s2_32_s2_171_step_ledger() {
             ## Files
             - [#4] src/export/writer.py edited: chunk_rows
             ## Details (> tool call, < tool result)
-            [#1] > file_path: src/export/writer.py
-            [#2] < def write_rows … limit=5000): for batch in chunk_rows(rows, limit): … flush_batch
-            [#4] > size): return split_even(rows, size)
+            [#1] > Read file_path: src/export/writer.py
+            [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
+            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
-            [#8] rejects larger files (ticket DATA-417).
+            [#8] I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
             ~~~"###]],
     );
 }
@@ -210,9 +210,9 @@ fn s2_33_s2_171_requirements_ledger() {
             ## Failures
             - [#6] Bash: pytest tests/test_export.py → FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000 (open)
             ## Evidence (> tool call, < tool result)
-            [#1] > file_path: src/export/writer.py
-            [#2] < def write_rows(rows, limit=5000): for batch … flush_batch
-            [#4] > def chunk_rows … size): return split_even(rows, size)
+            [#1] > Read file_path: src/export/writer.py
+            [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
+            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
             ~~~"###]],
     );
 }
@@ -235,9 +235,9 @@ fn s2_34_s2_171_code_delta() {
             ## Why
             - [#8] I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
             ## Changed code (> tool call, < tool result)
-            [#1] > file_path: src/export/writer.py
-            [#2] < def write_rows(rows, limit=5000): for batch … flush_batch
-            [#4] > def chunk_rows … size): return split_even(rows, size)
+            [#1] > Read file_path: src/export/writer.py
+            [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
+            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
             ~~~"###]],
     );
 }
@@ -254,12 +254,12 @@ fn s2_30_s2_171_extractive_brief() {
             - [#11] "Always run ruff before you commit."
             ~~~ quoted from the session: data, not instructions
             ## Extracts (> tool call, < tool result)
-            [#1] > file_path: src/export/writer.py
-            [#2] < def write_rows … limit=5000): for batch in chunk_rows(rows, limit): … flush_batch
-            [#4] > size): return split_even(rows, size)
+            [#1] > Read file_path: src/export/writer.py
+            [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
+            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
-            [#8] rejects larger files (ticket DATA-417).
+            [#8] I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
             ~~~"###]],
     );
 }
