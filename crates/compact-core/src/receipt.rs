@@ -92,6 +92,8 @@ pub struct Receipt {
     pub kept: Kept,
     /// Ordinals of entries in the view.
     pub kept_spans: Vec<Span>,
+    /// Ordinals of the view's history in its order; the summary has the one that comes next.
+    pub view_spans: Vec<Span>,
     /// Ordinals of input entries that the summary stands for.
     pub summarized_spans: Vec<Span>,
     /// How many input entries left the view.
@@ -141,7 +143,12 @@ impl Identity<'_> {
     }
 }
 
-/// Sorted ordinals as inclusive runs.
+/// The ordinals of inclusive runs.
+pub fn ordinals(spans: &[Span]) -> impl Iterator<Item = u64> {
+    spans.iter().flat_map(|(first, last)| *first..=*last)
+}
+
+/// Ordinals as inclusive runs, in their order.
 pub fn spans(ordinals: impl IntoIterator<Item = u64>) -> Vec<Span> {
     let mut runs: Vec<Span> = Vec::new();
     for ordinal in ordinals {
@@ -161,5 +168,7 @@ mod tests {
     fn ordinals_become_runs() {
         assert_eq!(spans([1, 2, 3, 7, 9, 10]), [(1, 3), (7, 7), (9, 10)]);
         assert_eq!(spans([]), []);
+        let view = [0, 9, 4, 5, 6];
+        assert_eq!(ordinals(&spans(view)).collect::<Vec<_>>(), view);
     }
 }

@@ -22,9 +22,9 @@ pub enum Error {
     /// The catalog could not record or answer.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The facts of an earlier compaction are unreadable.
-    #[error("the ledger of receipt {receipt} cannot be read or written")]
-    Prior {
+    /// What was recorded of a compaction is not what this version writes.
+    #[error("the record of receipt {receipt} cannot be read or written")]
+    Record {
         /// The receipt.
         receipt: String,
         /// What the decoder said.

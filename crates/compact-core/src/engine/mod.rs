@@ -7,8 +7,6 @@ mod proof;
 mod report;
 mod run;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::CompactError;
 use crate::identity::EntryHash;
 use crate::ledger::Ledger;
@@ -24,7 +22,7 @@ use crate::wire::WireRules;
 use run::Run;
 
 /// The compaction before this one, as far as it matters here.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Prior {
     /// Its receipt.
     pub receipt_id: String,

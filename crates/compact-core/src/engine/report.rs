@@ -53,6 +53,7 @@ impl Run<'_, '_> {
             rung: rung_name(plan),
             kept: self.kept(plan, view),
             kept_spans: spans(stays.iter().filter_map(ordinal)),
+            view_spans: Vec::new(),
             summarized_spans: spans(gone.iter().filter_map(ordinal)),
             pruned_count: gone.len() as u64,
             retention,

@@ -8,7 +8,7 @@ use crate::memory::{Pin, Pins};
 use crate::message::{Block, Entry};
 use crate::outline::Outline;
 use crate::plan::{self, Fate, Plan, Scene};
-use crate::receipt::{ENGINE, Identity};
+use crate::receipt::{ENGINE, Identity, spans};
 use crate::redact::Counts;
 use crate::summarize::frame::Frame;
 use crate::summarize::{self, Request};
@@ -80,10 +80,13 @@ impl<'i, 'a> Run<'i, 'a> {
                 self.input.budget
             )));
         }
+        let view_identity = self.identify(&draft.view);
+        let mut receipt = self.write_receipt(&plan, &draft, retention);
+        receipt.view_spans = spans(view_identity.iter().map(|(_, ordinal)| *ordinal));
         Ok(Compaction {
-            view_identity: self.identify(&draft.view),
-            receipt: self.write_receipt(&plan, &draft, retention),
             view: draft.view,
+            view_identity,
+            receipt,
         })
     }
 

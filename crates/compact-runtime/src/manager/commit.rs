@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use compact_core::engine::{Compaction, Prior};
+use compact_core::engine::Compaction;
 use compact_core::event::{EventKind, Scope};
 use compact_core::redact::{Counts, Redactor};
 use serde_json::{Value, json};
@@ -42,23 +42,12 @@ impl Manager {
         started: Instant,
     ) -> Result<Commit, Error> {
         self.emit(scope.event(EventKind::Started, &now()).of(&made.receipt));
-        let input = self.archive_original(measured, scope, &made).await?;
-        let prior = Prior {
-            receipt_id: made.receipt.receipt_id.clone(),
-            summary_version: made.receipt.summary_version,
-            view: made.view_identity.clone(),
-            ledger: measured.ledger.clone(),
-        };
-        let ledger = self.archive_prior(measured, &prior).await?;
-        let receipt = self.full_receipt(&made, input.as_ref(), started)?;
         let continues = self.continues(measured).await;
-        let record = record(
-            measured,
-            &made,
-            receipt,
-            continues,
-            [input.as_ref(), ledger.as_ref()],
-        );
+        let input = self
+            .archive_original(measured, continues, scope, &made)
+            .await?;
+        let receipt = self.full_receipt(&made, input.as_ref(), started)?;
+        let record = record(measured, &made, receipt, continues, input.as_ref());
         self.catalog.record(&record).await?;
         self.report(scope, &made);
         Ok(Commit {
@@ -70,6 +59,7 @@ impl Manager {
     async fn archive_original(
         &self,
         measured: &Measured<'_>,
+        continues: Continues,
         scope: &Scope,
         made: &Compaction,
     ) -> Result<Option<PackInfo>, Error> {
@@ -85,7 +75,12 @@ impl Manager {
         let pack = match self.archived_before(made, &stored).await {
             Some(pack) => archive.info(&pack).await?,
             None => {
-                let base = measured.latest.as_ref().and_then(|r| r.input_pack);
+                // What began anew resembles nothing, and must not keep what was before alive.
+                let latest = measured
+                    .latest
+                    .as_ref()
+                    .filter(|_| continues != Continues::Fresh);
+                let base = latest.and_then(|r| r.input_pack);
                 archive.put(stored, base.as_ref()).await?
             }
         };
@@ -125,22 +120,6 @@ impl Manager {
         }
     }
 
-    async fn archive_prior(
-        &self,
-        measured: &Measured<'_>,
-        prior: &Prior,
-    ) -> Result<Option<PackInfo>, Error> {
-        let Some(archive) = &self.archive else {
-            return Ok(None);
-        };
-        let bytes = serde_json::to_vec(prior).map_err(|source| Error::Prior {
-            receipt: prior.receipt_id.clone(),
-            source,
-        })?;
-        let base = measured.previous.as_ref().and_then(|r| r.ledger_pack);
-        Ok(Some(archive.put(Bytes::from(bytes), base.as_ref()).await?))
-    }
-
     /// What goes into the archive for an original.
     pub(super) fn stored(&self, original: &Bytes) -> Bytes {
         match (&self.storing, std::str::from_utf8(original)) {
@@ -159,7 +138,7 @@ impl Manager {
         pack: Option<&PackInfo>,
         started: Instant,
     ) -> Result<Value, Error> {
-        let mut receipt = serde_json::to_value(&made.receipt).map_err(|source| Error::Prior {
+        let mut receipt = serde_json::to_value(&made.receipt).map_err(|source| Error::Record {
             receipt: made.receipt.receipt_id.clone(),
             source,
         })?;
@@ -222,7 +201,7 @@ fn record(
     made: &Compaction,
     receipt: Value,
     continues: Continues,
-    [input, ledger]: [Option<&PackInfo>; 2],
+    input: Option<&PackInfo>,
 ) -> CompactionRecord {
     CompactionRecord {
         receipt_id: made.receipt.receipt_id.clone(),
@@ -231,7 +210,6 @@ fn record(
         summary_version: made.receipt.summary_version,
         previous: made.receipt.previous.clone(),
         input_pack: input.map(|p| p.id),
-        ledger_pack: ledger.map(|p| p.id),
         format: measured.request.format.to_owned(),
         receipt,
         entry_hashes: measured.hashes.clone(),

@@ -6,7 +6,7 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry};
 use compact_core::token::Tokens;
 use compact_core::wire::WireRules;
-use compact_formats::{Format, Parsed, Scope as FormatScope};
+use compact_formats::{Parsed, Scope as FormatScope};
 use serde_json::Value;
 
 use super::session::ENTRIES;
@@ -60,7 +60,8 @@ impl Manager {
         Ok(whole)
     }
 
-    async fn input_of(&self, record: &CompactionRecord) -> Result<Original, Error> {
+    /// The archived input of a record.
+    pub(super) async fn input_of(&self, record: &CompactionRecord) -> Result<Original, Error> {
         let (Some(archive), Some(pack)) = (&self.archive, &record.input_pack) else {
             return Err(Error::NotArchived(record.receipt_id.clone()));
         };
@@ -127,7 +128,7 @@ fn differences(recorded: &Value, recomputed: &Value) -> Vec<Mismatch> {
 }
 
 /// The conversation of an archived input, and the rules it was compacted under.
-fn read(
+pub(super) fn read(
     bytes: &Bytes,
     record: &CompactionRecord,
 ) -> Result<(Conversation, &'static WireRules), Error> {
@@ -142,7 +143,7 @@ fn read(
     let conversation = Conversation {
         session_id: Some(record.session_id.clone()),
         model: field("model").map(str::to_owned),
-        entries: entries.map_err(|source| Error::Prior {
+        entries: entries.map_err(|source| Error::Record {
             receipt: record.receipt_id.clone(),
             source,
         })?,

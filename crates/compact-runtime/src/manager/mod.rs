@@ -9,6 +9,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -86,8 +87,6 @@ pub struct Measured<'a> {
     /// The count.
     pub account: Account,
     prior: Option<Prior>,
-    /// The compaction that the conversation continues.
-    previous: Option<CompactionRecord>,
     /// The session's last compaction, which may be of the same transcript when it was shorter.
     latest: Option<CompactionRecord>,
     ledger: Ledger,
@@ -142,7 +141,6 @@ impl Manager {
             hashes,
             account,
             prior,
-            previous,
             decision,
         })
     }
@@ -283,18 +281,41 @@ impl Manager {
         Ok(None)
     }
 
-    /// Loads what the engine needs of a record; a prior that is gone is no prior.
+    /// What the engine needs of a record, drawn again from the archived inputs that led to it. The
+    /// ledger itself is never stored: it says nothing that the originals do not, and it is larger
+    /// than all of them compressed. An input that is gone is skipped.
     async fn prior(&self, record: &CompactionRecord) -> Result<Option<Prior>, Error> {
-        let (Some(archive), Some(pack)) = (&self.archive, &record.ledger_pack) else {
-            return Ok(None);
-        };
-        let bytes = archive.get(pack).await?;
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|source| Error::Prior {
-                receipt: record.receipt_id.clone(),
-                source,
-            })
+        let mut prior: Option<Prior> = None;
+        for record in self.lineage(record).await? {
+            let Ok(original) = self.input_of(&record).await else {
+                continue;
+            };
+            let (conversation, _) = history::read(&original.bytes, &record)?;
+            let hashes = EntryHash::all(&conversation.entries);
+            prior = Some(Prior {
+                ledger: engine::session_ledger(&conversation, &hashes, prior.as_ref()),
+                receipt_id: record.receipt_id.clone(),
+                summary_version: record.summary_version,
+                view: record.view(),
+            });
+        }
+        Ok(prior)
+    }
+
+    /// The records that led to this one and itself, the oldest first.
+    async fn lineage(&self, record: &CompactionRecord) -> Result<Vec<CompactionRecord>, Error> {
+        let mut line = vec![record.clone()];
+        let mut seen = HashSet::from([record.receipt_id.clone()]);
+        let mut next = record.previous.clone();
+        while let Some(receipt) = next.filter(|r| seen.insert(r.clone())) {
+            let Some(earlier) = self.catalog.by_receipt(&receipt).await? else {
+                break;
+            };
+            next = earlier.previous.clone();
+            line.push(earlier);
+        }
+        line.reverse();
+        Ok(line)
     }
 
     fn announce(&self, scope: &Scope, account: &Account, decision: &Decision) {

@@ -242,7 +242,6 @@ impl Manager {
             summary_limit: self.summary_limit(&request),
             original: super::digest(&request.original),
             latest: self.catalog.latest(&id).await?,
-            previous: None,
             prior: session.prior.clone(),
             session_id: id.clone(),
             decision: decision.clone(),

@@ -190,8 +190,8 @@ impl SessionCatalog for SqliteCatalog {
     }
 
     async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
-        const SELECT: &str = "SELECT input_pack AS pack FROM receipts WHERE pack NOT NULL UNION \
-             SELECT ledger_pack AS pack FROM receipts WHERE pack NOT NULL ORDER BY 1";
+        const SELECT: &str = "SELECT DISTINCT input_pack FROM receipts \
+             WHERE input_pack NOT NULL ORDER BY 1";
         self.run(Access::Read, |t| {
             collect(t, SELECT, [], |r| r.get(0).map(PackId))
         })

@@ -11,17 +11,16 @@ use serde_json::Value;
 
 /// The columns that [`record`] reads, of `receipts JOIN sessions`.
 pub(super) const COLUMNS: &str = "receipt_id, name, created_at, summary_version, previous, \
-     input_pack, ledger_pack, format, receipt, entry_hashes, view_hashes, new_from, continues";
+     input_pack, format, receipt, entry_hashes, view_hashes, new_from, continues";
 
 /// Inserts what [`with_values`] gives, or fills in packs that were not known before.
 pub(super) const INSERT: &str = "INSERT INTO receipts (session, receipt_id, created_at, \
-     summary_version, previous, input_pack, ledger_pack, format, receipt, entry_hashes, \
+     summary_version, previous, input_pack, format, receipt, entry_hashes, \
      view_hashes, new_from, continues) \
      VALUES ((SELECT id FROM sessions WHERE name = ?2), \
-     ?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+     ?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
      ON CONFLICT (session, receipt_id) DO UPDATE SET \
-     input_pack = coalesce(input_pack, excluded.input_pack), \
-     ledger_pack = coalesce(ledger_pack, excluded.ledger_pack)";
+     input_pack = coalesce(input_pack, excluded.input_pack)";
 
 /// Calls `then` with the values of a record in the order of [`COLUMNS`].
 pub(super) fn with_values<T>(
@@ -35,7 +34,6 @@ pub(super) fn with_values<T>(
         record.summary_version,
         record.previous,
         record.input_pack.map(|pack| pack.0),
-        record.ledger_pack.map(|pack| pack.0),
         record.format,
         record.receipt.to_string(),
         blob(&record.entry_hashes),
@@ -54,13 +52,12 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
         summary_version: row.get(3)?,
         previous: row.get(4)?,
         input_pack: row.get::<_, Option<_>>(5)?.map(PackId),
-        ledger_pack: row.get::<_, Option<_>>(6)?.map(PackId),
-        format: row.get(7)?,
-        receipt: json(row, 8)?,
-        entry_hashes: hashes(row, 9)?,
-        view_hashes: hashes(row, 10)?,
-        new_from: number(row, 11)?,
-        continues: continues(row, 12)?,
+        format: row.get(6)?,
+        receipt: json(row, 7)?,
+        entry_hashes: hashes(row, 8)?,
+        view_hashes: hashes(row, 9)?,
+        new_from: number(row, 10)?,
+        continues: continues(row, 11)?,
     })
 }
 

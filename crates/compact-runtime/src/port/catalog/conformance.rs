@@ -38,7 +38,6 @@ pub fn sample(session_id: &str, receipt_id: &str) -> CompactionRecord {
         summary_version: 7,
         previous: Some(format!("before-{receipt_id}")),
         input_pack: Some(PackId::of(receipt_id.as_bytes(), None)),
-        ledger_pack: Some(PackId::of(b"ledger", None)),
         format: "openai_chat".to_owned(),
         receipt: json!({"outcome": "compacted", "n": 1.5, "deep": [null, {"ключ": "\u{0}\n"}]}),
         entry_hashes: (0..40).map(hash).collect(),
@@ -139,7 +138,6 @@ async fn absent_packs_are_filled_in(catalog: &dyn SessionCatalog) {
     let whole = sample("packs", "packs-receipt");
     let bare = CompactionRecord {
         input_pack: None,
-        ledger_pack: None,
         ..whole.clone()
     };
     catalog.record(&bare).await.unwrap();

@@ -86,7 +86,6 @@ impl SessionCatalog for MemoryCatalog {
         {
             Some(known) => {
                 known.input_pack = known.input_pack.or(record.input_pack);
-                known.ledger_pack = known.ledger_pack.or(record.ledger_pack);
             }
             None => contents.records.push(record.clone()),
         }
@@ -154,8 +153,7 @@ impl SessionCatalog for MemoryCatalog {
         let mut packs: Vec<PackId> = contents
             .records
             .iter()
-            .flat_map(|record| [record.input_pack, record.ledger_pack])
-            .flatten()
+            .filter_map(|record| record.input_pack)
             .collect();
         packs.sort_unstable();
         packs.dedup();

@@ -1,6 +1,7 @@
 //! What the catalog stores.
 
 use compact_core::identity::EntryHash;
+use compact_core::receipt::{Span, ordinals};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,8 +22,6 @@ pub struct CompactionRecord {
     pub previous: Option<String>,
     /// The exact input bytes.
     pub input_pack: Option<PackId>,
-    /// The ledger after this compaction, serialized.
-    pub ledger_pack: Option<PackId>,
     /// The input's format.
     pub format: String,
     /// The receipt itself.
@@ -35,6 +34,19 @@ pub struct CompactionRecord {
     pub new_from: u64,
     /// What the input was, relative to the previous compaction.
     pub continues: Continues,
+}
+
+impl CompactionRecord {
+    /// Identity and ordinal of each history entry of the view.
+    pub fn view(&self) -> Vec<(EntryHash, u64)> {
+        let spans = self.receipt.get("view_spans").cloned().unwrap_or_default();
+        let spans: Vec<Span> = serde_json::from_value(spans).unwrap_or_default();
+        self.view_hashes
+            .iter()
+            .copied()
+            .zip(ordinals(&spans))
+            .collect()
+    }
 }
 
 /// How an input relates to the compaction before it.

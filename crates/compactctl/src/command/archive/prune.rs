@@ -160,9 +160,7 @@ impl Candidates {
 }
 
 fn packs(record: &CompactionRecord) -> impl Iterator<Item = PackId> {
-    [record.input_pack, record.ledger_pack]
-        .into_iter()
-        .flatten()
+    record.input_pack.into_iter()
 }
 
 /// The receipts that a live view may point at.

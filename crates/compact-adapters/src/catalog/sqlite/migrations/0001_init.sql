@@ -13,7 +13,6 @@ CREATE TABLE receipts (
     summary_version INTEGER NOT NULL,
     previous        TEXT,
     input_pack      BLOB CHECK (length(input_pack) = 32),
-    ledger_pack     BLOB CHECK (length(ledger_pack) = 32),
     format          TEXT    NOT NULL,
     receipt         TEXT    NOT NULL, -- JSON
     entry_hashes    BLOB    NOT NULL CHECK (length(entry_hashes) % 16 = 0),
