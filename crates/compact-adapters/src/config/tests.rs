@@ -51,6 +51,7 @@ fn with_env(text: &str, env: &[(&str, &str)]) -> Result<Loaded, ConfigError> {
     sources.load()
 }
 
+/// S2-78, S2-79, S2-80, S2-81, S2-82, S2-83, S2-84, S2-119, S2-120, S2-121, S2-122, S2-123, S2-124, S2-125, S2-126, S2-127, S2-128, S2-129, S2-130, S2-131, S2-132, S2-133.
 #[test]
 fn s2_78_to_s2_84_s2_119_to_s2_133_the_defaults_are_the_documented_ones() {
     let config = Sources::default().load().unwrap().config;

@@ -76,6 +76,7 @@ fn nothing_in_an_event_can_move_the_cursor() {
     );
 }
 
+/// S2-138, S2-139, S2-140, S2-141, S2-142, S2-143, S2-144, S2-145, S2-146, S2-147, S2-148, S2-149, S2-150.
 #[test]
 fn s2_138_to_s2_150_json_lines_carry_the_event_unchanged() {
     let events = conformance::events();

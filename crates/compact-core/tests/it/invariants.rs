@@ -108,6 +108,7 @@ proptest! {
         }
     }
 
+    /// S2-44, S2-110.
     #[test]
     fn s2_110_exactly_one_rolling_summary(
         conversation in scene::conversation(),
@@ -272,6 +273,7 @@ fn within_the_budget_nothing_changes() {
     assert_eq!(outcome, Ok(Outcome::Unchanged));
 }
 
+/// S2-114, S2-162.
 #[test]
 fn s2_162_pinned_entries_that_do_not_fit_fail_closed() {
     let mut pinned = Entry::text("p", Role::User, "word ".repeat(400));

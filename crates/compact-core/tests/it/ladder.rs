@@ -69,6 +69,7 @@ fn turns(turns: usize, size: usize) -> Vec<Entry> {
         .collect()
 }
 
+/// S2-43, S2-80, S2-81, S2-167.
 #[test]
 fn s2_43_s2_80_s2_81_the_policys_counts_stay_when_they_fit() {
     let (_, made) = compact(turns(30, 40), &Policy::default(), 6000);
@@ -177,6 +178,7 @@ fn an_open_tool_loop_stays() {
     assert!(made.view.items.contains(&ViewItem::Kept { entry: open }));
 }
 
+/// S2-6, S2-38, S2-45, S2-103, S2-168.
 #[test]
 fn s2_103_pinned_by_role_flag_and_pattern() {
     let policy = Policy {

@@ -59,6 +59,7 @@ fn tools_tell_chat_from_plain_messages() {
     );
 }
 
+/// S2-69, S2-70, S2-71.
 #[test]
 fn s2_69_every_role_is_read() {
     let source = r#"[{"role":"system","content":"a"},{"role":"developer","content":"b"},{"role":"user","content":"c"},

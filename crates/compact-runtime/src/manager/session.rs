@@ -188,12 +188,13 @@ impl Manager {
         result
     }
 
-    /// Compacts whatever the pressure (S2-27, S2-94).
+    /// Compacts whatever the pressure (S2-27, S2-94); the note says who asked, `manual` by default.
     pub async fn manual_compact(
         &self,
         session: &mut Session,
-        note: &str,
+        note: Option<&str>,
     ) -> Result<Preflight, Error> {
+        let note = note.unwrap_or("manual");
         session.retry();
         let decision = trigger::manual(self.count(session), self.window, note);
         self.compact_session(session, &decision, Some(note)).await

@@ -166,7 +166,7 @@ async fn a_changed_prefix_drops_the_view_and_keeps_the_ledger() {
         compact_core::view::View::identity(session.source())
     );
     let again = manager
-        .manual_compact(&mut session, "user-command")
+        .manual_compact(&mut session, Some("user-command"))
         .await
         .unwrap();
     assert!(again.receipt.is_none_or(|r| r.summary_version == 2));
@@ -346,7 +346,7 @@ async fn s2_28_s2_92_s2_94_a_program_may_compact_at_any_time() {
         &session,
     );
     let made = manager
-        .manual_compact(&mut session, "user-command")
+        .manual_compact(&mut session, Some("user-command"))
         .await
         .unwrap();
     let receipt = made.receipt.as_ref().unwrap();
@@ -484,5 +484,32 @@ async fn s2_12_s2_13_s2_173_a_thousand_random_sessions_stay_within_their_window(
                 "run {run}, step {i}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn s2_95_a_compaction_that_nobody_explains_is_manual() {
+    let (manager, _) = manager(20_000);
+    let mut session = Session::new("unexplained", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..60).flat_map(|i| exchange(i, 30)));
+    let made = manager.manual_compact(&mut session, None).await.unwrap();
+    assert_eq!(made.receipt.unwrap().note.as_deref(), Some("manual"));
+}
+
+#[tokio::test]
+async fn s2_61_s2_62_events_carry_counts_and_ids_and_no_words() {
+    let (manager, heard) = manager(2_000);
+    let mut session = Session::new("private", &WireRules::LENIENT);
+    session.append([Entry::text(
+        "u0",
+        Role::User,
+        "my address is jane@example.org, call Xanthippe",
+    )]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    manager.preflight(&mut session).await.unwrap();
+    let told = serde_json::to_string(&*heard.0.lock().unwrap()).unwrap();
+    for word in ["jane", "Xanthippe", "handler_3", "module_7"] {
+        assert!(!told.contains(word), "{word} left the process");
     }
 }

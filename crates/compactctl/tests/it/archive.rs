@@ -142,6 +142,7 @@ fn begun_anew() -> Place {
     place
 }
 
+/// S2-156.
 #[test]
 fn old_records_that_nothing_needs_go() {
     let place = begun_anew();
