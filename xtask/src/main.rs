@@ -10,6 +10,7 @@ mod dependencies;
 mod docs;
 mod examples;
 mod licences;
+mod registry;
 mod shell;
 mod test;
 mod words;
@@ -35,6 +36,8 @@ enum Command {
     Docs,
     /// Writes the generated sessions into examples/.
     Examples,
+    /// Writes the models' limits and prices anew, from litellm and genai-prices.
+    Registry,
 }
 
 fn main() -> ExitCode {
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Docs => docs::write(),
         Command::Examples => examples::write(),
+        Command::Registry => registry::write(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

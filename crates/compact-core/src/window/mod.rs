@@ -53,7 +53,7 @@ impl Window {
         match model.and_then(find) {
             Some(known) => Window {
                 tokens: Tokens(known.input),
-                source: WindowSource::Registry(&known.name),
+                source: WindowSource::Registry(known.name),
             },
             None => Window {
                 tokens: DEFAULT_WINDOW,

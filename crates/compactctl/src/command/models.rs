@@ -24,15 +24,16 @@ pub fn run(args: &Models) -> Result<Answer, Failure> {
 }
 
 /// Models whose name or alias contains the words, or the one that a vendor's spelling means.
-fn select(name: Option<&str>) -> Vec<&'static Model> {
+fn select(name: Option<&str>) -> Vec<Model> {
     let Some(name) = name else {
-        return window::models().iter().collect();
+        return window::models().to_vec();
     };
     let wanted = name.to_lowercase();
-    let contains = |text: &String| text.to_lowercase().contains(&wanted);
-    let found: Vec<&Model> = window::models()
+    let contains = |text: &&str| text.to_lowercase().contains(&wanted);
+    let found: Vec<Model> = window::models()
         .iter()
         .filter(|model| contains(&model.name) || model.aliases.iter().any(contains))
+        .cloned()
         .collect();
     if found.is_empty() {
         return window::find(name).into_iter().collect();
@@ -40,7 +41,7 @@ fn select(name: Option<&str>) -> Vec<&'static Model> {
     found
 }
 
-fn table(models: &[&Model]) -> String {
+fn table(models: &[Model]) -> String {
     let mut table = Table::new([
         Column::left(),
         Column::right(),
@@ -66,12 +67,12 @@ fn table(models: &[&Model]) -> String {
             price.map_or_else(String::new, |p| format!("{:.2}", of(p)))
         };
         table.row([
-            model.name.clone(),
+            model.name.to_owned(),
             number::grouped(model.input),
             model.output.map_or_else(String::new, number::grouped),
             price(|p| p.input),
             price(|p| p.output),
-            model.tokenizer.clone(),
+            model.tokenizer.to_owned(),
         ]);
     }
     table.render()
