@@ -41,12 +41,13 @@ pub(super) fn strip(
     View { items }
 }
 
-/// True when a unit that stays loses its reasoning once the prefix is edited.
-pub fn loses_reasoning(rules: &WireRules, outline: &Outline, unit: usize) -> bool {
+/// True when reasoning that stays is stripped once the prefix is edited. In a running loop that
+/// must keep its own, any exchange may turn out to be part of it, so none can be counted out.
+pub fn loses_reasoning(rules: &WireRules, outline: &Outline) -> bool {
     match rules.reasoning {
         ReasoningRule::Keep => false,
         ReasoningRule::StripAfterEdit => true,
-        ReasoningRule::StripOutsideLoop => !loop_units(outline).contains(&unit),
+        ReasoningRule::StripOutsideLoop => !is_running(outline),
     }
 }
 
@@ -58,59 +59,60 @@ pub fn loop_is_whole(
     outline: &Outline,
     rules: &WireRules,
 ) -> bool {
-    let begins = |entry: Option<&Entry>| {
-        entry.is_some_and(|e| matches!(e.blocks.first(), Some(Block::Reasoning { .. })))
-    };
-    if rules.reasoning != ReasoningRule::StripOutsideLoop {
+    if rules.reasoning != ReasoningRule::StripOutsideLoop || !is_running(outline) {
         return true;
     }
-    let source = loop_units(outline);
-    let whole = outline
-        .units
-        .get(source.start)
-        .and_then(|unit| conversation.entries.get(unit.entries.start..))
-        .and_then(|entries| entries.iter().find(|e| e.role == Role::Assistant));
-    if source.is_empty() || !begins(whole) {
-        return true;
-    }
-    let shown = shown_loop(view, conversation, outline);
-    let first = view
-        .items
-        .get(shown.clone())
-        .unwrap_or_default()
+    let source = View::identity(conversation);
+    let began = begins_with_reasoning(&source, conversation, outline);
+    began != Some(true) || begins_with_reasoning(view, conversation, outline) != Some(false)
+}
+
+/// Whether the first thing that the model says in the loop is reasoning, if there is a loop.
+fn begins_with_reasoning(
+    view: &View,
+    conversation: &Conversation,
+    outline: &Outline,
+) -> Option<bool> {
+    let items = view.items.get(shown_loop(view, conversation, outline))?;
+    let first = items
         .iter()
         .filter_map(|item| item.shown(conversation))
-        .find(|e| e.role == Role::Assistant);
-    shown.is_empty() || begins(first.as_ref())
+        .find(|e| e.role == Role::Assistant)?;
+    Some(matches!(
+        first.blocks.first(),
+        Some(Block::Reasoning { .. })
+    ))
 }
 
-/// The units of the tool loop that the conversation ends in: all after the last words of a person.
-fn loop_units(outline: &Outline) -> Range<usize> {
-    let end = outline.units.len();
-    match outline.units.last() {
-        Some(last) if last.kind == UnitKind::Exchange => {
-            outline.last_user().map_or(0, |user| user + 1)..end
-        }
-        _ => end..end,
-    }
+/// True when the conversation ends in a tool loop: the model speaks next.
+fn is_running(outline: &Outline) -> bool {
+    let last = outline.units.last();
+    last.is_some_and(|unit| unit.kind == UnitKind::Exchange)
 }
 
-/// The items of that loop as far as the view shows it.
+/// The items of the running loop: all after the last words that a person said by themselves.
 fn shown_loop(view: &View, conversation: &Conversation, outline: &Outline) -> Range<usize> {
     let end = view.items.len();
-    let source = loop_units(outline);
-    let first = outline.units.get(source.start).map(|u| u.entries.start);
-    let in_loop = |item: &ViewItem| item.entry().zip(first).is_some_and(|(e, f)| e >= f);
-    if source.is_empty() || !view.items.last().is_some_and(in_loop) {
+    if !is_running(outline) {
         return end..end;
     }
-    let words = view.items.iter().rposition(|item| {
-        !in_loop(item)
-            || item
-                .shown(conversation)
-                .is_some_and(|e| e.role == Role::User && !e.has_results())
-    });
-    words.map_or(0, |at| at + 1)..end
+    let alone = |i: usize| {
+        let before = i.checked_sub(1).and_then(|i| view.items.get(i));
+        let item = view.items.get(i);
+        item.is_some_and(|item| speaks_alone(item, before, conversation))
+    };
+    (0..end).rev().find(|i| alone(*i)).map_or(0, |at| at + 1)..end
+}
+
+/// True for words of a person that do not stand in one message with the results before them.
+fn speaks_alone(item: &ViewItem, before: Option<&ViewItem>, conversation: &Conversation) -> bool {
+    let Some(shown) = item.shown(conversation) else {
+        return false;
+    };
+    let previous = item.entry().and_then(|entry| entry.checked_sub(1));
+    let is_joined =
+        shown.meta.continues && previous.is_some() && before.and_then(ViewItem::entry) == previous;
+    shown.role == Role::User && !shown.has_results() && !is_joined
 }
 
 fn without_reasoning(item: ViewItem, whole: &Entry) -> Option<ViewItem> {

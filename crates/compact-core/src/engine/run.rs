@@ -246,8 +246,8 @@ impl<'i, 'a> Run<'i, 'a> {
 fn costs_after_conform(input: &Input<'_>, outline: &Outline) -> Vec<Units> {
     let mut costs = input.account.entries.clone();
     let reserve = conform::reserve(input.rules, input.estimator);
-    for (i, unit) in outline.units.iter().enumerate() {
-        let loses = conform::loses_reasoning(input.rules, outline, i);
+    let loses = conform::loses_reasoning(input.rules, outline);
+    for unit in &outline.units {
         for at in unit.entries.clone() {
             let (Some(entry), Some(cost)) = (input.conversation.entries.get(at), costs.get_mut(at))
             else {

@@ -246,7 +246,8 @@ pub(super) fn split(role: Role, blocks: &[Block]) -> Vec<Range<usize>> {
         let after = blocks.get(result + 1..).unwrap_or_default();
         starts.extend(after.iter().position(is_said).map(|at| result + 1 + at));
     }
-    starts.retain(|start| *start < blocks.len());
+    // A message without blocks is an entry, too.
+    starts.retain(|start| *start == 0 || *start < blocks.len());
     starts.sort_unstable();
     starts.dedup();
     let ends = starts.iter().skip(1).copied().chain([blocks.len()]);
@@ -256,11 +257,7 @@ pub(super) fn split(role: Role, blocks: &[Block]) -> Vec<Range<usize>> {
         .zip(ends)
         .map(|(a, b)| a..b)
         .collect();
-    if ranges.is_empty() {
-        vec![0..0]
-    } else {
-        ranges
-    }
+    ranges
 }
 
 fn is_compaction(block: &Block) -> bool {

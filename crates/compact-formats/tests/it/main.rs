@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod hostile;
+mod legal;
 mod promise;
 mod sample;
 mod validate;
