@@ -206,6 +206,9 @@ impl Clues {
 /// The format of an object that holds a session.
 fn of_document(clues: &Clues) -> Option<Format> {
     let first = |key: &str, member: &str| clues.first(key).is_some_and(|c| c.has(member));
+    if let Some(format) = body::of_request(clues) {
+        return Some(format);
+    }
     if clues.has("messages") {
         return Some(if clues.has("projectHash") {
             Format::GeminiCli

@@ -13,7 +13,8 @@ use crate::json::{Members, Patch, is_object, is_string, quote, span_in};
 pub(crate) struct Piece<'a> {
     pub(crate) block: Block,
     pub(crate) holder: Holder<'a>,
-    /// The values that hold the block's text: the first takes a new text, the others go.
+    /// The values that hold the block's text: the first takes a new text, the others go or fall
+    /// silent.
     pub(crate) texts: Vec<TextSite<'a>>,
 }
 
@@ -138,8 +139,11 @@ fn set_text<'a>(
         };
     };
     patch.replace(first.value, encode(&piece.block, first.value, text, part));
-    for (list, element) in others.iter().filter_map(|site| site.part) {
-        gone.elements.push((list, element));
+    for site in others {
+        match site.part {
+            Some(part) => gone.elements.push(part),
+            None => patch.replace(site.value, quote("")),
+        }
     }
 }
 

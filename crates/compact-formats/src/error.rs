@@ -97,6 +97,15 @@ pub enum FormatError {
         /// The format.
         format: Format,
     },
+    /// A history that is not in the body.
+    #[error(
+        "`{field}` keeps the history on the server, so this body cannot be compacted; \
+         send the whole history as `input` without it, or compact on the server"
+    )]
+    ServerState {
+        /// The member that says so.
+        field: &'static str,
+    },
     /// A view of another conversation.
     #[error(
         "the view names entry {entry}, but the document has {entries}; use the view's own conversation"

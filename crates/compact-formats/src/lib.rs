@@ -27,6 +27,7 @@ mod openhands;
 mod pairing;
 mod parts;
 mod pi;
+mod responses;
 mod segment;
 mod session;
 mod source;
@@ -76,6 +77,8 @@ pub enum Format {
     SweAgent,
     /// An Anthropic messages request body, or its messages as a list.
     Anthropic,
+    /// An OpenAI Responses request body, or its items as a list.
+    OpenAiResponses,
     /// A run of tau-bench; its files hold a list of them.
     TauBench,
 }
@@ -95,6 +98,11 @@ impl Format {
         (Format::OpenHands, "openhands", &openhands::OpenHands),
         (Format::SweAgent, "swe-agent", &swe_agent::SweAgent),
         (Format::Anthropic, "anthropic", &anthropic::Anthropic),
+        (
+            Format::OpenAiResponses,
+            "openai-responses",
+            &responses::Responses,
+        ),
         (Format::TauBench, "tau-bench", &chat::OPENAI),
     ];
 

@@ -12,7 +12,7 @@ use crate::json::{At, Members, is_list, is_object, is_string, lenient};
 pub(crate) const IMAGE_TOKENS: u64 = 765;
 
 /// Base64 of documents and audio costs far less than its size as text.
-const BYTES_PER_MEDIA_TOKEN: u64 = 100;
+pub(crate) const BYTES_PER_MEDIA_TOKEN: u64 = 100;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

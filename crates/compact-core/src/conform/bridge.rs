@@ -195,12 +195,13 @@ impl<'a> Road<'a> {
             .find(|e| !is_bridge(e))
             .is_some_and(|e| e.role == Role::Assistant);
         match last.side {
-            Side::Tool if !loop_is_whole => {
+            Side::Model if self.rules.ends_with_user && !ended_so => self.bridge(Role::User),
+            Side::Model => {}
+            _ if loop_is_whole => {}
+            _ => {
                 self.bridge(Role::Assistant);
                 self.bridge(Role::User);
             }
-            Side::Model if self.rules.ends_with_user && !ended_so => self.bridge(Role::User),
-            _ => {}
         }
     }
 

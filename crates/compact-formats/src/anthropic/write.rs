@@ -108,7 +108,7 @@ impl<'a> Open<'a> {
     fn new(at: At<'_>, place: &Place, item: &'a str) -> Result<Self, FormatError> {
         // Only the entry of a whole message has no part, and only it needs no second look.
         let ranges = match place.part {
-            None => Vec::from([0..usize::MAX]),
+            None => std::iter::once(0..usize::MAX).collect(),
             Some(_) => {
                 let message = Message::of(at, item)?;
                 split(message.role(), &edit::blocks(message.pieces(at)?))

@@ -7,7 +7,6 @@
 //! A rollout does not say which items came from one response. A run of reasoning, messages and calls
 //! that no output and no token count interrupts is taken as one, and is one group.
 
-mod item;
 mod read;
 mod write;
 

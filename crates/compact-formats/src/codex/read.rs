@@ -4,12 +4,12 @@ use compact_core::message::{Block, EntryKind, Meta, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::item;
 use crate::Scope;
 use crate::edit;
 use crate::error::FormatError;
 use crate::frame;
 use crate::json::{At, Members, is_list, is_object, lenient, span_in};
+use crate::responses::item;
 use crate::source::{self, Draft, Layout, Place, Reading};
 
 #[derive(Default, Deserialize)]
@@ -153,10 +153,11 @@ impl Reader<'_> {
             kind,
             pieces,
         } = reads;
-        if role != Role::Assistant {
+        let speaks = role == Role::Assistant && kind != EntryKind::ForeignSummary;
+        if !speaks {
             self.run = None;
         }
-        let group = (role == Role::Assistant).then(|| {
+        let group = speaks.then(|| {
             let name = || format!("response-{}", place.name());
             self.run.get_or_insert_with(name).clone()
         });

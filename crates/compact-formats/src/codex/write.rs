@@ -7,11 +7,11 @@ use compact_core::message::{Block, Entry, Role};
 use compact_core::view::View;
 use serde_json::value::RawValue;
 
-use super::item;
 use super::read::Line;
 use crate::edit::arguments;
 use crate::error::FormatError;
 use crate::json::{At, Members, Patch, is_object, lenient, quote};
+use crate::responses::item;
 use crate::source::{Layout, Place};
 use crate::wire::{LineWriter, Page, Shown};
 use crate::{Document, Stamp};

@@ -15,6 +15,21 @@ const ANTHROPIC: [&str; 5] = [
     "\"anthropic_version\"",
 ];
 
+/// Strings that only items of OpenAI's Responses hold as a whole.
+const RESPONSES: [&str; 5] = [
+    "\"call_id\"",
+    "\"input_text\"",
+    "\"output_text\"",
+    "\"summary_text\"",
+    "\"encrypted_content\"",
+];
+
+/// The format of an object whose members name a provider's request.
+pub(super) fn of_request(clues: &Clues) -> Option<Format> {
+    let is_request = clues.kind.is_empty() && !clues.has("role") && !clues.has("messages");
+    (is_request && clues.has("input")).then_some(Format::OpenAiResponses)
+}
+
 /// The format of a body with `messages`.
 pub(super) fn of_messages(body: &[u8]) -> Format {
     if calls_tools(body) {
@@ -32,7 +47,11 @@ pub(super) fn of_messages(body: &[u8]) -> Format {
 }
 
 /// The format of a list whose first element has these clues.
-pub(super) fn of_list(_first: &Clues, body: &[u8]) -> Format {
+pub(super) fn of_list(first: &Clues, body: &[u8]) -> Format {
+    let is_item = !first.kind.is_empty() && !first.has("content") || first.kind == "message";
+    if is_item || holds(body, &RESPONSES) {
+        return Format::OpenAiResponses;
+    }
     if calls_tools(body) {
         return Format::OpenAiChat;
     }

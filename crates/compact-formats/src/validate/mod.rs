@@ -240,7 +240,11 @@ pub fn check(
 fn agents_format(source: &[u8]) -> Option<Format> {
     let format = detect(source).ok()?;
     let is_agents = match format {
-        Format::OpenAiChat | Format::Messages | Format::MessagesJsonl | Format::Anthropic => false,
+        Format::OpenAiChat
+        | Format::Messages
+        | Format::MessagesJsonl
+        | Format::Anthropic
+        | Format::OpenAiResponses => false,
         Format::ClaudeCode
         | Format::CodexRollout
         | Format::GeminiCli

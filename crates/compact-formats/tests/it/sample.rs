@@ -43,7 +43,8 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..12)
 }
 
-pub const FORMATS: [Format; 13] = [
+pub const FORMATS: [Format; 14] = [
+    Format::OpenAiResponses,
     Format::Anthropic,
     Format::OpenAiChat,
     Format::ClaudeCode,
@@ -85,6 +86,7 @@ pub fn transcript(format: Format, steps: &[Step]) -> Vec<u8> {
         Format::Messages => serde_json::to_vec(&chat(steps)).unwrap(),
         Format::MessagesJsonl => [lines(chat(steps)), b"\n".to_vec()].concat(),
         Format::Anthropic => serde_json::to_vec(&body::anthropic(steps)).unwrap(),
+        Format::OpenAiResponses => serde_json::to_vec(&body::responses(steps)).unwrap(),
         Format::ClaudeCode => lines(claude(steps)),
         Format::CodexRollout => lines(codex(steps)),
         Format::GeminiCli => {

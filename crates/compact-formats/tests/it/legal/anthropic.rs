@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::history::{End, Exchange, History, Thinking};
+use super::history::{Exchange, History, Turn};
 
 /// The body, its thinking set to `mode`.
 pub fn body(history: &History, mode: &Value) -> Value {
@@ -51,24 +51,18 @@ impl Teller<'_> {
     }
 
     fn thought(&self, is_first: bool) -> Vec<Value> {
-        let thinks = match self.history.thinking {
-            Thinking::Never => false,
-            Thinking::Opening => is_first,
-            Thinking::Interleaved => true,
-        };
-        match thinks && self.thinks {
+        match self.history.thinks(is_first) && self.thinks {
             true => vec![json!({"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"})],
             false => Vec::new(),
         }
     }
 
-    fn turn(&mut self, t: usize, turn: &super::history::Turn) {
+    fn turn(&mut self, t: usize, turn: &Turn) {
         let mut words = vec![text(&turn.words)];
         if turn.image {
             words.push(image());
         }
         self.say("user", words);
-        let is_last = t + 1 == self.history.turns.len();
         let replies = !turn.exchanges.is_empty() || turn.reply.is_some();
         if let Some(instruction) = turn.instruction.as_ref().filter(|_| replies) {
             self.messages
@@ -76,9 +70,7 @@ impl Teller<'_> {
         }
         let mut is_first = true;
         for (e, exchange) in turn.exchanges.iter().enumerate() {
-            let waits =
-                is_last && e + 1 == turn.exchanges.len() && self.history.end == End::Waiting;
-            self.exchange(exchange, is_first, waits);
+            self.exchange(exchange, is_first, self.history.answered(t, e));
             is_first = exchange.aside.is_some();
         }
         if let Some(reply) = &turn.reply {
@@ -88,7 +80,7 @@ impl Teller<'_> {
         }
     }
 
-    fn exchange(&mut self, exchange: &Exchange, is_first: bool, waits: bool) {
+    fn exchange(&mut self, exchange: &Exchange, is_first: bool, answered: usize) {
         let mut blocks = self.thought(is_first);
         blocks.extend(exchange.words.as_deref().map(text));
         if exchange.hosted {
@@ -110,9 +102,10 @@ impl Teller<'_> {
             };
             answers.push(json!({"type": "tool_result", "tool_use_id": id, "content": content}));
         }
+        answers.truncate(answered);
         answers.extend(exchange.aside.as_deref().map(text));
         self.say("assistant", blocks);
-        if !waits {
+        if !answers.is_empty() {
             self.say("user", answers);
         }
     }

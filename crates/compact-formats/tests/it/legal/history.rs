@@ -52,8 +52,8 @@ pub struct History {
     pub turns: Vec<Turn>,
     pub thinking: Thinking,
     pub end: End,
-    /// The call with this number was interrupted: nobody answered it. Only where a wire can say so.
-    pub protected: bool,
+    /// Somewhere in the past a call was never answered, and the conversation went on.
+    pub interrupted: bool,
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -111,20 +111,45 @@ pub fn history() -> impl Strategy<Value = History> {
             Just(Thinking::Interleaved)
         ],
         prop_oneof![Just(End::Asked), Just(End::Answered), Just(End::Waiting)],
-        any::<bool>(),
+        prop::bool::weighted(0.2),
     )
-        .prop_map(|(system, turns, last, thinking, end, protected)| {
+        .prop_map(|(system, turns, last, thinking, end, interrupted)| {
             ended(
                 History {
                     system,
                     turns,
                     thinking,
                     end,
-                    protected,
+                    interrupted,
                 },
                 last,
             )
         })
+}
+
+impl History {
+    /// How many calls of an exchange are answered.
+    pub fn answered(&self, turn: usize, exchange: usize) -> usize {
+        let exchanges = &self.turns[turn].exchanges;
+        let calls = exchanges[exchange].calls.len();
+        let is_last = turn + 1 == self.turns.len() && exchange + 1 == exchanges.len();
+        match (is_last, self.end) {
+            (true, End::Waiting) => 0,
+            (false, _) if self.interrupted && self.turns.len() > 1 && turn + exchange == 0 => {
+                calls - 1
+            }
+            _ => calls,
+        }
+    }
+
+    /// Whether the model thinks before a message; `is_first` for the first of a turn.
+    pub fn thinks(&self, is_first: bool) -> bool {
+        match self.thinking {
+            Thinking::Never => false,
+            Thinking::Opening => is_first,
+            Thinking::Interleaved => true,
+        }
+    }
 }
 
 /// Makes the last turn end as the history does, and every other turn end with a reply.

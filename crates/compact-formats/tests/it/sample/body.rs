@@ -57,3 +57,37 @@ fn anthropic_step(i: usize, step: &Step, out: &mut Vec<Value>) {
         Step::Furniture => {}
     }
 }
+
+pub fn responses(steps: &[Step]) -> Value {
+    let mut input = Vec::new();
+    for (i, step) in steps.iter().enumerate() {
+        responses_step(i, step, &mut input);
+    }
+    json!({"model": "m", "instructions": "be good", "input": input, "store": false, "n": 1e0})
+}
+
+fn responses_step(i: usize, step: &Step, out: &mut Vec<Value>) {
+    match step {
+        Step::User(words) => out.push(json!({"role": "user", "content": words, "x": {"b": 1}})),
+        Step::Assistant(words) => {
+            let part = json!({"type": "output_text", "text": words, "annotations": []});
+            out.push(json!({"type": "message", "id": format!("msg_{i}"), "role": "assistant", "status": "completed", "content": [part]}));
+        }
+        Step::Exchange { thought, results } => {
+            out.push(json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": thought}]}));
+            for n in 0..results.len() {
+                out.push(json!({"type": "function_call", "id": format!("fc_{i}-{n}"), "call_id": format!("c{i}-{n}"), "name": "run", "arguments": "{\"a\":1}"}));
+            }
+            for (n, result) in results.iter().enumerate() {
+                out.push(json!({"type": "function_call_output", "call_id": format!("c{i}-{n}"), "output": result}));
+            }
+        }
+        Step::Image(words) => {
+            out.push(json!({"type": "web_search_call", "id": format!("ws_{i}"), "action": {"query": words}}));
+            out.push(json!({"type": "custom_tool_call", "call_id": format!("i{i}"), "name": "look", "input": words}));
+            let image = json!({"type": "input_image", "image_url": "data:"});
+            out.push(json!({"type": "custom_tool_call_output", "call_id": format!("i{i}"), "output": [{"type": "input_text", "text": words}, image]}));
+        }
+        Step::Furniture => out.push(json!({"type": "item_reference", "id": format!("x_{i}")})),
+    }
+}

@@ -1,0 +1,264 @@
+//! Views to items.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use compact_core::message::{Block, Entry, Role};
+use compact_core::view::{View, ViewItem};
+
+use super::item;
+use crate::Document;
+use crate::body::{self, Member, is_beside};
+use crate::edit::{Edits, arguments};
+use crate::error::FormatError;
+use crate::json::{At, Members, Patch, lenient, quote};
+use crate::list;
+use crate::wire::{Page, Shown};
+
+pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let head = Members::of(body::text(page.bytes())?.0);
+    for field in ["previous_response_id", "conversation"] {
+        if head.get(field).is_some_and(|raw| raw.get() != "null") {
+            return Err(FormatError::ServerState { field });
+        }
+    }
+    let items = Writer::new(page, &view.items)?.write(&view.items)?;
+    let is_prompt = page.bytes().get(open(page)) == Some(&b'"');
+    let instructions = instructions(page, view)?;
+    if !is_prompt {
+        return body::emit(page.document, &items, instructions);
+    }
+    let list = Cow::Owned(format!("[{}]", items.join(",")));
+    body::emit(page.document, &[list], instructions)
+}
+
+fn open(page: &Page<'_>) -> usize {
+    match &page.document.layout {
+        crate::source::Layout::List { open, .. } => *open,
+        crate::source::Layout::Lines { .. } => usize::MAX,
+    }
+}
+
+pub(super) fn extend(
+    first: &Document,
+    later: &Page<'_>,
+    from: usize,
+) -> Result<Vec<u8>, FormatError> {
+    let items: Vec<ViewItem> = (from..later.document.places.len())
+        .map(|entry| ViewItem::Kept { entry })
+        .collect();
+    let added = Writer::new(later, &items)?.write(&items)?;
+    let added: Vec<&str> = added.iter().map(AsRef::as_ref).collect();
+    Ok(list::extend(first, &added))
+}
+
+struct Writer<'a> {
+    page: &'a Page<'a>,
+    /// Responses with reasoning of which the view does not show every item as it was.
+    torn: HashSet<&'a str>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(page: &'a Page<'a>, items: &[ViewItem]) -> Result<Self, FormatError> {
+        let mut missing: HashMap<&str, usize> = HashMap::new();
+        let mut thinks: HashSet<&str> = HashSet::new();
+        for entry in &page.conversation.entries {
+            if let Some(group) = entry.meta.group.as_deref() {
+                *missing.entry(group).or_default() += 1;
+                if is_reasoning(entry) {
+                    thinks.insert(group);
+                }
+            }
+        }
+        for item in items {
+            let group = item
+                .entry()
+                .and_then(|i| page.conversation.entries.get(i))
+                .and_then(|entry| entry.meta.group.as_deref());
+            if let Some(count) = group.and_then(|group| missing.get_mut(group))
+                && stands(page, item)?
+            {
+                *count -= 1;
+            }
+        }
+        thinks.retain(|group| missing.get(group).is_some_and(|count| *count > 0));
+        Ok(Writer { page, torn: thinks })
+    }
+
+    fn at(&self) -> At<'a> {
+        At {
+            source: self.page.bytes(),
+            offset: 0,
+        }
+    }
+
+    fn write(&self, items: &'a [ViewItem]) -> Result<Vec<Cow<'a, str>>, FormatError> {
+        let mut out = Vec::with_capacity(items.len());
+        for item in items {
+            match self.page.shown(item)? {
+                Shown::New(entry) => out.extend(compose(entry).into_iter().map(Cow::Owned)),
+                Shown::Kept { place, .. } | Shown::Edited { place, .. } if is_beside(place) => {}
+                Shown::Kept { item: json, .. } => {
+                    out.extend(self.finish(item, Cow::Borrowed(json))?);
+                }
+                Shown::Edited {
+                    item: json, edits, ..
+                } => {
+                    let json = as_item(json);
+                    if let Some(edited) = item::edited(self.at(), &json, edits)? {
+                        out.extend(self.finish(item, Cow::Owned(edited))?);
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// An item of a torn response goes without its reasoning and its id.
+    fn finish(
+        &self,
+        item: &ViewItem,
+        json: Cow<'a, str>,
+    ) -> Result<Option<Cow<'a, str>>, FormatError> {
+        let entry = item
+            .entry()
+            .and_then(|i| self.page.conversation.entries.get(i));
+        let group = entry.and_then(|entry| entry.meta.group.as_deref());
+        let Some(entry) = entry.filter(|_| group.is_some_and(|g| self.torn.contains(g))) else {
+            return Ok(Some(if json.starts_with('"') {
+                Cow::Owned(as_item(&json).into_owned())
+            } else {
+                json
+            }));
+        };
+        if is_reasoning(entry) {
+            return Ok(None);
+        }
+        Ok(Some(Cow::Owned(unnamed(&json, entry))))
+    }
+}
+
+/// An input that is a string, as an item.
+fn as_item(json: &str) -> Cow<'_, str> {
+    if json.starts_with('"') {
+        return Cow::Owned(format!(
+            "{{\"type\":\"message\",\"role\":\"user\",\"content\":{json}}}"
+        ));
+    }
+    Cow::Borrowed(json)
+}
+
+fn is_reasoning(entry: &Entry) -> bool {
+    matches!(entry.blocks.as_slice(), [Block::Reasoning { .. }])
+}
+
+/// True when an item shows its entry as the item that it was.
+fn stands(page: &Page<'_>, item: &ViewItem) -> Result<bool, FormatError> {
+    let at = At {
+        source: page.bytes(),
+        offset: 0,
+    };
+    match page.shown(item)? {
+        Shown::New(_) => Ok(false),
+        Shown::Kept { .. } => Ok(true),
+        Shown::Edited { item, edits, .. } => {
+            let edited = item::edited(at, item, edits)?;
+            Ok(edited.is_some() && item::keeps_its_type(at, item, edits)?)
+        }
+    }
+}
+
+/// An item without the id by which the provider would look for its reasoning. A tool that the
+/// provider ran is known by its id alone, so words take its place.
+fn unnamed(json: &str, entry: &Entry) -> String {
+    let members = Members::of(json);
+    let kind = lenient(members.get("type")).unwrap_or_default();
+    if kind == "mcp_approval_request" {
+        return json.to_owned();
+    }
+    if kind.ends_with("_call") && entry.calls().next().is_none() {
+        return message(Role::Assistant, &entry.plain_text());
+    }
+    let mut patch = Patch::new(json);
+    let texts: Vec<&str> = entry.blocks.iter().filter_map(text_of).collect();
+    let is_words = texts.len() == entry.blocks.len() && kind == "message";
+    if let Some(content) = members.get("content").filter(|_| is_words) {
+        patch.replace(content, quote(&texts.join("\n")));
+    }
+    patch.remove_members(&members, |m| m.key == "id" || is_words && m.key == "status");
+    patch.finish()
+}
+
+fn text_of(block: &Block) -> Option<&str> {
+    match block {
+        Block::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The instructions, when the view changes them.
+fn instructions(page: &Page<'_>, view: &View) -> Result<Option<Member>, FormatError> {
+    if !page.document.places.iter().any(is_beside) {
+        return Ok(None);
+    }
+    let mut shown = None;
+    for item in &view.items {
+        match page.shown(item)? {
+            Shown::Kept { place, .. } if is_beside(place) => return Ok(None),
+            Shown::Edited { place, edits, .. } if is_beside(place) => {
+                shown = new_text(edits).map(quote);
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(Member {
+        key: "instructions",
+        json: shown.unwrap_or_else(|| "null".to_owned()),
+    }))
+}
+
+fn new_text(edits: Edits<'_>) -> Option<&str> {
+    match edits.of(0) {
+        Some(compact_core::view::Edit::SetText(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn message(role: Role, text: &str) -> String {
+    let role = if role == Role::Tool { Role::User } else { role };
+    format!(
+        "{{\"type\":\"message\",\"role\":\"{role}\",\"content\":{}}}",
+        quote(text)
+    )
+}
+
+/// A new entry as items: a message, then calls, then outputs.
+pub(crate) fn compose(entry: &Entry) -> Vec<String> {
+    let text = entry.plain_text();
+    let words = (!text.is_empty()).then(|| message(entry.role, &text));
+    words
+        .into_iter()
+        .chain(entry.blocks.iter().filter_map(call_or_output))
+        .collect()
+}
+
+fn call_or_output(block: &Block) -> Option<String> {
+    match block {
+        Block::ToolCall {
+            id,
+            name,
+            arguments: text,
+        } => Some(format!(
+            "{{\"type\":\"function_call\",\"call_id\":{},\"name\":{},\"arguments\":{}}}",
+            quote(id),
+            quote(name),
+            quote(&arguments(text))
+        )),
+        Block::ToolResult { call, content, .. } => Some(format!(
+            "{{\"type\":\"function_call_output\",\"call_id\":{},\"output\":{}}}",
+            quote(call),
+            quote(content)
+        )),
+        _ => None,
+    }
+}
