@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::message::{Block, EntryId, EntryKind, Meta, Role};
 
-fn check(text: &str, expect: Expect) {
+fn check(text: &str, expect: &Expect) {
     let mut out = String::new();
     scan(text, &mut |kind, start, name| {
         assert_eq!(text.get(start..start + name.len()), Some(name));
@@ -17,7 +17,7 @@ fn check(text: &str, expect: Expect) {
 fn names_are_told_from_words() {
     check(
         "Please open src/auth/login.rs and call validate_token (see parseUserId in TokenStore).",
-        expect![[r#"
+        &expect![[r#"
             Path src/auth/login.rs
             File login.rs
             Ident validate_token
@@ -32,7 +32,7 @@ fn ids_urls_and_numbers_are_found() {
     check(
         "Order #W4082615 for mia_li_3668 <mia.li@example.com>, flight HAT030, $1523.50, see \
          https://example.com/a?b=c#d. Commit 9fceb02d0, v1.4.2, JIRA-123, 2024-05-15, issue #42.",
-        expect![[r#"
+        &expect![[r#"
             Id #W4082615
             Ident mia_li_3668
             Email mia.li@example.com
@@ -51,7 +51,7 @@ fn ids_urls_and_numbers_are_found() {
 fn dotted_and_scoped_names_yield_their_parts() {
     check(
         "s.plan.target_ref and std::collections::HashMap in --dry-run of feat/new-parser",
-        expect![[r#"
+        &expect![[r#"
             Ident s.plan.target_ref
             Ident plan.target_ref
             Ident target_ref
@@ -67,7 +67,7 @@ fn dotted_and_scoped_names_yield_their_parts() {
 fn plain_prose_has_no_names() {
     check(
         "And/or this, e.g. that: a well known word in 2024.",
-        expect![[""]],
+        &expect![[""]],
     );
 }
 

@@ -116,6 +116,9 @@ pub fn render(request: &Request<'_>) -> Summary {
     );
 
     let mut groups = weigh::groups(request.ledger, template);
+    if let Some(note) = request.note {
+        weigh::favour(&mut groups, note);
+    }
     groups.retain(|g| g.weight > 0.0 && !visible.names.contains(g.key));
     groups.truncate((chars / CHARS_PER_NAME) as usize + 8);
     let mut passages = passage::passages(request.ledger, &groups);

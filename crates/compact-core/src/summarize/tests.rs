@@ -80,7 +80,7 @@ fn summary(style: Style, tokens: u64) -> String {
     .text
 }
 
-fn golden(style: Style, expect: Expect) {
+fn golden(style: Style, expect: &Expect) {
     expect.assert_eq(&summary(style, 420));
 }
 
@@ -88,7 +88,7 @@ fn golden(style: Style, expect: Expect) {
 fn s2_31_s2_107_s2_171_task_state() {
     golden(
         Style::TaskState,
-        expect![[r###"
+        &expect![[r###"
             ## Goals and requests, in the user's words
             - [#0] "The export job drops rows. Find out why and fix it."
             ## Standing rules, in the user's words
@@ -116,7 +116,7 @@ fn s2_31_s2_107_s2_171_task_state() {
 fn s2_108_s2_171_brief() {
     golden(
         Style::Brief,
-        expect![[r###"
+        &expect![[r###"
             ## Asked
             - [#0] "The export job drops rows. Find out why and fix it."
             ## Rules
@@ -140,7 +140,7 @@ fn s2_108_s2_171_brief() {
 fn s2_35_s2_109_s2_171_decision_log() {
     golden(
         Style::DecisionLog,
-        expect![[r###"
+        &expect![[r###"
             ## Goals, in the user's words
             - [#0] "The export job drops rows. Find out why and fix it."
             ## Standing rules, in the user's words
@@ -164,7 +164,7 @@ fn s2_35_s2_109_s2_171_decision_log() {
 fn s2_32_s2_171_step_ledger() {
     golden(
         Style::StepLedger,
-        expect![[r###"
+        &expect![[r###"
             ## Goals, in the user's words
             - [#0] "The export job drops rows. Find out why and fix it."
             ## Standing rules, in the user's words
@@ -195,7 +195,7 @@ fn s2_32_s2_171_step_ledger() {
 fn s2_33_s2_171_requirements_ledger() {
     golden(
         Style::RequirementsLedger,
-        expect![[r###"
+        &expect![[r###"
             ## Requirements, in the user's words
             - [#0] "The export job drops rows. Find out why and fix it."
             ## Rules and acceptance criteria, in the user's words
@@ -221,7 +221,7 @@ fn s2_33_s2_171_requirements_ledger() {
 fn s2_34_s2_171_code_delta() {
     golden(
         Style::CodeDelta,
-        expect![[r###"
+        &expect![[r###"
             ## Task, in the user's words
             - [#0] "The export job drops rows. Find out why and fix it."
             ## Standing rules, in the user's words
@@ -246,7 +246,7 @@ fn s2_34_s2_171_code_delta() {
 fn s2_30_s2_171_extractive_brief() {
     golden(
         Style::ExtractiveBrief,
-        expect![[r###"
+        &expect![[r###"
             ## Asked
             - [#0] "The export job drops rows. Find out why and fix it."
             ## Rules
@@ -458,6 +458,31 @@ fn what_the_view_shows_is_not_paid_for_again() {
     let text = render(&request).text;
     assert!(!text.contains("The export job drops rows"), "{text}");
     assert!(text.contains("Always run ruff"), "{text}");
+}
+
+#[test]
+fn a_note_raises_what_it_asks_for() {
+    let noise: String = (0..400)
+        .map(|i| format!("part_{i} is made by maker_{i}\n"))
+        .collect();
+    let entries = [result(
+        "1",
+        &format!("{noise}\nrefund_window is 90\n{noise}"),
+    )];
+    let ledger = Ledger::of(&entries, 0);
+    let text = |note| {
+        let request = Request {
+            ledger: &ledger,
+            style: Style::TaskState,
+            budget: Units(400),
+            estimator: &Chars4,
+            visible: &[],
+            note,
+        };
+        render(&request).text
+    };
+    assert!(!text(None).contains("refund_window"));
+    assert!(text(Some("keep everything about the refund")).contains("refund_window"));
 }
 
 #[test]

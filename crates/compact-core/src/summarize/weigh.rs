@@ -55,8 +55,33 @@ pub(super) fn groups<'l>(ledger: &'l Ledger, template: &Template) -> Vec<Group<'
     for group in &mut groups {
         group.weight = weight(&session.features(group), template);
     }
-    groups.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.key.cmp(b.key)));
+    sort(&mut groups);
     groups
+}
+
+/// How much heavier a name becomes when a person asks for what it is about.
+const WISHED: f64 = 4.0;
+
+/// Raises the names that share a word with a person's wish.
+pub(super) fn favour(groups: &mut [Group<'_>], wish: &str) {
+    let mut words: HashSet<String, foldhash::fast::FixedState> = HashSet::default();
+    subwords(wish, |word| {
+        words.insert(word.to_owned());
+    });
+    for group in groups.iter_mut() {
+        let mut asked = false;
+        subwords(group.key, |word| {
+            asked |= word.len() > 3 && words.contains(word)
+        });
+        if asked {
+            group.weight = (group.weight * WISHED).min(1.0);
+        }
+    }
+    sort(groups);
+}
+
+fn sort(groups: &mut [Group<'_>]) {
+    groups.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.key.cmp(b.key)));
 }
 
 /// What is known of a group when it is weighed.
