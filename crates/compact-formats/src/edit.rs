@@ -162,7 +162,8 @@ fn encode(block: &Block, value: &RawValue, text: &str, part: &dyn Fn(&str) -> St
 /// Arguments where the wire wants an object.
 pub(crate) fn arguments(text: &str) -> String {
     match serde_json::from_str::<&RawValue>(text) {
-        Ok(raw) if is_object(raw) => raw.get().to_owned(),
+        // Only white space may hold a line break, and a line of JSON must not.
+        Ok(raw) if is_object(raw) => raw.get().replace(['\n', '\r'], " "),
         _ => format!("{{\"input\":{}}}", quote(text)),
     }
 }

@@ -13,6 +13,7 @@ mod chain;
 mod chat;
 mod claude_code;
 mod codex;
+mod convert;
 mod copilot;
 mod detect;
 mod edit;
@@ -43,6 +44,7 @@ use compact_core::message::Conversation;
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 
+pub use crate::convert::{Converted, Loss, convert};
 pub use crate::detect::detect;
 pub use crate::error::{FormatError, Position};
 pub use crate::session::{SessionSlice, sessions};
@@ -254,6 +256,17 @@ pub struct Document {
 }
 
 impl Document {
+    /// A document with no entries, to be written into.
+    fn blank(format: Format, source: String, layout: Layout) -> Document {
+        Document {
+            format,
+            rules: format.rules(),
+            source: source.into(),
+            layout,
+            places: Vec::new(),
+        }
+    }
+
     /// The format that it was read as.
     pub fn format(&self) -> Format {
         self.format

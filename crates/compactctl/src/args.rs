@@ -122,6 +122,11 @@ pub enum Command {
     /// Check any message list or request body against what a provider refuses
     #[command(after_help = "Example: compactctl validate request.json --provider anthropic")]
     Validate(Validate),
+    /// Write a session in another format, and say what that format cannot carry
+    #[command(
+        after_help = "Example: compactctl convert session.jsonl --to openai-chat -o body.json"
+    )]
+    Convert(Convert),
     /// Recompute a receipt from the archive
     #[command(after_help = "Example: compactctl verify 3f9a1c22")]
     Verify(Verify),
@@ -164,6 +169,9 @@ pub struct Subject {
     /// Read FILE as this format instead of detecting it
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     pub format: Option<Format>,
+    /// Which session of a FILE that holds many, from 0; it is read and written by itself
+    #[arg(long, value_name = "N")]
+    pub session_index: Option<usize>,
     /// The model, instead of the one that FILE names
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
@@ -250,6 +258,29 @@ pub struct Compact {
     /// The summary.
     #[command(flatten)]
     pub manner: Manner,
+}
+
+/// `convert`.
+#[derive(Args, Debug)]
+pub struct Convert {
+    /// The session's transcript or request body; - for stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The format to write
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    pub to: Format,
+    /// Write it here; - for stdout, which is the default
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// Read FILE as this format instead of detecting it
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    pub format: Option<Format>,
+    /// Which session of a FILE that holds many, from 0
+    #[arg(long, value_name = "N")]
+    pub session_index: Option<usize>,
+    /// Take the whole transcript, not what follows its last compaction
+    #[arg(long)]
+    pub whole: bool,
 }
 
 /// `diff`.

@@ -173,7 +173,9 @@ impl From<ConfigError> for Failure {
 impl From<FormatError> for Failure {
     fn from(error: FormatError) -> Failure {
         let code = match error {
-            FormatError::NoBoundary { .. } | FormatError::UnknownName { .. } => Code::Usage,
+            FormatError::NoBoundary { .. }
+            | FormatError::UnknownName { .. }
+            | FormatError::ManySessions { .. } => Code::Usage,
             FormatError::NoSuchEntry { .. } => Code::Unexpected,
             _ => Code::Input,
         };

@@ -45,6 +45,25 @@ impl Source {
         })
     }
 
+    /// One session of a file that holds many; without an index, the file as it is.
+    pub fn session(self, index: Option<usize>) -> Result<Source, Failure> {
+        let Some(index) = index else { return Ok(self) };
+        let slices = compact_formats::sessions(&self.bytes, None)
+            .map_err(|error| Failure::from(error).about(&self.name))?;
+        let Some(slice) = slices.get(index) else {
+            let last = slices.len().saturating_sub(1);
+            return Err(Failure::usage(
+                format!("{}: there is no session {index}", self.name),
+                &format!("pass --session-index 0 to {last}"),
+            ));
+        };
+        Ok(Source {
+            name: format!("{} #{index}", self.name),
+            bytes: self.bytes.slice(slice.span.clone()),
+            ..self
+        })
+    }
+
     /// Parses the bytes; an error names the file, the line and the field.
     pub fn parse(&self, format: Option<Format>, scope: Scope) -> Result<Parsed, Failure> {
         compact_formats::parse(self.bytes.clone(), format, scope)

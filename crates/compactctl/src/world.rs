@@ -123,7 +123,7 @@ impl World {
 
     /// Reads and parses a transcript.
     pub fn open(&self, subject: &Subject) -> Result<Opened, Failure> {
-        let source = Source::read(&subject.file)?;
+        let source = Source::read(&subject.file)?.session(subject.session_index)?;
         let scope = if subject.whole {
             Scope::Whole
         } else {

@@ -50,10 +50,9 @@ const FURNITURE: [&str; 8] = [
     "condensation_request",
 ];
 
-/// Members beside the arguments of an action, and arguments that only the client needs.
-const BESIDE: [&str; 22] = [
+/// Members of an event that are no arguments of its action.
+const BESIDE: [&str; 10] = [
     "action",
-    "thought",
     "source",
     "id",
     "timestamp",
@@ -63,6 +62,11 @@ const BESIDE: [&str; 22] = [
     "tool_call_metadata",
     "llm_metrics",
     "timeout",
+];
+
+/// Arguments that only the client needs.
+const CLIENT: [&str; 12] = [
+    "thought",
     "blocking",
     "keep_prompt",
     "hidden",
@@ -75,6 +79,9 @@ const BESIDE: [&str; 22] = [
     "image_urls",
     "images_urls",
 ];
+
+/// The action of a call that came from another format: all of its arguments are the tool's.
+pub(super) const FOREIGN: &str = "call_tool";
 
 impl<'a> Event<'a> {
     /// The event's number as text.
@@ -210,15 +217,21 @@ impl<'a> Event<'a> {
 
     /// The words before a call.
     fn thought(&self, action: &str, json: &'a str) -> Option<&'a RawValue> {
-        if action == "think" {
+        if action == "think" || action == FOREIGN {
             return None;
         }
         Members::of(self.holder(json)).get("thought")
     }
 
     fn arguments(&self, action: &str, json: &'a str) -> String {
-        let members = Members::of(self.holder(json)).0;
-        let told = members.iter().filter(|m| is_argument(action, m));
+        let holder = self.holder(json);
+        let is_flat = holder.len() == json.len();
+        let members = Members::of(holder).0;
+        let told = |m: &&Member<'_>| is_argument(action, is_flat, m);
+        if members.iter().all(|m| told(&m)) {
+            return holder.to_owned();
+        }
+        let told = members.iter().filter(told);
         let told: Vec<String> = told
             .map(|m| format!("{}:{}", quote(&m.key), m.value.get()))
             .collect();
@@ -266,10 +279,14 @@ impl<'a> Event<'a> {
     }
 }
 
-fn is_argument(action: &str, member: &Member<'_>) -> bool {
+fn is_argument(action: &str, is_flat: bool, member: &Member<'_>) -> bool {
     let key = member.key.as_ref();
+    if action == FOREIGN {
+        return !is_flat || !BESIDE.contains(&key);
+    }
     let is_thought = action == "think" && key == "thought";
-    is_thought || !BESIDE.contains(&key) && member.value.get() != "null"
+    let is_beside = is_flat && BESIDE.contains(&key);
+    is_thought || !is_beside && !CLIENT.contains(&key) && member.value.get() != "null"
 }
 
 impl<'a> Said<'a> {
@@ -393,10 +410,10 @@ fn edited_action(
         }),
         Some(Edit::SetText(text)) => {
             let holder = event.holder(json);
+            let is_flat = holder.len() == json.len();
             let mut patch = Patch::new(json);
-            let made = with_arguments(&event.action(), holder, words, text);
-            let span = patch.span(holder);
-            if span == (0..json.len()) {
+            let made = with_arguments(&event.action(), is_flat, holder, words, text);
+            if is_flat {
                 return Some(made);
             }
             if let Some(args) = event.args {
@@ -409,10 +426,16 @@ fn edited_action(
 }
 
 /// The object that holds an action's arguments with others in their place.
-fn with_arguments(action: &str, holder: &str, thought: Option<&str>, text: &str) -> String {
+fn with_arguments(
+    action: &str,
+    is_flat: bool,
+    holder: &str,
+    thought: Option<&str>,
+    text: &str,
+) -> String {
     let text = arguments(text);
     let beside = Members::of(holder).0.into_iter();
-    let beside = beside.filter(|m| !is_argument(action, m) && m.key != "thought");
+    let beside = beside.filter(|m| !is_argument(action, is_flat, m) && m.key != "thought");
     let mut members: Vec<String> = beside
         .map(|m| format!("{}:{}", quote(&m.key), m.value.get()))
         .collect();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::view::View;
 
-use super::event::edited;
+use super::event::{FOREIGN, edited};
 use crate::edit::arguments;
 use crate::error::FormatError;
 use crate::json::{At, Members, lenient, quote};
@@ -111,7 +111,7 @@ fn compose(entry: &Entry) -> Vec<String> {
             name,
             arguments: args,
         } => Some(format!(
-            "{{\"source\":\"agent\",\"action\":\"call_tool\",\"args\":{},\
+            "{{\"source\":\"agent\",\"action\":\"{FOREIGN}\",\"args\":{},\
              \"tool_call_metadata\":{{\"function_name\":{},\"tool_call_id\":{}}}}}",
             arguments(args),
             quote(name),
@@ -124,7 +124,7 @@ fn compose(entry: &Entry) -> Vec<String> {
         } => Some(format!(
             "{{\"source\":\"agent\",\"observation\":\"{}\",\"content\":{},\"extras\":{{}},\
              \"tool_call_metadata\":{{\"tool_call_id\":{}}}}}",
-            if *is_error { "error" } else { "call_tool" },
+            if *is_error { "error" } else { FOREIGN },
             quote(content),
             quote(call)
         )),

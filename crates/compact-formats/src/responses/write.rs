@@ -232,12 +232,13 @@ fn message(role: Role, text: &str) -> String {
     )
 }
 
-/// A new entry as items: a message, then calls, then outputs.
+/// A new entry as items: a message for each of its texts, then calls, then outputs.
 pub(crate) fn compose(entry: &Entry) -> Vec<String> {
-    let text = entry.plain_text();
-    let words = (!text.is_empty()).then(|| message(entry.role, &text));
+    let words = entry.blocks.iter().filter_map(|block| match block {
+        Block::Text(text) if !text.is_empty() => Some(message(entry.role, text)),
+        _ => None,
+    });
     words
-        .into_iter()
         .chain(entry.blocks.iter().filter_map(call_or_output))
         .collect()
 }

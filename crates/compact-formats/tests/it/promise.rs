@@ -3,7 +3,7 @@
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
 use compact_core::summarize::frame::{self, Frame};
 use compact_core::view::{Edit, View, ViewItem};
-use compact_formats::{Format, Scope, Stamp, detect, parse};
+use compact_formats::{Format, Scope, Stamp, convert, detect, parse};
 use proptest::prelude::*;
 
 use crate::sample::{format, joins_results, steps, text, transcript};
@@ -256,4 +256,56 @@ fn names_of_formats_read_back() {
             .to_string()
             .contains("openai-chat")
     );
+}
+
+/// Texts, calls and results, each kind in its order: a message may put its calls after its words.
+fn kept_by_conversion(conversation: &Conversation) -> [Vec<Block>; 3] {
+    let all = conversation.entries.iter().flat_map(|e| &e.blocks);
+    let mut kept = [vec![], vec![], vec![]];
+    for block in all.cloned() {
+        match block {
+            Block::Text(_) => kept[0].push(block),
+            // White space is free, and free text becomes an object where a format wants one.
+            Block::ToolCall {
+                id,
+                name,
+                arguments,
+            } => kept[1].push(Block::ToolCall {
+                id,
+                name,
+                arguments: match serde_json::from_str::<serde_json::Value>(&arguments) {
+                    Ok(object @ serde_json::Value::Object(_)) => object.to_string(),
+                    _ => serde_json::json!({ "input": arguments }).to_string(),
+                },
+            }),
+            // Some formats do not say whether a tool failed.
+            Block::ToolResult { call, content, .. } => kept[2].push(Block::ToolResult {
+                call,
+                content,
+                is_error: false,
+            }),
+            _ => {}
+        }
+    }
+    kept
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn there_and_back_keeps_texts_calls_and_results(from in format(), to in format(), steps in steps()) {
+        let source = parse(transcript(from, &steps), Some(from), Scope::Whole).unwrap().conversation;
+        let there = convert(&source, to).unwrap_or_else(|e| panic!("{to}: {e}"));
+        let Ok(read) = parse(there.bytes, Some(to), Scope::Live) else {
+            // Nothing said is nothing to read.
+            prop_assert!(kept_by_conversion(&source).concat().is_empty());
+            return Ok(());
+        };
+        let expected = kept_by_conversion(&source);
+        prop_assert_eq!(kept_by_conversion(&read.conversation), expected.clone());
+        let back = convert(&read.conversation, from).unwrap();
+        let back = parse(back.bytes, Some(from), Scope::Live).map(|p| p.conversation).unwrap_or_default();
+        prop_assert_eq!(kept_by_conversion(&back), expected);
+    }
 }

@@ -102,7 +102,19 @@ fn check_streams(args: &Compact, global: &Global) -> Result<(), Failure> {
             "write the view to a file, or leave --json out",
         ));
     }
+    let is_slice = args.subject.session_index.is_some();
+    if is_slice && destination(args).is_some_and(|out| is_same(out, &args.subject.file)) {
+        return Err(Failure::usage(
+            "one session would take the place of a file that may hold many",
+            "write the session to another file with -o",
+        ));
+    }
     Ok(())
+}
+
+/// True when both names lead to one file.
+fn is_same(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Formats without a boundary are refused before anything is archived.

@@ -4,6 +4,7 @@ mod archive;
 mod compact;
 mod completions;
 mod config;
+mod convert;
 mod diff;
 mod inspect;
 mod man;
@@ -26,6 +27,7 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Inspect(args) => inspect::run(args, &world()?, global),
         Command::Plan(args) => plan::run(args, &world()?, global),
         Command::Compact(args) => compact::run(args, &world()?, global),
+        Command::Convert(args) => convert::run(args, global),
         Command::Diff(args) => diff::run(args, &world()?, global),
         Command::Validate(args) => validate::run(args, global),
         Command::Verify(args) => verify::run(args, &world()?, global),

@@ -1,0 +1,168 @@
+//! What one conversation says that another does not.
+
+use std::collections::HashMap;
+
+use compact_core::message::{Block, Conversation, Entry, Role};
+
+/// Something that did not come along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The entry of the source, unless it is the session as a whole.
+    pub entry: Option<usize>,
+    /// What it is.
+    pub what: String,
+}
+
+/// What `before` says that `after` does not.
+pub(super) fn between(before: &Conversation, after: &Conversation) -> Vec<Loss> {
+    let mut heard = Heard::of(after);
+    let mut losses = session(before, after);
+    for (i, entry) in before.entries.iter().enumerate() {
+        let mut lose = |what: String| {
+            losses.push(Loss {
+                entry: Some(i),
+                what,
+            });
+        };
+        for block in &entry.blocks {
+            if let Some(what) = heard.misses(entry, block) {
+                lose(what);
+            }
+        }
+        if !entry.meta.flags.is_empty() {
+            let flags: Vec<&str> = entry.meta.flags.iter().map(String::as_str).collect();
+            lose(format!("flags: {}", flags.join(", ")));
+        }
+    }
+    losses
+}
+
+/// What the session as a whole loses.
+fn session(before: &Conversation, after: &Conversation) -> Vec<Loss> {
+    let lost = |what: &str, before: &Option<String>, after: &Option<String>| {
+        (before.is_some() && before != after).then(|| Loss {
+            entry: None,
+            what: what.to_owned(),
+        })
+    };
+    let all = [
+        lost("the session's id", &before.session_id, &after.session_id),
+        lost("the model's name", &before.model, &after.model),
+        lost("the tool schemas", &before.tools, &after.tools),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// Everything that is said, to be crossed off one by one.
+#[derive(Default)]
+struct Heard<'a> {
+    texts: HashMap<&'a str, Vec<Role>>,
+    calls: HashMap<&'a str, Vec<(&'a str, &'a str)>>,
+    results: HashMap<&'a str, Vec<(&'a str, bool)>>,
+    thoughts: HashMap<&'a str, usize>,
+}
+
+impl<'a> Heard<'a> {
+    fn of(conversation: &'a Conversation) -> Heard<'a> {
+        let mut heard = Heard::default();
+        for entry in &conversation.entries {
+            for block in &entry.blocks {
+                heard.hear(entry.role, block);
+            }
+        }
+        heard
+    }
+
+    fn hear(&mut self, role: Role, block: &'a Block) {
+        match block {
+            Block::Text(text) => self.texts.entry(text).or_default().push(role),
+            Block::ToolCall {
+                id,
+                name,
+                arguments,
+            } => self.calls.entry(id).or_default().push((name, arguments)),
+            Block::ToolResult {
+                call,
+                content,
+                is_error,
+            } => {
+                let results = self.results.entry(call).or_default();
+                results.push((content, *is_error));
+            }
+            Block::Reasoning { text, replay_bytes } if *replay_bytes == 0 => {
+                *self.thoughts.entry(text).or_default() += 1;
+            }
+            Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
+        }
+    }
+
+    /// What of a block was not heard, if anything.
+    fn misses(&mut self, entry: &Entry, block: &Block) -> Option<String> {
+        match block {
+            Block::Text(text) if text.trim().is_empty() => None,
+            Block::Text(text) => self.misses_text(entry.role, text),
+            Block::ToolCall {
+                id,
+                name,
+                arguments,
+            } => match take(self.calls.get_mut(id.as_str())) {
+                None => Some(format!("call {id}")),
+                Some((_, heard)) if !is_same_json(heard, arguments) => {
+                    Some(format!("the wording of the arguments of call {id}"))
+                }
+                Some((heard, _)) if heard != name => Some(format!("the tool's name in call {id}")),
+                Some(_) => None,
+            },
+            Block::ToolResult {
+                call,
+                content,
+                is_error,
+            } => match take(self.results.get_mut(call.as_str())) {
+                None => Some(format!("the result of call {call}")),
+                Some((heard, _)) if heard != content => {
+                    Some(format!("the wording of the result of call {call}"))
+                }
+                Some((_, heard)) if heard != *is_error => {
+                    Some(format!("the error mark of the result of call {call}"))
+                }
+                Some(_) => None,
+            },
+            Block::Reasoning { text, replay_bytes } => self.misses_thought(text, *replay_bytes),
+            Block::Media { label, .. } => Some(format!("media: {label}")),
+            Block::Opaque { kind, bytes } => Some(format!("{kind}: {bytes} bytes of its own kind")),
+        }
+    }
+
+    fn misses_text(&mut self, role: Role, text: &str) -> Option<String> {
+        let Some(heard) = take(self.texts.get_mut(text)) else {
+            let length = text.chars().count();
+            return Some(format!("a text of {length} characters"));
+        };
+        let is_order = role.is_instruction() && !heard.is_instruction();
+        is_order.then(|| format!("the role {role}, written as {heard}"))
+    }
+
+    fn misses_thought(&mut self, text: &str, replay_bytes: usize) -> Option<String> {
+        let left = self.thoughts.get_mut(text).filter(|left| **left > 0);
+        match (left, replay_bytes) {
+            (Some(left), 0) => {
+                *left -= 1;
+                None
+            }
+            (_, 0) => Some("reasoning".to_owned()),
+            (_, bytes) => Some(format!("reasoning with a signature of {bytes} bytes")),
+        }
+    }
+}
+
+/// White space between tokens says nothing.
+fn is_same_json(a: &str, b: &str) -> bool {
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    a == b || value(a).is_some() && value(a) == value(b)
+}
+
+/// The first that is left.
+fn take<T>(left: Option<&mut Vec<T>>) -> Option<T> {
+    let left = left.filter(|left| !left.is_empty())?;
+    Some(left.remove(0))
+}

@@ -1,0 +1,161 @@
+//! Conversions, small enough to read.
+
+use compact_core::message::{Block, Conversation, Entry, Role};
+
+use super::{Loss, convert};
+use crate::{Format, Scope, parse};
+
+fn call(id: &str) -> Block {
+    Block::ToolCall {
+        id: id.to_owned(),
+        name: "run".to_owned(),
+        arguments: "{\"a\": 1}".to_owned(),
+    }
+}
+
+fn result(call: &str, is_error: bool) -> Block {
+    Block::ToolResult {
+        call: call.to_owned(),
+        content: format!("of {call}"),
+        is_error,
+    }
+}
+
+fn entry(id: &str, role: Role, blocks: Vec<Block>) -> Entry {
+    Entry {
+        blocks,
+        ..Entry::text(id, role, "")
+    }
+}
+
+fn conversation() -> Conversation {
+    let mut said = entry("3", Role::Assistant, vec![call("b")]);
+    let reasoning = Block::Reasoning {
+        text: "hmm".to_owned(),
+        replay_bytes: 9,
+    };
+    let mut asked = entry("2", Role::Assistant, vec![reasoning, call("a")]);
+    said.meta.group = Some("g".to_owned());
+    asked.meta.group = Some("g".to_owned());
+    Conversation {
+        session_id: Some("s".to_owned()),
+        model: Some("m".to_owned()),
+        entries: vec![
+            Entry::text("0", Role::System, "be good"),
+            Entry::text("1", Role::User, "do it"),
+            asked,
+            said,
+            entry("4", Role::Tool, vec![result("a", false)]),
+            entry("5", Role::Tool, vec![result("b", true)]),
+            Entry::text("6", Role::Assistant, "done"),
+        ],
+        tools: Some("[{\"name\":\"run\"}]".to_owned()),
+    }
+}
+
+/// Texts, calls and results in order.
+fn said(conversation: &Conversation) -> Vec<Block> {
+    let blocks = conversation.entries.iter().flat_map(|e| e.blocks.clone());
+    let kept = |b: &Block| !matches!(b, Block::Reasoning { .. });
+    blocks.filter(kept).collect()
+}
+
+#[test]
+fn every_format_keeps_texts_calls_and_results() {
+    let source = conversation();
+    for format in Format::all() {
+        let converted = convert(&source, format).unwrap();
+        let read = parse(converted.bytes, Some(format), Scope::Live).unwrap();
+        let mut expected = said(&source);
+        let has_errors = !converted
+            .losses
+            .iter()
+            .any(|loss| loss.what.contains("error mark"));
+        for block in &mut expected {
+            if let Block::ToolResult { is_error, .. } = block {
+                *is_error &= has_errors;
+            }
+        }
+        assert_eq!(said(&read.conversation), expected, "{format}");
+        assert_eq!(read.problems, vec![], "{format}");
+    }
+}
+
+#[test]
+fn what_is_lost_is_listed() {
+    let loss = |entry: Option<usize>, what: &str| Loss {
+        entry,
+        what: what.to_owned(),
+    };
+    assert_eq!(
+        convert(&conversation(), Format::OpenAiChat).unwrap().losses,
+        [
+            loss(None, "the session's id"),
+            loss(None, "the tool schemas"),
+            loss(Some(2), "reasoning with a signature of 9 bytes"),
+            loss(Some(5), "the error mark of the result of call b"),
+        ]
+    );
+    assert_eq!(
+        convert(&conversation(), Format::ClaudeCode).unwrap().losses,
+        [
+            loss(None, "the tool schemas"),
+            loss(Some(0), "the role system, written as user"),
+            loss(Some(2), "reasoning with a signature of 9 bytes"),
+        ]
+    );
+}
+
+#[test]
+fn parallel_calls_stand_in_one_message() {
+    let converted = convert(&conversation(), Format::Messages).unwrap();
+    let messages: serde_json::Value = serde_json::from_slice(&converted.bytes).unwrap();
+    let roles: Vec<&str> = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        roles,
+        ["system", "user", "assistant", "tool", "tool", "assistant"]
+    );
+}
+
+#[test]
+fn nothing_converts_to_a_document_of_nothing() {
+    for format in Format::all() {
+        let converted = convert(&Conversation::default(), format).unwrap();
+        assert_eq!(converted.losses, vec![], "{format}");
+    }
+}
+
+#[test]
+fn an_id_that_is_used_again_is_told_apart() {
+    let pair = |n: usize| {
+        [
+            entry(&format!("{n}"), Role::Assistant, vec![call("x")]),
+            entry(&format!("{n}r"), Role::Tool, vec![result("x", false)]),
+        ]
+    };
+    let source = Conversation {
+        entries: [pair(0), pair(1)].concat(),
+        ..Conversation::default()
+    };
+    let converted = convert(&source, Format::Messages).unwrap();
+    let read = parse(converted.bytes, None, Scope::Live).unwrap();
+    let ids: Vec<&str> = read
+        .conversation
+        .entries
+        .iter()
+        .flat_map(|e| e.calls().chain(e.results()))
+        .collect();
+    assert_eq!(ids, ["x", "x", "x_2", "x_2"]);
+    assert_eq!(
+        converted.losses,
+        [Loss {
+            entry: Some(2),
+            what: "the id of call x, used before and written as x_2".to_owned()
+        }]
+    );
+}
