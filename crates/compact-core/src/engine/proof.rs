@@ -18,7 +18,9 @@ impl Run<'_, '_> {
     /// Looks for the anchors of what was dropped, and puts back what is missing and fits.
     pub(super) fn verified(&self, plan: &Plan, draft: Draft) -> (Draft, Retention) {
         let visible = self.visible_ordinals(&draft.view);
-        let anchors = verify::anchors(self.input.ledger, &|ordinal| !visible.contains(&ordinal));
+        let anchors = verify::anchors(self.input.ledger, &self.ranking, &|ordinal| {
+            !visible.contains(&ordinal)
+        });
         let before = verify::shown(&anchors, &self.text(&draft.view));
         let missing: Vec<&Anchor> = anchors
             .iter()

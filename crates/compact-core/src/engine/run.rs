@@ -11,7 +11,7 @@ use crate::plan::{self, Fate, Plan, Scene};
 use crate::receipt::{ENGINE, Identity, spans};
 use crate::redact::Counts;
 use crate::summarize::frame::Frame;
-use crate::summarize::{self, Request};
+use crate::summarize::{self, Ranking, Request};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view::{View, ViewItem};
 use crate::wire::Placement;
@@ -29,6 +29,7 @@ pub(super) struct Run<'i, 'a> {
     pub(super) ordinals: Vec<u64>,
     pub(super) frame: Frame,
     pub(super) budget: Units,
+    pub(super) ranking: Ranking<'i>,
 }
 
 /// A view that is being made, with its price.
@@ -51,6 +52,7 @@ impl<'i, 'a> Run<'i, 'a> {
                 receipt: Some(receipt_id(input)),
             },
             budget: input.estimator.capacity(input.budget),
+            ranking: Ranking::of(input.ledger, input.policy.strategy, input.note),
             input,
             outline,
             pins,
@@ -151,11 +153,11 @@ impl<'i, 'a> Run<'i, 'a> {
         let visible = self.visible(plan);
         summarize::render(&Request {
             ledger: self.input.ledger,
+            ranking: &self.ranking,
             style: self.input.policy.strategy,
             budget: allowance,
             estimator: self.input.estimator,
             visible: &visible,
-            note: self.input.note,
         })
         .text
     }

@@ -69,6 +69,8 @@ pub enum Style {
 pub struct Request<'a> {
     /// The facts.
     pub ledger: &'a Ledger,
+    /// Its names in the order of their worth.
+    pub ranking: &'a Ranking<'a>,
     /// How to tell them.
     pub style: Style,
     /// The most that the body may cost.
@@ -77,8 +79,20 @@ pub struct Request<'a> {
     pub estimator: &'a dyn Estimator,
     /// Texts that stand verbatim elsewhere in the view: not worth paying for again.
     pub visible: &'a [&'a str],
-    /// A person's wish for this compaction (`--note`).
-    pub note: Option<&'a str>,
+}
+
+/// The names of a ledger, the most needed first; weighed once for rendering and for the proof.
+pub struct Ranking<'l>(pub(crate) Vec<Group<'l>>);
+
+impl<'l> Ranking<'l> {
+    /// Weighs the ledger's names as this style does; a person's note raises what it asks for.
+    pub fn of(ledger: &'l Ledger, style: Style, note: Option<&str>) -> Self {
+        let mut groups = weigh::groups(ledger, template::of(style));
+        if let Some(note) = note {
+            weigh::favour(&mut groups, note);
+        }
+        Ranking(groups)
+    }
 }
 
 /// A rendered summary body.
@@ -115,12 +129,14 @@ pub fn render(request: &Request<'_>) -> Summary {
         chars,
     );
 
-    let mut groups = weigh::groups(request.ledger, template);
-    if let Some(note) = request.note {
-        weigh::favour(&mut groups, note);
-    }
-    groups.retain(|g| g.weight > 0.0 && !visible.names.contains(g.key));
-    groups.truncate((chars / CHARS_PER_NAME) as usize + 8);
+    let groups: Vec<Group<'_>> = request
+        .ranking
+        .0
+        .iter()
+        .filter(|g| g.weight > 0.0 && !visible.names.contains(g.key))
+        .take((chars / CHARS_PER_NAME) as usize + 8)
+        .cloned()
+        .collect();
     let mut passages = passage::passages(request.ledger, &groups);
     passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
 
@@ -149,11 +165,6 @@ pub fn render(request: &Request<'_>) -> Summary {
 pub(crate) fn live_rules(ledger: &Ledger) -> impl Iterator<Item = &Fact> {
     let revoked = Revoked::of(&ledger.facts);
     ledger.facts.rules.iter().filter(move |f| !revoked.has(f))
-}
-
-/// The ledger's names, the most needed first.
-pub(crate) fn weighed(ledger: &Ledger) -> Vec<Group<'_>> {
-    weigh::groups(ledger, template::of(Style::TaskState))
 }
 
 /// For each group the newest line that shows it in context, with provenance.
@@ -278,20 +289,29 @@ fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
     names
 }
 
-/// The longest prefix of picks whose text fits.
+/// Close enough to the budget to stop looking: one part in so many.
+const NEAR: u64 = 200;
+
+/// A long prefix of picks whose text fits: guesses by proportion, because counting is dear.
 fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> String {
-    let fits = |text: &str| request.estimator.units(text) <= request.budget;
+    let budget = request.budget;
     let (mut low, mut high) = (0, most);
+    let mut guess = most;
     let mut best = String::new();
     while low < high {
-        let middle = low + (high - low).div_ceil(2);
-        let text = write(middle);
-        if fits(&text) {
-            best = text;
-            low = middle;
+        let text = write(guess);
+        let units = request.estimator.units(&text);
+        if units > budget {
+            high = guess - 1;
         } else {
-            high = middle - 1;
+            best = text;
+            low = guess;
+            if (budget - units).0 <= budget.0 / NEAR {
+                break;
+            }
         }
+        let ratio = budget.0 as f64 / units.0.max(1) as f64;
+        guess = ((guess as f64 * ratio) as usize).clamp(low + 1, high.max(low + 1));
     }
     best
 }

@@ -71,11 +71,11 @@ fn summary(style: Style, tokens: u64) -> String {
     let ledger = Ledger::of(&session(), 0);
     render(&Request {
         ledger: &ledger,
+        ranking: &Ranking::of(&ledger, style, None),
         style,
         budget: Units(tokens * 4),
         estimator: &Chars4,
         visible: &[],
-        note: None,
     })
     .text
 }
@@ -306,11 +306,11 @@ fn of(entries: &[Entry]) -> String {
     let ledger = Ledger::of(entries, 0);
     let request = Request {
         ledger: &ledger,
+        ranking: &Ranking::of(&ledger, Style::TaskState, None),
         style: Style::TaskState,
         budget: Units(4000),
         estimator: &Chars4,
         visible: &[],
-        note: None,
     };
     render(&request).text
 }
@@ -449,11 +449,11 @@ fn what_the_view_shows_is_not_paid_for_again() {
     let first = session().remove(0).plain_text();
     let request = Request {
         ledger: &ledger,
+        ranking: &Ranking::of(&ledger, Style::TaskState, None),
         style: Style::TaskState,
         budget: Units(4000),
         estimator: &Chars4,
         visible: &[&first, "see split_even(rows, size)"],
-        note: None,
     };
     let text = render(&request).text;
     assert!(!text.contains("The export job drops rows"), "{text}");
@@ -473,11 +473,11 @@ fn a_note_raises_what_it_asks_for() {
     let text = |note| {
         let request = Request {
             ledger: &ledger,
+            ranking: &Ranking::of(&ledger, Style::TaskState, note),
             style: Style::TaskState,
             budget: Units(400),
             estimator: &Chars4,
             visible: &[],
-            note,
         };
         render(&request).text
     };
@@ -522,11 +522,11 @@ fn bare_names_are_at_most_a_tenth() {
     let budget = Units(20_000);
     let request = Request {
         ledger: &ledger,
+        ranking: &Ranking::of(&ledger, Style::TaskState, None),
         style: Style::TaskState,
         budget,
         estimator: &Chars4,
         visible: &[],
-        note: None,
     };
     let text = render(&request).text;
     let names = text
@@ -562,7 +562,7 @@ proptest! {
         let estimators: [&dyn Estimator; 2] = [&Chars4, &Heuristic];
         for estimator in estimators {
             let budget = Units(tokens * 4);
-            let request = Request { ledger: &ledger, style: STYLES[style], budget, estimator, visible: &[], note: None };
+            let request = Request { ledger: &ledger, ranking: &Ranking::of(&ledger, STYLES[style], None), style: STYLES[style], budget, estimator, visible: &[] };
             let text = render(&request).text;
             prop_assert!(estimator.units(&text) <= budget);
             prop_assert_eq!(&text, &render(&request).text);

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Kind, Ledger, Voice, clip, scan};
-use crate::summarize::{self, weigh};
+use crate::summarize::{self, Ranking, weigh};
 use crate::token::{Estimator, Units};
 
 #[cfg(test)]
@@ -54,7 +54,11 @@ enum Source {
 }
 
 /// The anchors of the entries with ordinals in `dropped`, the most needed first.
-pub fn anchors(ledger: &Ledger, dropped: &dyn Fn(u64) -> bool) -> Vec<Anchor> {
+pub fn anchors(
+    ledger: &Ledger,
+    ranking: &Ranking<'_>,
+    dropped: &dyn Fn(u64) -> bool,
+) -> Vec<Anchor> {
     let is_dropped = |ordinal: u32| dropped(u64::from(ordinal));
     let mut out: Vec<Anchor> = summarize::live_rules(ledger)
         .filter(|f| is_dropped(f.ordinal))
@@ -64,13 +68,14 @@ pub fn anchors(ledger: &Ledger, dropped: &dyn Fn(u64) -> bool) -> Vec<Anchor> {
         })
         .collect();
     out.extend(
-        summarize::weighed(ledger)
-            .into_iter()
+        ranking
+            .0
+            .iter()
             .filter(|g| worth_keeping(ledger, g, &is_dropped))
             .map(|group| Anchor {
                 text: group.key.to_owned(),
                 source: Source::Name {
-                    members: group.members,
+                    members: group.members.clone(),
                 },
             }),
     );

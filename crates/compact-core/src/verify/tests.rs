@@ -21,6 +21,14 @@ fn ledger() -> Ledger {
     )
 }
 
+fn of(ledger: &Ledger, dropped: &dyn Fn(u64) -> bool) -> Vec<Anchor> {
+    anchors(
+        ledger,
+        &Ranking::of(ledger, summarize::Style::TaskState, None),
+        dropped,
+    )
+}
+
 fn texts(anchors: &[Anchor]) -> Vec<&str> {
     let mut texts: Vec<&str> = anchors.iter().map(|a| a.text.as_str()).collect();
     texts.sort_unstable();
@@ -29,7 +37,7 @@ fn texts(anchors: &[Anchor]) -> Vec<&str> {
 
 #[test]
 fn anchors_are_what_people_and_the_model_named_in_the_dropped_part() {
-    let anchors = anchors(&ledger(), &|ordinal| ordinal < 2);
+    let anchors = of(&ledger(), &|ordinal| ordinal < 2);
     let expected = [
         "#W4082615",
         "Never deploy on Fridays.",
@@ -42,7 +50,7 @@ fn anchors_are_what_people_and_the_model_named_in_the_dropped_part() {
 
 #[test]
 fn a_path_is_shown_by_its_last_two_components_and_a_name_by_itself_only() {
-    let anchors = anchors(&ledger(), &|_| true);
+    let anchors = of(&ledger(), &|_| true);
     let text = "in /x/y/src/main.ts we call rotate_keys_now; never deploy on Fridays. fetch_prices";
     let shown: Vec<&str> = anchors
         .iter()
@@ -56,7 +64,7 @@ fn a_path_is_shown_by_its_last_two_components_and_a_name_by_itself_only() {
 
 #[test]
 fn repair_puts_rules_before_the_fence_and_the_rest_inside() {
-    let anchors = anchors(&ledger(), &|_| true);
+    let anchors = of(&ledger(), &|_| true);
     let missing: Vec<&Anchor> = anchors.iter().collect();
     let summary = "Prose by a model.";
     let text = repair(&ledger(), summary, &missing, Units(4000), &Chars4);
@@ -72,7 +80,7 @@ fn repair_puts_rules_before_the_fence_and_the_rest_inside() {
 
 #[test]
 fn repair_stays_within_its_room() {
-    let anchors = anchors(&ledger(), &|_| true);
+    let anchors = of(&ledger(), &|_| true);
     let missing: Vec<&Anchor> = anchors.iter().collect();
     for room in 0..400 {
         let text = repair(&ledger(), "Prose.", &missing, Units(room), &Chars4);
