@@ -3,7 +3,7 @@
 //! The demotion ladder: verbatim → clipped → ledger lines → archived only. Real sessions have one
 //! user turn and five hundred exchanges, or one result that fills the window, so after the policy's
 //! counts come fewer turns, then fewer tool pairs, then clipping; each rung is measured again.
-//! Beyond the seed's ladder, a unit that alone would eat a quarter of the recent part is clipped
+//! Beyond the seed's ladder, a unit that alone would eat a sixth of the recent part is clipped
 //! from the start, so that one giant result does not push out five ordinary turns.
 
 use crate::clip::{self, Pointer};
@@ -18,7 +18,10 @@ use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view;
 
 /// Share of the free budget that the recent part may take; the ledger's lines pay better beyond it.
-const RECENT_SHARE: f64 = 0.35;
+const RECENT_SHARE: f64 = 0.16;
+
+/// A unit that would take more than one part in so many of the recent part is clipped.
+const UNIT_SHARE: u64 = 6;
 
 /// Everything a plan looks at.
 pub struct Scene<'a> {
@@ -42,6 +45,8 @@ pub struct Scene<'a> {
     pub receipt: &'a str,
     /// What an empty summary costs.
     pub frame: Units,
+    /// What the summary's body may cost at most.
+    pub summary_limit: Units,
 }
 
 /// What becomes of a unit.
@@ -246,12 +251,12 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 
     fn keep_recent(&mut self) -> Rung {
-        let room = Units((self.free().0 as f64 * RECENT_SHARE) as u64);
+        let room = self.recent_room();
         let whole = Counts {
             turns: self.scene.policy.keep_recent_turns.max(1),
             pairs: self.scene.policy.keep_tool_io_pairs.max(1),
         };
-        let offers = self.price(&self.candidates(whole), Units(room.0 / 4));
+        let offers = self.price(&self.candidates(whole), Units(room.0 / UNIT_SHARE));
         for counts in rungs(whole) {
             let wanted = self.candidates(counts);
             let chosen: Vec<Offer> = offers
@@ -272,6 +277,12 @@ impl<'s, 'a> Draft<'s, 'a> {
             }
         }
         Rung::Minimal
+    }
+
+    /// What the recent part may take: its share, and what a bounded summary cannot use.
+    fn recent_room(&self) -> Units {
+        let share = Units((self.free().0 as f64 * RECENT_SHARE) as u64);
+        share.max(self.free() - self.scene.summary_limit)
     }
 
     /// What the policy would keep beyond what already stays.

@@ -114,6 +114,7 @@ impl<'i, 'a> Run<'i, 'a> {
             estimator,
             receipt: self.receipt(),
             frame: estimator.message(&empty) + conform::reserve(self.input.rules, estimator).once,
+            summary_limit: self.summary_limit(),
         }
     }
 
