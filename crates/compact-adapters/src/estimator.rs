@@ -1,4 +1,5 @@
-//! Estimators by name, and the two that need tables: OpenAI's byte-pair encodings.
+//! Estimators by name, and those that need tables: OpenAI's byte-pair encodings, and the families
+//! of other makers as o200k's count times a measured factor (docs/models.md).
 //!
 //! The tables are part of the program and unpacked on first use, which takes a few hundredths of a
 //! second and some ten megabytes; a program that never counts with them never pays.
@@ -7,11 +8,13 @@
 mod tests;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use bpe_openai::Tokenizer;
 use compact_core::token::{Chars4, Estimator, Heuristic, Units};
+use compact_core::window;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +31,7 @@ pub enum Bpe {
 }
 
 impl Bpe {
-    /// The encoding of a model. Models of other makers publish none; `o200k` stands in for them,
-    /// the closest that there is to count with, and reported usage calibrates the rest.
+    /// The encoding of a model; `o200k` stands in for those that are not OpenAI's.
     pub fn for_model(model: &str) -> Bpe {
         let old = [
             "gpt-4",
@@ -73,11 +75,81 @@ impl Estimator for Bpe {
     }
 }
 
+/// Tokens of other families for one hundred of o200k, measured by `xtask/python/token_factors.py`;
+/// Claude's from what its API reported. A family that is not here counts as o200k.
+const FAMILIES: [(&str, u64); 5] = [
+    ("claude", 118),
+    ("gemini", 120),
+    ("qwen", 106),
+    ("mistral", 110),
+    ("deepseek", 105),
+];
+
+/// The factors that a name may carry, in hundredths.
+const FACTORS: RangeInclusive<u64> = 50..=400;
+
+/// o200k's count times a factor: `o200kx1.18`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scaled {
+    name: String,
+    /// The factor in hundredths, so that sums of units are exact.
+    percent: u64,
+}
+
+impl Scaled {
+    fn new(percent: u64) -> Scaled {
+        Scaled {
+            name: format!("o200kx{}.{:02}", percent / 100, percent % 100),
+            percent,
+        }
+    }
+
+    /// The estimator of a model's family, where that is none of OpenAI's.
+    pub fn for_model(model: &str) -> Option<Scaled> {
+        let known = window::find(model);
+        let name = model.to_ascii_lowercase();
+        let is_family = |(family, _): &&(&str, u64)| match &known {
+            Some(model) => model.tokenizer == *family,
+            None => name.contains(family),
+        };
+        let (_, percent) = FAMILIES.iter().find(is_family)?;
+        Some(Scaled::new(*percent))
+    }
+
+    /// The estimator that a receipt names.
+    fn named(name: &str) -> Option<Scaled> {
+        let factor = name.strip_prefix("o200k")?.strip_prefix(['×', 'x'])?;
+        let (whole, hundredths) = factor.split_once('.')?;
+        let percent = (hundredths.len() == 2)
+            .then(|| format!("{whole}{hundredths}").parse().ok())
+            .flatten()?;
+        FACTORS.contains(&percent).then(|| Scaled::new(percent))
+    }
+}
+
+impl Estimator for Scaled {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn units(&self, text: &str) -> Units {
+        Units(Bpe::O200k.units(text).0.saturating_mul(self.percent))
+    }
+
+    fn units_per_token(&self) -> u64 {
+        100
+    }
+
+    fn framing(&self) -> Units {
+        Units(FRAMING.0 * self.percent)
+    }
+}
+
 /// What `--estimator` takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
-    /// The encoding that fits the model.
+    /// What fits the model: its encoding, or o200k times its family's factor.
     #[default]
     Auto,
     /// OpenAI's o200k.
@@ -114,12 +186,20 @@ impl Choice {
     /// The estimator itself; the model matters to [`Choice::Auto`] alone.
     pub fn estimator(self, model: Option<&str>) -> Arc<dyn Estimator> {
         match self {
-            Choice::Auto => Arc::new(Bpe::for_model(model.unwrap_or_default())),
+            Choice::Auto => fitting(model.unwrap_or_default()),
             Choice::O200k => Arc::new(Bpe::O200k),
             Choice::Cl100k => Arc::new(Bpe::Cl100k),
             Choice::Heuristic => Arc::new(Heuristic),
             Choice::Chars4 => Arc::new(Chars4),
         }
+    }
+}
+
+/// The estimator that fits a model.
+fn fitting(model: &str) -> Arc<dyn Estimator> {
+    match Scaled::for_model(model) {
+        Some(scaled) => Arc::new(scaled),
+        None => Arc::new(Bpe::for_model(model)),
     }
 }
 
@@ -146,5 +226,8 @@ impl FromStr for Choice {
 
 /// The estimator called `name`, for a model if one is known.
 pub fn by_name(name: &str, model: Option<&str>) -> Result<Arc<dyn Estimator>, UnknownEstimator> {
-    Ok(name.parse::<Choice>()?.estimator(model))
+    match Scaled::named(name) {
+        Some(scaled) => Ok(Arc::new(scaled)),
+        None => Ok(name.parse::<Choice>()?.estimator(model)),
+    }
 }

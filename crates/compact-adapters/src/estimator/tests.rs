@@ -49,7 +49,50 @@ fn the_model_decides_what_auto_means() {
         ("openai:gpt-3.5-turbo", Bpe::Cl100k),
     ] {
         assert_eq!(Bpe::for_model(model), bpe, "{model}");
-        assert_eq!(Choice::Auto.estimator(Some(model)).name(), bpe.name());
+    }
+    for (model, name) in [
+        ("gpt-5", "o200k"),
+        ("gpt-4", "cl100k"),
+        ("claude-opus-4", "o200kx1.18"),
+        ("us.anthropic.claude-sonnet-5-5", "o200kx1.18"),
+        ("claude-of-tomorrow", "o200kx1.18"),
+        ("gemini-2.5-pro", "o200kx1.20"),
+        ("Qwen/Qwen3-Coder-480B-A35B-Instruct", "o200kx1.06"),
+        ("mistral-large-latest", "o200kx1.10"),
+        ("deepseek-chat", "o200kx1.05"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "o200k"),
+        ("some-model", "o200k"),
+    ] {
+        assert_eq!(Choice::Auto.estimator(Some(model)).name(), name, "{model}");
+    }
+}
+
+#[test]
+fn a_factor_is_applied_once_over_the_whole() {
+    let scaled = by_name("o200kx1.18", None).unwrap();
+    assert_eq!(scaled.units("hello world"), Units(236));
+    assert_eq!(scaled.tokens(Units(236)).0, 3);
+    assert_eq!(scaled.tokens(Units(236 * 50)).0, 118);
+    let hello = Entry::text("e", Role::User, "hello world");
+    assert_eq!(scaled.entry(&hello), Units((2 + 4) * 118));
+}
+
+#[test]
+fn a_receipt_finds_its_factor_again() {
+    for name in ["o200kx1.18", "o200kx0.95", "o200kx3.99"] {
+        assert_eq!(by_name(name, Some("gpt-4")).unwrap().name(), name);
+    }
+    assert_eq!(by_name("o200k×1.20", None).unwrap().name(), "o200kx1.20");
+    for name in [
+        "o200kx",
+        "o200kx1",
+        "o200kx1.2",
+        "o200kx9.00",
+        "o200kx-1.00",
+        "cl100k×1.10",
+        "o200kx1.1é",
+    ] {
+        assert!(by_name(name, None).is_err(), "{name}");
     }
 }
 
