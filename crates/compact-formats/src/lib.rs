@@ -23,6 +23,7 @@ mod fresh;
 mod gemini_cli;
 mod json;
 mod list;
+mod media;
 mod opencode;
 mod openhands;
 mod pairing;

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use crate::edit::{Holder, Piece, TextSite};
 use crate::error::FormatError;
 use crate::json::{At, Members, is_list, is_object, is_string, lenient};
+use crate::media::{self, Pricing};
 
 /// Tokens of an image that says nothing of its size: what OpenAI charges for 1024 × 1024.
 pub(crate) const IMAGE_TOKENS: u64 = 765;
@@ -92,11 +93,10 @@ pub(crate) fn part<'a>(
 fn other(kind: &str, part: &Part<'_>, element: &RawValue) -> Block {
     let bytes = element.get().len();
     let (label, tokens) = match kind {
-        "image_url" | "input_image" | "image" => ("image".to_owned(), IMAGE_TOKENS),
+        "image_url" | "input_image" | "image" => ("image".to_owned(), media::image_part(element)),
         "input_audio" | "audio" => ("audio".to_owned(), bytes as u64 / BYTES_PER_MEDIA_TOKEN),
-        "file" | "input_file" | "document" => {
-            (file_label(part), bytes as u64 / BYTES_PER_MEDIA_TOKEN)
-        }
+        "file" | "input_file" => (file_label(part), Pricing::OpenAi.document(bytes)),
+        "document" => (file_label(part), Pricing::Anthropic.document(bytes)),
         kind => {
             return Block::Opaque {
                 kind: kind.to_owned(),

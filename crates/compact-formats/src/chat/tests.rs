@@ -129,7 +129,7 @@ fn content_may_be_null_missing_a_string_or_parts() {
             },
             Block::Media {
                 label: "file a.pdf".to_owned(),
-                tokens: 0
+                tokens: 1365
             },
             Block::Opaque {
                 kind: "hologram".to_owned(),

@@ -178,7 +178,7 @@ fn blocks_are_read_as_they_are() {
             result("t2", "two"),
             Block::Media {
                 label: "image".to_owned(),
-                tokens: 765
+                tokens: 1600
             },
             Block::Text("thanks".to_owned()),
         ]

@@ -1,0 +1,125 @@
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+
+use super::*;
+
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAA+gAAAH0CAIAAAA=";
+const GIF: &str = "R0lGODlhQAHIAAAAAA==";
+const JPEG: &str = "/9j/4AAQSkZJRgAAAAAAAAAAAAD/4QAoRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUX/xAAEaGj//8IAEQgCWAMgAw==";
+const WEBP_X: &str = "UklGRgAAAABXRUJQVlA4WAoAAAAAAAAAfwcANwQA";
+const WEBP: &str = "UklGRgAAAABXRUJQVlA4IAoAAAAAAACdASqAAuAB";
+const WEBP_L: &str = "UklGRgAAAABXRUJQVlA4TAoAAAAvY0AMAA==";
+
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).unwrap()
+}
+
+fn size(text: &str) -> Option<(u64, u64)> {
+    size_of(&raw(&format!("\"{text}\""))).map(|size| (size.width, size.height))
+}
+
+#[test]
+fn headers_tell_the_size() {
+    for (data, expected) in [
+        (PNG, (1000, 500)),
+        (GIF, (320, 200)),
+        (JPEG, (800, 600)),
+        (WEBP_X, (1920, 1080)),
+        (WEBP, (640, 480)),
+        (WEBP_L, (100, 50)),
+    ] {
+        assert_eq!(size(data), Some(expected));
+        assert_eq!(size(&format!("data:image/x;base64,{data}")), Some(expected));
+        assert_eq!(size(&data.replace('/', "\\/")), Some(expected));
+        // Cut short, it says nothing.
+        let torn: String = data.chars().take(12).collect();
+        assert_eq!(size(&torn), None);
+    }
+    for none in [
+        "",
+        "https://example.com/a.png",
+        "data:image/png,abc",
+        "AAAA",
+        "{}",
+    ] {
+        assert_eq!(size(none), None, "{none}");
+    }
+}
+
+#[test]
+fn providers_charge_by_their_own_formula() {
+    let of = |width, height| Some(Size { width, height });
+    for (size, openai, anthropic, gemini) in [
+        // OpenAI's and Google's own examples: 1024², 2048 × 4096, 960 × 540.
+        (of(1024, 1024), 765, 1399, 1032),
+        (of(2048, 4096), 1105, 1600, 4644),
+        (of(960, 540), 765, 692, 1548),
+        (of(200, 200), 255, 54, 258),
+        (of(1, 1), 255, 1, 258),
+        (None, 765, 1600, 258),
+    ] {
+        let found = [Pricing::OpenAi, Pricing::Anthropic, Pricing::Gemini].map(|p| p.image(size));
+        assert_eq!(found, [openai, anthropic, gemini], "{size:?}");
+    }
+}
+
+#[test]
+fn parts_say_whose_they_are() {
+    for (part, tokens) in [
+        (
+            format!(
+                r#"{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{PNG}"}}}}"#
+            ),
+            425,
+        ),
+        (
+            format!(
+                r#"{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{PNG}","detail":"low"}}}}"#
+            ),
+            85,
+        ),
+        (
+            format!(r#"{{"type":"input_image","image_url":"data:image/png;base64,{PNG}"}}"#),
+            425,
+        ),
+        (
+            r#"{"type":"input_image","detail":"low","image_url":"https://a.b/c.png"}"#.to_owned(),
+            85,
+        ),
+        (r#"{"type":"input_image","file_id":"f"}"#.to_owned(), 765),
+        (
+            format!(r#"{{"type":"image","source":{{"type":"base64","data":"{PNG}"}}}}"#),
+            667,
+        ),
+        (
+            r#"{"type":"image","source":{"type":"url","url":"https://a.b/c.png"}}"#.to_owned(),
+            1600,
+        ),
+        (
+            format!(r#"{{"inlineData":{{"mimeType":"image/png","data":"{PNG}"}}}}"#),
+            2064,
+        ),
+    ] {
+        assert_eq!(image_part(&raw(&part)), tokens, "{part}");
+    }
+}
+
+#[test]
+fn documents_cost_by_the_page() {
+    assert_eq!(Pricing::Anthropic.document(0), 2_250);
+    assert_eq!(Pricing::Anthropic.document(660_000), 22_500);
+    assert_eq!(Pricing::Gemini.document(660_000), 2_580);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_an_image_or_none(bytes: Vec<u8>, mark in 0..7_usize) {
+        let marks: [&[u8]; 7] = [b"", b"\x89PNG\r\n\x1a\n", b"GIF8", b"\xff\xd8", b"RIFFxxxxWEBPVP8X", b"RIFFxxxxWEBPVP8 ", b"RIFFxxxxWEBPVP8L"];
+        let whole = [marks[mark], &bytes].concat();
+        if let Some(size) = Header(&whole).size() {
+            for pricing in [Pricing::OpenAi, Pricing::Anthropic, Pricing::Gemini] {
+                pricing.image(Some(size));
+            }
+        }
+    }
+}
