@@ -207,7 +207,12 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     fn must(&self) -> Vec<usize> {
         let outline = self.scene.outline;
-        let mut must: Vec<usize> = [outline.first_user(), outline.last_user()]
+        let users = [
+            outline.first_user(),
+            self.scene.opens_turn(),
+            outline.last_user(),
+        ];
+        let mut must: Vec<usize> = users
             .into_iter()
             .flatten()
             .chain((0..outline.units.len()).filter(|&i| {
@@ -370,6 +375,15 @@ impl Scene<'_> {
 
     fn range(&self, unit: usize) -> Option<std::ops::Range<usize>> {
         self.outline.units.get(unit).map(|u| u.entries.clone())
+    }
+
+    /// The latest message of a person that is a message of the wire by itself: words that came with
+    /// tool results do not begin a turn for every provider.
+    fn opens_turn(&self) -> Option<usize> {
+        self.outline.units.iter().rposition(|unit| {
+            let first = self.conversation.entries.get(unit.entries.start);
+            unit.kind == UnitKind::User && first.is_some_and(|e| !e.meta.continues)
+        })
     }
 
     fn kind(&self, unit: usize) -> Option<UnitKind> {

@@ -3,15 +3,23 @@
 //! Messages are written into the list by [`list`](crate::list); a member beside the list is
 //! replaced or added in place. Nothing else of a body is touched.
 
+pub(crate) mod messages;
+
 use std::borrow::Cow;
+
+use compact_core::view::{View, ViewItem};
 
 use serde_json::value::RawValue;
 
+use self::messages::Dialect;
 use crate::Document;
+use crate::edit::{self, Edits, Holder, Piece};
 use crate::error::FormatError;
-use crate::json::{At, Patch};
+use crate::json::{At, Patch, is_string};
 use crate::list;
+use crate::parts;
 use crate::source::{self, Place};
+use crate::wire::{Page, Shown};
 
 /// The line of an entry that stands beside the list.
 const BESIDE: usize = usize::MAX;
@@ -64,4 +72,81 @@ pub(crate) fn emit(
     let mut out = body.get(..offset).unwrap_or_default().to_vec();
     out.extend_from_slice(patch.finish().as_bytes());
     Ok(out)
+}
+
+/// The first document followed by the messages of the later one from the entry on.
+pub(crate) fn extend(
+    dialect: &dyn Dialect,
+    first: &Document,
+    later: &Page<'_>,
+    from: usize,
+) -> Result<Vec<u8>, FormatError> {
+    let items: Vec<ViewItem> = (from..later.document.places.len())
+        .map(|entry| ViewItem::Kept { entry })
+        .collect();
+    let added = messages::write(dialect, later, &items)?;
+    let added: Vec<&str> = added.iter().map(AsRef::as_ref).collect();
+    Ok(list::extend(first, &added))
+}
+
+/// The parts of the instructions beside the list, when the view changes them.
+pub(crate) fn instructions(
+    dialect: &dyn Dialect,
+    page: &Page<'_>,
+    view: &View,
+) -> Result<Option<Vec<String>>, FormatError> {
+    let at = At {
+        source: page.bytes(),
+        offset: 0,
+    };
+    let as_part = |item: &str| match serde_json::from_str::<String>(item) {
+        Ok(text) => dialect.text_part(&text),
+        Err(_) => item.to_owned(),
+    };
+    let mut parts = Vec::new();
+    let mut untouched = 0;
+    for item in &view.items {
+        match page.shown(item)? {
+            Shown::New(entry) if entry.role.is_instruction() => {
+                parts.push(dialect.text_part(&entry.plain_text()));
+            }
+            Shown::Kept { place, item } if is_beside(place) => {
+                untouched += 1;
+                parts.push(as_part(item));
+            }
+            Shown::Edited { place, item, edits } if is_beside(place) => {
+                let edited = edited_part(at, item, edits)?;
+                parts.extend(edited.map(|item| as_part(&item)));
+            }
+            _ => {}
+        }
+    }
+    let all = page.document.places.iter().filter(|p| is_beside(p)).count();
+    let is_same = untouched == all && parts.len() == all;
+    Ok((!is_same).then_some(parts))
+}
+
+/// The one piece of instructions: a string, or a part with a text.
+pub(crate) fn instruction_pieces<'a>(
+    at: At<'_>,
+    field: &str,
+    raw: &'a RawValue,
+) -> Result<Vec<Piece<'a>>, FormatError> {
+    if is_string(raw) {
+        let text = at.string(field, raw)?;
+        return Ok(vec![parts::text_piece(text, Holder::Item, raw)]);
+    }
+    let piece = parts::part(at, field, raw, raw)?;
+    Ok(vec![Piece {
+        holder: Holder::Item,
+        ..piece
+    }])
+}
+
+fn edited_part(at: At<'_>, item: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {
+    let raw: &RawValue = at.read(item)?;
+    let pieces = instruction_pieces(at, "instructions", raw)?;
+    Ok(edit::apply(item, &pieces, edits, &|text| {
+        crate::json::quote(text)
+    }))
 }

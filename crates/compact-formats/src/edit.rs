@@ -155,6 +155,7 @@ fn encode(block: &Block, value: &RawValue, text: &str, part: &dyn Fn(&str) -> St
     match block {
         Block::ToolCall { .. } => arguments(text),
         Block::ToolResult { .. } if value.get().starts_with('[') => format!("[{}]", part(text)),
+        Block::ToolResult { .. } if is_object(value) => format!("{{\"output\":{}}}", quote(text)),
         _ => quote(text),
     }
 }

@@ -20,6 +20,7 @@ mod edit;
 mod error;
 mod frame;
 mod fresh;
+mod gemini;
 mod gemini_cli;
 mod json;
 mod list;
@@ -82,6 +83,8 @@ pub enum Format {
     Anthropic,
     /// An OpenAI Responses request body, or its items as a list.
     OpenAiResponses,
+    /// A Gemini `generateContent` request body, or its contents as a list.
+    Gemini,
     /// A run of tau-bench; its files hold a list of them.
     TauBench,
 }
@@ -106,6 +109,7 @@ impl Format {
             "openai-responses",
             &responses::Responses,
         ),
+        (Format::Gemini, "gemini", &gemini::Gemini),
         (Format::TauBench, "tau-bench", &chat::OPENAI),
     ];
 

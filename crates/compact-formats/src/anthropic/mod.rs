@@ -18,6 +18,7 @@ mod tests;
 use compact_core::view::View;
 use compact_core::wire::{InstructionRule, Placement, ReasoningRule, WireRules};
 
+use crate::body;
 use crate::error::FormatError;
 use crate::source::Reading;
 use crate::wire::{Page, Wire};
@@ -87,6 +88,6 @@ impl Wire for Anthropic {
         later: &Page<'_>,
         from: usize,
     ) -> Result<Vec<u8>, FormatError> {
-        write::extend(first, later, from)
+        body::extend(&write::Blocks, first, later, from)
     }
 }

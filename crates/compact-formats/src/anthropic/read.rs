@@ -9,14 +9,13 @@ use serde_json::value::RawValue;
 
 use super::{BARE, DROPS_UNBOUND, MANUAL_THINKING, content};
 use crate::Problem;
-use crate::body;
+use crate::body::{self, messages};
 use crate::claude_code::is_injected;
-use crate::edit::{self, Holder, Piece};
+use crate::edit::{self, Piece};
 use crate::error::FormatError;
 use crate::frame;
 use crate::json::{At, Members, is_list, is_string, lenient};
 use crate::list;
-use crate::parts;
 use crate::source::{Draft, Place, Reading};
 
 #[derive(Default, Deserialize)]
@@ -42,7 +41,7 @@ pub(super) struct Message<'a> {
 pub(super) fn read(source: &[u8]) -> Result<Reading, FormatError> {
     let (text, at) = body::text(source)?;
     if text.trim_ascii_start().starts_with('[') {
-        let mut reading = messages(source, text, at.read(text)?, "the document", Vec::new())?;
+        let mut reading = read_messages(source, text, at.read(text)?, "the document", Vec::new())?;
         reading.rules = Some(&BARE);
         return Ok(reading);
     }
@@ -51,7 +50,7 @@ pub(super) fn read(source: &[u8]) -> Result<Reading, FormatError> {
         .messages
         .ok_or_else(|| at.missing("messages", "a list"))?;
     let system = body.system.map(|raw| system(source, at, raw)).transpose()?;
-    let mut reading = messages(source, text, listed, "messages", system.unwrap_or_default())?;
+    let mut reading = read_messages(source, text, listed, "messages", system.unwrap_or_default())?;
     reading.model = lenient(body.model).map(Into::into);
     reading.tools = body.tools.map(|raw| raw.get().to_owned());
     reading.session_id = body.metadata.and_then(session_id);
@@ -90,7 +89,7 @@ fn system(source: &[u8], at: At<'_>, raw: &RawValue) -> Result<Vec<Draft>, Forma
 }
 
 fn system_draft(at: At<'_>, raw: &RawValue, place: Place) -> Result<Draft, FormatError> {
-    let blocks = edit::blocks(system_pieces(at, raw)?);
+    let blocks = edit::blocks(body::instruction_pieces(at, "system", raw)?);
     let id = match place.part {
         None => "system".to_owned(),
         Some(part) => format!("system.{part}"),
@@ -107,23 +106,7 @@ fn system_draft(at: At<'_>, raw: &RawValue, place: Place) -> Result<Draft, Forma
     })
 }
 
-/// The one piece of a system prompt's string or block.
-pub(super) fn system_pieces<'a>(
-    at: At<'_>,
-    raw: &'a RawValue,
-) -> Result<Vec<Piece<'a>>, FormatError> {
-    if is_string(raw) {
-        let text = at.string("system", raw)?;
-        return Ok(vec![parts::text_piece(text, Holder::Item, raw)]);
-    }
-    let piece = parts::part(at, "system", raw, raw)?;
-    Ok(vec![Piece {
-        holder: Holder::Item,
-        ..piece
-    }])
-}
-
-fn messages(
+fn read_messages(
     source: &[u8],
     text: &str,
     raw: &RawValue,
@@ -234,38 +217,16 @@ fn role_named(name: &str) -> Option<Role> {
 /// The blocks of each entry of a message: compaction blocks by themselves, and a person's words
 /// apart from the results before them.
 pub(super) fn split(role: Role, blocks: &[Block]) -> Vec<Range<usize>> {
-    let mut starts = vec![0];
-    for (i, block) in blocks.iter().enumerate() {
-        if is_compaction(block) {
-            starts.extend([i, i + 1]);
-        }
-    }
-    if role == Role::User
-        && let Some(result) = blocks.iter().rposition(is_answer)
-    {
-        let after = blocks.get(result + 1..).unwrap_or_default();
-        starts.extend(after.iter().position(is_said).map(|at| result + 1 + at));
-    }
-    // A message without blocks is an entry, too.
-    starts.retain(|start| *start == 0 || *start < blocks.len());
-    starts.sort_unstable();
-    starts.dedup();
-    let ends = starts.iter().skip(1).copied().chain([blocks.len()]);
-    let ranges: Vec<_> = starts
-        .iter()
-        .copied()
-        .zip(ends)
-        .map(|(a, b)| a..b)
-        .collect();
-    ranges
+    let is_said = if role == Role::User {
+        is_said
+    } else {
+        |_: &Block| false
+    };
+    messages::split(blocks, is_compaction, is_said)
 }
 
 fn is_compaction(block: &Block) -> bool {
     matches!(block, Block::Opaque { kind, .. } if kind == "compaction")
-}
-
-fn is_answer(block: &Block) -> bool {
-    matches!(block, Block::ToolResult { .. })
 }
 
 /// True for words that a person may have said.

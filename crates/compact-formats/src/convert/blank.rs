@@ -36,6 +36,7 @@ fn source(conversation: &Conversation, format: Format) -> (String, bool) {
         Format::OpenAiChat => document(chat_body(conversation, model)),
         Format::Anthropic => document(json!({"model": model, "max_tokens": 4096, "messages": []})),
         Format::OpenAiResponses => document(json!({"model": model, "input": []})),
+        Format::Gemini => document(json!({"model": model, "contents": []})),
         Format::TauBench => document(json!({"traj": []})),
         Format::SweAgent => document(json!({"trajectory": [], "history": [], "info": {}})),
         Format::Messages | Format::OpenHands => ("[]".to_owned(), true),

@@ -27,7 +27,15 @@ const RESPONSES: [&str; 5] = [
 /// The format of an object whose members name a provider's request.
 pub(super) fn of_request(clues: &Clues) -> Option<Format> {
     let is_request = clues.kind.is_empty() && !clues.has("role") && !clues.has("messages");
-    (is_request && clues.has("input")).then_some(Format::OpenAiResponses)
+    let named = [
+        ("contents", Format::Gemini),
+        ("input", Format::OpenAiResponses),
+    ];
+    let mut known = named.into_iter().filter(|(key, _)| clues.has(key));
+    known
+        .next()
+        .filter(|_| is_request)
+        .map(|(_, format)| format)
 }
 
 /// The format of a body with `messages`.
@@ -48,6 +56,9 @@ pub(super) fn of_messages(body: &[u8]) -> Format {
 
 /// The format of a list whose first element has these clues.
 pub(super) fn of_list(first: &Clues, body: &[u8]) -> Format {
+    if first.has("parts") {
+        return Format::Gemini;
+    }
     let is_item = !first.kind.is_empty() && !first.has("content") || first.kind == "message";
     if is_item || holds(body, &RESPONSES) {
         return Format::OpenAiResponses;

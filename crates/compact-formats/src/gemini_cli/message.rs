@@ -300,9 +300,14 @@ fn kind(role: Role, pieces: &[Piece<'_>]) -> EntryKind {
     if let Some(summary) = texts.iter().find_map(|text| frame::summary(text)) {
         return summary;
     }
-    if role != Role::User || texts.is_empty() {
+    if role != Role::User {
         return EntryKind::Message;
     }
+    kind_of_words(&texts)
+}
+
+/// What the texts of a user's message are: a person's words, the client's, or its summary.
+pub(crate) fn kind_of_words(texts: &[&str]) -> EntryKind {
     if texts
         .iter()
         .any(|t| t.trim_start().starts_with("<state_snapshot>"))
@@ -313,7 +318,7 @@ fn kind(role: Role, pieces: &[Piece<'_>]) -> EntryKind {
         *text == "System: Please continue."
             || frame::only_elements(text, &["session_context", "hook_context"])
     };
-    if texts.iter().all(injected) {
+    if !texts.is_empty() && texts.iter().all(injected) {
         EntryKind::Injected
     } else {
         EntryKind::Message

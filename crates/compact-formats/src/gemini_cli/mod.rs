@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::message::GeminiMessages;
+pub(crate) use self::message::kind_of_words;
 use crate::error::FormatError;
 use crate::json::{At, Members, lenient};
 use crate::list;

@@ -15,6 +15,7 @@ use crate::edit::{self, Edits, Holder, Piece, TextSite};
 use crate::error::FormatError;
 use crate::frame;
 use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient, quote};
+use crate::media;
 use crate::parts;
 
 /// The members of an item that matter here; every one is a span.
@@ -379,7 +380,7 @@ fn output<'a>(
             Piece {
                 block: Block::Media {
                     label: "image".to_owned(),
-                    tokens: parts::IMAGE_TOKENS,
+                    tokens: media::image_part(raw),
                 },
                 holder: Holder::Item,
                 texts: Vec::new(),

@@ -233,7 +233,7 @@ fn message(role: Role, text: &str) -> String {
 }
 
 /// A new entry as items: a message for each of its texts, then calls, then outputs.
-pub(crate) fn compose(entry: &Entry) -> Vec<String> {
+fn compose(entry: &Entry) -> Vec<String> {
     let words = entry.blocks.iter().filter_map(|block| match block {
         Block::Text(text) if !text.is_empty() => Some(message(entry.role, text)),
         _ => None,

@@ -244,7 +244,8 @@ fn agents_format(source: &[u8]) -> Option<Format> {
         | Format::Messages
         | Format::MessagesJsonl
         | Format::Anthropic
-        | Format::OpenAiResponses => false,
+        | Format::OpenAiResponses
+        | Format::Gemini => false,
         Format::ClaudeCode
         | Format::CodexRollout
         | Format::GeminiCli

@@ -43,7 +43,8 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..12)
 }
 
-pub const FORMATS: [Format; 14] = [
+pub const FORMATS: [Format; 15] = [
+    Format::Gemini,
     Format::OpenAiResponses,
     Format::Anthropic,
     Format::OpenAiChat,
@@ -87,6 +88,7 @@ pub fn transcript(format: Format, steps: &[Step]) -> Vec<u8> {
         Format::MessagesJsonl => [lines(chat(steps)), b"\n".to_vec()].concat(),
         Format::Anthropic => serde_json::to_vec(&body::anthropic(steps)).unwrap(),
         Format::OpenAiResponses => serde_json::to_vec(&body::responses(steps)).unwrap(),
+        Format::Gemini => serde_json::to_vec_pretty(&body::gemini(steps)).unwrap(),
         Format::ClaudeCode => lines(claude(steps)),
         Format::CodexRollout => lines(codex(steps)),
         Format::GeminiCli => {

@@ -91,3 +91,53 @@ fn responses_step(i: usize, step: &Step, out: &mut Vec<Value>) {
         Step::Furniture => out.push(json!({"type": "item_reference", "id": format!("x_{i}")})),
     }
 }
+
+pub fn gemini(steps: &[Step]) -> Value {
+    let mut contents = Vec::new();
+    for (i, step) in steps.iter().enumerate() {
+        gemini_step(i, step, &mut contents);
+    }
+    json!({
+        "contents": contents, "systemInstruction": {"role": "user", "parts": [{"text": "be good"}]},
+        "generationConfig": {"temperature": 1e0},
+    })
+}
+
+fn gemini_step(i: usize, step: &Step, out: &mut Vec<Value>) {
+    let mut say = |role: &str, parts: Value| out.push(json!({"role": role, "parts": parts}));
+    match step {
+        Step::User(words) => say("user", json!([{"text": words}])),
+        Step::Assistant(words) => {
+            let code = json!({"executableCode": {"language": "PYTHON", "code": "1"}});
+            let outcome = json!({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}});
+            say("model", json!([code, outcome, {"text": words}]));
+        }
+        Step::Exchange { thought, results } => {
+            let mut calls = vec![json!({"text": thought, "thought": true})];
+            let mut answers = Vec::new();
+            for (n, result) in results.iter().enumerate() {
+                calls.push(json!({"functionCall": {"id": format!("c{i}-{n}"), "name": "run", "args": {"a": 1}}, "thoughtSignature": "c2ln"}));
+                answers.push(json!({"functionResponse": {"id": format!("c{i}-{n}"), "name": "run", "response": {"output": result, "code": n}}}));
+            }
+            // A person may speak in the content that carries the responses.
+            if results.len() == 2 {
+                answers.push(json!({"text": thought}));
+            }
+            say("model", json!(calls));
+            say("user", json!(answers));
+        }
+        Step::Image(words) => {
+            let id = format!("i{i}");
+            say(
+                "model",
+                json!([{"functionCall": {"id": id, "name": "look", "args": {}}}]),
+            );
+            let image = json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}});
+            say(
+                "user",
+                json!([{"functionResponse": {"id": id, "name": "look", "response": {"output": words}, "parts": [image]}}]),
+            );
+        }
+        Step::Furniture => {}
+    }
+}

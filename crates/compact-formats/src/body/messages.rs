@@ -1,0 +1,204 @@
+//! Messages that may hold several entries: tool results and a person's words, say.
+//!
+//! The entries of one message are written together, as the bytes that they were when all of them
+//! are shown as they are, and otherwise without the blocks of those that are not.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use compact_core::message::{Block, Entry};
+use compact_core::view::{Edit, ViewItem};
+
+use super::is_beside;
+use crate::edit::{self, Edits, Piece};
+use crate::error::FormatError;
+use crate::json::At;
+use crate::source::Place;
+use crate::wire::{Page, Shown};
+
+/// How a provider writes a message.
+pub(crate) trait Dialect {
+    /// The pieces of a message in order.
+    fn pieces<'a>(&self, at: At<'_>, json: &'a str) -> Result<Vec<Piece<'a>>, FormatError>;
+
+    /// The blocks of each entry of a message.
+    fn split(&self, json: &str, blocks: &[Block]) -> Vec<Range<usize>>;
+
+    /// A text as a part of a message.
+    fn text_part(&self, text: &str) -> String;
+
+    /// A new entry as a message; nothing when it says nothing. `tools` names the tool of a call.
+    fn compose(&self, entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String>;
+}
+
+/// The blocks of each entry: those that `is_alone` by themselves, and what a person said apart from
+/// the results before it.
+pub(crate) fn split(
+    blocks: &[Block],
+    is_alone: fn(&Block) -> bool,
+    is_said: fn(&Block) -> bool,
+) -> Vec<Range<usize>> {
+    let mut starts = vec![0];
+    for (i, _) in blocks.iter().enumerate().filter(|(_, b)| is_alone(b)) {
+        starts.extend([i, i + 1]);
+    }
+    let is_answer = |block: &Block| matches!(block, Block::ToolResult { .. });
+    if let Some(result) = blocks.iter().rposition(is_answer) {
+        let after = blocks.get(result + 1..).unwrap_or_default();
+        starts.extend(after.iter().position(is_said).map(|at| result + 1 + at));
+    }
+    // A message without blocks is an entry, too.
+    starts.retain(|start| *start == 0 || *start < blocks.len());
+    starts.sort_unstable();
+    starts.dedup();
+    let ends = starts.iter().skip(1).copied().chain([blocks.len()]);
+    starts
+        .iter()
+        .copied()
+        .zip(ends)
+        .map(|(a, b)| a..b)
+        .collect()
+}
+
+/// The messages of a view, without what stands beside the list.
+pub(crate) fn write<'a>(
+    dialect: &'a dyn Dialect,
+    page: &'a Page<'a>,
+    items: &'a [ViewItem],
+) -> Result<Vec<Cow<'a, str>>, FormatError> {
+    let tools = tools(page, items);
+    let mut writer = Writer {
+        dialect,
+        page,
+        messages: Vec::with_capacity(items.len()),
+        open: None,
+    };
+    for item in items {
+        match page.shown(item)? {
+            Shown::New(entry) if entry.role.is_instruction() => {}
+            Shown::New(entry) => {
+                writer.close()?;
+                let message = dialect.compose(entry, &tools).map(Cow::Owned);
+                writer.messages.extend(message);
+            }
+            Shown::Kept { place, .. } | Shown::Edited { place, .. } if is_beside(place) => {}
+            Shown::Kept { place, item } => writer.entry(place, item, Edits(&[]))?,
+            Shown::Edited { place, item, edits } => writer.entry(place, item, edits)?,
+        }
+    }
+    writer.close()?;
+    Ok(writer.messages)
+}
+
+/// The tool of every call, by the call's id, when a new entry may have to name it.
+fn tools<'a>(page: &Page<'a>, items: &'a [ViewItem]) -> HashMap<&'a str, &'a str> {
+    let new: Vec<&Entry> = items
+        .iter()
+        .filter_map(|item| match item {
+            ViewItem::New(entry) => Some(entry),
+            _ => None,
+        })
+        .collect();
+    if !new.iter().any(|entry| entry.has_results()) {
+        return HashMap::new();
+    }
+    let said = page.conversation.entries.iter().chain(new);
+    said.flat_map(|entry| &entry.blocks)
+        .filter_map(|block| match block {
+            Block::ToolCall { id, name, .. } => Some((id.as_str(), name.as_str())),
+            _ => None,
+        })
+        .collect()
+}
+
+struct Writer<'a> {
+    dialect: &'a dyn Dialect,
+    page: &'a Page<'a>,
+    messages: Vec<Cow<'a, str>>,
+    open: Option<Open<'a>>,
+}
+
+/// A message of which some entries have been seen.
+struct Open<'a> {
+    line: usize,
+    item: &'a str,
+    ranges: Vec<Range<usize>>,
+    shown: Vec<usize>,
+    edits: Vec<(usize, Edit)>,
+}
+
+impl<'a> Writer<'a> {
+    fn at(&self) -> At<'a> {
+        At {
+            source: self.page.bytes(),
+            offset: 0,
+        }
+    }
+
+    fn entry(&mut self, place: &Place, item: &'a str, edits: Edits<'_>) -> Result<(), FormatError> {
+        let part = place.part.unwrap_or(0);
+        let goes_on = self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.line == place.line && !open.shown.contains(&part));
+        if !goes_on {
+            self.close()?;
+            self.open = Some(Open {
+                line: place.line,
+                item,
+                ranges: self.ranges(place, item)?,
+                shown: Vec::new(),
+                edits: Vec::new(),
+            });
+        }
+        if let Some(open) = &mut self.open {
+            open.add(part, edits);
+        }
+        Ok(())
+    }
+
+    /// Only the entry of a whole message has no part, and only it needs no second look.
+    fn ranges(&self, place: &Place, item: &str) -> Result<Vec<Range<usize>>, FormatError> {
+        if place.part.is_none() {
+            return Ok(std::iter::once(0..usize::MAX).collect());
+        }
+        let blocks = edit::blocks(self.dialect.pieces(self.at(), item)?);
+        Ok(self.dialect.split(item, &blocks))
+    }
+
+    fn close(&mut self) -> Result<(), FormatError> {
+        if let Some(open) = self.open.take() {
+            let message = open.finish(self.dialect, self.at())?;
+            self.messages.extend(message);
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Open<'a> {
+    fn add(&mut self, part: usize, edits: Edits<'_>) {
+        let start = self.ranges.get(part).map_or(0, |range| range.start);
+        let moved = edits.0.iter().map(|(at, edit)| (start + at, edit.clone()));
+        self.edits.extend(moved);
+        self.shown.push(part);
+    }
+
+    fn finish(
+        mut self,
+        dialect: &dyn Dialect,
+        at: At<'_>,
+    ) -> Result<Option<Cow<'a, str>>, FormatError> {
+        let hidden = (0..self.ranges.len()).filter(|part| !self.shown.contains(part));
+        let dropped = hidden.filter_map(|part| self.ranges.get(part).cloned());
+        self.edits
+            .extend(dropped.flatten().map(|block| (block, Edit::Drop)));
+        if self.edits.is_empty() {
+            return Ok(Some(Cow::Borrowed(self.item)));
+        }
+        let pieces = dialect.pieces(at, self.item)?;
+        let part = |text: &str| dialect.text_part(text);
+        let edited = edit::apply(self.item, &pieces, Edits(&self.edits), &part);
+        Ok(edited.map(Cow::Owned))
+    }
+}
