@@ -8,10 +8,16 @@ use anyhow::Result;
 use crate::shell;
 
 /// Packages and the tests that hold a document.
-const DOCUMENTS: &[(&str, &str)] = &[(
-    "compact-adapters",
-    "config::tests::the_reference_is_up_to_date",
-)];
+const DOCUMENTS: &[(&str, &str)] = &[
+    (
+        "compact-adapters",
+        "config::tests::the_reference_is_up_to_date",
+    ),
+    (
+        "compact-formats",
+        "validate::tests::the_reference_is_up_to_date",
+    ),
+];
 
 /// Writes every generated document.
 pub(crate) fn write() -> Result<()> {

@@ -311,7 +311,8 @@ pub enum DiffFormat {
 /// `validate`.
 #[derive(Args, Debug)]
 pub struct Validate {
-    /// A request body, a JSON list of messages, or one message per line; - for stdin
+    /// A request body, a JSON list of messages, one message per line, or an agent's transcript; -
+    /// for stdin
     #[arg(value_name = "FILE", required_unless_present = "list_rules")]
     pub file: Option<PathBuf>,
     /// Whose rules: openai-chat, openai-responses, anthropic or gemini

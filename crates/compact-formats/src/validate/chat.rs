@@ -64,7 +64,7 @@ pub(super) static RULES: &[Rule] = &[
         "C2",
         "call-needs-result",
         "every call is answered right after its message, before any other role",
-        "\"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'\"",
+        "\"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'\": agno-agi/agno#3105, BerriAI/litellm#10083",
         call_needs_result,
     ),
     rule(

@@ -10,12 +10,14 @@ mod chat;
 mod gemini;
 mod request;
 mod responses;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::FormatError;
-use crate::{Format, detect};
+use crate::{Format, Scope, convert, detect, parse};
 use request::Request;
 
 /// Whose rules.
@@ -53,6 +55,16 @@ impl Provider {
     /// All names, for messages to people.
     pub fn names() -> String {
         Self::ALL.map(Provider::name).join(", ")
+    }
+
+    /// The format of its bodies, where this crate can write them.
+    fn format(self) -> Option<Format> {
+        match self {
+            Provider::OpenAiChat => Some(Format::OpenAiChat),
+            Provider::OpenAiResponses => Some(Format::OpenAiResponses),
+            Provider::Anthropic => Some(Format::Anthropic),
+            Provider::Gemini => None,
+        }
     }
 
     /// The field of a request body that holds the messages.
@@ -207,16 +219,17 @@ pub fn rules(provider: Provider) -> &'static [Rule] {
     }
 }
 
-/// What a provider would refuse in a request body, a list of messages or one message per line.
+/// What a provider would refuse in a request body, a list of messages or one message per line. An
+/// agent's own transcript is checked as [`convert`] writes it for the provider.
 pub fn check(
     provider: Provider,
     strictness: Strictness,
     source: &[u8],
 ) -> Result<Vec<Violation>, FormatError> {
-    if let Some(format) = agents_format(source) {
-        return Err(FormatError::NotMessages { format });
-    }
-    let request = Request::read(provider, source)?;
+    let request = match agents_format(source) {
+        Some(format) => Request::read(provider, &converted(provider, format, source)?)?,
+        None => Request::read(provider, source)?,
+    };
     let mut violations = Vec::new();
     let applicable = rules(provider)
         .iter()
@@ -257,6 +270,15 @@ fn agents_format(source: &[u8]) -> Option<Format> {
         | Format::TauBench => true,
     };
     is_agents.then_some(format)
+}
+
+/// The live context of an agent's transcript, as a body of the provider.
+fn converted(provider: Provider, format: Format, source: &[u8]) -> Result<Vec<u8>, FormatError> {
+    let to = provider
+        .format()
+        .ok_or(FormatError::NotMessages { format })?;
+    let parsed = parse(source.to_vec(), Some(format), Scope::Live)?;
+    Ok(convert(&parsed.conversation, to)?.bytes)
 }
 
 /// Where a rule notes what it finds.

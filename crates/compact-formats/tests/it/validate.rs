@@ -158,14 +158,22 @@ fn what_is_not_json_is_an_error_with_its_place() {
     );
 }
 
+/// A Claude Code session whose only call has no result.
+const OPEN_SESSION: &str = r#"{"parentUuid":null,"isSidechain":false,"sessionId":"s","type":"user","uuid":"u1","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"hi"}}
+{"parentUuid":"u1","isSidechain":false,"sessionId":"s","type":"assistant","uuid":"u2","timestamp":"2026-01-01T00:00:01.000Z","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Read","input":{}}]}}
+"#;
+
 #[test]
-fn an_agents_transcript_is_told_from_messages() {
-    let line = r#"{"parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","content":"hi"},"uuid":"u"}"#;
-    let error = check(Provider::Anthropic, Strictness::Vendor, line.as_bytes()).unwrap_err();
-    assert!(
-        error.to_string().starts_with("a claude-code transcript "),
-        "{error}"
-    );
+fn an_agents_transcript_is_checked_as_the_provider_would_get_it() {
+    for (provider, id) in [
+        (Provider::Anthropic, "A1"),
+        (Provider::OpenAiChat, "C2"),
+        (Provider::OpenAiResponses, "R2"),
+    ] {
+        let found = check(provider, Strictness::Vendor, OPEN_SESSION.as_bytes()).unwrap();
+        let ids: Vec<&str> = found.iter().map(|v| v.rule.id).collect();
+        assert_eq!(ids, [id], "{found:?}");
+    }
 }
 
 /// Every value in the place of every other value: found or not, but never a panic.

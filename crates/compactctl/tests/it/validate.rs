@@ -78,10 +78,14 @@ fn what_cannot_be_read_is_no_violation() {
         .run(&["validate", "broken.json", "--provider", "gemeni"])
         .failed(2);
     place.run(&["validate", "broken.json"]).failed(2);
-    place.write("s.jsonl", claude(1));
-    place
-        .run(&["validate", "s.jsonl", "--provider", "anthropic"])
-        .failed(3);
+}
+
+#[test]
+fn an_agents_session_is_checked_too() {
+    let place = Place::new();
+    place.write("s.jsonl", claude(3));
+    let json = place.json(&["validate", "s.jsonl", "--provider", "anthropic"]);
+    assert_eq!(json["ok"], true, "{json}");
 }
 
 #[test]
