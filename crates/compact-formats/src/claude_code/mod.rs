@@ -27,7 +27,8 @@ use crate::{Document, Scope, Stamp};
 static RULES: WireRules = WireRules {
     name: "claude-code",
     placements: &[Placement::UserMessage],
-    reasoning: ReasoningRule::StripOutsideLoop,
+    // The agent resumes with a new request, which ends a running tool loop.
+    reasoning: ReasoningRule::StripAfterEdit,
     opens_with_user: true,
     ..WireRules::LENIENT
 };

@@ -24,7 +24,8 @@ static RULES: WireRules = WireRules {
     name: "copilot",
     placements: &[Placement::UserMessage],
     // The model behind the client may be any; the strictest one binds reasoning to its prefix.
-    reasoning: ReasoningRule::StripOutsideLoop,
+    // The agent resumes with a new request, which ends a running tool loop.
+    reasoning: ReasoningRule::StripAfterEdit,
     opens_with_user: true,
     ..WireRules::LENIENT
 };
