@@ -318,6 +318,9 @@ pub struct Validate {
     /// Whose rules: openai-chat, openai-responses, anthropic or gemini
     #[arg(long, value_name = "NAME", required_unless_present = "list_rules", value_parser = parse_provider)]
     pub provider: Option<Provider>,
+    /// Which session of a FILE that holds many, from 0
+    #[arg(long, value_name = "N")]
+    pub session_index: Option<usize>,
     /// Also ask for what stricter servers of the same protocol want: Mistral, chat templates,
     /// Bedrock, Vertex
     #[arg(long)]

@@ -217,6 +217,8 @@ fn content_shape(request: &Request, findings: &mut Findings) {
         let message = match content {
             Some(Value::String(_)) => continue,
             Some(Value::Null) | None if may_lack => continue,
+            // Frameworks send it with calls, and servers take it.
+            Some(Value::Array(parts)) if parts.is_empty() && !calls(message).is_empty() => continue,
             Some(Value::Array(parts)) if parts.is_empty() => {
                 Some(format!("messages.{i}.content has no parts"))
             }

@@ -24,7 +24,7 @@ pub fn run(args: &Validate, global: &Global) -> Result<Answer, Failure> {
         true => Strictness::Strict,
         false => Strictness::Vendor,
     };
-    let source = Source::read(file)?;
+    let source = Source::read(file)?.session(args.session_index)?;
     let _progress = Progress::over_bytes(global, source.bytes.len(), "validating");
     let violations = check(provider, strictness, &source.bytes)
         .map_err(|error| Failure::from(error).about(&source.name))?;
