@@ -116,14 +116,6 @@ pub enum FormatError {
         /// How many there are.
         entries: usize,
     },
-    /// A transcript of an agent where a provider's messages are wanted.
-    #[error(
-        "a {format} transcript is not what a provider gets; check the request that is made of it"
-    )]
-    NotMessages {
-        /// What it is.
-        format: Format,
-    },
     /// Two documents that cannot be joined.
     #[error("cannot continue a {first} transcript with a {later} one; pass two of the same format")]
     Mismatch {

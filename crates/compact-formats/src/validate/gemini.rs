@@ -84,9 +84,10 @@ pub(super) static RULES: &[Rule] = &[
         "G3c",
         "last-user",
         "the last content is the user's or functionResponse",
-        "@google/gemini-cli-core 0.61.0 historyHardening",
+        "@google/gemini-cli-core 0.61.0 historyHardening; a history at rest ends with the model",
         last_user,
-    ),
+    )
+    .strict(),
     rule(
         "G4a",
         "responses-first",

@@ -57,13 +57,13 @@ impl Provider {
         Self::ALL.map(Provider::name).join(", ")
     }
 
-    /// The format of its bodies, where this crate can write them.
-    fn format(self) -> Option<Format> {
+    /// The format of its bodies.
+    fn format(self) -> Format {
         match self {
-            Provider::OpenAiChat => Some(Format::OpenAiChat),
-            Provider::OpenAiResponses => Some(Format::OpenAiResponses),
-            Provider::Anthropic => Some(Format::Anthropic),
-            Provider::Gemini => None,
+            Provider::OpenAiChat => Format::OpenAiChat,
+            Provider::OpenAiResponses => Format::OpenAiResponses,
+            Provider::Anthropic => Format::Anthropic,
+            Provider::Gemini => Format::Gemini,
         }
     }
 
@@ -274,11 +274,8 @@ fn agents_format(source: &[u8]) -> Option<Format> {
 
 /// The live context of an agent's transcript, as a body of the provider.
 fn converted(provider: Provider, format: Format, source: &[u8]) -> Result<Vec<u8>, FormatError> {
-    let to = provider
-        .format()
-        .ok_or(FormatError::NotMessages { format })?;
     let parsed = parse(source.to_vec(), Some(format), Scope::Live)?;
-    Ok(convert(&parsed.conversation, to)?.bytes)
+    Ok(convert(&parsed.conversation, provider.format())?.bytes)
 }
 
 /// Where a rule notes what it finds.

@@ -169,6 +169,7 @@ fn an_agents_transcript_is_checked_as_the_provider_would_get_it() {
         (Provider::Anthropic, "A1"),
         (Provider::OpenAiChat, "C2"),
         (Provider::OpenAiResponses, "R2"),
+        (Provider::Gemini, "G2"),
     ] {
         let found = check(provider, Strictness::Vendor, OPEN_SESSION.as_bytes()).unwrap();
         let ids: Vec<&str> = found.iter().map(|v| v.rule.id).collect();
