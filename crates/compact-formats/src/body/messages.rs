@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use compact_core::message::{Block, Entry};
+use compact_core::message::{Block, Entry, Role};
 use compact_core::view::{Edit, ViewItem};
 
 use super::is_beside;
@@ -27,6 +27,11 @@ pub(crate) trait Dialect {
 
     /// A text as a part of a message.
     fn text_part(&self, text: &str) -> String;
+
+    /// Whether new entries of one side that follow each other are one message.
+    fn joins_neighbours(&self) -> bool {
+        false
+    }
 
     /// A new entry as a message; nothing when it says nothing. `tools` names the tool of a call.
     fn compose(&self, entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String>;
@@ -67,21 +72,18 @@ pub(crate) fn write<'a>(
     page: &'a Page<'a>,
     items: &'a [ViewItem],
 ) -> Result<Vec<Cow<'a, str>>, FormatError> {
-    let tools = tools(page, items);
     let mut writer = Writer {
         dialect,
         page,
         messages: Vec::with_capacity(items.len()),
         open: None,
+        new: None,
+        tools: tools(page, items),
     };
     for item in items {
         match page.shown(item)? {
             Shown::New(entry) if entry.role.is_instruction() => {}
-            Shown::New(entry) => {
-                writer.close()?;
-                let message = dialect.compose(entry, &tools).map(Cow::Owned);
-                writer.messages.extend(message);
-            }
+            Shown::New(entry) => writer.new_entry(entry)?,
             Shown::Kept { place, .. } | Shown::Edited { place, .. } if is_beside(place) => {}
             Shown::Kept { place, item } => writer.entry(place, item, Edits(&[]))?,
             Shown::Edited { place, item, edits } => writer.entry(place, item, edits)?,
@@ -117,6 +119,9 @@ struct Writer<'a> {
     page: &'a Page<'a>,
     messages: Vec<Cow<'a, str>>,
     open: Option<Open<'a>>,
+    /// New entries that are to be one message.
+    new: Option<Entry>,
+    tools: HashMap<&'a str, &'a str>,
 }
 
 /// A message of which some entries have been seen.
@@ -141,7 +146,8 @@ impl<'a> Writer<'a> {
         let goes_on = self
             .open
             .as_ref()
-            .is_some_and(|open| open.line == place.line && !open.shown.contains(&part));
+            .is_some_and(|open| open.line == place.line && !open.shown.contains(&part))
+            && self.new.is_none();
         if !goes_on {
             self.close()?;
             self.open = Some(Open {
@@ -167,7 +173,25 @@ impl<'a> Writer<'a> {
         Ok(self.dialect.split(item, &blocks))
     }
 
+    fn new_entry(&mut self, entry: &Entry) -> Result<(), FormatError> {
+        let is_model = |entry: &Entry| entry.role == Role::Assistant;
+        if let Some(new) = &mut self.new
+            && self.dialect.joins_neighbours()
+            && is_model(new) == is_model(entry)
+        {
+            new.blocks.extend(entry.blocks.iter().cloned());
+            return Ok(());
+        }
+        self.close()?;
+        self.new = Some(entry.clone());
+        Ok(())
+    }
+
     fn close(&mut self) -> Result<(), FormatError> {
+        if let Some(new) = self.new.take() {
+            let message = self.dialect.compose(&new, &self.tools);
+            self.messages.extend(message.map(Cow::Owned));
+        }
         if let Some(open) = self.open.take() {
             let message = open.finish(self.dialect, self.at())?;
             self.messages.extend(message);

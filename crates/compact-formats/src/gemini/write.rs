@@ -32,6 +32,10 @@ impl messages::Dialect for Contents {
         text_part(text)
     }
 
+    fn joins_neighbours(&self) -> bool {
+        true
+    }
+
     fn compose(&self, entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String> {
         compose(entry, tools)
     }

@@ -10,8 +10,8 @@ fn read(body: &Value) -> Parsed {
     parse(body.to_string(), Some(Format::OpenAiResponses), Scope::Live).unwrap()
 }
 
-fn items(items: Value) -> Vec<Entry> {
-    read(&items).conversation.entries
+fn items(items: &Value) -> Vec<Entry> {
+    read(items).conversation.entries
 }
 
 fn emitted(parsed: &Parsed, items: Vec<ViewItem>) -> Value {
@@ -106,7 +106,7 @@ fn every_call_has_its_output() {
         ),
     ];
     for (asked, answered, block) in cases {
-        let entries = items(json!([asked, answered]));
+        let entries = items(&json!([asked, answered]));
         let blocks: Vec<Block> = entries.into_iter().flat_map(|e| e.blocks).collect();
         assert_eq!(blocks, [block, result("c", "ok")]);
     }
@@ -114,14 +114,14 @@ fn every_call_has_its_output() {
 
 #[test]
 fn outputs_without_words_are_weighed() {
-    let picture = items(json!([
+    let picture = items(&json!([
         {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot", "image_url": "data:"}},
     ]));
     assert!(matches!(
         picture[0].blocks.as_slice(),
         [Block::ToolResult { .. }, Block::Media { .. }]
     ));
-    let hosted = items(json!([{"type": "tool_search_output", "id": "t", "tools": []}]));
+    let hosted = items(&json!([{"type": "tool_search_output", "id": "t", "tools": []}]));
     assert!(matches!(
         hosted[0].blocks.as_slice(),
         [Block::Opaque { .. }]
@@ -232,7 +232,7 @@ fn a_string_is_a_prompt_until_something_joins_it() {
 
 #[test]
 fn a_compaction_item_is_sealed_and_the_applications_items_are_its_own() {
-    let entries = items(json!([
+    let entries = items(&json!([
         {"type": "compaction", "id": "cmp_1", "encrypted_content": "abc"},
         {"type": "reasoning", "summary": []},
         {"type": "compaction_trigger"},

@@ -45,7 +45,7 @@ struct Teller<'h> {
 }
 
 impl Teller<'_> {
-    fn say(&mut self, role: &str, content: Vec<Value>) {
+    fn say(&mut self, role: &str, content: &[Value]) {
         self.messages
             .push(json!({"role": role, "content": content}));
     }
@@ -62,7 +62,7 @@ impl Teller<'_> {
         if turn.image {
             words.push(image());
         }
-        self.say("user", words);
+        self.say("user", &words);
         let replies = !turn.exchanges.is_empty() || turn.reply.is_some();
         if let Some(instruction) = turn.instruction.as_ref().filter(|_| replies) {
             self.messages
@@ -76,7 +76,7 @@ impl Teller<'_> {
         if let Some(reply) = &turn.reply {
             let mut blocks = self.thought(is_first);
             blocks.push(text(reply));
-            self.say("assistant", blocks);
+            self.say("assistant", &blocks);
         }
     }
 
@@ -104,9 +104,9 @@ impl Teller<'_> {
         }
         answers.truncate(answered);
         answers.extend(exchange.aside.as_deref().map(text));
-        self.say("assistant", blocks);
+        self.say("assistant", &blocks);
         if !answers.is_empty() {
-            self.say("user", answers);
+            self.say("user", &answers);
         }
     }
 }

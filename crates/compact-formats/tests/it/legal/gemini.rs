@@ -34,7 +34,7 @@ struct Teller<'h> {
 }
 
 impl Teller<'_> {
-    fn say(&mut self, role: &str, parts: Vec<Value>) {
+    fn say(&mut self, role: &str, parts: &[Value]) {
         self.contents.push(json!({"role": role, "parts": parts}));
     }
 
@@ -48,12 +48,12 @@ impl Teller<'_> {
         if turn.image {
             words.push(image());
         }
-        self.say("user", words);
+        self.say("user", &words);
         for (e, exchange) in turn.exchanges.iter().enumerate() {
             self.exchange(exchange, self.history.answered(t, e), self.signs(t));
         }
         if let Some(reply) = &turn.reply {
-            self.say("model", vec![json!({"text": reply})]);
+            self.say("model", &[json!({"text": reply})]);
         }
     }
 
@@ -89,9 +89,9 @@ impl Teller<'_> {
         }
         answers.truncate(answered);
         answers.extend(exchange.aside.iter().map(|aside| json!({"text": aside})));
-        self.say("model", calls);
+        self.say("model", &calls);
         if !answers.is_empty() {
-            self.say("user", answers);
+            self.say("user", &answers);
         }
     }
 }
