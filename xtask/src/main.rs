@@ -13,6 +13,7 @@ mod licences;
 mod registry;
 mod shell;
 mod test;
+mod wire;
 mod words;
 
 use std::process::ExitCode;

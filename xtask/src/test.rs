@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::shell;
+use crate::{shell, wire};
 
 /// Something outside of Rust that some tests need.
 struct Requirement {
@@ -19,9 +19,13 @@ struct Requirement {
     without_it: &'static str,
 }
 
-/// Servers, interpreters and packages go here as the tests come to need them. So far a Rust
-/// toolchain is enough.
-const REQUIREMENTS: &[Requirement] = &[];
+/// Servers, interpreters and packages go here as the tests come to need them.
+const REQUIREMENTS: &[Requirement] = &[Requirement {
+    name: "Python with the providers' SDKs",
+    is_met: wire::is_ready,
+    install: wire::install,
+    without_it: "no SDK and no server judges our request bodies (tests/wire)",
+}];
 
 /// Sets up, tests, sums up.
 pub(crate) fn run() -> Result<()> {
@@ -34,6 +38,9 @@ pub(crate) fn run() -> Result<()> {
         );
     }
     let runner = tests()?;
+    if wire::is_ready() {
+        wire::run()?;
+    }
     for line in &skipped {
         println!("skipped: {line}");
     }
