@@ -220,7 +220,7 @@ pub fn rules(provider: Provider) -> &'static [Rule] {
 }
 
 /// What a provider would refuse in a request body, a list of messages or one message per line. An
-/// agent's own transcript is checked as [`convert`] writes it for the provider.
+/// agent's own transcript is checked as [`convert()`] writes it for the provider.
 pub fn check(
     provider: Provider,
     strictness: Strictness,
