@@ -1,6 +1,6 @@
 //! Request bodies: a list of messages, and the instructions beside it.
 //!
-//! Messages are written into the list by [`list`](crate::list); a member beside the list is
+//! Messages are written into the list by [`list`]; a member beside the list is
 //! replaced or added in place. Nothing else of a body is touched.
 
 pub(crate) mod messages;

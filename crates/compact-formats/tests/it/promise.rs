@@ -303,7 +303,7 @@ proptest! {
             return Ok(());
         };
         let expected = kept_by_conversion(&source);
-        prop_assert_eq!(kept_by_conversion(&read.conversation), expected.clone());
+        prop_assert_eq!(&kept_by_conversion(&read.conversation), &expected);
         let back = convert(&read.conversation, from).unwrap();
         let back = parse(back.bytes, Some(from), Scope::Live).map(|p| p.conversation).unwrap_or_default();
         prop_assert_eq!(kept_by_conversion(&back), expected);
