@@ -9,6 +9,7 @@ mod ci;
 mod dependencies;
 mod docs;
 mod examples;
+mod fuzz;
 mod licences;
 mod registry;
 mod shell;
@@ -36,6 +37,15 @@ enum Command {
     Docs,
     /// Writes the generated sessions into examples/.
     Examples,
+    /// Throws mutations of the corpus at every reader of transcripts.
+    Fuzz {
+        /// How long each reader is tried.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+        /// Only this format.
+        #[arg(long)]
+        target: Option<String>,
+    },
     /// Writes the models' limits and prices anew, from litellm and genai-prices.
     Registry,
 }
@@ -47,6 +57,7 @@ fn main() -> ExitCode {
         Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Docs => docs::write(),
         Command::Examples => examples::write(),
+        Command::Fuzz { seconds, target } => fuzz::run(seconds, target.as_deref()),
         Command::Registry => registry::write(),
     };
     match result {
