@@ -6,6 +6,7 @@
 mod architecture;
 mod bench;
 mod ci;
+mod corpus;
 mod dependencies;
 mod docs;
 mod examples;
@@ -37,6 +38,12 @@ enum Command {
     Docs,
     /// Writes the generated sessions into examples/.
     Examples,
+    /// Runs every session below the paths through every command of compactctl.
+    Corpus {
+        /// Files and folders.
+        #[arg(required = true)]
+        paths: Vec<std::path::PathBuf>,
+    },
     /// Throws mutations of the corpus at every reader of transcripts.
     Fuzz {
         /// How long each reader is tried.
@@ -57,6 +64,7 @@ fn main() -> ExitCode {
         Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Docs => docs::write(),
         Command::Examples => examples::write(),
+        Command::Corpus { paths } => corpus::run(&paths),
         Command::Fuzz { seconds, target } => fuzz::run(seconds, target.as_deref()),
         Command::Registry => registry::write(),
     };

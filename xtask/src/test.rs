@@ -23,6 +23,9 @@ struct Requirement {
 /// toolchain is enough.
 const REQUIREMENTS: &[Requirement] = &[];
 
+/// How long each reader of transcripts is fuzzed: enough to see that it is still whole.
+const FUZZ_SECONDS: u64 = 1;
+
 /// Sets up, tests, sums up.
 pub(crate) fn run() -> Result<()> {
     let start = Instant::now();
@@ -34,6 +37,7 @@ pub(crate) fn run() -> Result<()> {
         );
     }
     let runner = tests()?;
+    crate::fuzz::run(FUZZ_SECONDS, None)?;
     for line in &skipped {
         println!("skipped: {line}");
     }

@@ -62,7 +62,7 @@ impl Mutator {
         for _ in 0..=self.random.index(4) {
             input = match self.random.index(10) {
                 0 => self.harm(input),
-                1 => self.lines(input),
+                1 => self.lines(&input),
                 2 | 3 => self.swap(&input, &other),
                 4 => self.repeat(&input),
                 5 => self.remove(&input),
@@ -156,7 +156,7 @@ impl Mutator {
     }
 
     /// A line twice, gone, or in another place.
-    fn lines(&mut self, input: Vec<u8>) -> Vec<u8> {
+    fn lines(&mut self, input: &[u8]) -> Vec<u8> {
         let mut lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
         let from = self.random.index(lines.len());
         let to = self.random.index(lines.len());
