@@ -6,9 +6,11 @@
 mod architecture;
 mod bench;
 mod ci;
+mod corpus;
 mod dependencies;
 mod docs;
 mod examples;
+mod fuzz;
 mod licences;
 mod registry;
 mod shell;
@@ -37,6 +39,21 @@ enum Command {
     Docs,
     /// Writes the generated sessions into examples/.
     Examples,
+    /// Runs every session below the paths through every command of compactctl.
+    Corpus {
+        /// Files and folders.
+        #[arg(required = true)]
+        paths: Vec<std::path::PathBuf>,
+    },
+    /// Throws mutations of the corpus at every reader of transcripts.
+    Fuzz {
+        /// How long each reader is tried.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+        /// Only this format.
+        #[arg(long)]
+        target: Option<String>,
+    },
     /// Writes the models' limits and prices anew, from litellm and genai-prices.
     Registry,
 }
@@ -48,6 +65,8 @@ fn main() -> ExitCode {
         Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Docs => docs::write(),
         Command::Examples => examples::write(),
+        Command::Corpus { paths } => corpus::run(&paths),
+        Command::Fuzz { seconds, target } => fuzz::run(seconds, target.as_deref()),
         Command::Registry => registry::write(),
     };
     match result {

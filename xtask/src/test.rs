@@ -27,6 +27,9 @@ const REQUIREMENTS: &[Requirement] = &[Requirement {
     without_it: "no SDK and no server judges our request bodies (tests/wire)",
 }];
 
+/// How long each reader of transcripts is fuzzed: enough to see that it is still whole.
+const FUZZ_SECONDS: u64 = 1;
+
 /// Sets up, tests, sums up.
 pub(crate) fn run() -> Result<()> {
     let start = Instant::now();
@@ -41,6 +44,7 @@ pub(crate) fn run() -> Result<()> {
     if wire::is_ready() {
         wire::run()?;
     }
+    crate::fuzz::run(FUZZ_SECONDS, None)?;
     for line in &skipped {
         println!("skipped: {line}");
     }

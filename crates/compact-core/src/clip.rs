@@ -53,6 +53,10 @@ fn head_and_tail(text: &str, total: usize, chars: usize, pointer: Pointer<'_>) -
     let mut cut: String = text.chars().take(head).collect();
     cut.push_str(&marker(total - chars, pointer));
     cut.extend(text.chars().skip(total - tail));
+    if tail == 0 {
+        // Some providers refuse a last message that ends in white space.
+        cut.truncate(cut.trim_end().len());
+    }
     cut
 }
 

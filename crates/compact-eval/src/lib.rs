@@ -4,6 +4,7 @@
 //! the material of its benchmarks; their answer keys say what a good view must still carry.
 
 pub mod example;
+pub mod fuzz;
 pub mod generate;
 mod grammar;
 mod random;

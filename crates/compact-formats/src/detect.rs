@@ -152,8 +152,11 @@ pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
     let Some(first) = body.iter().position(|b| !b.is_ascii_whitespace()) else {
         return Err(FormatError::Empty);
     };
+    let unrecognised = || FormatError::Unrecognised {
+        at: Position::of(source, start + first),
+    };
     match body.get(first) {
-        Some(b'[') => Ok(of_list(body)),
+        Some(b'[') => of_list(body).ok_or_else(unrecognised),
         Some(b'{') => match document(body) {
             Some(clues) => Ok(match of_document(&clues) {
                 None | Some(Format::OpenAiChat) => body::of_messages(body),
@@ -161,9 +164,7 @@ pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
             }),
             None => detect_lines(source),
         },
-        _ => Err(FormatError::Unrecognised {
-            at: Position::of(source, start + first),
-        }),
+        _ => Err(unrecognised()),
     }
 }
 
@@ -233,15 +234,18 @@ fn of_document(clues: &Clues) -> Option<Format> {
 }
 
 /// The format of a list: of messages, of events, or of sessions.
-fn of_list(body: &[u8]) -> Format {
+fn of_list(body: &[u8]) -> Option<Format> {
     let first = Clues::of_first(body);
     if first.is_event() {
-        return Format::OpenHands;
+        return Some(Format::OpenHands);
     }
-    match of_document(&first) {
+    let format = match of_document(&first) {
         Some(format) if first.is_session() => format,
         _ => body::of_list(&first, body),
-    }
+    };
+    // A list of objects that nobody speaks in is a list of something else.
+    let is_silent = !first.keys.is_empty() && !first.has("role");
+    (format != Format::Messages || !is_silent).then_some(format)
 }
 
 /// Only a JSON string, never the inside of one, has these bytes between two bare quotes.

@@ -131,6 +131,8 @@ fn set_text<'a>(
             (Holder::Element { element, .. }, Block::ToolResult { .. }) => {
                 patch.set(element.get(), "content", quote(text));
             }
+            // A call without arguments has nothing that could be shorter.
+            (Holder::Element { .. }, Block::ToolCall { .. }) => {}
             (Holder::Element { element, .. }, _) => patch.replace(element, part(text)),
             (Holder::Value { .. }, _) => {}
             (Holder::Item | Holder::Member(_), _) => {

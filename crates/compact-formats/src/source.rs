@@ -153,6 +153,13 @@ pub(crate) struct Line<'s, T> {
     pub(crate) value: T,
 }
 
+impl<T> Line<'_, T> {
+    /// False for a line of another kind: a list would be read as an object without names.
+    pub(crate) fn is_object(&self) -> bool {
+        self.json.starts_with('{')
+    }
+}
+
 /// Reads the line at `index`; nothing for a blank one or for a torn last one, which is noted.
 pub(crate) fn read_line<'s, T: Deserialize<'s>>(
     source: &'s [u8],

@@ -23,12 +23,8 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
     });
     let mut rows: Vec<Row<'_>> = Vec::with_capacity(spans.len());
     for index in 0..spans.len() {
-        rows.extend(source::read_line(
-            source,
-            &spans,
-            index,
-            &mut reading.problems,
-        )?);
+        let line = source::read_line(source, &spans, index, &mut reading.problems)?;
+        rows.extend(line.filter(Row::is_object));
     }
     if !rows.iter().any(|row| row.value.is_typed()) {
         return Err(source::unlike(source));

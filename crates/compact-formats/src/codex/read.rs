@@ -39,7 +39,7 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
     for index in 0..lines.len() {
         let line =
             source::read_line::<Line<'_>>(source, &lines, index, &mut reader.reading.problems)?;
-        if let Some(line) = line {
+        if let Some(line) = line.filter(source::Line::is_object) {
             reader.line(&line)?;
         }
     }
@@ -202,6 +202,9 @@ impl Reader<'_> {
         };
         let before = self.reading.drafts.len();
         for (part, raw) in items.iter().enumerate() {
+            if !is_object(raw) {
+                return Err(at.field("payload.replacement_history[]", "an object", raw));
+            }
             let span = span_in(payload.get(), raw.get());
             let span = place.span.start + span.start..place.span.start + span.end;
             self.item(

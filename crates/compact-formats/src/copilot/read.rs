@@ -18,7 +18,7 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
     let mut is_session = false;
     for index in 0..lines.len() {
         let line = source::read_line::<Event<'_>>(source, &lines, index, &mut reading.problems)?;
-        if let Some(line) = line {
+        if let Some(line) = line.filter(source::Line::is_object) {
             is_session |= line.value.kind().contains('.');
             event(source, &line, scope, &mut reading)?;
         }

@@ -62,6 +62,9 @@ impl Segmented for GeminiMessages {
         let mut answered = Vec::new();
         if let Some(list) = line.tool_calls.filter(|list| is_list(list)) {
             for element in at.list("toolCalls", list)? {
+                if !is_object(element) {
+                    return Err(at.field("toolCalls[]", "an object", element));
+                }
                 let call: Call<'a> = at.read(element.get())?;
                 let holder = Holder::Element { list, element };
                 said.push(call_piece(at, &call, holder)?);

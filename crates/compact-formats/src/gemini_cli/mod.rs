@@ -53,6 +53,9 @@ impl Wire for GeminiCli {
             source,
             offset: start,
         };
+        if !text.trim_ascii_start().starts_with('{') {
+            return Err(at.missing("messages", "in an object"));
+        }
         let chat: Chat<'_> = at.read(text)?;
         let messages = chat
             .messages

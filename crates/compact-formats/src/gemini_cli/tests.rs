@@ -1,1 +1,141 @@
+//! Features of Gemini CLI chats.
 
+use compact_core::message::{Block, Entry, EntryKind, Role};
+use compact_core::view::{Edit, View, ViewItem};
+use expect_test::expect;
+
+use crate::{Format, Parsed, Scope, parse};
+
+fn chat(messages: &str) -> Parsed {
+    let source = format!(
+        r#"{{"sessionId":"s","projectHash":"h","messages":[{messages}],"lastUpdated":"T"}}"#
+    );
+    parse(source, None, Scope::Live).unwrap()
+}
+
+const USER: &str = r#"{"id":"a","timestamp":"T","type":"user","content":"go"}"#;
+const REPLY: &str = r#"{"id":"b","timestamp":"T","type":"gemini","content":"on it","thoughts":[{"subject":"s","description":"hmm"}],"toolCalls":[{"id":"c1","name":"ls","args":{"p":"."},"result":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a b"}}}],"status":"success","resultDisplay":"a b"}],"tokens":{"input":9},"model":"g"}"#;
+
+fn emit(parsed: &Parsed, items: Vec<ViewItem>) -> String {
+    let out = parsed.document.emit(&parsed.conversation, &View { items });
+    String::from_utf8(out.unwrap()).unwrap()
+}
+
+#[test]
+fn a_message_is_what_was_said_and_what_was_answered() {
+    let parsed = chat(&format!(
+        "{USER},{REPLY},{}",
+        r#"{"id":"i","type":"info","content":"update"}"#
+    ));
+    assert_eq!(parsed.document.format(), Format::GeminiCli);
+    assert_eq!(parsed.conversation.model.as_deref(), Some("g"));
+    let seen: Vec<(String, Role, Vec<Block>, Option<u64>)> = parsed
+        .conversation
+        .entries
+        .into_iter()
+        .map(|e| (e.id.0, e.role, e.blocks, e.meta.reported_prompt_tokens))
+        .collect();
+    let said = vec![
+        Block::Reasoning {
+            text: "hmm".to_owned(),
+            replay_bytes: 0,
+        },
+        Block::Text("on it".to_owned()),
+        Block::ToolCall {
+            id: "c1".to_owned(),
+            name: "ls".to_owned(),
+            arguments: r#"{"p":"."}"#.to_owned(),
+        },
+    ];
+    let answered = vec![Block::ToolResult {
+        call: "c1".to_owned(),
+        content: "a b".to_owned(),
+        is_error: false,
+    }];
+    let asked = vec![Block::Text("go".to_owned())];
+    assert_eq!(
+        seen,
+        [
+            ("a".to_owned(), Role::User, asked, None),
+            ("b".to_owned(), Role::Assistant, said, Some(9)),
+            ("b.1".to_owned(), Role::Tool, answered, None),
+        ]
+    );
+}
+
+#[test]
+fn edits_of_both_entries_are_written_into_one_message() {
+    let parsed = chat(&format!("{USER},{REPLY}"));
+    let set = |text: &str| Edit::SetText(text.to_owned());
+    let items = vec![
+        ViewItem::Edited {
+            entry: 1,
+            edits: vec![(0, Edit::Drop), (1, Edit::Drop), (2, set("{}"))],
+        },
+        ViewItem::Edited {
+            entry: 2,
+            edits: vec![(0, set("cut"))],
+        },
+    ];
+    expect![[r#"{"sessionId":"s","projectHash":"h","messages":[{"id":"b","timestamp":"T","type":"gemini","content":"","toolCalls":[{"id":"c1","name":"ls","args":{},"result":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"cut"}}}],"status":"success","resultDisplay":""}],"tokens":{"input":9},"model":"g"}],"lastUpdated":"T"}"#]]
+    .assert_eq(&emit(&parsed, items));
+}
+
+#[test]
+fn a_new_pair_becomes_one_message() {
+    let parsed = chat(USER);
+    let call = Block::ToolCall {
+        id: "x".to_owned(),
+        name: "recall".to_owned(),
+        arguments: "{}".to_owned(),
+    };
+    let result = Block::ToolResult {
+        call: "x".to_owned(),
+        content: "all".to_owned(),
+        is_error: true,
+    };
+    let entry = |id: &str, role, block| Entry {
+        blocks: vec![block],
+        ..Entry::text(id, role, "")
+    };
+    let items = vec![
+        ViewItem::Kept { entry: 0 },
+        ViewItem::New(entry("n1", Role::Assistant, call.clone())),
+        ViewItem::New(entry("n2", Role::Tool, result.clone())),
+    ];
+    let again = parse(emit(&parsed, items), None, Scope::Live).unwrap();
+    let blocks: Vec<Vec<Block>> = again
+        .conversation
+        .entries
+        .into_iter()
+        .map(|e| e.blocks)
+        .collect();
+    assert_eq!(blocks[1..], [vec![call], vec![result]]);
+}
+
+#[test]
+fn what_is_not_the_user_speaking_is_told() {
+    let user = |text: &str| format!(r#"{{"type":"user","content":"{text}"}}"#);
+    let parsed = chat(
+        &[
+            user("<state_snapshot>all</state_snapshot>"),
+            user("System: Please continue."),
+            user("go on"),
+        ]
+        .join(","),
+    );
+    let kinds: Vec<EntryKind> = parsed
+        .conversation
+        .entries
+        .into_iter()
+        .map(|e| e.meta.kind)
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            EntryKind::ForeignSummary,
+            EntryKind::Injected,
+            EntryKind::Message
+        ]
+    );
+}

@@ -95,15 +95,16 @@ impl Segmented for OpenCodeMessages {
     fn compose(&self, page: &Page<'_>, before: Option<&str>, entries: &[&Entry]) -> Vec<String> {
         let before = Members::of(before.unwrap_or_default()).get("info");
         let before = Members::of(before.map_or("", RawValue::get));
-        let mut composer = Composer {
+        let composer = Composer {
             session: quote(page.conversation.session_id.as_deref().unwrap_or("ses_")),
-            last: lenient(before.get("id")).map_or("msg_".to_owned(), String::from),
+            after: lenient(before.get("id")).map_or("msg_".to_owned(), String::from),
             time: before.get("time").map_or("{\"created\":0}", RawValue::get),
             model: page.conversation.model.as_deref().unwrap_or_default(),
         };
         segment::replies(entries)
             .iter()
-            .map(|reply| composer.message(reply))
+            .enumerate()
+            .map(|(i, reply)| composer.message(i, reply))
             .collect()
     }
 }
@@ -235,7 +236,8 @@ impl<'a> Reader<'a, '_> {
         let at = self.at;
         let id = at.optional("parts[].callID", part.call_id)?;
         let id = id.unwrap_or_default();
-        let state: State<'a> = at.read(part.state.map_or("{}", RawValue::get))?;
+        let state = part.state.filter(|state| is_object(state));
+        let state: State<'a> = at.read(state.map_or("{}", RawValue::get))?;
         self.said.push(Piece {
             block: Block::ToolCall {
                 id: id.clone(),
@@ -338,17 +340,17 @@ impl<'a> Reader<'a, '_> {
 /// Writes messages of our own. A client sorts by id, and an id that extends another follows it.
 struct Composer<'a> {
     session: String,
-    last: String,
+    /// The id that those of our own extend.
+    after: String,
     time: &'a str,
     model: &'a str,
 }
 
 impl Composer<'_> {
-    fn message(&mut self, reply: &Reply<'_>) -> String {
+    fn message(&self, index: usize, reply: &Reply<'_>) -> String {
         let entry = reply.entry;
-        let made = fresh::uuid(&entry.id.0, 0).replace('-', "");
-        self.last = format!("{}{}", self.last, made.get(..8).unwrap_or_default());
-        let id = quote(&self.last);
+        let made = fresh::uuid(&entry.id.0, index).replace('-', "");
+        let id = quote(&format!("{}c{index:06}", self.after));
         let parts: Vec<String> = entry
             .blocks
             .iter()

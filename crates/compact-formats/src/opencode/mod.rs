@@ -57,6 +57,9 @@ impl Wire for OpenCode {
             source,
             offset: start,
         };
+        if !text.trim_ascii_start().starts_with('{') {
+            return Err(at.missing("messages", "in an object"));
+        }
         let export: Export<'_> = at.read(text)?;
         let messages = export
             .messages

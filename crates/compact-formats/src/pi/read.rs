@@ -24,7 +24,7 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
     let mut rows: Vec<Row<'_>> = Vec::with_capacity(spans.len());
     for index in 0..spans.len() {
         let line = source::read_line(source, &spans, index, &mut reading.problems)?;
-        rows.extend(line);
+        rows.extend(line.filter(Row::is_object));
     }
     let known = ["session", "message", "compaction", "model_change"];
     if !rows

@@ -9,6 +9,7 @@
 mod archive;
 mod chain;
 mod compact;
+mod convert;
 mod diff;
 mod hostile;
 mod inspect;

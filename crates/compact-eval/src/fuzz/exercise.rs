@@ -1,0 +1,142 @@
+//! What every format promises of every input, be it good or not.
+
+use compact_core::message::{Block, Conversation};
+use compact_core::view::{Edit, View, ViewItem};
+use compact_formats::validate::{Provider, Strictness, check};
+use compact_formats::{
+    Format, FormatError, Parsed, Scope, Stamp, convert, detect, parse, sessions,
+};
+
+const STAMP: Stamp<'static> = Stamp {
+    timestamp: "2026-01-01T00:00:00.000Z",
+    receipt: "r",
+    tokens_before: 1,
+    tokens_after: 1,
+};
+
+/// Reads an input in every way and writes what was read; answers the outcome in short.
+pub fn exercise(format: Format, input: &[u8]) -> Result<String, String> {
+    let told = detect(input).map_or("nothing", Format::name);
+    let held = sessions(input, Some(format)).map_or(0, |sessions| sessions.len());
+    let mut outcome = format!("{told} {}", held.min(3));
+    for provider in [
+        Provider::OpenAiChat,
+        Provider::OpenAiResponses,
+        Provider::Anthropic,
+        Provider::Gemini,
+    ] {
+        let found = check(provider, Strictness::Strict, input);
+        outcome.push(if found.is_ok() { '+' } else { '-' });
+    }
+    for scope in [Scope::Live, Scope::Whole] {
+        match parse(input.to_vec(), Some(format), scope) {
+            Ok(parsed) => {
+                outcome.push_str(&shape(&parsed));
+                written(&parsed, input)?;
+            }
+            Err(error) => outcome.push_str(&kind(&error)),
+        }
+    }
+    Ok(outcome)
+}
+
+/// Everything that can be written of what was read.
+fn written(parsed: &Parsed, input: &[u8]) -> Result<(), String> {
+    let (document, conversation) = (&parsed.document, &parsed.conversation);
+    let emit = |view: &View, what: &str| {
+        let out = document.emit(conversation, view);
+        out.map_err(|error| format!("{what} cannot be written: {error}"))
+    };
+    if emit(&View::identity(conversation), "the identity")? != input {
+        return Err("the identity view is not the input".to_owned());
+    }
+    for (what, view) in views(conversation) {
+        let out = emit(&view, what)?;
+        readable(out, document.format(), what)?;
+        if let Ok(out) = document.append(conversation, &view, &STAMP) {
+            if !out.starts_with(input) {
+                return Err("append changed what was there".to_owned());
+            }
+            readable(out, document.format(), "an appended view")?;
+        }
+    }
+    let half = conversation.entries.len() / 2;
+    let joined = document.extend(document, conversation, half);
+    joined.map_err(|error| format!("extend: {error}"))?;
+    for to in [Format::OpenAiChat, Format::ClaudeCode, Format::OpenCode] {
+        convert(conversation, to).map_err(|error| format!("convert to {to}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// What was written can be read; nothing said may leave nothing to read.
+fn readable(out: Vec<u8>, format: Format, what: &str) -> Result<(), String> {
+    match parse(out, Some(format), Scope::Live) {
+        Ok(_) | Err(FormatError::Empty | FormatError::Unrecognised { .. }) => Ok(()),
+        Err(error) => Err(format!("{what} cannot be read again: {error}")),
+    }
+}
+
+/// The second half, every other entry, and everything with its texts replaced.
+fn views(conversation: &Conversation) -> [(&'static str, View); 3] {
+    let entries = conversation.entries.len();
+    let kept = |range: &mut dyn Iterator<Item = usize>| View {
+        items: range.map(|entry| ViewItem::Kept { entry }).collect(),
+    };
+    let edited = |(entry, whole): (usize, &compact_core::message::Entry)| ViewItem::Edited {
+        entry,
+        edits: whole.blocks.iter().map(edit).enumerate().collect(),
+    };
+    let items = conversation.entries.iter().enumerate().map(edited);
+    [
+        ("half a view", kept(&mut (entries / 2..entries))),
+        ("every other entry", kept(&mut (0..entries).step_by(2))),
+        (
+            "an edited view",
+            View {
+                items: items.collect(),
+            },
+        ),
+    ]
+}
+
+fn edit(block: &Block) -> Edit {
+    match block {
+        Block::ToolCall { .. } => Edit::SetText("{\"clipped\":true}".to_owned()),
+        Block::Text(_) | Block::ToolResult { .. } => Edit::SetText("cut \" \\ \n".to_owned()),
+        Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => Edit::Drop,
+    }
+}
+
+/// The kinds of blocks in order, as far as they tell inputs apart.
+fn shape(parsed: &Parsed) -> String {
+    let letter = |block: &Block| match block {
+        Block::Text(_) => 't',
+        Block::ToolCall { .. } => 'c',
+        Block::ToolResult { .. } => 'r',
+        Block::Reasoning { .. } => 'h',
+        Block::Media { .. } => 'm',
+        Block::Opaque { .. } => 'o',
+    };
+    let entries = parsed.conversation.entries.iter().take(12);
+    let blocks: String = entries
+        .map(|e| {
+            format!("{}{:?} ", e.role, e.meta.kind)
+                + &e.blocks.iter().map(letter).collect::<String>()
+        })
+        .collect();
+    format!("{blocks}!{}", parsed.problems.len().min(4))
+}
+
+/// An error without the place and the words of the input.
+fn kind(error: &FormatError) -> String {
+    let text = error.to_string();
+    let words = text
+        .split_once(": ")
+        .map_or(text.as_str(), |(_, words)| words);
+    words
+        .chars()
+        .filter(|c| !c.is_ascii_digit())
+        .take(80)
+        .collect()
+}

@@ -1,0 +1,92 @@
+//! Mutations of small sessions, thrown at every reader: none may panic, hang or lose a byte.
+//!
+//! The mutator knows JSON, so most of what it makes is still JSON with something odd in it, where a
+//! reader's own decisions are. What leads to a new outcome joins the pool that later mutations start
+//! from. There is no instrumentation, so this finds what can be reached by small steps from good
+//! seeds and no more.
+
+mod exercise;
+mod json;
+mod mutate;
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use compact_formats::Format;
+
+pub use self::exercise::exercise;
+use self::mutate::Mutator;
+use crate::random::Random;
+
+/// The pool grows no larger than this.
+const POOL: usize = 2_000;
+
+/// An input may take no longer than this.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a run did.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// How many inputs were tried.
+    pub inputs: u64,
+    /// How many different outcomes they had.
+    pub outcomes: usize,
+    /// The input that broke a promise, and which one.
+    pub failure: Option<(Vec<u8>, String)>,
+}
+
+/// Tries mutations of the seeds as documents of a format until the time is over or one fails.
+/// `before` gets every input before it is tried, for those that end the process.
+pub fn run(
+    format: Format,
+    seeds: &[Vec<u8>],
+    seed: u64,
+    time: Duration,
+    before: &mut dyn FnMut(&[u8]),
+) -> Run {
+    let mut mutator = Mutator::new(Random::new(seed));
+    let mut pool = seeds.to_vec();
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut run = Run::default();
+    let start = Instant::now();
+    let mut fresh = seeds.to_vec();
+    while start.elapsed() < time {
+        let input = fresh.pop().unwrap_or_else(|| mutator.mutate(&pool));
+        before(&input);
+        run.inputs += 1;
+        match attempt(format, &input) {
+            Ok(outcome) => {
+                if seen.insert(outcome) && pool.len() < POOL {
+                    pool.push(input);
+                }
+            }
+            Err(broken) => {
+                run.failure = Some((input, broken));
+                break;
+            }
+        }
+    }
+    run.outcomes = seen.len();
+    run
+}
+
+/// Exercises one input; a panic is a broken promise, and so is taking long.
+fn attempt(format: Format, input: &[u8]) -> Result<String, String> {
+    let start = Instant::now();
+    let result = catch_unwind(AssertUnwindSafe(|| exercise(format, input)));
+    let result = result.unwrap_or_else(|panic| Err(format!("panic: {}", words(&*panic))));
+    if start.elapsed() > PATIENCE {
+        return Err(format!("took {:.1} s", start.elapsed().as_secs_f64()));
+    }
+    result
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! `cargo xtask fuzz`: mutations of the corpus against every reader, for some seconds each.
+//!
+//! An input that breaks a promise is kept in `target/fuzz`; once mended, it belongs in the corpus.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use compact_eval::fuzz;
+
+use crate::shell;
+
+/// Where the seeds of a format are.
+const CORPUS: &str = "crates/compact-formats/corpus";
+
+/// Fuzzes every format, or one of them; fails when a promise was broken.
+pub(crate) fn run(seconds: u64, target: Option<&str>) -> Result<()> {
+    let found = shell::root().join("target/fuzz");
+    fs::create_dir_all(&found)?;
+    let mut broken = 0;
+    for name in targets(target)? {
+        broken += usize::from(!fuzz_one(&name, seconds, &found)?);
+    }
+    match broken {
+        0 => {
+            println!("no promise was broken");
+            Ok(())
+        }
+        n => bail!("{n} formats broke a promise; the inputs are in target/fuzz"),
+    }
+}
+
+/// The formats that have seeds.
+fn targets(wanted: Option<&str>) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(shell::root().join(CORPUS))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() && wanted.is_none_or(|wanted| wanted == name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    if let (Some(wanted), true) = (wanted, names.is_empty()) {
+        bail!("{CORPUS} has no folder {wanted}");
+    }
+    Ok(names)
+}
+
+/// Fuzzes one format; false when a promise was broken.
+fn fuzz_one(name: &str, seconds: u64, found: &Path) -> Result<bool> {
+    let Ok(format) = name.parse() else {
+        println!("{name:<18} skipped: no reader of that name");
+        return Ok(true);
+    };
+    let seeds = seeds(name)?;
+    let last = found.join(format!("{name}.last"));
+    // An input that ends the process can be found here.
+    let mut keep = |input: &[u8]| drop(fs::write(&last, input));
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let run = fuzz::run(
+        format,
+        &seeds,
+        moment(),
+        Duration::from_secs(seconds),
+        &mut keep,
+    );
+    std::panic::set_hook(quiet);
+    let Some((input, promise)) = run.failure else {
+        println!(
+            "{name:<18} {:>8} inputs, {:>5} outcomes",
+            run.inputs, run.outcomes
+        );
+        return Ok(true);
+    };
+    let path = found.join(format!("{name}.broken"));
+    fs::write(&path, input).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("{name:<18} after {} inputs: {promise}", run.inputs);
+    println!("{:<18} {}", "", path.display());
+    Ok(false)
+}
+
+fn seeds(name: &str) -> Result<Vec<Vec<u8>>> {
+    let mut seeds = Vec::new();
+    for entry in fs::read_dir(shell::root().join(CORPUS).join(name))? {
+        seeds.push(fs::read(entry?.path())?);
+    }
+    Ok(seeds)
+}
+
+/// Another run tries other inputs.
+fn moment() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
