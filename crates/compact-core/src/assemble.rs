@@ -5,7 +5,7 @@
 
 use crate::clip;
 use crate::message::{Block, Entry, EntryId, EntryKind, Meta, Role};
-use crate::outline::UnitKind;
+use crate::outline::{Health, UnitKind};
 use crate::plan::{Fate, Plan, Scene};
 use crate::summarize::frame::{self, Frame};
 use crate::view::{View, ViewItem};
@@ -68,11 +68,13 @@ fn place(scene: &Scene<'_>, plan: &Plan, placement: Placement) -> usize {
     }
     let first_demoted = (leading..units.len())
         .find(|&i| plan.fates.get(i).is_none_or(|f| !f.stays()))
-        .unwrap_or(units.len());
-    match scene.outline.first_user() {
-        Some(first) => first_demoted.max(first + 1),
-        None => first_demoted,
-    }
+        .unwrap_or(leading);
+    // Calls that wait for their results come last.
+    let waits = units.iter().position(|u| u.health == Health::Open);
+    let after_request = scene.outline.first_user().map_or(0, |first| first + 1);
+    first_demoted
+        .max(after_request)
+        .min(waits.unwrap_or(units.len()))
 }
 
 fn item(scene: &Scene<'_>, entry: usize, fate: Fate) -> Option<ViewItem> {

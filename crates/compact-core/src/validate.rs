@@ -135,7 +135,8 @@ fn paired(entries: &[Entry], tolerate: bool) -> Result<(), String> {
                 }
             }
         }
-        if entry.is_user_message() && open.values().any(|n| *n > 0) {
+        let is_summary = matches!(entry.meta.kind, EntryKind::Summary { .. });
+        if (entry.is_user_message() || is_summary) && open.values().any(|n| *n > 0) {
             return Err(format!(
                 "item {i} comes before the results of an earlier call"
             ));

@@ -137,6 +137,12 @@ impl Format {
         self.wire().rules()
     }
 
+    /// What the strictest servers that speak this format accept: chat templates that want roles to
+    /// alternate, and a person to speak first and last.
+    pub fn strict_rules(self) -> &'static WireRules {
+        self.wire().strict_rules()
+    }
+
     fn wire(self) -> &'static dyn Wire {
         Self::ALL
             .iter()
@@ -169,7 +175,10 @@ impl FromStr for Format {
 pub fn rules_named(name: &str) -> Option<&'static WireRules> {
     Format::ALL
         .iter()
-        .flat_map(|(.., wire)| [wire.rules()].into_iter().chain(wire.more_rules().to_vec()))
+        .flat_map(|(.., wire)| {
+            let main = [wire.rules(), wire.strict_rules()];
+            main.into_iter().chain(wire.more_rules().iter().copied())
+        })
         .find(|rules| rules.name == name)
 }
 

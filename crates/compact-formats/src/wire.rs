@@ -14,6 +14,11 @@ pub(crate) trait Wire: Sync {
     /// What its provider accepts.
     fn rules(&self) -> &'static WireRules;
 
+    /// What the strictest servers that speak it accept.
+    fn strict_rules(&self) -> &'static WireRules {
+        self.rules()
+    }
+
     /// What it accepts of documents that say more than their format does.
     fn more_rules(&self) -> &'static [&'static WireRules] {
         &[]

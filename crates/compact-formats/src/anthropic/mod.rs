@@ -8,6 +8,7 @@
 //! Which reasoning survives an edit depends on the body: with manual thinking the running tool loop
 //! must keep its own, otherwise all of it goes, unless the body asks the provider to drop it.
 
+mod cache;
 pub(crate) mod content;
 mod read;
 mod write;
@@ -53,6 +54,13 @@ static DROPS_UNBOUND: WireRules = WireRules {
     ..BODY
 };
 
+/// Bedrock's Converse does not merge neighbours of one role.
+static STRICT_RULES: WireRules = WireRules {
+    name: "anthropic-strict",
+    alternation: true,
+    ..BODY
+};
+
 /// A list without its body: there is no system prompt to write into, and thinking may be manual.
 static BARE: WireRules = WireRules {
     name: "anthropic-messages",
@@ -68,6 +76,10 @@ pub(crate) struct Anthropic;
 impl Wire for Anthropic {
     fn rules(&self) -> &'static WireRules {
         &RULES
+    }
+
+    fn strict_rules(&self) -> &'static WireRules {
+        &STRICT_RULES
     }
 
     fn more_rules(&self) -> &'static [&'static WireRules] {

@@ -238,3 +238,24 @@ fn a_body_is_told_from_a_chat_body() {
         Format::OpenAiChat
     );
 }
+
+#[test]
+fn the_last_four_breakpoints_stay() {
+    let marked =
+        |text: &str| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
+    let said = |text: &str| json!({"role": "user", "content": [marked(text)]});
+    let body = json!({
+        "system": [marked("be good")],
+        "messages": [said("0"), said("1"), said("2"), said("3"), said("4")],
+    });
+    let parsed = read(&body);
+    let view = emitted(&parsed, kept([0, 1, 2, 3, 4]));
+    let marks: Vec<bool> = view["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"][0].get("cache_control").is_some())
+        .collect();
+    assert_eq!(marks, [false, true, true, true]);
+    assert_eq!(view["system"], body["system"]);
+}

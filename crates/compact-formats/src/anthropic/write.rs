@@ -6,11 +6,12 @@ use std::ops::Range;
 use compact_core::message::{Block, Entry, Role};
 use compact_core::view::View;
 
+use super::cache;
 use super::read::{Message, split};
 use crate::body::{self, Member, messages};
 use crate::edit::{Piece, arguments};
 use crate::error::FormatError;
-use crate::json::{At, quote};
+use crate::json::{At, Members, quote};
 use crate::wire::Page;
 
 pub(super) struct Blocks;
@@ -35,11 +36,14 @@ impl messages::Dialect for Blocks {
 }
 
 pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-    let messages = messages::write(&Blocks, page, &view.items)?;
+    let mut messages = messages::write(&Blocks, page, &view.items)?;
     let system = body::instructions(&Blocks, page, view)?.map(|blocks| Member {
         key: "system",
         json: format!("[{}]", blocks.join(",")),
     });
+    let head = Members::of(body::text(page.bytes())?.0);
+    let kept = |key: &str| head.get(key).map_or(0, |raw| cache::count(raw.get()));
+    cache::limit(&mut messages, kept("system") + kept("tools"));
     body::emit(page.document, &messages, system)
 }
 

@@ -36,6 +36,16 @@ static PLAIN_RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
+/// Mistral and the chat templates of local servers.
+static STRICT_RULES: WireRules = WireRules {
+    name: "openai-chat-strict",
+    placements: &[Placement::UserMessage, Placement::SystemSuffix],
+    alternation: true,
+    opens_with_user: true,
+    ends_with_user: true,
+    ..WireRules::LENIENT
+};
+
 /// Chat messages under one set of rules.
 pub(crate) struct Chat {
     rules: &'static WireRules,
@@ -51,6 +61,10 @@ pub(crate) static PLAIN: Chat = Chat {
 impl Wire for Chat {
     fn rules(&self) -> &'static WireRules {
         self.rules
+    }
+
+    fn strict_rules(&self) -> &'static WireRules {
+        &STRICT_RULES
     }
 
     fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {

@@ -142,6 +142,15 @@ impl History {
         }
     }
 
+    /// The same without what stricter servers refuse: instructions and asides within the history.
+    pub fn strict(mut self) -> History {
+        for turn in &mut self.turns {
+            turn.instruction = None;
+            turn.exchanges.iter_mut().for_each(|e| e.aside = None);
+        }
+        self
+    }
+
     /// Whether the model thinks before a message; `is_first` for the first of a turn.
     pub fn thinks(&self, is_first: bool) -> bool {
         match self.thinking {
