@@ -84,6 +84,7 @@ fn golden(style: Style, expect: &Expect) {
     expect.assert_eq(&summary(style, 420));
 }
 
+/// S2-66.
 #[test]
 fn s2_31_s2_107_s2_171_task_state() {
     golden(

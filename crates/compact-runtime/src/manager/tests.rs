@@ -85,6 +85,7 @@ fn shown(preflight: &Preflight, session: &Session) -> Tokens {
     Chars4.tokens(units)
 }
 
+/// S2-5.
 #[tokio::test]
 async fn s2_209_a_session_of_many_windows_never_overflows() {
     let window = 8_000;
@@ -172,6 +173,7 @@ async fn a_changed_prefix_drops_the_view_and_keeps_the_ledger() {
     assert!(again.receipt.is_none_or(|r| r.summary_version == 2));
 }
 
+/// S2-7.
 #[tokio::test]
 async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_story_in_order() {
     let (manager, heard) = manager(2_000);
@@ -314,6 +316,7 @@ async fn an_unknown_name_is_an_error_that_says_where_to_look() {
     );
 }
 
+/// S2-4.
 #[tokio::test]
 async fn s2_29_s2_93_s2_100_preflight_compacts_only_under_pressure() {
     let (manager, _) = manager(10_000);
@@ -354,6 +357,7 @@ async fn s2_28_s2_92_s2_94_a_program_may_compact_at_any_time() {
     assert!(shown(&made, &session).0 * 10 <= before.0 * 6);
 }
 
+/// S2-8.
 #[tokio::test]
 async fn s2_54_s2_111_s2_155_the_archive_holds_the_exact_original_before_anything_is_pruned() {
     let (manager, _) = manager(2_000);
