@@ -13,7 +13,8 @@ use crate::memory::Pin;
 use crate::message::{Conversation, Entry};
 use crate::outline::{Health, Outline, UnitKind};
 use crate::policy::{KeepRecent, Policy};
-use crate::prune::{self, Counts};
+use crate::prune::meaning::Vector;
+use crate::prune::{self, Counts, Sight};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view;
 
@@ -37,6 +38,8 @@ pub struct Scene<'a> {
     pub pins: &'a [Pin],
     /// The ordinal of each entry in its session.
     pub ordinals: &'a [u64],
+    /// What each unit is about; empty unless the policy prunes by meaning.
+    pub meaning: &'a [Vector],
     /// The user's decisions.
     pub policy: &'a Policy,
     /// How texts are counted.
@@ -298,16 +301,16 @@ impl<'s, 'a> Draft<'s, 'a> {
             KeepRecent::LastUserMessage => scene.outline.last_user().unwrap_or(0),
             KeepRecent::Recent => 0,
         };
-        prune::keep(
-            scene.policy.prune,
-            scene.conversation,
-            scene.outline,
-            counts,
-        )
-        .into_iter()
-        .filter(|&i| i >= after && self.fate(i) == Fate::Demoted)
-        .filter(|&i| scene.pins.get(i) != Some(&Pin::Repeated))
-        .collect()
+        let sight = Sight {
+            conversation: scene.conversation,
+            outline: scene.outline,
+            meaning: scene.meaning,
+        };
+        prune::keep(scene.policy.prune, sight, counts)
+            .into_iter()
+            .filter(|&i| i >= after && self.fate(i) == Fate::Demoted)
+            .filter(|&i| scene.pins.get(i) != Some(&Pin::Repeated))
+            .collect()
     }
 
     /// What each unit costs, clipped where it is larger than `cap`.

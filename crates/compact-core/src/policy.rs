@@ -108,6 +108,8 @@ pub enum Prune {
     Recency,
     /// As `recency`, but the exchanges kept are the last of each tool before the last of all.
     StageAware,
+    /// As `recency`, but of exchanges that say nearly the same only the last is kept.
+    Semantic,
 }
 
 /// What happens when a summarizer fails (C-10).

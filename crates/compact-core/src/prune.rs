@@ -3,11 +3,14 @@
 //! A rule sees the outline and two counts, and answers with the units it would keep. It does not
 //! know the budget; the plan lowers the counts and asks again. A new policy is one more rule.
 
+pub mod meaning;
+
 use std::collections::HashSet;
 
 use crate::message::Conversation;
 use crate::outline::{Health, Outline, Unit, UnitKind};
 use crate::policy::Prune;
+use meaning::Vector;
 
 /// How much of the recent part to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +21,20 @@ pub struct Counts {
     pub pairs: u32,
 }
 
+/// What a rule may look at.
+#[derive(Clone, Copy)]
+pub struct Sight<'a> {
+    /// The conversation.
+    pub conversation: &'a Conversation,
+    /// Its units.
+    pub outline: &'a Outline,
+    /// What each unit is about; only `semantic` asks for it.
+    pub meaning: &'a [Vector],
+}
+
 /// The units that `policy` keeps, ascending.
-pub fn keep(
-    policy: Prune,
-    conversation: &Conversation,
-    outline: &Outline,
-    counts: Counts,
-) -> Vec<usize> {
+pub fn keep(policy: Prune, sight: Sight<'_>, counts: Counts) -> Vec<usize> {
+    let outline = sight.outline;
     let last_turn = outline.units.last().map_or(0, |u| u.turn);
     let recent = |u: &Unit| u.turn + counts.turns as usize > last_turn;
     let mut kept: Vec<usize> = match policy {
@@ -33,7 +43,10 @@ pub fn keep(
             .chain(newest(outline, counts.pairs))
             .collect(),
         Prune::StageAware => messages(outline, &recent)
-            .chain(newest_by_tool(conversation, outline, counts.pairs))
+            .chain(newest_by_tool(sight.conversation, outline, counts.pairs))
+            .collect(),
+        Prune::Semantic => messages(outline, &recent)
+            .chain(newest_by_meaning(sight, counts.pairs))
             .collect(),
     };
     kept.sort_unstable();
@@ -87,6 +100,15 @@ fn newest_by_tool(conversation: &Conversation, outline: &Outline, pairs: u32) ->
     first.extend(rest);
     first.truncate(pairs as usize);
     first
+}
+
+/// The last exchange of each cluster that says the same, newest first.
+fn newest_by_meaning(sight: Sight<'_>, pairs: u32) -> Vec<usize> {
+    meaning::representatives(
+        sight.meaning,
+        exchanges(sight.outline).rev(),
+        pairs as usize,
+    )
 }
 
 fn tool<'c>(conversation: &'c Conversation, outline: &Outline, unit: usize) -> Option<&'c str> {

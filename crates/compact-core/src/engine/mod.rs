@@ -13,6 +13,7 @@ use crate::ledger::Ledger;
 use crate::message::{Conversation, Entry, EntryKind};
 use crate::plan::Plan;
 use crate::policy::Policy;
+use crate::prune::meaning::Vector;
 use crate::receipt::Receipt;
 use crate::redact::Redactor;
 use crate::token::{Account, Estimator, Tokens};
@@ -67,6 +68,8 @@ pub struct Input<'a> {
     pub beyond: Beyond,
     /// A person's wish for this compaction.
     pub note: Option<&'a str>,
+    /// An embedding of each unit of the outline; `None` to go by their words.
+    pub meaning: Option<&'a [Vector]>,
 }
 
 /// Where the originals are after the compaction.

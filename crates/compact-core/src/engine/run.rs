@@ -1,5 +1,7 @@
 //! One run of the pipeline: plan, render within the budget, verify, validate.
 
+use std::borrow::Cow;
+
 use crate::assemble::{self, Placed};
 use crate::conform;
 use crate::error::CompactError;
@@ -8,6 +10,8 @@ use crate::memory::{Pin, Pins};
 use crate::message::{Block, Entry};
 use crate::outline::Outline;
 use crate::plan::{self, Fate, Plan, Scene};
+use crate::policy::Prune;
+use crate::prune::meaning::{self, Vector};
 use crate::receipt::{ENGINE, Identity, spans};
 use crate::redact::Counts;
 use crate::summarize::frame::Frame;
@@ -30,6 +34,7 @@ pub(super) struct Run<'i, 'a> {
     pub(super) frame: Frame,
     pub(super) budget: Units,
     pub(super) ranking: Ranking<'i>,
+    meaning: Cow<'a, [Vector]>,
 }
 
 /// A view that is being made, with its price.
@@ -53,6 +58,7 @@ impl<'i, 'a> Run<'i, 'a> {
             },
             budget: input.estimator.capacity(input.budget),
             ranking: Ranking::of(input.ledger, input.policy.strategy, input.note),
+            meaning: meaning(input, &outline),
             input,
             outline,
             pins,
@@ -110,6 +116,7 @@ impl<'i, 'a> Run<'i, 'a> {
             costs: &self.costs,
             pins: &self.pins,
             ordinals: &self.ordinals,
+            meaning: &self.meaning,
             policy: self.input.policy,
             estimator,
             receipt: self.receipt(),
@@ -284,11 +291,20 @@ fn reasoning_cost(entry: &Entry, estimator: &dyn Estimator) -> Units {
     cost
 }
 
+/// What each unit is about, if the policy asks: the caller's embeddings, else their words.
+fn meaning<'a>(input: &Input<'a>, outline: &Outline) -> Cow<'a, [Vector]> {
+    match (input.policy.prune, input.meaning) {
+        (Prune::Semantic, Some(given)) => Cow::Borrowed(given),
+        (Prune::Semantic, None) => meaning::vectors(input.conversation, outline).into(),
+        _ => Cow::Borrowed(&[]),
+    }
+}
+
 fn receipt_id(input: &Input<'_>) -> String {
     Identity {
         engine: ENGINE,
         source: Chain::over(input.hashes),
-        shape: shape(&input.conversation.entries),
+        shape: shape(input),
         previous: input.prior.map(|p| p.receipt_id.as_str()),
         policy: input.policy,
         budget: input.budget,
@@ -301,10 +317,14 @@ fn receipt_id(input: &Input<'_>) -> String {
     .receipt_id()
 }
 
-/// A digest of what identity leaves out and the plan looks at: call ids, flags, groups, kinds.
-fn shape(entries: &[Entry]) -> u64 {
+/// A digest of what identity leaves out and the plan looks at: call ids, flags, groups, kinds, and
+/// embeddings if there are any.
+fn shape(input: &Input<'_>) -> u64 {
     let mut hasher = blake3::Hasher::new();
-    for entry in entries {
+    for number in input.meaning.into_iter().flatten().flatten() {
+        hasher.update(&number.to_le_bytes());
+    }
+    for entry in &input.conversation.entries {
         hasher.update(
             format!(
                 "{:?}{:?}{:?}",

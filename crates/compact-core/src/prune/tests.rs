@@ -51,7 +51,12 @@ fn sample() -> Conversation {
 fn kept(policy: Prune, turns: u32, pairs: u32) -> Vec<usize> {
     let conversation = sample();
     let outline = Outline::of(&conversation);
-    keep(policy, &conversation, &outline, Counts { turns, pairs })
+    let sight = Sight {
+        conversation: &conversation,
+        outline: &outline,
+        meaning: &meaning::vectors(&conversation, &outline),
+    };
+    keep(policy, sight, Counts { turns, pairs })
 }
 
 #[test]
@@ -89,11 +94,52 @@ fn s2_104_turns_are_turns_and_not_messages() {
         ..Conversation::default()
     };
     let outline = Outline::of(&conversation);
-    let kept = keep(
-        Prune::Recency,
-        &conversation,
-        &outline,
-        Counts { turns: 6, pairs: 4 },
-    );
+    let sight = Sight {
+        conversation: &conversation,
+        outline: &outline,
+        meaning: &[],
+    };
+    let kept = keep(Prune::Recency, sight, Counts { turns: 6, pairs: 4 });
     assert_eq!(kept, (12..30).collect::<Vec<_>>());
+}
+
+#[test]
+fn s2_41_semantic_keeps_the_last_of_exchanges_that_say_the_same() {
+    // The two reads say the same; the edit and the test do not.
+    assert_eq!(kept(Prune::Semantic, 1, 4), [3, 4, 7, 8, 9]);
+    assert_eq!(kept(Prune::Semantic, 1, 2), [4, 7, 8, 9]);
+}
+
+#[test]
+fn s2_41_embeddings_of_the_caller_decide_what_is_alike() {
+    let conversation = sample();
+    let outline = Outline::of(&conversation);
+    // Every unit points its own way, but the edit (4) and the test (7) share one.
+    let mut meaning: Vec<Vector> = (0..outline.units.len())
+        .map(|i| (0..16).map(|j| f32::from(u8::from(i == j))).collect())
+        .collect();
+    meaning[4] = meaning[7].clone();
+    let sight = Sight {
+        conversation: &conversation,
+        outline: &outline,
+        meaning: &meaning,
+    };
+    let kept = keep(Prune::Semantic, sight, Counts { turns: 1, pairs: 4 });
+    assert_eq!(kept, [2, 3, 7, 8, 9]);
+}
+
+#[test]
+fn s2_41_without_vectors_nothing_is_alike() {
+    let conversation = sample();
+    let outline = Outline::of(&conversation);
+    let sight = Sight {
+        conversation: &conversation,
+        outline: &outline,
+        meaning: &[],
+    };
+    let counts = Counts { turns: 1, pairs: 2 };
+    assert_eq!(
+        keep(Prune::Semantic, sight, counts),
+        keep(Prune::Recency, sight, counts)
+    );
 }

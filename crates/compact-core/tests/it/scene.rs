@@ -132,7 +132,8 @@ pub fn policy() -> impl Strategy<Value = Policy> {
         prop_oneof![
             Just(Prune::Fifo),
             Just(Prune::Recency),
-            Just(Prune::StageAware)
+            Just(Prune::StageAware),
+            Just(Prune::Semantic)
         ],
         prop_oneof![
             4 => Just(KeepRecent::Recent),
@@ -248,6 +249,7 @@ pub fn compact(
         redactor: &Redactor::default(),
         beyond: Beyond::Archived,
         note: None,
+        meaning: None,
     })
 }
 

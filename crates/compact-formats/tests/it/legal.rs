@@ -27,7 +27,8 @@ fn policy() -> impl Strategy<Value = Policy> {
         prop_oneof![
             Just(Prune::Fifo),
             Just(Prune::Recency),
-            Just(Prune::StageAware)
+            Just(Prune::StageAware),
+            Just(Prune::Semantic)
         ],
         prop_oneof![
             4 => Just(KeepRecent::Recent),
@@ -89,6 +90,7 @@ fn compacted(
         redactor: &Redactor::default(),
         beyond: Beyond::Archived,
         note: None,
+        meaning: None,
     });
     match made {
         Ok(Outcome::Compacted(made)) => {

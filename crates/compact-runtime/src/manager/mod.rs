@@ -251,6 +251,7 @@ impl Manager {
             redactor: &self.redactor,
             beyond: self.beyond(),
             note: measured.request.note,
+            meaning: None,
         }
     }
 
