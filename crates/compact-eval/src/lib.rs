@@ -1,10 +1,25 @@
 //! What Compact is measured with: sessions from a seed, benchmarks and metrics.
 //!
 //! Nothing here takes part in a compaction. The generated sessions are the repository's examples and
-//! the material of its benchmarks; their answer keys say what a good view must still carry.
+//! the material of its benchmarks; their answer keys say what a good view must still carry. Real
+//! transcripts are measured by what their agents named next ([`metric`]).
 
+pub mod baseline;
+pub mod chat;
+pub mod compaction;
+pub mod dataset;
+pub mod event;
 pub mod example;
 pub mod fuzz;
 pub mod generate;
 mod grammar;
+pub mod interval;
+pub mod method;
+pub mod metric;
+pub mod oracle;
+pub mod parallel;
+pub mod plot;
 mod random;
+pub mod report;
+pub mod retention;
+mod text;

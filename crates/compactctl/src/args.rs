@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use compact_core::profile::Profile;
 use compact_core::summarize::Style;
+use compact_eval::method::Method;
 use compact_formats::Format;
 use compact_formats::validate::Provider;
 
@@ -140,6 +141,11 @@ pub enum Command {
         #[command(subcommand)]
         command: Archive,
     },
+    /// Measure what is retained: on transcripts, generated sessions, scripted tasks and questions
+    #[command(
+        after_help = "Example: compactctl eval sessions/ --budgets 0.05,0.1 --html report.html"
+    )]
+    Eval(Eval),
     /// List models with their windows, prices and tokenizers
     #[command(after_help = "Example: compactctl models claude")]
     Models(Models),
@@ -386,6 +392,54 @@ pub struct Prune {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
+}
+
+/// `eval`.
+#[derive(Args, Debug)]
+pub struct Eval {
+    /// Folders or files of transcripts; each is a dataset
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Budgets as shares of what is compacted
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.05,0.1,0.2", value_parser = parse_ratio)]
+    pub budgets: Vec<f64>,
+    /// Where sessions are cut, as shares of their tokens
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.5,0.75", value_parser = parse_ratio)]
+    pub cuts: Vec<f64>,
+    /// What is compared: compact, keep_last, head_tail, trim_tools, entity_ledger, real, oracle
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "compact,keep_last,trim_tools,entity_ledger,real,oracle"
+    )]
+    pub methods: Vec<Method>,
+    /// Cut where the agents themselves compacted, at the size of their own summaries
+    #[arg(long, conflicts_with_all = ["cuts", "budgets"])]
+    pub real: bool,
+    /// Leave out cuts with a smaller budget, in tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = 400)]
+    pub min_budget: usize,
+    /// Leave out smaller sessions, in tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = 1500)]
+    pub min_tokens: usize,
+    /// The fewest digits of a number that counts; 4, or 3 for sets whose name begins with tau
+    #[arg(long, value_name = "N")]
+    pub min_digits: Option<usize>,
+    /// Where else the results go
+    #[command(flatten)]
+    pub sheets: Sheets,
+}
+
+/// Results for other programs and for a browser.
+#[derive(Args, Debug)]
+pub struct Sheets {
+    /// Write the numbers as CSV; - for stdout
+    #[arg(long, value_name = "OUT")]
+    pub csv: Option<PathBuf>,
+    /// Write a page with tables and curves that needs nothing else; - for stdout
+    #[arg(long, value_name = "OUT")]
+    pub html: Option<PathBuf>,
 }
 
 /// `models`.

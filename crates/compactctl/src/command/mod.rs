@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod convert;
 mod diff;
+mod eval;
 mod inspect;
 mod man;
 mod models;
@@ -33,6 +34,7 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Verify(args) => verify::run(args, &world()?, global),
         Command::Restore(args) => restore::run(args, &world()?),
         Command::Archive { command } => archive::run(command, &world()?, global),
+        Command::Eval(args) => eval::run(args, &world()?, global),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),
         Command::Completions(args) => Ok(completions::run(args)),

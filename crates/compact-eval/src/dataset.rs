@@ -1,0 +1,133 @@
+//! Transcripts on disk as datasets: a folder or a file, each session with its entities.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use compact_formats::FormatError;
+
+use crate::event;
+use crate::metric::entity::MinDigits;
+use crate::metric::{Event, Session};
+use crate::parallel;
+
+/// Why a dataset could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatasetError {
+    /// A path that is not there or may not be read.
+    #[error("cannot read {path}")]
+    Unreadable {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file that is no transcript.
+    #[error("{path} is no transcript that can be read")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FormatError,
+    },
+}
+
+/// A named set of sessions.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// The folder's or the file's name.
+    pub name: String,
+    /// Its sessions, each with the file it came from.
+    pub sessions: Vec<(PathBuf, Session)>,
+    /// The fewest digits of a number that counts as an entity.
+    pub digits: MinDigits,
+    /// Files of a folder that are no transcripts.
+    pub skipped: Vec<PathBuf>,
+}
+
+impl Dataset {
+    /// Reads a file, or every transcript in a folder; sessions of fewer tokens are left out. Other
+    /// files in a folder are skipped, a file that was named is not.
+    pub fn read(
+        path: &Path,
+        least_tokens: usize,
+        min_digits: Option<MinDigits>,
+    ) -> Result<Dataset, DatasetError> {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        let name = name.to_string_lossy().into_owned();
+        let digits = min_digits.unwrap_or_else(|| usual_digits(&name));
+        let files = files(path)?;
+        let (mut spoken, mut skipped) = (Vec::new(), Vec::new());
+        for file in files {
+            match sessions(&file) {
+                Ok(sessions) => spoken.extend(sessions.into_iter().map(|s| (file.clone(), s))),
+                Err(DatasetError::Format { .. }) if path.is_dir() => skipped.push(file),
+                Err(error) => return Err(error),
+            }
+        }
+        let sessions = parallel::map(&spoken, |(file, events)| {
+            (file.clone(), Session::new(events.clone(), digits))
+        });
+        let sessions = sessions.into_iter();
+        Ok(Dataset {
+            name,
+            digits,
+            sessions: sessions
+                .filter(|(_, s)| s.total() >= least_tokens)
+                .collect(),
+            skipped,
+        })
+    }
+
+    /// The tokens of all sessions.
+    pub fn tokens(&self) -> usize {
+        self.sessions.iter().map(|(_, s)| s.total()).sum()
+    }
+}
+
+/// Customer-service sets speak of three-digit flights and rooms, where coding logs count lines.
+fn usual_digits(name: &str) -> MinDigits {
+    MinDigits(if name.starts_with("tau") { 3 } else { 4 })
+}
+
+fn sessions(file: &Path) -> Result<Vec<Vec<Event>>, DatasetError> {
+    let bytes = fs::read(file).map_err(|source| unreadable(file, source))?;
+    event::read(&bytes).map_err(|source| DatasetError::Format {
+        path: file.to_owned(),
+        source,
+    })
+}
+
+/// The files below a path in the order of their names, hidden ones left out.
+fn files(path: &Path) -> Result<Vec<PathBuf>, DatasetError> {
+    let found = fs::metadata(path).map_err(|source| unreadable(path, source))?;
+    if !found.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).map_err(|source| unreadable(&folder, source))?;
+        for entry in entries {
+            let path = entry.map_err(|source| unreadable(&folder, source))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with('.') {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn unreadable(path: &Path, source: std::io::Error) -> DatasetError {
+    DatasetError::Unreadable {
+        path: path.to_owned(),
+        source,
+    }
+}

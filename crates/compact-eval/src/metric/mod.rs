@@ -1,0 +1,108 @@
+//! *Future reference*: what an agent really named after a cut, looked for in what a method kept of
+//! the part before it. No model is asked, and the answer is the same on every machine.
+//!
+//! A session is a list of events: who, and what text. It is cut; of the entities that the agent
+//! writes after the cut, those that occurred before it are *needed*. *strict* counts only those that
+//! nobody handed back after the cut, so that the agent had to remember them. *bound* asks more: the
+//! entity must still stand among the words that gave it its meaning, which a bare list of
+//! identifiers does not give. Tokens are code points by four, rounded up.
+
+pub mod entity;
+pub mod need;
+pub mod score;
+#[cfg(test)]
+mod tests;
+
+use crate::text::tokens;
+use entity::{Entity, MinDigits, entities};
+
+/// Who speaks in an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Voice {
+    /// The host's instructions.
+    System,
+    /// The person.
+    User,
+    /// The model's words.
+    Assistant,
+    /// A tool call of the model: its name and arguments.
+    Call,
+    /// What a tool answered.
+    Result,
+    /// A summary that the agent itself wrote when it compacted.
+    Summary,
+    /// The place of such a compaction. It has no text in the context.
+    Boundary,
+}
+
+impl Voice {
+    /// True for what the model writes.
+    pub fn is_agent(self) -> bool {
+        matches!(self, Voice::Assistant | Voice::Call)
+    }
+}
+
+/// One thing said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Who.
+    pub voice: Voice,
+    /// What.
+    pub text: String,
+}
+
+impl Event {
+    /// An event.
+    pub fn new(voice: Voice, text: impl Into<String>) -> Event {
+        let text = text.into();
+        Event { voice, text }
+    }
+}
+
+/// A session with what the metric knows of each event.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// The events in order.
+    pub events: Vec<Event>,
+    /// The entities of each.
+    pub entities: Vec<Vec<Entity>>,
+    /// The tokens of each.
+    pub tokens: Vec<usize>,
+}
+
+impl Session {
+    /// Reads the entities of every event.
+    pub fn new(events: Vec<Event>, min_digits: MinDigits) -> Session {
+        let spoken = |e: &&Event| e.voice != Voice::Boundary;
+        let of = |e: &Event| match spoken(&e) {
+            true => (entities(&e.text, min_digits), tokens(&e.text)),
+            false => (Vec::new(), 0),
+        };
+        let (entities, tokens) = events.iter().map(of).unzip();
+        Session {
+            events,
+            entities,
+            tokens,
+        }
+    }
+
+    /// All tokens.
+    pub fn total(&self) -> usize {
+        self.tokens.iter().sum()
+    }
+
+    /// The first event after so large a share of the tokens; never between a call and its result.
+    pub fn cut(&self, share: f64) -> usize {
+        let goal = self.total() as f64 * share;
+        let mut sum = 0;
+        let reached = self.tokens.iter().position(|tokens| {
+            sum += tokens;
+            sum as f64 >= goal
+        });
+        let Some(at) = reached else {
+            return self.events.len();
+        };
+        let rest = self.events.get(at + 1..).unwrap_or_default();
+        at + 1 + rest.iter().take_while(|e| e.voice == Voice::Result).count()
+    }
+}

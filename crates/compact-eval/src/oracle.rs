@@ -1,0 +1,95 @@
+//! The hindsight oracle: a selector that knows what will be needed.
+//!
+//! For each needed entity it cuts the shortest piece of the original, around one of the last
+//! mentions, that still counts as its context, and packs the shortest pieces first. No method can
+//! know what it knows, so its score at a budget is a ceiling for excerpts; it is not a proof that no
+//! cleverer text exists.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use crate::metric::Session;
+use crate::metric::need::{Mention, Needed, own_words, words};
+use crate::metric::score::{is_bound, is_enough};
+use crate::text::{around, length, unescaped};
+
+/// How far a piece may reach, as far as the words of a mention do.
+const REACH: usize = 80;
+
+/// The text that hindsight would keep.
+pub fn pack<'s>(
+    session: &'s Session,
+    needed: &Needed<'s>,
+    contexts: &HashMap<&'s str, Vec<Mention>>,
+    budget: usize,
+) -> String {
+    let mut pieces: Vec<(&str, String)> = needed
+        .keys()
+        .map(|entity| (*entity, piece(session, entity, contexts.get(entity))))
+        .collect();
+    pieces.sort_by_cached_key(|(entity, piece)| (length(piece), *entity));
+    let mut out = String::new();
+    let mut room = budget * 4;
+    for (entity, piece) in pieces {
+        let known = contexts.get(entity).map_or(&[][..], Vec::as_slice);
+        let cost = length(&piece) + 1;
+        if cost > room || is_bound(entity, known, &out) {
+            continue;
+        }
+        room -= cost;
+        out.push_str(&piece);
+        out.push('\n');
+    }
+    out
+}
+
+/// The shortest piece around a mention that carries the entity; the bare entity where none is known.
+fn piece(session: &Session, entity: &str, mentions: Option<&Vec<Mention>>) -> String {
+    let mentions = mentions.map_or(&[][..], Vec::as_slice);
+    let pieces = mentions.iter().filter_map(|mention| {
+        let text = unescaped(&session.events.get(mention.event)?.text);
+        let piece = text.get(shortest(&text, entity, mention))?;
+        // A mention may be part of a longer word; the entity itself stands before such a piece.
+        let stands = is_bound(entity, mentions, piece);
+        Some(if stands {
+            piece.to_owned()
+        } else {
+            format!("{entity} {piece}")
+        })
+    });
+    pieces
+        .min_by_key(|piece| length(piece))
+        .unwrap_or_else(|| entity.to_owned())
+}
+
+/// Grows from the entity to the nearest word on either side until enough of them are in.
+fn shortest(text: &str, entity: &str, mention: &Mention) -> Range<usize> {
+    let end = mention.at + entity.len();
+    let (before, after) = around(text, mention.at, end, REACH);
+    let first = mention.at - before.len();
+    let mut left: Vec<_> = words(before).map(|(r, w)| (first + r.start, w)).collect();
+    let mut right: Vec<_> = words(after).map(|(r, w)| (end + r.end, w)).collect();
+    right.reverse();
+    let skip = own_words(entity);
+    let mut piece = mention.at..end;
+    let mut have = HashSet::new();
+    while !is_enough(have.len(), mention.words.len()) {
+        let to_left = left.last().map(|(at, _)| piece.start - at);
+        let to_right = right.last().map(|(at, _)| at - piece.end);
+        let (edge, word) = match (to_left, to_right) {
+            (Some(l), r) if r.is_none_or(|r| l <= r) => match left.pop() {
+                Some((at, word)) => (at..piece.end, word),
+                None => break,
+            },
+            _ => match right.pop() {
+                Some((at, word)) => (piece.start..at, word),
+                None => break,
+            },
+        };
+        piece = edge;
+        if !skip.contains(&word) && mention.words.contains(&word) {
+            have.insert(word);
+        }
+    }
+    piece
+}

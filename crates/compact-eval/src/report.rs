@@ -1,0 +1,160 @@
+//! Rows summed up: one line per dataset, method and budget, and one over all datasets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use crate::interval::{Interval, Sample};
+use crate::method::Method;
+use crate::metric::score::Score;
+use crate::retention::Row;
+
+/// The name of the line over all datasets.
+pub const ALL: &str = "ALL";
+
+/// One method at one budget on one dataset.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// The dataset.
+    pub dataset: String,
+    /// The method.
+    pub method: Method,
+    /// The budget as a share of the prefix; `None` for the size of the real summary.
+    pub budget: Option<f64>,
+    /// How many sessions have a cut that counts.
+    pub sessions: usize,
+    /// How many cuts count.
+    pub cuts: usize,
+    /// How often the method made nothing.
+    pub failed: usize,
+    /// How often it made more than it was allowed.
+    pub over_budget: usize,
+    /// The mean tokens of what it made.
+    pub tokens: f64,
+    /// Of what the agent named after the cut, the share that is still there.
+    pub all: Option<Interval>,
+    /// Of what nobody handed back.
+    pub strict: Option<Interval>,
+    /// Of what nobody handed back, with its context.
+    pub bound: Option<Interval>,
+}
+
+/// The datasets' rows by name.
+pub type Measured = Vec<(String, Vec<Row>)>;
+
+/// Sums up: the lines of each dataset, then those over all when there are several.
+pub fn lines(measured: &Measured) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (name, rows) in measured {
+        lines.extend(grouped(rows).values().map(|rows| line(name, &[rows])));
+    }
+    if measured.len() > 1 {
+        lines.extend(over_all(measured));
+    }
+    lines
+}
+
+/// A budget and a method, in the order of a table.
+type Key = (u64, Method);
+
+fn grouped(rows: &[Row]) -> BTreeMap<Key, Vec<&Row>> {
+    let mut groups: BTreeMap<Key, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        let budget = row.budget.map_or(0, f64::to_bits);
+        groups.entry((budget, row.method)).or_default().push(row);
+    }
+    groups
+}
+
+fn over_all(measured: &Measured) -> Vec<Line> {
+    let groups: Vec<_> = measured.iter().map(|(_, rows)| grouped(rows)).collect();
+    let keys: BTreeSet<Key> = groups.iter().flat_map(BTreeMap::keys).copied().collect();
+    let lines = keys.iter().map(|key| {
+        let parts: Vec<&Vec<&Row>> = groups.iter().filter_map(|g| g.get(key)).collect();
+        line(ALL, &parts)
+    });
+    lines.collect()
+}
+
+/// The line of some datasets' rows, all of one method and budget.
+fn line(name: &str, parts: &[&Vec<&Row>]) -> Line {
+    let rows = || parts.iter().flat_map(|rows| rows.iter().copied());
+    let first = rows().next();
+    let sessions = parts.iter().map(|rows| {
+        let distinct: BTreeSet<usize> = rows.iter().map(|row| row.session).collect();
+        distinct.len()
+    });
+    let over = |of: fn(&Score) -> Option<f64>| {
+        let samples: Vec<Sample> = parts.iter().map(|rows| sample(rows, of)).collect();
+        Interval::over(&samples)
+    };
+    let kept = rows().filter_map(|row| row.kept).map(|kept| kept as f64);
+    Line {
+        dataset: name.to_owned(),
+        method: first.map_or(Method::Compact, |row| row.method),
+        budget: first.and_then(|row| row.budget),
+        sessions: sessions.sum(),
+        cuts: rows().count(),
+        failed: rows().filter(|row| row.kept.is_none()).count(),
+        over_budget: rows().filter(|row| row.is_over()).count(),
+        tokens: crate::interval::average(kept),
+        all: over(|score| score.all),
+        strict: over(|score| score.strict),
+        bound: over(|score| score.bound),
+    }
+}
+
+/// The scores by session.
+fn sample(rows: &[&Row], of: fn(&Score) -> Option<f64>) -> Sample {
+    let mut sessions: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for row in rows {
+        sessions
+            .entry(row.session)
+            .or_default()
+            .extend(of(&row.score));
+    }
+    sessions.into_values().collect()
+}
+
+/// The lines as CSV, with a header.
+pub fn csv(lines: &[Line]) -> String {
+    let mut out = String::from(
+        "dataset,method,budget,sessions,cuts,failed,over_budget,tokens,\
+         strict,strict_low,strict_high,bound,bound_low,bound_high,all,all_low,all_high\n",
+    );
+    for line in lines {
+        let budget = line
+            .budget
+            .map_or_else(|| "real".to_owned(), |b| b.to_string());
+        let _ = write!(
+            out,
+            "{},{},{budget},{},{},{},{},{:.0}",
+            quoted(&line.dataset),
+            line.method,
+            line.sessions,
+            line.cuts,
+            line.failed,
+            line.over_budget,
+            line.tokens,
+        );
+        for interval in [line.strict, line.bound, line.all] {
+            match interval {
+                Some(i) => {
+                    let _ = write!(out, ",{:.4},{:.4},{:.4}", i.mean, i.low, i.high);
+                }
+                None => out.push_str(",,,"),
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// A cell that may hold a comma or a quote.
+pub(crate) fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) {
+        return format!("\"{}\"", cell.replace('"', "\"\""));
+    }
+    cell.to_owned()
+}

@@ -1,0 +1,83 @@
+//! Texts by code points: the metric counts and cuts by them, wherever a byte may fall.
+
+/// How many code points.
+pub(crate) fn length(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    }
+}
+
+/// Tokens at four code points each, rounded up.
+pub(crate) fn tokens(text: &str) -> usize {
+    length(text).div_ceil(4)
+}
+
+/// The first code points.
+pub(crate) fn head(text: &str, count: usize) -> &str {
+    let end = text
+        .char_indices()
+        .nth(count)
+        .map_or(text.len(), |(i, _)| i);
+    text.get(..end).unwrap_or(text)
+}
+
+/// The last code points.
+pub(crate) fn tail(text: &str, count: usize) -> &str {
+    if count == 0 {
+        return "";
+    }
+    let start = text
+        .char_indices()
+        .rev()
+        .nth(count - 1)
+        .map_or(0, |(i, _)| i);
+    text.get(start..).unwrap_or(text)
+}
+
+/// The text around a byte range: up to so many code points before and after it.
+pub(crate) fn around(text: &str, start: usize, end: usize, count: usize) -> (&str, &str) {
+    (
+        tail(text.get(..start).unwrap_or_default(), count),
+        head(text.get(end..).unwrap_or_default(), count),
+    )
+}
+
+/// A letter, a digit or an underscore, as word boundaries see it.
+pub(crate) fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The text with what a JSON string escapes written out, as people read it.
+pub(crate) fn unescaped(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains('\\') {
+        return text.into();
+    }
+    let out = text.replace("\\n", "\n").replace("\\t", "\t");
+    out.replace("\\\"", "\"").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_points_are_counted_and_cut() {
+        assert_eq!(
+            (length("aé漢"), tokens("aé漢x"), tokens("aé漢xy")),
+            (3, 1, 2)
+        );
+        assert_eq!((head("aé漢", 2), tail("aé漢", 2)), ("aé", "é漢"));
+        assert_eq!(
+            (head("ab", 9), tail("ab", 9), tail("ab", 0)),
+            ("ab", "ab", "")
+        );
+        assert_eq!(around("ab漢cd", 2, 5, 1), ("b", "c"));
+    }
+
+    #[test]
+    fn escapes_are_written_out() {
+        assert_eq!(unescaped(r#"a\nb\"c"#), "a\nb\"c");
+    }
+}

@@ -1,0 +1,217 @@
+//! Future-reference retention on transcripts: every method at every cut and budget.
+
+use compact_eval::compaction::Engine;
+use compact_eval::dataset::{Dataset, DatasetError};
+use compact_eval::interval::Interval;
+use compact_eval::method::Method;
+use compact_eval::metric::entity::MinDigits;
+use compact_eval::plot::{self, Axis, Chart, Series, Stroke};
+use compact_eval::report::{self, Line, Measured};
+use compact_eval::retention::{Cuts, Options, measure};
+use owo_colors::OwoColorize;
+use serde_json::json;
+
+use super::sheet::Findings;
+use crate::args::{Eval, Global};
+use crate::failure::{Code, Failure};
+use crate::output;
+use crate::progress::Progress;
+use crate::report::number::{count, grouped, percent};
+use crate::report::table::{Column, Table};
+use crate::world::World;
+
+/// Measures every dataset.
+pub fn run(args: &Eval, world: &World, global: &Global) -> Result<Findings, Failure> {
+    let engine = Engine::new(world.base_policy().clone())
+        .map_err(|error| Failure::of(Code::Usage, &error))?;
+    let options = options(args);
+    let mut measured: Measured = Vec::new();
+    let mut heads = Vec::new();
+    for path in &args.paths {
+        let _progress = Progress::over_bytes(global, usize::MAX, "measuring");
+        let dataset = Dataset::read(path, args.min_tokens, args.min_digits.map(MinDigits))?;
+        if !global.quiet && !dataset.skipped.is_empty() {
+            let skipped = count(dataset.skipped.len() as u64, "file", "files");
+            output::aside(&format!(
+                "note: {skipped} of {} cannot be read as transcripts\n",
+                dataset.name
+            ));
+        }
+        heads.push(head(&dataset));
+        let rows = measure(&dataset, &options, &engine);
+        measured.push((dataset.name, rows));
+    }
+    let lines = report::lines(&measured);
+    Ok(Findings {
+        json: json!(lines),
+        human: tell(&heads, &measured, &lines),
+        csv: report::csv(&lines),
+        html: page(&lines),
+    })
+}
+
+fn options(args: &Eval) -> Options {
+    Options {
+        cuts: if args.real {
+            Cuts::Real
+        } else {
+            Cuts::Shares {
+                at: args.cuts.clone(),
+                budgets: args.budgets.clone(),
+            }
+        },
+        methods: args.methods.clone(),
+        least_budget: args.min_budget,
+    }
+}
+
+impl From<DatasetError> for Failure {
+    fn from(error: DatasetError) -> Failure {
+        Failure::of(Code::Input, &error).help("pass a transcript, or a folder of transcripts")
+    }
+}
+
+fn head(dataset: &Dataset) -> String {
+    format!(
+        "{} {}, {} tokens",
+        dataset.name.bold(),
+        count(dataset.sessions.len() as u64, "session", "sessions"),
+        grouped(dataset.tokens() as u64)
+    )
+}
+
+fn tell(heads: &[String], measured: &Measured, lines: &[Line]) -> String {
+    let mut out = String::new();
+    let names = measured.iter().map(|(name, _)| name.as_str());
+    let heads = heads.iter().map(String::as_str);
+    let all = (measured.len() > 1).then_some((report::ALL, "mean over datasets"));
+    for (name, head) in names.zip(heads).chain(all) {
+        let mine: Vec<&Line> = lines.iter().filter(|line| line.dataset == name).collect();
+        out.push_str(&format!("{head}\n"));
+        out.push_str(&match mine.is_empty() {
+            true => "  no cut of it counts: too short, or too little is needed again\n".to_owned(),
+            false => table(&mine),
+        });
+        out.push('\n');
+    }
+    out + "strict: named by the agent after the cut, by nobody before it. bound: with its context.\n\
+           Each with its 95 % interval over sessions; tokens are characters by four.\n"
+}
+
+fn table(lines: &[&Line]) -> String {
+    let [text, number] = [Column::left(), Column::right()];
+    let mut table = Table::new([number, text, number, text, number, text, number, number]);
+    let head = [
+        "budget", "method", "strict", "", "bound", "", "cuts", "failed",
+    ];
+    table.row(head.map(str::to_owned));
+    for line in lines {
+        table.row([
+            budget(line),
+            line.method.to_string(),
+            mean(line.strict),
+            range(line.strict),
+            mean(line.bound),
+            range(line.bound),
+            grouped(line.cuts as u64),
+            faults(line),
+        ]);
+    }
+    table.render()
+}
+
+fn budget(line: &Line) -> String {
+    line.budget.map_or_else(|| "real".to_owned(), percent)
+}
+
+fn mean(interval: Option<Interval>) -> String {
+    interval.map_or_else(|| "-".to_owned(), |i| format!("{:.3}", i.mean))
+}
+
+fn range(interval: Option<Interval>) -> String {
+    interval.map_or_else(String::new, |i| format!("{:.2}-{:.2}", i.low, i.high))
+}
+
+/// Nothing where all went well.
+fn faults(line: &Line) -> String {
+    match (line.failed, line.over_budget) {
+        (0, 0) => String::new(),
+        (failed, 0) => failed.to_string(),
+        (failed, over) => format!("{failed}, {over} over"),
+    }
+}
+
+fn page(lines: &[Line]) -> String {
+    let mut names: Vec<&str> = lines.iter().map(|line| line.dataset.as_str()).collect();
+    names.dedup();
+    // What holds for all comes first.
+    names.sort_by_key(|name| *name != report::ALL);
+    let mut body = String::new();
+    for name in names {
+        let mine: Vec<&Line> = lines.iter().filter(|line| line.dataset == name).collect();
+        body.push_str(&format!("<h2>{}</h2>\n", plot::escape(name)));
+        for (title, of) in [
+            ("strict: still there", (|l: &Line| l.strict) as Of),
+            ("bound: still there with its context", |l| l.bound),
+        ] {
+            body.push_str(&chart(title, &mine, of).map_or_else(String::new, |c| c.svg()));
+        }
+        body.push_str(&html_table(&mine));
+    }
+    plot::page("Retention of what the agent named next", &body)
+}
+
+type Of = fn(&Line) -> Option<Interval>;
+
+/// One curve per method over the budgets; none where there is one budget only.
+fn chart(title: &str, lines: &[&Line], of: Of) -> Option<Chart> {
+    let series = Method::ALL.into_iter().filter_map(|method| {
+        let mine = lines.iter().filter(|line| line.method == method);
+        let found: Vec<(f64, Interval)> = mine.filter_map(|l| Some((l.budget?, of(l)?))).collect();
+        (found.len() > 1).then(|| Series {
+            name: method.to_string(),
+            points: found.iter().map(|(x, i)| (x * 100.0, i.mean)).collect(),
+            band: match method {
+                Method::Compact => found.iter().map(|(_, i)| (i.low, i.high)).collect(),
+                _ => Vec::new(),
+            },
+            stroke: match method {
+                Method::Oracle => Stroke::Dashed,
+                _ => Stroke::Solid,
+            },
+        })
+    });
+    let series: Vec<Series> = series.collect();
+    (!series.is_empty()).then(|| Chart {
+        title: title.to_owned(),
+        x: Axis {
+            label: "budget, % of the prefix".to_owned(),
+            range: None,
+        },
+        y: Axis {
+            label: "share".to_owned(),
+            range: Some((0.0, 1.0)),
+        },
+        series,
+    })
+}
+
+fn html_table(lines: &[&Line]) -> String {
+    let head = [
+        "method", "budget", "strict", "95 %", "bound", "95 %", "all", "cuts", "sessions",
+    ];
+    let rows = lines.iter().map(|line| {
+        [
+            line.method.to_string(),
+            budget(line),
+            mean(line.strict),
+            range(line.strict),
+            mean(line.bound),
+            range(line.bound),
+            mean(line.all),
+            line.cuts.to_string(),
+            line.sessions.to_string(),
+        ]
+    });
+    plot::table(head, rows)
+}

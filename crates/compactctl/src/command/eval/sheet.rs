@@ -1,0 +1,55 @@
+//! Results as a table, as JSON, as CSV and as a page: one measurement, four readers.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::args::{Global, Sheets};
+use crate::failure::Failure;
+use crate::output::Target;
+
+/// What was found, for each kind of reader.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// For programs.
+    pub json: Value,
+    /// For a terminal.
+    pub human: String,
+    /// For a spreadsheet.
+    pub csv: String,
+    /// For a browser.
+    pub html: String,
+}
+
+/// Opens the files first, so that a wrong path costs no measurement, and writes them last.
+pub fn deliver(
+    sheets: &Sheets,
+    global: &Global,
+    measure: impl FnOnce() -> Result<Findings, Failure>,
+) -> Result<Answer, Failure> {
+    check_stdout(sheets, global)?;
+    let open = |path: &Path| Target::open(path, None);
+    let csv = sheets.csv.as_deref().map(open).transpose()?;
+    let html = sheets.html.as_deref().map(open).transpose()?;
+    let found = measure()?;
+    let mut payload = None;
+    for (target, text) in [(csv, found.csv), (html, found.html)] {
+        if let Some(target) = target {
+            payload = target.write(text.into_bytes())?.or(payload);
+        }
+    }
+    Ok(Answer::new(found.json, found.human).with_payload(payload))
+}
+
+fn check_stdout(sheets: &Sheets, global: &Global) -> Result<(), Failure> {
+    let is_stdout = |path: &Option<_>| path.as_deref() == Some(Path::new("-"));
+    let wanted = [is_stdout(&sheets.csv), is_stdout(&sheets.html), global.json];
+    if wanted.into_iter().filter(|w| *w).count() > 1 {
+        return Err(Failure::usage(
+            "several outputs want stdout",
+            "give --csv and --html files, or leave --json out",
+        ));
+    }
+    Ok(())
+}
