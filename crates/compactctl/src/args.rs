@@ -396,10 +396,23 @@ pub struct Prune {
 
 /// `eval`.
 #[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "decay", "qa"]))]
 pub struct Eval {
     /// Folders or files of transcripts; each is a dataset
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Check generated sessions against their answer keys instead
+    #[arg(long)]
+    pub generated: bool,
+    /// Compare many successive compactions of generated sessions with one instead
+    #[arg(long)]
+    pub decay: bool,
+    /// Look for the evidence of questions in compacted conversations (LoCoMo's format) instead
+    #[arg(long, value_name = "FILE")]
+    pub qa: Option<PathBuf>,
+    /// How many generated sessions or tasks of each kind
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
     /// Budgets as shares of what is compacted
     #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.05,0.1,0.2", value_parser = parse_ratio)]
     pub budgets: Vec<f64>,

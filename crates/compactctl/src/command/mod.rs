@@ -12,6 +12,7 @@ mod man;
 mod models;
 mod plan;
 mod restore;
+mod sheet;
 mod validate;
 mod verify;
 

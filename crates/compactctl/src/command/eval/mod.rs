@@ -1,14 +1,49 @@
 //! `eval`: what is retained, in numbers. Measures and changes nothing.
 
+mod decay;
+mod generated;
+mod qa;
 mod retention;
-mod sheet;
 
+use compact_eval::compaction::{Engine, EngineError};
+
+use super::sheet::{self, Findings};
 use crate::answer::Answer;
 use crate::args::{Eval, Global};
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::world::World;
 
 /// Measures.
 pub fn run(args: &Eval, world: &World, global: &Global) -> Result<Answer, Failure> {
-    sheet::deliver(&args.sheets, global, || retention::run(args, world, global))
+    sheet::deliver(&args.sheets, global, || measure(args, world, global))
+}
+
+fn measure(args: &Eval, world: &World, global: &Global) -> Result<Findings, Failure> {
+    let engine = Engine::new(world.base_policy().clone())?;
+    match args {
+        Eval { qa: Some(file), .. } => qa::run(file, args, &engine),
+        Eval {
+            generated: true, ..
+        } => generated::run(args, &engine, global),
+        Eval { decay: true, .. } => decay::run(args, &engine, global),
+        _ => retention::run(args, &engine, global),
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        match error {
+            EngineError::Compact(error) => error.into(),
+            EngineError::Format(error) => error.into(),
+            other => Failure::of(Code::Usage, &other),
+        }
+    }
+}
+
+/// A share with its interval: `0.985 0.97-1.00`.
+fn interval_cells(interval: compact_eval::interval::Interval) -> [String; 2] {
+    [
+        format!("{:.3}", interval.mean),
+        format!("{:.2}-{:.2}", interval.low, interval.high),
+    ]
 }

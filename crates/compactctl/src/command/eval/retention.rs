@@ -11,19 +11,16 @@ use compact_eval::retention::{Cuts, Options, measure};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use super::sheet::Findings;
 use crate::args::{Eval, Global};
+use crate::command::sheet::Findings;
 use crate::failure::{Code, Failure};
 use crate::output;
 use crate::progress::Progress;
 use crate::report::number::{count, grouped, percent};
 use crate::report::table::{Column, Table};
-use crate::world::World;
 
 /// Measures every dataset.
-pub fn run(args: &Eval, world: &World, global: &Global) -> Result<Findings, Failure> {
-    let engine = Engine::new(world.base_policy().clone())
-        .map_err(|error| Failure::of(Code::Usage, &error))?;
+pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Failure> {
     let options = options(args);
     let mut measured: Measured = Vec::new();
     let mut heads = Vec::new();
@@ -38,7 +35,7 @@ pub fn run(args: &Eval, world: &World, global: &Global) -> Result<Findings, Fail
             ));
         }
         heads.push(head(&dataset));
-        let rows = measure(&dataset, &options, &engine);
+        let rows = measure(&dataset, &options, engine);
         measured.push((dataset.name, rows));
     }
     let lines = report::lines(&measured);
