@@ -3,6 +3,8 @@
 pub mod archive;
 pub mod catalog;
 pub mod config;
+mod database;
 pub mod estimator;
 pub mod exporter;
 mod private;
+pub mod recall;

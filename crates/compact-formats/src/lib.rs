@@ -296,6 +296,11 @@ impl Document {
         &self.source
     }
 
+    /// The JSON of an entry of the conversation, as it stands in the input.
+    pub fn entry_bytes(&self, entry: usize) -> Option<&[u8]> {
+        self.source.get(self.places.get(entry)?.span.clone())
+    }
+
     /// The view as a transcript of the same format. The view that changes nothing is the input.
     pub fn emit(&self, conversation: &Conversation, view: &View) -> Result<Vec<u8>, FormatError> {
         if self.is_identity(view) {

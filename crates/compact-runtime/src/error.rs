@@ -5,6 +5,7 @@ use compact_formats::FormatError;
 
 use crate::port::archive::ArchiveError;
 use crate::port::catalog::CatalogError;
+use crate::port::index::IndexError;
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,9 @@ pub enum Error {
     /// The catalog could not record or answer.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The recall index could not be written or searched.
+    #[error(transparent)]
+    Index(#[from] IndexError),
     /// What was recorded of a compaction is not what this version writes.
     #[error("the record of receipt {receipt} cannot be read or written")]
     Record {
@@ -38,4 +42,13 @@ pub enum Error {
     /// The compaction ran without an archive.
     #[error("receipt {0} was made without an archive: its original was not kept")]
     NotArchived(String),
+    /// A question without a word that could be looked for.
+    #[error("the query has no words to look for; give a name, a path or a few telling words")]
+    EmptyQuery,
+    /// A text that is no pointer.
+    #[error("'{0}' is no pointer; write RECEIPT#NUMBER, as a view or `compactctl recall` shows it")]
+    BadPointer(String),
+    /// A pointer to an entry that its session does not have.
+    #[error("there is no entry {0}; `compactctl recall` finds entries by their words")]
+    NoSuchEntry(String),
 }

@@ -7,6 +7,8 @@
 pub mod error;
 pub mod manager;
 pub mod port;
+pub mod recall;
 
 pub use error::Error;
 pub use manager::Manager;
+pub use recall::Recall;

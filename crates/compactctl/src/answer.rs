@@ -13,6 +13,8 @@ pub struct Answer {
     pub payload: Option<Vec<u8>>,
     /// The exit code.
     pub code: u8,
+    /// Whether something was archived that the recall index does not know yet.
+    pub archived: bool,
 }
 
 impl Answer {
@@ -28,6 +30,12 @@ impl Answer {
     /// The same with bytes for stdout.
     pub fn with_payload(mut self, payload: Option<Vec<u8>>) -> Answer {
         self.payload = payload;
+        self
+    }
+
+    /// The same, of a command that archived something.
+    pub fn having_archived(mut self) -> Answer {
+        self.archived = true;
         self
     }
 

@@ -29,7 +29,7 @@ pub struct Cli {
 }
 
 /// Options of every command.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Global {
     /// Print one JSON document on stdout and nothing else there
     #[arg(long, global = true, help_heading = "Global options")]
@@ -134,6 +134,15 @@ pub enum Command {
     /// Give back an original, byte for byte
     #[command(after_help = "Example: compactctl restore 3f9a1c22 -o session.jsonl")]
     Restore(Restore),
+    /// Search everything archived, in all sessions or in the one that --session names
+    #[command(after_help = "Example: compactctl recall which port serves the metrics")]
+    Recall(Recall),
+    /// Print an archived entry whole, byte for byte
+    #[command(after_help = "Example: compactctl expand 3f9a1c22abcd#17")]
+    Expand(Expand),
+    /// Show what a session remembers now: pinned, ledger, summary, recent
+    #[command(after_help = "Example: compactctl remember my-session")]
+    Remember(Remember),
     /// Look after the store of originals
     #[command(after_help = "Example: compactctl archive list")]
     Archive {
@@ -353,6 +362,39 @@ pub struct Restore {
     /// Write it here instead of stdout
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
+}
+
+/// `recall`.
+#[derive(Args, Debug)]
+pub struct Recall {
+    /// A question or a few words, names or paths; no syntax. - for stdin
+    #[arg(value_name = "QUERY", required = true)]
+    pub query: Vec<String>,
+    /// The most hits
+    #[arg(short = 'n', long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub limit: u32,
+}
+
+/// `expand`.
+#[derive(Args, Debug)]
+pub struct Expand {
+    /// RECEIPT#NUMBER, as a summary, a cut text or `recall` shows it
+    #[arg(value_name = "POINTER", required = true)]
+    pub pointer: Vec<String>,
+    /// Print the entry's JSON as it stood in the transcript, not its text
+    #[arg(long)]
+    pub raw: bool,
+    /// Write it here instead of stdout
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+}
+
+/// `remember`.
+#[derive(Args, Debug)]
+pub struct Remember {
+    /// A session's id, or a receipt's for what was remembered then
+    #[arg(value_name = "SESSION")]
+    pub name: String,
 }
 
 /// `archive`.

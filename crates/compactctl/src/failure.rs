@@ -9,6 +9,7 @@ use compact_core::error::CompactError;
 use compact_formats::FormatError;
 use compact_runtime::port::archive::ArchiveError;
 use compact_runtime::port::catalog::CatalogError;
+use compact_runtime::port::index::IndexError;
 use serde_json::{Value, json};
 
 use crate::answer::set;
@@ -203,6 +204,14 @@ impl From<CatalogError> for Failure {
     }
 }
 
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Failure {
+        Failure::of(Code::Unexpected, &error).help(
+            "the archive is not affected; the index may be removed, it is drawn again from it",
+        )
+    }
+}
+
 impl From<compact_runtime::Error> for Failure {
     fn from(error: compact_runtime::Error) -> Failure {
         use compact_runtime::Error as Runtime;
@@ -217,6 +226,11 @@ impl From<compact_runtime::Error> for Failure {
             )
             .help("`compactctl archive list` shows what is"),
             Runtime::NotArchived(_) => Failure::of(Code::Input, &error),
+            Runtime::Index(error) => error.into(),
+            Runtime::EmptyQuery | Runtime::BadPointer(_) => {
+                Failure::of(Code::Usage, &error).split_advice()
+            }
+            Runtime::NoSuchEntry(_) => Failure::of(Code::Input, &error).split_advice(),
             other => Failure::of(Code::Unexpected, &other),
         }
     }

@@ -32,7 +32,11 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> ExitCode {
     cli.global.color.apply();
-    let result = command::run(cli).and_then(|answer| deliver(&answer, &cli.global));
+    let result = command::run(cli).and_then(|answer| {
+        let code = deliver(&answer, &cli.global)?;
+        command::afterwards(cli, &answer);
+        Ok(code)
+    });
     match result {
         Ok(code) => code,
         Err(failure) => {

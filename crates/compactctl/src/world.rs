@@ -10,6 +10,7 @@ use compact_adapters::config::{
 };
 use compact_adapters::estimator;
 use compact_adapters::exporter::{Console, Form};
+use compact_adapters::recall::SqliteIndex;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, EntryKind};
 use compact_core::policy::Policy;
@@ -17,11 +18,11 @@ use compact_core::redact::{Boundary, Redactor};
 use compact_core::token::{Account, Estimator, TokenCache, Tokens};
 use compact_core::window::Window;
 use compact_formats::{Parsed, Scope};
-use compact_runtime::Manager;
 use compact_runtime::manager::{Request, Storing};
 use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
 use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
 use compact_runtime::port::event::{EventSink, Silent};
+use compact_runtime::{Manager, Recall};
 use etcetera::BaseStrategy;
 
 use crate::args::{Global, Goal, Manner, Subject};
@@ -31,6 +32,9 @@ use crate::output;
 
 /// The catalog's file in the data directory.
 const CATALOG: &str = "catalog.db";
+
+/// The recall index's file there: a file of its own, since it can be thrown away.
+const RECALL: &str = "recall.db";
 
 /// Everything that a command may need, resolved once.
 #[derive(Debug)]
@@ -176,6 +180,29 @@ impl World {
             archive: Arc::new(ObjectArchive::open(&self.root)?),
             catalog: Arc::new(SqliteCatalog::open(&self.root.join(CATALOG))?),
         })
+    }
+
+    /// Everything archived, to be searched; an error where nothing ever was.
+    pub fn recall(&self) -> Result<Recall, Failure> {
+        if !self.has_store() {
+            let place = self.root.display();
+            let message = format!("there is no archive in {place}: nothing was compacted yet");
+            return Err(Failure::new(Code::Input, message)
+                .help("`compactctl compact FILE` makes one; COMPACT_STORAGE_PATH names another"));
+        }
+        let store = self.store_to_write()?;
+        Ok(Recall {
+            archive: store.archive,
+            catalog: store.catalog,
+            index: Arc::new(SqliteIndex::open(&self.root.join(RECALL))?),
+        })
+    }
+
+    /// The recall index, if there is one.
+    pub fn recall_index(&self) -> Result<Option<SqliteIndex>, Failure> {
+        let file = self.root.join(RECALL);
+        let index = file.exists().then(|| SqliteIndex::open(&file));
+        Ok(index.transpose()?)
     }
 
     /// True once something was stored.

@@ -6,7 +6,7 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry};
 use compact_core::token::Tokens;
 use compact_core::wire::WireRules;
-use compact_formats::{Parsed, Scope as FormatScope};
+use compact_formats::{Document, Parsed, Scope as FormatScope};
 use serde_json::Value;
 
 use super::session::ENTRIES;
@@ -80,30 +80,34 @@ impl Manager {
             .ok_or_else(|| Error::NotFound(receipt_id.to_owned()))?;
         let original = self.input_of(&record).await?;
         let (conversation, rules) = read(&original.bytes, &record)?;
-        let request = Request {
-            conversation: &conversation,
-            rules,
-            format: &record.format,
-            original: original.bytes.clone(),
-            session_id: Some(&record.session_id),
-            budget: record
-                .receipt
-                .get("budget")
-                .and_then(Value::as_u64)
-                .map(Tokens),
-            summary_limit: record
-                .receipt
-                .get("summary_limit")
-                .and_then(Value::as_u64)
-                .map(Tokens),
-            note: record.receipt.get("note").and_then(Value::as_str),
-        };
+        let request = request_of(&record, &conversation, rules, &original.bytes);
         let measured = self.measure(&request).await?;
         let recomputed = match engine::compact(&self.input(&measured))? {
             Outcome::Unchanged => Value::Null,
             Outcome::Compacted(made) => serde_json::to_value(&made.receipt).unwrap_or(Value::Null),
         };
         Ok(differences(&record.receipt, &recomputed))
+    }
+}
+
+/// The request that a record is the answer to.
+pub(super) fn request_of<'a>(
+    record: &'a CompactionRecord,
+    conversation: &'a Conversation,
+    rules: &'a WireRules,
+    original: &Bytes,
+) -> Request<'a> {
+    let field = |name: &str| record.receipt.get(name);
+    let tokens = |name: &str| field(name).and_then(Value::as_u64).map(Tokens);
+    Request {
+        conversation,
+        rules,
+        format: &record.format,
+        original: original.clone(),
+        session_id: Some(&record.session_id),
+        budget: tokens("budget"),
+        summary_limit: tokens("summary_limit"),
+        note: field("note").and_then(Value::as_str),
     }
 }
 
@@ -128,46 +132,90 @@ fn differences(recorded: &Value, recomputed: &Value) -> Vec<Mismatch> {
 }
 
 /// The conversation of an archived input, and the rules it was compacted under.
-pub(super) fn read(
+pub(crate) fn read(
     bytes: &Bytes,
     record: &CompactionRecord,
 ) -> Result<(Conversation, &'static WireRules), Error> {
-    if record.format != ENTRIES {
-        let parsed = parse_as_recorded(bytes.clone(), record)?;
-        return Ok((parsed.conversation, parsed.document.rules()));
+    let (conversation, document) = read_document(bytes, record)?;
+    let named = || {
+        let wire = record.receipt.get("wire").and_then(Value::as_str);
+        wire.and_then(compact_formats::rules_named)
+    };
+    let rules = match document {
+        Some(document) => document.rules(),
+        None => named().unwrap_or(&WireRules::LENIENT),
+    };
+    Ok((conversation, rules))
+}
+
+/// The conversation of an archived input with its document, when it was one.
+pub(crate) fn read_document(
+    bytes: &Bytes,
+    record: &CompactionRecord,
+) -> Result<(Conversation, Option<Document>), Error> {
+    if record.format == ENTRIES {
+        return Ok((read_entries(bytes, record)?, None));
     }
-    let field = |name: &str| record.receipt.get(name).and_then(Value::as_str);
+    let parsed = parse_as_recorded(bytes.clone(), record)?;
+    Ok((parsed.conversation, Some(parsed.document)))
+}
+
+/// The conversation of an archived input as far as `scope` reaches, whatever was compacted of it.
+pub(crate) fn read_scope(
+    bytes: &Bytes,
+    record: &CompactionRecord,
+    scope: FormatScope,
+) -> Result<Conversation, Error> {
+    if record.format == ENTRIES {
+        return read_entries(bytes, record);
+    }
+    Ok(parse(bytes.clone(), &record.format, scope)?.conversation)
+}
+
+/// The JSON of one entry of an archived input.
+pub(crate) fn entry_bytes(bytes: &Bytes, document: Option<&Document>, at: usize) -> Bytes {
+    let line = || bytes.split(|b| *b == b'\n').nth(at).unwrap_or_default();
+    let found = match document {
+        Some(document) => document.entry_bytes(at).unwrap_or_default(),
+        None => line(),
+    };
+    Bytes::copy_from_slice(found)
+}
+
+fn read_entries(bytes: &Bytes, record: &CompactionRecord) -> Result<Conversation, Error> {
+    let model = record.receipt.get("model").and_then(Value::as_str);
     let entries: Result<Vec<Entry>, _> = serde_json::Deserializer::from_slice(bytes)
         .into_iter()
         .collect();
-    let conversation = Conversation {
+    Ok(Conversation {
         session_id: Some(record.session_id.clone()),
-        model: field("model").map(str::to_owned),
+        model: model.map(str::to_owned),
         entries: entries.map_err(|source| Error::Record {
             receipt: record.receipt_id.clone(),
             source,
         })?,
         tools: None,
-    };
-    let rules = field("wire").and_then(compact_formats::rules_named);
-    Ok((conversation, rules.unwrap_or(&WireRules::LENIENT)))
+    })
 }
 
-fn parse(bytes: Bytes, format: &str, scope: FormatScope) -> Result<Parsed, Error> {
+pub(crate) fn parse(bytes: Bytes, format: &str, scope: FormatScope) -> Result<Parsed, Error> {
     let known = format.parse().ok();
     Ok(compact_formats::parse(bytes, known, scope)?)
 }
 
 /// The entries that the compaction saw: those of the live context, or all when it took them all.
+/// A redacted input has other hashes, and as many entries.
 fn parse_as_recorded(bytes: Bytes, record: &CompactionRecord) -> Result<Parsed, Error> {
     let seen =
         |parsed: &Parsed| EntryHash::all(&parsed.conversation.entries) == record.entry_hashes;
+    let as_many = |parsed: &Parsed| parsed.conversation.entries.len() == record.entry_hashes.len();
     let live = parse(bytes.clone(), &record.format, FormatScope::Live)?;
     if seen(&live) {
         return Ok(live);
     }
     let whole = parse(bytes, &record.format, FormatScope::Whole)?;
-    Ok(if seen(&whole) { whole } else { live })
+    let took_all = seen(&whole) || (as_many(&whole) && !as_many(&live));
+    Ok(if took_all { whole } else { live })
 }
 
 /// `whole` followed by what `next` added to the view before it.

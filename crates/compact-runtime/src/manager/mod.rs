@@ -4,7 +4,8 @@
 //! A failure before the record leaves everything as it was; sinks are told and never asked.
 
 mod commit;
-mod history;
+pub(crate) mod history;
+mod remember;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ use crate::port::event::EventSink;
 
 pub use commit::{Commit, Storing};
 pub use history::{Mismatch, Original};
+pub use remember::Memory;
 pub use session::{Preflight, Session};
 
 /// Runs compactions for any number of sessions.

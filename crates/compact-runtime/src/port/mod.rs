@@ -7,3 +7,4 @@
 pub mod archive;
 pub mod catalog;
 pub mod event;
+pub mod index;

@@ -69,7 +69,11 @@ pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Fai
                 json!(opened.parsed.document.format().name()),
             );
             let human = tell(args, world, &opened, &commit, charset);
-            Ok(Answer::new(json, human).with_payload(payload))
+            let answer = Answer::new(json, human).with_payload(payload);
+            Ok(match commit.receipt.get("archive") {
+                None | Some(Value::Null) => answer,
+                Some(_) => answer.having_archived(),
+            })
         }
     }
 }
@@ -311,6 +315,7 @@ fn next_steps(args: &Compact, opened: &Opened, receipt: &Value) -> String {
         let short: String = id.unwrap_or_default().chars().take(12).collect();
         step(format!("restore {short}"), "gives the original back");
         step(format!("verify {short}"), "proves the receipt again");
+        step("recall WORDS".to_owned(), "searches all that was archived");
     }
     table.render()
 }

@@ -7,17 +7,20 @@ mod config;
 mod convert;
 mod diff;
 mod eval;
+mod expand;
 mod inspect;
 mod man;
 mod models;
 mod plan;
+mod recall;
+mod remember;
 mod restore;
 mod sheet;
 mod validate;
 mod verify;
 
 use crate::answer::Answer;
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Global};
 use crate::failure::Failure;
 use crate::world::World;
 
@@ -34,11 +37,26 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Validate(args) => validate::run(args, global),
         Command::Verify(args) => verify::run(args, &world()?, global),
         Command::Restore(args) => restore::run(args, &world()?),
+        Command::Recall(args) => recall::run(args, &world()?, global),
+        Command::Expand(args) => expand::run(args, &world()?),
+        Command::Remember(args) => remember::run(args, &world()?, global),
         Command::Archive { command } => archive::run(command, &world()?, global),
         Command::Eval(args) => eval::run(args, &world()?, global),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),
         Command::Completions(args) => Ok(completions::run(args)),
         Command::Man => man::run(),
+    }
+}
+
+/// What is left to do once the answer is out: make what was archived findable. If that fails, the
+/// next `recall` does it, so nobody need be told.
+pub fn afterwards(cli: &Cli, answer: &Answer) {
+    if answer.archived {
+        let world = World::load(&Global {
+            quiet: true,
+            ..cli.global.clone()
+        });
+        let _ = world.and_then(|world| recall::follow(&world));
     }
 }

@@ -14,6 +14,7 @@ mod diff;
 mod hostile;
 mod inspect;
 mod place;
+mod recall;
 mod settings;
 mod validate;
 mod verify;

@@ -17,10 +17,10 @@ use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog, SessionInfo,
 };
-use rusqlite::{
-    Connection, ErrorCode, OptionalExtension, Params, Row, Transaction, TransactionBehavior,
-};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior};
 use serde_json::Value;
+
+use crate::database::{self, OpenError};
 
 /// A catalog in one file.
 #[derive(Clone, Debug)]
@@ -38,9 +38,9 @@ impl SqliteCatalog {
                 file: Arc::new(file.to_owned()),
                 connection: Arc::new(Mutex::new(connection)),
             }),
-            Err(schema::OpenError::Sql(error)) => Err(explain(file, "open", error)),
-            Err(schema::OpenError::Io(source)) => Err(failed(file, "open", source)),
-            Err(schema::OpenError::Newer(found)) => Err(CatalogError::Newer {
+            Err(OpenError::Sql(error)) => Err(explain(file, "open", error)),
+            Err(OpenError::Io(source)) => Err(failed(file, "open", source)),
+            Err(OpenError::Newer(found)) => Err(CatalogError::Newer {
                 place: file.display().to_string(),
                 found,
                 known: schema::KNOWN,
@@ -268,20 +268,13 @@ fn collect<T>(
 
 /// Tells a damaged file from a failure of the moment.
 fn explain(file: &Path, verb: &str, error: rusqlite::Error) -> CatalogError {
-    use rusqlite::Error::{FromSqlConversionFailure, InvalidColumnType, SqliteFailure};
-    let unreadable = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase];
-    match &error {
-        SqliteFailure(failure, _) if !unreadable.contains(&failure.code) => {
-            failed(file, verb, error)
-        }
-        SqliteFailure(..) | FromSqlConversionFailure(..) | InvalidColumnType(..) => {
-            CatalogError::Damaged {
-                place: file.display().to_string(),
-                reason: error.to_string(),
-            }
-        }
-        _ => failed(file, verb, error),
+    if database::is_damage(&error) {
+        return CatalogError::Damaged {
+            place: file.display().to_string(),
+            reason: error.to_string(),
+        };
     }
+    failed(file, verb, error)
 }
 
 fn failed(

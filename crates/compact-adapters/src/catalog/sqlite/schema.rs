@@ -1,15 +1,10 @@
-//! Opening the database and bringing its schema up to date.
-//!
-//! Migrations are numbered files, applied in order in one transaction; `user_version` counts them.
+//! The catalog's schema.
 
-use std::fs::OpenOptions;
-use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::Connection;
 
-use crate::private::{self, Kind};
+use crate::database::{self, Durability, OpenError};
 
 /// File `n` of `migrations/` leads from version `n - 1` to `n`.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_init.sql")];
@@ -17,91 +12,7 @@ const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_init.sql")];
 /// The newest schema that this version knows.
 pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
 
-/// How long a process waits for another one to finish writing.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Why a database could not be opened.
-pub(super) enum OpenError {
-    Io(io::Error),
-    Sql(rusqlite::Error),
-    Newer(u32),
-}
-
-impl From<io::Error> for OpenError {
-    fn from(error: io::Error) -> Self {
-        OpenError::Io(error)
-    }
-}
-
-impl From<rusqlite::Error> for OpenError {
-    fn from(error: rusqlite::Error) -> Self {
-        OpenError::Sql(error)
-    }
-}
-
-/// Opens the database at `file`, creating it if it is not there, and migrates it.
+/// Opens the database at `file`; a record that was acknowledged survives a power cut.
 pub(super) fn open(file: &Path) -> Result<Connection, OpenError> {
-    create_private(file)?;
-    let mut connection = Connection::open(file)?;
-    connection.busy_timeout(PATIENCE)?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    use_write_ahead_log(&connection)?;
-    // A record that was acknowledged survives a power cut.
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    migrate(&mut connection)?;
-    Ok(connection)
-}
-
-/// SQLite gives its log and index files the mode of the database, so this one decides for all.
-fn create_private(file: &Path) -> io::Result<()> {
-    if let Some(dir) = file.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-        private::create_dir(dir)?;
-    }
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file)?;
-    private::restrict(file, Kind::File)
-}
-
-/// Changing the journal needs the file for itself, and SQLite does not wait for that by itself.
-fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
-    let start = Instant::now();
-    loop {
-        match connection.pragma_update(None, "journal_mode", "WAL") {
-            Err(error) if is_busy(&error) && start.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            done => return done,
-        }
-    }
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    let busy = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked];
-    error
-        .sqlite_error_code()
-        .is_some_and(|code| busy.contains(&code))
-}
-
-fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
-    if version(connection)? == KNOWN {
-        return Ok(());
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have migrated while this one waited for the lock.
-    let found = version(&transaction)?;
-    if found > KNOWN {
-        return Err(OpenError::Newer(found));
-    }
-    for migration in MIGRATIONS.iter().skip(found as usize) {
-        transaction.execute_batch(migration)?;
-    }
-    transaction.pragma_update(None, "user_version", KNOWN)?;
-    Ok(transaction.commit()?)
-}
-
-fn version(connection: &Connection) -> rusqlite::Result<u32> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+    database::open(file, Durability::Full, &MIGRATIONS)
 }

@@ -18,8 +18,8 @@ pub fn run(command: &Archive, world: &World, global: &Global) -> Result<Answer, 
         match command {
             Archive::List => list::run(&store, world).await,
             Archive::Show { name } => show::run(&store, name, Charset::detect(global)).await,
-            Archive::Verify => verify::run(&store, global).await,
-            Archive::Prune(args) => prune::run(args, &store, global).await,
+            Archive::Verify => verify::run(&store, world, global).await,
+            Archive::Prune(args) => prune::run(args, &store, world, global).await,
         }
     })
 }

@@ -1,14 +1,17 @@
 //! `archive prune`: forgets old compactions and removes packs that nothing needs any more.
 //!
 //! The latest compaction of a session is what its live view points at: it stays with everything
-//! that its packs build on and every receipt that its input names. Packs that no record names are
-//! left alone too: another process may be about to record them.
+//! that its packs build on, every compaction that led to it, and every receipt of any session that
+//! its input names: each pointer of a live view leads to one of these. Packs that no record names
+//! are left alone too: another process may be about to record them. What goes leaves the recall
+//! index as well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{IsTerminal, Write};
 
 use compact_runtime::port::archive::{PackId, reachable};
 use compact_runtime::port::catalog::CompactionRecord;
+use compact_runtime::port::index::RecallIndex;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -16,7 +19,7 @@ use crate::answer::Answer;
 use crate::args::{Global, Prune};
 use crate::failure::{Code, Failure};
 use crate::report::number::{bytes, count};
-use crate::world::Store;
+use crate::world::{Store, World};
 
 /// What will go.
 #[derive(Default)]
@@ -27,14 +30,19 @@ struct Doomed {
 }
 
 /// Prunes the archive.
-pub async fn run(args: &Prune, store: &Store, global: &Global) -> Result<Answer, Failure> {
+pub async fn run(
+    args: &Prune,
+    store: &Store,
+    world: &World,
+    global: &Global,
+) -> Result<Answer, Failure> {
     let sizes = sizes(store).await?;
     let total: u64 = sizes.values().sum();
     let doomed = choose(args, store, &sizes).await?;
     let pruned = !args.dry_run && !doomed.records.is_empty();
     if pruned {
         confirm(args, global, &doomed)?;
-        remove(store, &doomed).await?;
+        remove(store, world, &doomed).await?;
     }
     let left = total - doomed.freed;
     let json = json!({
@@ -86,18 +94,19 @@ struct Candidates {
 
 impl Candidates {
     async fn of(store: &Store) -> Result<Candidates, Failure> {
+        let mut chains = Vec::new();
+        for session in store.catalog.sessions().await? {
+            chains.push(store.catalog.chain(&session.session_id).await?);
+        }
+        let named = Named::by(store, &chains).await;
         let mut all = Candidates {
             open: Vec::new(),
             live: Vec::new(),
         };
-        for session in store.catalog.sessions().await? {
-            let mut chain = store.catalog.chain(&session.session_id).await?;
-            let Some(latest) = chain.pop() else { continue };
-            let named = named_by(store, &latest).await;
-            let (live, open): (Vec<_>, Vec<_>) = chain
-                .into_iter()
-                .partition(|record| named.covers(&record.receipt_id));
-            all.live.push(latest);
+        for mut chain in chains {
+            all.live.extend(chain.pop());
+            let (live, open): (Vec<_>, Vec<_>) =
+                chain.into_iter().partition(|record| named.covers(record));
             all.live.extend(live);
             all.open.extend(open);
         }
@@ -163,30 +172,68 @@ fn packs(record: &CompactionRecord) -> impl Iterator<Item = PackId> {
     record.input_pack.into_iter()
 }
 
-/// The receipts that a live view may point at.
+/// How many characters of a receipt every pointer shows.
+const SHOWN: usize = 12;
+
+/// The receipts that live views may point at, by the characters that pointers show.
 enum Named {
-    In(String),
+    In(HashSet<String>),
     All,
 }
 
 impl Named {
-    fn covers(&self, receipt: &str) -> bool {
+    /// A view's texts come from its input, so the receipts that it names are named there; an input
+    /// that cannot be read may name any.
+    async fn by(store: &Store, chains: &[Vec<CompactionRecord>]) -> Named {
+        let mut named = HashSet::new();
+        for latest in chains.iter().filter_map(|chain| chain.last()) {
+            let Some(pack) = &latest.input_pack else {
+                return Named::All;
+            };
+            let Ok(bytes) = store.archive.get(pack).await else {
+                return Named::All;
+            };
+            named.extend(receipts_in(&bytes));
+            named.extend(latest.previous.as_deref().map(shown));
+        }
+        with_lineage(&mut named, chains);
+        Named::In(named)
+    }
+
+    fn covers(&self, record: &CompactionRecord) -> bool {
         match self {
-            Named::In(text) => text.contains(receipt),
+            Named::In(named) => named.contains(&shown(&record.receipt_id)),
             Named::All => true,
         }
     }
 }
 
-/// A view's texts come from its input, so the receipts that it names are named there; an input
-/// that cannot be read may name any.
-async fn named_by(store: &Store, latest: &CompactionRecord) -> Named {
-    let Some(pack) = &latest.input_pack else {
-        return Named::All;
-    };
-    match store.archive.get(pack).await {
-        Ok(bytes) => Named::In(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(_) => Named::All,
+fn shown(receipt: &str) -> String {
+    receipt.chars().take(SHOWN).collect()
+}
+
+/// What may be the id of a receipt, or the start of one.
+fn receipts_in(bytes: &[u8]) -> impl Iterator<Item = String> + '_ {
+    bytes
+        .split(|byte| !byte.is_ascii_hexdigit())
+        .filter_map(|run| run.get(..SHOWN))
+        .map(|run| String::from_utf8_lossy(run).into_owned())
+}
+
+/// A summary's numbers reach back to the first compaction of its chain.
+fn with_lineage(named: &mut HashSet<String>, chains: &[Vec<CompactionRecord>]) {
+    let previous: HashMap<String, String> = chains
+        .iter()
+        .flatten()
+        .filter_map(|r| Some((shown(&r.receipt_id), shown(r.previous.as_deref()?))))
+        .collect();
+    let mut open: Vec<String> = named.iter().cloned().collect();
+    while let Some(receipt) = open.pop() {
+        if let Some(earlier) = previous.get(&receipt)
+            && named.insert(earlier.clone())
+        {
+            open.push(earlier.clone());
+        }
     }
 }
 
@@ -220,12 +267,18 @@ fn says_yes(doomed: &Doomed) -> bool {
 }
 
 /// Records first: a pack without a record is wasted space, a record without its pack a broken word.
-async fn remove(store: &Store, doomed: &Doomed) -> Result<(), Failure> {
+async fn remove(store: &Store, world: &World, doomed: &Doomed) -> Result<(), Failure> {
     for record in &doomed.records {
         let removed = store
             .catalog
             .remove_receipt(&record.session_id, &record.receipt_id);
         removed.await?;
+    }
+    if let Some(index) = world.recall_index()? {
+        let sessions: BTreeSet<&str> = doomed.records.iter().map(|r| &*r.session_id).collect();
+        for session in sessions {
+            index.forget(session).await?;
+        }
     }
     for pack in &doomed.packs {
         store.archive.remove(pack).await?;

@@ -1,4 +1,6 @@
 //! `archive verify`: every pack is read and checked, and every pack that a record names is there.
+//!
+//! A recall index that is behind is told and no problem: the next `recall` catches up.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +13,10 @@ use crate::args::Global;
 use crate::failure::{Code, Failure};
 use crate::progress::Progress;
 use crate::report::number::count;
-use crate::world::Store;
+use crate::world::{Store, World};
 
 /// Checks the archive.
-pub async fn run(store: &Store, global: &Global) -> Result<Answer, Failure> {
+pub async fn run(store: &Store, world: &World, global: &Global) -> Result<Answer, Failure> {
     let stored: BTreeSet<PackId> = store.archive.list().await?.into_iter().collect();
     let named: BTreeSet<PackId> = store.catalog.packs().await?.into_iter().collect();
     let progress = Progress::over_steps(global, stored.len(), "checking packs");
@@ -32,9 +34,11 @@ pub async fn run(store: &Store, global: &Global) -> Result<Answer, Failure> {
         ));
     }
     drop(progress);
+    let behind = behind(world).await?;
     let json = json!({
         "ok": problems.is_empty(),
         "packs": stored.len(),
+        "sessions_to_index": behind,
         "problems": problems
             .iter()
             .map(|(pack, message)| json!({ "pack": pack, "message": message }))
@@ -45,16 +49,33 @@ pub async fn run(store: &Store, global: &Global) -> Result<Answer, Failure> {
     } else {
         Code::Check as u8
     };
-    Ok(Answer::new(json, tell(stored.len(), &problems)).with_code(code))
+    Ok(Answer::new(json, tell(stored.len(), &problems, behind)).with_code(code))
 }
 
-fn tell(packs: usize, problems: &[(PackId, String)]) -> String {
-    let all = count(packs as u64, "pack", "packs");
-    if problems.is_empty() {
-        return format!("{} {all}: all whole\n", "verified".green().bold());
+/// Sessions that the recall index does not hold as the records say.
+async fn behind(world: &World) -> Result<usize, Failure> {
+    if !world.has_store() {
+        return Ok(0);
     }
-    let found = count(problems.len() as u64, "problem", "problems");
-    let mut out = format!("{} {all}: {found}\n", "failed".red().bold());
+    Ok(world.recall()?.behind().await?.len())
+}
+
+fn tell(packs: usize, problems: &[(PackId, String)], behind: usize) -> String {
+    let all = count(packs as u64, "pack", "packs");
+    let mut out = match problems.len() as u64 {
+        0 => format!("{} {all}: all whole\n", "verified".green().bold()),
+        found => format!(
+            "{} {all}: {}\n",
+            "failed".red().bold(),
+            count(found, "problem", "problems")
+        ),
+    };
+    if behind > 0 {
+        let sessions = count(behind as u64, "session", "sessions");
+        out.push_str(&format!(
+            "  {sessions} to index: the next `recall` does it\n"
+        ));
+    }
     for (_, message) in problems {
         out.push_str(&format!("  {message}\n"));
     }

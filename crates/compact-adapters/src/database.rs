@@ -1,0 +1,131 @@
+//! SQLite files: private, with a write-ahead log, and migrated when they are opened.
+//!
+//! Migrations are numbered files, applied in order in one transaction; `user_version` counts them.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use crate::private::{self, Kind};
+
+/// How long a process waits for another one to finish writing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a database could not be opened.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    Io(io::Error),
+    Sql(rusqlite::Error),
+    Newer(u32),
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        OpenError::Io(error)
+    }
+}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        OpenError::Sql(error)
+    }
+}
+
+/// How much of a power cut a database survives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Durability {
+    /// What was acknowledged is there afterwards.
+    Full,
+    /// It is whole afterwards; the latest changes may be missing.
+    Whole,
+}
+
+/// Opens the database at `file`, creating it if it is not there, and applies the migrations that it
+/// lacks: the n-th leads from version n - 1 to n.
+pub(crate) fn open(
+    file: &Path,
+    durability: Durability,
+    migrations: &[&str],
+) -> Result<Connection, OpenError> {
+    create_private(file)?;
+    let mut connection = Connection::open(file)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    use_write_ahead_log(&connection)?;
+    let synchronous = match durability {
+        Durability::Full => "FULL",
+        Durability::Whole => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    migrate(&mut connection, migrations)?;
+    Ok(connection)
+}
+
+/// SQLite gives its log and index files the mode of the database, so this one decides for all.
+fn create_private(file: &Path) -> io::Result<()> {
+    if let Some(dir) = file.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        private::create_dir(dir)?;
+    }
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)?;
+    private::restrict(file, Kind::File)
+}
+
+/// Changing the journal needs the file for itself, and SQLite does not wait for that by itself.
+fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
+    let start = Instant::now();
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error) if is_busy(&error) && start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    let busy = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked];
+    error
+        .sqlite_error_code()
+        .is_some_and(|code| busy.contains(&code))
+}
+
+/// Tells a damaged file from a failure of the moment.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, InvalidColumnType, SqliteFailure};
+    let unreadable = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase];
+    match error {
+        SqliteFailure(failure, _) => unreadable.contains(&failure.code),
+        FromSqlConversionFailure(..) | InvalidColumnType(..) => true,
+        _ => false,
+    }
+}
+
+fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenError> {
+    let known = migrations.len() as u32;
+    if version(connection)? == known {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have migrated while this one waited for the lock.
+    let found = version(&transaction)?;
+    if found > known {
+        return Err(OpenError::Newer(found));
+    }
+    for migration in migrations.iter().skip(found as usize) {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "user_version", known)?;
+    Ok(transaction.commit()?)
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}

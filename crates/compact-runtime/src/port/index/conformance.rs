@@ -1,0 +1,243 @@
+//! What every recall index must do. Call [`suite`] with an empty index from the adapter's tests.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a conformance suite reports a violation by panicking, like any test"
+)]
+
+use compact_core::identity::EntryHash;
+use compact_core::message::{Entry, EntryId, Role};
+
+use super::{Addition, Found, IndexedEntry, Lookup, Passage, RecallIndex, Voice};
+use crate::port::catalog::conformance::ODD_SESSION_IDS;
+use crate::recall::term;
+
+/// Runs every check against an index that is empty.
+pub async fn suite(index: &dyn RecallIndex) {
+    an_empty_index_answers(index).await;
+    what_was_added_is_found(index).await;
+    adding_twice_is_once(index).await;
+    an_entry_is_held_once_per_session(index).await;
+    passages_are_found_by_themselves(index).await;
+    rare_terms_decide(index).await;
+    any_text_is_a_session_id(index).await;
+    any_term_is_only_a_term(index).await;
+    concurrent_additions_all_arrive(index).await;
+    forgetting_leaves_nothing(index).await;
+}
+
+/// An entry of one passage.
+pub fn entry(n: u64, text: &str) -> IndexedEntry {
+    let terms = term::distinct(text);
+    IndexedEntry {
+        hash: EntryHash::of(&Entry::text("", Role::User, text)),
+        entry_id: EntryId(format!("e{n}")),
+        ordinal: Some(n),
+        role: Role::User,
+        voice: Voice::User,
+        text: text.to_owned(),
+        passages: vec![Passage {
+            span: 0..text.len(),
+            terms,
+        }],
+    }
+}
+
+/// What a receipt adds.
+pub fn addition(session: &str, receipt: &str, entries: Vec<IndexedEntry>) -> Addition {
+    Addition {
+        session_id: session.to_owned(),
+        receipt_id: receipt.to_owned(),
+        created_at: "2026-01-02T03:04:05.678Z".to_owned(),
+        entries,
+    }
+}
+
+async fn look(index: &dyn RecallIndex, words: &str, session: Option<&str>) -> Found {
+    let lookup = Lookup {
+        terms: term::distinct(words),
+        session_id: session.map(str::to_owned),
+        limit: 50,
+    };
+    index.find(&lookup).await.unwrap()
+}
+
+async fn texts(index: &dyn RecallIndex, words: &str, session: Option<&str>) -> Vec<String> {
+    let found = look(index, words, session).await;
+    let mut texts: Vec<String> = found.candidates.into_iter().map(|c| c.text).collect();
+    texts.sort_unstable();
+    texts
+}
+
+async fn an_empty_index_answers(index: &dyn RecallIndex) {
+    assert_eq!(
+        index.receipts().await.unwrap(),
+        vec![],
+        "the suite needs an empty index"
+    );
+    let found = look(index, "anything else", None).await;
+    let want = Found {
+        frequencies: vec![0, 0],
+        ..Found::default()
+    };
+    assert_eq!(found, want);
+    assert_eq!(look(index, "", None).await, Found::default());
+    index.forget("nobody").await.expect("no error");
+}
+
+async fn what_was_added_is_found(index: &dyn RecallIndex) {
+    let entries = vec![
+        entry(7, "the metrics port is 9187"),
+        entry(8, "the admin port is 8443"),
+    ];
+    index.add(addition("a", "r1", entries)).await.unwrap();
+    assert_eq!(
+        index.receipts().await.unwrap(),
+        [("a".to_owned(), "r1".to_owned())]
+    );
+    let found = look(index, "metrics port", None).await;
+    assert_eq!((found.passages, &*found.frequencies), (2, &[1, 2][..]));
+    let first = found
+        .candidates
+        .iter()
+        .find(|c| c.text.contains("metrics"))
+        .unwrap();
+    assert_eq!(
+        (&*first.session_id, &*first.receipt_id, first.ordinal),
+        ("a", "r1", Some(7))
+    );
+    assert_eq!((first.role, first.voice), (Role::User, Voice::User));
+    assert_eq!(first.entry_id, EntryId("e7".to_owned()));
+    assert_eq!(first.hash, entry(7, "the metrics port is 9187").hash);
+    assert_eq!(first.created_at, "2026-01-02T03:04:05.678Z");
+}
+
+async fn adding_twice_is_once(index: &dyn RecallIndex) {
+    let again = vec![entry(9, "other words entirely")];
+    index.add(addition("a", "r1", again)).await.unwrap();
+    assert_eq!(look(index, "entirely", None).await.passages, 2);
+    assert_eq!(index.receipts().await.unwrap().len(), 1);
+}
+
+async fn an_entry_is_held_once_per_session(index: &dyn RecallIndex) {
+    let same = vec![entry(70, "the metrics port is 9187")];
+    index.add(addition("a", "r2", same.clone())).await.unwrap();
+    let found = look(index, "metrics", None).await;
+    let places: Vec<_> = found.candidates.iter().map(|c| c.ordinal).collect();
+    assert_eq!(places, [Some(70)], "the newest place counts");
+    assert_eq!(found.candidates[0].receipt_id, "r2");
+    let mut nowhere = same.clone();
+    nowhere[0].ordinal = None;
+    index.add(addition("a", "r3", nowhere)).await.unwrap();
+    let found = look(index, "metrics", None).await;
+    let places: Vec<_> = found.candidates.iter().map(|c| c.ordinal).collect();
+    assert_eq!(places, [Some(70)], "no place is no better one");
+    index.add(addition("b", "r2", same)).await.unwrap();
+    assert_eq!(texts(index, "metrics", None).await.len(), 2);
+    assert_eq!(texts(index, "metrics", Some("b")).await.len(), 1);
+}
+
+async fn passages_are_found_by_themselves(index: &dyn RecallIndex) {
+    let text = "first about walruses\nthen about penguins";
+    let mut long = entry(1, text);
+    long.passages = [0..21, 21..text.len()]
+        .map(|span| Passage {
+            terms: term::distinct(&text[span.clone()]),
+            span,
+        })
+        .into();
+    index.add(addition("long", "r", vec![long])).await.unwrap();
+    assert_eq!(
+        texts(index, "penguins", None).await,
+        ["then about penguins"]
+    );
+    assert_eq!(texts(index, "walruses penguins", None).await.len(), 2);
+}
+
+/// Many passages hold the common words; the few candidates are those with the rare one.
+async fn rare_terms_decide(index: &dyn RecallIndex) {
+    let mut entries: Vec<IndexedEntry> = (0..300)
+        .map(|n| entry(n, &format!("common words in case {n}")))
+        .collect();
+    entries.push(entry(300, "common words about a quokka"));
+    index.add(addition("many", "r", entries)).await.unwrap();
+    let lookup = Lookup {
+        terms: term::distinct("common words quokka"),
+        session_id: None,
+        limit: 3,
+    };
+    let found = index.find(&lookup).await.unwrap();
+    assert_eq!(found.candidates.len(), 3);
+    assert!(found.candidates.iter().any(|c| c.text.contains("quokka")));
+}
+
+async fn any_text_is_a_session_id(index: &dyn RecallIndex) {
+    for (n, id) in ODD_SESSION_IDS.into_iter().enumerate() {
+        let words = vec![entry(n as u64, &format!("platypus {n}"))];
+        index.add(addition(id, "odd", words)).await.unwrap();
+    }
+    for (n, id) in ODD_SESSION_IDS.into_iter().enumerate() {
+        let found = texts(index, "platypus", Some(id)).await;
+        assert_eq!(found, [format!("platypus {n}")], "{id:?}");
+    }
+    assert_eq!(texts(index, "platypus", None).await.len(), 8);
+    assert!(texts(index, "platypus", Some("nobody")).await.is_empty());
+}
+
+/// What a query language would read as an operator, as terms that callers may well pass.
+async fn any_term_is_only_a_term(index: &dyn RecallIndex) {
+    let odd = [
+        "AND", "OR", "NOT", "near", "quo\"te", "'", "*", "(", ")", "a*", "^a", "{x}:", "col:x",
+        "#1", "-", "", "\0", "--", ";", "ünï", "設定",
+    ];
+    for term in odd {
+        let lookup = Lookup {
+            terms: vec![term.to_owned(), "platypus".to_owned()],
+            session_id: None,
+            limit: 50,
+        };
+        let found = index.find(&lookup).await;
+        let found = found.unwrap_or_else(|error| panic!("{term:?}: {error}"));
+        assert!(found.candidates.len() >= 8, "{term:?}");
+    }
+}
+
+async fn concurrent_additions_all_arrive(index: &dyn RecallIndex) {
+    let add = |receipt: &'static str, text: &'static str| {
+        index.add(addition("parallel", receipt, vec![entry(1, text)]))
+    };
+    let done = tokio::join!(add("p1", "aardvark one"), add("p2", "aardvark two"));
+    assert!(matches!(done, (Ok(()), Ok(()))));
+    assert_eq!(texts(index, "aardvark", None).await.len(), 2);
+}
+
+async fn forgetting_leaves_nothing(index: &dyn RecallIndex) {
+    index.forget("a").await.unwrap();
+    assert_eq!(
+        texts(index, "metrics", None).await.len(),
+        1,
+        "b holds it still"
+    );
+    let mut sessions: Vec<String> = index
+        .receipts()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|r| r.0)
+        .collect();
+    sessions.dedup();
+    for session in sessions {
+        index.forget(&session).await.unwrap();
+    }
+    assert_eq!(index.receipts().await.unwrap(), vec![]);
+    let found = look(index, "metrics", None).await;
+    assert_eq!((found.passages, found.candidates), (0, vec![]));
+    let again = vec![entry(1, "the metrics port is 9187")];
+    index.add(addition("a", "r1", again)).await.unwrap();
+    assert_eq!(texts(index, "metrics", None).await.len(), 1);
+    index.forget("a").await.unwrap();
+}

@@ -1,0 +1,124 @@
+//! An index for programs that keep nothing: as durable as the process, and it reads everything.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use super::{Addition, Candidate, Found, IndexError, IndexedEntry, Lookup, Passage, RecallIndex};
+
+/// Passages in memory.
+#[derive(Debug, Default)]
+pub struct MemoryIndex {
+    additions: Mutex<Vec<Addition>>,
+}
+
+impl MemoryIndex {
+    fn additions(&self) -> MutexGuard<'_, Vec<Addition>> {
+        self.additions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl RecallIndex for MemoryIndex {
+    async fn receipts(&self) -> Result<Vec<(String, String)>, IndexError> {
+        let additions = self.additions();
+        let names = additions
+            .iter()
+            .map(|a| (a.session_id.clone(), a.receipt_id.clone()));
+        Ok(names.collect())
+    }
+
+    async fn add(&self, mut addition: Addition) -> Result<(), IndexError> {
+        let mut additions = self.additions();
+        let same = |a: &Addition| {
+            (&a.session_id, &a.receipt_id) == (&addition.session_id, &addition.receipt_id)
+        };
+        if additions.iter().any(same) {
+            return Ok(());
+        }
+        let held = |new: &IndexedEntry| {
+            let of_session = additions
+                .iter()
+                .filter(|a| a.session_id == addition.session_id);
+            of_session
+                .flat_map(|a| &a.entries)
+                .any(|e| e.hash == new.hash)
+        };
+        let entries = std::mem::take(&mut addition.entries);
+        addition.entries = entries
+            .into_iter()
+            .filter(|new| new.ordinal.is_some() || !held(new))
+            .collect();
+        let taken = |e: &IndexedEntry| addition.entries.iter().any(|new| new.hash == e.hash);
+        for earlier in additions.iter_mut() {
+            if earlier.session_id == addition.session_id {
+                earlier.entries.retain(|e| !taken(e));
+            }
+        }
+        additions.push(addition);
+        Ok(())
+    }
+
+    async fn forget(&self, session: &str) -> Result<(), IndexError> {
+        self.additions().retain(|a| a.session_id != session);
+        Ok(())
+    }
+
+    async fn find(&self, lookup: &Lookup) -> Result<Found, IndexError> {
+        let additions = self.additions();
+        let all: Vec<(&Addition, &IndexedEntry, &Passage)> = additions
+            .iter()
+            .flat_map(|a| a.entries.iter().map(move |e| (a, e)))
+            .flat_map(|(a, e)| e.passages.iter().map(move |p| (a, e, p)))
+            .collect();
+        let holding = |term: &String| all.iter().filter(|(.., p)| p.terms.contains(term)).count();
+        let mut found = Found {
+            passages: all.len() as u64,
+            frequencies: lookup.terms.iter().map(|t| holding(t) as u64).collect(),
+            candidates: Vec::new(),
+        };
+        let weights = found.weights();
+        let mut scored: Vec<(f64, Candidate)> = all
+            .into_iter()
+            .filter(|(a, ..)| {
+                lookup
+                    .session_id
+                    .as_ref()
+                    .is_none_or(|s| *s == a.session_id)
+            })
+            .map(|(a, e, p)| (score(p, lookup, &weights), candidate(a, e, p)))
+            .filter(|(score, _)| *score > 0.0)
+            .collect();
+        scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        scored.truncate(lookup.limit);
+        found.candidates = scored.into_iter().map(|(_, candidate)| candidate).collect();
+        Ok(found)
+    }
+}
+
+fn score(passage: &Passage, lookup: &Lookup, weights: &[f64]) -> f64 {
+    let held = lookup.terms.iter().zip(weights);
+    held.filter(|(term, _)| passage.terms.contains(term))
+        .map(|(_, weight)| weight)
+        .sum()
+}
+
+fn candidate(addition: &Addition, entry: &IndexedEntry, passage: &Passage) -> Candidate {
+    Candidate {
+        session_id: addition.session_id.clone(),
+        receipt_id: addition.receipt_id.clone(),
+        created_at: addition.created_at.clone(),
+        hash: entry.hash,
+        entry_id: entry.entry_id.clone(),
+        ordinal: entry.ordinal,
+        role: entry.role,
+        voice: entry.voice,
+        text: entry
+            .text
+            .get(passage.span.clone())
+            .unwrap_or_default()
+            .to_owned(),
+    }
+}

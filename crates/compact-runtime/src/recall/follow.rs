@@ -1,0 +1,234 @@
+//! Following the archive: what the index lacks is added, what was pruned is forgotten.
+//!
+//! The catalog says what should be there. An entry is added with the first receipt that holds it, so
+//! the twentieth compaction of a session costs its new entries only.
+
+use std::collections::{HashMap, HashSet};
+
+use compact_core::identity::EntryHash;
+use compact_core::message::{Conversation, Entry, EntryKind};
+use compact_core::receipt::{Span, ordinals};
+use compact_formats::Scope;
+use serde_json::Value;
+
+use super::{Recall, passage};
+use crate::error::Error;
+use crate::manager::history;
+use crate::port::catalog::CompactionRecord;
+use crate::port::index::{Addition, IndexedEntry};
+
+/// A session whose index is not what its records say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behind {
+    /// The session.
+    pub session_id: String,
+    /// Its receipts that are indexed.
+    indexed: HashSet<String>,
+}
+
+/// What following did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Receipts added.
+    pub added: u64,
+    /// Receipts whose archived input could not be read: `archive verify` tells why.
+    pub unreadable: u64,
+}
+
+impl std::ops::AddAssign for Followed {
+    fn add_assign(&mut self, other: Followed) {
+        self.added += other.added;
+        self.unreadable += other.unreadable;
+    }
+}
+
+impl Recall {
+    /// Brings the index up to date with the archive.
+    pub async fn follow(&self) -> Result<Followed, Error> {
+        let mut followed = Followed::default();
+        for behind in self.behind().await? {
+            followed += self.follow_session(&behind).await?;
+        }
+        Ok(followed)
+    }
+
+    /// The sessions for which the index lacks something, or holds what is no longer on record.
+    pub async fn behind(&self) -> Result<Vec<Behind>, Error> {
+        let mut indexed: HashMap<String, HashSet<String>> = HashMap::new();
+        for (session, receipt) in self.index.receipts().await? {
+            indexed.entry(session).or_default().insert(receipt);
+        }
+        let mut behind = Vec::new();
+        for info in self.catalog.sessions().await? {
+            let known = indexed.remove(&info.session_id).unwrap_or_default();
+            let same = known.len() as u64 == info.compactions
+                && info.last_receipt.is_none_or(|last| known.contains(&last));
+            if !same {
+                behind.push(Behind {
+                    session_id: info.session_id,
+                    indexed: known,
+                });
+            }
+        }
+        let gone = indexed.into_iter().map(|(session_id, indexed)| Behind {
+            session_id,
+            indexed,
+        });
+        behind.extend(gone);
+        Ok(behind)
+    }
+
+    /// Brings one session up to date.
+    pub async fn follow_session(&self, behind: &Behind) -> Result<Followed, Error> {
+        let session = &behind.session_id;
+        let chain = self.catalog.chain(session).await?;
+        let mut done = behind.indexed.clone();
+        if done
+            .iter()
+            .any(|id| chain.iter().all(|r| r.receipt_id != *id))
+        {
+            // Which entries only the pruned receipt held is not known: the session is drawn again.
+            self.index.forget(session).await?;
+            done.clear();
+        }
+        let mut followed = Followed::default();
+        let mut seen = Seen::default();
+        for record in &chain {
+            if !done.contains(&record.receipt_id) {
+                let Some(entries) = self.entries(record, &seen, &done).await? else {
+                    followed.unreadable += 1;
+                    continue;
+                };
+                self.index.add(addition(record, entries)).await?;
+                done.insert(record.receipt_id.clone());
+                followed.added += 1;
+            }
+            seen.add(record);
+        }
+        Ok(followed)
+    }
+
+    /// What a record adds; `None` when its input cannot be read.
+    async fn entries(
+        &self,
+        record: &CompactionRecord,
+        seen: &Seen,
+        done: &HashSet<String>,
+    ) -> Result<Option<Vec<IndexedEntry>>, Error> {
+        let Some(pack) = record.input_pack else {
+            return Ok(Some(Vec::new()));
+        };
+        let Ok(bytes) = self.archive.get(&pack).await else {
+            return Ok(None);
+        };
+        let Ok((live, _)) = history::read(&bytes, record) else {
+            return Ok(None);
+        };
+        let whole = history::read_scope(&bytes, record, Scope::Whole).unwrap_or_default();
+        let start = seen.common(record).max(continued(record, done));
+        let mut entries = unseen(&whole, &live, seen);
+        entries.extend(new(record, &live, start));
+        Ok(Some(once_each(entries)))
+    }
+}
+
+fn addition(record: &CompactionRecord, entries: Vec<IndexedEntry>) -> Addition {
+    Addition {
+        session_id: record.session_id.clone(),
+        receipt_id: record.receipt_id.clone(),
+        created_at: record.created_at.clone(),
+        entries,
+    }
+}
+
+/// What the records before said.
+#[derive(Default)]
+struct Seen {
+    hashes: HashSet<EntryHash>,
+    last: Vec<EntryHash>,
+}
+
+impl Seen {
+    fn add(&mut self, record: &CompactionRecord) {
+        self.hashes.extend(&record.entry_hashes);
+        self.hashes.extend(&record.view_hashes);
+        self.last.clone_from(&record.entry_hashes);
+    }
+
+    /// How many entries open this input as they opened the one before.
+    fn common(&self, record: &CompactionRecord) -> usize {
+        let both = self.last.iter().zip(&record.entry_hashes);
+        both.take_while(|(a, b)| a == b).count()
+    }
+}
+
+/// How many entries of the input are the view before it, whose originals are indexed.
+fn continued(record: &CompactionRecord, done: &HashSet<String>) -> usize {
+    match &record.previous {
+        Some(previous) if done.contains(previous) => record.new_from as usize,
+        _ => 0,
+    }
+}
+
+/// The entries from `start` on, with their ordinals.
+fn new<'a>(
+    record: &'a CompactionRecord,
+    live: &'a Conversation,
+    start: usize,
+) -> impl Iterator<Item = IndexedEntry> + 'a {
+    let first = first_ordinal(record);
+    let numbered = live.entries.iter().enumerate().skip(start);
+    numbered.filter_map(move |(at, entry)| {
+        let ordinal = (at as u64).checked_sub(record.new_from);
+        passage::indexed(entry, ordinal.map(|after| first + after))
+    })
+}
+
+/// What the file holds beyond the context that was compacted: the part before its last boundary.
+/// Of what came before the first compaction nothing is new to a later one.
+fn unseen(whole: &Conversation, live: &Conversation, seen: &Seen) -> Vec<IndexedEntry> {
+    if whole.entries.len() <= live.entries.len() {
+        return Vec::new();
+    }
+    let shown: HashSet<EntryHash> = EntryHash::all(&live.entries).into_iter().collect();
+    let known = |hash: &EntryHash| seen.hashes.contains(hash);
+    let hashed: Vec<(EntryHash, &Entry)> = whole
+        .entries
+        .iter()
+        .map(|e| (EntryHash::of(e), e))
+        .collect();
+    hashed
+        .into_iter()
+        .skip_while(|(hash, _)| !seen.hashes.is_empty() && !known(hash))
+        .filter(|(hash, _)| !known(hash) && !shown.contains(hash))
+        .filter(|(_, entry)| entry.meta.kind != EntryKind::ForeignSummary)
+        .filter_map(|(_, entry)| passage::indexed(entry, None))
+        .collect()
+}
+
+/// Each entry once, at its last place.
+fn once_each(entries: Vec<IndexedEntry>) -> Vec<IndexedEntry> {
+    let mut seen = HashSet::new();
+    let mut kept: Vec<IndexedEntry> = entries
+        .into_iter()
+        .rev()
+        .filter(|entry| seen.insert(entry.hash))
+        .collect();
+    kept.reverse();
+    kept
+}
+
+/// The ordinal of the first entry that the record's input added to its session.
+pub(super) fn first_ordinal(record: &CompactionRecord) -> u64 {
+    let new =
+        record.entry_hashes.len() as u64 - record.new_from.min(record.entry_hashes.len() as u64);
+    next_ordinal(record).saturating_sub(new)
+}
+
+/// The ordinal after the last entry of the input: the summary's own, the largest of its view.
+pub(super) fn next_ordinal(record: &CompactionRecord) -> u64 {
+    let spans = record.receipt.get("view_spans").cloned();
+    let spans: Vec<Span> = serde_json::from_value(spans.unwrap_or(Value::Null)).unwrap_or_default();
+    let all = record.entry_hashes.len() as u64;
+    ordinals(&spans).max().unwrap_or(all)
+}

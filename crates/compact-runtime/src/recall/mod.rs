@@ -1,0 +1,128 @@
+//! Recall: everything archived, found by words and brought back by pointers.
+//!
+//! The index follows the archive: what a compaction stored is added after its commit, or when
+//! somebody asks and it is found to be behind. A pointer is resolved from the catalog and the
+//! archive alone, so it holds as long as they do, whatever becomes of the index.
+
+mod expand;
+mod follow;
+mod passage;
+mod pointer;
+mod rank;
+mod snippet;
+pub mod term;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use compact_core::message::{EntryId, Role};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::port::archive::ArchiveStore;
+use crate::port::catalog::SessionCatalog;
+use crate::port::index::{Lookup, RecallIndex};
+
+pub use expand::Expanded;
+pub use follow::{Behind, Followed};
+pub use pointer::{Place, Pointer};
+
+use rank::{Question, Ranked};
+
+/// Passages whose texts are read to find the best few.
+const CANDIDATES: usize = 160;
+
+/// Searches an archive.
+#[derive(Clone)]
+pub struct Recall {
+    /// The originals.
+    pub archive: Arc<dyn ArchiveStore>,
+    /// What is known about them.
+    pub catalog: Arc<dyn SessionCatalog>,
+    /// Where their words are found.
+    pub index: Arc<dyn RecallIndex>,
+}
+
+/// What to look for.
+#[derive(Clone, Debug)]
+pub struct Query<'a> {
+    /// A question or a few words: prose, identifiers, paths; no syntax.
+    pub text: &'a str,
+    /// One session, or all.
+    pub session_id: Option<&'a str>,
+    /// The most hits.
+    pub limit: usize,
+}
+
+/// An entry that answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hit {
+    /// Its session.
+    pub session_id: String,
+    /// The wire's own name for it.
+    pub entry_id: EntryId,
+    /// Its place in the session, when the compaction saw it.
+    pub ordinal: Option<u64>,
+    /// The receipt whose archived input holds it.
+    pub receipt_id: String,
+    /// What [`Recall::expand`] takes.
+    pub pointer: String,
+    /// Its role.
+    pub role: Role,
+    /// When the receipt was recorded.
+    pub created_at: String,
+    /// How well it answers; comparable within one query only.
+    pub score: f64,
+    /// The match in its surroundings.
+    pub snippet: String,
+}
+
+impl Recall {
+    /// The entries that answer best, the best first. Looks at what is indexed; call
+    /// [`Recall::follow`] first.
+    pub async fn search(&self, query: &Query<'_>) -> Result<Vec<Hit>, Error> {
+        let question = Question::of(query.text);
+        if question.terms.is_empty() {
+            return Err(Error::EmptyQuery);
+        }
+        if let Some(session) = query.session_id {
+            self.expect_session(session).await?;
+        }
+        let lookup = Lookup {
+            terms: question.terms.clone(),
+            session_id: query.session_id.map(str::to_owned),
+            limit: CANDIDATES.max(query.limit * 4),
+        };
+        let found = self.index.find(&lookup).await?;
+        let ranked = rank::rank(&question, found, query.limit);
+        Ok(ranked.into_iter().map(hit).collect())
+    }
+
+    async fn expect_session(&self, session: &str) -> Result<(), Error> {
+        match self.catalog.latest(session).await? {
+            Some(_) => Ok(()),
+            None => Err(Error::NotFound(session.to_owned())),
+        }
+    }
+}
+
+fn hit(ranked: Ranked) -> Hit {
+    let candidate = ranked.candidate;
+    let pointer = Pointer::new(
+        &candidate.receipt_id,
+        candidate.ordinal,
+        &candidate.entry_id.0,
+    );
+    Hit {
+        pointer: pointer.to_string(),
+        session_id: candidate.session_id,
+        entry_id: candidate.entry_id,
+        ordinal: candidate.ordinal,
+        receipt_id: candidate.receipt_id,
+        role: candidate.role,
+        created_at: candidate.created_at,
+        score: (ranked.score * 10_000.0).round() / 10_000.0,
+        snippet: ranked.snippet,
+    }
+}

@@ -1,0 +1,254 @@
+//! From text to search terms: what is indexed, and what a question is looked up by.
+//!
+//! An identifier is found whole (`parse_config`, `src/db/pool.rs`, `E0425`) and by its parts; a word
+//! of prose by its stem. Words that only hold a sentence together are no terms at all. Every index
+//! stores exactly these terms, so that all of them rank alike.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+/// Longer runs are data, not names: encoded blobs, minified code.
+const MAX_TERM: usize = 96;
+
+/// A term and the word of the text that it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// The term itself: lower case, without white space.
+    pub text: String,
+    /// Counts the words of the text; terms of one word share it.
+    pub word: usize,
+    /// The bytes of the word.
+    pub span: Range<usize>,
+}
+
+/// The characters that join the pieces of a name: they stand within a term, never at its ends.
+pub const JOINTS: &str = "_./:-@";
+
+/// Every term of a text, in its order.
+pub fn terms(text: &str) -> Vec<Term> {
+    let mut out = Vec::new();
+    for (word, span) in words(text).enumerate() {
+        let mut push = |term: String| {
+            if !term.is_empty() && term.len() <= MAX_TERM {
+                out.push(Term {
+                    text: term,
+                    word,
+                    span: span.clone(),
+                });
+            }
+        };
+        analyze(text.get(span.clone()).unwrap_or_default(), &mut push);
+    }
+    out
+}
+
+/// The different terms of a text, sorted.
+pub fn distinct(text: &str) -> Vec<String> {
+    let mut all: Vec<String> = terms(text).into_iter().map(|term| term.text).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The spans of words: letters and digits, with joints between them.
+fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut rest = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (start, first) = rest.find(|(_, c)| is_word(*c))?;
+        let mut end = start + first.len_utf8();
+        // Joints count only when a letter or digit follows them.
+        let mut ahead = rest.clone();
+        while let Some((at, c)) = ahead.next() {
+            if is_word(c) {
+                end = at + c.len_utf8();
+                rest = ahead.clone();
+            } else if !JOINTS.contains(c) || at > end + 1 {
+                break;
+            }
+        }
+        Some(start..end)
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric()
+}
+
+/// The terms of one word, the whole of it first.
+fn analyze(word: &str, push: &mut impl FnMut(String)) {
+    if word.contains(|c: char| JOINTS.contains(c)) {
+        push(word.to_lowercase());
+        let names: Vec<&str> = word.split(['/', '.', ':', '@']).collect();
+        for name in names.iter().filter(|n| names.len() > 1 && is_joined(n)) {
+            push(name.to_lowercase());
+        }
+        if let Some((_, file)) = word.rsplit_once('/').filter(|(_, file)| file.contains('.')) {
+            push(file.to_lowercase());
+        }
+        // A single letter within a name tells nothing.
+        let letter = |leaf: &&str| leaf.len() == 1 && !leaf.starts_with(|c: char| c.is_numeric());
+        let leaves = word.split(|c: char| JOINTS.contains(c));
+        leaves
+            .filter(|leaf| !letter(leaf))
+            .for_each(|leaf| analyze_leaf(leaf, push));
+    } else {
+        analyze_leaf(word, push);
+    }
+}
+
+fn is_joined(name: &&&str) -> bool {
+    name.contains(['_', '-'])
+}
+
+/// A run of letters and digits: by itself, and by its parts where case or digits part it.
+fn analyze_leaf(leaf: &str, push: &mut impl FnMut(String)) {
+    if leaf.is_empty() || leaf.len() > MAX_TERM {
+        return;
+    }
+    if leaf.contains(is_ideograph) {
+        return pairs(leaf, push);
+    }
+    let parts = parts(leaf);
+    if parts.len() > 1 {
+        push(leaf.to_lowercase());
+        let telling = parts.iter().filter(|part| part.chars().count() > 1);
+        telling.for_each(|part| analyze_word(part, push));
+    } else {
+        analyze_word(leaf, push);
+    }
+}
+
+fn analyze_word(word: &str, push: &mut impl FnMut(String)) {
+    let lower = word.to_lowercase();
+    if is_stop_word(&lower) {
+        return;
+    }
+    if lower.len() > 2 && lower.bytes().all(|b| b.is_ascii_lowercase()) {
+        push(STEMMER.stem(&lower).into_owned());
+    } else {
+        push(lower);
+    }
+}
+
+static STEMMER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));
+
+/// `getUserName2` as `get`, `User`, `Name`, `2`; `HTTPServer` as `HTTP`, `Server`.
+fn parts(leaf: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let chars: Vec<(usize, char)> = leaf.char_indices().collect();
+    for (i, window) in chars.windows(2).enumerate() {
+        let [(_, a), (at, b)] = window else { continue };
+        let next = chars.get(i + 2).map(|(_, c)| *c);
+        let opens = (a.is_lowercase() && b.is_uppercase())
+            || (a.is_uppercase() && b.is_uppercase() && next.is_some_and(char::is_lowercase))
+            || (a.is_numeric() != b.is_numeric());
+        if opens {
+            parts.extend(leaf.get(start..*at));
+            start = *at;
+        }
+    }
+    parts.extend(leaf.get(start..));
+    parts
+}
+
+/// Writing without spaces is found by neighbouring characters.
+fn pairs(run: &str, push: &mut impl FnMut(String)) {
+    let chars: Vec<char> = run.chars().collect();
+    if chars.len() == 1 {
+        return push(run.to_owned());
+    }
+    chars
+        .windows(2)
+        .for_each(|pair| push(pair.iter().flat_map(|c| c.to_lowercase()).collect()));
+}
+
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
+}
+
+/// Words that hold a sentence or a question together, sorted.
+const STOP_WORDS: &[&str] = &[
+    "a", "about", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
+    "been", "before", "being", "but", "by", "can", "could", "did", "do", "does", "doing", "done",
+    "for", "from", "get", "gets", "got", "had", "has", "have", "he", "her", "here", "him", "his",
+    "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "many", "may", "me", "might",
+    "much", "must", "my", "now", "of", "off", "on", "or", "our", "out", "over", "please", "shall",
+    "she", "should", "so", "some", "such", "tell", "than", "that", "the", "their", "them", "then",
+    "there", "these", "they", "this", "those", "to", "too", "up", "us", "very", "was", "we",
+    "were", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "will",
+    "with", "would", "you", "your",
+];
+
+fn is_stop_word(lower: &str) -> bool {
+    STOP_WORDS.binary_search(&lower).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, want: &[&str]) {
+        let found: Vec<String> = terms(text).into_iter().map(|t| t.text).collect();
+        assert_eq!(found, want, "{text}");
+    }
+
+    #[test]
+    fn stop_words_are_sorted() {
+        assert!(STOP_WORDS.is_sorted());
+    }
+
+    #[test]
+    fn identifiers_are_found_whole_and_by_their_parts() {
+        check("parse_config", &["parse_config", "pars", "config"]);
+        check("getUserName", &["getusername", "user", "name"]);
+        check("HTTPServer2", &["httpserver2", "http", "server"]);
+        check("E0425", &["e0425", "0425"]);
+        check(
+            "src/db/pool.rs",
+            &["src/db/pool.rs", "pool.rs", "src", "db", "pool", "rs"],
+        );
+        check(
+            "self.parse_config()",
+            &[
+                "self.parse_config",
+                "parse_config",
+                "self",
+                "pars",
+                "config",
+            ],
+        );
+        check("10.0.0.1:80", &["10.0.0.1:80", "10", "0", "0", "1", "80"]);
+    }
+
+    #[test]
+    fn prose_is_stemmed_and_small_words_are_dropped() {
+        check("Which ports did we settle on?", &["port", "settl"]);
+        check("settled, settling. (Settles)", &["settl"; 3]);
+        check(
+            "is it the? ... -- '\" * () NEAR/2",
+            &["near/2", "near", "2"],
+        );
+    }
+
+    #[test]
+    fn other_scripts_are_words_too() {
+        check("Größe Straße", &["größe", "straße"]);
+        check("設定を", &["設定", "定を"]);
+    }
+
+    #[test]
+    fn blobs_are_no_terms() {
+        check(&"x".repeat(5000), &[]);
+        check(&"ab/".repeat(200), &["ab"; 200]);
+    }
+
+    #[test]
+    fn a_term_knows_its_word() {
+        let found = terms("use getUserName, then");
+        let spans: Vec<_> = found.iter().map(|t| (t.word, t.span.clone())).collect();
+        assert_eq!(spans, [(0, 0..3), (1, 4..15), (1, 4..15), (1, 4..15)]);
+    }
+}

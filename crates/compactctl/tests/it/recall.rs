@@ -1,0 +1,495 @@
+//! Everything archived is found again, whatever the view left out.
+
+use serde_json::{Value, json};
+
+use crate::place::{Place, claude, lines};
+
+fn message(role: &str, text: &str) -> String {
+    json!({ "role": role, "content": text }).to_string() + "\n"
+}
+
+/// A session in which five services have a port, with a lot of talk around it.
+fn ports() -> String {
+    let mut out = String::new();
+    for (service, port) in [
+        ("admin", 8443),
+        ("billing", 7010),
+        ("metrics", 9187),
+        ("search", 9200),
+        ("upload", 7443),
+        ("webhook", 8088),
+    ] {
+        out += &message(
+            "user",
+            &format!("Which port should the {service} endpoint use?"),
+        );
+        out += &message(
+            "assistant",
+            &format!(
+                "Looking at what is free. We settle on port {port} for the {service} endpoint."
+            ),
+        );
+        out += &lines(0..4);
+    }
+    out + &lines(4..40)
+}
+
+fn compacted() -> Place {
+    let place = Place::new();
+    place.write("s.jsonl", ports());
+    compact(&place, "s.jsonl", "ports");
+    place
+}
+
+fn compact(place: &Place, file: &str, session: &str) -> Value {
+    place.json(&[
+        "compact",
+        file,
+        "--budget",
+        "1500",
+        "--estimator",
+        "chars4",
+        "--session",
+        session,
+        "-o",
+        "out.jsonl",
+    ])
+}
+
+fn first<'a>(answer: &'a Value, field: &str) -> &'a str {
+    answer["hits"][0][field].as_str().unwrap_or_default()
+}
+
+#[test]
+fn a_question_finds_the_entry_that_answers_it_among_its_likes() {
+    let place = compacted();
+    let question = "which port did we settle on for the metrics endpoint?";
+    let answer = place.json(&["recall", question]);
+    assert!(first(&answer, "snippet").contains("9187"), "{answer}");
+    assert_eq!(first(&answer, "session_id"), "ports");
+    assert_eq!(first(&answer, "role"), "assistant");
+    let scores: Vec<f64> = answer["hits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hit| hit["score"].as_f64().unwrap())
+        .collect();
+    assert!(scores.len() > 1 && scores.is_sorted_by(|a, b| a >= b));
+    let text = place.run(&["recall", "--limit", "1", question]).ok().text();
+    assert!(text.contains("We settle on port 9187"), "{text}");
+}
+
+#[test]
+fn identifiers_are_found_whole_and_by_their_parts() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..60));
+    compact(&place, "s.jsonl", "s");
+    for query in ["R-0017", "src/case_17.rs", "case_17", "\"case_17.rs\""] {
+        let answer = place.json(&["recall", query, "-n", "1"]);
+        assert!(
+            first(&answer, "snippet").contains("17"),
+            "{query}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn a_hit_expands_to_the_entry_byte_for_byte() {
+    let place = compacted();
+    let answer = place.json(&["recall", "metrics port", "-n", "1"]);
+    let pointer = first(&answer, "pointer");
+    let want = "Looking at what is free. We settle on port 9187 for the metrics endpoint.";
+    assert_eq!(place.run(&["expand", pointer]).ok().text(), want);
+    let raw = place.run(&["expand", pointer, "--raw"]).ok().text();
+    assert_eq!(raw, message("assistant", want).trim_end());
+    let json = place.json(&["expand", pointer]);
+    assert_eq!(json["text"], want);
+    assert_eq!(json["entry_id"], answer["hits"][0]["entry_id"]);
+    place.run(&["expand", pointer, "-o", "entry.txt"]).ok();
+    assert_eq!(place.read("entry.txt"), want.as_bytes());
+}
+
+/// A tool result that was cut names the receipt and the place of the whole.
+#[test]
+fn the_pointer_of_a_cut_text_expands_to_the_whole() {
+    let place = Place::new();
+    let long: String = (0..4000)
+        .map(|n| format!("row {n} of the table\n"))
+        .collect();
+    let session = lines(0..8) + &message("user", "Here it is:") + &message("user", &long);
+    place.write("s.jsonl", session);
+    compact(&place, "s.jsonl", "s");
+    let view = String::from_utf8(place.read("out.jsonl")).unwrap();
+    let at = view.rfind("characters cut, whole in ").expect("a cut text");
+    let marker = view[at..].split('…').next().unwrap();
+    let whole = place.run(&["expand", marker]).ok().text();
+    assert!(whole == long, "{} bytes of {}", whole.len(), long.len());
+}
+
+/// The numbers of a summary reach back over every compaction before it.
+#[test]
+fn pointers_reach_back_to_the_first_compaction() {
+    let place = Place::new();
+    let mut context = Vec::new();
+    let mut receipts = Vec::new();
+    for round in 0..4 {
+        context.extend_from_slice(lines(round * 20..round * 20 + 20).as_bytes());
+        place.write("in.jsonl", &context);
+        let receipt = compact(&place, "in.jsonl", "s")["receipt_id"].clone();
+        receipts.push(receipt.as_str().unwrap().to_owned());
+        context = place.read("out.jsonl");
+    }
+    let last = receipts.last().unwrap();
+    for (ordinal, case) in [(0, 0), (3, 1), (57, 19)] {
+        let text = place
+            .run(&["expand", &format!("{last}#{ordinal}")])
+            .ok()
+            .text();
+        assert_eq!(
+            text,
+            format!("Please handle case {case} in src/case_{case}.rs.")
+        );
+    }
+    // Every hit of every round expands to an entry that says what was asked for.
+    for case in [2, 25, 50, 70] {
+        let answer = place.json(&["recall", &format!("case_{case}"), "-n", "1"]);
+        let text = place
+            .run(&["expand", first(&answer, "pointer")])
+            .ok()
+            .text();
+        assert!(text.contains(&format!("case_{case}.rs")), "{case}: {text}");
+    }
+    place.run(&["expand", &format!("{last}#100000")]).failed(3);
+}
+
+#[test]
+fn a_growing_transcript_is_indexed_once() {
+    let place = Place::new();
+    for turns in [20, 30, 40] {
+        place.write("s.jsonl", claude(turns));
+        place
+            .run(&["compact", "s.jsonl", "--budget", "2000", "-q"])
+            .ok();
+    }
+    for turn in [3, 25, 38] {
+        let answer = place.json(&["recall", &format!("handler_{turn}"), "-n", "100"]);
+        let hits = answer["hits"].as_array().unwrap();
+        let ids: std::collections::HashSet<&str> = hits
+            .iter()
+            .filter_map(|hit| hit["entry_id"].as_str())
+            .collect();
+        assert_eq!(ids.len(), hits.len(), "each entry once");
+        let text = place
+            .run(&["expand", first(&answer, "pointer")])
+            .ok()
+            .text();
+        assert!(text.contains(&format!("handler_{turn}")), "{text}");
+    }
+}
+
+#[test]
+fn one_session_or_all() {
+    let place = compacted();
+    place.write("t.jsonl", lines(100..160));
+    compact(&place, "t.jsonl", "other");
+    let all = place.json(&["recall", "parser record", "-n", "100"]);
+    let sessions: std::collections::BTreeSet<&str> = all["hits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|hit| hit["session_id"].as_str())
+        .collect();
+    assert_eq!(sessions, ["other", "ports"].into());
+    let one = place.json(&["recall", "metrics endpoint port", "--session", "other"]);
+    assert!(!one.to_string().contains("9187"), "{one}");
+    place
+        .run(&["recall", "anything", "--session", "nobody"])
+        .failed(3);
+}
+
+/// Whatever happens to the index, it is drawn again from the archive.
+#[test]
+fn an_index_that_is_behind_gone_or_damaged_catches_up() {
+    let place = compacted();
+    let index = place.store().join("recall.db");
+    let before = place.json(&["recall", "metrics port"]);
+    assert_eq!(place.json(&["archive", "verify"])["sessions_to_index"], 0);
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(place.store().join(format!("recall.db{suffix}")));
+    }
+    assert_eq!(place.json(&["archive", "verify"])["sessions_to_index"], 1);
+    assert_eq!(place.json(&["recall", "metrics port"]), before);
+    std::fs::write(&index, "torn".repeat(5000)).unwrap();
+    assert_eq!(place.json(&["recall", "metrics port"]), before);
+}
+
+#[test]
+fn an_original_that_is_gone_is_told_and_the_rest_is_found() {
+    let place = compacted();
+    place.write("t.jsonl", lines(100..160));
+    let receipt = compact(&place, "t.jsonl", "other");
+    let pack = receipt["archive"]["pack"].as_str().unwrap().to_owned();
+    let shard = std::fs::read_dir(place.store().join("packs")).unwrap();
+    for file in shard.flat_map(|s| std::fs::read_dir(s.unwrap().path()).unwrap()) {
+        let path = file.unwrap().path();
+        if path.to_string_lossy().contains(&pack[2..]) {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(place.store().join(format!("recall.db{suffix}")));
+    }
+    let answer = place.json(&["recall", "metrics port"]);
+    assert_eq!(answer["unreadable"], 1);
+    assert!(first(&answer, "snippet").contains("9187"));
+}
+
+/// S2-156.
+#[test]
+fn pruned_words_are_not_found_and_the_rest_is() {
+    let place = Place::new();
+    for (file, turns) in [("a.jsonl", 0..30), ("b.jsonl", 100..130)] {
+        place.write(file, lines(turns));
+        compact(&place, file, "s");
+    }
+    let finds = |word: &str| place.json(&["recall", word]).to_string().contains(word);
+    assert!(finds("R-0007") && finds("R-0107"));
+    let done = place.json(&["archive", "prune", "--older-than", "0", "--yes"]);
+    assert_eq!(done["removed"].as_array().unwrap().len(), 1);
+    assert!(!finds("R-0007") && finds("R-0107"));
+}
+
+/// A pointer that a live view shows leads somewhere, whatever is pruned: back along its chain, and
+/// into another session that it quotes.
+#[test]
+fn a_pointer_in_a_live_view_never_expires() {
+    let place = Place::new();
+    place.write("quoted.jsonl", lines(200..240));
+    let quoted = compact(&place, "quoted.jsonl", "quoted")["receipt_id"].clone();
+    let quoted = quoted.as_str().unwrap().to_owned();
+    // The quoted session begins anew, so that nothing of its own needs the first receipt.
+    place.write("quoted.jsonl", lines(300..340));
+    compact(&place, "quoted.jsonl", "quoted");
+    let mut context = message(
+        "user",
+        &format!("See {} #5 for the case before.", &quoted[..12]),
+    );
+    let mut last = String::new();
+    for round in 0..4 {
+        context += &lines(round * 20..round * 20 + 20);
+        place.write("in.jsonl", &context);
+        let receipt = compact(&place, "in.jsonl", "s");
+        last = receipt["receipt_id"].as_str().unwrap().to_owned();
+        context = String::from_utf8(place.read("out.jsonl")).unwrap();
+    }
+    for limit in [["--older-than", "0"], ["--max-bytes", "0"]] {
+        let prune = [&["archive", "prune"][..], &limit, &["--yes"]].concat();
+        place.run(&prune).ok();
+    }
+    for ordinal in (0..240).step_by(17) {
+        place.run(&["expand", &format!("{last}#{ordinal}")]).ok();
+    }
+    place.run(&["expand", &format!("{}#5", &quoted[..12])]).ok();
+}
+
+#[test]
+fn redacted_archives_are_searched_redacted() {
+    let place = Place::new();
+    let secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut session = message(
+        "user",
+        &format!("The zebra token is {secret}, keep it safe."),
+    );
+    session += &lines(0..40);
+    place.write("s.jsonl", session);
+    place.write("c.yaml", "redaction:\n  sinks:\n    archive: true\n");
+    let run = |args: &[&str]| place.json(&[args, &["--config", "c.yaml"]].concat());
+    run(&["compact", "s.jsonl", "--budget", "1500", "--session", "s"]);
+    assert_eq!(run(&["recall", secret])["hits"], json!([]));
+    let answer = run(&["recall", "zebra token", "-n", "1"]);
+    assert!(first(&answer, "snippet").contains("zebra"), "{answer}");
+    assert!(!answer.to_string().contains(secret));
+    let bytes = std::fs::read(place.store().join("recall.db")).unwrap();
+    assert!(!bytes.windows(secret.len()).any(|w| w == secret.as_bytes()));
+    let run = place.run(&["expand", first(&answer, "pointer")]).ok();
+    assert!(!run.text().contains(secret) && run.stderr.contains("redacted"));
+}
+
+/// What came before a boundary was not compacted by us, but it was archived.
+#[test]
+fn what_stands_before_a_boundary_is_found_too() {
+    let place = Place::new();
+    place.write("s.jsonl", claude(20));
+    place
+        .run(&["compact", "s.jsonl", "--budget", "1500", "--append", "-q"])
+        .ok();
+    std::fs::remove_dir_all(place.store()).unwrap();
+    let more: String = (0..60)
+        .map(|n| {
+            json!({
+                "parentUuid": null, "isSidechain": false, "userType": "external", "cwd": "/src",
+                "sessionId": "5e551040-0000-4000-8000-000000000000", "version": "2.1.7",
+                "type": "user", "uuid": format!("10000000-0000-4000-8000-{n:012}"),
+                "message": { "role": "user", "content": format!("Go on with {n}. ").repeat(50) },
+                "timestamp": "2026-03-02T09:00:00.000Z",
+            })
+            .to_string()
+                + "\n"
+        })
+        .collect();
+    let file = [place.read("s.jsonl"), more.into_bytes()].concat();
+    place.write("s.jsonl", file);
+    place
+        .run(&["compact", "s.jsonl", "--budget", "1500", "-q"])
+        .ok();
+    let answer = place.json(&["recall", "handler_2", "-n", "1"]);
+    let text = place
+        .run(&["expand", first(&answer, "pointer")])
+        .ok()
+        .text();
+    assert!(text.contains("handler_2"), "{answer}");
+}
+
+#[test]
+fn odd_queries_are_words_and_nothing_else() {
+    let place = compacted();
+    for query in [
+        "\"",
+        "'",
+        "metrics\"",
+        "(metrics",
+        "metrics)",
+        "NEAR(metrics port)",
+        "metrics AND",
+        "OR metrics",
+        "NOT metrics",
+        "metrics*",
+        "^metrics",
+        "{metrics}:port",
+        "text:metrics",
+        "-metrics",
+        "metrics; DROP TABLE entries",
+        "%metrics%",
+        "metrics\\",
+    ] {
+        let run = place.run(&["recall", "--json", "--", query]);
+        match query.chars().any(char::is_alphabetic) {
+            true => assert!(
+                first(&run.ok().json(), "snippet").contains("metrics"),
+                "{query}"
+            ),
+            false => assert_eq!(run.code, 2, "{query}: {}", run.stderr),
+        }
+    }
+}
+
+#[test]
+fn queries_without_words_are_bad_usage() {
+    let place = compacted();
+    for query in ["", " ", "???", "what is it"] {
+        let run = place.run(&["recall", "--", query]).failed(2);
+        assert!(
+            run.stderr.contains("no words to look for"),
+            "{}",
+            run.stderr
+        );
+    }
+    for usage in [&["recall"][..], &["recall", "x", "--limit", "0"]] {
+        assert_eq!(place.run(usage).code, 2, "{usage:?}");
+    }
+}
+
+#[test]
+fn a_query_of_a_megabyte_or_of_bytes_is_answered() {
+    let place = compacted();
+    let long = "metrics port ".repeat(80_000);
+    let run = place
+        .run_with_stdin(&["recall", "-", "--json"], long.as_bytes())
+        .ok();
+    assert!(first(&run.json(), "snippet").contains("9187"));
+    let noise: String = (0..200_000).map(|n| format!("w{n} ")).collect();
+    place
+        .run_with_stdin(&["recall", "-"], noise.as_bytes())
+        .ok();
+    place
+        .run_with_stdin(&["recall", "-"], &[0xff, 0xfe, 0x00])
+        .failed(3);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_query_that_is_no_text_is_bad_usage() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = compacted();
+    let mut command = place.command(&["recall"]);
+    let output = command
+        .arg(std::ffi::OsStr::from_bytes(&[0xff, 0xfe]))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn without_an_archive_there_is_nothing_to_recall() {
+    let place = Place::new();
+    for command in [
+        &["recall", "x"][..],
+        &["expand", "3f9a1c22#1"],
+        &["remember", "s"],
+    ] {
+        let run = place.run(command).failed(3);
+        assert!(run.stderr.contains("help: "), "{}", run.stderr);
+    }
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn pointers_that_lead_nowhere_are_told() {
+    let place = compacted();
+    for (pointer, code) in [
+        ("", 2),
+        ("nonsense", 2),
+        ("3f9a1c22abcd#", 2),
+        ("00000000abcd#1", 3),
+        ("ports#99999", 3),
+        ("ports#0", 0),
+    ] {
+        let run = place.run(&["expand", "--", pointer]);
+        assert_eq!(run.code, code, "{pointer}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_session_tells_what_it_remembers() {
+    let place = Place::new();
+    let mut session = message("system", "You are terse.");
+    session += &message("user", "Build the importer. Never touch src/legacy.rs.");
+    session += &lines(0..60);
+    place.write("s.jsonl", session);
+    compact(&place, "s.jsonl", "s");
+    let memory = place.json(&["remember", "s"]);
+    assert_eq!(memory["pinned"][0]["text"], "You are terse.");
+    let summary = memory["summary"].as_str().unwrap();
+    assert!(summary.contains("src/case_3.rs"), "{summary}");
+    let view = String::from_utf8(place.read("out.jsonl")).unwrap();
+    let recent = memory["recent"].as_array().unwrap();
+    assert!(!recent.is_empty());
+    for entry in recent {
+        let text = entry["text"].as_str().unwrap().to_owned();
+        assert!(
+            view.contains(json!(text).to_string().trim_matches('"')),
+            "{text}"
+        );
+    }
+    assert!(
+        memory["ledger"]["facts"]["rules"]
+            .to_string()
+            .contains("Never touch")
+    );
+    let text = place.run(&["remember", "s"]).ok().text();
+    assert!(
+        text.contains("You are terse.") && text.contains("src/legacy.rs"),
+        "{text}"
+    );
+    place.run(&["remember", "nobody"]).failed(3);
+}
