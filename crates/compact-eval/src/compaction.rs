@@ -37,6 +37,9 @@ pub enum EngineError {
     /// The request could not be read or the view not be written.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// The driver of a played session could not start.
+    #[error("cannot start the driver")]
+    Driver(#[from] std::io::Error),
     /// The redaction rules are wrong.
     #[error(transparent)]
     Redact(#[from] compact_core::redact::RedactError),

@@ -151,8 +151,8 @@ pub fn csv(lines: &[Line]) -> String {
     out
 }
 
-/// A cell that may hold a comma or a quote.
-pub(crate) fn quoted(cell: &str) -> String {
+/// A CSV cell whose text may hold anything.
+pub fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n']) {
         return format!("\"{}\"", cell.replace('"', "\"\""));
     }

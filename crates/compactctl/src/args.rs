@@ -42,14 +42,14 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub config: Option<PathBuf>,
-    /// Start from this bundle of policy values
+    /// Start from this bundle of policy values; `replay` compares several
     #[arg(
         long,
         global = true,
         value_name = "NAME",
         help_heading = "Global options"
     )]
-    pub profile: Option<Profile>,
+    pub profile: Vec<Profile>,
     /// Print no report, only errors and what was asked for
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub quiet: bool,
@@ -150,6 +150,11 @@ pub enum Command {
         #[command(subcommand)]
         command: Archive,
     },
+    /// Play recorded sessions forward: compactions, pressure, tokens, cost and what is remembered
+    #[command(
+        after_help = "Example: compactctl replay session.jsonl --window 32000 --profile rolling --profile hard-reset"
+    )]
+    Replay(Replay),
     /// Measure what is retained: on transcripts, generated sessions, scripted tasks and questions
     #[command(
         after_help = "Example: compactctl eval sessions/ --budgets 0.05,0.1 --html report.html"
@@ -481,6 +486,29 @@ pub struct Eval {
     /// The fewest digits of a number that counts; 4, or 3 for sets whose name begins with tau
     #[arg(long, value_name = "N")]
     pub min_digits: Option<usize>,
+    /// Where else the results go
+    #[command(flatten)]
+    pub sheets: Sheets,
+}
+
+/// `replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// Recorded sessions; - for stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// The model's window in tokens, instead of the registry's; several to compare them
+    #[arg(long, value_name = "TOKENS", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    pub window: Vec<u64>,
+    /// The model, for window and price, instead of the one that FILE names
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Read FILE as this format instead of detecting it
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    pub format: Option<Format>,
+    /// Which session of a FILE that holds many, from 0
+    #[arg(long, value_name = "N")]
+    pub session_index: Option<usize>,
     /// Where else the results go
     #[command(flatten)]
     pub sheets: Sheets,

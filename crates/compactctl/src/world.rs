@@ -14,6 +14,7 @@ use compact_adapters::recall::SqliteIndex;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, EntryKind};
 use compact_core::policy::Policy;
+use compact_core::profile::Profile;
 use compact_core::redact::{Boundary, Redactor};
 use compact_core::token::{Account, Estimator, TokenCache, Tokens};
 use compact_core::window::Window;
@@ -69,9 +70,18 @@ pub struct Store {
 
 /// Reads the configuration and lays the global flags over it.
 pub fn load_config(global: &Global) -> Result<Loaded, Failure> {
-    let profile = global
-        .profile
-        .map(|profile| Flag::new("--profile", "profile", profile.as_str()));
+    match global.profile.as_slice() {
+        [] => load_under(global, None),
+        [one] => load_under(global, Some(*one)),
+        _ => Err(Failure::usage(
+            "--profile was given more than once",
+            "give one; only `replay` compares several",
+        )),
+    }
+}
+
+fn load_under(global: &Global, profile: Option<Profile>) -> Result<Loaded, Failure> {
+    let profile = profile.map(|profile| Flag::new("--profile", "profile", profile.as_str()));
     let estimator = global
         .estimator
         .as_deref()
@@ -85,7 +95,15 @@ pub fn load_config(global: &Global) -> Result<Loaded, Failure> {
 impl World {
     /// Resolves configuration and flags; what has no effect is said on stderr.
     pub fn load(global: &Global) -> Result<World, Failure> {
-        let loaded = load_config(global)?;
+        World::of(load_config(global)?, global)
+    }
+
+    /// The same under a profile, whichever the flags name.
+    pub fn load_under(global: &Global, profile: Option<Profile>) -> Result<World, Failure> {
+        World::of(load_under(global, profile)?, global)
+    }
+
+    fn of(loaded: Loaded, global: &Global) -> Result<World, Failure> {
         if !global.quiet {
             for warning in &loaded.warnings {
                 output::aside(&format!("warning: {warning}\n"));
@@ -123,6 +141,16 @@ impl World {
         let mut policy = self.config.policy.clone();
         policy.strategy = manner.style.unwrap_or(policy.strategy);
         policy
+    }
+
+    /// The model that the configuration names.
+    pub fn model(&self) -> Option<&str> {
+        self.config.model.as_deref()
+    }
+
+    /// The window of a model: the configuration's, the registry's or the default.
+    pub fn window(&self, model: Option<&str>) -> Window {
+        Window::of(self.config.max_context_tokens.map(Tokens), model)
     }
 
     /// Reads and parses a transcript.

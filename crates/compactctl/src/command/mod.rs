@@ -14,6 +14,7 @@ mod models;
 mod plan;
 mod recall;
 mod remember;
+mod replay;
 mod restore;
 mod sheet;
 mod validate;
@@ -41,6 +42,7 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Expand(args) => expand::run(args, &world()?),
         Command::Remember(args) => remember::run(args, &world()?, global),
         Command::Archive { command } => archive::run(command, &world()?, global),
+        Command::Replay(args) => replay::run(args, global),
         Command::Eval(args) => eval::run(args, &world()?, global),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),

@@ -1,0 +1,63 @@
+use crate::place::Place;
+
+#[test]
+fn replay_compares_policies_over_stores_in_memory() {
+    let place = Place::new();
+    place.example("support-session.json");
+    let played = place.json(&[
+        "replay",
+        "support-session.json",
+        "--window",
+        "6000",
+        "--model",
+        "gpt-4o",
+        "--profile",
+        "rolling",
+        "--profile",
+        "native-archive",
+        "--html",
+        "out.html",
+        "--csv",
+        "out.csv",
+    ]);
+    let [rolling, never] = played.as_array().expect("one object per policy").as_slice() else {
+        panic!("{played}")
+    };
+    assert_eq!(
+        (&rolling["policy"], &never["policy"]),
+        (&"rolling".into(), &"native-archive".into())
+    );
+    assert!(rolling["compactions"].as_u64() > Some(1));
+    assert_eq!(
+        (&rolling["overflows"], &rolling["failures"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(never["compactions"], 0);
+    assert!(never["overflows"].as_u64() > Some(0));
+    assert!(never["tokens_sent"].as_u64() > rolling["tokens_sent"].as_u64());
+    assert!(never["cost"].as_f64() > rolling["cost"].as_f64());
+    assert!(rolling["cost"].as_f64() > Some(0.0));
+    let rows = String::from_utf8(place.read("out.csv")).expect("text");
+    let calls = rolling["calls"].as_u64().expect("calls") as usize;
+    assert_eq!(rows.lines().count(), 1 + 2 * calls);
+    let page = String::from_utf8(place.read("out.html")).expect("text");
+    assert!(page.contains("<svg") && !page.contains("<script"));
+    assert!(!place.store().exists(), "a replay stores nothing");
+}
+
+#[test]
+fn only_replay_takes_several_profiles() {
+    let place = Place::new();
+    place.example("support-session.json");
+    let twice = ["--profile", "rolling", "--profile", "hard-reset"];
+    let inspect = [
+        "inspect",
+        "support-session.json",
+        twice[0],
+        twice[1],
+        twice[2],
+        twice[3],
+    ];
+    assert_eq!(place.run(&inspect).code, 2);
+    assert_eq!(place.run(&["replay", "missing.json"]).code, 3);
+}
