@@ -27,4 +27,5 @@ mod random;
 pub mod replay;
 pub mod report;
 pub mod retention;
+pub mod task;
 mod text;

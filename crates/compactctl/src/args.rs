@@ -443,7 +443,7 @@ pub struct Prune {
 
 /// `eval`.
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "decay", "qa"]))]
+#[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "decay", "tasks", "qa"]))]
 pub struct Eval {
     /// Folders or files of transcripts; each is a dataset
     #[arg(value_name = "PATH")]
@@ -454,6 +454,9 @@ pub struct Eval {
     /// Compare many successive compactions of generated sessions with one instead
     #[arg(long)]
     pub decay: bool,
+    /// Let scripted agents finish their tasks with and without compaction instead
+    #[arg(long)]
+    pub tasks: bool,
     /// Look for the evidence of questions in compacted conversations (LoCoMo's format) instead
     #[arg(long, value_name = "FILE")]
     pub qa: Option<PathBuf>,

@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod session;

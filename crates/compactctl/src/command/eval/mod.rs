@@ -4,6 +4,7 @@ mod decay;
 mod generated;
 mod qa;
 mod retention;
+mod task;
 
 use compact_eval::compaction::{Engine, EngineError};
 
@@ -26,6 +27,7 @@ fn measure(args: &Eval, world: &World, global: &Global) -> Result<Findings, Fail
             generated: true, ..
         } => generated::run(args, &engine, global),
         Eval { decay: true, .. } => decay::run(args, &engine, global),
+        Eval { tasks: true, .. } => task::run(args, &engine, global),
         _ => retention::run(args, &engine, global),
     }
 }

@@ -1,0 +1,66 @@
+//! A context as a scripted agent reads it: lines in their order, each under its heading.
+
+use compact_core::message::Entry;
+
+use crate::generated::text_of;
+
+/// What an agent can see.
+pub(super) struct Context {
+    lines: Vec<Line>,
+}
+
+/// A line and the heading it stands under.
+pub(super) struct Line {
+    pub(super) text: String,
+    heading: String,
+}
+
+impl Context {
+    /// The lines of all entries but the last, which is the request.
+    pub(super) fn of(entries: &[Entry]) -> Context {
+        let seen = entries.split_last().map_or(entries, |(_, rest)| rest);
+        let mut lines = Vec::new();
+        for entry in seen {
+            let mut heading = String::new();
+            for text in text_of(std::slice::from_ref(entry)).lines() {
+                if text.starts_with('#') {
+                    heading = text.to_lowercase();
+                }
+                lines.push(Line {
+                    text: text.to_owned(),
+                    heading: heading.clone(),
+                });
+            }
+        }
+        Context { lines }
+    }
+
+    /// The lines that contain all of these, whatever their case.
+    pub(super) fn with<'c>(
+        &'c self,
+        words: &[&str],
+    ) -> impl DoubleEndedIterator<Item = &'c Line> + use<'c> {
+        let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+        self.lines.iter().filter(move |line| {
+            let text = line.text.to_lowercase();
+            words.iter().all(|word| text.contains(word.as_str()))
+        })
+    }
+}
+
+const FINISHED: [&str; 6] = ["done", "completed", "finished", "applied", "[x]", "✓"];
+
+impl Line {
+    /// True when the line or its heading says that the work is behind us.
+    pub(super) fn is_finished(&self) -> bool {
+        let text = self.text.to_lowercase();
+        let says = |text: &str| FINISHED.iter().any(|word| text.contains(word));
+        says(&text) || says(&self.heading)
+    }
+
+    /// The text between a beginning and an end, at the last place where both are.
+    pub(super) fn between(&self, start: &str, end: &str) -> Option<&str> {
+        let (_, rest) = self.text.rsplit_once(start)?;
+        rest.split_once(end).map(|(inner, _)| inner)
+    }
+}

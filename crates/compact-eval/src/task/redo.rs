@@ -1,0 +1,67 @@
+//! Migrations are announced together and run one by one; the last request is to run those that
+//! were not.
+
+use super::Task;
+use super::context::Context;
+use super::scene::{Said, Scene, tool};
+use crate::random::Random;
+
+const SUBJECTS: [&str; 6] = [
+    "split_accounts",
+    "drop_legacy_tokens",
+    "index_events",
+    "merge_tenants",
+    "widen_amounts",
+    "backfill_regions",
+];
+
+pub(super) fn write(random: &mut Random) -> Task {
+    let start = random.index(SUBJECTS.len());
+    let first = random.between(11, 940);
+    let names: Vec<String> = (first..)
+        .zip(SUBJECTS.iter().cycle().skip(start))
+        .take(4)
+        .map(|(number, subject)| format!("{number:04}_{subject}"))
+        .collect();
+    let left_out = random.index(names.len());
+    let list = names.join(", ");
+    let announced = format!("We need these migrations over the day: {list}. I say when.");
+    let mut scenes = vec![Scene::new(
+        0.02,
+        [
+            Said::User(announced),
+            Said::Agent("I wait for your word.".into()),
+        ],
+    )];
+    let depths = [0.08, 0.18, 0.3, 0.4];
+    let run = names
+        .iter()
+        .zip(depths)
+        .enumerate()
+        .filter(|(i, _)| *i != left_out);
+    scenes.extend(run.map(|(_, (name, depth))| ran(name, depth)));
+    let missing: Vec<String> = names.get(left_out).cloned().into_iter().collect();
+    Task {
+        scenes,
+        request: format!("Make sure that each of these was run, once: {list}."),
+        succeeds: Box::new(move |context| believed_missing(context, &names) == missing),
+    }
+}
+
+fn ran(name: &str, depth: f64) -> Scene {
+    let result = format!("{name} applied, 0 rows skipped");
+    Scene::new(
+        depth,
+        [
+            Said::User(format!("Run {name} now.")),
+            tool("run_migration", format!("{{\"name\": \"{name}\"}}"), result),
+            Said::Agent(format!("{name} is done.")),
+        ],
+    )
+}
+
+/// The agent runs what it reads no success of.
+fn believed_missing(context: &Context, names: &[String]) -> Vec<String> {
+    let is_missing = |name: &&String| !context.with(&[name]).any(|line| line.is_finished());
+    names.iter().filter(is_missing).cloned().collect()
+}

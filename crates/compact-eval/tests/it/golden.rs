@@ -1,0 +1,36 @@
+//! The summaries of the example sessions, to the byte: a change of the engine shows here as a change
+//! of text that a person can read. `UPDATE_EXPECT=1 cargo test -p compact-eval golden` accepts it.
+
+use compact_core::policy::Policy;
+use compact_eval::compaction::Engine;
+use compact_eval::generate::{self, Session};
+use compact_eval::generated::Look;
+use expect_test::{ExpectFile, expect_file};
+
+fn check(session: &Session, share: f64, golden: &ExpectFile) {
+    let summary = || {
+        let engine = Engine::new(Policy::default()).unwrap();
+        Look::at(session, share, &engine).unwrap().summary
+    };
+    let first = summary();
+    assert_eq!(first, summary(), "the same input gives the same bytes");
+    golden.assert_eq(&first);
+}
+
+#[test]
+fn golden_summary_of_the_coding_session() {
+    let session = generate::coding(11, 150_000);
+    check(&session, 0.015, &expect_file!["../data/golden/coding.md"]);
+}
+
+#[test]
+fn golden_summary_of_the_support_session() {
+    let session = generate::support(12, 20_000);
+    check(&session, 0.08, &expect_file!["../data/golden/support.md"]);
+}
+
+#[test]
+fn golden_summary_of_the_research_session() {
+    let session = generate::research(13, 60_000);
+    check(&session, 0.03, &expect_file!["../data/golden/research.md"]);
+}
