@@ -65,30 +65,10 @@ pub enum Check {
     DoneNotOpen,
     /// Open work stands in the view.
     OpenShown,
-    /// A fact of some kind, from some part of the session, stands in the view.
-    Fact(Kind, Part),
-}
-
-/// A third of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// The first.
-    Early,
-    /// The second.
-    Middle,
-    /// The last.
-    Late,
-}
-
-impl Part {
-    fn of(depth: f64) -> Part {
-        match (depth * 3.0) as u32 {
-            0 => Part::Early,
-            1 => Part::Middle,
-            _ => Part::Late,
-        }
-    }
+    /// A fact of some kind stands in the view.
+    Fact(Kind),
+    /// A fact from some tenth of the session, 0 to 9, stands in the view.
+    Tenth(u8),
 }
 
 /// One check on one kind of session at one budget.
@@ -215,8 +195,12 @@ impl Look {
             (Kind::Open, _) => answers.push((Check::OpenShown, fact.is_in(&self.view))),
             _ => {}
         }
-        let place = Check::Fact(fact.kind, Part::of(fact.depth));
-        answers.push((place, fact.is_in(&self.view)));
+        let there = fact.is_in(&self.view);
+        let tenth = (fact.depth * 10.0).clamp(0.0, 9.0) as u8;
+        answers.extend([
+            (Check::Fact(fact.kind), there),
+            (Check::Tenth(tenth), there),
+        ]);
         answers
     }
 
@@ -309,13 +293,11 @@ mod tests {
             summary: SUMMARY.into(),
         };
         let ask = |kind, text, by| look.answer(&fact(kind, text, by));
-        let place = |kind| Check::Fact(kind, Part::Middle);
+        let place = |kind, there| [(Check::Fact(kind), there), (Check::Tenth(4), there)];
+        let with = |first, kind, there| [vec![first], place(kind, there).to_vec()].concat();
         assert_eq!(
             ask(Kind::Constraint, "never on Mondays", None),
-            [
-                (Check::ConstraintVerbatim, true),
-                (place(Kind::Constraint), true)
-            ]
+            with((Check::ConstraintVerbatim, true), Kind::Constraint, true)
         );
         assert_eq!(
             ask(Kind::Constraint, "ship it", Some("f-2")),
@@ -323,15 +305,15 @@ mod tests {
         );
         assert_eq!(
             ask(Kind::Done, "call Ada", None),
-            [(Check::DoneNotOpen, false), (place(Kind::Done), true)]
+            with((Check::DoneNotOpen, false), Kind::Done, true)
         );
         assert_eq!(
             ask(Kind::Done, "call Bob", None),
-            [(Check::DoneNotOpen, true), (place(Kind::Done), true)]
+            with((Check::DoneNotOpen, true), Kind::Done, true)
         );
         assert_eq!(
             ask(Kind::Open, "call Eve", None),
-            [(Check::OpenShown, false), (place(Kind::Open), false)]
+            with((Check::OpenShown, false), Kind::Open, false)
         );
     }
 

@@ -76,7 +76,8 @@ impl Conversation {
                 .evidence
                 .iter()
                 .flat_map(|e| e.split([';', ',', ' ']));
-            let evidence: Vec<String> = ids.filter_map(said).collect();
+            let evidence = ids.filter_map(said).filter(|text| !text.is_empty());
+            let evidence: Vec<String> = evidence.collect();
             (!evidence.is_empty()).then(|| (evidence, answer_words(&question.answer)))
         });
         let questions = questions.collect();

@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn every_task_succeeds_with_the_whole_context_and_none_without_any() {
         for kind in Kind::ALL {
-            for seed in 0..12 {
+            for seed in 0..4 {
                 let trial = Trial::new(kind, seed).unwrap();
                 assert!(trial.succeeds(&trial.entries), "{kind:?} {seed}");
                 let last = trial

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use compact_eval::compaction::Engine;
 use compact_eval::generated::{self, Arc, Check, Line};
-use compact_eval::plot;
+use compact_eval::plot::{self, Axis, Chart, Series};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -35,7 +35,8 @@ fn name(check: Check) -> String {
         Check::SupersededAbsent => "replaced rules absent".to_owned(),
         Check::DoneNotOpen => "done work not shown as open".to_owned(),
         Check::OpenShown => "open work shown".to_owned(),
-        Check::Fact(kind, part) => format!("{part:?} {kind:?} facts").to_lowercase(),
+        Check::Fact(kind) => format!("{kind:?} facts").to_lowercase(),
+        Check::Tenth(tenth) => format!("facts from {} to {} %", tenth * 10, tenth * 10 + 10),
     }
 }
 
@@ -46,7 +47,9 @@ fn tell(lines: &[Line], seeds: u64) -> String {
         let [text, number] = [Column::left(), Column::right()];
         let mut table = Table::new([number, text, number, text, number]);
         table.row(["budget", "check", "share", "", "asked"].map(str::to_owned));
-        for line in lines.iter().filter(|line| line.arc == arc) {
+        let mine = lines.iter().filter(|line| line.arc == arc);
+        // Where facts stood is a curve of the page.
+        for line in mine.filter(|line| !matches!(line.check, Check::Tenth(_))) {
             table.row(cells(line));
         }
         out.push_str(&table.render());
@@ -83,15 +86,49 @@ fn csv(lines: &[Line]) -> String {
 fn page(lines: &[Line]) -> String {
     let mut body = String::new();
     for arc in Arc::ALL {
-        let _ = writeln!(body, "<h2>{}</h2>", arc.as_str());
-        let rows = lines.iter().filter(|line| line.arc == arc).map(|line| {
+        let mine: Vec<&Line> = lines.iter().filter(|line| line.arc == arc).collect();
+        let _ = writeln!(
+            body,
+            "<h2>{}</h2>\n{}",
+            arc.as_str(),
+            positions(&mine).svg()
+        );
+        let rows = mine.iter().map(|line| {
             let [budget, check, mean, range, count] = cells(line);
             [check, budget, mean, range, count]
         });
-        body.push_str(&plot::table(
-            ["check", "budget", "share", "95 %", "asked"],
-            rows,
-        ));
+        let head = ["check", "budget", "share", "95 %", "asked"];
+        body.push_str(&plot::table(head, rows));
     }
     plot::page("Generated sessions against their answer keys", &body)
+}
+
+/// Facts by where they stood, one curve per budget.
+fn positions(lines: &[&Line]) -> Chart {
+    let mut series: Vec<Series> = Vec::new();
+    for line in lines {
+        let Check::Tenth(tenth) = line.check else {
+            continue;
+        };
+        let name = format!("budget {}", percent(line.budget));
+        let point = (f64::from(tenth) * 10.0 + 5.0, line.passed.mean);
+        match series.iter_mut().find(|s| s.name == name) {
+            Some(known) => known.points.push(point),
+            None => series.push(Series {
+                name,
+                points: vec![point],
+                ..Series::default()
+            }),
+        }
+    }
+    let axis = |label: &str, range| Axis {
+        label: label.to_owned(),
+        range: Some(range),
+    };
+    Chart {
+        title: "Facts still in the view, by where they stood".to_owned(),
+        x: axis("depth in the session, %", (0.0, 100.0)),
+        y: axis("share", (0.0, 1.0)),
+        series,
+    }
 }
