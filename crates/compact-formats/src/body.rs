@@ -7,6 +7,7 @@ pub(crate) mod messages;
 
 use std::borrow::Cow;
 
+use compact_core::message::Block;
 use compact_core::view::{View, ViewItem};
 
 use serde_json::value::RawValue;
@@ -108,7 +109,11 @@ pub(crate) fn instructions(
     for item in &view.items {
         match page.shown(item)? {
             Shown::New(entry) if entry.role.is_instruction() => {
-                parts.push(dialect.text_part(&entry.plain_text()));
+                let texts = entry.blocks.iter().filter_map(|block| match block {
+                    Block::Text(text) => Some(text),
+                    _ => None,
+                });
+                parts.extend(texts.map(|text| dialect.text_part(text)));
             }
             Shown::Kept { place, item } if is_beside(place) => {
                 untouched += 1;

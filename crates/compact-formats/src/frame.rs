@@ -4,9 +4,12 @@ use compact_core::conform::BRIDGE;
 use compact_core::message::EntryKind;
 use compact_core::summarize::frame;
 
-/// What a text is when it is a summary of ours, or a bridge that a summary left behind.
+/// What the user says where a provider wants the user to open and nobody did.
+pub(crate) const OPENING: &str = "[the conversation begins here]";
+
+/// What a text is when it is a summary of ours, or words of ours that hold a place.
 pub(crate) fn summary(text: &str) -> Option<EntryKind> {
-    if text == BRIDGE {
+    if text == BRIDGE || text == OPENING {
         return Some(EntryKind::Injected);
     }
     let frame::Frame { version, receipt } = frame::parse(text)?;

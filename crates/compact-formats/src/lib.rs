@@ -4,7 +4,7 @@
 //! span it was read from. What a view keeps is copied from there byte for byte; what it edits is
 //! spliced into the entry's own JSON; what no version of this crate knows stays where it was.
 //!
-//! A format is a folder with an implementation of `Wire` in it and one line in `Format::ALL`.
+//! A format is a folder with a `Wire` in it and one line in `Format::ALL`.
 //! Nothing here reads a file or a clock, counts tokens, or decides what a view shows.
 
 mod anthropic;
@@ -91,25 +91,25 @@ pub enum Format {
 
 impl Format {
     /// Every format with its name and its wire.
-    const ALL: &'static [(Format, &'static str, &'static dyn Wire)] = &[
+    const ALL: &'static [(Format, &'static str, &'static Wire)] = &[
         (Format::OpenAiChat, "openai-chat", &chat::OPENAI),
-        (Format::ClaudeCode, "claude-code", &claude_code::ClaudeCode),
-        (Format::CodexRollout, "codex", &codex::Codex),
+        (Format::ClaudeCode, "claude-code", &claude_code::WIRE),
+        (Format::CodexRollout, "codex", &codex::WIRE),
         (Format::Messages, "messages", &chat::PLAIN),
         (Format::MessagesJsonl, "messages-jsonl", &chat::PLAIN),
-        (Format::GeminiCli, "gemini-cli", &gemini_cli::GeminiCli),
-        (Format::OpenCode, "opencode", &opencode::OpenCode),
-        (Format::Pi, "pi", &pi::Pi),
-        (Format::Copilot, "copilot", &copilot::Copilot),
-        (Format::OpenHands, "openhands", &openhands::OpenHands),
-        (Format::SweAgent, "swe-agent", &swe_agent::SweAgent),
-        (Format::Anthropic, "anthropic", &anthropic::Anthropic),
+        (Format::GeminiCli, "gemini-cli", &gemini_cli::WIRE),
+        (Format::OpenCode, "opencode", &opencode::WIRE),
+        (Format::Pi, "pi", &pi::WIRE),
+        (Format::Copilot, "copilot", &copilot::WIRE),
+        (Format::OpenHands, "openhands", &openhands::WIRE),
+        (Format::SweAgent, "swe-agent", &swe_agent::WIRE),
+        (Format::Anthropic, "anthropic", &anthropic::WIRE),
         (
             Format::OpenAiResponses,
             "openai-responses",
-            &responses::Responses,
+            &responses::WIRE,
         ),
-        (Format::Gemini, "gemini", &gemini::Gemini),
+        (Format::Gemini, "gemini", &gemini::WIRE),
         (Format::TauBench, "tau-bench", &chat::OPENAI),
     ];
 
@@ -134,16 +134,16 @@ impl Format {
 
     /// What the provider behind this format accepts.
     pub fn rules(self) -> &'static WireRules {
-        self.wire().rules()
+        self.wire().rules
     }
 
     /// What the strictest servers that speak this format accept: chat templates that want roles to
     /// alternate, and a person to speak first and last.
     pub fn strict_rules(self) -> &'static WireRules {
-        self.wire().strict_rules()
+        self.wire().strict_rules
     }
 
-    fn wire(self) -> &'static dyn Wire {
+    fn wire(self) -> &'static Wire {
         Self::ALL
             .iter()
             .find(|(format, ..)| *format == self)
@@ -176,8 +176,8 @@ pub fn rules_named(name: &str) -> Option<&'static WireRules> {
     Format::ALL
         .iter()
         .flat_map(|(.., wire)| {
-            let main = [wire.rules(), wire.strict_rules()];
-            main.into_iter().chain(wire.more_rules().iter().copied())
+            let main = [wire.rules, wire.strict_rules];
+            main.into_iter().chain(wire.more_rules.iter().copied())
         })
         .find(|rules| rules.name == name)
 }
@@ -243,7 +243,7 @@ pub fn parse(
             count: sessions.len(),
         });
     }
-    let reading = format.wire().read(&source, scope)?;
+    let reading = (format.wire().read)(&source, scope)?;
     let rules = reading.rules.unwrap_or_else(|| format.rules());
     let (settled, layout) = pairing::settle(reading);
     Ok(Parsed {
@@ -306,7 +306,7 @@ impl Document {
         if self.is_identity(view) {
             return Ok(self.source.to_vec());
         }
-        self.format.wire().emit(&self.page(conversation), view)
+        (self.format.wire().emit)(&self.page(conversation), view)
     }
 
     /// The input followed by a boundary and the view, so that the agent can resume from it.
@@ -316,9 +316,7 @@ impl Document {
         view: &View,
         stamp: &Stamp<'_>,
     ) -> Result<Vec<u8>, FormatError> {
-        self.format
-            .wire()
-            .append(&self.page(conversation), view, stamp)
+        (self.format.wire().append)(&self.page(conversation), view, stamp)
     }
 
     /// This document followed by the entries of a later one from `from` on.
@@ -337,9 +335,7 @@ impl Document {
         if from >= later.places.len() {
             return Ok(self.source.to_vec());
         }
-        self.format
-            .wire()
-            .extend(self, &later.page(later_conversation), from)
+        (self.format.wire().extend)(self, &later.page(later_conversation), from)
     }
 
     fn page<'a>(&'a self, conversation: &'a Conversation) -> Page<'a> {

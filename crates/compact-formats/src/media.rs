@@ -5,14 +5,18 @@
 //! here decodes a picture.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+use compact_core::message::Block;
 use serde_json::value::RawValue;
 
 use crate::json::{Members, is_object, is_string, lenient};
 
 /// Characters of base64 that are looked at: a photograph's own preview may stand before its size.
 const LOOKED_AT: usize = 1 << 18;
+
+/// Base64 of audio and other data costs far less than its size as text.
+pub(crate) const BYTES_PER_TOKEN: u64 = 100;
 
 /// Width and height in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +37,27 @@ pub(crate) enum Pricing {
 }
 
 impl Pricing {
+    /// The formula of a model, by the maker that its name tells.
+    pub(crate) fn of_model(model: &str) -> Pricing {
+        if model.contains("claude") {
+            Pricing::Anthropic
+        } else if model.contains("gemini") {
+            Pricing::Gemini
+        } else {
+            Pricing::OpenAi
+        }
+    }
+
+    /// The tokens of data of a MIME type; `data` is the JSON string that holds it or says where it is.
+    pub(crate) fn data(self, mime: &str, data: Option<&RawValue>) -> u64 {
+        let length = data.map_or(0, |data| data.get().len());
+        match mime {
+            mime if mime.starts_with("image/") => self.image(data.and_then(size_of)),
+            "application/pdf" => self.document(length),
+            _ => length as u64 / BYTES_PER_TOKEN,
+        }
+    }
+
     /// The tokens of an image.
     pub(crate) fn image(self, size: Option<Size>) -> u64 {
         match (self, size) {
@@ -119,17 +144,25 @@ impl Size {
     }
 }
 
-/// The tokens of a part that is an image: `image_url`, `source` or `inlineData` tells whose it is.
+/// Data within a part as Gemini writes it, or nothing when there is none.
+pub(crate) fn gemini_data(part: &RawValue) -> Option<Block> {
+    let members = Members::of(part.get());
+    let either = |camel: &str, snake: &str| members.get(camel).or_else(|| members.get(snake));
+    let held = either("inlineData", "inline_data").or_else(|| either("fileData", "file_data"))?;
+    let held = Members::of(held.get());
+    let label = lenient(held.get("mimeType").or_else(|| held.get("mime_type")));
+    let label = label.unwrap_or_default().into_owned();
+    Some(Block::Media {
+        tokens: Pricing::Gemini.data(&label, held.get("data")),
+        label,
+    })
+}
+
+/// The tokens of a part that is an image: `image_url` or `source` tells whose it is.
 pub(crate) fn image_part(part: &RawValue) -> u64 {
     let members = Members::of(part.get());
     if let Some(source) = members.get("source") {
         return Pricing::Anthropic.image(size_in(source, "data"));
-    }
-    if let Some(inline) = members
-        .get("inlineData")
-        .or_else(|| members.get("inline_data"))
-    {
-        return Pricing::Gemini.image(size_in(inline, "data"));
     }
     let Some(image) = members.get("image_url") else {
         return Pricing::OpenAi.image(None);

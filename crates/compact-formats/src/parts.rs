@@ -7,13 +7,7 @@ use serde_json::value::RawValue;
 use crate::edit::{Holder, Piece, TextSite};
 use crate::error::FormatError;
 use crate::json::{At, Members, is_list, is_object, is_string, lenient};
-use crate::media::{self, Pricing};
-
-/// Tokens of an image that says nothing of its size: what OpenAI charges for 1024 × 1024.
-pub(crate) const IMAGE_TOKENS: u64 = 765;
-
-/// Base64 of documents and audio costs far less than its size as text.
-pub(crate) const BYTES_PER_MEDIA_TOKEN: u64 = 100;
+use crate::media::{self, BYTES_PER_TOKEN, Pricing};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -94,7 +88,7 @@ fn other(kind: &str, part: &Part<'_>, element: &RawValue) -> Block {
     let bytes = element.get().len();
     let (label, tokens) = match kind {
         "image_url" | "input_image" | "image" => ("image".to_owned(), media::image_part(element)),
-        "input_audio" | "audio" => ("audio".to_owned(), bytes as u64 / BYTES_PER_MEDIA_TOKEN),
+        "input_audio" | "audio" => ("audio".to_owned(), bytes as u64 / BYTES_PER_TOKEN),
         "file" | "input_file" => (file_label(part), Pricing::OpenAi.document(bytes)),
         "document" => (file_label(part), Pricing::Anthropic.document(bytes)),
         kind => {

@@ -13,13 +13,14 @@ use compact_core::message::{Block, Entry, EntryKind, Meta, Role};
 use compact_core::view::{Edit, View, ViewItem};
 use serde_json::value::RawValue;
 
-use crate::Document;
+use crate::body;
 use crate::edit::{self, Edits, Piece};
 use crate::error::FormatError;
-use crate::json::{At, quote};
+use crate::json::{At, Members, quote};
 use crate::list;
-use crate::source::{Draft, Layout, Place};
+use crate::source::{Draft, Layout, Place, Reading};
 use crate::wire::{Page, Shown};
+use crate::{Document, Scope};
 
 /// One entry of a message.
 pub(crate) struct Segment<'a> {
@@ -64,10 +65,55 @@ pub(crate) trait Segmented {
 
     /// Entries that have no message yet as messages; `before` is the one that they follow.
     fn compose(&self, page: &Page<'_>, before: Option<&str>, entries: &[&Entry]) -> Vec<String>;
+
+    /// The session's id, from the members around the messages.
+    fn session_id(&self, head: &Members<'_>) -> Option<String>;
+
+    /// The model that a message names.
+    fn model(&self, json: &str) -> Option<String>;
+
+    /// The message with which the context begins.
+    fn live_from(&self, _messages: &[&RawValue]) -> usize {
+        0
+    }
+}
+
+/// Reads a document whose messages are the list under `messages`.
+pub(crate) fn read(
+    wire: &dyn Segmented,
+    source: &[u8],
+    scope: Scope,
+) -> Result<Reading, FormatError> {
+    let (text, at) = body::text(source)?;
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(at.missing("messages", "in an object"));
+    }
+    let head: Members<'_> = at.read(text)?;
+    let messages = head.get("messages");
+    let messages = messages.ok_or_else(|| at.missing("messages", "a list"))?;
+    let (elements, layout) = list::elements(source, text, messages, "messages")?;
+    let mut reading = Reading::new(layout);
+    reading.session_id = wire.session_id(&head);
+    let raws: Vec<&RawValue> = elements.iter().map(|(raw, _)| *raw).collect();
+    let live = match scope {
+        Scope::Live => wire.live_from(&raws),
+        Scope::Whole => 0,
+    };
+    for (raw, place) in elements.into_iter().skip(live) {
+        let at = At {
+            source,
+            offset: place.span.start,
+        };
+        if let Some(message) = wire.message(at, raw.get())? {
+            reading.model = wire.model(raw.get()).or(reading.model.take());
+            reading.drafts.extend(drafts(message, &place));
+        }
+    }
+    Ok(reading)
 }
 
 /// The entries of a message at its place.
-pub(crate) fn drafts(message: Message<'_>, place: &Place) -> Vec<Draft> {
+fn drafts(message: Message<'_>, place: &Place) -> Vec<Draft> {
     let Message {
         id,
         kind,

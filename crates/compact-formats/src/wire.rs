@@ -9,46 +9,67 @@ use crate::error::FormatError;
 use crate::source::{self, Place, Reading};
 use crate::{Document, Scope, Stamp};
 
-/// One family of transcripts.
-pub(crate) trait Wire: Sync {
-    /// What its provider accepts.
-    fn rules(&self) -> &'static WireRules;
+type Read = fn(&[u8], Scope) -> Result<Reading, FormatError>;
+type Emit = fn(&Page<'_>, &View) -> Result<Vec<u8>, FormatError>;
+type Append = fn(&Page<'_>, &View, &Stamp<'_>) -> Result<Vec<u8>, FormatError>;
+type Extend = fn(&Document, &Page<'_>, usize) -> Result<Vec<u8>, FormatError>;
 
+/// One family of transcripts: what its provider accepts, how it is read, and three ways of writing.
+pub(crate) struct Wire {
+    pub(crate) rules: &'static WireRules,
     /// What the strictest servers that speak it accept.
-    fn strict_rules(&self) -> &'static WireRules {
-        self.rules()
-    }
-
-    /// What it accepts of documents that say more than their format does.
-    fn more_rules(&self) -> &'static [&'static WireRules] {
-        &[]
-    }
-
+    pub(crate) strict_rules: &'static WireRules,
+    /// What is accepted of documents that say more than their format does.
+    pub(crate) more_rules: &'static [&'static WireRules],
     /// The entries of a transcript, each with its place.
-    fn read(&self, source: &[u8], scope: Scope) -> Result<Reading, FormatError>;
-
+    pub(crate) read: Read,
     /// The view as a transcript of this wire.
-    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError>;
-
+    pub(crate) emit: Emit,
     /// The transcript followed by a boundary and the view.
-    fn append(
-        &self,
-        page: &Page<'_>,
-        _view: &View,
-        _stamp: &Stamp<'_>,
-    ) -> Result<Vec<u8>, FormatError> {
-        Err(FormatError::NoBoundary {
-            format: page.document.format,
-        })
+    pub(crate) append: Append,
+    /// A transcript followed by the later one's entries from an entry on.
+    pub(crate) extend: Extend,
+}
+
+impl Wire {
+    /// A wire without a boundary, whose servers are all alike.
+    pub(crate) const fn new(
+        rules: &'static WireRules,
+        read: Read,
+        emit: Emit,
+        extend: Extend,
+    ) -> Wire {
+        Wire {
+            rules,
+            strict_rules: rules,
+            more_rules: &[],
+            read,
+            emit,
+            append: no_boundary,
+            extend,
+        }
     }
 
-    /// A transcript followed by the later one's entries from `from` on.
-    fn extend(
-        &self,
-        first: &Document,
-        later: &Page<'_>,
-        from: usize,
-    ) -> Result<Vec<u8>, FormatError>;
+    pub(crate) const fn with_boundary(self, append: Append) -> Wire {
+        Wire { append, ..self }
+    }
+
+    pub(crate) const fn with_strict_rules(self, strict_rules: &'static WireRules) -> Wire {
+        Wire {
+            strict_rules,
+            ..self
+        }
+    }
+
+    pub(crate) const fn with_more_rules(self, more_rules: &'static [&'static WireRules]) -> Wire {
+        Wire { more_rules, ..self }
+    }
+}
+
+fn no_boundary(page: &Page<'_>, _: &View, _: &Stamp<'_>) -> Result<Vec<u8>, FormatError> {
+    Err(FormatError::NoBoundary {
+        format: page.document.format,
+    })
 }
 
 /// A document with the conversation that was read from it.

@@ -16,14 +16,10 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use compact_core::view::View;
 use compact_core::wire::{InstructionRule, Placement, ReasoningRule, WireRules};
 
 use crate::body;
-use crate::error::FormatError;
-use crate::source::Reading;
-use crate::wire::{Page, Wire};
-use crate::{Document, Scope};
+use crate::wire::Wire;
 
 const BODY: WireRules = WireRules {
     name: "anthropic",
@@ -69,37 +65,11 @@ static BARE: WireRules = WireRules {
     ..BODY
 };
 
-static MORE_RULES: [&WireRules; 3] = [&MANUAL_THINKING, &DROPS_UNBOUND, &BARE];
-
-pub(crate) struct Anthropic;
-
-impl Wire for Anthropic {
-    fn rules(&self) -> &'static WireRules {
-        &RULES
-    }
-
-    fn strict_rules(&self) -> &'static WireRules {
-        &STRICT_RULES
-    }
-
-    fn more_rules(&self) -> &'static [&'static WireRules] {
-        &MORE_RULES
-    }
-
-    fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
-        read::read(source)
-    }
-
-    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-        write::emit(page, view)
-    }
-
-    fn extend(
-        &self,
-        first: &Document,
-        later: &Page<'_>,
-        from: usize,
-    ) -> Result<Vec<u8>, FormatError> {
-        body::extend(&write::Blocks, first, later, from)
-    }
-}
+pub(crate) static WIRE: Wire = Wire::new(
+    &RULES,
+    |source, _| read::read(source),
+    write::emit,
+    |first, later, from| body::extend(&write::Blocks, first, later, from),
+)
+.with_strict_rules(&STRICT_RULES)
+.with_more_rules(&[&MANUAL_THINKING, &DROPS_UNBOUND, &BARE]);

@@ -8,15 +8,11 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use compact_core::view::View;
 use compact_core::wire::{Placement, WireRules};
 
 pub(crate) use self::read::read;
 pub(crate) use self::write::{emit, extend};
-use crate::error::FormatError;
-use crate::source::Reading;
-use crate::wire::{Page, Wire};
-use crate::{Document, Scope};
+use crate::wire::Wire;
 
 pub(crate) const PLACEMENTS: &[Placement] = &[
     Placement::AssistantMessage,
@@ -46,41 +42,15 @@ static STRICT_RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-/// Chat messages under one set of rules.
-pub(crate) struct Chat {
-    rules: &'static WireRules,
+const fn wire(rules: &'static WireRules) -> Wire {
+    Wire::new(
+        rules,
+        |source, _| read(source),
+        |page, view| emit(page, view, &|message| message),
+        extend,
+    )
+    .with_strict_rules(&STRICT_RULES)
 }
 
-pub(crate) static OPENAI: Chat = Chat {
-    rules: &OPENAI_RULES,
-};
-pub(crate) static PLAIN: Chat = Chat {
-    rules: &PLAIN_RULES,
-};
-
-impl Wire for Chat {
-    fn rules(&self) -> &'static WireRules {
-        self.rules
-    }
-
-    fn strict_rules(&self) -> &'static WireRules {
-        &STRICT_RULES
-    }
-
-    fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
-        read(source)
-    }
-
-    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-        emit(page, view, &|message| message)
-    }
-
-    fn extend(
-        &self,
-        first: &Document,
-        later: &Page<'_>,
-        from: usize,
-    ) -> Result<Vec<u8>, FormatError> {
-        extend(first, later, from)
-    }
-}
+pub(crate) static OPENAI: Wire = wire(&OPENAI_RULES);
+pub(crate) static PLAIN: Wire = wire(&PLAIN_RULES);

@@ -20,13 +20,16 @@ pub(crate) fn emit(
     finish: &dyn Fn(String) -> String,
 ) -> Result<Vec<u8>, FormatError> {
     let mut messages = Vec::with_capacity(view.items.len());
+    let extra = extra_content(page);
     for item in &view.items {
         match page.shown(item)? {
             Shown::Kept { item, .. } => messages.push(Cow::Borrowed(item)),
             Shown::Edited { item, edits, .. } => {
                 messages.extend(edited(page, item, edits)?.map(finish).map(Cow::Owned));
             }
-            Shown::New(entry) => messages.extend(compose(entry).into_iter().map(Cow::Owned)),
+            Shown::New(entry) => {
+                messages.extend(compose(entry, extra).into_iter().map(Cow::Owned));
+            }
         }
     }
     Ok(list::emit(page.document, &messages))
@@ -61,8 +64,19 @@ fn text_part(text: &str) -> String {
     format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))
 }
 
+/// What the first call of a new message carries beside itself: Gemini 3 wants a signature back, and
+/// takes this in place of one that it never made.
+fn extra_content(page: &Page<'_>) -> &'static str {
+    let model = page.conversation.model.as_deref().unwrap_or_default();
+    if model.contains("gemini-3") {
+        r#","extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}}"#
+    } else {
+        ""
+    }
+}
+
 /// A new entry as messages: one, or one per tool result.
-fn compose(entry: &Entry) -> Vec<String> {
+fn compose(entry: &Entry, extra: &str) -> Vec<String> {
     let mut messages: Vec<String> = entry.blocks.iter().filter_map(answer).collect();
     let texts: Vec<&str> = entry
         .blocks
@@ -72,7 +86,12 @@ fn compose(entry: &Entry) -> Vec<String> {
             _ => None,
         })
         .collect();
-    let calls: Vec<String> = entry.blocks.iter().filter_map(call).collect();
+    let mut extra = std::iter::once(extra).chain(std::iter::repeat(""));
+    let calls: Vec<String> = entry
+        .blocks
+        .iter()
+        .filter_map(|block| call(block, &mut extra))
+        .collect();
     if texts.is_empty() && calls.is_empty() {
         return messages;
     }
@@ -99,7 +118,7 @@ fn compose(entry: &Entry) -> Vec<String> {
     messages
 }
 
-fn call(block: &Block) -> Option<String> {
+fn call(block: &Block, extra: &mut dyn Iterator<Item = &str>) -> Option<String> {
     let Block::ToolCall {
         id,
         name,
@@ -109,10 +128,11 @@ fn call(block: &Block) -> Option<String> {
         return None;
     };
     Some(format!(
-        "{{\"id\":{},\"type\":\"function\",\"function\":{{\"name\":{},\"arguments\":{}}}}}",
+        "{{\"id\":{},\"type\":\"function\",\"function\":{{\"name\":{},\"arguments\":{}}}{}}}",
         quote(id),
         quote(name),
-        quote(arguments)
+        quote(arguments),
+        extra.next().unwrap_or_default()
     ))
 }
 

@@ -15,14 +15,10 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use compact_core::view::View;
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
 pub(crate) use self::line::is_injected;
-use crate::error::FormatError;
-use crate::source::Reading;
-use crate::wire::{Page, Wire};
-use crate::{Document, Scope, Stamp};
+use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {
     name: "claude-code",
@@ -33,36 +29,5 @@ static RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-pub(crate) struct ClaudeCode;
-
-impl Wire for ClaudeCode {
-    fn rules(&self) -> &'static WireRules {
-        &RULES
-    }
-
-    fn read(&self, source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
-        read::read(source, scope)
-    }
-
-    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-        write::emit(page, view)
-    }
-
-    fn append(
-        &self,
-        page: &Page<'_>,
-        view: &View,
-        stamp: &Stamp<'_>,
-    ) -> Result<Vec<u8>, FormatError> {
-        write::append(page, view, stamp)
-    }
-
-    fn extend(
-        &self,
-        first: &Document,
-        later: &Page<'_>,
-        from: usize,
-    ) -> Result<Vec<u8>, FormatError> {
-        write::extend(first, later, from)
-    }
-}
+pub(crate) static WIRE: Wire =
+    Wire::new(&RULES, read::read, write::emit, write::extend).with_boundary(write::append);

@@ -14,7 +14,7 @@ pub(super) fn document(
 ) -> Result<Document, FormatError> {
     let (source, is_head) = source(conversation, format);
     let layout = if is_head {
-        format.wire().read(source.as_bytes(), Scope::Whole)?.layout
+        (format.wire().read)(source.as_bytes(), Scope::Whole)?.layout
     } else {
         Layout::Lines {
             lines: Vec::new(),

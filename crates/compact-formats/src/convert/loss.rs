@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use compact_core::message::{Block, Conversation, Entry, Role};
 
+use crate::frame::OPENING;
+
 /// Something that did not come along.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
@@ -99,7 +101,7 @@ impl<'a> Heard<'a> {
     /// What of a block was not heard, if anything.
     fn misses(&mut self, entry: &Entry, block: &Block) -> Option<String> {
         match block {
-            Block::Text(text) if text.trim().is_empty() => None,
+            Block::Text(text) if text.trim().is_empty() || text == OPENING => None,
             Block::Text(text) => self.misses_text(entry.role, text),
             Block::ToolCall {
                 id,

@@ -6,16 +6,18 @@
 
 mod blank;
 mod loss;
+mod mend;
 mod script;
 
 #[cfg(test)]
 mod tests;
 
-use compact_core::message::Conversation;
+use compact_core::message::{Conversation, Entry};
 use compact_core::view::{View, ViewItem};
 
 pub use self::loss::Loss;
 use crate::error::FormatError;
+use crate::validate::Provider;
 use crate::wire::Page;
 use crate::{Format, Scope, parse};
 
@@ -28,31 +30,66 @@ pub struct Converted {
     pub losses: Vec<Loss>,
 }
 
-/// Writes a conversation as a document of another format.
+/// Writes a conversation as a document of another format. What a provider would refuse in its body
+/// is mended: calls and results stand together, and the user opens where that must be.
 pub fn convert(conversation: &Conversation, to: Format) -> Result<Converted, FormatError> {
     let mut conversation = conversation.clone();
-    let renamed = script::tell_calls_apart(&mut conversation);
-    let conversation = &conversation;
-    let document = blank::document(conversation, to)?;
-    let items = script::entries(conversation).into_iter();
-    let view = View {
-        items: items.map(ViewItem::New).collect(),
-    };
-    let page = Page {
-        document: &document,
-        conversation,
-    };
-    let bytes = to.wire().emit(&page, &view)?;
+    let renamed = script::tell_calls_apart(&mut conversation, ids(to));
+    let mut entries = script::entries(&conversation);
+    let mut mended = Vec::new();
+    if is_body(to) {
+        mended = mend::pairs(&mut entries);
+        if to.rules().opens_with_user {
+            mend::opening(&mut entries);
+        }
+    }
+    let bytes = write(&conversation, entries, to)?;
     let read = match parse(bytes.clone(), Some(to), Scope::Whole) {
         Ok(parsed) => parsed.conversation,
         // A document of nothing is a document, even where nothing cannot be read.
         Err(FormatError::Empty | FormatError::Unrecognised { .. }) => Conversation::default(),
         Err(error) => return Err(error),
     };
-    let mut losses = loss::between(conversation, &read);
-    losses.extend(renamed.into_iter().map(|(entry, id, name)| Loss {
-        entry: Some(entry),
-        what: format!("the id of call {id}, used before and written as {name}"),
+    let mut losses = loss::between(&conversation, &read);
+    losses.extend(renamed.into_iter().map(|renamed| Loss {
+        entry: Some(renamed.entry),
+        what: format!("the id of call {}, written as {}", renamed.from, renamed.to),
     }));
+    losses.extend(mended);
     Ok(Converted { bytes, losses })
+}
+
+/// Writes a conversation for a provider as it is, with whatever is wrong with it.
+pub(crate) fn transcribe(conversation: &Conversation, to: Format) -> Result<Vec<u8>, FormatError> {
+    write(conversation, script::entries(conversation), to)
+}
+
+fn write(
+    conversation: &Conversation,
+    entries: Vec<Entry>,
+    to: Format,
+) -> Result<Vec<u8>, FormatError> {
+    let document = blank::document(conversation, to)?;
+    let view = View {
+        items: entries.into_iter().map(ViewItem::New).collect(),
+    };
+    let page = Page {
+        document: &document,
+        conversation,
+    };
+    (to.wire().emit)(&page, &view)
+}
+
+/// True for what is sent to a provider, which has the last word on it.
+fn is_body(format: Format) -> bool {
+    Provider::ALL.iter().any(|p| p.format() == format)
+}
+
+/// How a format wants the ids of calls.
+fn ids(format: Format) -> fn(&str) -> String {
+    if is_body(format) {
+        mend::id
+    } else {
+        str::to_owned
+    }
 }

@@ -1,8 +1,10 @@
 //! Entries as every wire can write them: one entry per message, results together, words apart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
+
+use crate::frame::OPENING;
 
 /// The entries of a conversation: lines of one message become one entry, the results of parallel
 /// calls one answer, and words beside results an entry of their own. What says nothing is left out.
@@ -66,43 +68,56 @@ fn add(out: &mut Vec<Entry>, entry: &Entry) {
 /// Texts, calls and results: what a format can be told anew.
 fn sayable(entry: &Entry) -> impl Iterator<Item = &Block> {
     entry.blocks.iter().filter(|block| match block {
-        Block::Text(text) => !text.is_empty(),
+        Block::Text(text) => !text.trim().is_empty() && text != OPENING,
         Block::ToolCall { .. } | Block::ToolResult { .. } => true,
         Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => false,
     })
 }
 
-/// Gives a call whose id was used before an id of its own, and its result with it.
-///
-/// Answers the entry and the two ids of each.
-pub(super) fn tell_calls_apart(conversation: &mut Conversation) -> Vec<(usize, String, String)> {
-    let mut uses: HashMap<String, usize> = HashMap::new();
-    let mut open: HashMap<String, Vec<String>> = HashMap::new();
+/// A call that goes by another id than it did.
+pub(super) struct Renamed {
+    pub(super) entry: usize,
+    pub(super) from: String,
+    pub(super) to: String,
+}
+
+/// Gives a call whose id was used before, or that its target cannot have, an id of its own, and its
+/// result with it. `legal` makes an id that the target can have.
+pub(super) fn tell_calls_apart(
+    conversation: &mut Conversation,
+    legal: fn(&str) -> String,
+) -> Vec<Renamed> {
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut open: HashMap<String, VecDeque<String>> = HashMap::new();
     let mut renamed = Vec::new();
-    for (i, entry) in conversation.entries.iter_mut().enumerate() {
-        for block in &mut entry.blocks {
+    for (entry, whole) in conversation.entries.iter_mut().enumerate() {
+        for block in &mut whole.blocks {
             match block {
                 Block::ToolCall { id, .. } => {
-                    let uses = uses.entry(id.clone()).or_default();
-                    *uses += 1;
-                    let name = if *uses == 1 {
-                        id.clone()
-                    } else {
-                        format!("{id}_{uses}")
-                    };
-                    open.entry(id.clone()).or_default().insert(0, name.clone());
-                    if name != *id {
-                        renamed.push((i, std::mem::replace(id, name.clone()), name));
+                    let to = unused(&mut taken, &legal(id));
+                    open.entry(id.clone()).or_default().push_back(to.clone());
+                    if to != *id {
+                        let from = std::mem::replace(id, to.clone());
+                        renamed.push(Renamed { entry, from, to });
                     }
                 }
                 Block::ToolResult { call, .. } => {
-                    if let Some(name) = open.get_mut(call).and_then(Vec::pop) {
-                        *call = name;
-                    }
+                    let made = open.get_mut(call).and_then(VecDeque::pop_front);
+                    *call = made.unwrap_or_else(|| unused(&mut taken, &legal(call)));
                 }
                 _ => {}
             }
         }
     }
     renamed
+}
+
+fn unused(taken: &mut HashSet<String>, id: &str) -> String {
+    let mut name = id.to_owned();
+    let mut uses = 1;
+    while !taken.insert(name.clone()) {
+        uses += 1;
+        name = format!("{id}_{uses}");
+    }
+    name
 }

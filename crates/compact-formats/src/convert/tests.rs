@@ -155,7 +155,7 @@ fn an_id_that_is_used_again_is_told_apart() {
         converted.losses,
         [Loss {
             entry: Some(2),
-            what: "the id of call x, used before and written as x_2".to_owned()
+            what: "the id of call x, written as x_2".to_owned()
         }]
     );
 }

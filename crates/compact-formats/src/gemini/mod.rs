@@ -13,14 +13,10 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use compact_core::view::View;
 use compact_core::wire::{Placement, WireRules};
 
 use crate::body;
-use crate::error::FormatError;
-use crate::source::Reading;
-use crate::wire::{Page, Wire};
-use crate::{Document, Scope};
+use crate::wire::Wire;
 
 const BODY: WireRules = WireRules {
     name: "gemini",
@@ -44,33 +40,10 @@ static WITHOUT_INSTRUCTIONS: WireRules = WireRules {
     ..BODY
 };
 
-static MORE_RULES: [&WireRules; 1] = [&WITHOUT_INSTRUCTIONS];
-
-pub(crate) struct Gemini;
-
-impl Wire for Gemini {
-    fn rules(&self) -> &'static WireRules {
-        &RULES
-    }
-
-    fn more_rules(&self) -> &'static [&'static WireRules] {
-        &MORE_RULES
-    }
-
-    fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
-        read::read(source)
-    }
-
-    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-        write::emit(page, view)
-    }
-
-    fn extend(
-        &self,
-        first: &Document,
-        later: &Page<'_>,
-        from: usize,
-    ) -> Result<Vec<u8>, FormatError> {
-        body::extend(&write::Contents, first, later, from)
-    }
-}
+pub(crate) static WIRE: Wire = Wire::new(
+    &RULES,
+    |source, _| read::read(source),
+    write::emit,
+    |first, later, from| body::extend(&write::Contents, first, later, from),
+)
+.with_more_rules(&[&WITHOUT_INSTRUCTIONS]);

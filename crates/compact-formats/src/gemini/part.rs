@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::edit::{Holder, Piece, TextSite};
 use crate::error::FormatError;
 use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient};
-use crate::media::{self, Pricing};
+use crate::media;
 use crate::parts;
 
 /// Stands before the name of the function that a response without an id answers.
@@ -25,10 +25,6 @@ struct Part<'a> {
     function_call: Option<&'a RawValue>,
     #[serde(alias = "functionResponse")]
     function_response: Option<&'a RawValue>,
-    #[serde(alias = "inlineData")]
-    inline_data: Option<&'a RawValue>,
-    #[serde(alias = "fileData")]
-    file_data: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -66,8 +62,6 @@ fn part<'a>(
         pieces.push(call(at, raw, holder)?);
     } else if let Some(raw) = part.function_response {
         response(at, raw, holder, pieces)?;
-    } else if part.inline_data.or(part.file_data).is_some() {
-        pieces.push(media(element, holder));
     } else if let Some(raw) = part.text.filter(|raw| is_string(raw)) {
         let text = at.string("parts[].text", raw)?;
         let mut piece = parts::text_piece(text, holder, raw);
@@ -79,7 +73,7 @@ fn part<'a>(
         }
         pieces.push(piece);
     } else {
-        pieces.push(opaque(element, holder));
+        pieces.push(data(element, holder));
     }
     Ok(())
 }
@@ -129,7 +123,7 @@ fn response<'a>(
     });
     if let Some(list) = function.parts.filter(|raw| is_list(raw)) {
         for element in at.list("parts[].functionResponse.parts", list)? {
-            pieces.push(media(element, Holder::Element { list, element }));
+            pieces.push(data(element, Holder::Element { list, element }));
         }
     }
     Ok(())
@@ -148,37 +142,18 @@ fn answer(response: &RawValue) -> (String, Vec<TextSite<'_>>, bool) {
     (text, TextSite::value(response), is_error)
 }
 
-fn media<'a>(element: &RawValue, holder: Holder<'a>) -> Piece<'a> {
-    let members = Members::of(element.get());
-    let data = ["inlineData", "inline_data", "fileData", "file_data"]
-        .into_iter()
-        .find_map(|key| members.get(key));
-    let data = Members::of(data.map_or("", RawValue::get));
-    let label = lenient(data.get("mimeType").or(data.get("mime_type")))
-        .unwrap_or_default()
-        .into_owned();
-    let bytes = element.get().len();
-    let tokens = match label.as_str() {
-        label if label.starts_with("image/") => media::image_part(element),
-        "application/pdf" => Pricing::Gemini.document(bytes),
-        _ => bytes as u64 / parts::BYTES_PER_MEDIA_TOKEN,
-    };
-    Piece {
-        block: Block::Media { label, tokens },
-        holder,
-        texts: Vec::new(),
-    }
-}
-
-/// A part by the name of its first member.
-fn opaque<'a>(element: &RawValue, holder: Holder<'a>) -> Piece<'a> {
-    let members = Members::of(element.get());
-    let kind = members.0.first().map(|m| m.key.to_string());
-    Piece {
-        block: Block::Opaque {
+/// A part that is data, or one that is known by the name of its first member.
+fn data<'a>(element: &RawValue, holder: Holder<'a>) -> Piece<'a> {
+    let opaque = || {
+        let members = Members::of(element.get());
+        let kind = members.0.first().map(|m| m.key.to_string());
+        Block::Opaque {
             kind: kind.unwrap_or_default(),
             bytes: element.get().len(),
-        },
+        }
+    };
+    Piece {
+        block: media::gemini_data(element).unwrap_or_else(opaque),
         holder,
         texts: Vec::new(),
     }

@@ -9,6 +9,7 @@ use crate::error::FormatError;
 use crate::frame;
 use crate::fresh;
 use crate::json::{At, Members, is_list, is_object, is_string, lenient, quote};
+use crate::media;
 use crate::parts;
 use crate::segment::{self, Echo, Message, Reply, Segment, Segmented, With};
 use crate::wire::Page;
@@ -96,6 +97,14 @@ impl Segmented for GeminiMessages {
             .map(|(i, reply)| compose(reply, i, timestamp, model))
             .collect()
     }
+
+    fn session_id(&self, head: &Members<'_>) -> Option<String> {
+        lenient(head.get("sessionId")).map(String::from)
+    }
+
+    fn model(&self, json: &str) -> Option<String> {
+        lenient(Members::of(json).get("model")).map(String::from)
+    }
 }
 
 /// The prompt with what was cached of it; nothing when no request was made.
@@ -141,7 +150,7 @@ fn content<'a>(at: At<'_>, raw: &'a RawValue) -> Result<Vec<Piece<'a>>, FormatEr
     let mut pieces = parts::content(at, "content", raw)?;
     for piece in &mut pieces {
         match piece.holder {
-            Holder::Element { element, .. } => media(piece, element),
+            Holder::Element { element, .. } => name_data(piece, element),
             _ => piece.holder = stays,
         }
     }
@@ -149,20 +158,11 @@ fn content<'a>(at: At<'_>, raw: &'a RawValue) -> Result<Vec<Piece<'a>>, FormatEr
 }
 
 /// Data within a message: an image, a document, audio.
-fn media(piece: &mut Piece<'_>, element: &RawValue) {
-    let members = Members::of(element.get());
-    let data = members.get("inlineData").or(members.get("fileData"));
-    if let (Block::Opaque { bytes, .. }, Some(data)) = (&piece.block, data) {
-        let kind = lenient(Members::of(data.get()).get("mimeType"));
-        piece.block = Block::Media {
-            label: kind.unwrap_or("data".into()).into_owned(),
-            tokens: if *bytes > 0 { IMAGE_TOKENS } else { 0 },
-        };
+fn name_data(piece: &mut Piece<'_>, element: &RawValue) {
+    if let (Block::Opaque { .. }, Some(data)) = (&piece.block, media::gemini_data(element)) {
+        piece.block = data;
     }
 }
-
-/// What Gemini charges for an image of ordinary size.
-const IMAGE_TOKENS: u64 = 258;
 
 fn call_piece<'a>(
     at: At<'_>,
@@ -242,7 +242,7 @@ fn result<'a>(
         .filter(|(i, _)| Some(*i) != first);
     for (_, element) in others.filter(|_| first.is_some()) {
         let mut piece = parts::part(at, "toolCalls[].result", list, element)?;
-        media(&mut piece, element);
+        name_data(&mut piece, element);
         answered.push(piece);
     }
     Ok(echoes)

@@ -4,6 +4,7 @@ use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::view::{Edit, View, ViewItem};
 use expect_test::expect;
 
+use crate::media::tests::PNG;
 use crate::{Format, Parsed, Scope, parse};
 
 fn chat(messages: &str) -> Parsed {
@@ -138,4 +139,20 @@ fn what_is_not_the_user_speaking_is_told() {
             EntryKind::Message
         ]
     );
+}
+
+#[test]
+fn data_costs_what_gemini_charges() {
+    let data = format!(r#"{{"inlineData":{{"mimeType":"image/png","data":"{PNG}"}}}}"#);
+    let user = format!(r#"{{"id":"a","type":"user","content":[{{"text":"see"}},{data}]}}"#);
+    let reply = format!(
+        r#"{{"id":"b","type":"gemini","content":"","toolCalls":[{{"id":"c","name":"see","args":{{}},"result":[{{"functionResponse":{{"id":"c","name":"see","response":{{"output":"a"}}}}}},{data}],"status":"success"}}]}}"#
+    );
+    let entries = chat(&format!("{user},{reply}")).conversation.entries;
+    let picture = Block::Media {
+        label: "image/png".to_owned(),
+        tokens: 2064,
+    };
+    assert_eq!(entries[0].blocks[1], picture);
+    assert_eq!(entries[2].blocks[1], picture);
 }

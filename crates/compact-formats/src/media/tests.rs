@@ -3,7 +3,8 @@ use serde_json::value::RawValue;
 
 use super::*;
 
-const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAA+gAAAH0CAIAAAA=";
+/// The beginning of a picture of 1000 × 500.
+pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAA+gAAAH0CAIAAAA=";
 const GIF: &str = "R0lGODlhQAHIAAAAAA==";
 const JPEG: &str = "/9j/4AAQSkZJRgAAAAAAAAAAAAD/4QAoRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUX/xAAEaGj//8IAEQgCWAMgAw==";
 const WEBP_X: &str = "UklGRgAAAABXRUJQVlA4WAoAAAAAAAAAfwcANwQA";
@@ -95,13 +96,57 @@ fn parts_say_whose_they_are() {
             r#"{"type":"image","source":{"type":"url","url":"https://a.b/c.png"}}"#.to_owned(),
             1600,
         ),
-        (
-            format!(r#"{{"inlineData":{{"mimeType":"image/png","data":"{PNG}"}}}}"#),
-            2064,
-        ),
     ] {
         assert_eq!(image_part(&raw(&part)), tokens, "{part}");
     }
+}
+
+#[test]
+fn gemini_names_its_data_in_either_case() {
+    let media = |label: &str, tokens| {
+        Some(Block::Media {
+            label: label.to_owned(),
+            tokens,
+        })
+    };
+    for (part, expected) in [
+        (
+            format!(r#"{{"inlineData":{{"mimeType":"image/png","data":"{PNG}"}}}}"#),
+            media("image/png", 2064),
+        ),
+        (
+            format!(r#"{{"inline_data":{{"mime_type":"image/gif","data":"{GIF}"}}}}"#),
+            media("image/gif", 258),
+        ),
+        (
+            r#"{"fileData":{"mimeType":"application/pdf","fileUri":"https://a.b/c"}}"#.to_owned(),
+            media("application/pdf", 258),
+        ),
+        (
+            format!(
+                r#"{{"inlineData":{{"mimeType":"audio/wav","data":"{}"}}}}"#,
+                "A".repeat(998)
+            ),
+            media("audio/wav", 10),
+        ),
+        (r#"{"text":"no data"}"#.to_owned(), None),
+    ] {
+        assert_eq!(gemini_data(&raw(&part)), expected, "{part}");
+    }
+}
+
+#[test]
+fn a_model_tells_whose_formula_it_is() {
+    let url = raw(&format!(r#""data:image/png;base64,{PNG}""#));
+    for (model, tokens) in [
+        ("claude-sonnet-4-5", 667),
+        ("google/gemini-3-pro", 2064),
+        ("gpt-5", 425),
+    ] {
+        let pricing = Pricing::of_model(model);
+        assert_eq!(pricing.data("image/png", Some(&url)), tokens, "{model}");
+    }
+    assert_eq!(Pricing::OpenAi.data("text/plain", None), 0);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use crate::error::FormatError;
 use crate::frame;
 use crate::fresh;
 use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient, quote};
-use crate::parts::{self, IMAGE_TOKENS};
+use crate::media::Pricing;
+use crate::parts;
 use crate::segment::{self, Echo, Message, Reply, Segment, Segmented, With};
 use crate::wire::Page;
 
@@ -33,7 +34,6 @@ struct Part<'a> {
     synthetic: Option<&'a RawValue>,
     metadata: Option<&'a RawValue>,
     prompt: Option<&'a RawValue>,
-    mime: Option<&'a RawValue>,
     #[serde(rename = "callID")]
     call_id: Option<&'a RawValue>,
     tool: Option<&'a RawValue>,
@@ -68,6 +68,7 @@ impl Segmented for OpenCodeMessages {
         let mut reader = Reader {
             at,
             role,
+            pricing: Pricing::of_model(&model(json).unwrap_or_default()),
             message: Message {
                 id: lenient(info.get("id")).map(String::from),
                 prompt_tokens: info.get("tokens").and_then(prompt_tokens),
@@ -107,10 +108,28 @@ impl Segmented for OpenCodeMessages {
             .map(|(i, reply)| composer.message(i, reply))
             .collect()
     }
+
+    fn session_id(&self, head: &Members<'_>) -> Option<String> {
+        let info = Members::of(head.get("info").map_or("", RawValue::get));
+        lenient(info.get("id")).map(String::from)
+    }
+
+    fn model(&self, json: &str) -> Option<String> {
+        model(json)
+    }
+
+    /// The summary of the last compaction that has one.
+    fn live_from(&self, messages: &[&RawValue]) -> usize {
+        let boundary = messages.windows(2).rposition(|pair| match pair {
+            [asked, told] => is_compaction(asked.get()) && is_summary(told.get()),
+            _ => false,
+        });
+        boundary.map_or(0, |at| at + 1)
+    }
 }
 
 /// True for the message that asks for a compaction.
-pub(super) fn is_compaction(json: &str) -> bool {
+fn is_compaction(json: &str) -> bool {
     let parts = Members::of(json).get("parts");
     let parts: Vec<&RawValue> = parts
         .and_then(|list| serde_json::from_str(list.get()).ok())
@@ -121,13 +140,13 @@ pub(super) fn is_compaction(json: &str) -> bool {
 }
 
 /// True for a reply that is the summary of a compaction.
-pub(super) fn is_summary(json: &str) -> bool {
+fn is_summary(json: &str) -> bool {
     let info = Members::of(json).get("info");
     info.is_some_and(|info| is_true(Members::of(info.get()).get("summary")))
 }
 
 /// The model that a message names.
-pub(super) fn model(json: &str) -> Option<String> {
+fn model(json: &str) -> Option<String> {
     let info = Members::of(Members::of(json).get("info")?.get());
     let nested = info.get("model").map(|model| Members::of(model.get()));
     let nested = nested.and_then(|model| model.get("modelID"));
@@ -150,6 +169,7 @@ fn prompt_tokens(tokens: &RawValue) -> Option<u64> {
 struct Reader<'a, 's> {
     at: At<'s>,
     role: Role,
+    pricing: Pricing,
     message: Message<'a>,
     said: Vec<Piece<'a>>,
     answered: Vec<Piece<'a>>,
@@ -171,14 +191,7 @@ impl<'a> Reader<'a, '_> {
             "subtask" => self.words(part.prompt, holder)?,
             "reasoning" => self.reasoning(&part, holder)?,
             "tool" => return self.tool(&part, holder),
-            "file" => Some(Piece {
-                block: Block::Media {
-                    label: lenient(part.mime).unwrap_or("file".into()).into_owned(),
-                    tokens: IMAGE_TOKENS,
-                },
-                holder,
-                texts: Vec::new(),
-            }),
+            "file" => Some(self.file(element, holder)),
             "step-start" => {
                 self.step();
                 None
@@ -283,17 +296,24 @@ impl<'a> Reader<'a, '_> {
             return Ok(());
         };
         for element in self.at.list("parts[].state.attachments", list)? {
-            let mime = lenient(Members::of(element.get()).get("mime"));
-            self.answered.push(Piece {
-                block: Block::Media {
-                    label: mime.unwrap_or("file".into()).into_owned(),
-                    tokens: IMAGE_TOKENS,
-                },
-                holder: Holder::Element { list, element },
-                texts: Vec::new(),
-            });
+            let piece = self.file(element, Holder::Element { list, element });
+            self.answered.push(piece);
         }
         Ok(())
+    }
+
+    /// A file as its URL holds it, charged as the message's model would.
+    fn file(&self, element: &'a RawValue, holder: Holder<'a>) -> Piece<'a> {
+        let members = Members::of(element.get());
+        let label = lenient(members.get("mime")).unwrap_or("file".into());
+        Piece {
+            block: Block::Media {
+                tokens: self.pricing.data(&label, members.get("url")),
+                label: label.into_owned(),
+            },
+            holder,
+            texts: Vec::new(),
+        }
     }
 
     /// A new step begins once the tools of the one before have answered.

@@ -3,6 +3,7 @@
 use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::view::{Edit, View, ViewItem};
 
+use crate::media::tests::PNG;
 use crate::{Format, Parsed, Scope, parse};
 
 fn export(messages: &[&str], scope: Scope) -> Parsed {
@@ -136,4 +137,29 @@ fn a_message_that_grew_takes_the_place_of_its_earlier_self() {
         .unwrap();
     let joined = parse(joined, None, Scope::Live).unwrap();
     assert_eq!(roles(&joined), roles(&later));
+}
+
+#[test]
+fn files_cost_what_the_model_charges() {
+    let file =
+        format!(r#"{{"type":"file","mime":"image/png","url":"data:image/png;base64,{PNG}"}}"#);
+    let user = |model: &str| {
+        let model = format!(r#"{{"providerID":"p","modelID":"{model}"}}"#);
+        format!(r#"{{"info":{{"id":"msg_1","role":"user","model":{model}}},"parts":[{file}]}}"#)
+    };
+    for (model, tokens) in [("claude-x", 667), ("gemini-x", 2064), ("gpt-x", 425)] {
+        let parsed = export(&[&user(model)], Scope::Live);
+        let label = "image/png".to_owned();
+        let expected = [Block::Media { label, tokens }];
+        assert_eq!(parsed.conversation.entries[0].blocks, expected, "{model}");
+    }
+    let tool = format!(
+        r#"{{"info":{{"id":"msg_2","role":"assistant","modelID":"claude-x"}},"parts":[{{"type":"tool","callID":"c","tool":"see","state":{{"status":"completed","input":{{}},"output":"a","attachments":[{file}]}}}}]}}"#
+    );
+    let parsed = export(&[USER, &tool], Scope::Live);
+    let blocks = &parsed.conversation.entries[2].blocks;
+    assert!(matches!(
+        blocks.as_slice(),
+        [_, Block::Media { tokens: 667, .. }]
+    ));
 }

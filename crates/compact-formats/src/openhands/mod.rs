@@ -14,20 +14,20 @@ mod tests;
 use std::collections::{BTreeMap, HashSet};
 
 use compact_core::message::{Block, EntryKind, Meta, Role};
-use compact_core::view::View;
 use compact_core::wire::{Placement, WireRules};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::event::{Event, Said};
+use crate::Scope;
+use crate::body;
 use crate::edit;
 use crate::error::FormatError;
 use crate::json::{At, is_list, is_object, lenient, span_in};
 use crate::list;
 use crate::segment;
-use crate::source::{self, Draft, Place, Reading};
-use crate::wire::{Page, Wire};
-use crate::{Document, Scope};
+use crate::source::{Draft, Place, Reading};
+use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {
     name: "openhands",
@@ -35,7 +35,7 @@ static RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-pub(crate) struct OpenHands;
+pub(crate) static WIRE: Wire = Wire::new(&RULES, read, write::emit, segment::extend);
 
 #[derive(Deserialize)]
 struct Run<'a> {
@@ -45,48 +45,24 @@ struct Run<'a> {
     instance_id: Option<&'a RawValue>,
 }
 
-impl Wire for OpenHands {
-    fn rules(&self) -> &'static WireRules {
-        &RULES
+fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
+    let (text, at) = body::text(source)?;
+    let mut session_id = None;
+    let (events, field) = if text.trim_ascii_start().starts_with('[') {
+        (at.read(text)?, "the document")
+    } else {
+        let run: Run<'_> = at.read(text)?;
+        session_id = lenient(run.instance_id).map(String::from);
+        let history = run.history.ok_or_else(|| at.missing("history", "a list"))?;
+        (history, "history")
+    };
+    let (elements, layout) = list::elements(source, text, events, field)?;
+    let mut reader = Reader::new(source, scope, Reading::new(layout));
+    for (raw, place) in elements {
+        reader.element(raw, &place)?;
     }
-
-    fn read(&self, source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
-        let start = source::start(source);
-        let text = source::text(source, start..source.len())?;
-        let at = At {
-            source,
-            offset: start,
-        };
-        let mut session_id = None;
-        let (events, field) = if text.trim_ascii_start().starts_with('[') {
-            (at.read(text)?, "the document")
-        } else {
-            let run: Run<'_> = at.read(text)?;
-            session_id = lenient(run.instance_id).map(String::from);
-            let history = run.history.ok_or_else(|| at.missing("history", "a list"))?;
-            (history, "history")
-        };
-        let (elements, layout) = list::elements(source, text, events, field)?;
-        let mut reader = Reader::new(source, scope, Reading::new(layout));
-        for (raw, place) in elements {
-            reader.element(raw, &place)?;
-        }
-        reader.reading.session_id = session_id;
-        Ok(reader.reading)
-    }
-
-    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-        write::emit(page, view)
-    }
-
-    fn extend(
-        &self,
-        first: &Document,
-        later: &Page<'_>,
-        from: usize,
-    ) -> Result<Vec<u8>, FormatError> {
-        segment::extend(first, later, from)
-    }
+    reader.reading.session_id = session_id;
+    Ok(reader.reading)
 }
 
 struct Reader<'s> {

@@ -15,7 +15,7 @@ use crate::edit::{self, Edits, Holder, Piece, TextSite};
 use crate::error::FormatError;
 use crate::frame;
 use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient, quote};
-use crate::media;
+use crate::media::{self, Pricing};
 use crate::parts;
 
 /// The members of an item that matter here; every one is a span.
@@ -80,7 +80,7 @@ pub(crate) fn read<'a>(at: At<'_>, json: &'a str) -> Result<Option<Reads<'a>>, F
         "compaction_trigger" | "additional_tools" | "configuration_update" => {
             (Role::Developer, vec![opaque(&kind, json)])
         }
-        "image_generation_call" => (Role::Assistant, vec![image(json)]),
+        "image_generation_call" => (Role::Assistant, vec![image(item.result)]),
         "mcp_approval_request" => (Role::Assistant, vec![call(at, &item, item.id, &kind)?]),
         "mcp_approval_response" => (Role::Tool, vec![approval(at, &item)?]),
         kind if kind.ends_with("_output") => match item.answers(kind) {
@@ -312,11 +312,11 @@ fn hosted<'a>(item: &Item<'a>, kind: &str) -> Piece<'a> {
 }
 
 /// A picture that the provider made.
-fn image<'a>(json: &str) -> Piece<'a> {
+fn image<'a>(data: Option<&RawValue>) -> Piece<'a> {
     Piece {
         block: Block::Media {
             label: "image".to_owned(),
-            tokens: json.len() as u64 / parts::BYTES_PER_MEDIA_TOKEN,
+            tokens: Pricing::OpenAi.image(data.and_then(media::size_of)),
         },
         holder: Holder::Item,
         texts: Vec::new(),

@@ -13,13 +13,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use compact_core::view::View;
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
-use crate::error::FormatError;
-use crate::source::Reading;
-use crate::wire::{Page, Wire};
-use crate::{Document, Scope};
+use crate::wire::Wire;
 
 const BODY: WireRules = WireRules {
     name: "openai-responses",
@@ -40,33 +36,10 @@ static FORGETFUL: WireRules = WireRules {
     ..BODY
 };
 
-static MORE_RULES: [&WireRules; 1] = [&FORGETFUL];
-
-pub(crate) struct Responses;
-
-impl Wire for Responses {
-    fn rules(&self) -> &'static WireRules {
-        &RULES
-    }
-
-    fn more_rules(&self) -> &'static [&'static WireRules] {
-        &MORE_RULES
-    }
-
-    fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
-        read::read(source)
-    }
-
-    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-        write::emit(page, view)
-    }
-
-    fn extend(
-        &self,
-        first: &Document,
-        later: &Page<'_>,
-        from: usize,
-    ) -> Result<Vec<u8>, FormatError> {
-        write::extend(first, later, from)
-    }
-}
+pub(crate) static WIRE: Wire = Wire::new(
+    &RULES,
+    |source, _| read::read(source),
+    write::emit,
+    write::extend,
+)
+.with_more_rules(&[&FORGETFUL]);

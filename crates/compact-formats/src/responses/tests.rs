@@ -4,6 +4,7 @@ use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::view::{Edit, View, ViewItem};
 use serde_json::{Value, json};
 
+use crate::media::tests::PNG;
 use crate::{Format, Parsed, Scope, parse};
 
 fn read(body: &Value) -> Parsed {
@@ -126,6 +127,20 @@ fn outputs_without_words_are_weighed() {
         hosted[0].blocks.as_slice(),
         [Block::Opaque { .. }]
     ));
+}
+
+#[test]
+fn pictures_cost_by_their_size() {
+    let made = items(&json!([
+        {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PNG},
+        {"type": "image_generation_call", "id": "ig_2", "status": "failed", "result": null},
+    ]));
+    let costs: Vec<&[Block]> = made.iter().map(|entry| entry.blocks.as_slice()).collect();
+    let picture = |tokens| Block::Media {
+        label: "image".to_owned(),
+        tokens,
+    };
+    assert_eq!(costs, [[picture(425)], [picture(765)]]);
 }
 
 #[test]

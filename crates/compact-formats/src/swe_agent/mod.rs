@@ -15,12 +15,12 @@ use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 use serde_json::value::RawValue;
 
+use crate::Scope;
 use crate::chat;
 use crate::error::FormatError;
 use crate::json::{Members, Patch, is_list, is_true};
 use crate::source::{self, Draft, Reading};
 use crate::wire::{Page, Wire};
-use crate::{Document, Scope};
 
 static RULES: WireRules = WireRules {
     name: "swe-agent",
@@ -28,41 +28,26 @@ static RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-pub(crate) struct SweAgent;
+pub(crate) static WIRE: Wire = Wire::new(&RULES, read, emit, chat::extend);
 
-impl Wire for SweAgent {
-    fn rules(&self) -> &'static WireRules {
-        &RULES
-    }
-
-    fn read(&self, source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
-        let mut reading = chat::read(source)?;
-        let mut has_replied = false;
-        for draft in &mut reading.drafts {
-            let is_words = draft.role == Role::User && draft.meta.kind == EntryKind::Message;
-            if is_words && (has_replied || is_demonstration(source, draft)) {
-                draft.meta.kind = EntryKind::Injected;
-            }
-            // A trajectory has one request: what follows it, or a reply, comes from a command.
-            has_replied |=
-                draft.role == Role::Assistant || draft.meta.kind == EntryKind::Message && is_words;
+fn read(source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
+    let mut reading = chat::read(source)?;
+    let mut has_replied = false;
+    for draft in &mut reading.drafts {
+        let is_words = draft.role == Role::User && draft.meta.kind == EntryKind::Message;
+        if is_words && (has_replied || is_demonstration(source, draft)) {
+            draft.meta.kind = EntryKind::Injected;
         }
-        Ok(reading)
+        // A trajectory has one request: what follows it, or a reply, comes from a command.
+        has_replied |=
+            draft.role == Role::Assistant || draft.meta.kind == EntryKind::Message && is_words;
     }
+    Ok(reading)
+}
 
-    fn emit(&self, page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-        let out = chat::emit(page, view, &|message| without_repeats(&message))?;
-        Ok(with_steps_of(page, view, out))
-    }
-
-    fn extend(
-        &self,
-        first: &Document,
-        later: &Page<'_>,
-        from: usize,
-    ) -> Result<Vec<u8>, FormatError> {
-        chat::extend(first, later, from)
-    }
+fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let out = chat::emit(page, view, &|message| without_repeats(&message))?;
+    Ok(with_steps_of(page, view, out))
 }
 
 fn is_demonstration(source: &[u8], draft: &Draft) -> bool {

@@ -16,8 +16,9 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::convert::transcribe;
 use crate::error::FormatError;
-use crate::{Format, Scope, convert, detect, parse};
+use crate::{Format, Scope, detect, parse};
 use request::Request;
 
 /// Whose rules.
@@ -58,7 +59,7 @@ impl Provider {
     }
 
     /// The format of its bodies.
-    fn format(self) -> Format {
+    pub fn format(self) -> Format {
         match self {
             Provider::OpenAiChat => Format::OpenAiChat,
             Provider::OpenAiResponses => Format::OpenAiResponses,
@@ -220,7 +221,7 @@ pub fn rules(provider: Provider) -> &'static [Rule] {
 }
 
 /// What a provider would refuse in a request body, a list of messages or one message per line. An
-/// agent's own transcript is checked as [`convert()`] writes it for the provider.
+/// agent's own transcript is checked as its calls, results and words would be sent, unmended.
 pub fn check(
     provider: Provider,
     strictness: Strictness,
@@ -275,7 +276,7 @@ fn agents_format(source: &[u8]) -> Option<Format> {
 /// The live context of an agent's transcript, as a body of the provider.
 fn converted(provider: Provider, format: Format, source: &[u8]) -> Result<Vec<u8>, FormatError> {
     let parsed = parse(source.to_vec(), Some(format), Scope::Live)?;
-    Ok(convert(&parsed.conversation, provider.format())?.bytes)
+    transcribe(&parsed.conversation, provider.format())
 }
 
 /// Where a rule notes what it finds.

@@ -259,8 +259,12 @@ fn names_of_formats_read_back() {
 }
 
 /// Texts, calls and results, each kind in its order: a message may put its calls after its words.
-fn kept_by_conversion(conversation: &Conversation) -> [Vec<Block>; 3] {
+pub fn kept_by_conversion(conversation: &Conversation) -> [Vec<Block>; 3] {
     let all = conversation.entries.iter().flat_map(|e| &e.blocks);
+    // Where a provider wants the user to open, these words do.
+    let is_opening =
+        |block: &&Block| **block == Block::Text("[the conversation begins here]".to_owned());
+    let all = all.filter(|block| !is_opening(block));
     let mut kept = [vec![], vec![], vec![]];
     for block in all.cloned() {
         match block {
