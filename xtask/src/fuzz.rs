@@ -16,7 +16,7 @@ const CORPUS: &str = "crates/compact-formats/corpus";
 
 /// Fuzzes every format, or one of them; fails when a promise was broken.
 pub(crate) fn run(seconds: u64, target: Option<&str>) -> Result<()> {
-    let found = shell::root().join("target/fuzz");
+    let found = shell::target().join("fuzz");
     fs::create_dir_all(&found)?;
     let mut broken = 0;
     for name in targets(target)? {

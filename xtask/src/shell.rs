@@ -11,6 +11,11 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Runs a program and fails when it does.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
     run_with(program, arguments, &[])

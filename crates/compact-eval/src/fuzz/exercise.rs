@@ -6,6 +6,9 @@ use compact_formats::validate::{Provider, Strictness, check};
 use compact_formats::{
     Format, FormatError, Parsed, Scope, Stamp, convert, detect, parse, sessions,
 };
+use serde_json::Value;
+
+use super::End;
 
 const STAMP: Stamp<'static> = Stamp {
     timestamp: "2026-01-01T00:00:00.000Z",
@@ -19,12 +22,7 @@ pub fn exercise(format: Format, input: &[u8]) -> Result<String, String> {
     let told = detect(input).map_or("nothing", Format::name);
     let held = sessions(input, Some(format)).map_or(0, |sessions| sessions.len());
     let mut outcome = format!("{told} {}", held.min(3));
-    for provider in [
-        Provider::OpenAiChat,
-        Provider::OpenAiResponses,
-        Provider::Anthropic,
-        Provider::Gemini,
-    ] {
+    for provider in Provider::ALL {
         let found = check(provider, Strictness::Strict, input);
         outcome.push(if found.is_ok() { '+' } else { '-' });
     }
@@ -63,10 +61,40 @@ fn written(parsed: &Parsed, input: &[u8]) -> Result<(), String> {
     let half = conversation.entries.len() / 2;
     let joined = document.extend(document, conversation, half);
     joined.map_err(|error| format!("extend: {error}"))?;
-    for to in [Format::OpenAiChat, Format::ClaudeCode, Format::OpenCode] {
+    for to in [Format::ClaudeCode, Format::OpenCode] {
         convert(conversation, to).map_err(|error| format!("convert to {to}: {error}"))?;
     }
-    Ok(())
+    Provider::ALL
+        .into_iter()
+        .try_for_each(|provider| accepted(conversation, provider))
+}
+
+/// What is written for a provider is what that provider accepts.
+fn accepted(conversation: &Conversation, provider: Provider) -> Result<(), String> {
+    let failed = |error: FormatError| format!("convert to {provider}: {error}");
+    let body = convert(conversation, provider.format())
+        .map_err(failed)?
+        .bytes;
+    // What is nested too deep to be judged is not judged.
+    let Ok(found) = check(provider, Strictness::Vendor, &body) else {
+        return Ok(());
+    };
+    let messages = messages(&body);
+    let read = parse(body, Some(provider.format()), Scope::Live).map_err(failed)?;
+    let end = End::of(&read.conversation);
+    let broken = found.iter().find(|v| !end.excuses(v, messages));
+    match broken.filter(|_| messages > 0) {
+        Some(v) => Err(format!("converted, {} refuses {}", provider, v.message)),
+        None => Ok(()),
+    }
+}
+
+/// How many messages a body has.
+fn messages(body: &[u8]) -> usize {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let mut lists = ["messages", "input", "contents"].into_iter();
+    let list = lists.find_map(|key| body.get(key)?.as_array());
+    list.map_or(0, Vec::len)
 }
 
 /// What was written can be read; nothing said may leave nothing to read.

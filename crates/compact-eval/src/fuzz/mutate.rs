@@ -1,49 +1,79 @@
 //! One input from others.
 
-use super::json;
+use std::ops::Range;
+
+use super::json::{self, Place};
 use crate::random::Random;
 
 /// Values that stand where others are expected.
-const ODD: [&str; 24] = [
+const ODD: &[&str] = &[
     "null",
     "true",
     "false",
     "0",
     "-1",
+    "-0.0",
+    "1.5",
     "1e400",
+    "-1e-400",
+    "9223372036854775808",
     "18446744073709551616",
+    "-9223372036854775809",
+    "00",
     "\"\"",
     "\" \"",
     "\"\\u0000\"",
     "\"\\ud800\"",
+    "\"a\\udc00b\"",
+    "\"\\ud83d\\ude00\"",
+    "\"\\u202e\\ufeff\"",
     "\"a\\nb\"",
-    "\"\u{202e}漢🙂\"",
+    "\"\u{202e}漢🙂e\u{301}\"",
+    "\"user\"",
+    "\"assistant\"",
+    "\"tool\"",
+    "\"system\"",
     "[]",
     "{}",
     "[[]]",
     "[null]",
     "[{}]",
+    "[\"x\"]",
     "{\"type\":\"text\"}",
     "{\"text\":7}",
     "[{\"type\":\"text\",\"text\":\"x\"},{\"type\":\"image\"}]",
+    "[{\"type\":\"image\",\"source\":{\"data\":\"iVBORw0KGgo\"}}]",
     "{\"\":{}}",
+    "{\"a\":1,\"a\":2}",
     "\"<COMPACT-SUMMARY v2>\\nreceipt: c0ffee\\nx\\n</COMPACT-SUMMARY>\"",
+    "\"<COMPACT-SUMMARY v99999999999>\\n</COMPACT-SUMMARY>\"",
+    "\"<system-reminder>x</system-reminder>\"",
     "\"{\\\"a\\\":1}\"",
+    "\"data:image/png;base64,iVBORw0KGgoAAAANSUhEUv////////8=\"",
 ];
 
-/// Bytes that break things.
-const HARMS: [&[u8]; 10] = [
+/// Bytes that break things: quotes and brackets, and what is no UTF-8.
+const HARMS: &[&[u8]] = &[
     b"\0",
     b"\xff",
+    b"\xc0\x80",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xe2\x82",
     b"\"",
     b"\\",
+    b"\\u",
     b"\n",
     b"\r\n",
+    b"\xe2\x80\xa8",
     b"{",
     b"]",
     b",",
     b"\xef\xbb\xbf",
 ];
+
+/// Larger inputs take long and tell no more.
+const LARGEST: usize = 1 << 16;
 
 /// Makes inputs.
 pub(crate) struct Mutator {
@@ -60,36 +90,38 @@ impl Mutator {
         let mut input = self.random.pick(pool).cloned().unwrap_or_default();
         let other = self.random.pick(pool).cloned().unwrap_or_default();
         for _ in 0..=self.random.index(4) {
-            input = match self.random.index(10) {
+            input = match self.random.index(16) {
                 0 => self.harm(input),
                 1 => self.lines(&input),
-                2 | 3 => self.swap(&input, &other),
-                4 => self.repeat(&input),
-                5 => self.remove(&input),
-                6 => self.deepen(&input),
+                2 => self.cross(&input, &other),
+                3..=5 => self.swap(&input, &other),
+                6 => self.rename(&input, &other),
+                7 => self.repeat(&input),
+                8 | 9 => self.remove(&input),
+                10 => self.deepen(&input),
+                11 => self.trade(&input),
+                12 => self.stretch(&input),
                 _ => self.oddity(&input),
             };
         }
-        // Large inputs take long and tell no more.
-        input.truncate(1 << 16);
+        input.truncate(LARGEST);
         input
     }
 
-    fn value(&mut self, text: &[u8]) -> Option<std::ops::Range<usize>> {
-        let spans = json::values(text);
-        self.random.pick(&spans).cloned()
+    fn place(&mut self, text: &[u8]) -> Option<Place> {
+        self.random.pick(&json::places(text).values).cloned()
     }
 
     /// A value in the place of another.
     fn replace(&mut self, input: &[u8], with: &[u8]) -> Vec<u8> {
-        let Some(span) = self.value(input) else {
-            return [input, with].concat();
-        };
-        splice(input, span, with)
+        match self.place(input) {
+            Some(place) => splice(input, place.span, with),
+            None => [input, with].concat(),
+        }
     }
 
     fn oddity(&mut self, input: &[u8]) -> Vec<u8> {
-        let odd = self.random.pick(&ODD).copied().unwrap_or_default();
+        let odd = self.random.pick(ODD).copied().unwrap_or_default();
         self.replace(input, odd.as_bytes())
     }
 
@@ -100,45 +132,99 @@ impl Mutator {
         } else {
             other
         };
-        let Some(span) = self.value(from) else {
-            return input.to_vec();
-        };
-        self.replace(input, from.get(span).unwrap_or_default())
+        match self.place(from) {
+            Some(place) => self.replace(input, slice(from, place.span)),
+            None => input.to_vec(),
+        }
     }
 
-    /// A value twice, as an element or a member would be.
+    /// A member under the name of another.
+    fn rename(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
+        let from = if self.random.percent(50) {
+            input
+        } else {
+            other
+        };
+        let new = self.random.pick(&json::places(from).keys).cloned();
+        let old = self.random.pick(&json::places(input).keys).cloned();
+        match old.zip(new) {
+            Some((old, new)) => splice(input, old, slice(from, new)),
+            None => input.to_vec(),
+        }
+    }
+
+    /// An element or a member again, once or many times.
     fn repeat(&mut self, input: &[u8]) -> Vec<u8> {
-        let Some(span) = self.value(input) else {
+        let Some(place) = self.place(input) else {
             return input.to_vec();
         };
-        let value = input.get(span.clone()).unwrap_or_default();
-        splice(input, span.end..span.end, &[b",", value].concat())
+        let again = [b",", slice(input, place.member())].concat();
+        let times = if self.random.percent(90) { 1 } else { 200 };
+        let end = place.span.end;
+        splice(input, end..end, &again.repeat(times))
     }
 
-    /// A value, and the comma or colon after it, gone.
+    /// An element or a member gone, and a comma with it.
     fn remove(&mut self, input: &[u8]) -> Vec<u8> {
-        let Some(span) = self.value(input) else {
+        let Some(place) = self.place(input) else {
             return input.to_vec();
         };
-        let comma = usize::from(matches!(input.get(span.end), Some(b',' | b':')));
-        splice(input, span.start..span.end + comma, b"")
+        let mut gone = place.member();
+        let before = slice(input, 0..gone.start).trim_ascii_end();
+        if input.get(gone.end) == Some(&b',') {
+            gone.end += 1;
+        } else if before.ends_with(b",") {
+            gone.start = before.len() - 1;
+        }
+        splice(input, gone, b"")
     }
 
-    /// A value within many lists.
+    /// A value within many lists or objects.
     fn deepen(&mut self, input: &[u8]) -> Vec<u8> {
-        let depth = [1, 5, 130, 2_000].get(self.random.index(4)).copied();
-        let depth = depth.unwrap_or(1);
-        let Some(span) = self.value(input) else {
+        let depths = [1, 5, 130, 2_000, 20_000];
+        let depth = self.random.pick(&depths).copied().unwrap_or(1);
+        let Some(place) = self.place(input) else {
             return input.to_vec();
         };
-        let value = input.get(span.clone()).unwrap_or_default();
-        let nested = [&b"[".repeat(depth), value, &b"]".repeat(depth)].concat();
-        splice(input, span, &nested)
+        let (open, close): (&[u8], &[u8]) = if self.random.percent(50) {
+            (b"[", b"]")
+        } else {
+            (b"{\"a\":", b"}")
+        };
+        let value = slice(input, place.span.clone());
+        let nested = [&open.repeat(depth), value, &close.repeat(depth)].concat();
+        splice(input, place.span, &nested)
+    }
+
+    /// Two values in each other's places.
+    fn trade(&mut self, input: &[u8]) -> Vec<u8> {
+        let (Some(a), Some(b)) = (self.place(input), self.place(input)) else {
+            return input.to_vec();
+        };
+        let (first, second) = if a.span.start < b.span.start {
+            (a.span, b.span)
+        } else {
+            (b.span, a.span)
+        };
+        if first.end > second.start {
+            return input.to_vec();
+        }
+        let moved = splice(input, second.clone(), slice(input, first.clone()));
+        splice(&moved, first, slice(input, second))
+    }
+
+    /// A text that is far longer than others.
+    fn stretch(&mut self, input: &[u8]) -> Vec<u8> {
+        let words = ["a", "src/a.rs:12 error ", "\\n", "漢", "\\u0000", "\\\""];
+        let word = self.random.pick(&words).copied().unwrap_or("a");
+        let times = self.random.between(1_000, 3_000) as usize;
+        let text = format!("\"{}\"", word.repeat(times));
+        self.replace(input, text.as_bytes())
     }
 
     fn harm(&mut self, mut input: Vec<u8>) -> Vec<u8> {
         let at = self.random.index(input.len() + 1);
-        let harm = self.random.pick(&HARMS).copied().unwrap_or_default();
+        let harm = self.random.pick(HARMS).copied().unwrap_or_default();
         match self.random.index(4) {
             0 => input.truncate(at),
             1 => {
@@ -170,10 +256,31 @@ impl Mutator {
         }
         lines.join(&b'\n')
     }
+
+    /// The beginning of one input with the end of another: at a line where there are several, else
+    /// at a value.
+    fn cross(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
+        let breaks = |text: &[u8]| -> Vec<usize> {
+            let lines = text.iter().enumerate().filter(|(_, b)| **b == b'\n');
+            let lines: Vec<usize> = lines.map(|(at, _)| at + 1).collect();
+            if lines.len() > 1 {
+                return lines;
+            }
+            let values = json::places(text).values;
+            values.iter().map(|place| place.member().start).collect()
+        };
+        let head = self.random.pick(&breaks(input)).copied().unwrap_or(0);
+        let tail = self.random.pick(&breaks(other)).copied().unwrap_or(0);
+        [slice(input, 0..head), slice(other, tail..other.len())].concat()
+    }
 }
 
-fn splice(input: &[u8], span: std::ops::Range<usize>, with: &[u8]) -> Vec<u8> {
-    let before = input.get(..span.start).unwrap_or_default();
-    let after = input.get(span.end..).unwrap_or_default();
+fn slice(text: &[u8], span: Range<usize>) -> &[u8] {
+    text.get(span).unwrap_or_default()
+}
+
+fn splice(input: &[u8], span: Range<usize>, with: &[u8]) -> Vec<u8> {
+    let before = slice(input, 0..span.start);
+    let after = slice(input, span.end..input.len());
     [before, with, after].concat()
 }
