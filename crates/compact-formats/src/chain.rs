@@ -2,6 +2,8 @@
 
 use compact_core::message::Entry;
 
+use crate::Document;
+use crate::error::FormatError;
 use crate::fresh;
 use crate::json::{Members, Patch, lenient, quote};
 use crate::source::Layout;
@@ -127,4 +129,18 @@ pub(crate) fn count(page: &Page<'_>) -> usize {
         Layout::Lines { lines, .. } => lines.len(),
         Layout::List { .. } => 0,
     }
+}
+
+/// The first document and the later one's lines from the entry on.
+pub(crate) fn extend(
+    first: &Document,
+    later: &Page<'_>,
+    from: usize,
+) -> Result<Vec<u8>, FormatError> {
+    let start = later.entry(from)?.0.line;
+    let mut chain = Chain::after(&first.source);
+    for index in start..count(later) {
+        chain.line(json(later, index).trim_ascii());
+    }
+    Ok(chain.lines.finish(later.bytes()))
 }

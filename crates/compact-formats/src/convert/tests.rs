@@ -3,6 +3,7 @@
 use compact_core::message::{Block, Conversation, Entry, Role};
 
 use super::{Loss, convert};
+use crate::validate::{Provider, Strictness, check};
 use crate::{Format, Scope, parse};
 
 fn call(id: &str) -> Block {
@@ -157,5 +158,86 @@ fn an_id_that_is_used_again_is_told_apart() {
             entry: Some(2),
             what: "the id of call x, written as x_2".to_owned()
         }]
+    );
+}
+
+/// Roles and blocks of what a conversation reads as once it was converted.
+fn there(entries: Vec<Entry>, to: Format) -> Vec<(Role, Vec<Block>)> {
+    let source = Conversation {
+        entries,
+        ..Conversation::default()
+    };
+    let converted = convert(&source, to).unwrap();
+    let read = parse(converted.bytes, Some(to), Scope::Live).unwrap();
+    let entries = read.conversation.entries.into_iter();
+    entries.map(|entry| (entry.role, entry.blocks)).collect()
+}
+
+#[test]
+fn results_stand_behind_their_calls_in_order() {
+    let words = Block::Text("wait".to_owned());
+    let said = there(
+        vec![
+            Entry::text("0", Role::User, "do it"),
+            entry("1", Role::Assistant, vec![call("a"), call("b")]),
+            Entry::text("2", Role::User, "wait"),
+            entry("3", Role::Tool, vec![result("b", false)]),
+            entry("4", Role::Tool, vec![result("a", false)]),
+        ],
+        Format::Gemini,
+    );
+    assert_eq!(
+        said[1..],
+        [
+            (Role::Assistant, vec![call("a"), call("b")]),
+            (Role::Tool, vec![result("a", false), result("b", false)]),
+            (Role::User, vec![words]),
+        ]
+    );
+}
+
+#[test]
+fn half_a_pair_is_made_whole_and_listed() {
+    let source = Conversation {
+        entries: vec![
+            entry("0", Role::Tool, vec![result("gone", false)]),
+            entry("1", Role::Assistant, vec![call("x|y")]),
+            Entry::text("2", Role::User, "stop"),
+        ],
+        ..Conversation::default()
+    };
+    let converted = convert(&source, Format::Anthropic).unwrap();
+    let losses: Vec<&str> = converted.losses.iter().map(|l| l.what.as_str()).collect();
+    assert_eq!(
+        losses,
+        [
+            "the id of call x|y, written as x_y",
+            "call x_y without a result; one that says so was written",
+            "the result of gone without a call; one of unknown_tool was written",
+        ]
+    );
+    let found = check(Provider::Anthropic, Strictness::Vendor, &converted.bytes).unwrap();
+    assert_eq!(found, []);
+}
+
+#[test]
+fn a_transcript_is_judged_as_it_is_and_converted_as_it_should_be() {
+    let line = |kind: &str, message: &str| {
+        format!(r#"{{"type":"{kind}","sessionId":"s","message":{message}}}"#)
+    };
+    let session = [
+        line("user", r#"{"role":"user","content":"go"}"#),
+        line("assistant", r#"{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"ls","input":{}}]}"#),
+        line("user", r#"{"role":"user","content":"never mind"}"#),
+    ]
+    .join("\n");
+    let found = check(Provider::Anthropic, Strictness::Vendor, session.as_bytes()).unwrap();
+    let found: Vec<&str> = found.iter().map(|violation| violation.rule.id).collect();
+    assert_eq!(found, ["A1"]);
+    let said = parse(session, None, Scope::Live).unwrap().conversation;
+    let body = convert(&said, Format::Anthropic).unwrap().bytes;
+    assert_eq!(
+        check(Provider::Anthropic, Strictness::Vendor, &body).unwrap(),
+        []
     );
 }

@@ -14,6 +14,7 @@ mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
+use crate::chain;
 use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {
@@ -27,4 +28,4 @@ static RULES: WireRules = WireRules {
 };
 
 pub(crate) static WIRE: Wire =
-    Wire::new(&RULES, read::read, write::emit, write::extend).with_boundary(write::append);
+    Wire::new(&RULES, read::read, write::emit, chain::extend).with_boundary(write::append);

@@ -8,13 +8,12 @@ use compact_core::view::{View, ViewItem};
 use serde_json::value::RawValue;
 
 use super::event::{Event, edited};
+use crate::Stamp;
 use crate::chain::{self, Chain};
 use crate::edit::arguments;
 use crate::error::FormatError;
 use crate::json::{At, Members, Patch, lenient, quote};
-use crate::source::Layout;
 use crate::wire::{Page, Shown};
-use crate::{Document, Stamp};
 
 /// The view's events. Furniture follows the event that it stands after.
 pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
@@ -242,21 +241,4 @@ pub(super) fn append(
         }
     }
     Ok(writer.chain.lines.finish(page.bytes()))
-}
-
-/// The first session and the later one's events from the entry on.
-pub(super) fn extend(
-    first: &Document,
-    later: &Page<'_>,
-    from: usize,
-) -> Result<Vec<u8>, FormatError> {
-    let Layout::Lines { lines, .. } = &later.document.layout else {
-        return Ok(first.source.to_vec());
-    };
-    let start = later.entry(from)?.0.line;
-    let mut chain = Chain::after(&first.source);
-    for index in start..lines.len() {
-        chain.line(chain::json(later, index).trim_ascii());
-    }
-    Ok(chain.lines.finish(later.bytes()))
 }
