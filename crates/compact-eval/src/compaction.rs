@@ -54,6 +54,11 @@ impl Engine {
         })
     }
 
+    /// The user's decisions.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// The text of the view of these events. System prompts are left out: the host re-sends them
     /// and a budget does not count them.
     pub fn compact(&self, events: &[Event], budget: usize) -> Result<String, EngineError> {

@@ -23,6 +23,7 @@ use crate::compaction::{Engine, EngineError, Step};
 use crate::generated::{Arc, read};
 use crate::interval::{Interval, Sample};
 use crate::parallel;
+use crate::play::{Terms, play};
 use crate::random::Random;
 use context::Context;
 use scene::{Scene, woven};
@@ -97,6 +98,9 @@ pub struct Line {
     pub whole: Interval,
     /// The share that succeeds with the compacted one.
     pub compacted: Interval,
+    /// The share that succeeds when the runtime keeps the session in a window of the budget's size,
+    /// so that its views are smaller still.
+    pub windowed: Interval,
 }
 
 /// Runs so many tasks of each kind at each budget.
@@ -120,11 +124,13 @@ fn line(kind: Kind, budget: f64, trials: &[Trial], ends: &[End]) -> Option<Line>
         .iter()
         .map(|t| score(t.succeeds(&t.entries)))
         .collect();
-    let compacted: Sample = trials
-        .iter()
-        .zip(ends)
-        .map(|(trial, end)| score(trial.succeeds(&end.live)))
-        .collect();
+    let by = |of: fn(&End) -> &Vec<Entry>| -> Sample {
+        let pairs = trials.iter().zip(ends);
+        pairs
+            .map(|(trial, end)| score(trial.succeeds(of(end))))
+            .collect()
+    };
+    let (compacted, windowed) = (by(|end| &end.live), by(|end| &end.windowed));
     Some(Line {
         kind,
         budget,
@@ -132,6 +138,7 @@ fn line(kind: Kind, budget: f64, trials: &[Trial], ends: &[End]) -> Option<Line>
         compactions: ends.iter().map(|end| end.compactions).min()?,
         whole: Interval::of(&whole)?,
         compacted: Interval::of(&compacted)?,
+        windowed: Interval::of(&windowed)?,
     })
 }
 
@@ -145,6 +152,8 @@ struct Trial {
 struct End {
     live: Vec<Entry>,
     compactions: usize,
+    /// The context when the runtime kept it in a window of that size.
+    windowed: Vec<Entry>,
 }
 
 impl Trial {
@@ -172,6 +181,7 @@ impl Trial {
         let mut end = End {
             live: Vec::new(),
             compactions: 0,
+            windowed: self.windowed(engine, budget)?,
         };
         let mut size = Units(0);
         let mut rest = self.entries.iter().peekable();
@@ -200,6 +210,29 @@ impl Trial {
         }
         end.live = live.entries;
         Ok(end)
+    }
+}
+
+impl Trial {
+    /// What the runtime shows at the request, in a window of this size.
+    fn windowed(&self, engine: &Engine, window: Tokens) -> Result<Vec<Entry>, EngineError> {
+        let answer = Entry::text("answer", Role::Assistant, "I see to it.");
+        let conversation = Conversation {
+            entries: self.entries.iter().cloned().chain([answer]).collect(),
+            ..Conversation::default()
+        };
+        let terms = Terms {
+            policy: engine.policy().clone(),
+            window,
+            estimator: std::sync::Arc::new(Chars4),
+        };
+        let mut shown = Vec::new();
+        play(&conversation, &WireRules::LENIENT, &terms, |moment| {
+            if moment.said.entries.len() == self.entries.len() {
+                shown = moment.view.entries(moment.said);
+            }
+        })?;
+        Ok(shown)
     }
 }
 

@@ -5,4 +5,6 @@ mod examples;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod session;

@@ -29,7 +29,7 @@ pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Fa
     })
 }
 
-const HEAD: [&str; 7] = [
+const HEAD: [&str; 8] = [
     "task",
     "budget",
     "tasks",
@@ -37,11 +37,12 @@ const HEAD: [&str; 7] = [
     "compacted",
     "",
     "compactions",
+    "in window",
 ];
 
 fn tell(lines: &[Line]) -> String {
     let [text, number] = [Column::left(), Column::right()];
-    let mut table = Table::new([text, number, number, number, number, text, number]);
+    let mut table = Table::new([text, number, number, number, number, text, number, number]);
     table.row(HEAD.map(str::to_owned));
     lines.iter().for_each(|line| table.row(cells(line)));
     let mut out = table.render();
@@ -64,7 +65,7 @@ fn tell(lines: &[Line]) -> String {
     out
 }
 
-fn cells(line: &Line) -> [String; 7] {
+fn cells(line: &Line) -> [String; 8] {
     let [compacted, range] = interval_cells(line.compacted);
     [
         line.kind.as_str().to_owned(),
@@ -74,16 +75,17 @@ fn cells(line: &Line) -> [String; 7] {
         compacted,
         range,
         format!(">= {}", line.compactions),
+        format!("{:.3}", line.windowed.mean),
     ]
 }
 
 fn csv(lines: &[Line]) -> String {
-    let mut out = "task,budget,tasks,compactions,whole,compacted,low,high\n".to_owned();
+    let mut out = "task,budget,tasks,compactions,whole,compacted,low,high,in_window\n".to_owned();
     for line in lines {
         let c = line.compacted;
         let _ = writeln!(
             out,
-            "{},{},{},{},{:.4},{:.4},{:.4},{:.4}",
+            "{},{},{},{},{:.4},{:.4},{:.4},{:.4},{:.4}",
             line.kind.as_str(),
             line.budget,
             line.tasks,
@@ -91,7 +93,8 @@ fn csv(lines: &[Line]) -> String {
             line.whole.mean,
             c.mean,
             c.low,
-            c.high
+            c.high,
+            line.windowed.mean
         );
     }
     out
