@@ -32,7 +32,7 @@ enum Command {
     Test,
     /// Measures in release against limits; writes target/bench/report.json.
     Bench {
-        /// Only benchmarks whose name contains this.
+        /// Only benchmarks whose name contains this; `recall` for the search over a large archive.
         filter: Option<String>,
     },
     /// Writes the documents that are generated from the code.

@@ -23,6 +23,7 @@ pub mod parallel;
 pub mod play;
 pub mod plot;
 pub mod qa;
+pub mod quiz;
 mod random;
 pub mod replay;
 pub mod report;

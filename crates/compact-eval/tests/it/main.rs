@@ -5,6 +5,8 @@ mod examples;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod recall;
+#[cfg(test)]
 mod reference;
 #[cfg(test)]
 mod session;

@@ -31,7 +31,7 @@ pub use pointer::{Place, Pointer};
 use rank::{Question, Ranked};
 
 /// Passages whose texts are read to find the best few.
-const CANDIDATES: usize = 160;
+const CANDIDATES: usize = 240;
 
 /// Searches an archive.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use super::term;
 use crate::port::index::{IndexedEntry, Passage, Voice};
 
 /// The most bytes of a passage.
-const PASSAGE: usize = 1200;
+const PASSAGE: usize = 600;
 
 /// What the index holds of an entry; nothing for one that says nothing, or is a summary of ours.
 pub(super) fn indexed(entry: &Entry, ordinal: Option<u64>) -> Option<IndexedEntry> {

@@ -13,6 +13,8 @@ use super::term::{self, Term};
 use crate::port::index::{Candidate, Found, Voice};
 
 /// Terms of a question beyond these are not looked for: a pasted log is no question.
+const MAX_WORDS: usize = 48;
+/// The same, with the names that its words may mean.
 const MAX_TERMS: usize = 64;
 
 /// BM25: how fast repetition stops counting, and how much a long passage is held against itself.
@@ -22,9 +24,11 @@ const LENGTH: f64 = 0.4;
 /// What the parts of a score weigh, and how two sentences compare to one.
 const COVERAGE: f64 = 3.0;
 const ORDER: f64 = 0.6;
-const NEIGHBOUR: f64 = 0.92;
+const NEIGHBOUR: f64 = 0.85;
 /// A question that resembles the question is not its answer.
-const ASKED: f64 = 0.8;
+const ASKED: f64 = 0.7;
+/// What a sentence without a number is worth to a question for one.
+const UNCOUNTED: f64 = 0.8;
 /// The most that being newest adds.
 const RECENCY: f64 = 0.02;
 
@@ -38,17 +42,41 @@ pub(super) struct Question {
     pub(super) terms: Vec<String>,
     /// Terms of neighbouring words.
     pairs: Vec<(usize, usize)>,
+    /// Whether a number is asked for.
+    counts: bool,
 }
+
+/// How people ask for a number.
+const COUNTING: [&str; 14] = [
+    "how many",
+    "how much",
+    "how long",
+    "how often",
+    "how large",
+    "how big",
+    "at what",
+    "what rate",
+    "what limit",
+    "what size",
+    "which port",
+    "which version",
+    "what number",
+    "when ",
+];
 
 impl Question {
     pub(super) fn of(text: &str) -> Question {
-        let mut question = Question::default();
+        let head: String = text.chars().take(400).collect::<String>().to_lowercase();
+        let mut question = Question {
+            counts: COUNTING.iter().any(|cue| head.contains(cue)),
+            ..Question::default()
+        };
         let mut before: Option<(usize, usize)> = None;
         for term in term::terms(text) {
             let known = question.terms.iter().position(|t| *t == term.text);
             let at = match known {
                 Some(at) => at,
-                None if question.terms.len() == MAX_TERMS => break,
+                None if question.terms.len() == MAX_WORDS => break,
                 None => {
                     question.terms.push(term.text);
                     question.terms.len() - 1
@@ -60,6 +88,11 @@ impl Question {
                     .extend((word < term.word).then_some((earlier, at)));
             }
             before = Some((term.word, at));
+        }
+        for name in term::names(text) {
+            if question.terms.len() < MAX_TERMS && !question.terms.contains(&name) {
+                question.terms.push(name);
+            }
         }
         question
     }
@@ -160,9 +193,9 @@ fn voice(voice: Voice) -> f64 {
     match voice {
         Voice::User => 1.08,
         Voice::Model => 1.05,
-        Voice::Call => 0.97,
-        Voice::Tool => 0.95,
-        Voice::Host => 0.9,
+        Voice::Call => 0.92,
+        Voice::Tool => 0.88,
+        Voice::Host => 0.85,
     }
 }
 
@@ -184,6 +217,17 @@ struct Sentence {
     /// A bit for each term of the question.
     holds: u64,
     asks: bool,
+    has_number: bool,
+}
+
+impl Sentence {
+    /// Who asks for a number is not served by a sentence without one.
+    fn counts(&self, question: &Question) -> f64 {
+        match question.counts && !self.has_number {
+            true => UNCOUNTED,
+            false => 1.0,
+        }
+    }
 }
 
 impl Reading {
@@ -246,13 +290,12 @@ fn sentences(text: &str, matches: &[(usize, &Term)]) -> Vec<Sentence> {
             || (matches!(c, '.' | '!' | '?' | ';') && next.is_some_and(char::is_whitespace));
         if ends {
             let end = at + c.len_utf8();
-            let asks = text
-                .get(start..end)
-                .is_some_and(|s| s.trim_end().ends_with('?'));
+            let words = text.get(start..end).unwrap_or_default();
             sentences.push(Sentence {
                 span: start..end,
                 holds: 0,
-                asks,
+                asks: words.trim_end().ends_with('?'),
+                has_number: words.contains(|c: char| c.is_numeric()),
             });
             start = end;
         }
@@ -299,7 +342,7 @@ struct Scale<'a> {
 impl Scale<'_> {
     /// The score of a passage and its best sentence.
     fn score(&self, reading: &Reading, question: &Question) -> (f64, Range<usize>) {
-        let best = self.best_sentence(&reading.sentences);
+        let best = self.best_sentence(&reading.sentences, question);
         let order = reading.pairs as f64 / question.pairs.len().max(1) as f64;
         let score = self.bm25(reading) / self.total + COVERAGE * best.coverage + ORDER * order;
         (score * best.manner(), best.span)
@@ -317,24 +360,34 @@ impl Scale<'_> {
     }
 
     /// The sentence that holds most of the question, or two neighbours.
-    fn best_sentence(&self, sentences: &[Sentence]) -> Best {
+    fn best_sentence(&self, sentences: &[Sentence], question: &Question) -> Best {
         let mut best = Best::default();
         for (at, sentence) in sentences.iter().enumerate() {
             let alone = Best {
-                coverage: self.covered(sentence.holds),
+                coverage: self.covered(sentence.holds) * sentence.counts(question),
                 span: sentence.span.clone(),
                 asks: sentence.asks,
             };
             best = best.or(alone);
             if let Some(next) = sentences.get(at + 1).filter(|next| next.holds != 0) {
-                best = best.or(Best {
-                    coverage: self.covered(sentence.holds | next.holds) * NEIGHBOUR,
-                    span: sentence.span.start..next.span.end,
-                    asks: next.asks,
-                });
+                best = best.or(self.both(sentence, next, question));
             }
         }
         best
+    }
+
+    /// Two neighbours: what a question holds counts less than what is said of it.
+    fn both(&self, first: &Sentence, second: &Sentence, question: &Question) -> Best {
+        let said = [first, second].into_iter().filter(|s| !s.asks);
+        let said = self.covered(said.fold(0, |holds, s| holds | s.holds));
+        let all = self.covered(first.holds | second.holds);
+        Best {
+            coverage: NEIGHBOUR
+                * (said + ASKED * (all - said))
+                * first.counts(question).max(second.counts(question)),
+            span: first.span.start..second.span.end,
+            asks: first.asks && second.asks,
+        }
     }
 
     fn covered(&self, holds: u64) -> f64 {

@@ -80,9 +80,11 @@ fn is_word(c: char) -> bool {
 fn analyze(word: &str, push: &mut impl FnMut(String)) {
     if word.contains(|c: char| JOINTS.contains(c)) {
         push(word.to_lowercase());
-        let names: Vec<&str> = word.split(['/', '.', ':', '@']).collect();
-        for name in names.iter().filter(|n| names.len() > 1 && is_joined(n)) {
-            push(name.to_lowercase());
+        for name in word.split(['/', '.', ':', '@']).filter(is_joined) {
+            let name = joined(&name.split(['_', '-']).collect::<Vec<_>>());
+            if name != word.to_lowercase() {
+                push(name);
+            }
         }
         if let Some((_, file)) = word.rsplit_once('/').filter(|(_, file)| file.contains('.')) {
             push(file.to_lowercase());
@@ -98,8 +100,42 @@ fn analyze(word: &str, push: &mut impl FnMut(String)) {
     }
 }
 
-fn is_joined(name: &&&str) -> bool {
+fn is_joined(name: &&str) -> bool {
     name.contains(['_', '-'])
+}
+
+/// The one spelling of a name that is written `parse_config`, `parse-config` or `parseConfig`.
+fn joined(parts: &[&str]) -> String {
+    parts.join("_").to_lowercase()
+}
+
+/// What neighbouring words of a question may be written as: `parse config` as `parse_config`,
+/// `times out` as `timeout`.
+pub(super) fn names(text: &str) -> Vec<String> {
+    let words: Vec<String> = words(text)
+        .filter_map(|span| text.get(span).map(str::to_lowercase))
+        .filter(|word| word.chars().all(char::is_alphabetic))
+        .collect();
+    let mut names: Vec<String> = words
+        .windows(2)
+        .filter_map(|pair| match pair {
+            [verb, end] if !is_stop_word(verb) && PARTICLES.contains(&end.as_str()) => {
+                Some(stem(&format!("{}{end}", stem(verb))))
+            }
+            [a, b] if !is_stop_word(a) && !is_stop_word(b) => Some(joined(&[a, b])),
+            _ => None,
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Verbs with one of these are also written as one word.
+const PARTICLES: [&str; 8] = ["out", "up", "in", "off", "over", "down", "on", "back"];
+
+fn stem(lower: &str) -> String {
+    STEMMER.stem(lower).into_owned()
 }
 
 /// A run of letters and digits: by itself, and by its parts where case or digits part it.
@@ -113,6 +149,9 @@ fn analyze_leaf(leaf: &str, push: &mut impl FnMut(String)) {
     let parts = parts(leaf);
     if parts.len() > 1 {
         push(leaf.to_lowercase());
+        if leaf.chars().all(char::is_alphabetic) {
+            push(joined(&parts));
+        }
         let telling = parts.iter().filter(|part| part.chars().count() > 1);
         telling.for_each(|part| analyze_word(part, push));
     } else {
@@ -126,7 +165,7 @@ fn analyze_word(word: &str, push: &mut impl FnMut(String)) {
         return;
     }
     if lower.len() > 2 && lower.bytes().all(|b| b.is_ascii_lowercase()) {
-        push(STEMMER.stem(&lower).into_owned());
+        push(stem(&lower));
     } else {
         push(lower);
     }
@@ -203,7 +242,14 @@ mod tests {
     #[test]
     fn identifiers_are_found_whole_and_by_their_parts() {
         check("parse_config", &["parse_config", "pars", "config"]);
-        check("getUserName", &["getusername", "user", "name"]);
+        check(
+            "getUserName",
+            &["getusername", "get_user_name", "user", "name"],
+        );
+        check(
+            "parse-config",
+            &["parse-config", "parse_config", "pars", "config"],
+        );
         check("HTTPServer2", &["httpserver2", "http", "server"]);
         check("E0425", &["e0425", "0425"]);
         check(
@@ -221,6 +267,14 @@ mod tests {
             ],
         );
         check("10.0.0.1:80", &["10.0.0.1:80", "10", "0", "0", "1", "80"]);
+    }
+
+    #[test]
+    fn words_of_a_question_may_mean_a_name() {
+        assert_eq!(
+            names("where does the parse config of x2 live?"),
+            ["parse_config"]
+        );
     }
 
     #[test]
@@ -249,6 +303,7 @@ mod tests {
     fn a_term_knows_its_word() {
         let found = terms("use getUserName, then");
         let spans: Vec<_> = found.iter().map(|t| (t.word, t.span.clone())).collect();
-        assert_eq!(spans, [(0, 0..3), (1, 4..15), (1, 4..15), (1, 4..15)]);
+        assert_eq!(spans.first(), Some(&(0, 0..3)));
+        assert!(spans.iter().skip(1).all(|at| *at == (1, 4..15)));
     }
 }

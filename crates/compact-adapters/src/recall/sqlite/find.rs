@@ -16,10 +16,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Passages that are gathered by their own terms.
-const GATHERED: u64 = 20_000;
+const GATHERED: u64 = 10_000;
 
 /// The most that one term brings, the newest first.
-const PER_TERM: i64 = 20_000;
+const PER_TERM: i64 = 10_000;
 
 pub(super) fn find(t: &Transaction<'_>, lookup: &Lookup) -> rusqlite::Result<Found> {
     let passages = t.query_row("SELECT count(*) FROM passages", [], number)?;

@@ -121,9 +121,12 @@ pub struct Found {
 }
 
 impl Found {
-    /// How telling each term is: the rarer, the more.
+    /// How telling each term is: the rarer, the more; one that nothing holds tells nothing.
     pub fn weights(&self) -> Vec<f64> {
-        let weigh = |frequency: &u64| weight(*frequency, self.passages);
+        let weigh = |frequency: &u64| match frequency {
+            0 => 0.0,
+            some => weight(*some, self.passages),
+        };
         self.frequencies.iter().map(weigh).collect()
     }
 }
