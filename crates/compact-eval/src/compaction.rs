@@ -40,6 +40,9 @@ pub enum EngineError {
     /// The driver of a played session could not start.
     #[error("cannot start the driver")]
     Driver(#[from] std::io::Error),
+    /// The runtime could not search what it had archived.
+    #[error(transparent)]
+    Runtime(#[from] compact_runtime::Error),
     /// The redaction rules are wrong.
     #[error(transparent)]
     Redact(#[from] compact_core::redact::RedactError),

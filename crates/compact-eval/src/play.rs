@@ -18,6 +18,8 @@ use compact_runtime::manager::{Session, Storing};
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::Silent;
+use compact_runtime::port::index::MemoryIndex;
+use compact_runtime::recall::{Pointer, Query, Recall};
 
 use crate::compaction::EngineError;
 
@@ -70,8 +72,8 @@ pub fn play(
     rules: &WireRules,
     terms: &Terms,
     mut watch: impl FnMut(&Moment<'_>),
-) -> Result<Vec<Call>, EngineError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+) -> Result<Played, EngineError> {
+    let runtime = driver()?;
     let mut player = Player::new(conversation, rules, terms)?;
     let mut calls = Vec::new();
     for turn in turns(&conversation.entries) {
@@ -86,7 +88,56 @@ pub fn play(
         player.session.append(turn.answer.iter().cloned());
         calls.push(call);
     }
-    Ok(calls)
+    Ok(Played {
+        calls,
+        stores: player.stores,
+    })
+}
+
+/// A session that was played to its end.
+pub struct Played {
+    /// Each call.
+    pub calls: Vec<Call>,
+    stores: Stores,
+}
+
+impl Played {
+    /// What recall finds for a question in what the session's compactions archived, in the order in
+    /// which it was said.
+    pub fn recall(&self, question: &str, limit: usize) -> Result<Vec<Entry>, EngineError> {
+        let recall = Recall {
+            archive: Arc::clone(&self.stores.archive) as Arc<_>,
+            catalog: Arc::clone(&self.stores.catalog) as Arc<_>,
+            index: Arc::new(MemoryIndex::default()),
+        };
+        let query = Query {
+            text: question,
+            session_id: None,
+            limit,
+        };
+        driver()?.block_on(async {
+            recall.follow().await?;
+            let mut hits = recall.search(&query).await?;
+            hits.sort_by_key(|hit| hit.ordinal);
+            let mut found = Vec::new();
+            for hit in hits {
+                let pointer = Pointer::parse(&hit.pointer)?;
+                found.push(recall.expand(&pointer).await?.entry);
+            }
+            Ok(found)
+        })
+    }
+}
+
+fn driver() -> Result<tokio::runtime::Runtime, std::io::Error> {
+    tokio::runtime::Builder::new_current_thread().build()
+}
+
+/// Where a played session is kept.
+#[derive(Default)]
+struct Stores {
+    archive: Arc<MemoryArchive>,
+    catalog: Arc<MemoryCatalog>,
 }
 
 /// What was said since the last answer, and the answer.
@@ -112,6 +163,7 @@ fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
 
 struct Player<'t> {
     manager: Manager,
+    stores: Stores,
     session: Session,
     estimator: &'t dyn Estimator,
     tools: Units,
@@ -134,8 +186,10 @@ impl<'t> Player<'t> {
         });
         let estimator = &*terms.estimator;
         let tools = conversation.tools.as_deref();
+        let stores = Stores::default();
         Ok(Player {
-            manager: manager(terms)?,
+            manager: manager(terms, &stores)?,
+            stores,
             session,
             tools: tools.map_or(Units(0), |tools| estimator.units(tools)),
             estimator,
@@ -201,10 +255,10 @@ fn common<'v>(last: &[ViewItem], now: &'v [ViewItem]) -> &'v [ViewItem] {
     now.get(..length).unwrap_or_default()
 }
 
-fn manager(terms: &Terms) -> Result<Manager, EngineError> {
+fn manager(terms: &Terms, stores: &Stores) -> Result<Manager, EngineError> {
     Ok(Manager {
-        archive: Some(Arc::new(MemoryArchive::default())),
-        catalog: Arc::new(MemoryCatalog::default()),
+        archive: Some(Arc::clone(&stores.archive) as Arc<_>),
+        catalog: Arc::clone(&stores.catalog) as Arc<_>,
         sink: Arc::new(Silent),
         estimator: Arc::clone(&terms.estimator),
         policy: terms.policy.clone(),

@@ -66,11 +66,11 @@ pub fn replay(
 ) -> Result<Replay, EngineError> {
     let mut memory = Memory::default();
     let mut remembered = Vec::new();
-    let calls = play(conversation, rules, terms, |moment| {
+    let played = play(conversation, rules, terms, |moment| {
         remembered.push(memory.at(moment));
     })?;
     Ok(Replay {
-        calls,
+        calls: played.calls,
         remembered,
         window: terms.window,
     })

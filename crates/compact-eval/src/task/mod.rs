@@ -101,6 +101,8 @@ pub struct Line {
     /// The share that succeeds when the runtime keeps the session in a window of the budget's size,
     /// so that its views are smaller still.
     pub windowed: Interval,
+    /// The same when the agent, before it acts, recalls from the archive what the request is about.
+    pub recalled: Interval,
 }
 
 /// Runs so many tasks of each kind at each budget.
@@ -131,6 +133,7 @@ fn line(kind: Kind, budget: f64, trials: &[Trial], ends: &[End]) -> Option<Line>
             .collect()
     };
     let (compacted, windowed) = (by(|end| &end.live), by(|end| &end.windowed));
+    let recalled = by(|end| &end.recalled);
     Some(Line {
         kind,
         budget,
@@ -139,8 +142,12 @@ fn line(kind: Kind, budget: f64, trials: &[Trial], ends: &[End]) -> Option<Line>
         whole: Interval::of(&whole)?,
         compacted: Interval::of(&compacted)?,
         windowed: Interval::of(&windowed)?,
+        recalled: Interval::of(&recalled)?,
     })
 }
+
+/// How many entries the agent recalls.
+const HITS: usize = 10;
 
 /// A task in its session.
 struct Trial {
@@ -154,6 +161,8 @@ struct End {
     compactions: usize,
     /// The context when the runtime kept it in a window of that size.
     windowed: Vec<Entry>,
+    /// The same behind what recall found for the request.
+    recalled: Vec<Entry>,
 }
 
 impl Trial {
@@ -178,10 +187,12 @@ impl Trial {
         let budget = Tokens((whole.0 as f64 * share) as u64);
         let mut live = Conversation::default();
         let mut prior: Option<Prior> = None;
+        let (windowed, recalled) = self.windowed(engine, budget)?;
         let mut end = End {
             live: Vec::new(),
             compactions: 0,
-            windowed: self.windowed(engine, budget)?,
+            windowed,
+            recalled,
         };
         let mut size = Units(0);
         let mut rest = self.entries.iter().peekable();
@@ -214,8 +225,12 @@ impl Trial {
 }
 
 impl Trial {
-    /// What the runtime shows at the request, in a window of this size.
-    fn windowed(&self, engine: &Engine, window: Tokens) -> Result<Vec<Entry>, EngineError> {
+    /// What the runtime shows at the request, in a window of this size, without and with recall.
+    fn windowed(
+        &self,
+        engine: &Engine,
+        window: Tokens,
+    ) -> Result<(Vec<Entry>, Vec<Entry>), EngineError> {
         let answer = Entry::text("answer", Role::Assistant, "I see to it.");
         let conversation = Conversation {
             entries: self.entries.iter().cloned().chain([answer]).collect(),
@@ -227,12 +242,13 @@ impl Trial {
             estimator: std::sync::Arc::new(Chars4),
         };
         let mut shown = Vec::new();
-        play(&conversation, &WireRules::LENIENT, &terms, |moment| {
+        let played = play(&conversation, &WireRules::LENIENT, &terms, |moment| {
             if moment.said.entries.len() == self.entries.len() {
                 shown = moment.view.entries(moment.said);
             }
         })?;
-        Ok(shown)
+        let found = played.recall(&self.task.request, HITS)?;
+        Ok((shown.clone(), [found, shown].concat()))
     }
 }
 

@@ -29,7 +29,7 @@ pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Fa
     })
 }
 
-const HEAD: [&str; 8] = [
+const HEAD: [&str; 9] = [
     "task",
     "budget",
     "tasks",
@@ -38,11 +38,14 @@ const HEAD: [&str; 8] = [
     "",
     "compactions",
     "in window",
+    "recall",
 ];
 
 fn tell(lines: &[Line]) -> String {
     let [text, number] = [Column::left(), Column::right()];
-    let mut table = Table::new([text, number, number, number, number, text, number, number]);
+    let mut table = Table::new([
+        text, number, number, number, number, text, number, number, number,
+    ]);
     table.row(HEAD.map(str::to_owned));
     lines.iter().for_each(|line| table.row(cells(line)));
     let mut out = table.render();
@@ -65,7 +68,7 @@ fn tell(lines: &[Line]) -> String {
     out
 }
 
-fn cells(line: &Line) -> [String; 8] {
+fn cells(line: &Line) -> [String; 9] {
     let [compacted, range] = interval_cells(line.compacted);
     [
         line.kind.as_str().to_owned(),
@@ -76,16 +79,18 @@ fn cells(line: &Line) -> [String; 8] {
         range,
         format!(">= {}", line.compactions),
         format!("{:.3}", line.windowed.mean),
+        format!("{:.3}", line.recalled.mean),
     ]
 }
 
 fn csv(lines: &[Line]) -> String {
-    let mut out = "task,budget,tasks,compactions,whole,compacted,low,high,in_window\n".to_owned();
+    let mut out =
+        "task,budget,tasks,compactions,whole,compacted,low,high,in_window,with_recall\n".to_owned();
     for line in lines {
         let c = line.compacted;
         let _ = writeln!(
             out,
-            "{},{},{},{},{:.4},{:.4},{:.4},{:.4},{:.4}",
+            "{},{},{},{},{:.4},{:.4},{:.4},{:.4},{:.4},{:.4}",
             line.kind.as_str(),
             line.budget,
             line.tasks,
@@ -94,7 +99,8 @@ fn csv(lines: &[Line]) -> String {
             c.mean,
             c.low,
             c.high,
-            line.windowed.mean
+            line.windowed.mean,
+            line.recalled.mean
         );
     }
     out
