@@ -4,6 +4,7 @@
 //! The transcript says what was said, so the model is not needed; what changes with a policy is what
 //! it would have been shown.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use compact_core::message::{Conversation, Entry, Role};
@@ -102,25 +103,28 @@ pub struct Played {
 }
 
 impl Played {
-    /// What recall finds for a question in what the session's compactions archived, in the order in
-    /// which it was said.
-    pub fn recall(&self, question: &str, limit: usize) -> Result<Vec<Entry>, EngineError> {
+    /// What recall finds for some questions, so many entries each, in what the session's compactions
+    /// archived, in the order in which it was said.
+    pub fn recall(&self, questions: &[String], limit: usize) -> Result<Vec<Entry>, EngineError> {
         let recall = Recall {
             archive: Arc::clone(&self.stores.archive) as Arc<_>,
             catalog: Arc::clone(&self.stores.catalog) as Arc<_>,
             index: Arc::new(MemoryIndex::default()),
         };
-        let query = Query {
-            text: question,
-            session_id: None,
-            limit,
-        };
         driver()?.block_on(async {
             recall.follow().await?;
-            let mut hits = recall.search(&query).await?;
-            hits.sort_by_key(|hit| hit.ordinal);
+            let mut hits = BTreeMap::new();
+            for text in questions {
+                let query = Query {
+                    text,
+                    session_id: None,
+                    limit,
+                };
+                let found = recall.search(&query).await?.into_iter();
+                hits.extend(found.map(|hit| ((hit.ordinal, hit.entry_id.0.clone()), hit)));
+            }
             let mut found = Vec::new();
-            for hit in hits {
+            for hit in hits.into_values() {
                 let pointer = Pointer::parse(&hit.pointer)?;
                 found.push(recall.expand(&pointer).await?.entry);
             }

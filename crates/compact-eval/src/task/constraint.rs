@@ -83,6 +83,7 @@ pub(super) fn write(random: &mut Random) -> Task {
     Task {
         scenes,
         request: rule.request.to_owned(),
+        questions: vec![rule.request.to_owned()],
         succeeds: Box::new(move |context| obeys(context, rule, &live)),
     }
 }
@@ -98,6 +99,7 @@ fn nothing() -> Task {
     Task {
         scenes: Vec::new(),
         request: String::new(),
+        questions: Vec::new(),
         succeeds: Box::new(|_| false),
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn write(random: &mut Random) -> Task {
     Task {
         scenes,
         request: format!("It failed again: {fault} ({code}). Mend it as before."),
+        questions: vec![format!("{fault} {code} fix")],
         succeeds: Box::new(move |context| known_fix(context, &code) == Some(command.clone())),
     }
 }

@@ -32,6 +32,7 @@ pub(super) fn write(random: &mut Random) -> Task {
     Task {
         scenes,
         request: format!("Something is wrong with {service}. Roll its deployment back by its id."),
+        questions: vec![format!("deployment id of {service}")],
         succeeds: Box::new(move |context| found(context, service) == Some(id.clone())),
     }
 }

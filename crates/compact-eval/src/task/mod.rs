@@ -57,11 +57,11 @@ impl Kind {
     /// In words.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::FollowConstraint => "follow a rule given early",
-            Kind::FinishOpenTodos => "finish what is open",
-            Kind::UseEarlyId => "use an id seen early",
-            Kind::DontRedoDone => "do not redo what was done",
-            Kind::ReuseFix => "meet an error with its known fix",
+            Kind::FollowConstraint => "follow an early rule",
+            Kind::FinishOpenTodos => "finish open work",
+            Kind::UseEarlyId => "use an early id",
+            Kind::DontRedoDone => "not redo done work",
+            Kind::ReuseFix => "reuse a known fix",
         }
     }
 
@@ -80,6 +80,8 @@ impl Kind {
 struct Task {
     scenes: Vec<Scene>,
     request: String,
+    /// What the agent asks the archive before it acts.
+    questions: Vec<String>,
     succeeds: Box<dyn Fn(&Context) -> bool + Send + Sync>,
 }
 
@@ -146,7 +148,7 @@ fn line(kind: Kind, budget: f64, trials: &[Trial], ends: &[End]) -> Option<Line>
     })
 }
 
-/// How many entries the agent recalls.
+/// How many entries the agent recalls by one question.
 const HITS: usize = 10;
 
 /// A task in its session.
@@ -247,7 +249,7 @@ impl Trial {
                 shown = moment.view.entries(moment.said);
             }
         })?;
-        let found = played.recall(&self.task.request, HITS)?;
+        let found = played.recall(&self.task.questions, HITS)?;
         Ok((shown.clone(), [found, shown].concat()))
     }
 }

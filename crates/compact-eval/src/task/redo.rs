@@ -44,6 +44,7 @@ pub(super) fn write(random: &mut Random) -> Task {
     Task {
         scenes,
         request: format!("Make sure that each of these was run, once: {list}."),
+        questions: names.iter().map(|name| format!("{name} applied")).collect(),
         succeeds: Box::new(move |context| believed_missing(context, &names) == missing),
     }
 }

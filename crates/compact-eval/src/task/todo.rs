@@ -47,6 +47,15 @@ pub(super) fn write(random: &mut Random) -> Task {
     Task {
         scenes,
         request: "Please finish everything that is still on the list.".into(),
+        questions: [
+            "put this on the list for later",
+            "one more for the to-do list",
+            "when there is time, not now",
+            "still to do before we close the week",
+            "done from the list, completed task",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         succeeds: Box::new(move |context| believed_open(context) == sorted(open.clone())),
     }
 }
