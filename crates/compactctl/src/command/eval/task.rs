@@ -29,23 +29,19 @@ pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Fa
     })
 }
 
-const HEAD: [&str; 9] = [
+const HEAD: [&str; 7] = [
     "task",
     "budget",
-    "tasks",
     "whole",
     "compacted",
     "",
-    "compactions",
     "in window",
     "recall",
 ];
 
 fn tell(lines: &[Line]) -> String {
     let [text, number] = [Column::left(), Column::right()];
-    let mut table = Table::new([
-        text, number, number, number, number, text, number, number, number,
-    ]);
+    let mut table = Table::new([text, number, number, number, text, number, number]);
     table.row(HEAD.map(str::to_owned));
     lines.iter().for_each(|line| table.row(cells(line)));
     let mut out = table.render();
@@ -53,31 +49,29 @@ fn tell(lines: &[Line]) -> String {
     budgets.sort_by(f64::total_cmp);
     budgets.dedup();
     for budget in budgets {
-        let of = |of: fn(&Line) -> f64| {
-            let mine = lines.iter().filter(|line| line.budget == budget);
-            average(mine.map(of))
-        };
+        let mine = || lines.iter().filter(|line| line.budget == budget);
+        let tasks: usize = mine().map(|line| line.tasks).sum();
+        let of = |of: fn(&Line) -> f64| average(mine().map(of));
         let _ = writeln!(
             out,
-            "{}: {} of the tasks succeed with the whole context, {} compacted",
+            "{}: of {tasks} tasks {} succeed with the whole context, {} compacted, {} with recall",
             percent(budget),
             percent(of(|line| line.whole.mean)),
             percent(of(|line| line.compacted.mean)),
+            percent(of(|line| line.recalled.mean)),
         );
     }
     out
 }
 
-fn cells(line: &Line) -> [String; 9] {
+fn cells(line: &Line) -> [String; 7] {
     let [compacted, range] = interval_cells(line.compacted);
     [
         line.kind.as_str().to_owned(),
         percent(line.budget),
-        line.tasks.to_string(),
         format!("{:.3}", line.whole.mean),
         compacted,
         range,
-        format!(">= {}", line.compactions),
         format!("{:.3}", line.windowed.mean),
         format!("{:.3}", line.recalled.mean),
     ]
