@@ -104,36 +104,54 @@ fn arguments_within(
     if cost <= level {
         return None;
     }
-    let Ok(mut value @ Value::Object(_)) = serde_json::from_str::<Value>(arguments) else {
+    let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(arguments) else {
         return text(arguments, level, estimator, pointer);
     };
-    let mut each = Units(level.0 / 2);
-    for _ in 0..6 {
-        shorten(&mut value, each, estimator, pointer);
-        let cut = value.to_string();
+    let mut each = arguments.chars().count() / 2;
+    while each > 0 {
+        let mut cut = value.clone();
+        shorten(&mut cut, each, &mut Some(pointer));
+        let cut = cut.to_string();
         if estimator.units(&cut) <= level {
             return Some(cut);
         }
-        each = Units(each.0 / 2);
+        each /= 2;
     }
     Some("{}".to_owned())
 }
 
-fn shorten(value: &mut Value, each: Units, estimator: &dyn Estimator, pointer: Pointer<'_>) {
+/// Cuts every string to `each` characters; the first sentence cut says where the whole is.
+fn shorten(value: &mut Value, each: usize, pointer: &mut Option<Pointer<'_>>) {
     match value {
         Value::String(whole) => {
-            if let Some(cut) = text(whole, each, estimator, pointer) {
-                *whole = cut;
+            let total = whole.chars().count();
+            if total > each {
+                *whole = shortened(whole, total, each, pointer);
             }
         }
         Value::Array(items) => items
             .iter_mut()
-            .for_each(|item| shorten(item, each, estimator, pointer)),
+            .for_each(|item| shorten(item, each, pointer)),
         Value::Object(fields) => fields
             .values_mut()
-            .for_each(|field| shorten(field, each, estimator, pointer)),
+            .for_each(|field| shorten(field, each, pointer)),
         _ => {}
     }
+}
+
+/// A path tells more at its end, everything else at its beginning.
+fn shortened(whole: &str, total: usize, each: usize, pointer: &mut Option<Pointer<'_>>) -> String {
+    if whole.contains('/') && !whole.contains(char::is_whitespace) {
+        return std::iter::once('…')
+            .chain(whole.chars().skip(total - each))
+            .collect();
+    }
+    let mut cut: String = whole.chars().take(each).collect();
+    match pointer.take() {
+        Some(pointer) => cut.push_str(marker(total - each, pointer).trim_end()),
+        None => cut.push('…'),
+    }
+    cut
 }
 
 /// The level at which blocks of these costs add up to at most `limit`: small ones stay whole.

@@ -28,7 +28,12 @@ pub(super) enum Pick<'p> {
 }
 
 /// Writes the chosen picks.
-pub(super) fn write(template: &Template, passages: &[Passage<'_>], picks: &[Pick<'_>]) -> String {
+pub(super) fn write(
+    template: &Template,
+    root: Option<&str>,
+    passages: &[Passage<'_>],
+    picks: &[Pick<'_>],
+) -> String {
     let mut out = String::new();
     for section in template.sections.iter().filter(|s| s.topic.instructs()) {
         push_section(&mut out, section, passages, picks);
@@ -38,7 +43,11 @@ pub(super) fn write(template: &Template, passages: &[Passage<'_>], picks: &[Pick
         push_section(&mut fenced, section, passages, picks);
     }
     if !fenced.is_empty() {
-        let _ = write!(out, "{FENCE_HEAD}\n{fenced}{FENCE}\n");
+        let paths = match root {
+            Some(root) => format!("Paths are below {}\n", harmless(root)),
+            None => String::new(),
+        };
+        let _ = write!(out, "{FENCE_HEAD}\n{paths}{fenced}{FENCE}\n");
     }
     out.truncate(out.trim_end().len());
     out

@@ -6,6 +6,7 @@
 
 mod layout;
 mod passage;
+mod root;
 mod select;
 mod tell;
 mod template;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::{Fact, Ledger, clip, scan};
 use crate::token::{Estimator, Units};
 use layout::Pick;
+use root::Root;
 use select::{Choice, Shown};
 use tell::{Line, Revoked};
 use template::{Template, Topic};
@@ -122,12 +124,9 @@ pub fn render(request: &Request<'_>) -> Summary {
     let visible = Visible::of(request.visible);
     let chars = chars(request);
     let revoked = Revoked::of(&request.ledger.facts);
-    let lines = afford(
-        tell::lines(request.ledger, &revoked),
-        template,
-        &visible,
-        chars,
-    );
+    let root = Root::of(request.ledger);
+    let lines = tell::lines(request.ledger, &revoked, &root);
+    let lines = afford(lines, template, &visible, chars);
 
     let groups: Vec<Group<'_>> = request
         .ranking
@@ -137,7 +136,7 @@ pub fn render(request: &Request<'_>) -> Summary {
         .take((chars / CHARS_PER_NAME) as usize + 8)
         .cloned()
         .collect();
-    let mut passages = passage::passages(request.ledger, &groups);
+    let mut passages = passage::passages(request.ledger, &groups, &root);
     passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
 
     let told: usize = lines.iter().map(|l| l.text.chars().count() + 10).sum();
@@ -155,7 +154,14 @@ pub fn render(request: &Request<'_>) -> Summary {
     Summary {
         text: fit(
             request,
-            |n| layout::write(template, &passages, picks.get(..n).unwrap_or_default()),
+            |n| {
+                layout::write(
+                    template,
+                    root.name(),
+                    &passages,
+                    picks.get(..n).unwrap_or_default(),
+                )
+            },
             picks.len(),
         ),
     }
@@ -170,7 +176,7 @@ pub(crate) fn live_rules(ledger: &Ledger) -> impl Iterator<Item = &Fact> {
 /// For each group the newest line that shows it in context, with provenance.
 pub(crate) fn context_lines(ledger: &Ledger, groups: &[Group<'_>]) -> Vec<Option<String>> {
     let mut lines = vec![None; groups.len()];
-    for passage in passage::passages(ledger, groups) {
+    for passage in passage::passages(ledger, groups, &Root::of(ledger)) {
         for mark in &passage.marks {
             let Some(text) = passage.text.get(mark.from as usize..mark.to as usize) else {
                 continue;

@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
-use crate::ledger::{Excerpt, Ledger, Voice};
+use crate::ledger::{Entity, Excerpt, Ledger, Mention, Voice};
 
+use super::root::Root;
 use super::weigh::Group;
 
 /// A mention in a passage: the name's place and the stretch that keeps it in context.
@@ -17,8 +18,6 @@ pub(super) struct Mark {
     pub to: u32,
     /// Words of its surroundings that keep it in context.
     pub need: u32,
-    /// The statement that the name stands in, without its surroundings.
-    pub tight: (u32, u32),
 }
 
 /// An excerpt ready for choosing. A line break of the source is kept as one `\n`.
@@ -50,10 +49,14 @@ pub(super) const CONTEXT: u32 = 80;
 /// The share of those words that has to be shown.
 const SHARE: f64 = 0.40;
 /// How far a stretch is widened to reach the end of a line or sentence.
-const SLACK: usize = 14;
+const SLACK: usize = 24;
 
 /// The passages that hold mentions of `groups`.
-pub(super) fn passages<'l>(ledger: &'l Ledger, groups: &[Group<'_>]) -> Vec<Passage<'l>> {
+pub(super) fn passages<'l>(
+    ledger: &'l Ledger,
+    groups: &[Group<'_>],
+    root: &Root<'_>,
+) -> Vec<Passage<'l>> {
     let mut places: Vec<(u32, u32, u32, u32)> = Vec::new();
     for (group, g) in groups.iter().zip(0u32..) {
         for entity in group
@@ -61,7 +64,7 @@ pub(super) fn passages<'l>(ledger: &'l Ledger, groups: &[Group<'_>]) -> Vec<Pass
             .iter()
             .filter_map(|i| ledger.entities.get(*i as usize))
         {
-            for m in entity.mentions() {
+            for m in telling(entity) {
                 let at = ledger
                     .excerpts
                     .partition_point(|e| (e.ordinal, e.part, e.start) <= (m.0, m.1, m.2));
@@ -81,30 +84,53 @@ pub(super) fn passages<'l>(ledger: &'l Ledger, groups: &[Group<'_>]) -> Vec<Pass
         .chunk_by(|a, b| a.0 == b.0)
         .filter_map(|chunk| {
             let excerpt = ledger.excerpts.get(chunk.first()?.0 as usize)?;
-            Some(passage(excerpt, chunk))
+            Some(passage(excerpt, chunk, root))
         })
         .collect()
 }
 
-fn passage<'l>(excerpt: &'l Excerpt, places: &[(u32, u32, u32, u32)]) -> Passage<'l> {
+/// A name said so often is told by those who said it: what a tool echoes adds nothing.
+const SAID_OFTEN: u32 = 4;
+
+/// The mentions that show what a name means.
+fn telling(entity: &Entity) -> impl Iterator<Item = &Mention> {
+    let echoes = match entity.spoken_count() >= SAID_OFTEN {
+        true => &[],
+        false => entity.heard.as_slice(),
+    };
+    entity.spoken.iter().chain(echoes)
+}
+
+fn passage<'l>(
+    excerpt: &'l Excerpt,
+    places: &[(u32, u32, u32, u32)],
+    root: &Root<'_>,
+) -> Passage<'l> {
     let mut text = String::with_capacity(excerpt.text.len());
     let mut marks = Vec::with_capacity(places.len());
     let mut next = places.iter().peekable();
     let mut skip = line_number(excerpt, 0);
     for (i, c) in excerpt.text.char_indices() {
+        let hidden = match c == '/' && i >= skip {
+            true => root.hides(&excerpt.text, i),
+            false => 0,
+        };
         while let Some(&(_, _, len, group)) = next.next_if(|p| p.1 as usize <= i) {
+            if i < skip {
+                continue;
+            }
             let lo = text.len() as u32;
-            let hi = lo + len;
+            let hi = lo + len.saturating_sub(hidden as u32);
             marks.push(Mark {
                 group,
                 lo,
                 hi,
                 from: lo,
                 to: hi,
-                tight: (lo, hi),
                 need: 0,
             });
         }
+        skip = skip.max(i + hidden);
         if i >= skip {
             collapse(c, &mut text);
         }
@@ -117,7 +143,6 @@ fn passage<'l>(excerpt: &'l Excerpt, places: &[(u32, u32, u32, u32)]) -> Passage
     let words = words(&text);
     for mark in &mut marks {
         (mark.from, mark.to, mark.need) = context(&text, &words, mark);
-        mark.tight = statement(&text, mark.lo as usize, mark.hi as usize);
     }
     Passage {
         excerpt,
@@ -193,41 +218,6 @@ fn context(text: &str, words: &[(u32, u32)], mark: &Mark) -> (u32, u32, u32) {
         widen_right(text, to as usize),
     );
     (from as u32, to as u32, need)
-}
-
-/// How far a statement may reach beyond a name.
-const STATEMENT: usize = 12;
-
-/// The name with what stands between it and the nearest line end or punctuation on each side.
-fn statement(text: &str, lo: usize, hi: usize) -> (u32, u32) {
-    let ends = |c: char| {
-        matches!(
-            c,
-            '\n' | ';' | ',' | '{' | '}' | '(' | ')' | '"' | '`' | '|'
-        )
-    };
-    let floor = char_floor(text, lo.saturating_sub(STATEMENT));
-    let before = text.get(floor..lo).unwrap_or("");
-    let from = match before.rfind(ends) {
-        Some(i) => {
-            floor
-                + i
-                + before
-                    .get(i..)
-                    .and_then(|s| s.chars().next())
-                    .map_or(1, char::len_utf8)
-        }
-        None if floor == 0 => 0,
-        None => floor + before.find(' ').map_or(before.len(), |i| i + 1),
-    };
-    let ceiling = char_floor(text, (hi + STATEMENT).min(text.len()));
-    let after = text.get(hi..ceiling).unwrap_or("");
-    let to = match after.find(ends) {
-        Some(i) => hi + i,
-        None if ceiling == text.len() => ceiling,
-        None => hi + after.rfind(' ').unwrap_or(0),
-    };
-    (from as u32, to as u32)
 }
 
 /// Words that carry meaning: four letters or three digits and more.

@@ -20,7 +20,7 @@ pub(super) struct Span {
 }
 
 /// What a name is worth when it is shown without its context.
-const BARE: f64 = 0.5;
+const BARE: f64 = 0.4;
 /// Characters that the first stretch of an entry costs beside its text, and each further one.
 const OPENING: f64 = 9.0;
 const JOINT: f64 = 3.0;
@@ -48,21 +48,13 @@ struct Candidate {
     ratio: f64,
     passage: u32,
     mark: u32,
-    width: Width,
-}
-
-/// How much around a name is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Width {
-    Context,
-    Statement,
 }
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.ratio.total_cmp(&other.ratio).then_with(|| {
-            (other.passage, other.mark, other.width).cmp(&(self.passage, self.mark, self.width))
-        })
+        self.ratio
+            .total_cmp(&other.ratio)
+            .then_with(|| (other.passage, other.mark).cmp(&(self.passage, self.mark)))
     }
 }
 impl PartialOrd for Candidate {
@@ -188,13 +180,11 @@ impl<'p, 'l> Choice<'p, 'l> {
     }
 
     fn consider(&self, passage: u32, marks: Range<usize>, heap: &mut BinaryHeap<Candidate>) {
-        let widths = [Width::Context, Width::Statement];
-        for (mark, width) in marks.flat_map(|m| widths.map(|w| (m as u32, w))) {
+        for mark in marks {
             let candidate = Candidate {
                 ratio: 0.0,
                 passage,
-                mark,
-                width,
+                mark: mark as u32,
             };
             if let Some((_, gain, cost)) = self.evaluate(&candidate)
                 && gain > 0.0
@@ -216,10 +206,7 @@ impl<'p, 'l> Choice<'p, 'l> {
             return None;
         }
         let chosen = self.ranges.get(at)?;
-        let (low, high) = match candidate.width {
-            Width::Context => (mark.from, mark.to),
-            Width::Statement => mark.tight,
-        };
+        let (low, high) = (mark.from, mark.to);
         let (mut from, mut to, mut known) = (low, high, 0);
         for &(a, b) in chosen
             .iter()

@@ -3,8 +3,10 @@
 //! Here the links between facts resolve: a rule that a later one takes back is left out, a failure
 //! that a later run mended is told as mended, a finished step is told as done.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
+use super::root::Root;
 use super::template::{Rank, Template, Topic};
 use crate::ledger::{Act, Fact, Facts, FileFact, Ledger, Outcome, Run, clip, revises};
 
@@ -117,7 +119,7 @@ fn numbers(text: &str) -> Vec<&str> {
 }
 
 /// All fact lines of a ledger, in the order in which they deserve room.
-pub(super) fn lines(ledger: &Ledger, revoked: &Revoked<'_>) -> Vec<Line> {
+pub(super) fn lines(ledger: &Ledger, revoked: &Revoked<'_>, root: &Root<'_>) -> Vec<Line> {
     let facts = &ledger.facts;
     let mut out = goals(facts, revoked);
     out.extend(
@@ -154,6 +156,11 @@ pub(super) fn lines(ledger: &Ledger, revoked: &Revoked<'_>) -> Vec<Line> {
             .map(|f| line(Topic::Decisions, f.ordinal, &*f.text)),
     );
     out.extend(facts.runs.iter().rev().map(step));
+    for line in out.iter_mut().filter(|l| !l.topic.instructs()) {
+        if let Cow::Owned(short) = root.shorten(&line.text) {
+            line.text = short;
+        }
+    }
     out
 }
 

@@ -1,0 +1,85 @@
+//! The directory that most paths of a session stand in: said once, then left out.
+//!
+//! Absolute paths are long and mostly the same at their beginning. A summary names that beginning once
+//! and shows paths below it as relative ones, as a person would.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::ledger::{Kind, Ledger};
+
+/// The session's root directory with its final slash; empty when leaving it out would save little.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Root<'l>(&'l str);
+
+/// Characters that leaving a root out has to save.
+const WORTHWHILE: usize = 200;
+
+impl<'l> Root<'l> {
+    /// The directory whose absence saves the most characters.
+    pub(super) fn of(ledger: &'l Ledger) -> Self {
+        let mut saved: HashMap<&str, usize, foldhash::fast::FixedState> = HashMap::default();
+        let paths = ledger.entities.iter().filter(|e| e.kind == Kind::Path);
+        for path in paths.filter(|p| p.text.starts_with('/')) {
+            for (end, _) in path.text.match_indices('/').skip(2) {
+                let Some((directory, rest)) = path.text.split_at_checked(end + 1) else {
+                    continue;
+                };
+                if rest.contains('/') {
+                    *saved.entry(directory).or_default() += directory.len();
+                }
+            }
+        }
+        let best = saved
+            .into_iter()
+            .max_by_key(|(root, saved)| (*saved, *root));
+        Root(
+            best.filter(|(_, saved)| *saved >= WORTHWHILE)
+                .map_or("", |(root, _)| root),
+        )
+    }
+
+    /// The directory, if it is left out.
+    pub(super) fn name(&self) -> Option<&'l str> {
+        (!self.0.is_empty()).then_some(self.0)
+    }
+
+    /// How many bytes of `text` at `at` are the root of a path that needs it no longer.
+    pub(super) fn hides(&self, text: &str, at: usize) -> usize {
+        let Some((before, here)) = text.split_at_checked(at) else {
+            return 0;
+        };
+        let opens = !before.ends_with(|c: char| c.is_alphanumeric() || "/._-~".contains(c));
+        match here.strip_prefix(self.0) {
+            Some(rest) if opens && !self.0.is_empty() && has_directory(rest) => self.0.len(),
+            _ => 0,
+        }
+    }
+
+    /// The text with its paths made relative.
+    pub(super) fn shorten<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.0.is_empty() || !text.contains(self.0) {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut told = 0;
+        for (at, _) in text.match_indices(self.0) {
+            let hidden = self.hides(text, at);
+            if hidden > 0 {
+                out.push_str(text.get(told..at).unwrap_or(""));
+                told = at + hidden;
+            }
+        }
+        out.push_str(text.get(told..).unwrap_or(""));
+        Cow::Owned(out)
+    }
+}
+
+/// Whether a path goes on through a directory: a bare file name says too little.
+fn has_directory(rest: &str) -> bool {
+    let end = rest
+        .find(|c: char| !(c.is_alphanumeric() || "/._-@+".contains(c)))
+        .unwrap_or(rest.len());
+    rest.get(..end)
+        .is_some_and(|path| path.trim_end_matches('/').contains('/'))
+}
