@@ -23,8 +23,8 @@ pub fn wrap(frame: &Frame, body: &str) -> String {
         text.push_str(RECEIPT);
         text.push_str(receipt);
         text.push_str(
-            " (earlier messages are archived whole; `[#n]` is a message's place, \
-             `compactctl restore` brings all of it back)\n",
+            " (earlier messages are archived whole: `compactctl expand RECEIPT#n` shows the one marked \
+             [#n], `compactctl recall WORDS` searches them)\n",
         );
     }
     text.push_str(body.trim_end());
