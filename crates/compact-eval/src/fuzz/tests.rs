@@ -67,8 +67,10 @@ fn elements(input: &[u8]) -> Vec<Value> {
     serde_json::from_slice(input).unwrap_or_default()
 }
 
-/// What readers stumble over, each with how to tell that an input has it.
-const TROUBLES: &[(&str, fn(&[u8]) -> bool)] = &[
+/// What readers stumble over, and how to tell that an input has it.
+type Trouble = (&'static str, fn(&[u8]) -> bool);
+
+const TROUBLES: &[Trouble] = &[
     ("a text of many thousand characters", |input| {
         let is_long = |element: &Value| element.to_string().len() > 10_000;
         elements(input).iter().any(is_long)
