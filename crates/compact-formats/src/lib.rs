@@ -137,12 +137,6 @@ impl Format {
         self.wire().rules
     }
 
-    /// What the strictest servers that speak this format accept: chat templates that want roles to
-    /// alternate, and a person to speak first and last.
-    pub fn strict_rules(self) -> &'static WireRules {
-        self.wire().strict_rules
-    }
-
     fn wire(self) -> &'static Wire {
         Self::ALL
             .iter()
@@ -176,8 +170,9 @@ pub fn rules_named(name: &str) -> Option<&'static WireRules> {
     Format::ALL
         .iter()
         .flat_map(|(.., wire)| {
-            let main = [wire.rules, wire.strict_rules];
-            main.into_iter().chain(wire.more_rules.iter().copied())
+            let strict = wire.strict.iter().map(|(_, strict)| *strict);
+            let more = wire.more_rules.iter().copied();
+            std::iter::once(wire.rules).chain(strict).chain(more)
         })
         .find(|rules| rules.name == name)
 }
@@ -289,6 +284,15 @@ impl Document {
     /// What the provider accepts of this document.
     pub fn rules(&self) -> &'static WireRules {
         self.rules
+    }
+
+    /// What the strictest servers accept of it: chat templates and Bedrock, which want roles to
+    /// alternate, and a person to speak first and last.
+    pub fn strict_rules(&self) -> &'static WireRules {
+        let mut pairs = self.format.wire().strict.iter();
+        pairs
+            .find(|(rules, _)| rules.name == self.rules.name)
+            .map_or(self.rules, |(_, strict)| *strict)
     }
 
     /// The input, byte for byte.

@@ -14,11 +14,14 @@ type Emit = fn(&Page<'_>, &View) -> Result<Vec<u8>, FormatError>;
 type Append = fn(&Page<'_>, &View, &Stamp<'_>) -> Result<Vec<u8>, FormatError>;
 type Extend = fn(&Document, &Page<'_>, usize) -> Result<Vec<u8>, FormatError>;
 
+/// Rules, and what the strictest servers make of them.
+pub(crate) type Stricter = (&'static WireRules, &'static WireRules);
+
 /// One family of transcripts: what its provider accepts, how it is read, and three ways of writing.
 pub(crate) struct Wire {
     pub(crate) rules: &'static WireRules,
-    /// What the strictest servers that speak it accept.
-    pub(crate) strict_rules: &'static WireRules,
+    /// Where some servers accept less; those whose rules have no pair are all alike.
+    pub(crate) strict: &'static [Stricter],
     /// What is accepted of documents that say more than their format does.
     pub(crate) more_rules: &'static [&'static WireRules],
     /// The entries of a transcript, each with its place.
@@ -41,7 +44,7 @@ impl Wire {
     ) -> Wire {
         Wire {
             rules,
-            strict_rules: rules,
+            strict: &[],
             more_rules: &[],
             read,
             emit,
@@ -54,11 +57,8 @@ impl Wire {
         Wire { append, ..self }
     }
 
-    pub(crate) const fn with_strict_rules(self, strict_rules: &'static WireRules) -> Wire {
-        Wire {
-            strict_rules,
-            ..self
-        }
+    pub(crate) const fn with_strict_rules(self, strict: &'static [Stricter]) -> Wire {
+        Wire { strict, ..self }
     }
 
     pub(crate) const fn with_more_rules(self, more_rules: &'static [&'static WireRules]) -> Wire {

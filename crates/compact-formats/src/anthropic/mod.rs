@@ -50,13 +50,6 @@ static DROPS_UNBOUND: WireRules = WireRules {
     ..BODY
 };
 
-/// Bedrock's Converse does not merge neighbours of one role.
-static STRICT_RULES: WireRules = WireRules {
-    name: "anthropic-strict",
-    alternation: true,
-    ..BODY
-};
-
 /// A list without its body: there is no system prompt to write into, and thinking may be manual.
 static BARE: WireRules = WireRules {
     name: "anthropic-messages",
@@ -65,11 +58,31 @@ static BARE: WireRules = WireRules {
     ..BODY
 };
 
+/// Bedrock's Converse does not merge neighbours of one role.
+const fn strict(name: &'static str, rules: &WireRules) -> WireRules {
+    WireRules {
+        name,
+        alternation: true,
+        ..*rules
+    }
+}
+
+static STRICT: WireRules = strict("anthropic-strict", &RULES);
+static STRICT_MANUAL_THINKING: WireRules =
+    strict("anthropic-strict-manual-thinking", &MANUAL_THINKING);
+static STRICT_DROPS_UNBOUND: WireRules = strict("anthropic-strict-drop-block", &DROPS_UNBOUND);
+static STRICT_BARE: WireRules = strict("anthropic-strict-messages", &BARE);
+
 pub(crate) static WIRE: Wire = Wire::new(
     &RULES,
     |source, _| read::read(source),
     write::emit,
     |first, later, from| body::extend(&write::Blocks, first, later, from),
 )
-.with_strict_rules(&STRICT_RULES)
+.with_strict_rules(&[
+    (&RULES, &STRICT),
+    (&MANUAL_THINKING, &STRICT_MANUAL_THINKING),
+    (&DROPS_UNBOUND, &STRICT_DROPS_UNBOUND),
+    (&BARE, &STRICT_BARE),
+])
 .with_more_rules(&[&MANUAL_THINKING, &DROPS_UNBOUND, &BARE]);

@@ -12,7 +12,7 @@ use compact_core::wire::{Placement, WireRules};
 
 pub(crate) use self::read::read;
 pub(crate) use self::write::{emit, extend};
-use crate::wire::Wire;
+use crate::wire::{Stricter, Wire};
 
 pub(crate) const PLACEMENTS: &[Placement] = &[
     Placement::AssistantMessage,
@@ -42,6 +42,11 @@ static STRICT_RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
+const STRICT: &[Stricter] = &[
+    (&OPENAI_RULES, &STRICT_RULES),
+    (&PLAIN_RULES, &STRICT_RULES),
+];
+
 const fn wire(rules: &'static WireRules) -> Wire {
     Wire::new(
         rules,
@@ -49,7 +54,7 @@ const fn wire(rules: &'static WireRules) -> Wire {
         |page, view| emit(page, view, &|message| message),
         extend,
     )
-    .with_strict_rules(&STRICT_RULES)
+    .with_strict_rules(STRICT)
 }
 
 pub(crate) static OPENAI: Wire = wire(&OPENAI_RULES);

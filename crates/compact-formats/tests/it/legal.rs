@@ -19,6 +19,7 @@ use compact_formats::{Format, Parsed, Scope, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use chat::Dialect;
 use history::{End, History, history};
 
 fn policy() -> impl Strategy<Value = Policy> {
@@ -145,7 +146,7 @@ impl Case<'_> {
         }
         let rules = match self.strictness {
             Strictness::Vendor => parsed.document.rules(),
-            Strictness::Strict => self.format.strict_rules(),
+            Strictness::Strict => parsed.document.strict_rules(),
         };
         match compacted(&parsed, rules, &policy, share)? {
             Some(out) => self.check(&out, waits),
@@ -204,10 +205,7 @@ proptest! {
         policy in policy(),
         share in 0.02f64..0.9,
     ) {
-        let mut history = history;
-        if mode["type"] == "enabled" && history.thinking == history::Thinking::Never {
-            history.thinking = history::Thinking::Interleaved;
-        }
+        let history = history.thinking_as(&mode);
         let case = Case {
             provider: Provider::Anthropic,
             format: Format::Anthropic,
@@ -257,11 +255,16 @@ proptest! {
     }
 
     #[test]
-    fn chat_bodies(history in history(), policy in policy(), share in 0.02f64..0.9) {
+    fn chat_bodies(
+        history in history(),
+        dialect in prop::sample::select(&Dialect::ALL[..]),
+        policy in policy(),
+        share in 0.02f64..0.9,
+    ) {
         let case = Case {
             provider: Provider::OpenAiChat,
             format: Format::OpenAiChat,
-            body: chat::body(&history),
+            body: chat::body(&history, dialect),
             history: &history,
             unanswered: unanswered(Provider::OpenAiChat),
             strictness: Strictness::Vendor,
@@ -270,28 +273,65 @@ proptest! {
     }
 
     #[test]
-    fn bodies_for_strict_servers(
+    fn chat_bodies_for_strict_servers(
         history in history(),
+        dialect in prop::sample::select(&Dialect::ALL[..]),
         policy in policy(),
         share in 0.02f64..0.9,
     ) {
         let history = history.strict();
-        let chat = Case {
+        let case = Case {
             provider: Provider::OpenAiChat,
             format: Format::OpenAiChat,
-            body: chat::body(&history),
+            body: chat::body(&history, dialect),
             history: &history,
             unanswered: &["C2", "C5a"],
             strictness: Strictness::Strict,
         };
-        chat.stays_legal(&policy, share)?;
-        let anthropic = Case {
+        case.stays_legal(&policy, share)?;
+    }
+
+    #[test]
+    fn anthropic_bodies_for_strict_servers(
+        history in history(),
+        mode in thinking(),
+        policy in policy(),
+        share in 0.02f64..0.9,
+    ) {
+        let history = history.strict().thinking_as(&mode);
+        let case = Case {
             provider: Provider::Anthropic,
             format: Format::Anthropic,
-            body: anthropic::body(&history, &Value::Null),
+            body: anthropic::body(&history, &mode),
+            history: &history,
             unanswered: &["A1", "A7b"],
-            ..chat
+            strictness: Strictness::Strict,
         };
-        anthropic.stays_legal(&policy, share)?;
+        case.stays_legal(&policy, share)?;
+    }
+
+    #[test]
+    fn gemini_and_responses_bodies_for_strict_servers(
+        history in history(),
+        policy in policy(),
+        share in 0.02f64..0.9,
+    ) {
+        let gemini = Case {
+            provider: Provider::Gemini,
+            format: Format::Gemini,
+            body: gemini::without_thoughts(gemini::body(&history, true)),
+            history: &history,
+            unanswered: unanswered(Provider::Gemini),
+            strictness: Strictness::Strict,
+        };
+        gemini.stays_legal(&policy, share)?;
+        let responses = Case {
+            provider: Provider::OpenAiResponses,
+            format: Format::OpenAiResponses,
+            body: responses::body(&history, true, true),
+            unanswered: unanswered(Provider::OpenAiResponses),
+            ..gemini
+        };
+        responses.stays_legal(&policy, share)?;
     }
 }

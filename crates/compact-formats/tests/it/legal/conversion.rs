@@ -6,6 +6,7 @@ use compact_formats::{Format, Scope, convert, parse};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::chat::Dialect;
 use super::history::{End, History, history};
 use super::{Case, anthropic, chat, gemini, responses, unanswered};
 use crate::promise::kept_by_conversion;
@@ -14,7 +15,7 @@ use crate::sample::{format, steps, transcript};
 /// A history in the words of a provider.
 fn told(provider: Provider, history: &History) -> Value {
     match provider {
-        Provider::OpenAiChat => chat::body(history),
+        Provider::OpenAiChat => chat::body(history, Dialect::OpenRouter),
         Provider::OpenAiResponses => responses::body(history, true, false),
         Provider::Anthropic => anthropic::body(history, &Value::Null),
         Provider::Gemini => gemini::body(history, true),

@@ -22,6 +22,15 @@ pub fn body(history: &History, named: bool) -> Value {
     body
 }
 
+/// The same without thoughts, which some servers do not take back.
+pub fn without_thoughts(mut body: Value) -> Value {
+    for content in body["contents"].as_array_mut().unwrap() {
+        let parts = content["parts"].as_array_mut().unwrap();
+        parts.retain(|part| part.get("thought").is_none());
+    }
+    body
+}
+
 fn image() -> Value {
     json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}})
 }

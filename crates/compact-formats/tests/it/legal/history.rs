@@ -1,6 +1,7 @@
 //! Valid histories of an agent, to be told in any provider's words.
 
 use proptest::prelude::*;
+use serde_json::Value;
 
 /// What the model thinks before it speaks or calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +148,14 @@ impl History {
         for turn in &mut self.turns {
             turn.instruction = None;
             turn.exchanges.iter_mut().for_each(|e| e.aside = None);
+        }
+        self
+    }
+
+    /// The same, thinking where the mode of an Anthropic body has the model think.
+    pub fn thinking_as(mut self, mode: &Value) -> History {
+        if mode["type"] == "enabled" && self.thinking == Thinking::Never {
+            self.thinking = Thinking::Interleaved;
         }
         self
     }
