@@ -184,6 +184,14 @@ impl Case<'_> {
     }
 }
 
+/// As many cases as `PROPTEST_CASES` says, else enough for every day.
+fn cases() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(150),
+    }
+}
+
 fn thinking() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -196,7 +204,7 @@ fn thinking() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(cases())]
 
     #[test]
     fn anthropic_bodies(
