@@ -7,7 +7,7 @@ pub(crate) mod messages;
 
 use std::borrow::Cow;
 
-use compact_core::message::Block;
+use compact_core::message::{Block, EntryKind, Meta, Role};
 use compact_core::view::{View, ViewItem};
 
 use serde_json::value::RawValue;
@@ -19,7 +19,7 @@ use crate::error::FormatError;
 use crate::json::{At, Patch, is_string};
 use crate::list;
 use crate::parts;
-use crate::source::{self, Place};
+use crate::source::{self, Draft, Place};
 use crate::wire::{Page, Shown};
 
 /// The line of an entry that stands beside the list.
@@ -146,6 +146,31 @@ pub(crate) fn instruction_pieces<'a>(
         holder: Holder::Item,
         ..piece
     }])
+}
+
+/// Instructions beside the list as an entry; `kind` says of which.
+pub(crate) fn instruction(
+    at: At<'_>,
+    field: &str,
+    raw: &RawValue,
+    place: Place,
+    kind: fn(Role, &[Block]) -> EntryKind,
+) -> Result<Draft, FormatError> {
+    let blocks = edit::blocks(instruction_pieces(at, field, raw)?);
+    let id = match place.part {
+        None => "system".to_owned(),
+        Some(part) => format!("system.{part}"),
+    };
+    Ok(Draft {
+        id: Some(id),
+        role: Role::System,
+        meta: Meta {
+            kind: kind(Role::System, &blocks),
+            ..Meta::default()
+        },
+        blocks,
+        place,
+    })
 }
 
 fn edited_part(at: At<'_>, item: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {

@@ -1,5 +1,8 @@
 //! Lines that hang on each other by `id` and `parentId`, written so that the chain stays whole.
 
+mod said;
+pub(crate) mod write;
+
 use compact_core::message::Entry;
 
 use crate::Document;
@@ -8,6 +11,8 @@ use crate::fresh;
 use crate::json::{Members, Patch, lenient, quote};
 use crate::source::Layout;
 use crate::wire::{LineWriter, Page};
+
+pub(crate) use self::said::Said;
 
 /// Writes lines, each hung on the one before it.
 pub(crate) struct Chain {

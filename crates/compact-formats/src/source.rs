@@ -93,6 +93,16 @@ impl Reading {
             rules: None,
         }
     }
+
+    /// The role of the next entry where it goes by a name that no one knows; `line` is the file's.
+    pub(crate) fn unknown_role(&mut self, name: &str, line: Option<usize>) -> Role {
+        self.problems.push(Problem {
+            entry: Some(self.drafts.len()),
+            line,
+            message: format!("unknown role `{name}`, read as user"),
+        });
+        Role::User
+    }
 }
 
 /// The error for lines among which none is of the format asked for.
@@ -158,6 +168,29 @@ impl<T> Line<'_, T> {
     pub(crate) fn is_object(&self) -> bool {
         self.json.starts_with('{')
     }
+
+    /// Where an entry that is the whole line stands.
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            line: self.index,
+            span: self.offset..self.offset + self.json.len(),
+            part: None,
+        }
+    }
+}
+
+/// Every line that is an object.
+pub(crate) fn objects<'s, T: Deserialize<'s>>(
+    source: &'s [u8],
+    spans: &[Range<usize>],
+    problems: &mut Vec<Problem>,
+) -> Result<Vec<Line<'s, T>>, FormatError> {
+    let mut objects = Vec::with_capacity(spans.len());
+    for index in 0..spans.len() {
+        let line = read_line(source, spans, index, problems)?;
+        objects.extend(line.filter(Line::is_object));
+    }
+    Ok(objects)
 }
 
 /// Reads the line at `index`; nothing for a blank one or for a torn last one, which is noted.

@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use compact_core::message::{Block, EntryKind, Meta, Role};
+use compact_core::message::{Block, EntryKind, Role};
 use compact_core::wire::WireRules;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{BARE, DROPS_UNBOUND, MANUAL_THINKING, content};
-use crate::Problem;
 use crate::body::{self, messages};
 use crate::claude_code::is_injected;
 use crate::edit::{self, Piece};
@@ -79,31 +78,16 @@ fn thinking_rules(thinking: &RawValue) -> Option<&'static WireRules> {
 fn system(source: &[u8], at: At<'_>, raw: &RawValue) -> Result<Vec<Draft>, FormatError> {
     if is_string(raw) {
         let place = body::beside(source, raw, None);
-        return Ok(vec![system_draft(at, raw, place)?]);
+        return Ok(vec![body::instruction(at, "system", raw, place, kind_of)?]);
     }
     at.list("system", raw)?
         .into_iter()
         .enumerate()
-        .map(|(i, element)| system_draft(at, element, body::beside(source, element, Some(i))))
+        .map(|(i, element)| {
+            let place = body::beside(source, element, Some(i));
+            body::instruction(at, "system", element, place, kind_of)
+        })
         .collect()
-}
-
-fn system_draft(at: At<'_>, raw: &RawValue, place: Place) -> Result<Draft, FormatError> {
-    let blocks = edit::blocks(body::instruction_pieces(at, "system", raw)?);
-    let id = match place.part {
-        None => "system".to_owned(),
-        Some(part) => format!("system.{part}"),
-    };
-    Ok(Draft {
-        id: Some(id),
-        role: Role::System,
-        meta: Meta {
-            kind: kind_of(Role::System, &blocks),
-            ..Meta::default()
-        },
-        blocks,
-        place,
-    })
 }
 
 fn read_messages(
@@ -137,49 +121,19 @@ fn message(
         "role",
         message.role.ok_or_else(|| at.missing("role", "a string"))?,
     )?;
-    let role = role_named(&name).unwrap_or_else(|| {
-        reading.problems.push(Problem {
-            entry: Some(reading.drafts.len()),
-            line: None,
-            message: format!("unknown role `{name}`, read as user"),
-        });
-        Role::User
-    });
-    let mut blocks = edit::blocks(message.pieces(at)?);
+    let role = role_named(&name).unwrap_or_else(|| reading.unknown_role(&name, None));
+    let blocks = edit::blocks(message.pieces(at)?);
     let ranges = split(role, &blocks);
-    let part = |part: usize| (ranges.len() > 1).then_some(part);
-    let mut drafts: Vec<Draft> = ranges
-        .iter()
-        .enumerate()
-        .rev()
-        .map(|(i, range)| draft(role, blocks.split_off(range.start), place, part(i)))
-        .collect();
-    drafts.reverse();
-    reading.drafts.append(&mut drafts);
-    Ok(())
-}
-
-fn draft(role: Role, blocks: Vec<Block>, place: &Place, part: Option<usize>) -> Draft {
-    let answers = blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }));
-    let role = if role == Role::User && answers {
-        Role::Tool
-    } else {
-        role
+    let said = |blocks: &[Block]| {
+        let role = match role {
+            Role::User if messages::answers(blocks) => Role::Tool,
+            role => role,
+        };
+        (role, kind_of(role, blocks))
     };
-    Draft {
-        id: None,
-        role,
-        meta: Meta {
-            kind: kind_of(role, &blocks),
-            continues: part.is_some_and(|part| part > 0),
-            ..Meta::default()
-        },
-        blocks,
-        place: Place {
-            part,
-            ..place.clone()
-        },
-    }
+    let drafts = messages::drafts(blocks, &ranges, place, &said);
+    reading.drafts.extend(drafts);
+    Ok(())
 }
 
 impl<'a> Message<'a> {

@@ -7,14 +7,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use compact_core::message::{Block, Entry, Role};
+use compact_core::message::{Block, Entry, EntryKind, Meta, Role};
 use compact_core::view::{Edit, ViewItem};
 
 use super::is_beside;
 use crate::edit::{self, Edits, Piece};
 use crate::error::FormatError;
 use crate::json::At;
-use crate::source::Place;
+use crate::source::{Draft, Place};
 use crate::wire::{Page, Shown};
 
 /// How a provider writes a message.
@@ -64,6 +64,41 @@ pub(crate) fn split(
         .zip(ends)
         .map(|(a, b)| a..b)
         .collect()
+}
+
+/// True when a block answers a call.
+pub(crate) fn answers(blocks: &[Block]) -> bool {
+    blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }))
+}
+
+/// The entries of a message, one for each range of its blocks; `said` tells who speaks and how.
+pub(crate) fn drafts(
+    mut blocks: Vec<Block>,
+    ranges: &[Range<usize>],
+    place: &Place,
+    said: &dyn Fn(&[Block]) -> (Role, EntryKind),
+) -> Vec<Draft> {
+    let draft = |(i, range): (usize, &Range<usize>)| {
+        let blocks = blocks.split_off(range.start);
+        let (role, kind) = said(&blocks);
+        Draft {
+            id: None,
+            role,
+            meta: Meta {
+                kind,
+                continues: i > 0,
+                ..Meta::default()
+            },
+            blocks,
+            place: Place {
+                part: (ranges.len() > 1).then_some(i),
+                ..place.clone()
+            },
+        }
+    };
+    let mut drafts: Vec<Draft> = ranges.iter().enumerate().rev().map(draft).collect();
+    drafts.reverse();
+    drafts
 }
 
 /// The messages of a view, without what stands beside the list.

@@ -6,7 +6,6 @@ use compact_core::message::{Block, EntryKind, Meta, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Problem;
 use crate::detect::is_document;
 use crate::edit::{self, Holder, Piece, TextSite};
 use crate::error::FormatError;
@@ -146,15 +145,7 @@ fn read_lines(source: &[u8]) -> Result<Reading, FormatError> {
         let problems = &mut reader.reading.problems;
         let line = source::read_line::<&RawValue>(source, &lines, index, problems)?;
         if let Some(line) = line {
-            let span = line.offset..line.offset + line.json.len();
-            reader.message(
-                line.json,
-                Place {
-                    line: line.index,
-                    span,
-                    part: None,
-                },
-            )?;
+            reader.message(line.json, line.place())?;
         }
     }
     reader.reading.layout = Layout::Lines {
@@ -219,12 +210,8 @@ impl<'s> Reader<'s> {
         if let Some(role) = known_role(&name) {
             return Ok(role);
         }
-        self.reading.problems.push(Problem {
-            entry: Some(self.reading.drafts.len()),
-            line: self.reading.layout.line_number(place),
-            message: format!("unknown role `{name}`, read as user"),
-        });
-        Ok(Role::User)
+        let line = self.reading.layout.line_number(place);
+        Ok(self.reading.unknown_role(&name, line))
     }
 
     /// A legacy call takes its id from its place; the next `function` message answers it.

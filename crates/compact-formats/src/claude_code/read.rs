@@ -11,7 +11,7 @@ use crate::Scope;
 use crate::edit;
 use crate::error::FormatError;
 use crate::json::{At, Members, is_object, lenient};
-use crate::source::{self, Draft, Layout, Place, Reading};
+use crate::source::{self, Draft, Layout, Reading};
 
 type Row<'s> = source::Line<'s, Line<'s>>;
 
@@ -21,11 +21,7 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
         lines: Vec::new(),
         live_from: 0,
     });
-    let mut rows: Vec<Row<'_>> = Vec::with_capacity(spans.len());
-    for index in 0..spans.len() {
-        let line = source::read_line(source, &spans, index, &mut reading.problems)?;
-        rows.extend(line.filter(Row::is_object));
-    }
+    let rows: Vec<Row<'_>> = source::objects(source, &spans, &mut reading.problems)?;
     if !rows.iter().any(|row| row.value.is_typed()) {
         return Err(source::unlike(source));
     }
@@ -166,11 +162,7 @@ fn draft(source: &[u8], row: &Row<'_>, reading: &mut Reading) -> Result<(), Form
         role,
         blocks,
         meta,
-        place: Place {
-            line: row.index,
-            span: row.offset..row.offset + row.json.len(),
-            part: None,
-        },
+        place: row.place(),
     });
     Ok(())
 }

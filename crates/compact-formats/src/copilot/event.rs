@@ -7,9 +7,9 @@ use compact_core::view::Edit;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::edit::{self, Edits, Holder, Piece, TextSite};
+use crate::chain::Said;
+use crate::edit::{Edits, Holder, Piece, TextSite};
 use crate::error::FormatError;
-use crate::frame;
 use crate::json::{At, Members, Patch, is_list, is_object, is_string, lenient, quote};
 use crate::parts;
 
@@ -78,15 +78,6 @@ struct Outcome<'a> {
     contents: Option<&'a RawValue>,
 }
 
-/// What an event says.
-pub(super) struct Said<'a> {
-    pub(super) role: Role,
-    pub(super) kind: EntryKind,
-    pub(super) pieces: Vec<Piece<'a>>,
-    /// Values that repeat a block's text.
-    echoes: Vec<(usize, &'a RawValue)>,
-}
-
 impl<'a> Event<'a> {
     pub(super) fn kind(&self) -> Cow<'a, str> {
         lenient(self.r#type).unwrap_or_default()
@@ -145,21 +136,6 @@ impl<'a> Event<'a> {
     pub(super) fn call(&self, at: At<'_>) -> Option<String> {
         let data = self.data(at).ok()?;
         lenient(data.tool_call_id.or(data.parent_tool_call_id)).map(String::from)
-    }
-}
-
-impl<'a> Said<'a> {
-    fn new(role: Role, kind: EntryKind, pieces: Vec<Piece<'a>>) -> Said<'a> {
-        let ours = pieces.iter().find_map(|piece| match &piece.block {
-            Block::Text(text) => frame::summary(text),
-            _ => None,
-        });
-        Said {
-            role,
-            kind: ours.unwrap_or(kind),
-            pieces,
-            echoes: Vec::new(),
-        }
     }
 }
 
@@ -268,7 +244,7 @@ fn result<'a>(at: At<'_>, data: &Data<'a>) -> Result<Said<'a>, FormatError> {
     Ok(said)
 }
 
-/// The event with its edits; what repeats a changed text changes with it or goes.
+/// The event with its edits.
 pub(super) fn edited(
     at: At<'_>,
     json: &str,
@@ -282,18 +258,7 @@ pub(super) fn edited(
         let is_reasoning = matches!(piece.block, Block::Reasoning { .. });
         is_reasoning && matches!(edits.of(i), Some(Edit::Drop))
     });
-    let repeat = |patch: &mut Patch<'_>, block: usize, text: &str| {
-        for (_, value) in said.echoes.iter().filter(|(at, _)| *at == block) {
-            let json = if is_string(value) {
-                quote(text)
-            } else {
-                "null".to_owned()
-            };
-            patch.replace(value, json);
-        }
-    };
-    let part = |text: &str| quote(text);
-    let edited = edit::apply_with(json, &said.pieces, edits, &part, &repeat);
+    let edited = said.edited(json, edits, &quote);
     Ok(edited.map(|json| if forgets { without_replay(&json) } else { json }))
 }
 

@@ -14,6 +14,7 @@ mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
+use self::write::Copilot;
 use crate::chain;
 use crate::wire::Wire;
 
@@ -27,5 +28,10 @@ static RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-pub(crate) static WIRE: Wire =
-    Wire::new(&RULES, read::read, write::emit, chain::extend).with_boundary(write::append);
+pub(crate) static WIRE: Wire = Wire::new(
+    &RULES,
+    read::read,
+    |page, view| chain::write::emit(&Copilot, page, view),
+    chain::extend,
+)
+.with_boundary(|page, view, stamp| chain::write::append(&Copilot, page, view, stamp));

@@ -1,13 +1,14 @@
 //! Events to drafts.
 
-use compact_core::message::{Meta, Role};
+use compact_core::message::Role;
 
 use super::event::Event;
 use crate::Scope;
-use crate::edit;
 use crate::error::FormatError;
 use crate::json::{At, lenient};
-use crate::source::{self, Draft, Layout, Place, Reading};
+use crate::source::{self, Layout, Reading};
+
+type Row<'s> = source::Line<'s, Event<'s>>;
 
 pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
     let lines = source::lines(source);
@@ -15,16 +16,12 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
         lines: Vec::new(),
         live_from: 0,
     });
-    let mut is_session = false;
-    for index in 0..lines.len() {
-        let line = source::read_line::<Event<'_>>(source, &lines, index, &mut reading.problems)?;
-        if let Some(line) = line.filter(source::Line::is_object) {
-            is_session |= line.value.kind().contains('.');
-            event(source, &line, scope, &mut reading)?;
-        }
-    }
-    if !is_session {
+    let events: Vec<Row<'_>> = source::objects(source, &lines, &mut reading.problems)?;
+    if !events.iter().any(|row| row.value.kind().contains('.')) {
         return Err(source::unlike(source));
+    }
+    for row in &events {
+        event(source, row, scope, &mut reading)?;
     }
     reading.layout = Layout::Lines {
         lines,
@@ -35,7 +32,7 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
 
 fn event(
     source: &[u8],
-    line: &source::Line<'_, Event<'_>>,
+    line: &Row<'_>,
     scope: Scope,
     reading: &mut Reading,
 ) -> Result<(), FormatError> {
@@ -57,22 +54,8 @@ fn event(
     if scope == Scope::Live && line.value.is_boundary(at)? {
         reading.drafts.retain(|draft| draft.role == Role::System);
     }
-    let Some(said) = line.value.said(at)? else {
-        return Ok(());
-    };
-    reading.drafts.push(Draft {
-        id: lenient(line.value.id).map(String::from),
-        role: said.role,
-        blocks: edit::blocks(said.pieces),
-        meta: Meta {
-            kind: said.kind,
-            ..Meta::default()
-        },
-        place: Place {
-            line: line.index,
-            span: line.offset..line.offset + line.json.len(),
-            part: None,
-        },
-    });
+    let said = line.value.said(at)?;
+    let id = lenient(line.value.id).map(String::from);
+    reading.drafts.extend(said.map(|said| said.draft(id, line)));
     Ok(())
 }

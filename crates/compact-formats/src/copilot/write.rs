@@ -1,41 +1,18 @@
-//! Views to events.
+//! New events, and which of the old ones stay.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{View, ViewItem};
+use compact_core::view::ViewItem;
 use serde_json::value::RawValue;
 
-use super::event::{Event, edited};
+use super::event::{self, Event};
 use crate::Stamp;
-use crate::chain::{self, Chain};
-use crate::edit::arguments;
+use crate::chain::write::Agent;
+use crate::edit::{Edits, arguments};
 use crate::error::FormatError;
 use crate::json::{At, Members, Patch, lenient, quote};
-use crate::wire::{Page, Shown};
-
-/// The view's events. Furniture follows the event that it stands after.
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-    let mut writer = Writer::new(page, view);
-    writer.furniture(0);
-    for item in &view.items {
-        match page.shown(item)? {
-            Shown::New(entry) => writer.new_entry(entry),
-            Shown::Kept { place, item } => {
-                writer.chain.line(&as_message(item));
-                writer.furniture(place.line + 1);
-            }
-            Shown::Edited { place, item, edits } => {
-                if let Some(line) = edited(writer.at(), &as_message(item), edits)? {
-                    writer.chain.line(&line);
-                    writer.furniture(place.line + 1);
-                }
-            }
-        }
-    }
-    Ok(writer.chain.lines.finish(page.bytes()))
-}
 
 /// A compaction within a view is a user's message: as a boundary it would cut off what stands before.
 fn as_message(json: &str) -> Cow<'_, str> {
@@ -66,58 +43,56 @@ const KEPT: [&str; 7] = [
     "tool.execution_start",
 ];
 
-struct Writer<'a> {
-    page: &'a Page<'a>,
-    chain: Chain,
-    /// Lines that are entries.
-    said: HashSet<usize>,
-    /// Calls that the view shows as they were made.
-    calls: HashSet<&'a str>,
-}
+pub(super) struct Copilot;
 
-impl<'a> Writer<'a> {
-    fn new(page: &'a Page<'a>, view: &View) -> Self {
-        let places = &page.document.places;
-        let kept = view.items.iter().filter_map(|item| match item {
-            ViewItem::Kept { entry } => page.conversation.entries.get(*entry),
-            _ => None,
-        });
-        Writer {
-            page,
-            chain: Chain::new(page.bytes()),
-            said: places.iter().map(|place| place.line).collect(),
-            calls: kept.flat_map(Entry::calls).collect(),
+impl Agent for Copilot {
+    fn as_message<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        as_message(json)
+    }
+
+    fn edited(
+        &self,
+        at: At<'_>,
+        json: &str,
+        edits: Edits<'_>,
+    ) -> Result<Option<String>, FormatError> {
+        event::edited(at, json, edits)
+    }
+
+    fn compose(&self, entry: &Entry, model: Option<&str>) -> Vec<String> {
+        let events = compose(entry, model).into_iter();
+        events
+            .map(|(kind, data)| format!("\"type\":\"{kind}\",\"data\":{data}"))
+            .collect()
+    }
+
+    fn boundary(&self, summary: &str, stamp: &Stamp<'_>) -> String {
+        format!(
+            "\"type\":\"session.compaction_complete\",\"data\":{{\"success\":true,\"preCompactionTokens\":{},\
+             \"summaryContent\":{}}}",
+            stamp.tokens_before,
+            quote(summary)
+        )
+    }
+
+    /// The calls that the view shows as they were made.
+    fn names<'e>(&self, item: &ViewItem, entry: &'e Entry) -> Vec<&'e str> {
+        match item {
+            ViewItem::Kept { .. } => entry.calls().collect(),
+            _ => Vec::new(),
         }
     }
 
-    fn at(&self) -> At<'a> {
-        At {
-            source: self.page.bytes(),
-            offset: 0,
-        }
+    fn keeps(&self, at: At<'_>, json: &str, names: &HashSet<&str>) -> bool {
+        let event: Event<'_> = serde_json::from_str(json).unwrap_or_default();
+        let call = event.call(at);
+        let known = call.is_none_or(|call| names.contains(call.as_str()));
+        known && KEPT.contains(&event.kind().as_ref())
     }
 
-    /// Writes the furniture from a line up to the next entry.
-    fn furniture(&mut self, from: usize) {
-        let until = (from..chain::count(self.page)).take_while(|i| !self.said.contains(i));
-        let until: Vec<usize> = until.collect();
-        for index in until {
-            let json = chain::json(self.page, index);
-            let event: Event<'_> = serde_json::from_str(json.trim_ascii()).unwrap_or_default();
-            let call = event.call(self.at());
-            let known = call.is_none_or(|call| self.calls.contains(call.as_str()));
-            if known && KEPT.contains(&event.kind().as_ref()) {
-                self.chain.line(json);
-            }
-        }
-    }
-
-    fn new_entry(&mut self, entry: &Entry) {
-        let model = self.page.conversation.model.as_deref();
-        for (kind, data) in compose(entry, model) {
-            let body = format!("\"type\":\"{kind}\",\"data\":{data}");
-            self.chain.new_line(&entry.id.0, true, &body);
-        }
+    /// The system's words.
+    fn outlasts_boundary(&self, entry: &Entry) -> bool {
+        entry.role == Role::System
     }
 }
 
@@ -197,48 +172,4 @@ fn answer(block: &Block) -> Option<(&'static str, String)> {
     };
     let data = format!("{{\"toolCallId\":{call},{outcome}}}");
     Some(("tool.execution_complete", data))
-}
-
-/// The session, a compaction with the view's summary, and the rest of the view as events after it.
-///
-/// The summary of a compaction comes first, so what the view shows before it follows it. The
-/// system's words stay in force and are not repeated.
-pub(super) fn append(
-    page: &Page<'_>,
-    view: &View,
-    stamp: &Stamp<'_>,
-) -> Result<Vec<u8>, FormatError> {
-    let mut writer = Writer {
-        chain: Chain::after(page.bytes()),
-        ..Writer::new(page, view)
-    };
-    writer.chain.timestamp = quote(stamp.timestamp);
-    let summary = view.summary();
-    let text = summary.map(Entry::plain_text).unwrap_or_default();
-    let body = format!(
-        "\"type\":\"session.compaction_complete\",\"data\":{{\"success\":true,\"preCompactionTokens\":{},\
-         \"summaryContent\":{}}}",
-        stamp.tokens_before,
-        quote(&text)
-    );
-    writer.chain.new_line(stamp.receipt, true, &body);
-    for item in &view.items {
-        let entry = item.entry().and_then(|i| page.conversation.entries.get(i));
-        let is_system = entry.is_some_and(|entry| entry.role == Role::System);
-        match (page.shown(item)?, entry) {
-            (Shown::New(entry), _) if summary.is_some_and(|s| s.id == entry.id) => {}
-            (Shown::New(entry), _) => writer.new_entry(entry),
-            (Shown::Kept { .. }, _) if is_system => {}
-            (Shown::Kept { item, .. }, Some(entry)) => {
-                writer.chain.copy(&as_message(item), entry);
-            }
-            (Shown::Edited { item, edits, .. }, Some(entry)) => {
-                if let Some(line) = edited(writer.at(), &as_message(item), edits)? {
-                    writer.chain.copy(&line, entry);
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(writer.chain.lines.finish(page.bytes()))
 }

@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use compact_core::message::{Block, EntryKind, Meta, Role};
+use compact_core::message::{Block, EntryKind, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{WITHOUT_INSTRUCTIONS, part};
-use crate::Problem;
 use crate::body::{self, messages};
 use crate::edit::{self, Piece};
 use crate::error::FormatError;
@@ -62,13 +61,16 @@ pub(super) fn read(source: &[u8]) -> Result<Reading, FormatError> {
     Ok(reading)
 }
 
+const FIELD: &str = "systemInstruction";
+
 /// The system instruction: a content, each part of which is an entry, or a string.
 fn instructions(source: &[u8], at: At<'_>, raw: &RawValue) -> Result<Vec<Draft>, FormatError> {
     if is_string(raw) {
-        return Ok(vec![instruction(at, raw, body::beside(source, raw, None))?]);
+        let place = body::beside(source, raw, None);
+        return Ok(vec![body::instruction(at, FIELD, raw, place, kind_of)?]);
     }
     if !is_object(raw) {
-        return Err(at.field("systemInstruction", "a content", raw));
+        return Err(at.field(FIELD, "a content", raw));
     }
     let Some(list) = Members::of(raw.get()).get("parts") else {
         return Ok(Vec::new());
@@ -76,26 +78,11 @@ fn instructions(source: &[u8], at: At<'_>, raw: &RawValue) -> Result<Vec<Draft>,
     at.list("systemInstruction.parts", list)?
         .into_iter()
         .enumerate()
-        .map(|(i, part)| instruction(at, part, body::beside(source, part, Some(i))))
+        .map(|(i, part)| {
+            let place = body::beside(source, part, Some(i));
+            body::instruction(at, FIELD, part, place, kind_of)
+        })
         .collect()
-}
-
-fn instruction(at: At<'_>, raw: &RawValue, place: Place) -> Result<Draft, FormatError> {
-    let blocks = edit::blocks(body::instruction_pieces(at, "systemInstruction", raw)?);
-    let id = match place.part {
-        None => "system".to_owned(),
-        Some(part) => format!("system.{part}"),
-    };
-    Ok(Draft {
-        id: Some(id),
-        role: Role::System,
-        meta: Meta {
-            kind: kind_of(Role::System, &blocks),
-            ..Meta::default()
-        },
-        blocks,
-        place,
-    })
 }
 
 struct Reader {
@@ -130,26 +117,21 @@ impl Reader {
 
     fn content(&mut self, at: At<'_>, raw: &RawValue, place: &Place) -> Result<(), FormatError> {
         let content = Content::of(at, raw.get())?;
-        let role = content.role().unwrap_or_else(|name| {
-            self.reading.problems.push(Problem {
-                entry: Some(self.reading.drafts.len()),
-                line: None,
-                message: format!("unknown role `{name}`, read as user"),
-            });
-            Role::User
-        });
+        let role = content.role();
+        let role = role.unwrap_or_else(|name| self.reading.unknown_role(&name, None));
         let mut blocks = edit::blocks(content.pieces(at)?);
         self.pair(&mut blocks, place.line);
         let ranges = split(role, &blocks);
-        let part = |part: usize| (ranges.len() > 1).then_some(part);
-        let mut drafts: Vec<Draft> = ranges
-            .iter()
-            .enumerate()
-            .rev()
-            .map(|(i, range)| draft(role, blocks.split_off(range.start), place, part(i)))
-            .collect();
-        drafts.reverse();
-        self.reading.drafts.append(&mut drafts);
+        let said = |blocks: &[Block]| {
+            let role = if messages::answers(blocks) {
+                Role::Tool
+            } else {
+                role
+            };
+            (role, kind_of(role, blocks))
+        };
+        let drafts = messages::drafts(blocks, &ranges, place, &said);
+        self.reading.drafts.extend(drafts);
         Ok(())
     }
 
@@ -190,25 +172,6 @@ impl Reader {
                 named.or((!self.open.is_empty()).then_some(0))
             }
         }
-    }
-}
-
-fn draft(role: Role, blocks: Vec<Block>, place: &Place, part: Option<usize>) -> Draft {
-    let answers = blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }));
-    let role = if answers { Role::Tool } else { role };
-    Draft {
-        id: None,
-        role,
-        meta: Meta {
-            kind: kind_of(role, &blocks),
-            continues: part.is_some_and(|part| part > 0),
-            ..Meta::default()
-        },
-        blocks,
-        place: Place {
-            part,
-            ..place.clone()
-        },
     }
 }
 

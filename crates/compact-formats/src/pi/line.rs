@@ -6,10 +6,10 @@ use compact_core::message::{Block, EntryKind, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::edit::{self, Edits, Holder, Piece, TextSite};
+use crate::chain::Said;
+use crate::edit::{Edits, Holder, Piece, TextSite};
 use crate::error::FormatError;
-use crate::frame;
-use crate::json::{At, Members, Patch, is_list, is_object, is_string, is_true, lenient, quote};
+use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient, quote};
 use crate::parts;
 
 /// The members of a line that matter here; every one is a span.
@@ -57,15 +57,6 @@ struct Element<'a> {
     arguments: Option<&'a RawValue>,
     thinking: Option<&'a RawValue>,
     thinking_signature: Option<&'a RawValue>,
-}
-
-/// What a line says.
-pub(super) struct Said<'a> {
-    pub(super) role: Role,
-    pub(super) kind: EntryKind,
-    pub(super) pieces: Vec<Piece<'a>>,
-    /// A value that repeats a tool's answer for the client.
-    details: Option<&'a RawValue>,
 }
 
 impl<'a> Line<'a> {
@@ -137,7 +128,11 @@ impl<'a> Line<'a> {
                 Said::new(Role::Assistant, EntryKind::Message, pieces()?)
             }
             Some("toolResult") => Said {
-                details: message.details,
+                echoes: message
+                    .details
+                    .map(|details| (0, details))
+                    .into_iter()
+                    .collect(),
                 ..Said::new(Role::Tool, EntryKind::Message, result(at, &message)?)
             },
             Some("bashExecution") if is_true(message.exclude_from_context) => return Ok(None),
@@ -148,21 +143,6 @@ impl<'a> Line<'a> {
             Some(_) => Said::new(Role::User, EntryKind::Injected, pieces()?),
             None => return Err(at.missing("message.role", "a string")),
         }))
-    }
-}
-
-impl<'a> Said<'a> {
-    fn new(role: Role, kind: EntryKind, pieces: Vec<Piece<'a>>) -> Said<'a> {
-        let ours = pieces.iter().find_map(|piece| match &piece.block {
-            Block::Text(text) => frame::summary(text),
-            _ => None,
-        });
-        Said {
-            role,
-            kind: ours.unwrap_or(kind),
-            pieces,
-            details: None,
-        }
     }
 }
 
@@ -268,28 +248,15 @@ fn execution<'a>(at: At<'_>, message: &Message<'a>) -> Result<Vec<Piece<'a>>, Fo
     Ok(pieces)
 }
 
-/// The line with its edits; what repeats a changed answer goes.
+/// The line with its edits.
 pub(super) fn edited(
     at: At<'_>,
     json: &str,
     edits: Edits<'_>,
 ) -> Result<Option<String>, FormatError> {
     let line: Line<'_> = at.read(json)?;
-    let Some(said) = line.said(at)? else {
-        return Ok(None);
-    };
-    let forget = |patch: &mut Patch<'_>, _: usize, _: &str| {
-        if let Some(details) = said.details {
-            patch.replace(details, "null".to_owned());
-        }
-    };
-    Ok(edit::apply_with(
-        json,
-        &said.pieces,
-        edits,
-        &text_part,
-        &forget,
-    ))
+    let said = line.said(at)?;
+    Ok(said.and_then(|said| said.edited(json, edits, &text_part)))
 }
 
 /// A text as a part of a message.
@@ -298,19 +265,19 @@ pub(super) fn text_part(text: &str) -> String {
 }
 
 /// A summary of another program as a message: as a boundary it would cut off what stands before it.
-pub(super) fn as_message(json: &str) -> Option<String> {
+pub(super) fn as_message(json: &str) -> Cow<'_, str> {
     let members = Members::of(json);
     let role = match lenient(members.get("type")).as_deref() {
         Some("compaction") => "compactionSummary",
         Some("branch_summary") => "branchSummary",
-        _ => return None,
+        _ => return Cow::Borrowed(json),
     };
     let member = |key: &str| members.get(key).map_or("null", RawValue::get);
     let ids = match members.get("id") {
         Some(id) => format!("\"id\":{},\"parentId\":{},", id.get(), member("parentId")),
         None => String::new(),
     };
-    Some(format!(
+    Cow::Owned(format!(
         "{{\"type\":\"message\",{ids}\"timestamp\":{},\"message\":{{\"role\":\"{role}\",\"summary\":{},\
          \"tokensBefore\":0,\"timestamp\":0}}}}",
         member("timestamp"),

@@ -3,15 +3,14 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use compact_core::message::{Meta, Role};
+use compact_core::message::Role;
 use serde_json::value::RawValue;
 
 use super::line::Line;
 use crate::Scope;
-use crate::edit;
 use crate::error::FormatError;
 use crate::json::{At, Members, lenient};
-use crate::source::{self, Draft, Layout, Place, Reading};
+use crate::source::{self, Layout, Reading};
 
 type Row<'s> = source::Line<'s, Line<'s>>;
 
@@ -21,11 +20,7 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
         lines: Vec::new(),
         live_from: 0,
     });
-    let mut rows: Vec<Row<'_>> = Vec::with_capacity(spans.len());
-    for index in 0..spans.len() {
-        let line = source::read_line(source, &spans, index, &mut reading.problems)?;
-        rows.extend(line.filter(Row::is_object));
-    }
+    let rows: Vec<Row<'_>> = source::objects(source, &spans, &mut reading.problems)?;
     let known = ["session", "message", "compaction", "model_change"];
     if !rows
         .iter()
@@ -107,27 +102,14 @@ fn draft(source: &[u8], row: &Row<'_>, reading: &mut Reading) -> Result<(), Form
     let Some(said) = row.value.said(at)? else {
         return Ok(());
     };
-    let mut meta = Meta {
-        kind: said.kind,
-        ..Meta::default()
-    };
-    if said.role == Role::Assistant {
+    let mut draft = said.draft(row.value.id().map(String::from), row);
+    if draft.role == Role::Assistant {
         let message = Members::of(row.value.message.map_or("", RawValue::get));
-        meta.reported_prompt_tokens = message.get("usage").and_then(prompt_tokens);
+        draft.meta.reported_prompt_tokens = message.get("usage").and_then(prompt_tokens);
         let model = lenient(message.get("model")).map(String::from);
         reading.model = model.or(reading.model.take());
     }
-    reading.drafts.push(Draft {
-        id: row.value.id().map(String::from),
-        role: said.role,
-        blocks: edit::blocks(said.pieces),
-        meta,
-        place: Place {
-            line: row.index,
-            span: row.offset..row.offset + row.json.len(),
-            part: None,
-        },
-    });
+    reading.drafts.push(draft);
     Ok(())
 }
 

@@ -1,114 +1,79 @@
-//! Views to lines, one branch from the first to the last.
+//! New lines, and which of the old ones stay.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use compact_core::message::{Block, Entry, Role};
-use compact_core::view::{View, ViewItem};
+use compact_core::view::ViewItem;
 
-use super::line::{self, Line, as_message, edited};
+use super::line::{self, Line};
 use crate::Stamp;
-use crate::chain::{self, Chain};
-use crate::edit::arguments;
+use crate::chain::{self, write::Agent};
+use crate::edit::{Edits, arguments};
 use crate::error::FormatError;
 use crate::json::{At, quote};
-use crate::wire::{Page, Shown};
+use crate::wire::Page;
 
-/// The view's lines behind the session's head. Furniture follows the line that it stands after.
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-    let mut writer = Writer::new(page, view);
-    writer.furniture(0);
-    for item in &view.items {
-        match page.shown(item)? {
-            Shown::New(entry) => writer.new_entry(entry),
-            Shown::Kept { place, item } => {
-                writer
-                    .chain
-                    .line(as_message(item).as_deref().unwrap_or(item));
-                writer.furniture(place.line + 1);
-            }
-            Shown::Edited { place, item, edits } => {
-                let item = as_message(item).unwrap_or_else(|| item.to_owned());
-                if let Some(line) = edited(writer.at(), &item, edits)? {
-                    writer.chain.line(&line);
-                    writer.furniture(place.line + 1);
-                }
-            }
-        }
-    }
-    Ok(writer.chain.lines.finish(page.bytes()))
-}
+/// Furniture that is kept.
+const KEPT: [&str; 6] = [
+    "session",
+    "model_change",
+    "thinking_level_change",
+    "session_info",
+    "label",
+    "custom",
+];
 
-struct Writer<'a> {
-    page: &'a Page<'a>,
-    chain: Chain,
-    has_ids: bool,
-    /// Lines that are entries.
-    said: HashSet<usize>,
-    /// Ids of the entries that the view shows.
-    shown: HashSet<&'a str>,
-}
+pub(super) struct Pi;
 
-impl<'a> Writer<'a> {
-    fn new(page: &'a Page<'a>, view: &View) -> Self {
-        let places = &page.document.places;
-        let shown = view.items.iter().filter_map(ViewItem::entry);
-        let entries = shown.filter_map(|i| page.conversation.entries.get(i));
-        Writer {
-            page,
-            chain: Chain::new(page.bytes()),
-            has_ids: has_ids(page),
-            said: places.iter().map(|place| place.line).collect(),
-            shown: entries.map(|entry| entry.id.0.as_str()).collect(),
-        }
+impl Agent for Pi {
+    fn as_message<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        line::as_message(json)
     }
 
-    fn at(&self) -> At<'a> {
-        At {
-            source: self.page.bytes(),
-            offset: 0,
-        }
+    fn edited(
+        &self,
+        at: At<'_>,
+        json: &str,
+        edits: Edits<'_>,
+    ) -> Result<Option<String>, FormatError> {
+        line::edited(at, json, edits)
     }
 
-    /// Writes the furniture from a line up to the next entry.
-    fn furniture(&mut self, from: usize) {
-        let until = (from..chain::count(self.page)).take_while(|i| !self.said.contains(i));
-        let until: Vec<usize> = until.collect();
-        for index in until {
-            let json = chain::json(self.page, index);
-            let line: Line<'_> = serde_json::from_str(json.trim_ascii()).unwrap_or_default();
-            let known = line
-                .subject()
-                .is_none_or(|id| self.shown.contains(id.as_ref()));
-            let kept = [
-                "session",
-                "model_change",
-                "thinking_level_change",
-                "session_info",
-                "label",
-                "custom",
-            ];
-            if known && !line.is_copy() && kept.contains(&line.kind().as_ref()) {
-                self.chain.line(json);
-            }
-        }
+    fn compose(&self, entry: &Entry, model: Option<&str>) -> Vec<String> {
+        let messages = compose(entry, model).into_iter();
+        messages
+            .map(|message| format!("\"type\":\"message\",\"message\":{message}"))
+            .collect()
     }
 
-    fn new_entry(&mut self, entry: &Entry) {
-        for message in compose(entry, self.page.conversation.model.as_deref()) {
-            let body = format!("\"type\":\"message\",\"message\":{message}");
-            self.chain.new_line(&entry.id.0, self.has_ids, &body);
-        }
+    fn boundary(&self, summary: &str, stamp: &Stamp<'_>) -> String {
+        format!(
+            "\"type\":\"compaction\",\"summary\":{},\"firstKeptEntryId\":\"\",\"tokensBefore\":{},\"fromHook\":true",
+            quote(summary),
+            stamp.tokens_before
+        )
     }
-}
 
-/// True unless the session is of the first version, whose lines have no ids.
-fn has_ids(page: &Page<'_>) -> bool {
-    let mut lines = (0..chain::count(page)).filter_map(|i| {
-        let json = chain::json(page, i).trim_ascii();
-        serde_json::from_str::<Line<'_>>(json).ok()
-    });
-    let first = lines.find(|line| line.kind() != "session");
-    first.is_none_or(|line| line.id().is_some())
+    fn names<'e>(&self, _: &ViewItem, entry: &'e Entry) -> Vec<&'e str> {
+        vec![entry.id.0.as_str()]
+    }
+
+    fn keeps(&self, _: At<'_>, json: &str, names: &HashSet<&str>) -> bool {
+        let line: Line<'_> = serde_json::from_str(json).unwrap_or_default();
+        let known = line.subject().is_none_or(|id| names.contains(id.as_ref()));
+        known && !line.is_copy() && KEPT.contains(&line.kind().as_ref())
+    }
+
+    /// Lines of sessions of the first version have none.
+    fn has_ids(&self, page: &Page<'_>) -> bool {
+        let mut lines = (0..chain::count(page)).filter_map(|i| {
+            let json = chain::json(page, i).trim_ascii();
+            serde_json::from_str::<Line<'_>>(json).ok()
+        });
+        let first = lines.find(|line| line.kind() != "session");
+        first.is_none_or(|line| line.id().is_some())
+    }
 }
 
 /// A new entry as messages: one, or one per tool result.
@@ -167,46 +132,4 @@ fn answer(block: &Block) -> Option<String> {
         quote(call),
         line::text_part(content)
     ))
-}
-
-/// The session, a compaction with the view's summary, and the rest of the view as lines after it.
-///
-/// The client shows the summary of a compaction first, so what the view shows before it follows it.
-pub(super) fn append(
-    page: &Page<'_>,
-    view: &View,
-    stamp: &Stamp<'_>,
-) -> Result<Vec<u8>, FormatError> {
-    let mut writer = Writer {
-        chain: Chain::after(page.bytes()),
-        ..Writer::new(page, view)
-    };
-    writer.chain.timestamp = quote(stamp.timestamp);
-    let summary = view.summary();
-    let text = summary.map(Entry::plain_text).unwrap_or_default();
-    let body = format!(
-        "\"type\":\"compaction\",\"summary\":{},\"firstKeptEntryId\":\"\",\"tokensBefore\":{},\"fromHook\":true",
-        quote(&text),
-        stamp.tokens_before
-    );
-    writer.chain.new_line(stamp.receipt, writer.has_ids, &body);
-    for item in &view.items {
-        let entry = item.entry().and_then(|i| page.conversation.entries.get(i));
-        match (page.shown(item)?, entry) {
-            (Shown::New(entry), _) if summary.is_some_and(|s| s.id == entry.id) => {}
-            (Shown::New(entry), _) => writer.new_entry(entry),
-            (Shown::Kept { item, .. }, Some(entry)) => {
-                let message = as_message(item);
-                writer.chain.copy(message.as_deref().unwrap_or(item), entry);
-            }
-            (Shown::Edited { item, edits, .. }, Some(entry)) => {
-                let item = as_message(item).unwrap_or_else(|| item.to_owned());
-                if let Some(line) = edited(writer.at(), &item, edits)? {
-                    writer.chain.copy(&line, entry);
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(writer.chain.lines.finish(page.bytes()))
 }
