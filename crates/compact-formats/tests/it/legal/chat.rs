@@ -33,7 +33,7 @@ pub fn body(history: &History, dialect: Dialect) -> Value {
         messages: Vec::new(),
     };
     if let Some(system) = &history.system {
-        teller.say("system", json!(system));
+        teller.say("system", &json!(system));
     }
     for (t, turn) in history.turns.iter().enumerate() {
         teller.turn(t, turn);
@@ -62,7 +62,7 @@ struct Teller<'h> {
 }
 
 impl Teller<'_> {
-    fn say(&mut self, role: &str, content: Value) {
+    fn say(&mut self, role: &str, content: &Value) {
         self.messages
             .push(json!({"role": role, "content": content}));
     }
@@ -73,9 +73,9 @@ impl Teller<'_> {
             let urls = ["https://x/y.png", "data:image/png;base64,AAAA"];
             words.push(image(urls[t % 2]));
         }
-        self.say("user", json!(words));
+        self.say("user", &json!(words));
         if let Some(instruction) = &turn.instruction {
-            self.say("developer", json!(instruction));
+            self.say("developer", &json!(instruction));
         }
         let mut is_first = true;
         for (e, exchange) in turn.exchanges.iter().enumerate() {
@@ -137,9 +137,9 @@ impl Teller<'_> {
     fn aside(&mut self, exchange: &Exchange) {
         match &exchange.aside {
             Some(words) if exchange.image => {
-                self.say("user", json!([text(words), image("https://x/y.png")]));
+                self.say("user", &json!([text(words), image("https://x/y.png")]));
             }
-            Some(words) => self.say("user", json!(words)),
+            Some(words) => self.say("user", &json!(words)),
             None => {}
         }
     }
