@@ -28,21 +28,17 @@ impl Run<'_, '_> {
             .filter(|(_, shown)| !**shown)
             .map(|(anchor, _)| anchor)
             .collect();
-        let body_cost = self.input.estimator.units(&draft.body);
-        let room = (self.budget - draft.cost).min(self.summary_limit() - body_cost);
-        let repaired = verify::repair(
-            self.input.ledger,
-            &draft.body,
-            &missing,
-            room,
-            self.input.estimator,
-        );
-        let repaired = self.draft(plan, &repaired);
-        let (draft, after) = if repaired.cost <= self.budget {
-            let after = verify::shown(&anchors, &self.text(&repaired.view));
-            (repaired, after)
-        } else {
-            (draft, before.clone())
+        let room = (self.budget - draft.cost).min(self.summary_limit() - draft.body.cost);
+        let estimator = self.input.estimator;
+        let repaired = verify::repair(self.input.ledger, &draft.body, &missing, room, estimator)
+            .map(|body| self.draft(plan, body))
+            .filter(|repaired| repaired.cost <= self.budget);
+        let (draft, after) = match repaired {
+            Some(repaired) => {
+                let after = verify::shown(&anchors, &self.text(&repaired.view));
+                (repaired, after)
+            }
+            None => (draft, before.clone()),
         };
         let retention = self.retention(&anchors, &before, &after);
         (draft, retention)

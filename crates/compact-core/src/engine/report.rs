@@ -8,6 +8,7 @@ use crate::memory::Pin;
 use crate::outline::{Health, UnitKind};
 use crate::plan::{Fate, Plan};
 use crate::receipt::{ENGINE, Kept, OutcomeKind, Receipt, spans};
+use crate::summarize::Summary;
 use crate::token::{EstimatorExt, Tokens, Units};
 use crate::verify::Retention;
 use crate::view::{View, ViewItem};
@@ -63,11 +64,11 @@ impl Run<'_, '_> {
         }
     }
 
-    fn summary_tokens(&self, body: &str) -> Tokens {
-        let text = assemble::summary_text(&self.frame, body, self.placement());
-        self.input
-            .estimator
-            .tokens(self.input.estimator.message(&text))
+    /// The frame and the body, counted apart: at most a token more than together.
+    fn summary_tokens(&self, body: &Summary) -> Tokens {
+        let frame = assemble::summary_text(&self.frame, "", self.placement());
+        let estimator = self.input.estimator;
+        estimator.tokens(estimator.message(&frame) + body.cost)
     }
 
     fn kept(&self, plan: &Plan, view: &View) -> Kept {

@@ -15,7 +15,7 @@ use crate::prune::meaning::{self, Vector};
 use crate::receipt::{ENGINE, Identity, spans};
 use crate::redact::Counts;
 use crate::summarize::frame::Frame;
-use crate::summarize::{self, Ranking, Request};
+use crate::summarize::{self, Ranking, Request, Summary};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view::{View, ViewItem};
 use crate::wire::Placement;
@@ -39,7 +39,7 @@ pub(super) struct Run<'i, 'a> {
 
 /// A view that is being made, with its price.
 pub(super) struct Draft {
-    pub(super) body: String,
+    pub(super) body: Summary,
     pub(super) view: View,
     pub(super) cost: Units,
     pub(super) redactions: Counts,
@@ -131,14 +131,14 @@ impl<'i, 'a> Run<'i, 'a> {
         let room = plan.summary.min(limit);
         let mut allowance = room - Units(room.0 / REPAIR_SHARE);
         for _ in 0..6 {
-            let draft = self.draft(plan, &self.render(plan, allowance));
+            let draft = self.draft(plan, self.render(plan, allowance));
             let over = draft.cost - self.budget;
             if over == Units(0) {
                 return Ok(draft);
             }
             allowance = allowance - over - Units(allowance.0 / 50 + 4);
         }
-        let bare = self.draft(plan, "");
+        let bare = self.draft(plan, Summary::default());
         if bare.cost <= self.budget {
             return Ok(bare);
         }
@@ -157,7 +157,7 @@ impl<'i, 'a> Run<'i, 'a> {
         })
     }
 
-    fn render(&self, plan: &Plan, allowance: Units) -> String {
+    fn render(&self, plan: &Plan, allowance: Units) -> Summary {
         let visible = self.visible(plan);
         summarize::render(&Request {
             ledger: self.input.ledger,
@@ -167,7 +167,6 @@ impl<'i, 'a> Run<'i, 'a> {
             estimator: self.input.estimator,
             visible: &visible,
         })
-        .text
     }
 
     /// Every text that stands verbatim in the view.
@@ -186,16 +185,18 @@ impl<'i, 'a> Run<'i, 'a> {
     }
 
     /// The view with this body, redacted and measured.
-    pub(super) fn draft(&self, plan: &Plan, body: &str) -> Draft {
+    pub(super) fn draft(&self, plan: &Plan, body: Summary) -> Draft {
         let mut redactions = Counts::new();
-        let body = self
-            .input
-            .redactor
-            .redact(body, &mut redactions)
-            .into_owned();
+        let body = match self.input.redactor.redact(&body.text, &mut redactions) {
+            Cow::Owned(text) if text != body.text => Summary {
+                cost: self.input.estimator.units(&text),
+                text,
+            },
+            _ => body,
+        };
         let placed = Placed {
             frame: &self.frame,
-            body: &body,
+            body: &body.text,
             placement: self.input.policy.placement,
         };
         let view = assemble::assemble(&self.scene(), plan, &placed, self.input.rules);

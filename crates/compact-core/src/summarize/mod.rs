@@ -102,6 +102,8 @@ impl<'l> Ranking<'l> {
 pub struct Summary {
     /// The text, without the `<COMPACT-SUMMARY>` frame.
     pub text: String,
+    /// What it costs.
+    pub cost: Units,
 }
 
 /// The share of the characters that bare names may take.
@@ -151,20 +153,18 @@ pub fn render(request: &Request<'_>) -> Summary {
         .chain(names.into_iter().map(Pick::Name))
         .chain(spans.into_iter().map(Pick::Span))
         .collect();
-    Summary {
-        text: fit(
-            request,
-            |n| {
-                layout::write(
-                    template,
-                    root.name(),
-                    &passages,
-                    picks.get(..n).unwrap_or_default(),
-                )
-            },
-            picks.len(),
-        ),
-    }
+    fit(
+        request,
+        |n| {
+            layout::write(
+                template,
+                root.name(),
+                &passages,
+                picks.get(..n).unwrap_or_default(),
+            )
+        },
+        picks.len(),
+    )
 }
 
 /// The rules that no later word of the user took back, in order.
@@ -296,27 +296,27 @@ fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
 }
 
 /// Close enough to the budget to stop looking: one part in so many.
-const NEAR: u64 = 200;
+const NEAR: u64 = 100;
 
 /// A long prefix of picks whose text fits: guesses by proportion, because counting is dear.
-fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> String {
+fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> Summary {
     let budget = request.budget;
     let (mut low, mut high) = (0, most);
     let mut guess = most;
-    let mut best = String::new();
+    let mut best = Summary::default();
     while low < high {
         let text = write(guess);
-        let units = request.estimator.units(&text);
-        if units > budget {
+        let cost = request.estimator.units(&text);
+        if cost > budget {
             high = guess - 1;
         } else {
-            best = text;
+            best = Summary { text, cost };
             low = guess;
-            if (budget - units).0 <= budget.0 / NEAR {
+            if (budget - cost).0 <= budget.0 / NEAR {
                 break;
             }
         }
-        let ratio = budget.0 as f64 / units.0.max(1) as f64;
+        let ratio = budget.0 as f64 / cost.0.max(1) as f64;
         guess = ((guess as f64 * ratio) as usize).clamp(low + 1, high.max(low + 1));
     }
     best

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Kind, Ledger, Voice, clip, scan};
-use crate::summarize::{self, Ranking, weigh};
+use crate::summarize::{self, Ranking, Summary, weigh};
 use crate::token::{Estimator, Units};
 
 #[cfg(test)]
@@ -112,39 +112,40 @@ pub fn shown(anchors: &[Anchor], text: &str) -> Vec<bool> {
 }
 
 const RULES_HEAD: &str = "## Standing rules, in the user's words\n";
+const RECORD_HEAD: &str = "## Also said\n";
 
 /// No line that is put back costs fewer characters than this, which bounds how many can fit.
 const SHORTEST_LINE: u64 = 12;
 
 /// The summary with as many of the missing anchors' lines put back as fit into `room` more units,
-/// rules before the fence, everything else inside it.
+/// rules before the fence, everything else inside it; `None` when none fits.
 pub fn repair(
     ledger: &Ledger,
-    summary: &str,
+    summary: &Summary,
     missing: &[&Anchor],
     room: Units,
     estimator: &dyn Estimator,
-) -> String {
-    let budget = estimator.units(summary) + room;
+) -> Option<Summary> {
     let most = room.0 * 4 / estimator.units_per_token().max(1) / SHORTEST_LINE;
     let lines = lines(ledger, missing.get(..most as usize).unwrap_or(missing));
-    let mut used = Units(0);
-    let fits = lines
+    // Headings and fences cost something too.
+    let mut used = estimator.units(RULES_HEAD) + estimator.units(RECORD_HEAD);
+    let mut fits = lines
         .iter()
         .take_while(|(_, line)| {
             used += estimator.units(line) + Units(estimator.units_per_token());
             used <= room
         })
         .count();
-    // Headings and fences cost something too: give up lines until the whole fits.
-    for count in (1..=fits).rev() {
-        let text = with_lines(summary, lines.get(..count).unwrap_or_default());
-        let over = estimator.units(&text) - budget;
-        if over == Units(0) {
-            return text;
+    while fits > 0 {
+        let text = with_lines(&summary.text, lines.get(..fits).unwrap_or_default());
+        let cost = estimator.units(&text);
+        if cost <= summary.cost + room {
+            return Some(Summary { text, cost });
         }
+        fits = fits * 4 / 5;
     }
-    summary.to_owned()
+    None
 }
 
 /// The lines of these anchors, each once, with whether it may stand as an instruction.
@@ -215,7 +216,7 @@ fn push_record(out: &mut String, fenced: &str, record: &str) {
             out.push('\n');
         }
     }
-    out.push_str("## Also said\n");
+    out.push_str(RECORD_HEAD);
     out.push_str(record);
     out.push_str(summarize::FENCE);
 }

@@ -62,18 +62,29 @@ fn a_path_is_shown_by_its_last_two_components_and_a_name_by_itself_only() {
     assert!(!shown.contains(&"rotate_keys"));
 }
 
+fn summary(text: &str) -> Summary {
+    Summary {
+        text: text.to_owned(),
+        cost: Chars4.units(text),
+    }
+}
+
 #[test]
 fn repair_puts_rules_before_the_fence_and_the_rest_inside() {
     let anchors = of(&ledger(), &|_| true);
     let missing: Vec<&Anchor> = anchors.iter().collect();
-    let summary = "Prose by a model.";
-    let text = repair(&ledger(), summary, &missing, Units(4000), &Chars4);
+    let mended = |text: &str| {
+        repair(&ledger(), &summary(text), &missing, Units(4000), &Chars4)
+            .unwrap()
+            .text
+    };
+    let text = mended("Prose by a model.");
     assert!(shown(&anchors, &text).into_iter().all(|s| s), "{text}");
     let (before, fenced) = text.split_once(summarize::FENCE_HEAD).unwrap();
     assert!(before.contains("Never deploy on Fridays.") && !before.contains("rotate_keys"));
     assert!(fenced.contains("rotate_keys") && text.ends_with(summarize::FENCE));
     // Repairing again finds the sections that are there.
-    let again = repair(&ledger(), &text, &missing, Units(4000), &Chars4);
+    let again = mended(&text);
     assert_eq!(again.matches(summarize::FENCE_HEAD).count(), 1, "{again}");
     assert_eq!(again.matches(RULES_HEAD).count(), 1, "{again}");
 }
@@ -83,7 +94,16 @@ fn repair_stays_within_its_room() {
     let anchors = of(&ledger(), &|_| true);
     let missing: Vec<&Anchor> = anchors.iter().collect();
     for room in 0..400 {
-        let text = repair(&ledger(), "Prose.", &missing, Units(room), &Chars4);
-        assert!(Chars4.units(&text) <= Units(6 + room));
+        let mended = repair(
+            &ledger(),
+            &summary("Prose."),
+            &missing,
+            Units(room),
+            &Chars4,
+        );
+        if let Some(mended) = mended {
+            assert_eq!(Chars4.units(&mended.text), mended.cost);
+            assert!(mended.cost <= Units(6 + room));
+        }
     }
 }

@@ -7,6 +7,7 @@ mod commit;
 pub(crate) mod history;
 mod remember;
 mod session;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -23,13 +24,14 @@ use compact_core::message::{Conversation, EntryKind};
 use compact_core::plan::Plan;
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
-use compact_core::token::{Account, Estimator, TokenCache, Tokens};
+use compact_core::token::{Account, Estimator, Tokens};
 use compact_core::trigger::{self, Decision};
 use compact_core::window::calibrated;
 use compact_core::wire::WireRules;
 use serde_json::Value;
 
 use crate::error::Error;
+
 use crate::port::archive::ArchiveStore;
 use crate::port::catalog::{Attempt, CompactionRecord, SessionCatalog};
 use crate::port::event::EventSink;
@@ -38,6 +40,8 @@ pub use commit::{Commit, Storing};
 pub use history::{Mismatch, Original};
 pub use remember::Memory;
 pub use session::{Preflight, Session};
+
+use tally::Tally;
 
 /// Runs compactions for any number of sessions.
 pub struct Manager {
@@ -147,23 +151,30 @@ impl Manager {
         })
     }
 
-    /// Counts and draws the ledger side by side: each is one pass over all texts.
+    /// Counts and draws the ledger side by side: each is one pass over all texts, and the thread
+    /// that is done with the ledger helps to count.
     fn read(
         &self,
         conversation: &Conversation,
         hashes: &[EntryHash],
         prior: Option<&Prior>,
     ) -> (Account, Ledger) {
-        std::thread::scope(|scope| {
-            let ledger = scope.spawn(|| engine::session_ledger(conversation, hashes, prior));
-            let mut cache = TokenCache::default();
-            let account = Account::of(conversation, hashes, &*self.estimator, &mut cache);
-            let ledger = ledger.join();
-            (
-                account,
-                ledger.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            )
-        })
+        let tally = Tally::new(&conversation.entries, &*self.estimator);
+        let (ledger, mut counted) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let ledger = engine::session_ledger(conversation, hashes, prior);
+                (ledger, tally.count())
+            });
+            let mine = tally.count();
+            let (ledger, theirs) = other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (ledger, [mine, theirs].concat())
+        });
+        counted.sort_unstable_by_key(|(at, _)| *at);
+        let units = counted.into_iter().flat_map(|(_, units)| units).collect();
+        let account = Account::from_units(conversation, units, &*self.estimator);
+        (account, ledger)
     }
 
     /// What the next request would cost, the provider's own reports taken into account.
