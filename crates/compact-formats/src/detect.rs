@@ -62,7 +62,8 @@ impl Clues {
 
     /// True for an object that holds a whole session among others of its kind.
     pub(crate) fn is_session(&self) -> bool {
-        !self.has("role") && ["messages", "history", "traj"].iter().any(|k| self.has(k))
+        let is_entry = self.has("role") || self.is_event();
+        !is_entry && ["messages", "history", "traj"].iter().any(|k| self.has(k))
     }
 }
 
@@ -209,6 +210,10 @@ fn of_document(clues: &Clues) -> Option<Format> {
     let first = |key: &str, member: &str| clues.first(key).is_some_and(|c| c.has(member));
     if let Some(format) = body::of_request(clues) {
         return Some(format);
+    }
+    if clues.has("role") {
+        // One message, whatever else it holds.
+        return None;
     }
     if clues.has("messages") {
         return Some(if clues.has("projectHash") {

@@ -132,7 +132,7 @@ fn set_text<'a>(
                 patch.set(element.get(), "content", quote(text));
             }
             // A call without arguments has nothing that could be shorter.
-            (Holder::Element { .. }, Block::ToolCall { .. }) => {}
+            (_, Block::ToolCall { .. }) => {}
             (Holder::Element { element, .. }, _) => patch.replace(element, part(text)),
             (Holder::Value { .. }, _) => {}
             (Holder::Item | Holder::Member(_), _) => {

@@ -40,6 +40,7 @@ type Results = HashMap<String, VecDeque<(usize, Block)>>;
 /// Puts every result right behind its call, in the order of the calls, and makes up what is missing
 /// of a pair. Answers what was made up.
 pub(super) fn pairs(entries: &mut Vec<Entry>) -> Vec<Loss> {
+    *entries = entries.drain(..).flat_map(apart).collect();
     let mut results = results(entries);
     entries.iter_mut().for_each(make_callers_models);
     let waiting = waiting(entries);
@@ -63,6 +64,20 @@ pub(super) fn pairs(entries: &mut Vec<Entry>) -> Vec<Loss> {
     }
     *entries = out;
     made_up
+}
+
+/// Results are a tool's words, whoever the transcript says spoke them.
+fn apart(mut entry: Entry) -> impl Iterator<Item = Entry> {
+    let is_result = |block: &mut Block| matches!(block, Block::ToolResult { .. });
+    let answer = match entry.role {
+        Role::Tool => None,
+        _ => {
+            let results = entry.blocks.extract_if(.., is_result).collect();
+            said(&entry, "results", Role::Tool, results)
+        }
+    };
+    let rest = (!entry.blocks.is_empty() || answer.is_none()).then_some(entry);
+    rest.into_iter().chain(answer)
 }
 
 /// Only the model calls, whoever the transcript says it was.
