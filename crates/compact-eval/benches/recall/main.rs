@@ -42,10 +42,12 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let recall = open(folder.path())?;
+    let temporary = tempfile::tempdir()?;
+    let kept = std::env::var_os("RECALL_FOLDER").map(PathBuf::from);
+    let folder = kept.unwrap_or_else(|| temporary.path().to_owned());
+    let recall = open(&folder)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let quiz = Quiz::new(SEED, SESSIONS, BYTES, QUESTIONS);
+    let quiz = Quiz::new(seed()?, SESSIONS, BYTES, QUESTIONS);
     let exam = runtime.block_on(Exam::prepare(&quiz, &recall))?;
     let start = Instant::now();
     runtime.block_on(recall.follow())?;
@@ -57,7 +59,7 @@ fn run() -> Result<()> {
         .times
         .get(QUESTIONS / 2)
         .map_or(0.0, |t| t.as_secs_f64() * 1000.0);
-    let size = std::fs::metadata(folder.path().join("recall.db"))?.len();
+    let size = std::fs::metadata(folder.join("recall.db"))?.len();
     if std::env::var_os("RECALL_MISSED").is_some() {
         result
             .missed
@@ -89,6 +91,14 @@ fn run() -> Result<()> {
         bail!("recall missed its limit");
     }
     Ok(())
+}
+
+/// Another quiz when `RECALL_SEED` says so.
+fn seed() -> Result<u64> {
+    match std::env::var("RECALL_SEED") {
+        Ok(seed) => Ok(seed.parse()?),
+        Err(_) => Ok(SEED),
+    }
 }
 
 fn open(folder: &Path) -> Result<Recall> {

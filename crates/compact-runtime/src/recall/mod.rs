@@ -9,6 +9,7 @@ mod follow;
 mod passage;
 mod pointer;
 mod rank;
+mod sentence;
 mod snippet;
 pub mod term;
 #[cfg(test)]
@@ -31,7 +32,7 @@ pub use pointer::{Place, Pointer};
 use rank::{Question, Ranked};
 
 /// Passages whose texts are read to find the best few.
-const CANDIDATES: usize = 240;
+const CANDIDATES: usize = 160;
 
 /// Searches an archive.
 #[derive(Clone)]

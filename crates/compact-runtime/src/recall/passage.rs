@@ -1,7 +1,7 @@
 //! Entries as the index sees them: a text, cut into passages that are found one by one.
 //!
-//! A passage is about a paragraph, so that one line of a long tool result is found as surely as a
-//! short message, and what is shown of it is what was asked for.
+//! A passage is a sentence or a line, so that what holds all the words of a question says them in one
+//! breath: in a paragraph they meet by chance. Lines of code and short answers stand with those around.
 
 use std::ops::Range;
 
@@ -9,11 +9,14 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Entry, EntryKind, Role};
 use serde_json::Value;
 
-use super::term;
+use super::{sentence, term};
 use crate::port::index::{IndexedEntry, Passage, Voice};
 
 /// The most bytes of a passage.
-const PASSAGE: usize = 600;
+const PASSAGE: usize = 240;
+
+/// A sentence or line that is shorter says too little by itself.
+const CRUMB: usize = 48;
 
 /// What the index holds of an entry; nothing for one that says nothing, or is a summary of ours.
 pub(super) fn indexed(entry: &Entry, ordinal: Option<u64>) -> Option<IndexedEntry> {
@@ -108,16 +111,33 @@ fn flatten(value: &Value, key: &str, out: &mut String) {
     }
 }
 
-/// Passages of at most [`PASSAGE`] bytes, cut where a line, a sentence or a word ends.
+/// Passages: sentences and lines, short ones together, long ones cut where a word ends.
 fn cuts(text: &str) -> Vec<Range<usize>> {
-    let mut cuts = Vec::new();
-    let mut start = 0;
-    while let Some(rest) = text.get(start..).filter(|rest| !rest.is_empty()) {
-        let length = cut(rest);
-        cuts.push(start..start + length);
-        start += length;
+    let mut cuts: Vec<Range<usize>> = Vec::new();
+    for piece in sentence::spans(text).flat_map(|span| pieces(text, span)) {
+        match cuts.last_mut() {
+            Some(last) if belong_together(last, &piece) => last.end = piece.end,
+            _ => cuts.push(piece),
+        }
     }
     cuts
+}
+
+fn belong_together(last: &Range<usize>, next: &Range<usize>) -> bool {
+    (last.len() < CRUMB || next.len() < CRUMB) && next.end - last.start <= PASSAGE
+}
+
+/// A sentence in pieces of at most [`PASSAGE`] bytes.
+fn pieces(text: &str, sentence: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut start = sentence.start;
+    std::iter::from_fn(move || {
+        let rest = text
+            .get(start..sentence.end)
+            .filter(|rest| !rest.is_empty())?;
+        let piece = start..start + cut(rest);
+        start = piece.end;
+        Some(piece)
+    })
 }
 
 fn cut(rest: &str) -> usize {
@@ -127,14 +147,7 @@ fn cut(rest: &str) -> usize {
     let head = rest
         .get(..rest.floor_char_boundary(PASSAGE))
         .unwrap_or(rest);
-    // A cut in the first half would make crumbs.
-    let late = |at: &usize| *at > PASSAGE / 2;
-    let after = |mark: &str| head.rfind(mark).map(|at| at + mark.len()).filter(late);
-    after("\n\n")
-        .or_else(|| after("\n"))
-        .or_else(|| after(". "))
-        .or_else(|| after(" "))
-        .unwrap_or(head.len())
+    head.rfind(' ').map_or(head.len(), |at| at + 1)
 }
 
 #[cfg(test)]

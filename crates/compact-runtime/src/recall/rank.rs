@@ -8,8 +8,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::snippet;
 use super::term::{self, Term};
+use super::{sentence, snippet};
 use crate::port::index::{Candidate, Found, Voice};
 
 /// Terms of a question beyond these are not looked for: a pasted log is no question.
@@ -29,6 +29,8 @@ const NEIGHBOUR: f64 = 0.85;
 const ASKED: f64 = 0.7;
 /// What a sentence without a number is worth to a question for one.
 const UNCOUNTED: f64 = 0.8;
+/// What an everyday verb is worth, however rare it is in the archive.
+const FAINT: f64 = 0.15;
 /// The most that being newest adds.
 const RECENCY: f64 = 0.02;
 
@@ -40,6 +42,8 @@ const WORTH: f64 = 0.3;
 pub(super) struct Question {
     /// Each term once, in the order of the question.
     pub(super) terms: Vec<String>,
+    /// How much of its weight each term has.
+    emphasis: Vec<f64>,
     /// Terms of neighbouring words.
     pairs: Vec<(usize, usize)>,
     /// Whether a number is asked for.
@@ -94,6 +98,8 @@ impl Question {
                 question.terms.push(name);
             }
         }
+        let emphasis = |term: &String| if term::is_everyday(term) { FAINT } else { 1.0 };
+        question.emphasis = question.terms.iter().map(emphasis).collect();
         question
     }
 }
@@ -108,11 +114,17 @@ pub(super) struct Ranked {
 
 /// The best passage of each entry, the best first; of passages that say the same the newest.
 pub(super) fn rank(question: &Question, found: Found, limit: usize) -> Vec<Ranked> {
-    let weights = found.weights();
+    let emphasis = question.emphasis.iter();
+    let weights: Vec<f64> = found
+        .weights()
+        .iter()
+        .zip(emphasis)
+        .map(|(weight, emphasis)| weight * emphasis)
+        .collect();
     let readings: Vec<Reading> = found
         .candidates
         .iter()
-        .map(|c| Reading::of(&c.text, question))
+        .map(|c| Reading::of(c.passage(), question))
         .collect();
     let lengths: usize = readings.iter().map(|r| r.words).sum();
     let scale = Scale {
@@ -129,7 +141,11 @@ pub(super) fn rank(question: &Question, found: Found, limit: usize) -> Vec<Ranke
         .map(|((candidate, reading), recency)| {
             let (score, best) = scale.score(&reading, question);
             let score = score * voice(candidate.voice) + RECENCY * recency;
-            let snippet = snippet::cut(&candidate.text, best, &reading.spans);
+            let in_entry = |span: &Range<usize>| {
+                candidate.span.start + span.start..candidate.span.start + span.end
+            };
+            let matches: Vec<_> = reading.spans.iter().map(in_entry).collect();
+            let snippet = snippet::cut(&candidate.text, in_entry(&best), &matches);
             let ranked = Ranked {
                 candidate,
                 score,
@@ -280,26 +296,17 @@ fn pairs_in_order(pairs: &[(usize, usize)], matches: &[(usize, &Term)]) -> usize
 
 /// Sentences and lines, each with what it holds.
 fn sentences(text: &str, matches: &[(usize, &Term)]) -> Vec<Sentence> {
-    let mut sentences: Vec<Sentence> = Vec::new();
-    let mut start = 0;
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        let next = chars.peek().map(|(_, c)| *c);
-        let ends = c == '\n'
-            || next.is_none()
-            || (matches!(c, '.' | '!' | '?' | ';') && next.is_some_and(char::is_whitespace));
-        if ends {
-            let end = at + c.len_utf8();
-            let words = text.get(start..end).unwrap_or_default();
-            sentences.push(Sentence {
-                span: start..end,
+    let mut sentences: Vec<Sentence> = sentence::spans(text)
+        .map(|span| {
+            let words = text.get(span.clone()).unwrap_or_default();
+            Sentence {
                 holds: 0,
                 asks: words.trim_end().ends_with('?'),
                 has_number: words.contains(|c: char| c.is_numeric()),
-            });
-            start = end;
-        }
-    }
+                span,
+            }
+        })
+        .collect();
     for (at, term) in matches {
         let which = sentences.partition_point(|s| s.span.end <= term.span.start);
         if let Some(sentence) = sentences.get_mut(which) {

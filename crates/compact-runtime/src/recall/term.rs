@@ -134,8 +134,13 @@ pub(super) fn names(text: &str) -> Vec<String> {
 /// Verbs with one of these are also written as one word.
 const PARTICLES: [&str; 8] = ["out", "up", "in", "off", "over", "down", "on", "back"];
 
+/// The stem of a word; an expiry is what expires, a delivery what is delivered.
 fn stem(lower: &str) -> String {
-    STEMMER.stem(lower).into_owned()
+    let stem = STEMMER.stem(lower);
+    match stem.strip_suffix('i') {
+        Some(verb) if verb.len() > 4 && verb.ends_with('r') => verb.to_owned(),
+        _ => stem.into_owned(),
+    }
 }
 
 /// A run of letters and digits: by itself, and by its parts where case or digits part it.
@@ -225,6 +230,18 @@ fn is_stop_word(lower: &str) -> bool {
     STOP_WORDS.binary_search(&lower).is_ok()
 }
 
+/// Stems of verbs that a question is put with whatever it is about, sorted.
+const EVERYDAY: &[&str] = &[
+    "agre", "ask", "come", "decid", "end", "find", "give", "go", "happen", "keep", "know", "like",
+    "look", "make", "mean", "need", "put", "rememb", "remind", "run", "say", "see", "seem", "show",
+    "start", "take", "talk", "think", "tri", "use", "want", "work",
+];
+
+/// Whether a term says little about what is asked for.
+pub(super) fn is_everyday(term: &str) -> bool {
+    EVERYDAY.binary_search(&term).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +254,16 @@ mod tests {
     #[test]
     fn stop_words_are_sorted() {
         assert!(STOP_WORDS.is_sorted());
+        assert!(EVERYDAY.is_sorted());
+    }
+
+    #[test]
+    fn everyday_verbs_are_known_in_their_forms() {
+        let forms = "runs running decided remembered reminded tried uses making going agreed";
+        for form in forms.split(' ') {
+            assert!(is_everyday(&stem(form)), "{form}");
+        }
+        assert!(!is_everyday(&stem("replicas")));
     }
 
     #[test]
@@ -281,6 +308,10 @@ mod tests {
     fn prose_is_stemmed_and_small_words_are_dropped() {
         check("Which ports did we settle on?", &["port", "settl"]);
         check("settled, settling. (Settles)", &["settl"; 3]);
+        check(
+            "expiry, expires; retry, retries",
+            &["expir", "expir", "retri", "retri"],
+        );
         check(
             "is it the? ... -- '\" * () NEAR/2",
             &["near/2", "near", "2"],

@@ -75,6 +75,19 @@ async fn a_name_is_worth_more_whole_than_in_parts() {
 }
 
 #[tokio::test]
+async fn an_everyday_verb_decides_nothing() {
+    let recall = holding(&[
+        (Assistant, "The replica count of billing-api is 3."),
+        (Assistant, "billing-api runs with a batch size of 70."),
+        (Assistant, "The replica count of search-api is 4."),
+        (Assistant, "The replica count of fraud-api is 5."),
+    ])
+    .await;
+    let hits = found(&recall, "how many replicas of billing-api do we run").await;
+    assert_eq!(hits.first().map(String::as_str), Some("e0"), "{hits:?}");
+}
+
+#[tokio::test]
 async fn people_are_heard_before_tools() {
     let recall = holding(&[
         (User, "retries stop after four attempts"),

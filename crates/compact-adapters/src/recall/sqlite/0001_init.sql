@@ -1,6 +1,7 @@
 CREATE TABLE sessions (
-    id   INTEGER PRIMARY KEY AUTOINCREMENT,
-    name TEXT NOT NULL UNIQUE
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    name     TEXT    NOT NULL UNIQUE,
+    passages INTEGER NOT NULL DEFAULT 0 -- how many it has
 ) STRICT;
 
 -- One row per compaction whose input has been added.
@@ -12,7 +13,8 @@ CREATE TABLE receipts (
     UNIQUE (session, receipt_id)
 ) STRICT;
 
--- One row per entry and session.
+-- One row per entry and session. Its passages are numbered in a row, from `first` on; the numbers are
+-- those of the postings.
 CREATE TABLE entries (
     id       INTEGER PRIMARY KEY,
     session  INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
@@ -22,31 +24,19 @@ CREATE TABLE entries (
     ordinal  INTEGER,
     role     TEXT    NOT NULL,
     voice    TEXT    NOT NULL,
+    first    INTEGER NOT NULL UNIQUE,
+    spans    BLOB    NOT NULL, -- start and end of each passage in the text, as 32-bit numbers
     text     BLOB    NOT NULL, -- a zstd frame
     UNIQUE (session, hash)
 ) STRICT;
 
 CREATE INDEX entries_by_receipt ON entries (receipt);
 
--- Stretches of an entry's text, by byte.
-CREATE TABLE passages (
-    id    INTEGER PRIMARY KEY AUTOINCREMENT,
-    entry INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,
-    start INTEGER NOT NULL,
-    bytes INTEGER NOT NULL
-) STRICT;
-
-CREATE INDEX passages_by_entry ON passages (entry);
-
--- The different terms of each passage and, as `#ID`, its session. Which terms there are is not
--- SQLite's decision: they come parted by spaces and stay whole. Where they stand in the passage is
--- not needed to find it, so it is not stored.
-CREATE VIRTUAL TABLE terms USING fts5(
-    words,
-    content = '',
-    contentless_delete = 1,
-    detail = none,
-    tokenize = "ascii tokenchars '_./:-@#'"
-);
-
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab(terms, 'row');
+-- Which passages hold a term, 65,536 numbers to a block. A block comes first, so that an addition
+-- writes to one stretch of the file. Terms that begin with a space are ours: a session, or who speaks.
+CREATE TABLE postings (
+    block    INTEGER NOT NULL,
+    term     TEXT    NOT NULL,
+    passages BLOB    NOT NULL, -- their numbers in the block, ascending, as 16-bit numbers
+    PRIMARY KEY (block, term)
+) STRICT, WITHOUT ROWID;

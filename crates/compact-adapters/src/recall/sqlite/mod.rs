@@ -1,14 +1,16 @@
-//! The recall index in a SQLite file of its own, next to the catalog: FTS5 for the terms, the texts
-//! compressed beside them.
+//! The recall index in a SQLite file of its own, next to the catalog: posting lists for the terms, the
+//! texts compressed beside them.
 //!
 //! Everything in it comes from the archive, so a file that is damaged is thrown away and filled
-//! again. FTS5 answers which passages hold a term; which of them matter is summed up here, because
-//! its own ranking reads every passage that holds any term, however common.
+//! again. FTS5 is not used: it hands out the passages of a term row by row, which is too slow to weigh
+//! every term of a question in every passage that holds it.
 
 mod find;
+mod posting;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,14 +18,18 @@ use async_trait::async_trait;
 use compact_runtime::port::index::{
     Addition, Found, IndexError, IndexedEntry, Lookup, RecallIndex,
 };
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::database::{self, Durability, OpenError};
+use posting::Growth;
 
 const MIGRATIONS: [&str; 1] = [include_str!("0001_init.sql")];
 
-/// Terms that wait in memory before FTS5 writes them: larger batches merge less.
-const PENDING_BYTES: i64 = 16 << 20;
+/// How much of the file is read without copying it, in bytes.
+const MAPPED: i64 = 4 << 30;
+
+/// Pages that are kept in memory while an addition is written, in KiB.
+const CACHE: i64 = 32 << 10;
 
 /// Fast rather than small: texts are read one by one and often.
 const LEVEL: i32 = 3;
@@ -90,10 +96,8 @@ fn open(file: &Path) -> Result<Connection, OpenError> {
     let connection = database::open(file, Durability::Whole, &MIGRATIONS)?;
     // What is forgotten is overwritten, not only unlinked.
     connection.pragma_update(None, "secure_delete", true)?;
-    connection.execute(
-        "INSERT INTO terms (terms, rank) VALUES ('hashsize', ?)",
-        [PENDING_BYTES],
-    )?;
+    connection.pragma_update(None, "mmap_size", MAPPED)?;
+    connection.pragma_update(None, "cache_size", -CACHE)?;
     Ok(connection)
 }
 
@@ -171,62 +175,80 @@ fn add(t: &Transaction<'_>, addition: &Addition) -> rusqlite::Result<()> {
     if added == 0 {
         return Ok(());
     }
-    let place = (session, t.last_insert_rowid());
-    for entry in &addition.entries {
-        add_entry(t, place, entry)?;
-    }
-    Ok(())
-}
-
-fn add_entry(
-    t: &Transaction<'_>,
-    (session, receipt): (i64, i64),
-    entry: &IndexedEntry,
-) -> rusqlite::Result<()> {
-    const MOVE: &str = "UPDATE entries SET receipt = ?1, entry_id = ?2, ordinal = ?3 \
-         WHERE session = ?4 AND hash = ?5 AND ?3 IS NOT NULL";
-    const INSERT: &str = "INSERT INTO entries \
-         (receipt, entry_id, ordinal, session, hash, role, voice, text) \
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
-    let ordinal = entry.ordinal.and_then(|n| i64::try_from(n).ok());
-    let id = &entry.entry_id.0;
-    let moved = t.prepare_cached(MOVE)?;
-    let key = params![receipt, id, ordinal, session, entry.hash.0];
-    if { moved }.execute(key)? > 0 {
-        return Ok(());
-    }
-    let inserted = t.prepare_cached(INSERT)?.execute(params![
-        receipt,
-        id,
-        ordinal,
+    let first = next_passage(t)?;
+    let mut filing = Filing {
         session,
-        entry.hash.0,
-        find::name(entry.role),
-        find::name(entry.voice),
-        compressed(&entry.text)?,
-    ])?;
-    if inserted == 0 {
-        return Ok(());
+        receipt: t.last_insert_rowid(),
+        next: first,
+        growth: Growth::default(),
+    };
+    for entry in &addition.entries {
+        filing.add(t, entry)?;
     }
-    add_passages(t, session, t.last_insert_rowid(), entry)
+    t.execute(
+        "UPDATE sessions SET passages = passages + ? WHERE id = ?",
+        [filing.next - first, session],
+    )?;
+    filing.growth.write(t)
 }
 
-fn add_passages(
-    t: &Transaction<'_>,
+/// The number after the last passage's.
+fn next_passage(t: &Transaction<'_>) -> rusqlite::Result<i64> {
+    const LAST: &str = "SELECT first + length(spans) / 8 FROM entries ORDER BY first DESC LIMIT 1";
+    let next = t.query_row(LAST, [], |row| row.get(0)).optional()?;
+    Ok(next.unwrap_or(0))
+}
+
+/// An addition on its way into the file.
+struct Filing {
     session: i64,
-    row: i64,
-    entry: &IndexedEntry,
-) -> rusqlite::Result<()> {
-    let mut insert =
-        t.prepare_cached("INSERT INTO passages (entry, start, bytes) VALUES (?, ?, ?)")?;
-    let mut index = t.prepare_cached("INSERT INTO terms (rowid, words) VALUES (?, ?)")?;
-    for passage in &entry.passages {
-        let (start, bytes) = (passage.span.start as i64, passage.span.len() as i64);
-        let id = insert.insert(params![row, start, bytes])?;
-        let terms = format!("{} #{session}", passage.terms.join(" "));
-        index.execute(params![id, terms])?;
+    receipt: i64,
+    /// The number of the next passage.
+    next: i64,
+    growth: Growth,
+}
+
+impl Filing {
+    /// An entry that its session holds already takes the new place.
+    fn add(&mut self, t: &Transaction<'_>, entry: &IndexedEntry) -> rusqlite::Result<()> {
+        const MOVE: &str = "UPDATE entries SET receipt = ?1, entry_id = ?2, ordinal = ?3 \
+             WHERE session = ?4 AND hash = ?5 AND ?3 IS NOT NULL";
+        const INSERT: &str = "INSERT INTO entries \
+             (receipt, entry_id, ordinal, session, hash, role, voice, first, spans, text) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, hash) DO NOTHING";
+        let ordinal = entry.ordinal.and_then(|n| i64::try_from(n).ok());
+        let id = &entry.entry_id.0;
+        let key = params![self.receipt, id, ordinal, self.session, entry.hash.0];
+        if t.prepare_cached(MOVE)?.execute(key)? > 0 {
+            return Ok(());
+        }
+        let inserted = t.prepare_cached(INSERT)?.execute(params![
+            self.receipt,
+            id,
+            ordinal,
+            self.session,
+            entry.hash.0,
+            find::name(entry.role),
+            find::name(entry.voice),
+            self.next,
+            find::stored(entry.passages.iter().map(|passage| &passage.span)),
+            compressed(&entry.text)?,
+        ])?;
+        if inserted > 0 {
+            self.file(entry);
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn file(&mut self, entry: &IndexedEntry) {
+        for passage in &entry.passages {
+            let marks = posting::marks(self.session, entry.voice);
+            for term in passage.terms.iter().cloned().chain(marks) {
+                self.growth.file(self.next, term);
+            }
+            self.next += 1;
+        }
+    }
 }
 
 fn compressed(text: &str) -> rusqlite::Result<Vec<u8>> {
@@ -235,16 +257,20 @@ fn compressed(text: &str) -> rusqlite::Result<Vec<u8>> {
 }
 
 fn forget(t: &Transaction<'_>, session: &str) -> rusqlite::Result<()> {
-    let terms = t.execute(
-        "DELETE FROM terms WHERE rowid IN (SELECT passages.id FROM sessions \
-         JOIN entries ON entries.session = sessions.id JOIN passages ON entry = entries.id \
-         WHERE name = ?)",
-        [session],
-    )?;
-    t.execute("DELETE FROM sessions WHERE name = ?", [session])?;
-    if terms > 0 {
-        // FTS5 marks the rows only; merging everything is what takes their terms out of the file.
-        t.execute("INSERT INTO terms (terms) VALUES ('optimize')", [])?;
+    const PASSAGES: &str = "SELECT first, first + length(spans) / 8 FROM entries \
+         JOIN sessions ON sessions.id = entries.session WHERE name = ?";
+    let mut gone: BTreeMap<i64, HashSet<u16>> = BTreeMap::new();
+    let mut select = t.prepare_cached(PASSAGES)?;
+    let mut rows = select.query([session])?;
+    while let Some(row) = rows.next()? {
+        for passage in row.get::<_, i64>(0)?..row.get(1)? {
+            let (block, number) = posting::place(passage);
+            gone.entry(block).or_default().insert(number);
+        }
     }
+    for (block, numbers) in &gone {
+        posting::forget(t, *block, numbers)?;
+    }
+    t.execute("DELETE FROM sessions WHERE name = ?", [session])?;
     Ok(())
 }

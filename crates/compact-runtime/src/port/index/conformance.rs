@@ -68,7 +68,11 @@ async fn look(index: &dyn RecallIndex, words: &str, session: Option<&str>) -> Fo
 
 async fn texts(index: &dyn RecallIndex, words: &str, session: Option<&str>) -> Vec<String> {
     let found = look(index, words, session).await;
-    let mut texts: Vec<String> = found.candidates.into_iter().map(|c| c.text).collect();
+    let mut texts: Vec<String> = found
+        .candidates
+        .iter()
+        .map(|c| c.passage().to_owned())
+        .collect();
     texts.sort_unstable();
     texts
 }

@@ -1,10 +1,12 @@
 //! An index for programs that keep nothing: as durable as the process, and it reads everything.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Addition, Candidate, Found, IndexError, IndexedEntry, Lookup, Passage, RecallIndex};
+use super::{
+    Addition, Candidate, Found, IndexError, IndexedEntry, Lookup, Passage, RecallIndex, TOLD,
+};
 
 /// Passages in memory.
 #[derive(Debug, Default)]
@@ -88,7 +90,7 @@ impl RecallIndex for MemoryIndex {
                     .as_ref()
                     .is_none_or(|s| *s == a.session_id)
             })
-            .map(|(a, e, p)| (score(p, lookup, &weights), candidate(a, e, p)))
+            .map(|(a, e, p)| (score(e, p, lookup, &weights), candidate(a, e, p)))
             .filter(|(score, _)| *score > 0.0)
             .collect();
         scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -98,11 +100,16 @@ impl RecallIndex for MemoryIndex {
     }
 }
 
-fn score(passage: &Passage, lookup: &Lookup, weights: &[f64]) -> f64 {
+fn score(entry: &IndexedEntry, passage: &Passage, lookup: &Lookup, weights: &[f64]) -> f64 {
     let held = lookup.terms.iter().zip(weights);
-    held.filter(|(term, _)| passage.terms.contains(term))
+    let sum: f64 = held
+        .filter(|(term, _)| passage.terms.contains(term))
         .map(|(_, weight)| weight)
-        .sum()
+        .sum();
+    match entry.voice.tells() {
+        true => sum * TOLD,
+        false => sum,
+    }
 }
 
 fn candidate(addition: &Addition, entry: &IndexedEntry, passage: &Passage) -> Candidate {
@@ -115,10 +122,7 @@ fn candidate(addition: &Addition, entry: &IndexedEntry, passage: &Passage) -> Ca
         ordinal: entry.ordinal,
         role: entry.role,
         voice: entry.voice,
-        text: entry
-            .text
-            .get(passage.span.clone())
-            .unwrap_or_default()
-            .to_owned(),
+        text: Arc::from(&*entry.text),
+        span: passage.span.clone(),
     }
 }

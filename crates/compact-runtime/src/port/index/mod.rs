@@ -10,6 +10,7 @@ mod memory;
 mod tests;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use compact_core::identity::EntryHash;
@@ -33,6 +34,17 @@ pub enum Voice {
     /// The host: instructions and what the client injects.
     Host,
 }
+
+impl Voice {
+    /// Whether somebody tells something, rather than a program.
+    pub fn tells(self) -> bool {
+        matches!(self, Voice::User | Voice::Model)
+    }
+}
+
+/// How much more a term weighs where somebody [tells](Voice::tells): tools repeat the same few words
+/// in thousands of lines, and would leave no place for what was said about them.
+pub const TOLD: f64 = 1.2;
 
 /// A stretch of an entry's text that is found by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,8 +117,17 @@ pub struct Candidate {
     pub role: Role,
     /// Who speaks.
     pub voice: Voice,
+    /// The entry's words.
+    pub text: Arc<str>,
+    /// The passage's bytes among them.
+    pub span: Range<usize>,
+}
+
+impl Candidate {
     /// The passage's words.
-    pub text: String,
+    pub fn passage(&self) -> &str {
+        self.text.get(self.span.clone()).unwrap_or_default()
+    }
 }
 
 /// What an index knows about a lookup.
