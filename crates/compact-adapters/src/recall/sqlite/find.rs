@@ -14,6 +14,7 @@ use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use zstd::bulk::Decompressor;
 
 use super::posting::{self, BLOCK};
 
@@ -188,11 +189,12 @@ fn candidates(t: &Transaction<'_>, mut passages: Vec<i64>) -> rusqlite::Result<V
     passages.sort_unstable();
     let mut select = t.prepare_cached(SELECT)?;
     let mut candidates: Vec<Candidate> = Vec::with_capacity(passages.len());
+    let mut texts = Decompressor::new().map_err(|e| damaged(8, e))?;
     let mut open: Option<Opened> = None;
     for passage in passages {
         let entry = match open.take().filter(|entry| entry.span(passage).is_some()) {
             Some(entry) => entry,
-            None => select.query_row([passage], opened)?,
+            None => select.query_row([passage], |row| opened(row, &mut texts))?,
         };
         if let Some(span) = entry.span(passage) {
             let entry = entry.candidate.clone();
@@ -217,9 +219,9 @@ impl Opened {
     }
 }
 
-fn opened(row: &Row<'_>) -> rusqlite::Result<Opened> {
+fn opened(row: &Row<'_>, texts: &mut Decompressor<'_>) -> rusqlite::Result<Opened> {
     let ordinal: Option<i64> = row.get(5)?;
-    let plain = decompressed(row.get_ref(8)?.as_blob()?).map_err(|e| damaged(8, e))?;
+    let plain = decompressed(row.get_ref(8)?.as_blob()?, texts).map_err(|e| damaged(8, e))?;
     Ok(Opened {
         candidate: Candidate {
             session_id: row.get(0)?,
@@ -239,9 +241,9 @@ fn opened(row: &Row<'_>) -> rusqlite::Result<Opened> {
 }
 
 /// In one piece when the frame says how long it is, as those that are written here do.
-fn decompressed(frame: &[u8]) -> io::Result<Vec<u8>> {
+fn decompressed(frame: &[u8], texts: &mut Decompressor<'_>) -> io::Result<Vec<u8>> {
     match zstd::zstd_safe::get_frame_content_size(frame) {
-        Ok(Some(size)) if size <= MAX_TEXT => zstd::bulk::decompress(frame, size as usize),
+        Ok(Some(size)) if size <= MAX_TEXT => texts.decompress(frame, size as usize),
         _ => zstd::decode_all(frame),
     }
 }
