@@ -178,7 +178,8 @@ impl Look {
 
     fn answers(&self, session: &Session) -> Answers {
         let facts = session.planted.facts.iter();
-        facts.flat_map(|fact| self.answer(fact)).collect()
+        let asked = facts.filter(|fact| !is_back_in_force(fact, session));
+        asked.flat_map(|fact| self.answer(fact)).collect()
     }
 
     fn answer(&self, fact: &Fact) -> Answers {
@@ -209,6 +210,12 @@ impl Look {
         let subject = fact.text.split(" (").next().unwrap_or(&fact.text);
         fact.is_in(&open) || open.contains(subject)
     }
+}
+
+/// A replaced rule whose very words a later, live one says again: they ought to stand.
+fn is_back_in_force(fact: &Fact, session: &Session) -> bool {
+    let mut rules = session.planted.of(Kind::Constraint);
+    !fact.is_live() && rules.any(|other| other.is_live() && other.text == fact.text)
 }
 
 /// Words of a heading under which open work stands.

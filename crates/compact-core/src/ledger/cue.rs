@@ -1,7 +1,8 @@
-//! Words that tell what a sentence does: rule, revise, decide, leave open, complain.
+//! Words that tell what a sentence does: rule, revise, postpone, finish, decide, complain.
 //!
-//! Cues, not understanding: short lists of plain English words that weigh a quotation. A sentence
-//! without a cue is still quoted when a name in it is needed.
+//! Cues, not understanding: short lists of plain words that weigh a quotation, most of them English.
+//! An order counts where a clause begins ("don't touch it"), not in a report ("I don't see it"). A
+//! sentence without a cue is still quoted when a name in it is needed.
 
 use std::sync::LazyLock;
 
@@ -19,8 +20,14 @@ macro_rules! cues {
 }
 
 cues! {
-    RULE: r"never|always|must|mustn'?t|don'?t|do not|only|prefer|avoid|ensure|make sure|require[sd]?|forbidden|not allowed|cannot|can'?t|from now on|at most|at least|no more than|shall|should(?:n'?t)?|without|under no|no longer|keep|stick to|actually|instead|forget|limit|budget|deadline|remember";
-    REVISION: r"actually|instead|forget|no longer|scrap|change of plan|changed my mind|on second thought|rather than|ignore (?:what|my|the)|disregard|drop the|replaces?|supersedes?|not anymore|any ?more|update:|correction|from now on";
+    RULE: r"never|always|must(?:n'?t)?|shall|should(?:n'?t)?|ought to|ha(?:s|ve) to|only|at most|at least|no (?:more|less|fewer|earlier|later|sooner) than|not allowed|allowed only|forbidden|prohibited|off[- ]limits|may (?:not|only|be)|cannot|under no|from now on|from today|going forward|in future|without|unless|until|require[sd]?|limit(?:ed)? (?:is|to|of)|budget (?:is|of)|deadline|stays?|needs? \d+|whenever|please, \w+|remember (?:that|to)|niemals|immer|darf|muss|nur noch|nicht mehr|ab jetzt|bitte nicht|jamais|toujours|nunca|siempre";
+    ORDER: r"(?:never|don'?t|do not|avoid|keep|stick to|prefer|ensure|make sure|be sure|leave|stop|no) \w+";
+    LABEL: r"rules?|constraints?|conditions?|requirements?|restrictions?|conventions?|guidelines?|policy|policies|principles?|acceptance criteria|important|attention|note|reminder|remember|mind|keep to|forget|please|from now on|dos and don'?ts|must(?: not)?|never|always|wichtig|regeln?|bedingung(?:en)?";
+    REVISION: r"actually|instead|forget (?:the|what|my|about|that|it)|no longer|scrap|scratch that|never ?mind|chang(?:e|ed|ing) (?:of plan|my mind|the plan)|on second thoughts?|rather than|ignore (?:what|my|the|that)|disregard|drop the|replac(?:es?|ing)|supersed\w+|overr[iu]\w+|not anymore|any ?more|update[sd]?: \w+|correction|(?:old|earlier|previous|former) \w+ (?:\w+ )?(?:is|are|no longer)|is (?:void|obsolete|off the table)|after all|I was wrong|(?:has|have) moved|take (?:that|it) back|new (?:rule|limit|naming|policy|plan)|doch nicht|stattdessen";
+    LATER: r"to-?dos?|to-?do list|for later|later: \w+|not now|come back to|still (?:open|to do|pending|missing|left|outstanding)|(?:what|this|that) (?:still )?remains|when (?:there is|there's|you have|we have|I have) (?:some )?time|backlog|not be forgotten|left to do|(?:leave|left) (?:this|it|that )?open|remains open|follow[- ]ups?|some other time";
+    FINISHED: r"done|completed?|finished|applied|merged|shipped|deployed|released|booked|closed|resolved|fixed|drafted|committed|submitted|delivered|migrated|renamed|removed|is (?:ready|live|in place|gone)|passes now|erledigt|fertig";
+    UNFINISHED: r"not|\w+n't|yet|until|once|when|if|should|will|would|need|todo|before|remaining|still|to be";
+    CREATION: r"create[sd]?|started|opened|queued|submitted|scheduled|booked|registered|issued|published|saved|launched|deployed|uploaded|reserved|provisioned|enqueued";
     DECISION: r"decided?|decision|chose|choose|going with|go with|opt(?:ed|ing)? for|instead of|rather than|because|root cause|the (?:fix|cause|problem|issue|reason|bug) (?:is|was)|turns out|trade-?off|conclu(?:de|sion)|confirmed|found (?:that|the)|so (?:I|we)(?:'ll| will)|the plan is|works? because|fails? because";
     OPEN: r"todo|next steps?|remaining|remains|still (?:need|have|to|missing|fails?|failing)|follow[- ]up|not yet|pending|blocked|waiting (?:for|on)|left to do|unresolved|outstanding|need to|in progress|running in (?:the )?background";
     COMPLAINT: r"error|failed|failure|panicked|exception|traceback|fatal|fail|cannot|denied|not found|undefined|unexpected|mismatch|invalid|conflict|refused|timed? ?out";
@@ -32,10 +39,103 @@ fn says(cue: &Option<Regex>, text: &str) -> bool {
     cue.as_ref().is_some_and(|r| r.is_match(text))
 }
 
-/// A sentence that rules what may be done.
+/// Longer ones are pasted text, not sentences.
+const SENTENCE: usize = 600;
+
+/// A sentence that rules what may be done. Questions and pasted messages of programs do not.
 pub(crate) fn rules(sentence: &str) -> bool {
-    sentence.len() <= 600 && says(&RULE, sentence)
+    sentence.len() <= SENTENCE
+        && !sentence.ends_with('?')
+        && !reports(sentence)
+        && (says(&RULE, sentence)
+            || says(&REVISION, sentence)
+            || orders(sentence)
+            || label(sentence).is_some())
 }
+
+/// Whether a clause of the sentence opens with an order.
+fn orders(sentence: &str) -> bool {
+    let Some(order) = ORDER.as_ref() else {
+        return false;
+    };
+    order.find_iter(sentence).any(|found| {
+        let before = sentence.get(..found.start()).unwrap_or("").trim_end();
+        let last = before.rsplit(' ').next().unwrap_or("").to_ascii_lowercase();
+        before.is_empty()
+            || before.ends_with([',', ';', ':', '(', '-', '*', '.', '!'])
+            || OPENERS.contains(&last.as_str())
+    })
+}
+
+/// Words after which an order may follow.
+const OPENERS: [&str; 9] = [
+    "and", "but", "please", "so", "then", "also", "just", "or", "always",
+];
+
+/// A line that a program wrote: `Error: should be true`.
+fn reports(sentence: &str) -> bool {
+    let head = sentence.split([':', ' ']).next().unwrap_or("");
+    [
+        "error", "messages", "warning", "warn", "expected", "actual", "info", "debug", "fatal",
+    ]
+    .iter()
+    .any(|word| head.eq_ignore_ascii_case(word))
+}
+
+/// What stands before a colon and says that a rule follows: `One condition`, `Important`.
+pub(crate) fn label(sentence: &str) -> Option<&str> {
+    let (head, rest) = sentence.split_once(": ")?;
+    let short = head.len() <= 90 && rest.len() >= 8;
+    (short && (says(&LABEL, head) || says(&REVISION, head) || says(&LATER, head))).then_some(head)
+}
+
+/// A heading under which every item is a rule.
+pub(crate) fn heads_rules(line: &str) -> bool {
+    line.len() <= 90 && says(&LABEL, line)
+}
+
+/// A sentence that puts work off.
+pub(crate) fn postpones(sentence: &str) -> bool {
+    sentence.len() <= SENTENCE && !sentence.ends_with('?') && says(&LATER, sentence)
+}
+
+/// A sentence that says something is finished.
+pub(crate) fn finishes(sentence: &str) -> bool {
+    sentence.len() <= 200
+        && !sentence.ends_with('?')
+        && says(&FINISHED, sentence)
+        && !says(&UNFINISHED, sentence)
+}
+
+/// A call, by its tool or its answer, that brought something into being.
+pub(crate) fn creates(call: &str, answer: &str) -> bool {
+    let words: String = head(call, 80)
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { ' ' })
+        .collect();
+    let made = |word: &str| MAKING.iter().any(|verb| word.eq_ignore_ascii_case(verb));
+    words.split(' ').any(made) || says(&CREATION, answer)
+}
+
+/// Verbs of tools and commands that make something.
+const MAKING: [&str; 16] = [
+    "create",
+    "start",
+    "deploy",
+    "submit",
+    "book",
+    "register",
+    "launch",
+    "publish",
+    "schedule",
+    "spawn",
+    "reserve",
+    "upload",
+    "commit",
+    "provision",
+    "enqueue",
+    "open",
+];
 
 /// A sentence that takes something back.
 pub(crate) fn revises(sentence: &str) -> bool {

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::cue;
 use super::entity::Voice;
 use super::reading::Reading;
-use super::text::{clip, sentences};
+use super::scan::{Kind, scan};
+use super::text::{Place, clip, sentences};
 use crate::message::{Block, Entry};
 
 /// A quotation with its source.
@@ -106,8 +107,14 @@ pub struct Facts {
     pub rules: Vec<Fact>,
     /// Sentences in which the model decides something or gives a cause.
     pub decisions: Vec<Fact>,
-    /// Sentences in which the model names what is left to do.
+    /// Sentences in which the user or the model names what is left to do.
     pub open: Vec<Fact>,
+    /// Sentences of the model and short answers of tools that say something is finished.
+    #[serde(default)]
+    pub done: Vec<Fact>,
+    /// Calls that brought something into being, with the id that the tool gave it.
+    #[serde(default)]
+    pub made: Vec<Fact>,
     /// Files, the most recently touched last.
     pub files: Vec<FileFact>,
     /// Commands and failed calls.
@@ -119,12 +126,16 @@ pub struct Facts {
 const REQUESTS: usize = 256;
 const RULES: usize = 256;
 const DECISIONS: usize = 512;
-const OPEN: usize = 64;
+const OPEN: usize = 128;
+const DONE: usize = 256;
+const MADE: usize = 128;
 const RUNS: usize = 512;
 const SYMBOLS: usize = 8;
 const REQUEST_CHARS: usize = 480;
 const SENTENCE_CHARS: usize = 320;
 const COMMAND_CHARS: usize = 200;
+/// An answer that is longer is a listing, not the news of one thing.
+const ANSWER: usize = 400;
 
 /// Collects the facts of consecutive entries.
 #[derive(Default)]
@@ -162,15 +173,7 @@ impl Collector {
                 call,
                 content,
                 is_error,
-            } => {
-                let run = self
-                    .runs_by_call
-                    .get(call)
-                    .and_then(|i| self.facts.runs.get_mut(*i));
-                if let Some(run) = run {
-                    run.outcome = outcome(content, *is_error);
-                }
-            }
+            } => self.answer(call, content, outcome(content, *is_error), reading),
             Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
         }
         true
@@ -182,6 +185,32 @@ impl Collector {
         self.facts
     }
 
+    /// Takes a tool's answer: how the run ended, what it made, what it says is finished.
+    fn answer(&mut self, call: &str, content: &str, outcome: Outcome, reading: &Reading<'_>) {
+        let Some(&at) = self.runs_by_call.get(call) else {
+            return;
+        };
+        let Some(run) = self.facts.runs.get_mut(at) else {
+            return;
+        };
+        run.outcome = outcome;
+        if matches!(run.outcome, Outcome::Failed(_)) || content.len() > ANSWER {
+            return;
+        }
+        let fact = |text: String| Fact {
+            ordinal: run.ordinal,
+            voice: Voice::Tool,
+            text: text.into(),
+        };
+        if cue::creates(&run.text, content) && gives_id(&reading.text, &run.text) {
+            let (call, answer) = (clip(&run.text, 80), clip(&reading.text, 120));
+            self.facts.made.push(fact(format!("{call} → {answer}")));
+        }
+        if let Some(line) = reading.text.lines().find(|line| cue::finishes(line)) {
+            self.facts.done.push(fact(clip(line, SENTENCE_CHARS)));
+        }
+    }
+
     fn words(&mut self, ordinal: u32, entry: &Entry, reading: &Reading<'_>) {
         let fact = |text: &str, chars| Fact {
             ordinal,
@@ -191,14 +220,19 @@ impl Collector {
         if reading.voice == Voice::User && entry.is_user_message() {
             self.facts.requests.push(fact(&reading.text, REQUEST_CHARS));
         }
-        for sentence in sentences(&reading.text) {
-            if reading.voice.instructs() && cue::rules(sentence) {
-                self.facts.rules.push(fact(sentence, SENTENCE_CHARS));
-            } else if reading.voice == Voice::Model && cue::decides(sentence) {
-                self.facts.decisions.push(fact(sentence, SENTENCE_CHARS));
-            } else if reading.voice == Voice::Model && cue::remains(sentence) {
-                self.facts.open.push(fact(sentence, SENTENCE_CHARS));
-            }
+        for (sentence, place) in sentences(&reading.text) {
+            let facts = &mut self.facts;
+            let list = match reading.voice {
+                Voice::User | Voice::Model if cue::postpones(sentence) => &mut facts.open,
+                Voice::User | Voice::System if place == Place::RuleList || cue::rules(sentence) => {
+                    &mut facts.rules
+                }
+                Voice::Model if cue::finishes(sentence) => &mut facts.done,
+                Voice::Model if cue::decides(sentence) => &mut facts.decisions,
+                Voice::Model if cue::remains(sentence) => &mut facts.open,
+                _ => continue,
+            };
+            list.push(fact(sentence, SENTENCE_CHARS));
         }
     }
 
@@ -232,6 +266,8 @@ impl Facts {
         self.rules.extend(later.rules);
         self.decisions.extend(later.decisions);
         self.open.extend(later.open);
+        self.done.extend(later.done);
+        self.made.extend(later.made);
         self.runs.extend(later.runs);
         later.files.iter().for_each(|file| self.touch(file));
         if !later.plan.steps.is_empty() {
@@ -265,6 +301,7 @@ impl Facts {
         keep_last_saying(&mut self.rules);
         keep_last_saying(&mut self.decisions);
         keep_last_saying(&mut self.open);
+        keep_last_saying(&mut self.done);
         // The first request is the task: it stays whatever comes after it.
         if self.requests.len() > REQUESTS {
             let surplus = self.requests.len() - REQUESTS;
@@ -273,6 +310,8 @@ impl Facts {
         newest(&mut self.rules, RULES);
         newest(&mut self.decisions, DECISIONS);
         newest(&mut self.open, OPEN);
+        newest(&mut self.done, DONE);
+        newest(&mut self.made, MADE);
         newest(&mut self.runs, RUNS);
     }
 }
@@ -288,6 +327,21 @@ fn keep_last_saying(facts: &mut Vec<Fact>) {
     facts.reverse();
     facts.retain(|f| seen.insert(f.text.clone()));
     facts.reverse();
+}
+
+/// Whether an answer names an id that the call did not.
+fn gives_id(answer: &str, call: &str) -> bool {
+    let mut gives = false;
+    scan(answer, &mut |kind, _, name| {
+        let id = match kind {
+            Kind::Id | Kind::Uuid | Kind::Hash | Kind::Url => true,
+            // `job-4f7a`: words alone would be a name.
+            Kind::Slug => name.bytes().any(|b| b.is_ascii_digit()),
+            _ => false,
+        };
+        gives |= id && !call.contains(name);
+    });
+    gives
 }
 
 /// How a tool's answer says the call ended.

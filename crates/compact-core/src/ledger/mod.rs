@@ -25,7 +25,7 @@ pub use excerpt::Excerpt;
 pub use fact::{Act, Fact, Facts, FileFact, Outcome, Plan, Run, Step};
 pub use scan::{Kind, scan};
 
-pub(crate) use cue::revises;
+pub(crate) use cue::{label, postpones, revises};
 pub(crate) use text::clip;
 
 use crate::message::Entry;

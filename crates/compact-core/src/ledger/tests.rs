@@ -303,3 +303,95 @@ fn cues_compile_and_fire() {
         ["LoadAll".into()]
     );
 }
+
+/// The rules that a user's message gives.
+fn rules_of(text: &str) -> Vec<String> {
+    let ledger = Ledger::of(&[Entry::text("0", Role::User, text)], 0);
+    let rules = ledger.facts.rules.into_iter();
+    rules.map(|f| f.text.to_string()).collect()
+}
+
+#[test]
+fn orders_limits_and_labelled_sentences_rule() {
+    for rule in [
+        "Never push to the release branch.",
+        "Please don't touch the billing tables.",
+        "Keep the public API as it is.",
+        "Leave the changelog alone and avoid new dependencies.",
+        "The staging cluster is off limits.",
+        "Uploads may not exceed the quota.",
+        "Answers have to fit on one page.",
+        "Reports go out at most twice a week.",
+        "House rule: snapshots live for nine days.",
+        "One condition: the pump runs at night.",
+        "And please, parcels go to the neighbour.",
+        "Bitte nicht vor zehn Uhr anrufen.",
+    ] {
+        assert_eq!(rules_of(rule), [rule]);
+    }
+}
+
+#[test]
+fn questions_reports_and_quotations_do_not_rule() {
+    for text in [
+        "Why should it never end?",
+        "I don't see the new button on the page.",
+        "Error: should have at least one row",
+        "> you must rename this before merging",
+        "    assert: value must not be empty",
+        "<local-command-caveat>\nDO NOT respond to these messages.\n</local-command-caveat>",
+        "```\nalways_on = true; never stop\n```",
+    ] {
+        assert_eq!(rules_of(text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn every_item_under_a_heading_of_rules_is_a_rule() {
+    let text = "Build the importer.\n\nRequirements:\n- reads CSV and TSV\n2. streams its input\n\nThanks, that is all.";
+    assert_eq!(rules_of(text), ["reads CSV and TSV", "streams its input"]);
+}
+
+#[test]
+fn work_put_off_is_open_and_finished_work_is_done() {
+    let entries = [
+        Entry::text(
+            "0",
+            Role::User,
+            "Put this on the list for later: oil the hinges.",
+        ),
+        Entry::text(
+            "1",
+            Role::Assistant,
+            "Noted. The gate is fixed. The roof is not done yet.",
+        ),
+    ];
+    let facts = Ledger::of(&entries, 0).facts;
+    let said = |facts: &[Fact]| facts.iter().map(|f| f.text.to_string()).collect::<Vec<_>>();
+    assert_eq!(
+        said(&facts.open),
+        ["Put this on the list for later: oil the hinges."]
+    );
+    assert_eq!(said(&facts.done), ["The gate is fixed."]);
+    assert_eq!(facts.rules, []);
+}
+
+#[test]
+fn a_thing_made_keeps_its_id() {
+    let entries = [
+        Entry::text("0", Role::User, "Book the room."),
+        call("a", "create_booking", r#"{"room":"Linden"}"#),
+        result("a", r#"{"booking":"BK-40921","room":"Linden"}"#),
+        call("b", "start_job", r#"{"queue":"night"}"#),
+        result("b", "job-4f7a90c2 waits"),
+    ];
+    let facts = Ledger::of(&entries, 0).facts;
+    let made = facts.made.iter().map(|f| &*f.text).collect::<Vec<_>>();
+    assert_eq!(
+        made,
+        [
+            "create_booking: room: Linden → booking: BK-40921 room: Linden",
+            "start_job: queue: night → job-4f7a90c2 waits"
+        ]
+    );
+}

@@ -1,16 +1,109 @@
 //! Small cuts of text: sentences, and one line of at most so many characters.
 
-/// The sentences of a text: lines outside code fences, split after `.`, `!`, `?` and `;`.
-pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let mut fenced = false;
+use super::cue;
+
+/// Where a sentence stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In running text.
+    Prose,
+    /// In a list below a heading that announces rules.
+    RuleList,
+}
+
+/// The sentences that someone wrote: lines split after `.`, `!`, `?` and `;`. Code fences, indented
+/// paste, quotations of others and what a client wraps in a tag of its own are not theirs.
+pub(crate) fn sentences(text: &str) -> impl Iterator<Item = (&str, Place)> {
+    let mut page = Page::default();
     text.lines()
-        .filter(move |line| {
-            let fence = line.trim_start().starts_with("```");
-            fenced ^= fence;
-            !fenced && !fence
-        })
-        .flat_map(|line| Clauses { rest: line.trim() })
-        .filter(|s| s.len() >= 8)
+        .filter_map(move |line| page.turn(line))
+        .flat_map(|(line, place)| Clauses { rest: line }.map(move |s| (s, place)))
+        .filter(|(s, _)| s.len() >= 8)
+}
+
+/// What the lines above say about the next one.
+#[derive(Default)]
+struct Page<'t> {
+    fenced: bool,
+    tag: Option<&'t str>,
+    ruled: bool,
+}
+
+impl<'t> Page<'t> {
+    /// Takes one line; gives it back when it is the writer's own.
+    fn turn(&mut self, line: &'t str) -> Option<(&'t str, Place)> {
+        let text = line.trim();
+        let fence = text.starts_with("```");
+        self.fenced ^= fence;
+        if fence || self.fenced || self.tagged(text) {
+            return None;
+        }
+        let item = item(text);
+        if item.is_none()
+            && (text.starts_with('>') || line.starts_with("    ") || line.starts_with('\t'))
+        {
+            return None;
+        }
+        if item.is_none() && !text.is_empty() {
+            self.ruled = (text.starts_with('#') || text.ends_with(':')) && cue::heads_rules(text);
+        }
+        let place = match item.is_some() && self.ruled {
+            true => Place::RuleList,
+            false => Place::Prose,
+        };
+        Some((item.unwrap_or(text), place))
+    }
+
+    /// Whether a line belongs to an element in which a client reports.
+    fn tagged(&mut self, text: &'t str) -> bool {
+        if self.tag.is_none() {
+            self.tag = text
+                .strip_prefix('<')
+                .and_then(|rest| rest.split(['>', ' ']).next())
+                .filter(|name| REPORTS.iter().any(|word| name.contains(word)));
+        }
+        let inside = self.tag.is_some();
+        if let Some(name) = self.tag
+            && text
+                .rsplit_once("</")
+                .is_some_and(|(_, end)| end.starts_with(name))
+        {
+            self.tag = None;
+        }
+        inside
+    }
+}
+
+/// Parts of the names of elements that clients write into a user's message.
+const REPORTS: [&str; 12] = [
+    "caveat",
+    "reminder",
+    "command",
+    "stdout",
+    "stderr",
+    "output",
+    "environment",
+    "notification",
+    "hook",
+    "attachment",
+    "ide_",
+    "diagnostic",
+];
+
+/// The text of a list item.
+fn item(line: &str) -> Option<&str> {
+    let bullet = line
+        .strip_prefix("- ")
+        .or_else(|| line.strip_prefix("* "))
+        .or_else(|| line.strip_prefix("• "));
+    bullet.or_else(|| {
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let numbered = rest.len() < line.len() && line.len() - rest.len() <= 3;
+        let rest = rest
+            .strip_prefix(". ")
+            .or_else(|| rest.strip_prefix(") "))?;
+        numbered.then_some(rest)
+    })
 }
 
 struct Clauses<'t> {

@@ -4,8 +4,10 @@
 //! changed; then the stretches of the record that keep the most names in context for the fewest
 //! tokens; last a short list of names. Nothing is paraphrased, so nothing is invented.
 
+mod finish;
 mod layout;
 mod passage;
+mod revoke;
 mod root;
 mod select;
 mod tell;
@@ -25,9 +27,10 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::{Fact, Ledger, clip, scan};
 use crate::token::{Estimator, Units};
 use layout::Pick;
+use revoke::Revoked;
 use root::Root;
 use select::{Choice, Shown};
-use tell::{Line, Revoked};
+use tell::Line;
 use template::{Template, Topic};
 use weigh::Group;
 
@@ -176,7 +179,11 @@ pub(crate) fn live_rules(ledger: &Ledger) -> impl Iterator<Item = &Fact> {
 /// For each group the newest line that shows it in context, with provenance.
 pub(crate) fn context_lines(ledger: &Ledger, groups: &[Group<'_>]) -> Vec<Option<String>> {
     let mut lines = vec![None; groups.len()];
+    let revoked = Revoked::of(&ledger.facts);
     for passage in passage::passages(ledger, groups, &Root::of(ledger)) {
+        if revoked.shows(passage.excerpt.ordinal, &passage.excerpt.text) {
+            continue;
+        }
         for mark in &passage.marks {
             let Some(text) = passage.text.get(mark.from as usize..mark.to as usize) else {
                 continue;

@@ -4,11 +4,13 @@
 //! that a later run mended is told as mended, a finished step is told as done.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use super::finish::Finished;
+use super::revoke::{Revoked, without};
 use super::root::Root;
 use super::template::{Rank, Template, Topic};
-use crate::ledger::{Act, Fact, Facts, FileFact, Ledger, Outcome, Run, clip, revises};
+use crate::ledger::{Act, Fact, Facts, FileFact, Ledger, Outcome, Run, Voice, clip, postpones};
 
 /// One line of a section.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,111 +37,27 @@ pub(super) fn share(topic: Topic, template: &Template) -> f64 {
     }
     match topic {
         Topic::Goals => 0.15,
-        Topic::Rules => 0.25,
+        Topic::Rules => 0.30,
+        Topic::Open => 0.12,
+        Topic::Done | Topic::Made | Topic::Failures => 0.06,
         Topic::Plan | Topic::Decisions | Topic::Files => 0.05,
-        Topic::Open | Topic::Failures => 0.03,
         Topic::Steps => 0.10,
         Topic::Record | Topic::Names => 0.0,
     }
 }
 
-/// The rules and sentences that a later word of the user took back.
-pub(super) struct Revoked<'l>(Vec<&'l Fact>);
-
-impl<'l> Revoked<'l> {
-    pub(super) fn of(facts: &'l Facts) -> Self {
-        let subjects: Vec<HashSet<String>> = facts.rules.iter().map(|f| subject(&f.text)).collect();
-        let mut out = Vec::new();
-        for (i, (old, about)) in facts.rules.iter().zip(&subjects).enumerate() {
-            let later = facts.rules.iter().zip(&subjects).skip(i + 1);
-            if later
-                .into_iter()
-                .any(|(new, on)| supersedes(new, on, old, about))
-            {
-                out.push(old);
-            }
-        }
-        Revoked(out)
-    }
-
-    pub(super) fn has(&self, fact: &Fact) -> bool {
-        self.0
-            .iter()
-            .any(|f| f.ordinal == fact.ordinal && f.text == fact.text)
-    }
-
-    /// The text without the sentences that no longer hold.
-    pub(super) fn strip(&self, ordinal: u32, text: &str) -> String {
-        let mut out = text.to_owned();
-        for fact in self.0.iter().filter(|f| f.ordinal == ordinal) {
-            out = out.replace(&*fact.text, "");
-        }
-        out
-    }
-
-    /// Whether a quotation from an entry shows words that no longer hold.
-    pub(super) fn shows(&self, ordinal: u32, quotation: &str) -> bool {
-        self.0.iter().any(|f| {
-            f.ordinal == ordinal && (f.text.contains(quotation) || quotation.contains(&*f.text))
-        })
-    }
-}
-
-/// The words of a rule that say what it is about.
-fn subject(text: &str) -> HashSet<String> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
-        .map(|w| w.to_lowercase())
-        .filter(|w| w.chars().count() >= 4 && !EMPTY_WORDS.contains(&w.as_str()))
-        .map(|w| w.trim_end_matches('s').to_owned())
-        .collect()
-}
-
-const EMPTY_WORDS: [&str; 40] = [
-    "never", "always", "must", "only", "prefer", "avoid", "ensure", "make", "sure", "should",
-    "shall", "from", "with", "without", "that", "this", "these", "those", "when", "then", "than",
-    "have", "keep", "please", "actually", "instead", "forget", "longer", "rather", "anymore",
-    "just", "also", "into", "about", "there", "what", "your", "will", "using", "need",
-];
-
-fn supersedes(new: &Fact, on: &HashSet<String>, old: &Fact, about: &HashSet<String>) -> bool {
-    let common = on.intersection(about).count();
-    let smaller = on.len().min(about.len()).max(1);
-    let overlap = common as f64 / smaller as f64;
-    if new.ordinal <= old.ordinal {
-        return false;
-    }
-    let same_rule = common >= 3 && overlap >= 0.75 && numbers(&new.text) != numbers(&old.text);
-    same_rule || (revises(&new.text) && common >= 1 && overlap >= 0.5)
-}
-
-fn numbers(text: &str) -> Vec<&str> {
-    text.split(|c: char| !c.is_ascii_digit())
-        .filter(|n| !n.is_empty())
-        .collect()
-}
-
 /// All fact lines of a ledger, in the order in which they deserve room.
 pub(super) fn lines(ledger: &Ledger, revoked: &Revoked<'_>, root: &Root<'_>) -> Vec<Line> {
     let facts = &ledger.facts;
+    let finished = Finished::of(facts);
     let mut out = goals(facts, revoked);
-    out.extend(
-        facts
-            .rules
-            .iter()
-            .rev()
-            .filter(|f| !revoked.has(f))
-            .map(|f| line(Topic::Rules, f.ordinal, format!("\"{}\"", f.text))),
-    );
+    out.extend(rules(facts, revoked));
     out.extend(plan(facts));
     out.extend(failures(facts));
-    let recent = ledger.next.saturating_sub(ledger.next / 5) as u32;
-    let open = facts
-        .open
-        .iter()
-        .rev()
-        .filter(|f| f.ordinal >= recent)
-        .take(6);
-    out.extend(open.map(|f| line(Topic::Open, f.ordinal, &*f.text)));
+    out.extend(open(ledger, &finished));
+    let done = finished.told(facts).into_iter();
+    out.extend(done.map(|f| line(Topic::Done, f.ordinal, &*f.text)));
+    out.extend(made(facts));
     out.extend(
         facts
             .files
@@ -164,12 +82,55 @@ pub(super) fn lines(ledger: &Ledger, revoked: &Revoked<'_>, root: &Root<'_>) -> 
     out
 }
 
+/// The rules that hold, the user's before the host's, the newest first.
+fn rules(facts: &Facts, revoked: &Revoked<'_>) -> Vec<Line> {
+    let mut rules: Vec<&Fact> = facts
+        .rules
+        .iter()
+        .rev()
+        .filter(|f| !revoked.has(f))
+        .collect();
+    rules.sort_by_key(|f| f.voice != Voice::User);
+    let quoted = |f: &&Fact| line(Topic::Rules, f.ordinal, format!("\"{}\"", f.text));
+    rules.iter().map(quoted).collect()
+}
+
+/// What was put off and not finished since. What the model merely has yet to do is soon stale.
+fn open(ledger: &Ledger, finished: &Finished<'_>) -> Vec<Line> {
+    let recent = ledger.next.saturating_sub(ledger.next / 5) as u32;
+    let mut open: Vec<&Fact> = ledger
+        .facts
+        .open
+        .iter()
+        .rev()
+        .filter(|f| (f.ordinal >= recent || postpones(&f.text)) && !finished.closes(f))
+        .collect();
+    open.sort_by_key(|f| f.voice != Voice::User);
+    let told = open.iter().map(|f| line(Topic::Open, f.ordinal, &*f.text));
+    told.collect()
+}
+
+/// Things that tools made, those of the rarest tools first: what is made all the time is not asked
+/// for by its id.
+fn made(facts: &Facts) -> Vec<Line> {
+    let tool = |f: &Fact| f.text.split(':').next().unwrap_or("").to_owned();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for fact in &facts.made {
+        *counts.entry(tool(fact)).or_default() += 1;
+    }
+    let mut made: Vec<&Fact> = facts.made.iter().rev().collect();
+    made.sort_by_key(|f| counts.get(&tool(f)).copied());
+    let told = made.iter().map(|f| line(Topic::Made, f.ordinal, &*f.text));
+    told.collect()
+}
+
 /// The first request is the task; then the newest ones. Sentences that rule are told as rules.
 fn goals(facts: &Facts, revoked: &Revoked<'_>) -> Vec<Line> {
     let goal = |f: &Fact| {
         let mut text = revoked.strip(f.ordinal, &f.text);
-        for rule in facts.rules.iter().filter(|r| r.ordinal == f.ordinal) {
-            text = text.replace(&*rule.text, "");
+        let elsewhere = facts.rules.iter().chain(&facts.open);
+        for told in elsewhere.filter(|r| r.ordinal == f.ordinal) {
+            text = without(&text, &told.text);
         }
         let text = clip(&text, usize::MAX - 1);
         (text.len() >= 12).then(|| line(Topic::Goals, f.ordinal, format!("\"{text}\"")))
@@ -194,10 +155,12 @@ fn plan(facts: &Facts) -> Vec<Line> {
         .collect()
 }
 
-/// Failures, newest first, with "later passed" for those that the same command outlived.
+/// Failures with their cure, or "later passed" for those that the same command outlived; those of
+/// the rarest commands first, then the newest.
 fn failures(facts: &Facts) -> Vec<Line> {
     let mut told = HashSet::new();
     let mut passed = HashSet::new();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
     let mut out = Vec::new();
     for run in facts.runs.iter().rev() {
         match &run.outcome {
@@ -205,22 +168,45 @@ fn failures(facts: &Facts) -> Vec<Line> {
                 passed.insert(&run.text);
             }
             Outcome::Failed(why) if told.insert((&run.text, why)) => {
-                let end = if passed.contains(&run.text) {
-                    "later passed"
-                } else {
-                    "open"
-                };
-                let what = clip(&run.text, 120);
-                out.push(line(
-                    Topic::Failures,
-                    run.ordinal,
-                    format!("{what} → {why} ({end})"),
-                ));
+                let kind = kind(&run.text);
+                *counts.entry(kind).or_default() += 1;
+                let text = failure(facts, run, why, passed.contains(&run.text));
+                out.push((kind, line(Topic::Failures, run.ordinal, text)));
             }
             _ => {}
         }
     }
-    out
+    out.sort_by_key(|(kind, _)| counts.get(kind).copied());
+    out.into_iter().map(|(_, line)| line).collect()
+}
+
+/// The tool and the first word of its command.
+fn kind(run: &str) -> &str {
+    let end = run.match_indices(' ').nth(1).map_or(run.len(), |(i, _)| i);
+    run.get(..end).unwrap_or(run)
+}
+
+fn failure(facts: &Facts, run: &Run, why: &str, passed: bool) -> String {
+    let end = if passed { "later passed" } else { "open" };
+    match remedy(facts, run) {
+        Some(remedy) => format!("{why} → {} ({end})", clip(remedy, 200)),
+        None => format!("{} → {why} ({end})", clip(&run.text, 120)),
+    }
+}
+
+/// How soon after a failed call the model says what it was: the answer, and a look or two.
+const SOON: u32 = 5;
+
+/// The first finding or success that the model tells soon after a failure.
+fn remedy<'l>(facts: &'l Facts, run: &Run) -> Option<&'l str> {
+    let after = |list: &'l [Fact]| {
+        let at = list.partition_point(|f| f.ordinal <= run.ordinal);
+        let next = list.iter().skip(at).find(|f| f.voice == Voice::Model)?;
+        (next.ordinal <= run.ordinal + SOON).then_some(next)
+    };
+    let found = [after(&facts.decisions), after(&facts.done)];
+    let first = found.into_iter().flatten().min_by_key(|f| f.ordinal)?;
+    Some(&first.text)
 }
 
 fn file(file: &FileFact) -> Line {

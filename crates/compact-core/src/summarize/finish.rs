@@ -1,0 +1,83 @@
+//! What was finished, and which of the work that was put off is no longer open for it.
+//!
+//! A later word of the model or a tool's answer closes open work when it says that something is
+//! finished and holds nearly all words of it. The work is then told as done, not as open.
+
+use std::collections::HashSet;
+
+use super::revoke::body;
+use crate::ledger::{Fact, Facts, scan};
+
+type Words = HashSet<String, foldhash::fast::FixedState>;
+
+/// What the ledger says is finished.
+pub(super) struct Finished<'l> {
+    said: Vec<(&'l Fact, Words)>,
+}
+
+/// The longest saying that is told.
+const SAYING: usize = 160;
+
+impl<'l> Finished<'l> {
+    pub(super) fn of(facts: &'l Facts) -> Self {
+        let said = facts.done.iter().map(|f| (f, words(&f.text)));
+        Finished {
+            said: said.collect(),
+        }
+    }
+
+    /// Whether open work was finished later.
+    pub(super) fn closes(&self, open: &Fact) -> bool {
+        self.closing(open).is_some()
+    }
+
+    fn closing(&self, open: &Fact) -> Option<&'l Fact> {
+        let work = words(body(&open.text));
+        let covers = |said: &Words| work.intersection(said).count() * 5 >= work.len() * 4;
+        let later = self.said.iter().filter(|(f, _)| f.ordinal > open.ordinal);
+        let mut found = later.filter(|(_, said)| !work.is_empty() && covers(said));
+        found.next_back().map(|(f, _)| *f)
+    }
+
+    /// The sayings worth telling: those that close open work, then those about what the user named,
+    /// the shortest first since each costs its length.
+    pub(super) fn told(&self, facts: &'l Facts) -> Vec<&'l Fact> {
+        let mut told: Vec<&Fact> = facts.open.iter().filter_map(|f| self.closing(f)).collect();
+        let asked: HashSet<&str, foldhash::fast::FixedState> =
+            facts.requests.iter().flat_map(|f| names(&f.text)).collect();
+        let mut others: Vec<&Fact> = self
+            .said
+            .iter()
+            .rev()
+            .map(|(f, _)| *f)
+            .filter(|f| f.text.len() <= SAYING)
+            .filter(|f| names(&f.text).iter().any(|name| asked.contains(name)))
+            .collect();
+        others.sort_by_key(|f| f.text.len());
+        told.extend(others);
+        let mut shown: HashSet<&str> = HashSet::new();
+        told.retain(|f| {
+            let names = names(&f.text);
+            names.is_empty()
+                || names
+                    .into_iter()
+                    .fold(false, |new, name| shown.insert(name) | new)
+        });
+        told.dedup_by_key(|f| f.ordinal);
+        told
+    }
+}
+
+fn names(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    scan(text, &mut |_, _, name| out.push(name));
+    out
+}
+
+/// The words of some work, in lower case.
+fn words(text: &str) -> Words {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
+        .filter(|w| w.chars().count() >= 3)
+        .map(str::to_lowercase)
+        .collect()
+}
