@@ -24,6 +24,8 @@ pub(crate) struct Clues {
     keys: Vec<String>,
     /// The first elements of the lists among them, by name.
     firsts: Vec<(&'static str, Clues)>,
+    /// True when these are the clues of a list's first element.
+    in_list: bool,
 }
 
 /// Members beyond this many tell nothing new.
@@ -63,7 +65,8 @@ impl Clues {
     /// True for an object that holds a whole session among others of its kind.
     pub(crate) fn is_session(&self) -> bool {
         let is_entry = self.has("role") || self.is_event();
-        !is_entry && ["messages", "history", "traj"].iter().any(|k| self.has(k))
+        let holds = |key: &&str| self.first(key).is_some_and(|first| first.in_list);
+        !is_entry && ["messages", "history", "traj"].iter().any(holds)
     }
 }
 
@@ -130,6 +133,7 @@ impl<'de> Visitor<'de> for First<'_> {
         f.write_str("a list")
     }
     fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<(), S::Error> {
+        self.0.in_list = true;
         let first = list.next_element_seed(First(self.0))?;
         while first.is_some() && list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())

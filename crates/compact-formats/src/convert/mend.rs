@@ -4,7 +4,7 @@
 //! gone, words between the two. A call gets a result that says there is none, a result a call that
 //! says nothing, and both stand together. Only the calls with which a session ends are left waiting.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use compact_core::message::{Block, Entry, EntryKind, Meta, Role};
 
@@ -44,6 +44,11 @@ pub(super) fn pairs(entries: &mut Vec<Entry>) -> Vec<Loss> {
     let mut results = results(entries);
     entries.iter_mut().for_each(make_callers_models);
     let waiting = waiting(entries);
+    let called: HashSet<String> = entries
+        .iter()
+        .flat_map(Entry::calls)
+        .map(Into::into)
+        .collect();
     let mut made_up = Vec::new();
     let mut out: Vec<Entry> = Vec::with_capacity(entries.len());
     let answers: Vec<Vec<Block>> = entries
@@ -53,7 +58,8 @@ pub(super) fn pairs(entries: &mut Vec<Entry>) -> Vec<Loss> {
         .collect();
     for ((at, mut entry), answers) in entries.drain(..).enumerate().zip(answers) {
         if entry.role == Role::Tool {
-            let orphans = orphans(at, &entry, &mut results, &mut made_up);
+            let left = left_over(at, &entry, &called, &mut results);
+            let orphans = orphans(&entry, left, &mut made_up);
             out.extend(orphans);
             continue;
         }
@@ -140,14 +146,31 @@ fn answers(
     entry.calls().filter_map(&mut answer).collect()
 }
 
-/// What an answer holds beyond the calls before it, behind calls of their own.
-fn orphans(at: usize, entry: &Entry, results: &mut Results, made_up: &mut Vec<Loss>) -> Vec<Entry> {
+/// What an answer holds beyond the calls before it, under names that no call has.
+fn left_over(
+    at: usize,
+    entry: &Entry,
+    called: &HashSet<String>,
+    results: &mut Results,
+) -> Vec<Block> {
     let mut left = Vec::new();
     for call in entry.results() {
         let known = results.get_mut(call);
         let own = known.filter(|known| known.front().is_some_and(|(from, _)| *from == at));
         left.extend(own.and_then(VecDeque::pop_front).map(|(_, result)| result));
     }
+    for block in &mut left {
+        if let Block::ToolResult { call, .. } = block
+            && called.contains(call)
+        {
+            call.push_str(&format!("-{at}"));
+        }
+    }
+    left
+}
+
+/// Results behind calls of their own.
+fn orphans(entry: &Entry, left: Vec<Block>, made_up: &mut Vec<Loss>) -> Vec<Entry> {
     let mut calls = Vec::with_capacity(left.len());
     for block in &left {
         let Block::ToolResult { call, .. } = block else {
