@@ -2,8 +2,8 @@
 //! texts compressed beside them.
 //!
 //! Everything in it comes from the archive, so a file that is damaged is thrown away and filled
-//! again. FTS5 is not used: it hands out the passages of a term row by row, which is too slow to weigh
-//! every term of a question in every passage that holds it.
+//! again. FTS5 is not used: it hands out the passages of a term row by row, and here every term of a
+//! question is weighed in every passage that holds it.
 
 mod find;
 mod posting;
