@@ -24,7 +24,7 @@ pub(crate) struct Clues {
     keys: Vec<String>,
     /// The first elements of the lists among them, by name.
     firsts: Vec<(&'static str, Clues)>,
-    /// True when these are the clues of a list's first element.
+    /// True when these are all the clues of a list's first element.
     in_list: bool,
 }
 
@@ -133,8 +133,8 @@ impl<'de> Visitor<'de> for First<'_> {
         f.write_str("a list")
     }
     fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<(), S::Error> {
-        self.0.in_list = true;
         let first = list.next_element_seed(First(self.0))?;
+        self.0.in_list = true;
         while first.is_some() && list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }

@@ -40,9 +40,9 @@ type Results = HashMap<String, VecDeque<(usize, Block)>>;
 /// Puts every result right behind its call, in the order of the calls, and makes up what is missing
 /// of a pair. Answers what was made up.
 pub(super) fn pairs(entries: &mut Vec<Entry>) -> Vec<Loss> {
+    entries.iter_mut().for_each(make_callers_models);
     *entries = entries.drain(..).flat_map(apart).collect();
     let mut results = results(entries);
-    entries.iter_mut().for_each(make_callers_models);
     let waiting = waiting(entries);
     let called: HashSet<String> = entries
         .iter()
