@@ -8,3 +8,4 @@ pub mod estimator;
 pub mod exporter;
 mod private;
 pub mod recall;
+pub mod transcript;

@@ -210,11 +210,12 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     fn must(&self) -> Vec<usize> {
         let outline = self.scene.outline;
-        let users = [
-            outline.first_user(),
-            self.scene.opens_turn(),
-            outline.last_user(),
-        ];
+        // A hard reset tells the first request in its summary and keeps the pending one alone.
+        let first = match self.scene.policy.keep_recent {
+            KeepRecent::None => None,
+            KeepRecent::LastUserMessage | KeepRecent::Recent => outline.first_user(),
+        };
+        let users = [first, self.scene.opens_turn(), outline.last_user()];
         let mut must: Vec<usize> = users
             .into_iter()
             .flatten()

@@ -5,7 +5,7 @@ use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
 use compact_core::outline::{Health, Outline, UnitKind};
-use compact_core::policy::Policy;
+use compact_core::policy::{KeepRecent, Policy};
 use compact_core::token::{EstimatorExt, Tokens, Units};
 use compact_core::view::ViewItem;
 use compact_core::wire::ReasoningRule;
@@ -138,7 +138,8 @@ proptest! {
         prop_assert!(order.is_sorted());
         let outline = Outline::of(&conversation);
         let estimator = setting.estimator();
-        for unit in [outline.first_user(), outline.last_user()].into_iter().flatten() {
+        let first = outline.first_user().filter(|_| policy.keep_recent != KeepRecent::None);
+        for unit in [first, outline.last_user()].into_iter().flatten() {
             let unit = &outline.units[unit];
             prop_assert_eq!(unit.kind, UnitKind::User);
             let entry = unit.entries.start;

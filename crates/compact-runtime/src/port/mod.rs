@@ -8,3 +8,4 @@ pub mod archive;
 pub mod catalog;
 pub mod event;
 pub mod index;
+pub mod transcript;

@@ -1,0 +1,32 @@
+//! The system prompt of a continued session: the base, and last of all the summary.
+
+use crate::summarize::frame;
+
+/// The section, with `{summary}` where the summary goes.
+const SECTION: &str = include_str!("../../templates/continuation_system.md");
+
+/// The heading and the notice: what a section of ours begins with.
+fn opening() -> &'static str {
+    SECTION
+        .split_once("{summary}")
+        .map_or(SECTION, |(opening, _)| opening)
+}
+
+/// `base` with the summary as its last section; one that is there already is replaced (S1-43, S1-74).
+pub fn continued_prompt(base: &str, summary: &str) -> String {
+    let base = base.split_once(opening()).map_or(base, |(base, _)| base);
+    let section = SECTION.trim_end().replacen("{summary}", summary, 1);
+    match base.trim_end() {
+        "" => section,
+        base => format!("{base}\n\n{section}"),
+    }
+}
+
+/// The summary in a continuation section: its body without any frame.
+pub fn summary_of(text: &str) -> &str {
+    let inner = text
+        .split_once(opening())
+        .and_then(|(_, rest)| rest.rsplit_once("</summary>"))
+        .map_or(text, |(inner, _)| inner);
+    frame::body(inner).unwrap_or(inner).trim()
+}

@@ -1,0 +1,119 @@
+//! Render: a transcript as the text that a summarizer reads, the same bytes for the same events.
+//!
+//! Every event is a heading `[turn 001] WHO:` and a body. No body can pass for a heading: a line of
+//! it that begins like one is quoted, so a tool's output cannot speak as the user. Nothing is cut
+//! here; what is too large for a model is the summarizer's to divide.
+
+use serde_json::Value;
+
+use super::{Kind, name, since_boundary};
+
+/// How every heading begins.
+const HEADING: &str = "[turn ";
+
+/// The text of what happened since the last compaction, after the summary that it left.
+pub fn render(events: &[Value], previous: Option<&str>) -> String {
+    let (mut turn, events) = since_boundary(events);
+    let mut out = String::new();
+    if let Some(summary) = previous {
+        section(&mut out, turn, "PREVIOUS_SUMMARY", summary);
+    }
+    for event in events {
+        if Kind::of(event) == Kind::User {
+            turn += 1;
+        }
+        if let Some((heading, body)) = told(event) {
+            section(&mut out, turn, &heading, &body);
+        }
+    }
+    out
+}
+
+fn section(out: &mut String, turn: usize, heading: &str, body: &str) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(&format!("{HEADING}{turn:03}] {heading}:\n"));
+    quote_headings(out, body.trim_end_matches(['\n', '\r']));
+    out.push('\n');
+}
+
+/// Copies `body`, quoting lines that begin like a heading.
+fn quote_headings(out: &mut String, body: &str) {
+    for line in body.split_inclusive(is_line_break) {
+        if line.trim_start().starts_with(HEADING) {
+            out.push_str("> ");
+        }
+        out.push_str(line);
+    }
+}
+
+/// Whatever a model may take for the end of a line.
+fn is_line_break(c: char) -> bool {
+    matches!(
+        c,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}
+
+/// Heading and body of an event; `None` for what a summarizer need not know.
+fn told(event: &Value) -> Option<(String, String)> {
+    Some(match Kind::of(event) {
+        Kind::User => ("USER".to_owned(), text(event, "content")),
+        Kind::Assistant => ("ASSISTANT (completed)".to_owned(), text(event, "response")),
+        Kind::ToolResult => ("TOOL_RESULT".to_owned(), text(event, "result")),
+        Kind::ToolRequest => (request_heading(event), json(event.get("args"))),
+        Kind::Approval => (name(event).to_ascii_uppercase(), without_type(event)),
+        Kind::Other => (
+            format!("EVENT (type={})", one_line(name(event))),
+            without_type(event),
+        ),
+        Kind::Boundary | Kind::Fragment | Kind::Aside => return None,
+    })
+}
+
+fn request_heading(event: &Value) -> String {
+    let field = |key: &str| one_line(event.get(key).and_then(Value::as_str).unwrap_or("unknown"));
+    format!(
+        "TOOL_REQUEST (tool={}, request_id={})",
+        field("tool_name"),
+        field("request_id")
+    )
+}
+
+/// A name that goes into a heading must not end it.
+fn one_line(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c.is_control() || is_line_break(c) {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// A field as text: words as they are, anything else as JSON.
+fn text(event: &Value, key: &str) -> String {
+    match event.get(key) {
+        Some(Value::String(text)) => text.clone(),
+        other => json(other),
+    }
+}
+
+fn json(value: Option<&Value>) -> String {
+    value.map_or_else(String::new, Value::to_string)
+}
+
+/// The event as one line of JSON; its heading says the type.
+fn without_type(event: &Value) -> String {
+    match event {
+        Value::Object(fields) => {
+            let mut fields = fields.clone();
+            fields.shift_remove("type");
+            Value::Object(fields).to_string()
+        }
+        other => other.to_string(),
+    }
+}

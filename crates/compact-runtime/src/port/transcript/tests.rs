@@ -1,0 +1,6 @@
+use super::*;
+
+#[tokio::test]
+async fn memory_conforms() {
+    conformance::suite(&MemoryTranscripts::default()).await;
+}
