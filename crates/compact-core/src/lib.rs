@@ -26,6 +26,7 @@ pub mod summarize;
 pub mod token;
 pub mod transcript;
 pub mod trigger;
+pub mod usage;
 pub mod validate;
 pub mod verify;
 pub mod view;

@@ -10,6 +10,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::usage::Usage;
+
 /// Who speaks in an entry (S2-69).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -158,8 +160,8 @@ pub struct Meta {
     pub group: Option<String>,
     /// True when the wire carries this entry in the same message as the entry before it.
     pub continues: bool,
-    /// The prompt tokens the provider reported for the request that produced this entry.
-    pub reported_prompt_tokens: Option<u64>,
+    /// What the provider reported of the request that produced this entry.
+    pub usage: Option<Usage>,
 }
 
 /// One message or event of the transcript.

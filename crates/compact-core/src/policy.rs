@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::Role;
 use crate::summarize::Style;
+use crate::usage::UsagePolicy;
 use crate::wire::Placement;
 
 /// Every knob of a compaction.
@@ -47,6 +48,14 @@ pub struct Policy {
     pub on_summary_failure: OnSummaryFailure,
     /// Failed attempts allowed in one turn before the next success, growth or manual retry.
     pub attempts_per_turn: u32,
+    /// Compact a session at the soft threshold or above when it has been idle for so long.
+    pub idle_seconds: Option<u64>,
+    /// How long a call at the trigger waits for a compaction that runs in the background.
+    pub wait_seconds: u64,
+    /// What becomes of input that arrives while a session is compacted.
+    pub during_compaction: DuringCompaction,
+    /// How pressure is read from what providers report.
+    pub usage: UsagePolicy,
 }
 
 impl Default for Policy {
@@ -69,6 +78,10 @@ impl Default for Policy {
             placement: Placement::AssistantMessage,
             on_summary_failure: OnSummaryFailure::Deterministic,
             attempts_per_turn: 1,
+            idle_seconds: None,
+            wait_seconds: 30,
+            during_compaction: DuringCompaction::Queue,
+            usage: UsagePolicy::default(),
         }
     }
 }
@@ -110,6 +123,17 @@ pub enum Prune {
     StageAware,
     /// As `recency`, but of exchanges that say nearly the same only the last is kept.
     Semantic,
+}
+
+/// What becomes of input that arrives while a session is compacted (C-33).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DuringCompaction {
+    /// It is part of the history at once and stands behind the new view.
+    #[default]
+    Queue,
+    /// It is refused with an error that says to try again.
+    Reject,
 }
 
 /// What happens when a summarizer fails (C-10).

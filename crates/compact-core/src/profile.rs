@@ -9,7 +9,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{KeepRecent, OnSummaryFailure, Policy};
+use crate::policy::{DuringCompaction, KeepRecent, OnSummaryFailure, Policy};
+use crate::usage::{Formula, OnMissing, Semantics, UsagePolicy};
 use crate::wire::Placement;
 
 /// A named bundle of policy values.
@@ -61,6 +62,11 @@ impl Profile {
                 keep_recent: KeepRecent::None,
                 placement: Placement::SystemSuffix,
                 on_summary_failure: OnSummaryFailure::Fail,
+                during_compaction: DuringCompaction::Reject,
+                usage: UsagePolicy {
+                    on_missing: OnMissing::Heuristic,
+                    ..rolling.usage
+                },
                 ..rolling
             },
             Profile::CheckpointRestart | Profile::CheckpointRestartDelta => Policy {
@@ -68,6 +74,12 @@ impl Profile {
                 keep_recent: KeepRecent::None,
                 placement: Placement::NewSessionPrompt,
                 on_summary_failure: OnSummaryFailure::MinimalPrompt,
+                usage: UsagePolicy {
+                    semantics: Some(self.restart_semantics()),
+                    formula: Formula::InputOutput,
+                    on_missing: OnMissing::Disable,
+                    ..rolling.usage
+                },
                 ..rolling
             },
             Profile::NativeArchive => Policy {
@@ -76,6 +88,14 @@ impl Profile {
                 on_summary_failure: OnSummaryFailure::Host,
                 ..rolling
             },
+        }
+    }
+
+    /// What usage means to the two founding behaviours that start new sessions (C-1).
+    fn restart_semantics(self) -> Semantics {
+        match self {
+            Profile::CheckpointRestartDelta => Semantics::PerTurnDelta,
+            _ => Semantics::Cumulative,
         }
     }
 

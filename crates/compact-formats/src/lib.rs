@@ -27,6 +27,7 @@ mod list;
 mod media;
 mod opencode;
 mod openhands;
+pub mod overflow;
 mod pairing;
 mod parts;
 mod pi;
@@ -35,6 +36,7 @@ mod segment;
 mod session;
 mod source;
 mod swe_agent;
+pub mod usage;
 pub mod validate;
 mod wire;
 

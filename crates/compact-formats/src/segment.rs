@@ -6,6 +6,7 @@
 //! segments that are shown. Calls and results stand in one object, so a result whose call is not
 //! shown is not shown either; no legal view asks for that.
 
+use compact_core::usage::Usage;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -33,7 +34,7 @@ pub(crate) struct Segment<'a> {
 pub(crate) struct Message<'a> {
     pub(crate) id: Option<String>,
     pub(crate) kind: EntryKind,
-    pub(crate) prompt_tokens: Option<u64>,
+    pub(crate) usage: Option<Usage>,
     pub(crate) segments: Vec<Segment<'a>>,
     /// What a new text changes beyond the value that holds it.
     pub(crate) echoes: Vec<Echo<'a>>,
@@ -117,7 +118,7 @@ fn drafts(message: Message<'_>, place: &Place) -> Vec<Draft> {
     let Message {
         id,
         kind,
-        prompt_tokens,
+        usage,
         segments,
         ..
     } = message;
@@ -135,7 +136,7 @@ fn drafts(message: Message<'_>, place: &Place) -> Vec<Draft> {
             } else {
                 kind.clone()
             },
-            reported_prompt_tokens: prompt_tokens.filter(|_| last_said == Some(part)),
+            usage: usage.filter(|_| last_said == Some(part)),
             ..Meta::default()
         },
         place: Place {

@@ -207,7 +207,10 @@ fn profile_of(settings: &[Setting]) -> Result<Profile, ConfigError> {
 /// Defaults under the profile's values.
 fn defaults(profile: Profile) -> BTreeMap<String, Effective> {
     let policy = serde_json::to_value(profile.policy()).unwrap_or_default();
-    let of_profile = |f: &Field| policy.get(f.path.strip_prefix("policy.")?).cloned();
+    let of_profile = |f: &Field| {
+        let place = f.path.strip_prefix("policy")?.replace('.', "/");
+        policy.pointer(&place).cloned()
+    };
     let effective = |f: &Field| {
         let value = of_profile(f).unwrap_or_else(|| f.default.clone());
         let origin = if value == f.default {

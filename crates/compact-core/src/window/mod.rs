@@ -3,7 +3,6 @@
 //! The window is the limit on *input*, not the total that some vendors advertise: a prompt that
 //! fills the total leaves no room for an answer and is refused.
 
-mod calibration;
 mod registry;
 #[cfg(test)]
 mod tests;
@@ -12,7 +11,6 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use calibration::calibrated;
 pub use registry::{Model, Price, find, models};
 
 use crate::token::Tokens;

@@ -1,9 +1,6 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::identity::EntryHash;
-use crate::message::{Conversation, Entry, Role};
-use crate::token::{Account, Chars4, TokenCache};
 
 fn window(model: &str) -> u64 {
     Window::of(None, Some(model)).tokens.0
@@ -177,63 +174,4 @@ fn every_override_says_something() {
     for (alias, name) in by_hand["aliases"].as_object().unwrap() {
         assert_eq!(find(alias).unwrap().name, name.as_str().unwrap());
     }
-}
-
-fn reported(text: &str, prompt: Option<u64>, group: Option<&str>) -> Entry {
-    let mut entry = Entry::text("e", Role::Assistant, text);
-    entry.meta.reported_prompt_tokens = prompt;
-    entry.meta.group = group.map(str::to_owned);
-    entry
-}
-
-fn next_request(entries: Vec<Entry>, since: usize) -> u64 {
-    let conversation = Conversation {
-        entries,
-        ..Conversation::default()
-    };
-    let hashes = EntryHash::all(&conversation.entries);
-    let account = Account::of(&conversation, &hashes, &Chars4, &mut TokenCache::default());
-    calibrated(&conversation, &account, &Chars4, since).0
-}
-
-#[test]
-fn the_last_report_counts_and_growth_is_added() {
-    // 399 characters and a newline are 100 tokens, three and a newline one.
-    let user = || Entry::text("u", Role::User, "x".repeat(399));
-    assert_eq!(
-        next_request(vec![user(), reported("abc", None, None)], 0),
-        101
-    );
-    assert_eq!(
-        next_request(vec![user(), reported("abc", Some(150), None)], 0),
-        151
-    );
-    let two = vec![
-        user(),
-        reported("abc", Some(150), None),
-        user(),
-        reported("abc", Some(402), None),
-        user(),
-    ];
-    assert_eq!(next_request(two.clone(), 0), 402 + 101);
-    assert_eq!(next_request(two, 4), 302);
-}
-
-#[test]
-fn the_prompt_of_an_answer_in_pieces_ends_before_its_first_piece() {
-    let entries = vec![
-        Entry::text("u", Role::User, "x".repeat(399)),
-        reported("thinking at length about it", None, Some("m1")),
-        reported("abc", Some(200), Some("m1")),
-    ];
-    assert_eq!(next_request(entries, 0), 200 + 8);
-}
-
-#[test]
-fn an_implausible_report_is_not_believed() {
-    let user = Entry::text("u", Role::User, "x".repeat(399));
-    assert_eq!(
-        next_request(vec![user, reported("abc", Some(2), None)], 0),
-        101
-    );
 }

@@ -1,5 +1,6 @@
 //! Lines to drafts.
 
+use crate::usage::UsageSource;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +11,7 @@ use super::line::{Kind, Line, Message};
 use crate::Scope;
 use crate::edit;
 use crate::error::FormatError;
-use crate::json::{At, Members, is_object, lenient};
+use crate::json::{At, Members, lenient};
 use crate::source::{self, Draft, Layout, Reading};
 
 type Row<'s> = source::Line<'s, Line<'s>>;
@@ -153,7 +154,9 @@ fn draft(source: &[u8], row: &Row<'_>, reading: &mut Reading) -> Result<(), Form
     if line.kind() == Kind::Assistant {
         let message: Message<'_> = at.read(line.message.map_or("{}", RawValue::get))?;
         meta.group = lenient(message.id).map(String::from);
-        meta.reported_prompt_tokens = message.usage.and_then(prompt_tokens);
+        meta.usage = message
+            .usage
+            .and_then(|raw| UsageSource::Anthropic.of_entry(raw));
         let model = lenient(message.model).filter(|model| model != "<synthetic>");
         reading.model = model.map(String::from).or(reading.model.take());
     }
@@ -165,24 +168,4 @@ fn draft(source: &[u8], row: &Row<'_>, reading: &mut Reading) -> Result<(), Form
         place: row.place(),
     });
     Ok(())
-}
-
-/// Input, cache reads and cache writes together; nothing when no request was made.
-fn prompt_tokens(usage: &RawValue) -> Option<u64> {
-    let usage = Members::of(Some(usage).filter(|raw| is_object(raw))?.get());
-    let count = |key: &str| {
-        usage
-            .get(key)
-            .and_then(|raw| raw.get().parse::<u64>().ok())
-            .unwrap_or(0)
-    };
-    let total = [
-        "input_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-    ]
-    .map(count)
-    .iter()
-    .fold(0, |sum: u64, n| sum.saturating_add(*n));
-    (total > 0).then_some(total)
 }

@@ -119,7 +119,7 @@ fn a_message_over_several_lines_is_one_group() {
                 entry.id.0,
                 entry.role,
                 entry.meta.group,
-                entry.meta.reported_prompt_tokens,
+                entry.meta.usage.map(|u| u.prompt().0),
             )
         })
         .collect();

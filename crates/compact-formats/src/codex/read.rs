@@ -1,5 +1,6 @@
 //! Lines to drafts.
 
+use crate::usage::UsageSource;
 use compact_core::message::{Block, EntryKind, Meta, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -274,21 +275,18 @@ impl Reader<'_> {
             return;
         }
         self.run = None;
-        let within = |raw: Option<&RawValue>, key: &str| -> Option<u64> {
-            let usage = Members::of(raw?.get()).get("last_token_usage")?;
-            Members::of(usage.get()).get(key)?.get().parse().ok()
-        };
-        let tokens = within(members.get("info"), "input_tokens");
+        let info = members.get("info");
+        let usage = info.and_then(|raw| UsageSource::Codex.of_entry(raw));
         let latest = self
             .reading
             .drafts
             .iter_mut()
             .rev()
             .find(|draft| draft.role == Role::Assistant);
-        if let (Some(tokens), Some(draft)) = (tokens.filter(|n| *n > 0), latest)
+        if let (Some(usage), Some(draft)) = (usage, latest)
             && draft.place.part.is_none()
         {
-            draft.meta.reported_prompt_tokens = Some(tokens);
+            draft.meta.usage = Some(usage);
         }
     }
 

@@ -101,7 +101,7 @@ fn a_rollout_is_read_item_by_item() {
                 e.role,
                 e.meta.kind,
                 e.meta.group,
-                e.meta.reported_prompt_tokens,
+                e.meta.usage.map(|u| u.prompt().0),
             )
         })
         .collect();
@@ -208,10 +208,7 @@ fn a_replacement_history_is_the_live_context() {
     let live = read(&lines, Scope::Live).conversation.entries;
     assert_eq!(texts(&live), ["be good", "kept", "", "next"]);
     assert_eq!(live[2].meta.kind, EntryKind::ForeignSummary);
-    assert!(
-        live.iter()
-            .all(|entry| entry.meta.reported_prompt_tokens.is_none())
-    );
+    assert!(live.iter().all(|entry| entry.meta.usage.is_none()));
     // Over the whole, what the history repeats was said before.
     let whole = read(&lines, Scope::Whole).conversation.entries;
     assert_eq!(whole.len(), 11 + 2);

@@ -1,5 +1,6 @@
 //! One message of a chat as its segments, and entries as messages.
 
+use crate::usage::UsageSource;
 use compact_core::message::{Block, Entry, EntryKind, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -53,7 +54,9 @@ impl Segmented for GeminiMessages {
         };
         let mut message = Message {
             id: lenient(line.id).map(String::from),
-            prompt_tokens: line.tokens.and_then(prompt_tokens),
+            usage: line
+                .tokens
+                .and_then(|raw| UsageSource::GeminiCli.of_entry(raw)),
             ..Message::default()
         };
         let mut said = thoughts(at, line.thoughts)?;
@@ -105,12 +108,6 @@ impl Segmented for GeminiMessages {
     fn model(&self, json: &str) -> Option<String> {
         lenient(Members::of(json).get("model")).map(String::from)
     }
-}
-
-/// The prompt with what was cached of it; nothing when no request was made.
-fn prompt_tokens(tokens: &RawValue) -> Option<u64> {
-    let input: u64 = Members::of(tokens.get()).get("input")?.get().parse().ok()?;
-    (input > 0).then_some(input)
 }
 
 fn thoughts<'a>(at: At<'_>, list: Option<&'a RawValue>) -> Result<Vec<Piece<'a>>, FormatError> {

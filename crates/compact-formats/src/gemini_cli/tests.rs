@@ -34,7 +34,7 @@ fn a_message_is_what_was_said_and_what_was_answered() {
         .conversation
         .entries
         .into_iter()
-        .map(|e| (e.id.0, e.role, e.blocks, e.meta.reported_prompt_tokens))
+        .map(|e| (e.id.0, e.role, e.blocks, e.meta.usage.map(|u| u.prompt().0)))
         .collect();
     let said = vec![
         Block::Reasoning {

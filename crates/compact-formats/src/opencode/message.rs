@@ -1,5 +1,6 @@
 //! One message of an export as its segments, and entries as messages.
 
+use crate::usage::UsageSource;
 use compact_core::message::{Block, Entry, EntryKind, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -71,7 +72,9 @@ impl Segmented for OpenCodeMessages {
             pricing: Pricing::of_model(&model(json).unwrap_or_default()),
             message: Message {
                 id: lenient(info.get("id")).map(String::from),
-                prompt_tokens: info.get("tokens").and_then(prompt_tokens),
+                usage: info
+                    .get("tokens")
+                    .and_then(|raw| UsageSource::OpenCode.of_entry(raw)),
                 ..Message::default()
             },
             said: Vec::new(),
@@ -151,19 +154,6 @@ fn model(json: &str) -> Option<String> {
     let nested = info.get("model").map(|model| Members::of(model.get()));
     let nested = nested.and_then(|model| model.get("modelID"));
     lenient(info.get("modelID").or(nested)).map(String::from)
-}
-
-/// Input, cache reads and cache writes together; nothing when no request was made.
-fn prompt_tokens(tokens: &RawValue) -> Option<u64> {
-    let tokens = Members::of(tokens.get());
-    let cache = Members::of(tokens.get("cache").map_or("", RawValue::get));
-    let count = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u64>().ok());
-    let all = [tokens.get("input"), cache.get("read"), cache.get("write")];
-    let total = all
-        .into_iter()
-        .filter_map(count)
-        .fold(0, u64::saturating_add);
-    (total > 0).then_some(total)
 }
 
 struct Reader<'a, 's> {

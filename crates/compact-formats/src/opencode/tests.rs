@@ -40,7 +40,10 @@ fn a_message_of_two_steps_is_two_exchanges() {
         ]
     );
     assert_eq!(
-        parsed.conversation.entries[3].meta.reported_prompt_tokens,
+        parsed.conversation.entries[3]
+            .meta
+            .usage
+            .map(|u| u.prompt().0),
         Some(7)
     );
     assert_eq!(

@@ -1,5 +1,7 @@
 //! One action or observation: what it says, and how it is changed.
 
+use crate::usage::UsageSource;
+use compact_core::usage::Usage;
 use std::collections::HashSet;
 
 use compact_core::message::{Block, EntryKind, Role};
@@ -126,10 +128,8 @@ impl<'a> Event<'a> {
         lenient(self.model_response("id").filter(|_| !is_one)).map(String::from)
     }
 
-    pub(super) fn prompt_tokens(&self) -> Option<u64> {
-        let usage = Members::of(self.model_response("usage")?.get());
-        let tokens: u64 = usage.get("prompt_tokens")?.get().parse().ok()?;
-        (tokens > 0).then_some(tokens)
+    pub(super) fn usage(&self) -> Option<Usage> {
+        UsageSource::OpenAiChat.of_entry(self.model_response("usage")?)
     }
 
     /// The tool schemas that come with the system's words.

@@ -137,7 +137,7 @@ impl<'s> Reader<'s> {
             meta: Meta {
                 kind: said.kind,
                 group: event.response().filter(|_| is_reply),
-                reported_prompt_tokens: event.prompt_tokens().filter(|_| is_reply),
+                usage: event.usage().filter(|_| is_reply),
                 ..Meta::default()
             },
             place,

@@ -1,5 +1,6 @@
 //! Lines to drafts.
 
+use crate::usage::UsageSource;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -105,21 +106,11 @@ fn draft(source: &[u8], row: &Row<'_>, reading: &mut Reading) -> Result<(), Form
     let mut draft = said.draft(row.value.id().map(String::from), row);
     if draft.role == Role::Assistant {
         let message = Members::of(row.value.message.map_or("", RawValue::get));
-        draft.meta.reported_prompt_tokens = message.get("usage").and_then(prompt_tokens);
+        let usage = message.get("usage");
+        draft.meta.usage = usage.and_then(|raw| UsageSource::Pi.of_entry(raw));
         let model = lenient(message.get("model")).map(String::from);
         reading.model = model.or(reading.model.take());
     }
     reading.drafts.push(draft);
     Ok(())
-}
-
-/// Input, cache reads and cache writes together; nothing when no request was made.
-fn prompt_tokens(usage: &RawValue) -> Option<u64> {
-    let usage = Members::of(usage.get());
-    let count = |key: &str| usage.get(key).and_then(|raw| raw.get().parse::<u64>().ok());
-    let total = ["input", "cacheRead", "cacheWrite"]
-        .into_iter()
-        .filter_map(count)
-        .fold(0, u64::saturating_add);
-    (total > 0).then_some(total)
 }

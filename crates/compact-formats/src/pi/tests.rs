@@ -102,7 +102,7 @@ fn calls_results_and_commands_are_blocks() {
     );
     let entries = &parsed.conversation.entries;
     assert_eq!(entries.len(), 3);
-    assert_eq!(entries[0].meta.reported_prompt_tokens, Some(6));
+    assert_eq!(entries[0].meta.usage.map(|u| u.prompt().0), Some(6));
     assert_eq!(entries[2].meta.kind, EntryKind::Injected);
     let view = View {
         items: vec![

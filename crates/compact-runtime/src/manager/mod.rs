@@ -26,7 +26,7 @@ use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Account, Estimator, Tokens};
 use compact_core::trigger::{self, Decision};
-use compact_core::window::calibrated;
+use compact_core::usage::gauge::Live;
 use compact_core::wire::WireRules;
 use serde_json::Value;
 
@@ -186,8 +186,18 @@ impl Manager {
         prior: Option<&Prior>,
     ) -> Tokens {
         let known = prior.map_or(0, |p| engine::common_prefix(conversation, hashes, p));
+        let entries = conversation
+            .entries
+            .iter()
+            .zip(account.entries.iter().copied());
+        let live = Live {
+            entries: &entries.collect::<Vec<_>>(),
+            tools: account.tools,
+            estimate: account.total(),
+            estimator: &*self.estimator,
+        };
         let since = conversation.leading_instructions() + known;
-        calibrated(conversation, account, &*self.estimator, since)
+        live.next_request(None, since, self.policy.usage.formula)
     }
 
     /// What a compaction would do; changes nothing.

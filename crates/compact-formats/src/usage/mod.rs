@@ -1,0 +1,295 @@
+//! Everyone's usage numbers as one [`Usage`], with what they measure.
+//!
+//! Providers disagree on two things: whether a prompt's count includes what a cache held (here it
+//! never does), and whether a number is of one request, of a turn or of a session ([`Semantics`]).
+//! Shapes are tables of JSON pointers; a counter that is missing, null or no number is zero, and a
+//! value without any counter is no report. Nothing here decides what the numbers mean for a window.
+
+#[cfg(test)]
+mod tests;
+
+use compact_core::usage::{Semantics, Usage};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Where a usage object comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UsageSource {
+    /// A chat completion or the last chunk of its stream; servers that speak like OpenAI do too.
+    OpenAiChat,
+    /// A response, or the event that ends its stream.
+    OpenAiResponses,
+    /// A message, or an event of its stream.
+    Anthropic,
+    /// A `generateContent` response or chunk.
+    Gemini,
+    /// The result message of the Claude Agent SDK: the sum over the calls of one query.
+    AgentResult,
+    /// An assistant message of the Claude Agent SDK: one call.
+    AgentMessage,
+    /// `model_usage` of the Claude Agent SDK: everything since the session began, by model.
+    AgentModels,
+    /// A `token_count` event of Codex, or its `info`.
+    Codex,
+    /// The `tokens` of a Gemini CLI message.
+    GeminiCli,
+    /// The `tokens` of an opencode message.
+    OpenCode,
+    /// The `usage` of a pi message.
+    Pi,
+}
+
+/// A report with what it measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// The counters.
+    pub usage: Usage,
+    /// What they measure.
+    pub semantics: Semantics,
+}
+
+impl Reported {
+    /// This report brought up to date by a later event of the same stream.
+    pub fn updated(self, later: Reported) -> Reported {
+        Reported {
+            usage: self.usage.updated(later.usage),
+            ..later
+        }
+    }
+}
+
+/// Whether the count of a prompt includes what a cache read and wrote.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cached {
+    Within,
+    Beside,
+}
+
+/// Where the counters of a usage object are.
+struct Shape {
+    cached: Cached,
+    input: &'static [&'static str],
+    output: &'static [&'static str],
+    read: &'static [&'static str],
+    write: &'static [&'static str],
+}
+
+const CHAT: Shape = Shape {
+    cached: Cached::Within,
+    input: &["/prompt_tokens"],
+    output: &["/completion_tokens"],
+    read: &[
+        "/prompt_tokens_details/cached_tokens",
+        "/prompt_cache_hit_tokens",
+    ],
+    write: &["/prompt_tokens_details/cache_write_tokens"],
+};
+
+const RESPONSES: Shape = Shape {
+    cached: Cached::Within,
+    input: &["/input_tokens"],
+    output: &["/output_tokens"],
+    read: &["/input_tokens_details/cached_tokens"],
+    write: &["/input_tokens_details/cache_write_tokens"],
+};
+
+const ANTHROPIC: Shape = Shape {
+    cached: Cached::Beside,
+    input: &["/input_tokens"],
+    output: &["/output_tokens"],
+    read: &["/cache_read_input_tokens"],
+    write: &["/cache_creation_input_tokens"],
+};
+
+const GEMINI: Shape = Shape {
+    cached: Cached::Within,
+    input: &["/promptTokenCount", "/toolUsePromptTokenCount"],
+    output: &["/candidatesTokenCount", "/thoughtsTokenCount"],
+    read: &["/cachedContentTokenCount"],
+    write: &[],
+};
+
+const AGENT_MODEL: Shape = Shape {
+    cached: Cached::Beside,
+    input: &["/inputTokens"],
+    output: &["/outputTokens"],
+    read: &["/cacheReadInputTokens"],
+    write: &["/cacheCreationInputTokens"],
+};
+
+const CODEX: Shape = Shape {
+    cached: Cached::Within,
+    input: &["/input_tokens"],
+    output: &["/output_tokens"],
+    read: &["/cached_input_tokens"],
+    write: &[],
+};
+
+const GEMINI_CLI: Shape = Shape {
+    cached: Cached::Within,
+    input: &["/input"],
+    output: &["/output", "/thoughts"],
+    read: &["/cached"],
+    write: &[],
+};
+
+const OPENCODE: Shape = Shape {
+    cached: Cached::Beside,
+    input: &["/input"],
+    output: &["/output", "/reasoning"],
+    read: &["/cache/read"],
+    write: &["/cache/write"],
+};
+
+const PI: Shape = Shape {
+    cached: Cached::Beside,
+    input: &["/input"],
+    output: &["/output"],
+    read: &["/cacheRead"],
+    write: &["/cacheWrite"],
+};
+
+impl UsageSource {
+    /// Every source.
+    pub const ALL: [UsageSource; 11] = [
+        UsageSource::OpenAiChat,
+        UsageSource::OpenAiResponses,
+        UsageSource::Anthropic,
+        UsageSource::Gemini,
+        UsageSource::AgentResult,
+        UsageSource::AgentMessage,
+        UsageSource::AgentModels,
+        UsageSource::Codex,
+        UsageSource::GeminiCli,
+        UsageSource::OpenCode,
+        UsageSource::Pi,
+    ];
+
+    /// What the numbers of this source measure.
+    pub fn semantics(self) -> Semantics {
+        match self {
+            UsageSource::AgentResult => Semantics::PerTurnDelta,
+            UsageSource::AgentModels => Semantics::Cumulative,
+            _ => Semantics::LastRequest,
+        }
+    }
+
+    /// The report in a response, an event of a stream, or a usage object itself. Nothing when there
+    /// is none, or when it says that no request was made.
+    pub fn read(self, value: &Value) -> Option<Reported> {
+        let usage = match self {
+            UsageSource::AgentModels => models(value)?,
+            UsageSource::Anthropic | UsageSource::AgentMessage => {
+                self.shape().counters(iteration(self.object(value)?))?
+            }
+            _ => self.shape().counters(self.object(value)?)?,
+        };
+        // The result of a command that asked no model is a report of nothing; so says a delta.
+        let asked = self.semantics() != Semantics::LastRequest || usage != Usage::default();
+        asked.then_some(Reported {
+            usage,
+            semantics: self.semantics(),
+        })
+    }
+
+    /// The usage of a request that a transcript tells of.
+    pub(crate) fn of_entry(self, raw: &RawValue) -> Option<Usage> {
+        let value: Value = serde_json::from_str(raw.get()).ok()?;
+        let usage = self.read(&value)?.usage;
+        (usage.prompt().0 > 0).then_some(usage)
+    }
+
+    fn shape(self) -> &'static Shape {
+        match self {
+            UsageSource::OpenAiChat => &CHAT,
+            UsageSource::OpenAiResponses => &RESPONSES,
+            UsageSource::Anthropic | UsageSource::AgentResult | UsageSource::AgentMessage => {
+                &ANTHROPIC
+            }
+            UsageSource::Gemini => &GEMINI,
+            UsageSource::AgentModels => &AGENT_MODEL,
+            UsageSource::Codex => &CODEX,
+            UsageSource::GeminiCli => &GEMINI_CLI,
+            UsageSource::OpenCode => &OPENCODE,
+            UsageSource::Pi => &PI,
+        }
+    }
+
+    /// The usage object, wherever a response or an event carries it.
+    fn object(self, value: &Value) -> Option<&Value> {
+        let places: &[&str] = match self {
+            UsageSource::OpenAiResponses => &["/response/usage", "/usage"],
+            UsageSource::Anthropic | UsageSource::AgentMessage => &["/message/usage", "/usage"],
+            UsageSource::Gemini => &["/usageMetadata"],
+            UsageSource::Codex => &[
+                "/payload/info/last_token_usage",
+                "/info/last_token_usage",
+                "/last_token_usage",
+            ],
+            _ => &["/usage"],
+        };
+        let found = places.iter().find_map(|place| value.pointer(place));
+        found.or(Some(value)).filter(|object| object.is_object())
+    }
+}
+
+impl Shape {
+    fn counters(&self, object: &Value) -> Option<Usage> {
+        let all = [self.input, self.output, self.read, self.write];
+        if !all
+            .iter()
+            .flat_map(|paths| paths.iter())
+            .any(|path| object.pointer(path).is_some())
+        {
+            return None;
+        }
+        let [input, output, read, write] = all.map(|paths| sum(object, paths));
+        // A cache cannot have held more of a prompt than the prompt.
+        let (read, write) = match self.cached {
+            Cached::Beside => (read, write),
+            Cached::Within => (read.min(input), write.min(input.saturating_sub(read))),
+        };
+        let cached = match self.cached {
+            Cached::Beside => 0,
+            Cached::Within => read.saturating_add(write),
+        };
+        Some(Usage {
+            input_tokens: input.saturating_sub(cached),
+            output_tokens: output,
+            cache_read_tokens: read,
+            cache_creation_tokens: write,
+        })
+    }
+}
+
+fn sum(object: &Value, paths: &[&str]) -> u64 {
+    let counters = paths.iter().filter_map(|path| object.pointer(path));
+    counters.map(count).fold(0, u64::saturating_add)
+}
+
+/// A counter; what is missing, null, negative or no number counts as zero (S3-34).
+fn count(value: &Value) -> u64 {
+    let whole = value.as_u64();
+    whole.unwrap_or_else(|| value.as_f64().map_or(0, |n| n.max(0.0) as u64))
+}
+
+/// One message may be sampled several times; the last pass is the size of the context, and a
+/// compaction among them is not.
+fn iteration(usage: &Value) -> &Value {
+    let passes = usage.get("iterations").and_then(Value::as_array);
+    let is_message = |pass: &&Value| pass.get("type").is_some_and(|kind| kind == "message");
+    let last = passes.and_then(|passes| passes.iter().rev().find(is_message));
+    last.unwrap_or(usage)
+}
+
+/// All models of a session together.
+fn models(value: &Value) -> Option<Usage> {
+    let found = ["/modelUsage", "/model_usage"];
+    let found = found.iter().find_map(|place| value.pointer(place));
+    let models = found.unwrap_or(value).as_object()?;
+    let usages = models
+        .values()
+        .filter_map(|model| AGENT_MODEL.counters(model));
+    usages.reduce(Usage::plus)
+}
