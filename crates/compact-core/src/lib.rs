@@ -18,6 +18,7 @@ pub mod outline;
 pub mod plan;
 pub mod policy;
 pub mod profile;
+pub mod prompt;
 pub mod prune;
 pub mod receipt;
 pub mod redact;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::Chain;
 use crate::policy::Policy;
+use crate::prompt::{Coverage, Words};
 use crate::summarize::Style;
 use crate::token::Tokens;
 use crate::verify::Retention;
@@ -106,6 +107,21 @@ pub struct Receipt {
     pub notes: Vec<String>,
     /// The person's wish for this compaction.
     pub note: Option<String>,
+    /// What a model was asked and shown, when the summary has words of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prose: Option<ProseUse>,
+}
+
+/// A model's part in a summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProseUse {
+    /// What it was asked, and which version of that.
+    pub template: String,
+    /// What it was shown.
+    #[serde(flatten)]
+    pub coverage: Coverage,
+    /// What its words take of the summary.
+    pub prose_tokens: Tokens,
 }
 
 /// Everything that a receipt's identity rests on.
@@ -133,6 +149,9 @@ pub struct Identity<'a> {
     pub wire: &'a str,
     /// The person's wish.
     pub note: Option<&'a str>,
+    /// What the summary is made of, unless it is the ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<&'a Words>,
 }
 
 impl Identity<'_> {

@@ -11,6 +11,7 @@ use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
 use compact_core::policy::Policy;
+use compact_core::prompt::Words;
 use compact_core::redact::{Boundary, RedactionRules, Redactor};
 use compact_core::token::{Account, Chars4, TokenCache, Tokens};
 use compact_core::wire::WireRules;
@@ -112,6 +113,7 @@ impl Engine {
             beyond: Beyond::Archived,
             note: None,
             meaning: None,
+            words: &Words::Ledger,
         })?;
         let prior = match &outcome {
             Outcome::Compacted(made) => Some(prior(made, ledger)),

@@ -269,5 +269,7 @@ fn manager(terms: &Terms, stores: &Stores) -> Result<Manager, EngineError> {
         window: terms.window,
         redactor: Arc::new(RedactionRules::default().redactor(Boundary::Summary)?),
         storing: Storing::Exact,
+        summarizer: None,
+        embedder: None,
     })
 }

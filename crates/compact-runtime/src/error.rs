@@ -26,6 +26,17 @@ pub enum Error {
     /// The recall index could not be written or searched.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// The summarizer failed and the policy says that nothing else will do; nothing was changed.
+    #[error(
+        "the summarizer {summarizer} failed: {reason}; nothing was changed, retry, or set \
+         policy.on_summary_failure to deterministic"
+    )]
+    Summary {
+        /// Who failed.
+        summarizer: String,
+        /// Why.
+        reason: String,
+    },
     /// What was recorded of a compaction is not what this version writes.
     #[error("the record of receipt {receipt} cannot be read or written")]
     Record {

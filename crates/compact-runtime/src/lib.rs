@@ -8,6 +8,7 @@ pub mod error;
 pub mod manager;
 pub mod port;
 pub mod recall;
+pub mod tell;
 
 pub use error::Error;
 pub use manager::Manager;

@@ -28,6 +28,8 @@ pub enum Code {
     Budget = 4,
     /// A check failed.
     Check = 5,
+    /// The summarizer failed and the policy says fail; nothing was changed.
+    Summarizer = 6,
 }
 
 impl Code {
@@ -38,6 +40,7 @@ impl Code {
             Code::Input => "input",
             Code::Budget => "insufficient_budget",
             Code::Check => "check_failed",
+            Code::Summarizer => "summarizer_failed",
         }
     }
 }
@@ -230,6 +233,7 @@ impl From<compact_runtime::Error> for Failure {
             Runtime::EmptyQuery | Runtime::BadPointer(_) => {
                 Failure::of(Code::Usage, &error).split_advice()
             }
+            Runtime::Summary { .. } => Failure::of(Code::Summarizer, &error).split_advice(),
             Runtime::NoSuchEntry(_) => Failure::of(Code::Input, &error).split_advice(),
             other => Failure::of(Code::Unexpected, &other),
         }

@@ -283,6 +283,8 @@ impl World {
             } else {
                 Storing::Exact
             },
+            summarizer: None,
+            embedder: None,
         })
     }
 

@@ -6,6 +6,7 @@
 mod proof;
 mod report;
 mod run;
+mod tell;
 
 use crate::error::CompactError;
 use crate::identity::EntryHash;
@@ -13,6 +14,7 @@ use crate::ledger::Ledger;
 use crate::message::{Conversation, Entry, EntryKind};
 use crate::plan::Plan;
 use crate::policy::Policy;
+use crate::prompt::{Source, Words};
 use crate::prune::meaning::Vector;
 use crate::receipt::Receipt;
 use crate::redact::Redactor;
@@ -70,6 +72,8 @@ pub struct Input<'a> {
     pub note: Option<&'a str>,
     /// An embedding of each unit of the outline; `None` to go by their words.
     pub meaning: Option<&'a [Vector]>,
+    /// What the summary is made of.
+    pub words: &'a Words,
 }
 
 /// Where the originals are after the compaction.
@@ -175,6 +179,11 @@ pub fn compact(input: &Input<'_>) -> Result<Outcome, CompactError> {
     Run::new(input)?
         .finish()
         .map(|c| Outcome::Compacted(Box::new(c)))
+}
+
+/// What the view of this input leaves out or cuts: what a model may be asked to tell.
+pub fn remainder<'a>(input: &Input<'a>) -> Result<Source<'a>, CompactError> {
+    Run::new(input)?.remainder()
 }
 
 /// The verdict and shape of a compaction without its summary: what `plan` shows.

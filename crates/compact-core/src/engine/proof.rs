@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use crate::message::Block;
 use crate::plan::Plan;
+use crate::prompt::Words;
 use crate::redact::Counts;
+use crate::token::Units;
 use crate::verify::{self, Anchor, Retention};
 use crate::view::{View, ViewItem};
 
@@ -28,10 +30,18 @@ impl Run<'_, '_> {
             .filter(|(_, shown)| !**shown)
             .map(|(anchor, _)| anchor)
             .collect();
-        let room = (self.budget - draft.cost).min(self.summary_limit() - draft.body.cost);
+        let room = match self.input.words {
+            Words::Ledger | Words::Prose(_) => {
+                (self.budget - draft.cost).min(self.summary_limit() - draft.body.cost)
+            }
+            Words::Minimal | Words::Nothing => Units(0),
+        };
         let estimator = self.input.estimator;
         let repaired = verify::repair(self.input.ledger, &draft.body, &missing, room, estimator)
-            .map(|body| self.draft(plan, body))
+            .map(|body| Draft {
+                prose: draft.prose,
+                ..self.draft(plan, body)
+            })
             .filter(|repaired| repaired.cost <= self.budget);
         let (draft, after) = match repaired {
             Some(repaired) => {

@@ -47,7 +47,7 @@ impl Run<'_, '_> {
             wire: input.rules.name.to_owned(),
             model: input.conversation.model.clone(),
             summary_version: self.frame.version,
-            summarizer: "extractive".to_owned(),
+            summarizer: self.summarizer(draft),
             style: input.policy.strategy,
             placement: self.placement(),
             policy: input.policy.clone(),
@@ -59,8 +59,9 @@ impl Run<'_, '_> {
             pruned_count: gone.len() as u64,
             retention,
             redactions: draft.redactions.clone(),
-            notes: self.notes(plan),
+            notes: self.notes(plan, draft),
             note: input.note.map(str::to_owned),
+            prose: self.prose_use(draft),
         }
     }
 
@@ -93,8 +94,8 @@ impl Run<'_, '_> {
         kept
     }
 
-    fn notes(&self, plan: &Plan) -> Vec<String> {
-        let mut notes = Vec::new();
+    fn notes(&self, plan: &Plan, draft: &Draft) -> Vec<String> {
+        let mut notes = self.notes_on_words(draft);
         for (name, unit) in [
             ("first request", self.outline.first_user()),
             ("latest message", self.outline.last_user()),

@@ -11,15 +11,17 @@ use crate::message::{Block, Entry};
 use crate::outline::Outline;
 use crate::plan::{self, Fate, Plan, Scene};
 use crate::policy::Prune;
+use crate::prompt::Words;
 use crate::prune::meaning::{self, Vector};
 use crate::receipt::{ENGINE, Identity, spans};
 use crate::redact::Counts;
 use crate::summarize::frame::Frame;
-use crate::summarize::{self, Ranking, Request, Summary};
+use crate::summarize::{Ranking, Summary};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view::{View, ViewItem};
 use crate::wire::Placement;
 
+use super::tell::Told;
 use super::{Compaction, Input, ordinals};
 
 /// Share of the summary's allowance held back for what verification finds missing: one in so many.
@@ -43,6 +45,8 @@ pub(super) struct Draft {
     pub(super) view: View,
     pub(super) cost: Units,
     pub(super) redactions: Counts,
+    /// What a model's words take of the body.
+    pub(super) prose: Units,
 }
 
 impl<'i, 'a> Run<'i, 'a> {
@@ -71,8 +75,7 @@ impl<'i, 'a> Run<'i, 'a> {
 
     pub(super) fn finish(self) -> Result<Compaction, CompactError> {
         let plan = self.plan()?;
-        let draft = self.within_budget(&plan)?;
-        let (draft, retention) = self.verified(&plan, draft);
+        let (draft, retention) = self.told(&plan)?;
         crate::validate::validate(
             &draft.view,
             self.input.conversation,
@@ -126,12 +129,16 @@ impl<'i, 'a> Run<'i, 'a> {
     }
 
     /// Renders until the whole view fits; what a redaction adds is taken from the summary.
-    fn within_budget(&self, plan: &Plan) -> Result<Draft, CompactError> {
+    pub(super) fn within_budget(
+        &self,
+        plan: &Plan,
+        words: Told<'_>,
+    ) -> Result<Draft, CompactError> {
         let limit = self.summary_limit();
         let room = plan.summary.min(limit);
         let mut allowance = room - Units(room.0 / REPAIR_SHARE);
         for _ in 0..6 {
-            let draft = self.draft(plan, self.render(plan, allowance));
+            let draft = self.render(plan, words, allowance);
             let over = draft.cost - self.budget;
             if over == Units(0) {
                 return Ok(draft);
@@ -157,20 +164,8 @@ impl<'i, 'a> Run<'i, 'a> {
         })
     }
 
-    fn render(&self, plan: &Plan, allowance: Units) -> Summary {
-        let visible = self.visible(plan);
-        summarize::render(&Request {
-            ledger: self.input.ledger,
-            ranking: &self.ranking,
-            style: self.input.policy.strategy,
-            budget: allowance,
-            estimator: self.input.estimator,
-            visible: &visible,
-        })
-    }
-
     /// Every text that stands verbatim in the view.
-    fn visible(&self, plan: &Plan) -> Vec<&str> {
+    pub(super) fn visible(&self, plan: &Plan) -> Vec<&str> {
         self.outline
             .units
             .iter()
@@ -211,6 +206,7 @@ impl<'i, 'a> Run<'i, 'a> {
             view,
             body,
             redactions,
+            prose: Units(0),
         }
     }
 
@@ -314,6 +310,7 @@ fn receipt_id(input: &Input<'_>) -> String {
         estimator: input.estimator.name(),
         wire: input.rules.name,
         note: input.note,
+        words: (*input.words != Words::Ledger).then_some(input.words),
     }
     .receipt_id()
 }

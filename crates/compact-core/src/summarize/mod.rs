@@ -7,6 +7,7 @@
 mod finish;
 mod layout;
 mod passage;
+pub(crate) mod prose;
 mod revoke;
 mod root;
 mod select;
@@ -84,6 +85,8 @@ pub struct Request<'a> {
     pub estimator: &'a dyn Estimator,
     /// Texts that stand verbatim elsewhere in the view: not worth paying for again.
     pub visible: &'a [&'a str],
+    /// A model's words that stand beside the body: the names in them need not be listed again.
+    pub prose: &'a str,
 }
 
 /// The names of a ledger, the most needed first; weighed once for rendering and for the proof.
@@ -117,12 +120,6 @@ const CHARS_PER_NAME: f64 = 24.0;
 /// Characters of one line that every topic may have when the budget is not tiny.
 const LINE: f64 = 160.0;
 
-/// The prompt that asks a model for a summary in this style, with `{tokens}` for the limit
-/// (S2-116 … S2-118).
-pub fn prompt(style: Style) -> &'static str {
-    template::of(style).prompt
-}
-
 /// Renders the ledger within the budget.
 pub fn render(request: &Request<'_>) -> Summary {
     let template = template::of(request.style);
@@ -145,7 +142,7 @@ pub fn render(request: &Request<'_>) -> Summary {
     passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
 
     let told: usize = lines.iter().map(|l| l.text.chars().count() + 10).sum();
-    let mut choice = Choice::new(&passages, &groups, shown_by(&lines, &groups));
+    let mut choice = Choice::new(&passages, &groups, shown_by(&lines, request.prose, &groups));
     let room = (chars * (1.0 - NAMES) - told as f64).max(0.0);
     let spans = choice.spend(room * 1.1);
     let names = bare(&groups, choice.shown(), chars * NAMES);
@@ -260,9 +257,15 @@ fn afford(lines: Vec<Line>, template: &Template, visible: &Visible<'_>, chars: f
         .collect()
 }
 
-/// Lines show the names in them: sentences in context, lists of files and steps barely.
-fn shown_by(lines: &[Line], groups: &[Group<'_>]) -> Vec<Shown> {
+/// Lines show the names in them: sentences in context, lists of files and steps barely, and so
+/// does prose, which may have got the context wrong.
+fn shown_by(lines: &[Line], prose: &str, groups: &[Group<'_>]) -> Vec<Shown> {
     let mut names: HashMap<&str, Shown, foldhash::fast::FixedState> = HashMap::default();
+    scan(prose, &mut |kind, _, name| {
+        for name in [name, weigh::key(kind, name)] {
+            names.insert(name, Shown::Bare);
+        }
+    });
     for line in lines {
         let shows = match line.topic {
             Topic::Files | Topic::Steps | Topic::Plan => Shown::Bare,

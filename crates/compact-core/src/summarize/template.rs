@@ -1,10 +1,9 @@
 //! Styles as template files: which sections, in which order, what they are headed, how much each
-//! voice weighs (S2-36), which sections are filled first and never cut (S2-37), and the prompt that
-//! asks a model for the same.
+//! voice weighs (S2-36), and which sections are filled first and never cut (S2-37).
 //!
 //! A template opens with a line that says what it is, then `weight VOICE NUMBER` and
-//! `section TOPIC [protected|lead]: HEADING` lines; after `---` follows the prompt, with `{tokens}` for
-//! the limit.
+//! `section TOPIC [protected|lead]: HEADING` lines. What a model is asked for the same style is in
+//! [`crate::prompt`].
 
 use std::sync::LazyLock;
 
@@ -77,7 +76,6 @@ pub(super) enum Rank {
 pub(super) struct Template {
     pub weights: [f64; Voice::COUNT],
     pub sections: Vec<Section>,
-    pub prompt: &'static str,
 }
 
 static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| SOURCES.map(parse).into());
@@ -99,13 +97,11 @@ pub(super) fn of(style: Style) -> &'static Template {
 }
 
 fn parse(source: &'static str) -> Template {
-    let (head, prompt) = source.split_once("\n---\n").unwrap_or((source, ""));
     let mut template = Template {
         weights: [1.0; Voice::COUNT],
         sections: Vec::new(),
-        prompt,
     };
-    for line in head.lines() {
+    for line in source.lines() {
         if let Some(rest) = line.strip_prefix("weight ") {
             template.weigh(rest);
         } else if let Some(rest) = line.strip_prefix("section ") {

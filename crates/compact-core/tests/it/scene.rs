@@ -5,6 +5,7 @@ use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryId, Meta, Role};
 use compact_core::policy::{KeepRecent, Policy, Prune};
+use compact_core::prompt::Words;
 use compact_core::redact::Redactor;
 use compact_core::token::{Account, Chars4, Estimator, Heuristic, TokenCache, Tokens};
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
@@ -250,6 +251,7 @@ pub fn compact(
         beyond: Beyond::Archived,
         note: None,
         meaning: None,
+        words: &Words::Ledger,
     })
 }
 

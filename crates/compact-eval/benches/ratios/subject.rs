@@ -75,6 +75,8 @@ pub(crate) fn manager(window: u64, archive: Option<Arc<dyn ArchiveStore>>) -> Re
         window: Tokens(window),
         redactor: Arc::new(Redactor::new(&rules)?),
         storing: Storing::Exact,
+        summarizer: None,
+        embedder: None,
     })
 }
 

@@ -11,6 +11,7 @@ use compact_core::engine::{self, Beyond, Input, Outcome};
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::policy::{KeepRecent, Policy, Prune};
+use compact_core::prompt::Words;
 use compact_core::redact::Redactor;
 use compact_core::token::{Account, Heuristic, TokenCache, Tokens};
 use compact_core::wire::{Placement, WireRules};
@@ -93,6 +94,7 @@ fn compacted(
         beyond: Beyond::Archived,
         note: None,
         meaning: None,
+        words: &Words::Ledger,
     });
     match made {
         Ok(Outcome::Compacted(made)) => {

@@ -9,7 +9,7 @@ use compact_core::event::{EventKind, Scope};
 use compact_core::redact::{Counts, Redactor};
 use serde_json::{Value, json};
 
-use super::{Manager, Measured, now};
+use super::{Advice, Manager, Measured, now};
 use crate::error::Error;
 use crate::port::archive::{PackId, PackInfo};
 use crate::port::catalog::{CompactionRecord, Continues};
@@ -46,7 +46,12 @@ impl Manager {
         let input = self
             .archive_original(measured, continues, scope, &made)
             .await?;
-        let receipt = self.full_receipt(&made, input.as_ref(), started)?;
+        let advice = self.archive_advice(measured, &made).await?;
+        let kept = Kept {
+            input: input.as_ref(),
+            advice,
+        };
+        let receipt = self.full_receipt(&made, &kept, started)?;
         let record = record(measured, &made, receipt, continues, input.as_ref());
         self.catalog.record(&record).await?;
         self.report(scope, &made);
@@ -94,6 +99,25 @@ impl Manager {
         Ok(Some(pack))
     }
 
+    /// Keeps what models said, so that the receipt can be proved again without asking them.
+    async fn archive_advice(
+        &self,
+        measured: &Measured<'_>,
+        made: &Compaction,
+    ) -> Result<Option<PackId>, Error> {
+        let Some(archive) = &self.archive else {
+            return Ok(None);
+        };
+        if measured.advice == Advice::default() {
+            return Ok(None);
+        }
+        let bytes = serde_json::to_vec(&measured.advice).map_err(|source| Error::Record {
+            receipt: made.receipt.receipt_id.clone(),
+            source,
+        })?;
+        Ok(Some(archive.put(Bytes::from(bytes), None).await?.id))
+    }
+
     /// The pack of the same compaction made before: an original is kept once.
     async fn archived_before(&self, made: &Compaction, stored: &Bytes) -> Option<PackId> {
         let record = self.catalog.by_receipt(&made.receipt.receipt_id).await;
@@ -135,7 +159,7 @@ impl Manager {
     fn full_receipt(
         &self,
         made: &Compaction,
-        pack: Option<&PackInfo>,
+        kept: &Kept<'_>,
         started: Instant,
     ) -> Result<Value, Error> {
         let mut receipt = serde_json::to_value(&made.receipt).map_err(|source| Error::Record {
@@ -143,7 +167,7 @@ impl Manager {
             source,
         })?;
         if let Some(fields) = receipt.as_object_mut() {
-            fields.insert("archive".to_owned(), archive_field(pack));
+            fields.insert("archive".to_owned(), archive_field(kept));
             fields.insert(
                 "exact".to_owned(),
                 json!(matches!(self.storing, Storing::Exact)),
@@ -170,6 +194,7 @@ impl Manager {
                 EventKind::PolicyApplied => event.with("rung", receipt.rung.clone()),
                 EventKind::SummaryCreated => event
                     .with("version", receipt.summary_version)
+                    .with("summarizer", receipt.summarizer.clone())
                     .with("retention", receipt.retention.score),
                 EventKind::Completed => event
                     .with("tokens_before", receipt.tokens_before.0)
@@ -185,15 +210,25 @@ impl Manager {
     }
 }
 
-fn archive_field(pack: Option<&PackInfo>) -> Value {
-    match pack {
-        None => Value::Null,
-        Some(pack) => json!({
-            "pack": pack.id.to_string(),
-            "plain_bytes": pack.plain_bytes,
-            "stored_bytes": pack.stored_bytes,
-        }),
+/// What the archive holds of a compaction.
+struct Kept<'a> {
+    input: Option<&'a PackInfo>,
+    advice: Option<PackId>,
+}
+
+fn archive_field(kept: &Kept<'_>) -> Value {
+    let Some(pack) = kept.input else {
+        return Value::Null;
+    };
+    let mut field = json!({
+        "pack": pack.id.to_string(),
+        "plain_bytes": pack.plain_bytes,
+        "stored_bytes": pack.stored_bytes,
+    });
+    if let (Some(advice), Some(field)) = (kept.advice, field.as_object_mut()) {
+        field.insert("advice".to_owned(), json!(advice));
     }
+    field
 }
 
 fn record(

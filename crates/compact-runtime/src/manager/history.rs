@@ -81,7 +81,8 @@ impl Manager {
         let original = self.input_of(&record).await?;
         let (conversation, rules) = read(&original.bytes, &record)?;
         let request = request_of(&record, &conversation, rules, &original.bytes);
-        let measured = self.measure(&request).await?;
+        let mut measured = self.measure(&request).await?;
+        measured.advice = self.advice_of(&record).await?;
         let recomputed = match engine::compact(&self.input(&measured))? {
             Outcome::Unchanged => Value::Null,
             Outcome::Compacted(made) => serde_json::to_value(&made.receipt).unwrap_or(Value::Null),

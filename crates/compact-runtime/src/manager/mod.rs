@@ -3,6 +3,7 @@
 //! Order of a commit: archive the original → record the receipt → emit events → hand out the view.
 //! A failure before the record leaves everything as it was; sinks are told and never asked.
 
+mod advise;
 mod commit;
 pub(crate) mod history;
 mod remember;
@@ -34,13 +35,17 @@ use crate::error::Error;
 
 use crate::port::archive::ArchiveStore;
 use crate::port::catalog::{Attempt, CompactionRecord, SessionCatalog};
+use crate::port::embedder::Embedder;
 use crate::port::event::EventSink;
+use crate::port::summarizer::Summarizer;
 
+pub use advise::Advice;
 pub use commit::{Commit, Storing};
 pub use history::{Mismatch, Original};
 pub use remember::Memory;
 pub use session::{Preflight, Session};
 
+use advise::Advised;
 use tally::Tally;
 
 /// Runs compactions for any number of sessions.
@@ -61,6 +66,10 @@ pub struct Manager {
     pub redactor: Arc<Redactor>,
     /// What the archive keeps.
     pub storing: Storing,
+    /// Who is asked for prose; without one, the summary is the ledger's alone.
+    pub summarizer: Option<Arc<dyn Summarizer>>,
+    /// Who tells what units are about, for semantic pruning; without one, their words do.
+    pub embedder: Option<Arc<dyn Embedder>>,
 }
 
 /// One conversation to compact.
@@ -101,6 +110,8 @@ pub struct Measured<'a> {
     /// What its summary may cost.
     pub summary_limit: Option<Tokens>,
     original: String,
+    /// What models said about it.
+    pub advice: Advice,
     /// The verdict on its pressure.
     pub decision: Decision,
 }
@@ -116,6 +127,17 @@ pub enum Compacted {
         tokens: Tokens,
         /// What it was allowed.
         budget: Tokens,
+    },
+    /// The summarizer failed, and the policy leaves the conversation to its host; nothing was written.
+    Declined {
+        /// The session's name.
+        session_id: String,
+        /// History tokens.
+        tokens: Tokens,
+        /// What it was to be brought to.
+        budget: Tokens,
+        /// Why.
+        reason: String,
     },
     /// There is a view, and it is on record.
     Done(Box<Commit>),
@@ -143,6 +165,7 @@ impl Manager {
                 .unwrap_or_else(|| self.default_budget(&account)),
             summary_limit: self.summary_limit(request),
             original: digest(&request.original),
+            advice: Advice::default(),
             request,
             hashes,
             account,
@@ -213,7 +236,7 @@ impl Manager {
     /// Compacts whatever the pressure, archives the original and records the receipt.
     pub async fn compact(&self, request: &Request<'_>) -> Result<Compacted, Error> {
         let started = Instant::now();
-        let measured = self.measure(request).await?;
+        let mut measured = self.measure(request).await?;
         let scope = Scope::new(
             &measured.session_id,
             request.conversation.model.as_deref(),
@@ -221,6 +244,14 @@ impl Manager {
             &self.policy,
         );
         self.announce(&scope, &measured.account, &measured.decision);
+        if let Advised::Leave(reason) = self.advise(&mut measured, &scope).await? {
+            return Ok(Compacted::Declined {
+                session_id: measured.session_id,
+                tokens: measured.account.history,
+                budget: measured.budget,
+                reason,
+            });
+        }
         match engine::compact(&self.input(&measured)) {
             Ok(Outcome::Unchanged) => Ok(Compacted::Unchanged {
                 session_id: measured.session_id,
@@ -274,7 +305,8 @@ impl Manager {
             redactor: &self.redactor,
             beyond: self.beyond(),
             note: measured.request.note,
-            meaning: None,
+            meaning: measured.advice.meaning.as_deref(),
+            words: &measured.advice.words,
         }
     }
 

@@ -33,7 +33,8 @@ impl Manager {
         let original = self.input_of(record).await?;
         let (conversation, rules) = history::read(&original.bytes, record)?;
         let request = history::request_of(record, &conversation, rules, &original.bytes);
-        let measured = self.measure(&request).await?;
+        let mut measured = self.measure(&request).await?;
+        measured.advice = self.advice_of(record).await?;
         let view = match engine::compact(&self.input(&measured))? {
             Outcome::Compacted(made) => made.view,
             Outcome::Unchanged => View::identity(&conversation),

@@ -17,6 +17,7 @@ use compact_core::trigger::{self, Decision};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 
+use super::advise::Advised;
 use super::{Manager, Measured, Request, turn_name};
 use crate::error::Error;
 
@@ -242,6 +243,7 @@ impl Manager {
             budget: self.default_budget(&account),
             summary_limit: self.summary_limit(&request),
             original: super::digest(&request.original),
+            advice: super::Advice::default(),
             latest: self.catalog.latest(&id).await?,
             prior: session.prior.clone(),
             session_id: id.clone(),
@@ -262,6 +264,13 @@ impl Manager {
         let model = measured.request.conversation.model.as_deref();
         let scope = Scope::new(&session.id, model, &measured.decision, &self.policy);
         self.announce(&scope, &measured.account, &measured.decision);
+        if let Advised::Leave(_) = self.advise(&mut measured, &scope).await? {
+            return Ok(Preflight {
+                decision: measured.decision,
+                view: session.view(),
+                receipt: None,
+            });
+        }
         let made = match self.make(&mut measured) {
             Ok(Outcome::Compacted(made)) => made,
             Ok(Outcome::Unchanged) => {

@@ -13,7 +13,7 @@ use crate::port::catalog::MemoryCatalog;
 use crate::port::event::EventSink;
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<Value>>);
+pub(super) struct Heard(pub(super) Mutex<Vec<Value>>);
 
 impl EventSink for Heard {
     fn emit(&self, event: &Value) {
@@ -22,7 +22,7 @@ impl EventSink for Heard {
 }
 
 impl Heard {
-    fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         let events = self.0.lock().unwrap();
         events
             .iter()
@@ -31,7 +31,7 @@ impl Heard {
     }
 }
 
-fn manager(window: u64) -> (Manager, Arc<Heard>) {
+pub(super) fn manager(window: u64) -> (Manager, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let manager = Manager {
         archive: Some(Arc::new(MemoryArchive::default())),
@@ -42,11 +42,13 @@ fn manager(window: u64) -> (Manager, Arc<Heard>) {
         window: Tokens(window),
         redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
         storing: Storing::Exact,
+        summarizer: None,
+        embedder: None,
     };
     (manager, heard)
 }
 
-fn exchange(i: usize, size: usize) -> [Entry; 2] {
+pub(super) fn exchange(i: usize, size: usize) -> [Entry; 2] {
     let entry = |name: &str, role, block| Entry {
         id: EntryId(format!("{name}{i}")),
         role,

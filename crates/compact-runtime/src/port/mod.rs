@@ -6,6 +6,8 @@
 
 pub mod archive;
 pub mod catalog;
+pub mod embedder;
 pub mod event;
 pub mod index;
+pub mod summarizer;
 pub mod transcript;

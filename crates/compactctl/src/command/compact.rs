@@ -57,6 +57,23 @@ pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Fai
                 session_id,
                 tokens,
                 budget,
+                reason: None,
+            },
+        ),
+        Compacted::Declined {
+            session_id,
+            tokens,
+            budget,
+            reason,
+        } => unchanged(
+            args,
+            &opened,
+            target,
+            &Unchanged {
+                session_id,
+                tokens,
+                budget,
+                reason: Some(reason),
             },
         ),
         Compacted::Done(commit) => {
@@ -82,6 +99,8 @@ struct Unchanged {
     session_id: String,
     tokens: Tokens,
     budget: Tokens,
+    /// Why a history that is over its budget was left alone.
+    reason: Option<String>,
 }
 
 /// Where the result goes: `-o`, the file itself for `--append`, or nowhere.
@@ -229,6 +248,7 @@ fn unchanged(
         "summary_version": null,
         "summarizer": null,
         "elapsed_ms": 0,
+        "reason": found.reason,
         "output": args.output,
         "format": opened.parsed.document.format().name(),
     });
@@ -236,11 +256,15 @@ fn unchanged(
         Some(target) if args.output.is_some() => target.write(opened.source.bytes.to_vec())?,
         _ => None,
     };
+    let tokens = count(found.tokens.0, "token", "tokens");
+    let budget = grouped(found.budget.0);
+    let why = match &found.reason {
+        None => format!("a history of {tokens} is within the budget of {budget}"),
+        Some(reason) => format!("the summarizer failed ({reason}) and the host goes on by itself"),
+    };
     let human = format!(
-        "unchanged {}: a history of {} is within the budget of {}; nothing was archived{}\n",
+        "unchanged {}: {why}; nothing was archived{}\n",
         opened.source.name,
-        count(found.tokens.0, "token", "tokens"),
-        grouped(found.budget.0),
         if args.output.is_some() {
             ", the input was copied"
         } else {

@@ -190,8 +190,9 @@ impl SessionCatalog for SqliteCatalog {
     }
 
     async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
-        const SELECT: &str = "SELECT DISTINCT input_pack FROM receipts \
-             WHERE input_pack NOT NULL ORDER BY 1";
+        const SELECT: &str = "SELECT input_pack FROM receipts WHERE input_pack NOT NULL \
+             UNION SELECT unhex(receipt ->> '$.archive.advice') FROM receipts \
+             WHERE receipt ->> '$.archive.advice' NOT NULL ORDER BY 1";
         self.run(Access::Read, |t| {
             collect(t, SELECT, [], |r| r.get(0).map(PackId))
         })

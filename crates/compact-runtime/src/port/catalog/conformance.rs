@@ -39,12 +39,18 @@ pub fn sample(session_id: &str, receipt_id: &str) -> CompactionRecord {
         previous: Some(format!("before-{receipt_id}")),
         input_pack: Some(PackId::of(receipt_id.as_bytes(), None)),
         format: "openai_chat".to_owned(),
-        receipt: json!({"outcome": "compacted", "n": 1.5, "deep": [null, {"ключ": "\u{0}\n"}]}),
+        receipt: json!({"outcome": "compacted", "n": 1.5, "deep": [null, {"ключ": "\u{0}\n"}],
+            "archive": {"advice": advice(receipt_id)}}),
         entry_hashes: (0..40).map(hash).collect(),
         view_hashes: vec![hash(0), hash(200), hash(39)],
         new_from: 12,
         continues: Continues::View,
     }
+}
+
+/// What models said, in a pack of its own.
+fn advice(receipt_id: &str) -> PackId {
+    PackId::of(format!("advice on {receipt_id}").as_bytes(), None)
 }
 
 /// Session ids that a host may well use, and that must never be more than a key.
@@ -148,6 +154,7 @@ async fn absent_packs_are_filled_in(catalog: &dyn SessionCatalog) {
     assert_eq!(catalog.latest("packs").await.unwrap(), Some(whole.clone()));
     let packs = catalog.packs().await.unwrap();
     assert!(whole.input_pack.is_some_and(|pack| packs.contains(&pack)));
+    assert!(packs.contains(&advice("packs-receipt")), "{packs:?}");
     assert!(packs.is_sorted_by(|a, b| a < b), "sorted, without doubles");
 }
 

@@ -153,7 +153,7 @@ impl SessionCatalog for MemoryCatalog {
         let mut packs: Vec<PackId> = contents
             .records
             .iter()
-            .filter_map(|record| record.input_pack)
+            .flat_map(|record| record.packs().collect::<Vec<_>>())
             .collect();
         packs.sort_unstable();
         packs.dedup();

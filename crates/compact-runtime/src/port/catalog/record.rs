@@ -37,6 +37,17 @@ pub struct CompactionRecord {
 }
 
 impl CompactionRecord {
+    /// What models said when it was made, if one was asked.
+    pub fn advice_pack(&self) -> Option<PackId> {
+        let pack = self.receipt.pointer("/archive/advice")?.as_str()?;
+        pack.parse().ok()
+    }
+
+    /// Every pack that this record needs.
+    pub fn packs(&self) -> impl Iterator<Item = PackId> {
+        self.input_pack.into_iter().chain(self.advice_pack())
+    }
+
     /// Identity and ordinal of each history entry of the view.
     pub fn view(&self) -> Vec<(EntryHash, u64)> {
         let spans = self.receipt.get("view_spans").cloned().unwrap_or_default();

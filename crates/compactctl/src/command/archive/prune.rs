@@ -169,7 +169,7 @@ impl Candidates {
 }
 
 fn packs(record: &CompactionRecord) -> impl Iterator<Item = PackId> {
-    record.input_pack.into_iter()
+    record.packs()
 }
 
 /// How many characters of a receipt every pointer shows.

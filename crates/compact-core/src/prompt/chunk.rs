@@ -1,0 +1,102 @@
+//! Cutting a long conversation into stretches that fit one request each.
+//!
+//! Entries stay whole where they can; one that is larger than a stretch is cut at the ends of
+//! lines, and a line that is larger by itself anywhere. Nothing is left out.
+
+use super::Chunk;
+use crate::token::{Estimator, Units};
+
+/// The texts in order, packed into stretches of at most `most`.
+pub(super) fn cut(
+    texts: impl Iterator<Item = String>,
+    most: Units,
+    estimator: &dyn Estimator,
+) -> Vec<Chunk> {
+    let mut packing = Packing {
+        done: Vec::new(),
+        open: empty(),
+        most,
+    };
+    for text in texts {
+        let cost = estimator.units(&text);
+        if cost <= most {
+            packing.add(&text, cost);
+        } else {
+            for piece in pieces(&text, most, estimator) {
+                packing.add(piece, estimator.units(piece));
+            }
+        }
+        packing.open.entries += 1;
+    }
+    packing.finish()
+}
+
+struct Packing {
+    done: Vec<Chunk>,
+    open: Chunk,
+    most: Units,
+}
+
+impl Packing {
+    fn add(&mut self, text: &str, cost: Units) {
+        if self.open.cost + cost > self.most && !self.open.text.is_empty() {
+            self.done.push(std::mem::replace(&mut self.open, empty()));
+        }
+        self.open.text.push_str(text);
+        self.open.cost += cost;
+    }
+
+    fn finish(mut self) -> Vec<Chunk> {
+        if !self.open.text.is_empty() {
+            self.done.push(self.open);
+        } else if let Some(last) = self.done.last_mut() {
+            last.entries += self.open.entries;
+        }
+        self.done
+    }
+}
+
+fn empty() -> Chunk {
+    Chunk {
+        text: String::new(),
+        entries: 0,
+        cost: Units(0),
+    }
+}
+
+/// A long text in pieces of at most `most`, cut at the ends of lines where that is possible.
+fn pieces<'t>(text: &'t str, most: Units, estimator: &dyn Estimator) -> Vec<&'t str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, after) = rest
+            .split_at_checked(reach(rest, most, estimator))
+            .unwrap_or((rest, ""));
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+/// How many bytes of a text fit: to the end of a line if one ends in the second half.
+fn reach(text: &str, most: Units, estimator: &dyn Estimator) -> usize {
+    let mut end = text.len();
+    loop {
+        let cost = text.get(..end).map_or(Units(0), |t| estimator.units(t));
+        if cost <= most {
+            break;
+        }
+        // Never more than nine tenths, so that it ends; at least one character, so that it goes on.
+        let share = (most.0 as f64 / cost.0.max(1) as f64).min(0.9);
+        let next = text.floor_char_boundary((end as f64 * share) as usize);
+        if next == 0 {
+            return text.chars().next().map_or(text.len(), char::len_utf8);
+        }
+        end = next;
+    }
+    let line = text.get(..end).and_then(|t| t.rfind('\n')).map(|at| at + 1);
+    match line {
+        Some(line) if end < text.len() && line > end / 2 => line,
+        _ => end,
+    }
+}

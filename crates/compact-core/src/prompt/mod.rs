@@ -1,0 +1,181 @@
+//! What a model is asked, and what may pass for its answer.
+//!
+//! Pure on both sides: entries become requests that fit the model's window, redacted before they
+//! leave; answers are checked before anybody relies on them. Who sends them, and over which wire,
+//! is the runtime's affair. What a model says is quoted as data in the summary, never trusted with
+//! the user's rules, and held to the same proof as our own words.
+
+mod answer;
+mod chunk;
+mod template;
+#[cfg(test)]
+mod tests;
+mod transcript;
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::Entry;
+use crate::redact::Redactor;
+use crate::summarize::Style;
+use crate::token::{Estimator, EstimatorExt, Tokens, Units};
+
+pub use answer::{Answer, Finish, Unfit, fit};
+pub use template::Template;
+
+/// What the summary of a compaction is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Words {
+    /// The ledger: the deterministic summary.
+    #[default]
+    Ledger,
+    /// A model's words, then the lines of the ledger that they miss.
+    Prose(Prose),
+    /// One sentence that says to go on.
+    Minimal,
+    /// Nothing: what leaves the view is only pruned.
+    Nothing,
+}
+
+/// A model's words about what leaves the view.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prose {
+    /// Who wrote them.
+    pub author: String,
+    /// What it was asked, and which version of that: `task_state v1`.
+    pub template: String,
+    /// One text for each request, in the order of the conversation.
+    pub parts: Vec<String>,
+    /// What the model was shown.
+    pub coverage: Coverage,
+}
+
+/// How much of what leaves the view a model was shown, and its answer accepted. The ledger covers
+/// all of it in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Requests that were answered.
+    pub chunks: u64,
+    /// Requests that all of it would have taken.
+    pub of_chunks: u64,
+    /// Entries shown whole.
+    pub entries: u64,
+    /// Entries that leave the view.
+    pub of_entries: u64,
+    /// Tokens shown.
+    pub tokens: Tokens,
+    /// Tokens that leave the view.
+    pub of_tokens: Tokens,
+}
+
+/// What is to be summarized.
+pub struct Source<'a> {
+    /// The entries with their ordinals.
+    pub entries: Vec<(u64, &'a Entry)>,
+    /// The first request of the user, wherever it stands.
+    pub goal: Option<&'a Entry>,
+    /// A person's wish for this compaction.
+    pub note: Option<&'a str>,
+    /// Applied to everything that leaves.
+    pub redactor: &'a Redactor,
+    /// How texts are counted.
+    pub estimator: &'a dyn Estimator,
+}
+
+/// A request to a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Its instructions.
+    pub system: String,
+    /// What it is to read.
+    pub prompt: String,
+    /// What it was told to keep to.
+    pub limit: Tokens,
+}
+
+/// A stretch of the source that fits one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    text: String,
+    /// Entries that end here.
+    pub entries: u64,
+    /// What it costs.
+    pub cost: Units,
+}
+
+impl Chunk {
+    /// All of a source that is not cut, because its model has read it already.
+    pub fn of(source: &Source<'_>) -> Chunk {
+        Chunk {
+            text: String::new(),
+            entries: source.entries.len() as u64,
+            cost: source.estimator.capacity(source.cost()),
+        }
+    }
+}
+
+/// A note that only says who asked carries no wish.
+const NO_WISH: &str = "manual";
+
+/// The longest opening of the user's first request that every chunk repeats, in characters.
+const GOAL: usize = 400;
+
+impl Source<'_> {
+    /// The source in stretches of at most `most`: nothing is left out, whatever its length.
+    pub fn chunks(&self, most: Tokens) -> Vec<Chunk> {
+        let told = self.entries.iter().map(|(ordinal, entry)| {
+            let text = transcript::lines(*ordinal, entry);
+            self.redacted(&text)
+        });
+        let most = self.estimator.capacity(most).max(Units(1));
+        chunk::cut(told, most, self.estimator)
+    }
+
+    /// The request for one stretch.
+    pub fn ask(&self, chunk: &Chunk, template: &Template, limit: Tokens) -> Ask {
+        let goal = self.goal.map(|entry| {
+            let goal = self.redacted(&entry.plain_text());
+            let opening = crate::ledger::clip(&goal, GOAL);
+            format!("The task, as the user put it first: {opening}\n\n")
+        });
+        let wish = self.note.filter(|note| *note != NO_WISH).map(|note| {
+            let note = self.redacted(note);
+            format!("\nGive particular attention to: {note}")
+        });
+        let (goal, wish) = (goal.unwrap_or_default(), wish.unwrap_or_default());
+        Ask {
+            system: template.instructions(limit),
+            prompt: format!(
+                "{goal}<conversation>\n{}\n</conversation>\n\nWrite the summary of this conversation now, in at most {limit} tokens.{wish}",
+                chunk.text.trim_end()
+            ),
+            limit,
+        }
+    }
+
+    /// The instruction that follows a conversation which its own model has just read.
+    pub fn ask_aligned(&self, template: &Template, limit: Tokens) -> String {
+        let wish = self.note.filter(|note| *note != NO_WISH);
+        let wish =
+            wish.map(|note| format!("\nGive particular attention to: {}", self.redacted(note)));
+        template.appended(limit) + &wish.unwrap_or_default()
+    }
+
+    /// What the whole source costs as it is told.
+    pub fn cost(&self) -> Tokens {
+        let lines = |(ordinal, entry): &(u64, &Entry)| transcript::lines(*ordinal, entry);
+        let told = self.entries.iter().map(lines);
+        let units = told.map(|text| self.estimator.units(&text)).sum();
+        self.estimator.tokens(units)
+    }
+
+    fn redacted(&self, text: &str) -> String {
+        let mut counts = crate::redact::Counts::new();
+        self.redactor.redact(text, &mut counts).into_owned()
+    }
+}
+
+/// The template of a style.
+pub fn template(style: Style) -> &'static Template {
+    template::of(style)
+}

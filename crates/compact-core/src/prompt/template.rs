@@ -1,0 +1,87 @@
+//! Prompts as files: `templates/prompts/NAME.txt`, a `version N` line and the text, examples
+//! included, with `{tokens}` for the limit. A change of text is a new version, which receipts name.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use crate::summarize::Style;
+use crate::token::Tokens;
+
+/// What every request says beside its own text: the conversation is data.
+const RULES: &str = include_str!("../../templates/prompts/rules.txt");
+
+/// One prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: u32,
+    text: &'static str,
+}
+
+macro_rules! prompts {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../../templates/prompts/", $name, ".txt")))),*]
+    };
+}
+
+/// The styles in their order, then the prompts that no style names.
+static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
+    prompts!["task_state" "brief" "decision_log" "step_ledger" "requirements_ledger" "code_delta"
+        "extractive_brief" "checkpoint" "continuation"]
+    .map(|(name, source)| parse(name, source))
+    .into()
+});
+
+fn parse(name: &'static str, source: &'static str) -> Template {
+    let (head, text) = source.split_once('\n').unwrap_or(("", source));
+    let version = head.strip_prefix("version ").and_then(|n| n.parse().ok());
+    Template {
+        name,
+        version: version.unwrap_or(0),
+        text,
+    }
+}
+
+/// The template of a style.
+pub(super) fn of(style: Style) -> &'static Template {
+    static NONE: LazyLock<Template> = LazyLock::new(Template::default);
+    TEMPLATES.get(style as usize).unwrap_or(&NONE)
+}
+
+impl Template {
+    /// Every prompt.
+    pub fn all() -> &'static [Template] {
+        &TEMPLATES
+    }
+
+    /// The prompt of this name.
+    pub fn named(name: &str) -> Option<&'static Template> {
+        TEMPLATES.iter().find(|t| t.name == name)
+    }
+
+    /// The instructions of a request that carries the conversation as data.
+    pub fn instructions(&self, limit: Tokens) -> String {
+        format!("{}\n{RULES}", self.text(limit))
+    }
+
+    /// The instruction that is appended to a conversation, for the model that is in it.
+    pub(super) fn appended(&self, limit: Tokens) -> String {
+        format!(
+            "The conversation is interrupted here to be summarized. Do not go on with the task, do not call tools.\n\n{}\n\
+             Write the summary of everything above as plain text and nothing else.",
+            self.text(limit)
+        )
+    }
+
+    fn text(&self, limit: Tokens) -> String {
+        self.text.replace("{tokens}", &limit.to_string())
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} v{}", self.name, self.version)
+    }
+}

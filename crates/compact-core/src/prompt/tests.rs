@@ -1,0 +1,249 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::message::{Block, Meta, Role};
+use crate::redact::RedactionRules;
+use crate::token::Chars4;
+
+const STYLES: [Style; 7] = [
+    Style::TaskState,
+    Style::Brief,
+    Style::DecisionLog,
+    Style::StepLedger,
+    Style::RequirementsLedger,
+    Style::CodeDelta,
+    Style::ExtractiveBrief,
+];
+
+fn source<'a>(entries: &'a [Entry], redactor: &'a Redactor) -> Source<'a> {
+    Source {
+        entries: (0..).zip(entries).collect(),
+        goal: entries.first(),
+        note: None,
+        redactor,
+        estimator: &Chars4,
+    }
+}
+
+fn text_of(chunks: &[Chunk]) -> String {
+    chunks.iter().map(|c| c.text.as_str()).collect()
+}
+
+#[test]
+fn s2_116_s2_117_s2_118_every_style_has_a_versioned_prompt_with_a_limit() {
+    for style in STYLES {
+        let name = serde_json::to_value(style).unwrap();
+        assert_eq!(name, template(style).name);
+    }
+    for template in Template::all() {
+        assert!(template.version > 0, "{template}");
+        let text = template.instructions(Tokens(777));
+        assert!(text.contains("777 tokens"), "{template}");
+    }
+    let text = |style| template(style).instructions(Tokens(9));
+    assert!(
+        text(Style::TaskState)
+            .contains("You are summarizing a conversation for compaction. Extract ONLY:")
+    );
+    assert!(text(Style::TaskState).contains("Do NOT invent details."));
+    assert!(
+        text(Style::DecisionLog)
+            .contains("decision :: rationale :: inputs (brief) :: outputs (brief)")
+    );
+    assert!(text(Style::CodeDelta).contains("file_path: summary of changes"));
+    assert_eq!(
+        Template::named("checkpoint").unwrap().to_string(),
+        "checkpoint v1"
+    );
+    assert!(Template::named("continuation").is_some());
+}
+
+#[test]
+fn s2_36_every_prompt_carries_an_example() {
+    assert!(
+        Template::all()
+            .iter()
+            .all(|t| t.instructions(Tokens(1)).contains("\nExample of "))
+    );
+}
+
+#[test]
+fn s2_159_the_same_source_asks_the_same_words() {
+    let entries = [
+        Entry::text("a", Role::User, "fix src/a.rs"),
+        Entry::text("b", Role::Assistant, "done"),
+    ];
+    let redactor = Redactor::default();
+    let ask = || {
+        let source = source(&entries, &redactor);
+        let chunks = source.chunks(Tokens(100));
+        source.ask(&chunks[0], template(Style::TaskState), Tokens(50))
+    };
+    assert_eq!(ask(), ask());
+    assert!(
+        ask()
+            .prompt
+            .contains("[#0] user: fix src/a.rs\n[#1] assistant: done\n</conversation>")
+    );
+}
+
+#[test]
+fn a_wish_is_passed_on_and_a_mere_reason_is_not() {
+    let entries = [Entry::text("a", Role::User, "go")];
+    let redactor = Redactor::default();
+    let ask = |note| {
+        let source = Source {
+            note,
+            ..source(&entries, &redactor)
+        };
+        let chunks = source.chunks(Tokens(100));
+        source
+            .ask(&chunks[0], template(Style::Brief), Tokens(50))
+            .prompt
+    };
+    assert!(
+        ask(Some("the database schema"))
+            .ends_with("Give particular attention to: the database schema")
+    );
+    assert_eq!(ask(Some("manual")), ask(None));
+}
+
+#[test]
+fn calls_results_and_attachments_are_told_and_reasoning_is_not() {
+    let entry = Entry {
+        id: crate::message::EntryId("x".into()),
+        role: Role::Assistant,
+        blocks: vec![
+            Block::Reasoning {
+                text: "hmm".into(),
+                replay_bytes: 0,
+            },
+            Block::Text("looking".into()),
+            Block::ToolCall {
+                id: "1".into(),
+                name: "ls".into(),
+                arguments: "{}".into(),
+            },
+            Block::ToolResult {
+                call: "1".into(),
+                content: "no such file".into(),
+                is_error: true,
+            },
+            Block::Media {
+                label: "image/png".into(),
+                tokens: 9,
+            },
+        ],
+        meta: Meta::default(),
+    };
+    let told = transcript::lines(4, &entry);
+    assert_eq!(
+        told,
+        "[#4] assistant: looking\n[#4] call: ls {}\n[#4] failed: no such file\n[#4] attached: image/png\n"
+    );
+}
+
+#[test]
+fn s2_58_secrets_leave_the_text_before_it_is_cut() {
+    let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
+    let long = format!("{} token {secret} {}", "x ".repeat(60), "y ".repeat(60));
+    let entries = [Entry::text("a", Role::User, long)];
+    let redactor = Redactor::new(&RedactionRules::default()).unwrap();
+    // Every size cuts somewhere else, also through the place where the secret was.
+    for size in 4..60 {
+        let source = source(&entries, &redactor);
+        let chunks = source.chunks(Tokens(size));
+        assert!(!text_of(&chunks).contains("a1B2a1B2"), "{size}");
+        let asks = chunks
+            .iter()
+            .map(|c| source.ask(c, template(Style::Brief), Tokens(9)));
+        assert!(asks.into_iter().all(|a| !a.prompt.contains("a1B2a1B2")));
+    }
+}
+
+fn answered(text: &str, finish: Finish) -> Result<String, Unfit> {
+    let answer = Answer {
+        text: text.to_owned(),
+        finish,
+        ..Answer::default()
+    };
+    fit(&answer, Units(400), &Chars4)
+}
+
+#[test]
+fn s2_160_answers_that_are_no_summary_are_told_apart() {
+    use Finish::{Complete, CutOff, Refused};
+    for (text, finish, expected) in [
+        ("- goal: ship", Complete, Ok("- goal: ship")),
+        ("", Complete, Err(Unfit::Empty)),
+        (" \n\t", Complete, Err(Unfit::Empty)),
+        ("***", Complete, Err(Unfit::Empty)),
+        ("<think>well</think>", Complete, Err(Unfit::Empty)),
+        ("- goal: sh", CutOff, Err(Unfit::CutOff)),
+        ("anything", Refused, Err(Unfit::Refused)),
+        (
+            "I'm sorry, but I can't help with that.",
+            Complete,
+            Err(Unfit::Refused),
+        ),
+        ("I\u{2019}m sorry, no.", Complete, Err(Unfit::Refused)),
+        (
+            "<analysis>long</analysis><summary>\nshort\n</summary>",
+            Complete,
+            Ok("short"),
+        ),
+        (
+            "</analysis> before <analysis> the tag",
+            Complete,
+            Ok("before <analysis> the tag"),
+        ),
+    ] {
+        assert_eq!(
+            answered(text, finish),
+            expected.map(str::to_owned),
+            "{text}"
+        );
+    }
+    let larger = Unfit::Larger {
+        answer: Tokens(126),
+        source_tokens: Tokens(100),
+    };
+    let long = "word ".repeat(101);
+    assert_eq!(answered(&long, Finish::Complete), Err(larger));
+}
+
+#[test]
+fn a_summary_that_tells_of_a_refusal_is_none() {
+    let text = format!(
+        "I cannot reproduce the bug of issue 7. {}",
+        "It happens on staging. ".repeat(20)
+    );
+    let answer = Answer {
+        text: text.clone(),
+        ..Answer::default()
+    };
+    assert_eq!(
+        fit(&answer, Units(9_000), &Chars4),
+        Ok(text.trim().to_owned())
+    );
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_left_out_whatever_the_size(
+        texts in prop::collection::vec("[a-zé\\n ]{0,300}", 1..12),
+        size in 1_u64..200,
+    ) {
+        let entries: Vec<Entry> = texts.iter().map(|t| Entry::text("e", Role::User, t.as_str())).collect();
+        let redactor = Redactor::default();
+        let source = source(&entries, &redactor);
+        let chunks = source.chunks(Tokens(size));
+        let whole: String = (0..).zip(&entries).map(|(i, e)| transcript::lines(i, e)).collect();
+        prop_assert_eq!(&text_of(&chunks), &whole);
+        let most = Chars4.capacity(Tokens(size)).max(Units(1));
+        prop_assert!(chunks.iter().all(|c| c.cost <= most && c.cost == Chars4.units(&c.text)));
+        if !whole.is_empty() {
+            prop_assert_eq!(chunks.iter().map(|c| c.entries).sum::<u64>(), entries.len() as u64);
+        }
+    }
+}

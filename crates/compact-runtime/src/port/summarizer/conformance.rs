@@ -1,0 +1,65 @@
+//! What every summarizer must do. Call [`suite`] from the adapter's tests, against a server that
+//! answers.
+
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a conformance suite reports a violation by panicking, like any test"
+)]
+
+use std::time::Duration;
+
+use compact_core::prompt::Finish;
+use compact_core::token::Tokens;
+
+use super::{Question, Summarizer};
+
+/// Asks, asks twice at once, and abandons a question.
+pub async fn suite(summarizer: &dyn Summarizer) {
+    it_says_what_it_is(summarizer);
+    it_answers(summarizer).await;
+    it_answers_two_at_once(summarizer).await;
+    an_abandoned_question_harms_nothing(summarizer).await;
+}
+
+/// A question that any model can answer.
+pub fn question() -> Question {
+    Question {
+        system: "Summarize the conversation.".to_owned(),
+        prompt: "<conversation>\n[#1] user: the port is 8080\n</conversation>".to_owned(),
+        conversation: None,
+        limit: Tokens(64),
+        model: Some("session-model".to_owned()),
+    }
+}
+
+fn it_says_what_it_is(summarizer: &dyn Summarizer) {
+    let about = summarizer.about();
+    assert!(!about.name.is_empty(), "a summarizer has a name");
+    assert!(!about.name.contains('\n'), "its name is one line");
+    assert!(about.most_requests > 0, "it may be asked at least once");
+    assert_eq!(about, summarizer.about(), "it says the same twice");
+}
+
+async fn it_answers(summarizer: &dyn Summarizer) {
+    let answer = summarizer.answer(&question()).await.expect("an answer");
+    assert_ne!(
+        answer.finish,
+        Finish::Refused,
+        "a harmless question is not refused"
+    );
+    assert!(!answer.text.trim().is_empty(), "an answer has words");
+}
+
+async fn it_answers_two_at_once(summarizer: &dyn Summarizer) {
+    let question = question();
+    let (a, b) = tokio::join!(summarizer.answer(&question), summarizer.answer(&question));
+    assert!(a.is_ok() && b.is_ok(), "{a:?} {b:?}");
+}
+
+async fn an_abandoned_question_harms_nothing(summarizer: &dyn Summarizer) {
+    let question = question();
+    let soon = Duration::from_millis(1);
+    let _ = tokio::time::timeout(soon, summarizer.answer(&question)).await;
+    it_answers(summarizer).await;
+}

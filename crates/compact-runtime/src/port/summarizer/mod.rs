@@ -1,0 +1,104 @@
+//! Who is asked for prose: a model behind some wire.
+//!
+//! One question, one answer. A summarizer has no tools, asks nobody, remembers nothing between two
+//! questions, and is never handed anything that was not redacted. It retries what is worth retrying
+//! itself; what to do when it fails is the policy's decision, not its own.
+
+pub mod conformance;
+mod scripted;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use compact_core::prompt::Answer;
+use compact_core::token::Tokens;
+
+pub use scripted::{Scripted, Turn};
+
+/// What a summarizer is, without asking it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its wire and model, as receipts name it.
+    pub name: String,
+    /// What it takes in one request, when that is known.
+    pub window: Option<Tokens>,
+    /// The format of conversations that it can go on from, keeping the provider's cache.
+    pub continues: Option<&'static str>,
+    /// The most requests that one summary may take.
+    pub most_requests: usize,
+}
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Instructions.
+    pub system: String,
+    /// What to read, or, with a conversation, what to do with it.
+    pub prompt: String,
+    /// The conversation's own request body, redacted: it goes first, as it is.
+    pub conversation: Option<Bytes>,
+    /// The most tokens of an answer.
+    pub limit: Tokens,
+    /// The model of the session, for a summarizer without one of its own.
+    pub model: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SummarizerError {
+    /// Nobody there.
+    #[error("{place} cannot be reached: {reason}")]
+    Unreachable {
+        /// Where it should be.
+        place: String,
+        /// What the connection said.
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("no answer within {} s", .0.as_secs_f64())]
+    Timeout(Duration),
+    /// The connection broke before the answer was whole.
+    #[error("the connection ended before the answer did: {0}")]
+    Interrupted(String),
+    /// Too busy, or out of order, and still so after retries.
+    #[error("status {status} after {attempts} attempts: {message}")]
+    Overloaded {
+        /// The HTTP status.
+        status: u16,
+        /// How often it was asked.
+        attempts: u32,
+        /// What it said.
+        message: String,
+    },
+    /// The question is larger than its window.
+    #[error("the request is larger than the summarizer's window: {0}")]
+    TooLong(String),
+    /// It will not: a wrong key, an unknown model, a malformed request.
+    #[error("status {status}: {message}")]
+    Rejected {
+        /// The HTTP status.
+        status: u16,
+        /// What it said.
+        message: String,
+    },
+    /// An answer that is none.
+    #[error("the answer cannot be read: {0}")]
+    Malformed(String),
+    /// It is not set up.
+    #[error("{0}")]
+    Setup(String),
+}
+
+/// Answers questions with prose (S2-96). Safe to share; dropping the future abandons the question.
+#[async_trait]
+pub trait Summarizer: Send + Sync {
+    /// What it is.
+    fn about(&self) -> About;
+
+    /// Asks once; retries and time limits are inside.
+    async fn answer(&self, question: &Question) -> Result<Answer, SummarizerError>;
+}

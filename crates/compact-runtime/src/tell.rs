@@ -1,0 +1,256 @@
+//! Asking a model for the prose of a summary.
+//!
+//! What leaves the view is cut into requests that fit the model's window, each answer is checked,
+//! one that does not do is asked for again in the `brief` style, and the coverage is counted.
+//! Nothing here changes anything: abandoning it at any point leaves no trace.
+
+use compact_core::prompt::{self, Chunk, Coverage, Prose, Source, Template, Unfit};
+use compact_core::redact::Counts;
+use compact_core::summarize::Style;
+use compact_core::token::{EstimatorExt, Tokens, Units};
+
+use bytes::Bytes;
+
+use crate::port::summarizer::{About, Question, Summarizer, SummarizerError};
+
+/// Why there is no prose.
+#[derive(Debug, thiserror::Error)]
+pub enum Untold {
+    /// No answer.
+    #[error(transparent)]
+    NoAnswer(#[from] SummarizerError),
+    /// An answer that is no summary, twice.
+    #[error("{first}; asked for a brief one: {second}")]
+    Unfit {
+        /// What was wrong at first.
+        first: Unfit,
+        /// What was wrong with the brief one.
+        second: Unfit,
+    },
+}
+
+/// What to tell, and how.
+pub struct Telling<'a> {
+    /// What leaves the view.
+    pub source: Source<'a>,
+    /// How it is told.
+    pub style: Style,
+    /// What all the prose may cost.
+    pub limit: Tokens,
+    /// The model of the session.
+    pub model: Option<&'a str>,
+    /// The window of the session's model.
+    pub window: Tokens,
+    /// The conversation as its own request, if the summarizer can go on from it.
+    pub conversation: Option<Conversation<'a>>,
+}
+
+/// A conversation as its provider is sent it.
+#[derive(Clone, Copy)]
+pub struct Conversation<'a> {
+    /// Its format.
+    pub format: &'a str,
+    /// Its bytes.
+    pub body: &'a Bytes,
+}
+
+/// Prose, and why it is not more.
+#[derive(Debug)]
+pub struct Told {
+    /// What was told.
+    pub prose: Prose,
+    /// What stopped it before all was told.
+    pub stopped: Option<Untold>,
+}
+
+/// How an attempt ended that produced nothing usable.
+enum Ended {
+    TooLong(SummarizerError),
+    Untold(Untold),
+}
+
+/// The least that one request is asked for.
+const LEAST: u64 = 64;
+/// Texts cost another tokenizer more than they cost ours: this share of the window is filled.
+const FILLED: f64 = 0.75;
+/// How often the requests are made smaller when the model says that they are too long.
+const SHRINKS: u32 = 3;
+
+/// Asks for the prose of a summary.
+pub async fn tell(summarizer: &dyn Summarizer, telling: &Telling<'_>) -> Result<Told, Untold> {
+    let about = summarizer.about();
+    if let Some(told) = telling.aligned(summarizer, &about).await {
+        return told;
+    }
+    let mut size = telling.chunk_size(&about);
+    let mut shrinks = 0;
+    loop {
+        match telling.chunked(summarizer, &about, size).await {
+            Ok(told) => return Ok(told),
+            Err(Ended::TooLong(_)) if shrinks < SHRINKS => {
+                size = Tokens(size.0 / 2);
+                shrinks += 1;
+            }
+            Err(Ended::TooLong(error)) => return Err(error.into()),
+            Err(Ended::Untold(untold)) => return Err(untold),
+        }
+    }
+}
+
+impl Telling<'_> {
+    /// The tokens of conversation that one request carries.
+    fn chunk_size(&self, about: &About) -> Tokens {
+        let estimator = self.source.estimator;
+        let instructions = prompt::template(self.style).instructions(self.limit);
+        let fixed = estimator.tokens(estimator.units(&instructions)) + Tokens(200);
+        let window = about.window.unwrap_or(self.window);
+        let filled = Tokens((window.0 as f64 * FILLED) as u64);
+        let answer = self.answer_limit(Tokens(window.0 / 4).min(self.limit));
+        (filled - fixed - answer).max(Tokens(LEAST))
+    }
+
+    /// Room for an answer that does not quite keep to its limit.
+    fn answer_limit(&self, limit: Tokens) -> Tokens {
+        Tokens(limit.0 * 3 / 2 + 32)
+    }
+
+    async fn chunked(
+        &self,
+        summarizer: &dyn Summarizer,
+        about: &About,
+        size: Tokens,
+    ) -> Result<Told, Ended> {
+        let chunks = self.source.chunks(size);
+        // What is left out for want of requests is the oldest: the ledger knows it longest.
+        let skipped = chunks.len().saturating_sub(about.most_requests);
+        let asked = chunks.get(skipped..).unwrap_or_default();
+        let window = about.window.unwrap_or(self.window);
+        let limit = Tokens(self.limit.0 / (asked.len() as u64).max(1));
+        let limit = limit.min(Tokens(window.0 / 4)).max(Tokens(LEAST));
+        let mut told = Told {
+            prose: self.prose(about, &chunks),
+            stopped: None,
+        };
+        for chunk in asked {
+            match self.one(summarizer, chunk, limit).await {
+                Ok(part) => told.add(part, chunk, self.source.estimator),
+                Err(Untold::NoAnswer(error @ SummarizerError::TooLong(_))) => {
+                    return Err(Ended::TooLong(error));
+                }
+                Err(untold) => {
+                    let over = matches!(untold, Untold::NoAnswer(_));
+                    told.stopped = Some(untold);
+                    if over {
+                        break;
+                    }
+                }
+            }
+        }
+        match told.stopped.take() {
+            Some(untold) if told.prose.parts.is_empty() => Err(Ended::Untold(untold)),
+            stopped => Ok(Told { stopped, ..told }),
+        }
+    }
+
+    fn prose(&self, about: &About, chunks: &[Chunk]) -> Prose {
+        let all: Units = chunks.iter().map(|c| c.cost).sum();
+        Prose {
+            author: about.name.clone(),
+            template: prompt::template(self.style).to_string(),
+            parts: Vec::new(),
+            coverage: Coverage {
+                of_chunks: chunks.len() as u64,
+                of_entries: chunks.iter().map(|c| c.entries).sum(),
+                of_tokens: self.source.estimator.tokens(all),
+                ..Coverage::default()
+            },
+        }
+    }
+
+    /// One stretch: in the style that was asked for, else briefly.
+    async fn one(
+        &self,
+        summarizer: &dyn Summarizer,
+        chunk: &Chunk,
+        limit: Tokens,
+    ) -> Result<String, Untold> {
+        let question = |template: &Template| {
+            let ask = self.source.ask(chunk, template, limit);
+            Question {
+                system: ask.system,
+                prompt: ask.prompt,
+                conversation: None,
+                limit: self.answer_limit(limit),
+                model: self.model.map(str::to_owned),
+            }
+        };
+        self.asked_twice(summarizer, chunk.cost, question).await
+    }
+
+    async fn asked_twice(
+        &self,
+        summarizer: &dyn Summarizer,
+        cost: Units,
+        question: impl Fn(&Template) -> Question,
+    ) -> Result<String, Untold> {
+        let estimator = self.source.estimator;
+        let answer = summarizer
+            .answer(&question(prompt::template(self.style)))
+            .await?;
+        let first = match prompt::fit(&answer, cost, estimator) {
+            Ok(text) => return Ok(text),
+            Err(unfit) => unfit,
+        };
+        let answer = summarizer
+            .answer(&question(prompt::template(Style::Brief)))
+            .await?;
+        prompt::fit(&answer, cost, estimator).map_err(|second| Untold::Unfit { first, second })
+    }
+
+    /// One request behind the conversation itself, which its provider has in its cache; `None` when
+    /// the summarizer cannot, or the conversation turns out too long for one more request.
+    async fn aligned(
+        &self,
+        summarizer: &dyn Summarizer,
+        about: &About,
+    ) -> Option<Result<Told, Untold>> {
+        let conversation = self.conversation?;
+        if about.continues != Some(conversation.format) {
+            return None;
+        }
+        let text = std::str::from_utf8(conversation.body).ok()?;
+        let body = self.source.redactor.redact_json(text, &mut Counts::new());
+        let body = Bytes::from(body.into_owned().into_bytes());
+        let question = |template: &Template| Question {
+            system: String::new(),
+            prompt: self.source.ask_aligned(template, self.limit),
+            conversation: Some(body.clone()),
+            limit: self.answer_limit(self.limit),
+            model: self.model.map(str::to_owned),
+        };
+        let estimator = self.source.estimator;
+        let whole = estimator.capacity(self.source.cost());
+        let part = match self.asked_twice(summarizer, whole, question).await {
+            Err(Untold::NoAnswer(SummarizerError::TooLong(_))) => return None,
+            Err(untold) => return Some(Err(untold)),
+            Ok(part) => part,
+        };
+        let all = Chunk::of(&self.source);
+        let mut told = Told {
+            prose: self.prose(about, std::slice::from_ref(&all)),
+            stopped: None,
+        };
+        told.add(part, &all, estimator);
+        Some(Ok(told))
+    }
+}
+
+impl Told {
+    fn add(&mut self, part: String, chunk: &Chunk, estimator: &dyn compact_core::token::Estimator) {
+        let coverage = &mut self.prose.coverage;
+        coverage.chunks += 1;
+        coverage.entries += chunk.entries;
+        coverage.tokens += estimator.tokens(chunk.cost);
+        self.prose.parts.push(part);
+    }
+}
