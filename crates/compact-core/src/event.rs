@@ -53,6 +53,18 @@ pub enum EventKind {
     /// Redaction is off (S2-164).
     #[serde(rename = "compact.redaction_disabled")]
     RedactionDisabled,
+    /// A transcript or an artifact of a reset could not be written or read.
+    #[serde(rename = "compact.transcript_failed")]
+    TranscriptFailed,
+    /// A reset began: no input is taken until it has ended (S1-67).
+    #[serde(rename = "context_compaction_started")]
+    ContextCompactionStarted,
+    /// The history was reset onto its summary (S1-102).
+    #[serde(rename = "context_compacted")]
+    ContextCompacted,
+    /// A reset failed; nothing changed (S1-103).
+    #[serde(rename = "context_compaction_failed")]
+    ContextCompactionFailed,
 }
 
 /// How much a reader should care.
@@ -75,6 +87,8 @@ impl EventKind {
             EventKind::Failed
             | EventKind::Fallback
             | EventKind::NotArchived
+            | EventKind::TranscriptFailed
+            | EventKind::ContextCompactionFailed
             | EventKind::Repaired => Severity::Warning,
             _ => Severity::Info,
         }

@@ -26,6 +26,20 @@ pub enum Error {
     /// The recall index could not be written or searched.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// A transcript could not be written or read.
+    #[error(transparent)]
+    Transcript(#[from] crate::port::transcript::TranscriptError),
+    /// The session is over its limit and could not be compacted (S1-83).
+    #[error("{}", compact_core::reset::DEAD)]
+    SessionDead,
+    /// The summarizer failed and the policy leaves the conversation to its host.
+    #[error("the summarizer failed and the policy leaves it to the host: {0}; nothing was changed")]
+    Declined(String),
+    /// All that is left must stay.
+    #[error("a history of {tokens} tokens has nothing left to summarize; nothing was changed")]
+    NothingToCompact {
+        /// History tokens.
+        tokens: compact_core::token::Tokens,
     /// The summarizer failed and the policy says that nothing else will do; nothing was changed.
     #[error(
         "the summarizer {summarizer} failed: {reason}; nothing was changed, retry, or set \

@@ -8,8 +8,10 @@ pub mod error;
 pub mod manager;
 pub mod port;
 pub mod recall;
+pub mod reset;
 pub mod tell;
 
 pub use error::Error;
 pub use manager::Manager;
 pub use recall::Recall;
+pub use reset::HardReset;

@@ -11,6 +11,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::EventKind;
+
 pub use prompt::{continued_prompt, summary_of};
 pub use state::{CompactionState, TriggerReason};
 
@@ -69,4 +71,15 @@ pub enum ResetEvent {
         /// The file of what the summarizer was given.
         summarizer_input_path: Option<String>,
     },
+}
+
+impl ResetEvent {
+    /// What happened, as every event names it.
+    pub fn kind(&self) -> EventKind {
+        match self {
+            ResetEvent::ContextCompactionStarted { .. } => EventKind::ContextCompactionStarted,
+            ResetEvent::ContextCompacted { .. } => EventKind::ContextCompacted,
+            ResetEvent::ContextCompactionFailed { .. } => EventKind::ContextCompactionFailed,
+        }
+    }
 }

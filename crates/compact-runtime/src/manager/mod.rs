@@ -7,7 +7,7 @@ mod advise;
 mod commit;
 pub(crate) mod history;
 mod remember;
-mod session;
+pub(crate) mod session;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -315,9 +315,9 @@ impl Manager {
 }
 
 /// The format of a session that never was a file: one serialized entry per line.
-pub(super) const ENTRIES: &str = "entries";
+pub(crate) const ENTRIES: &str = "entries";
 
-fn serialized(conversation: &Conversation) -> Bytes {
+pub(crate) fn serialized(conversation: &Conversation) -> Bytes {
     let mut lines = Vec::new();
     for entry in &conversation.entries {
         if serde_json::to_writer(&mut lines, entry).is_ok() {

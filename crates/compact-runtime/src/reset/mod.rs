@@ -1,0 +1,239 @@
+//! A session under the profile `hard-reset`: when it grows too large, its history is cleared and it
+//! goes on from a summary at the end of its system prompt (seed 001).
+//!
+//! The host tells the session what is said and asks before each turn; the session keeps the
+//! transcript, decides, resets, and says what happened. A reset replaces the history whole or leaves
+//! it untouched, whatever fails and whenever it is abandoned. Files may fail or hang: that costs the
+//! files, and an event says so, never the compaction.
+
+mod attempt;
+mod input;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use compact_core::identity::EntryHash;
+use compact_core::message::{Conversation, Entry, EntryKind};
+use compact_core::outline::{Health, Outline};
+use compact_core::reset::{CompactionState, TriggerReason};
+use compact_core::token::{Account, TokenCache, Tokens};
+use compact_core::transcript::events_of;
+use compact_core::trigger::{self, Decision, Verdict};
+use compact_core::window::Window;
+use compact_core::wire::WireRules;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::error::Error;
+use crate::manager::Manager;
+use crate::port::transcript::TranscriptStore;
+
+pub use input::{summarizer_input, summary_text};
+
+/// Whether a session takes input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Input {
+    /// It does.
+    #[default]
+    Open,
+    /// It is being compacted: later (S1-12).
+    Compacting,
+    /// It is over its limit and could not be compacted: never again (S1-84).
+    Dead,
+}
+
+/// What came of a check.
+#[derive(Debug)]
+pub enum Checked {
+    /// There is room, or this turn's attempt has been made.
+    Unchanged,
+    /// The history was reset.
+    Compacted(Box<Reset>),
+    /// The attempt failed and nothing was changed; there is still room to go on.
+    Failed(Error),
+}
+
+/// A finished reset.
+#[derive(Debug)]
+pub struct Reset {
+    /// The receipt.
+    pub receipt: Value,
+    /// Where the summarizer's input is kept, if it could be.
+    pub summarizer_input: Option<String>,
+    /// Where the summary is kept, if it could be.
+    pub summary: Option<String>,
+}
+
+/// One session that is reset when it grows too large.
+pub struct HardReset {
+    manager: Manager,
+    store: Option<Arc<dyn TranscriptStore>>,
+    session_id: String,
+    rules: WireRules,
+    conversation: Conversation,
+    cache: TokenCache,
+    state: CompactionState,
+    input: watch::Sender<Input>,
+}
+
+/// The size of the context with what it rests on.
+#[derive(Clone, Debug)]
+struct Pressure {
+    decision: Decision,
+    reason: TriggerReason,
+}
+
+impl HardReset {
+    /// A session that begins with `base`: its instructions, tools and model.
+    pub fn new(
+        session_id: impl Into<String>,
+        base: Conversation,
+        rules: &WireRules,
+        manager: Manager,
+        store: Option<Arc<dyn TranscriptStore>>,
+    ) -> HardReset {
+        HardReset {
+            manager,
+            store,
+            session_id: session_id.into(),
+            rules: rules.clone(),
+            conversation: base,
+            cache: TokenCache::default(),
+            state: CompactionState::default(),
+            input: watch::Sender::new(Input::Open),
+        }
+    }
+
+    /// What to send: instructions, the continuation when there was a reset, and what was said since.
+    pub fn messages(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// The session's compactions so far.
+    pub fn state(&self) -> &CompactionState {
+        &self.state
+    }
+
+    /// Whether input is taken, and every change of it.
+    pub fn input(&self) -> watch::Receiver<Input> {
+        self.input.subscribe()
+    }
+
+    /// Another model answers from now on: its limit counts, unless one is configured.
+    pub fn set_model(&mut self, model: &str, configured: Option<Tokens>) {
+        self.manager.window = Window::of(configured, Some(model)).tokens;
+        self.conversation.model = Some(model.to_owned());
+    }
+
+    /// A person says something: the turn begins, and this is where the history may be reset. An
+    /// error means that nothing was taken.
+    pub async fn begin_turn(&mut self, message: Entry) -> Result<Checked, Error> {
+        self.alive()?;
+        self.state.begin_turn();
+        self.append([message]);
+        self.check(|verdict| verdict.is_now()).await
+    }
+
+    /// Before a model call within a turn. A turn is not interrupted by choice (S1-13), only when the
+    /// call would be refused otherwise; never while tool calls wait for their results.
+    pub async fn before_call(&mut self) -> Result<Checked, Error> {
+        self.alive()?;
+        let outline = Outline::of(&self.conversation);
+        if outline.units.iter().any(|u| u.health == Health::Open) {
+            return Ok(Checked::Unchanged);
+        }
+        self.check(|verdict| verdict == Verdict::Exceeded).await
+    }
+
+    /// A person asks for another attempt, whatever the pressure; a dead session that succeeds lives.
+    pub async fn retry(&mut self) -> Result<Checked, Error> {
+        self.state.retry();
+        let pressure = self.pressure();
+        self.attempt(pressure).await
+    }
+
+    /// Adds what the model and its tools said.
+    pub fn append(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        for entry in entries {
+            for event in events_of(&entry) {
+                self.write_down(&event);
+            }
+            self.conversation.entries.push(entry);
+        }
+    }
+
+    /// Writes an event down that is no message: an approval, a refusal, an error (S1-20).
+    pub fn record(&self, event: &Value) {
+        self.write_down(event);
+    }
+
+    /// The provider counted the prompt of the call just made (S1-34, S1-35).
+    pub fn report_usage(&mut self, input_tokens: u64) {
+        let estimate = self.account().total();
+        self.state.report(input_tokens, estimate);
+    }
+
+    /// Waits until everything said so far is durable in the transcript.
+    pub async fn flush(&self) -> Result<(), Error> {
+        match &self.store {
+            None => Ok(()),
+            Some(store) => Ok(store.flush(&self.session_id).await?),
+        }
+    }
+
+    /// Starts a new session with the same instructions; the old one's transcript stays (S1-86).
+    pub fn start_new(&mut self, session_id: impl Into<String>) {
+        let leading = self.conversation.leading_instructions();
+        self.conversation.entries.truncate(leading);
+        self.session_id = session_id.into();
+        self.state = CompactionState::default();
+        self.input.send_replace(Input::Open);
+    }
+
+    fn alive(&self) -> Result<(), Error> {
+        match *self.input.borrow() {
+            Input::Dead => Err(Error::SessionDead),
+            Input::Open | Input::Compacting => Ok(()),
+        }
+    }
+
+    async fn check(&mut self, is_time: impl Fn(Verdict) -> bool) -> Result<Checked, Error> {
+        let pressure = self.pressure();
+        let decision = &pressure.decision;
+        let needless = decision.verdict != Verdict::Exceeded && !self.has_past();
+        if needless || !is_time(decision.verdict) {
+            return Ok(Checked::Unchanged);
+        }
+        if self.state.may_attempt(decision.tokens) {
+            return self.attempt(pressure).await;
+        }
+        // This turn's attempt has failed. Whether the session can go on is another question.
+        match decision.verdict {
+            Verdict::Exceeded => self.fail(&pressure, Error::SessionDead, None),
+            _ => Ok(Checked::Unchanged),
+        }
+    }
+
+    /// Whether anything was said that a summary could stand for: a large request alone has no past.
+    fn has_past(&self) -> bool {
+        let said = |e: &&Entry| !e.leads() && !matches!(e.meta.kind, EntryKind::Summary { .. });
+        self.conversation.entries.iter().filter(said).count() > 1
+    }
+
+    fn pressure(&mut self) -> Pressure {
+        let estimate = self.account().total();
+        let (tokens, reason) = self.state.pressure(estimate);
+        Pressure {
+            decision: trigger::decide(tokens, self.manager.window, &self.manager.policy),
+            reason,
+        }
+    }
+
+    fn account(&mut self) -> Account {
+        let hashes = EntryHash::all(&self.conversation.entries);
+        let estimator = &*self.manager.estimator;
+        Account::of(&self.conversation, &hashes, estimator, &mut self.cache)
+    }
+}

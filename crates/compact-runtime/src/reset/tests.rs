@@ -1,0 +1,720 @@
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use compact_core::message::{Block, EntryId, EntryKind, Meta, Role};
+use compact_core::policy::Policy;
+use compact_core::profile::Profile;
+use compact_core::redact::Redactor;
+use compact_core::token::Chars4;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::*;
+use crate::manager::Storing;
+use crate::port::archive::{ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo};
+use crate::port::catalog::MemoryCatalog;
+use crate::port::event::EventSink;
+use crate::port::transcript::{Artifact, MemoryTranscripts, Transcript, TranscriptError};
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<Value>>);
+
+impl EventSink for Heard {
+    fn emit(&self, event: &Value) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+impl Heard {
+    /// The last event of a name.
+    fn last(&self, name: &str) -> Option<Value> {
+        let events = self.0.lock().unwrap();
+        events.iter().rfind(|e| e["event"] == name).cloned()
+    }
+
+    fn count(&self, name: &str) -> usize {
+        let events = self.0.lock().unwrap();
+        events.iter().filter(|e| e["event"] == name).count()
+    }
+}
+
+/// An archive that fails when it is told to: then no compaction can be committed.
+#[derive(Default)]
+struct Fickle {
+    archive: MemoryArchive,
+    fails: AtomicBool,
+}
+
+#[async_trait]
+impl ArchiveStore for Fickle {
+    async fn put(&self, plain: Bytes, base: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(ArchiveError::Store {
+                action: "store the original".to_owned(),
+                source: "out of order".into(),
+            });
+        }
+        self.archive.put(plain, base).await
+    }
+    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        self.archive.get(id).await
+    }
+    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
+        self.archive.info(id).await
+    }
+    async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
+        self.archive.list().await
+    }
+    async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.archive.remove(id).await
+    }
+}
+
+const WINDOW: u64 = 8_000;
+
+struct Scene {
+    session: HardReset,
+    heard: Arc<Heard>,
+    archive: Arc<Fickle>,
+    files: Arc<MemoryTranscripts>,
+}
+
+fn manager(heard: &Arc<Heard>, archive: &Arc<Fickle>) -> Manager {
+    Manager {
+        archive: Some(archive.clone()),
+        catalog: Arc::new(MemoryCatalog::default()),
+        sink: heard.clone(),
+        estimator: Arc::new(Chars4),
+        policy: Profile::HardReset.policy(),
+        window: Tokens(WINDOW),
+        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
+        storing: Storing::Exact,
+        summarizer: None,
+        embedder: None,
+    }
+}
+
+fn base() -> Conversation {
+    Conversation {
+        model: Some("gpt-4o".to_owned()),
+        entries: vec![Entry::text("s", Role::System, "You are Qbit.")],
+        ..Conversation::default()
+    }
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let files = Arc::new(MemoryTranscripts::default());
+        let mut scene = Scene::with(Some(files.clone()));
+        scene.files = files;
+        scene
+    }
+
+    fn with(store: Option<Arc<dyn TranscriptStore>>) -> Scene {
+        let heard = Arc::new(Heard::default());
+        let archive = Arc::new(Fickle::default());
+        let manager = manager(&heard, &archive);
+        Scene {
+            session: HardReset::new("s-1", base(), &WireRules::LENIENT, manager, store),
+            heard,
+            archive,
+            files: Arc::default(),
+        }
+    }
+
+    /// Begins a turn.
+    async fn ask(&mut self, text: &str) -> Result<Checked, Error> {
+        self.session.begin_turn(user(text)).await
+    }
+
+    /// Grows the history to about so many tokens, in finished exchanges.
+    fn grow(&mut self, tokens: u64) {
+        let mut n = self.session.messages().entries.len();
+        while self.session.account().total().0 < tokens {
+            let missing = tokens - self.session.account().total().0;
+            self.session.append(exchange(n, missing.min(400)));
+            n += 1;
+        }
+    }
+
+    fn fail(&self, fails: bool) {
+        self.archive.fails.store(fails, Ordering::Relaxed);
+    }
+
+    async fn transcript(&self) -> Vec<Value> {
+        self.files.read("s-1").await.unwrap().events
+    }
+}
+
+fn user(text: &str) -> Entry {
+    Entry::text(text, Role::User, text)
+}
+
+fn exchange(n: usize, tokens: u64) -> [Entry; 2] {
+    let entry = |name: &str, role, block| Entry {
+        id: EntryId(format!("{name}{n}")),
+        role,
+        blocks: vec![block],
+        meta: Meta::default(),
+    };
+    let call = Block::ToolCall {
+        id: format!("call{n}"),
+        name: "read_file".to_owned(),
+        arguments: format!("{{\"path\":\"src/module_{n}.rs\"}}"),
+    };
+    let result = Block::ToolResult {
+        call: format!("call{n}"),
+        content: format!("pub fn handler_{n}() {{}} // ").repeat(tokens as usize * 4 / 30 + 1),
+        is_error: false,
+    };
+    [
+        entry("c", Role::Assistant, call),
+        entry("r", Role::Tool, result),
+    ]
+}
+
+fn compacted(checked: Result<Checked, Error>) -> Reset {
+    match checked.unwrap() {
+        Checked::Compacted(reset) => *reset,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failed(checked: Result<Checked, Error>) {
+    assert!(matches!(checked.unwrap(), Checked::Failed(_)));
+}
+
+fn unchanged(checked: Result<Checked, Error>) {
+    assert!(matches!(checked.unwrap(), Checked::Unchanged));
+}
+
+#[tokio::test]
+async fn s1_4_s1_6_s1_7_s1_8_s1_73_s1_74_s1_192_s1_193_history_is_cleared_and_the_prompt_ends_with_the_summary()
+ {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("Port the parser, keep the public API.").await);
+    scene.grow(6_500);
+    compacted(scene.ask("Now the lexer.").await);
+    let messages = &scene.session.messages().entries;
+    assert_eq!(messages.len(), 3, "{messages:?}");
+    assert_eq!(messages[0], base().entries[0]);
+    assert_eq!(messages[1].role, Role::System);
+    let prompt = messages[1].plain_text();
+    assert!(prompt.starts_with(
+        "## Continuation\nThis is a continuation of a previous session. The conversation so far \
+         has been compacted into the summary below.\n\n<summary>\n"
+    ));
+    assert!(prompt.ends_with("\n</summary>"), "{prompt}");
+    assert!(
+        prompt.contains("Port the parser, keep the public API."),
+        "{prompt}"
+    );
+    assert_eq!(messages[2], user("Now the lexer."));
+}
+
+#[tokio::test]
+async fn s1_36_s1_37_s1_42_s1_61_s1_188_s1_191_c_5_it_fires_above_four_fifths_and_not_at_them() {
+    for (reported, fires) in [(6_400 - 2, false), (6_400 - 1, true)] {
+        let mut scene = Scene::new();
+        unchanged(scene.ask("go").await);
+        scene.grow(3_000);
+        scene.session.report_usage(reported);
+        // Two tokens more, and the count stands at the threshold or above it.
+        let checked = scene.session.begin_turn(user("and on?")).await.unwrap();
+        assert_eq!(
+            matches!(checked, Checked::Compacted(_)),
+            fires,
+            "{reported}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn s1_28_s1_33_s1_34_s1_35_s1_58_s1_185_the_providers_count_triggers_before_the_next_turn() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(3_000);
+    scene.session.report_usage(7_000);
+    // Not in the middle of the turn.
+    unchanged(scene.session.before_call().await);
+    compacted(scene.ask("next").await);
+    let event = scene.heard.last("context_compacted").unwrap();
+    assert_eq!(event["trigger_reason"], "provider_usage");
+    assert_eq!(event["tokens_before"], 7_001);
+    // The count of the old context says nothing about the new one.
+    assert_eq!(scene.session.state().last_input_tokens, None);
+    unchanged(scene.ask("again").await);
+}
+
+#[tokio::test]
+async fn s1_38_s1_59_s1_186_s1_195_s1_213_without_usage_the_estimate_triggers() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(6_500);
+    compacted(scene.ask("next").await);
+    let event = scene.heard.last("context_compacted").unwrap();
+    assert_eq!(event["trigger_reason"], "heuristic");
+    assert!(event["tokens_before"].as_u64().unwrap() >= 6_500);
+}
+
+#[tokio::test]
+async fn s1_39_s1_60_s1_107_s1_187_the_limit_is_that_of_the_current_model() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.session.report_usage(110_000);
+    scene.session.set_model("claude-3-opus", None);
+    scene.grow(3_000);
+    unchanged(scene.ask("200,000 is room enough").await);
+    scene.session.set_model("gpt-4o", None);
+    compacted(scene.ask("128,000 is not").await);
+    let event = scene.heard.last("context_compacted").unwrap();
+    assert_eq!(
+        (&event["model"], &event["max"]),
+        (&json!("gpt-4o"), &json!(128_000))
+    );
+    // What is configured wins.
+    scene.session.set_model("gpt-4o", Some(Tokens(1_000)));
+    assert_eq!(scene.session.manager.window, Tokens(1_000));
+}
+
+#[tokio::test]
+async fn s1_13_s1_62_a_turn_is_interrupted_only_when_the_call_would_be_refused() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(7_000);
+    unchanged(scene.session.before_call().await);
+    scene.grow(8_200);
+    let [call, result] = exchange(999, 10);
+    scene.session.append([call]);
+    unchanged(scene.session.before_call().await);
+    scene.session.append([result]);
+    compacted(scene.session.before_call().await);
+    assert_eq!(scene.session.messages().entries.last(), Some(&user("go")));
+}
+
+#[tokio::test]
+async fn s1_65_to_s1_72_s1_75_to_s1_77_s1_108_to_s1_110_s1_194_the_steps_of_a_reset() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("Port the parser.").await);
+    scene
+        .session
+        .record(&json!({"type": "tool_denied", "request_id": "r9", "reason": "no"}));
+    scene.grow(6_500);
+    let reset = compacted(scene.ask("Now the lexer.").await);
+    let input = scene
+        .files
+        .artifact(reset.summarizer_input.as_ref().unwrap())
+        .unwrap();
+    assert!(input.starts_with("[turn 001] USER:\nPort the parser.\n\n[turn 001] TOOL_DENIED:\n"));
+    assert!(
+        input.ends_with("[turn 002] USER:\nNow the lexer.\n"),
+        "{input}"
+    );
+    let summary = scene
+        .files
+        .artifact(reset.summary.as_ref().unwrap())
+        .unwrap();
+    assert!(summary.contains("Port the parser."), "{summary}");
+    assert!(!summary.contains("<COMPACT-SUMMARY"), "{summary}");
+    let told = scene.heard.last("context_compacted").unwrap();
+    for (field, value) in [
+        ("type", json!("context_compacted")),
+        ("session_id", json!("s-1")),
+        ("model", json!("gpt-4o")),
+        ("transcript_path", json!("memory:transcript-s-1")),
+        ("summarizer_input_path", json!(reset.summarizer_input)),
+        ("summary_path", json!(reset.summary)),
+        ("compaction_count", json!(1)),
+    ] {
+        assert_eq!(told[field], value, "{field}");
+    }
+    assert!(!scene.session.state().attempted_this_turn);
+    assert_eq!(*scene.session.input().borrow(), Input::Open);
+    let names: Vec<Value> = scene
+        .transcript()
+        .await
+        .iter()
+        .map(|e| e["type"].clone())
+        .collect();
+    assert_eq!(names.first(), Some(&json!("user_message")));
+    let end = [
+        json!("user_message"),
+        json!("context_compaction_started"),
+        json!("context_compacted"),
+    ];
+    assert_eq!(names.get(names.len() - 3..), Some(end.as_slice()));
+}
+
+#[tokio::test]
+async fn s1_43_a_further_reset_replaces_the_continuation_and_remembers_the_first() {
+    let mut scene = Scene::new();
+    unchanged(
+        scene
+            .ask("Port the parser to src/port_9417.rs, never touch the API.")
+            .await,
+    );
+    for round in 1..=4 {
+        scene.grow(6_500);
+        let reset = compacted(scene.ask(&format!("part {round}")).await);
+        let messages = &scene.session.messages().entries;
+        let continuations = messages
+            .iter()
+            .filter(|e| e.plain_text().contains("## Continuation"));
+        assert_eq!(continuations.count(), 1);
+        let prompt = messages[1].plain_text();
+        assert!(
+            prompt.contains("src/port_9417.rs"),
+            "round {round}: {prompt}"
+        );
+        assert_eq!(
+            messages[1].meta.kind,
+            EntryKind::Summary {
+                version: round,
+                receipt: reset.receipt["receipt_id"].as_str().map(str::to_owned),
+            }
+        );
+        // Each input starts where the last reset was, behind the summary that it left.
+        let input = scene
+            .files
+            .artifact(&reset.summarizer_input.unwrap())
+            .unwrap();
+        let first = if round == 1 {
+            "[turn 001] USER:"
+        } else {
+            "PREVIOUS_SUMMARY:"
+        };
+        assert!(input.lines().next().unwrap().ends_with(first), "{input}");
+        assert_eq!(scene.session.state().compaction_count, round);
+    }
+}
+
+#[tokio::test]
+async fn s1_11_s1_17_s1_78_to_s1_80_s1_189_s1_196_a_failure_changes_nothing_and_is_not_repeated_in_the_turn()
+ {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(6_500);
+    scene.fail(true);
+    let mut before = scene.session.messages().clone();
+    failed(scene.ask("next").await);
+    before.entries.push(user("next"));
+    assert_eq!(scene.session.messages(), &before);
+    let event = scene.heard.last("context_compaction_failed").unwrap();
+    assert_eq!(event["context_exceeded"], false);
+    assert_eq!(event["error"], "cannot store the original");
+    assert_eq!(event["max_tokens"], WINDOW);
+    assert!(event["tokens_current"].as_u64().unwrap() >= 6_500);
+    assert!(event["summarizer_input_path"].is_string());
+    assert!(scene.session.state().attempted_this_turn);
+    assert_eq!(*scene.session.input().borrow(), Input::Open);
+    // Tool iterations of the same turn are not turns (the mistake of an earlier attempt).
+    scene.fail(false);
+    for _ in 0..3 {
+        unchanged(scene.session.before_call().await);
+    }
+    assert_eq!(scene.heard.count("context_compaction_started"), 1);
+    assert_eq!(scene.heard.count("compact.failed"), 0);
+}
+
+#[tokio::test]
+async fn s1_18_s1_81_s1_158_s1_190_the_next_turn_tries_again() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(6_500);
+    scene.fail(true);
+    failed(scene.ask("next").await);
+    failed(scene.ask("and next").await);
+    scene.fail(false);
+    compacted(scene.ask("and next").await);
+}
+
+#[tokio::test]
+async fn s1_81_s1_131_s1_160_s1_197_a_manual_retry_is_a_new_attempt() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(6_500);
+    scene.fail(true);
+    failed(scene.ask("next").await);
+    failed(scene.session.retry().await);
+    scene.fail(false);
+    compacted(scene.session.retry().await);
+    assert_eq!(scene.session.messages().entries.last(), Some(&user("next")));
+    // The next turn does not compact once more.
+    unchanged(scene.ask("go on").await);
+}
+
+#[tokio::test]
+async fn s1_82_to_s1_86_s1_118_s1_128_over_the_limit_a_failure_ends_the_session() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(8_100);
+    scene.fail(true);
+    let error = scene.ask("next").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Context limit exceeded and compaction failed. Please start a new session."
+    );
+    assert_eq!(
+        scene.heard.last("context_compaction_failed").unwrap()["context_exceeded"],
+        true
+    );
+    assert_eq!(*scene.session.input().borrow(), Input::Dead);
+    // No more input, and nothing is taken that is not answered.
+    let before = scene.session.messages().clone();
+    assert!(matches!(scene.ask("hello?").await, Err(Error::SessionDead)));
+    assert!(matches!(
+        scene.session.before_call().await,
+        Err(Error::SessionDead)
+    ));
+    assert_eq!(scene.session.messages(), &before);
+    // The transcript is still there, and a new session is one call away.
+    assert!(scene.transcript().await.len() > 20);
+    scene.session.start_new("s-2");
+    assert_eq!(scene.session.messages(), &base());
+    assert_eq!(scene.session.state(), &CompactionState::default());
+    unchanged(scene.ask("a new start").await);
+    assert_eq!(scene.files.read("s-2").await.unwrap().events.len(), 1);
+}
+
+#[tokio::test]
+async fn growing_over_the_limit_after_a_failure_ends_the_session_too() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(7_900);
+    scene.fail(true);
+    failed(scene.ask("next").await);
+    scene.grow(8_050);
+    assert!(matches!(
+        scene.session.before_call().await,
+        Err(Error::SessionDead)
+    ));
+    assert_eq!(scene.heard.count("context_compaction_started"), 1);
+    assert_eq!(
+        scene.heard.last("context_compaction_failed").unwrap()["context_exceeded"],
+        true
+    );
+}
+
+#[tokio::test]
+async fn growth_re_arms_and_a_dead_session_may_be_retried() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(7_500);
+    scene.fail(true);
+    failed(scene.ask("next").await);
+    scene.grow(8_100);
+    // Five per cent more is another context, and now it is over the limit.
+    assert!(scene.session.before_call().await.is_err());
+    assert_eq!(scene.heard.count("context_compaction_started"), 2);
+    assert!(scene.session.retry().await.is_err());
+    assert_eq!(*scene.session.input().borrow(), Input::Dead);
+    scene.fail(false);
+    compacted(scene.session.retry().await);
+    assert_eq!(*scene.session.input().borrow(), Input::Open);
+    unchanged(scene.ask("on we go").await);
+}
+
+/// A store that does what it is told to.
+enum Broken {
+    Fails,
+    Hangs,
+}
+
+#[async_trait]
+impl TranscriptStore for Broken {
+    fn append(&self, _session: &str, _event: &Value) {}
+    async fn flush(&self, session: &str) -> Result<(), TranscriptError> {
+        self.answer(session).await
+    }
+    async fn read(&self, session: &str) -> Result<Transcript, TranscriptError> {
+        self.answer(session).await.map(|()| Transcript::default())
+    }
+    async fn keep(
+        &self,
+        session: &str,
+        _artifact: Artifact,
+        _at: Timestamp,
+        _text: &str,
+    ) -> Result<String, TranscriptError> {
+        self.answer(session).await.map(|()| String::new())
+    }
+    fn place(&self, session: &str) -> String {
+        session.to_owned()
+    }
+}
+
+impl Broken {
+    async fn answer(&self, session: &str) -> Result<(), TranscriptError> {
+        if matches!(self, Broken::Hangs) {
+            std::future::pending::<()>().await;
+        }
+        Err(TranscriptError::Lost {
+            session: session.to_owned(),
+            events: 3,
+            place: "here".to_owned(),
+            reason: "no space left".to_owned(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_fails_or_hangs_costs_its_files_alone() {
+    for (broken, says) in [
+        (Broken::Fails, "no space left"),
+        (Broken::Hangs, "did not answer"),
+    ] {
+        let mut scene = Scene::with(Some(Arc::new(broken)));
+        unchanged(scene.ask("go").await);
+        scene.grow(6_500);
+        let started = std::time::Instant::now();
+        let reset = compacted(scene.ask("next").await);
+        assert!(started.elapsed() <= Duration::from_secs(5));
+        assert_eq!((reset.summarizer_input, reset.summary), (None, None));
+        assert_eq!(scene.session.messages().entries.len(), 3);
+        assert_eq!(scene.heard.count("compact.transcript_failed"), 3);
+        let event = scene.heard.last("compact.transcript_failed").unwrap();
+        assert!(event["error"].as_str().unwrap().contains(says), "{event}");
+        assert_eq!(event["severity"], "warning");
+        let event = scene.heard.last("context_compacted").unwrap();
+        assert_eq!(event["summary_path"], Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn s1_12_s1_63_s1_67_s1_77_s1_130_c_33_c_37_input_is_closed_while_it_compacts() {
+    struct Watching(
+        Mutex<Option<watch::Receiver<Input>>>,
+        Mutex<Vec<(String, Input)>>,
+    );
+    impl EventSink for Watching {
+        fn emit(&self, event: &Value) {
+            let input = self.0.lock().unwrap();
+            let name = event["event"].as_str().unwrap_or_default();
+            if let (Some(input), true) = (&*input, name.starts_with("context_")) {
+                self.1
+                    .lock()
+                    .unwrap()
+                    .push((name.to_owned(), *input.borrow()));
+            }
+        }
+    }
+    let watching = Arc::new(Watching(Mutex::default(), Mutex::default()));
+    let mut scene = Scene::new();
+    scene.session.manager.sink = watching.clone();
+    *watching.0.lock().unwrap() = Some(scene.session.input());
+    unchanged(scene.ask("go").await);
+    scene.grow(6_500);
+    compacted(scene.ask("next").await);
+    assert_eq!(
+        *watching.1.lock().unwrap(),
+        [
+            ("context_compaction_started".to_owned(), Input::Compacting),
+            ("context_compacted".to_owned(), Input::Compacting),
+        ]
+    );
+    assert_eq!(*scene.session.input().borrow(), Input::Open);
+}
+
+#[tokio::test]
+async fn an_abandoned_attempt_leaves_everything_as_it_was_but_counts() {
+    let mut scene = Scene::with(Some(Arc::new(Broken::Hangs)));
+    unchanged(scene.ask("go").await);
+    scene.grow(6_500);
+    let before = scene.session.messages().entries.len();
+    let abandoned = tokio::time::timeout(Duration::from_millis(20), scene.ask("next")).await;
+    assert!(abandoned.is_err());
+    assert_eq!(scene.session.messages().entries.len(), before + 1);
+    assert_eq!(*scene.session.input().borrow(), Input::Open);
+    assert!(scene.session.state().attempted_this_turn);
+}
+
+#[tokio::test]
+async fn s1_10_s1_19_s1_20_s1_184_the_transcript_has_messages_tools_and_approvals_and_no_fragments()
+{
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene
+        .session
+        .record(&json!({"type": "text_delta", "delta": "D"}));
+    let approvals = [
+        json!({"type": "tool_approval_request", "request_id": "call1", "risk_level": "high"}),
+        json!({"type": "tool_approved", "request_id": "call1"}),
+        json!({"type": "tool_denied", "request_id": "call2"}),
+    ];
+    let [call, result] = exchange(1, 1);
+    scene.session.append([call]);
+    approvals
+        .iter()
+        .for_each(|event| scene.session.record(event));
+    scene
+        .session
+        .append([result, Entry::text("a", Role::Assistant, "Done.")]);
+    scene.session.flush().await.unwrap();
+    let names: Vec<String> = scene
+        .transcript()
+        .await
+        .iter()
+        .map(|e| e["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "user_message",
+            "tool_request",
+            "tool_approval_request",
+            "tool_approved",
+            "tool_denied",
+            "tool_result",
+            "completed",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn c_19_secrets_reach_no_summarizer_and_no_redacted_transcript() {
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
+    for redacted in [false, true] {
+        let mut scene = Scene::new();
+        if redacted {
+            let redactor = Redactor::new(&Default::default()).unwrap();
+            scene.session.manager.storing = Storing::Redacted(Arc::new(redactor));
+        }
+        unchanged(scene.ask(&format!("use the token {secret}")).await);
+        scene.grow(6_500);
+        let reset = compacted(scene.ask("next").await);
+        for place in [reset.summarizer_input, reset.summary] {
+            let text = scene.files.artifact(&place.unwrap()).unwrap();
+            assert!(!text.contains(secret), "{text}");
+        }
+        let first = scene.transcript().await.remove(0).to_string();
+        assert_eq!(first.contains(secret), !redacted, "{first}");
+    }
+}
+
+#[tokio::test]
+async fn s1_146_disabled_means_never() {
+    let mut scene = Scene::new();
+    scene.session.manager.policy = Policy {
+        trigger_pct: 1.1,
+        ..Profile::HardReset.policy()
+    };
+    unchanged(scene.ask("go").await);
+    scene.grow(9_000);
+    unchanged(scene.ask("next").await);
+}
+
+#[tokio::test]
+async fn a_large_request_is_left_whole_when_there_is_room() {
+    let mut scene = Scene::new();
+    // Nothing was said before it that a summary could stand for.
+    unchanged(scene.ask(&"x ".repeat(13_200)).await);
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(5_500);
+    let large = "look at this log ".repeat(380);
+    compacted(scene.ask(&large).await);
+    assert_eq!(scene.session.messages().entries.last(), Some(&user(&large)));
+}
