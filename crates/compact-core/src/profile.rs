@@ -13,6 +13,9 @@ use crate::policy::{DuringCompaction, KeepRecent, OnSummaryFailure, Policy};
 use crate::usage::{Formula, OnMissing, Semantics, UsagePolicy};
 use crate::wire::Placement;
 
+/// A trigger that is never reached (S4-155).
+const NEVER: f64 = 1.1;
+
 /// A named bundle of policy values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -83,8 +86,8 @@ impl Profile {
                 ..rolling
             },
             Profile::NativeArchive => Policy {
-                // The host decides; a ratio above one never triggers here (S4-155).
-                trigger_pct: 1.1,
+                // The host decides.
+                trigger_pct: NEVER,
                 on_summary_failure: OnSummaryFailure::Host,
                 ..rolling
             },
@@ -104,6 +107,10 @@ impl Profile {
         use Profile::{CheckpointRestart, CheckpointRestartDelta, HardReset, NativeArchive};
         match (self, key) {
             (HardReset, "protected_turns" | "cooldown_seconds") => KeyStatus::Deprecated,
+            (HardReset, "enabled") => KeyStatus::Switch {
+                path: "policy.trigger_pct",
+                off: NEVER,
+            },
             (HardReset, "compaction_threshold")
             | (CheckpointRestart | CheckpointRestartDelta, "context_restart_threshold") => {
                 KeyStatus::Alias("policy.trigger_pct")
@@ -118,10 +125,17 @@ impl Profile {
 }
 
 /// What becomes of a configuration key in a profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyStatus {
     /// Another name for a key, given as its dotted path.
     Alias(&'static str),
+    /// A switch: off sets the key at `path` to `off`, on changes nothing.
+    Switch {
+        /// The key's dotted path.
+        path: &'static str,
+        /// The value that turns it off.
+        off: f64,
+    },
     /// Accepted, ignored, with a warning.
     Deprecated,
     /// No longer a key: an error like any unknown one.

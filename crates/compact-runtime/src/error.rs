@@ -40,6 +40,7 @@ pub enum Error {
     NothingToCompact {
         /// History tokens.
         tokens: compact_core::token::Tokens,
+    },
     /// The summarizer failed and the policy says that nothing else will do; nothing was changed.
     #[error(
         "the summarizer {summarizer} failed: {reason}; nothing was changed, retry, or set \

@@ -90,6 +90,15 @@ impl Failure {
         self
     }
 
+    /// Adds more of what to do.
+    pub fn also(mut self, more: &str) -> Failure {
+        self.help = Some(match self.help {
+            Some(help) => format!("{help}; {more}"),
+            None => more.to_owned(),
+        });
+        self
+    }
+
     /// Puts the subject (a file, say) before the message.
     pub fn about(mut self, subject: &str) -> Failure {
         self.message = format!("{subject}: {}", self.message);
@@ -109,6 +118,16 @@ impl Failure {
             self.help = Some(advice);
         }
         self
+    }
+
+    /// What kind of failure it is.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// What went wrong.
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// The process's answer to its parent.

@@ -5,6 +5,7 @@
 
 mod answer;
 mod args;
+mod artifact;
 mod command;
 mod failure;
 mod input;

@@ -37,6 +37,9 @@ const CATALOG: &str = "catalog.db";
 /// The recall index's file there: a file of its own, since it can be thrown away.
 const RECALL: &str = "recall.db";
 
+/// The folder of transcripts there.
+const SESSIONS: &str = "sessions";
+
 /// Everything that a command may need, resolved once.
 #[derive(Debug)]
 pub struct World {
@@ -141,6 +144,21 @@ impl World {
         let mut policy = self.config.policy.clone();
         policy.strategy = manner.style.unwrap_or(policy.strategy);
         policy
+    }
+
+    /// Where a hard reset leaves its artifacts; `None` under other profiles.
+    pub fn sessions(&self) -> Option<PathBuf> {
+        if self.config.profile != Profile::HardReset {
+            return None;
+        }
+        let configured = self.config.storage.transcripts.clone();
+        Some(configured.unwrap_or_else(|| self.root.join(SESSIONS)))
+    }
+
+    /// What is applied to everything that a summarizer reads or writes.
+    pub fn summary_redactor(&self) -> Result<Redactor, Failure> {
+        let rules = self.config.redaction.at(Boundary::Summary);
+        Redactor::new(&rules).map_err(|error| Failure::of(Code::Usage, &error))
     }
 
     /// The model that the configuration names.
@@ -369,9 +387,18 @@ impl Opened {
             tools: conversation.tools.clone(),
             ..Conversation::default()
         };
-        let hashes = EntryHash::all(&head.entries);
-        let account = Account::of(&head, &hashes, &*self.estimator, &mut TokenCache::default());
-        account.system + account.tools
+        self.account(&head).total()
+    }
+
+    /// Everything that the next request would carry.
+    pub fn tokens(&self) -> Tokens {
+        self.account(&self.parsed.conversation).total()
+    }
+
+    fn account(&self, conversation: &Conversation) -> Account {
+        let hashes = EntryHash::all(&conversation.entries);
+        let mut cache = TokenCache::default();
+        Account::of(conversation, &hashes, &*self.estimator, &mut cache)
     }
 }
 

@@ -11,6 +11,9 @@ use serde_saphyr::Spanned;
 use super::field::{is_section, join};
 use super::{ConfigError, Problem};
 
+/// Sections of other programs' files whose keys some profiles know (S1-150).
+pub(super) const OLD_SECTIONS: [&str; 2] = ["context", "ai"];
+
 /// A key of a file with its value.
 pub(super) struct Line {
     pub(super) path: String,
@@ -64,7 +67,9 @@ fn flatten(section: &str, keys: Vec<(String, u64, Node)>, out: &mut Vec<Line>) {
     for (key, number, node) in keys {
         let path = join(section, &key);
         match node {
-            Node::Map(keys) if is_section(&path) => flatten(&path, keys, out),
+            Node::Map(keys) if is_section(&path) || OLD_SECTIONS.contains(&path.as_str()) => {
+                flatten(&path, keys, out);
+            }
             Node::Leaf(Value::Null) if is_section(&path) => {}
             node => out.push(Line {
                 path,

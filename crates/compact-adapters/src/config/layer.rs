@@ -8,8 +8,9 @@ use compact_core::profile::{KeyStatus, Profile};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::field::{Field, field, fields, is_section, parent_paths};
-use super::source::{PREFIX, RESERVED};
+use super::field::{Field, Kind, field, fields, is_section, parent_paths};
+use super::file::OLD_SECTIONS;
+use super::source::{BORROWED, PREFIX, RESERVED};
 use super::{Config, ConfigError, Problem, Sources, file, validate};
 
 /// Who set a key.
@@ -142,6 +143,7 @@ impl Sources {
                 value: line.value,
             }));
         }
+        settings.extend(self.env.iter().filter_map(borrowed));
         for (name, text) in &self.env {
             settings.extend(variable(name, text, warnings));
         }
@@ -152,6 +154,16 @@ impl Sources {
         }));
         Ok(settings)
     }
+}
+
+/// The key that another program's variable sets; an empty one sets nothing.
+fn borrowed((name, text): &(String, String)) -> Option<Setting> {
+    let (_, path) = BORROWED.iter().find(|(theirs, _)| theirs == name)?;
+    (!text.is_empty()).then(|| Setting {
+        path: (*path).to_owned(),
+        value: text.as_str().into(),
+        origin: Origin::Env(name.clone()),
+    })
 }
 
 /// The key that a variable sets: `COMPACT_POLICY_TRIGGER_PCT`, or `COMPACT_TRIGGER_PCT` for short.
@@ -271,7 +283,10 @@ impl Setting {
                 origin: self.origin,
             }));
         }
-        let key = self.path.strip_prefix("policy.").unwrap_or(&self.path);
+        let key = match self.path.split_once('.') {
+            Some((section, key)) if section == "policy" || OLD_SECTIONS.contains(&section) => key,
+            _ => &self.path,
+        };
         match profile.key_status(key) {
             KeyStatus::Alias(path) => {
                 let value = self.typed(path)?;
@@ -281,6 +296,7 @@ impl Setting {
                     origin: self.origin,
                 }))
             }
+            KeyStatus::Switch { path, off } => Ok(self.switch(path, off)?),
             KeyStatus::Deprecated => {
                 let place = self.origin.name();
                 warnings.push(format!(
@@ -294,6 +310,28 @@ impl Setting {
             }
             KeyStatus::Unknown => Err(self.unknown()),
         }
+    }
+
+    /// `false` sets the key at `path` to what turns it off; `true` leaves it as it is.
+    fn switch(self, path: &str, off: f64) -> Result<Option<Effective>, Problem> {
+        let on = match &self.value {
+            Value::Bool(on) => Some(*on),
+            Value::String(text) => Kind::Bool.parse(text).and_then(|v| v.as_bool()),
+            _ => None,
+        };
+        let Some(on) = on else {
+            let (name, found) = (self.origin.name(), describe(&self.value));
+            let expected = &Kind::Bool;
+            return Err(self.problem(format!(
+                "{} in {name}: expected {expected}, found {found}",
+                self.path
+            )));
+        };
+        Ok((!on).then(|| Effective {
+            path: path.to_owned(),
+            value: off.into(),
+            origin: self.origin,
+        }))
     }
 
     fn unknown(&self) -> Problem {

@@ -102,6 +102,9 @@ pub struct Storage {
     pub adapter: StorageAdapter,
     /// The folder that holds them; unset, one in the user's data directory.
     pub path: Option<PathBuf>,
+    /// The folder of session transcripts and of what profile `hard-reset` leaves beside them; unset,
+    /// `sessions` in the folder above. `VT_SESSION_DIR` sets it too.
+    pub transcripts: Option<PathBuf>,
     /// What must be kept.
     pub archive: Archive,
 }

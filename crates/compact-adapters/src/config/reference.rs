@@ -12,7 +12,8 @@ use super::layer::variable_names;
 const HEAD: &str = include_str!("reference.md");
 
 /// Keys that only some profiles know.
-const PROFILE_KEYS: [&str; 5] = [
+const PROFILE_KEYS: [&str; 6] = [
+    "enabled",
     "compaction_threshold",
     "context_restart_threshold",
     "context_limit",
@@ -121,6 +122,7 @@ fn profile_keys() -> String {
         for profile in Profile::ALL {
             let status = match profile.key_status(key) {
                 KeyStatus::Alias(path) => format!("another name for `{path}`"),
+                KeyStatus::Switch { path, off } => format!("`false` sets `{path}` to `{off}`"),
                 KeyStatus::Deprecated => "accepted with a warning, no effect".to_owned(),
                 KeyStatus::Removed => "removed: an error".to_owned(),
                 KeyStatus::Unknown => continue,

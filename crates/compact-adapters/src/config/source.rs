@@ -10,7 +10,7 @@ use serde_json::Value;
 pub struct Sources {
     /// The file, if there is one.
     pub file: Option<PathBuf>,
-    /// Environment variables; those that do not begin with `COMPACT_` are ignored.
+    /// Environment variables; those that neither begin with `COMPACT_` nor are borrowed are ignored.
     pub env: Vec<(String, String)>,
     /// What the command line sets.
     pub flags: Vec<Flag>,
@@ -43,6 +43,9 @@ const CONFIG_VARIABLE: &str = "COMPACT_CONFIG";
 
 /// The beginning of every variable that this program reads.
 pub(super) const PREFIX: &str = "COMPACT_";
+
+/// Variables of other programs that mean a key of ours; our own name for it wins (S1-21).
+pub(super) const BORROWED: [(&str, &str); 1] = [("VT_SESSION_DIR", "storage.transcripts")];
 
 /// Variables that are no keys.
 pub(super) const RESERVED: [&str; 1] = [CONFIG_VARIABLE];

@@ -416,6 +416,57 @@ fn c_23_s1_148_s1_149_deprecated_keys_are_accepted_with_a_warning() {
 }
 
 #[test]
+fn s1_9_s1_91_s1_150_s1_151_s1_171_the_sections_of_old_files_are_read() {
+    let (_folder, sources) = written(
+        "compact.yaml",
+        "profile: hard-reset\ncontext:\n  enabled: true\n  compaction_threshold: 0.7\n  \
+         protected_turns: 2\n  cooldown_seconds: 60\n",
+    );
+    let loaded = sources.load().unwrap();
+    assert_eq!(loaded.config.policy.trigger_pct, 0.7);
+    assert_eq!(loaded.warnings.len(), 2);
+}
+
+#[test]
+fn s1_42_s1_147_the_default_threshold_is_four_fifths() {
+    assert_eq!(load("profile: hard-reset\n").policy.trigger_pct, 0.80);
+}
+
+#[test]
+fn s1_146_a_session_that_is_not_enabled_never_triggers() {
+    let off = load("profile: hard-reset\nenabled: false\n");
+    assert_eq!(off.policy.trigger_pct, 1.1);
+    let env = [("COMPACT_PROFILE", "hard-reset"), ("COMPACT_ENABLED", "no")];
+    assert_eq!(with_env("", &env).unwrap().config.policy.trigger_pct, 1.1);
+    assert_eq!(
+        error("profile: hard-reset\nenabled: maybe\n"),
+        "enabled in compact.yaml: expected true or false, found 'maybe' (compact.yaml:2)"
+    );
+    assert!(error("enabled: false\n").starts_with("unknown field 'enabled'"));
+}
+
+#[test]
+fn s1_21_vt_session_dir_is_where_transcripts_go_unless_our_own_name_says_otherwise() {
+    let transcripts =
+        |text: &str, env: &[(&str, &str)]| with_env(text, env).unwrap().config.storage.transcripts;
+    assert_eq!(transcripts("", &[]), None);
+    let theirs = ("VT_SESSION_DIR", "/their/sessions");
+    let ours = ("COMPACT_STORAGE_TRANSCRIPTS", "/our/sessions");
+    let file = "storage:\n  transcripts: /file/sessions\n";
+    assert_eq!(transcripts("", &[theirs]), Some("/their/sessions".into()));
+    assert_eq!(transcripts(file, &[theirs]), Some("/their/sessions".into()));
+    for env in [[ours, theirs], [theirs, ours]] {
+        assert_eq!(transcripts(file, &env), Some("/our/sessions".into()));
+    }
+    assert_eq!(
+        transcripts(file, &[("VT_SESSION_DIR", "")]),
+        Some("/file/sessions".into())
+    );
+    let loaded = with_env("", &[theirs]).unwrap();
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+}
+
+#[test]
 fn c_4_s1_147_s4_70_s4_71_old_names_mean_the_trigger_in_their_profile() {
     let hard_reset = load("profile: hard-reset\ncompaction_threshold: 0.6\n");
     assert_eq!(hard_reset.policy.trigger_pct, 0.6);

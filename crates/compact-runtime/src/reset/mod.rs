@@ -21,6 +21,7 @@ use compact_core::reset::{CompactionState, TriggerReason};
 use compact_core::token::{Account, TokenCache, Tokens};
 use compact_core::transcript::events_of;
 use compact_core::trigger::{self, Decision, Verdict};
+use compact_core::usage::Usage;
 use compact_core::window::Window;
 use compact_core::wire::WireRules;
 use serde_json::Value;
@@ -169,10 +170,11 @@ impl HardReset {
         self.write_down(event);
     }
 
-    /// The provider counted the prompt of the call just made (S1-34, S1-35).
-    pub fn report_usage(&mut self, input_tokens: u64) {
+    /// The provider counted the prompt of the call just made: call this before its answer is
+    /// appended (S1-34, S1-35).
+    pub fn report_usage(&mut self, usage: Usage) {
         let estimate = self.account().total();
-        self.state.report(input_tokens, estimate);
+        self.state.report(usage.prompt().0, estimate);
     }
 
     /// Waits until everything said so far is durable in the transcript.

@@ -17,6 +17,7 @@ use crate::manager::Storing;
 use crate::port::archive::{ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo};
 use crate::port::catalog::MemoryCatalog;
 use crate::port::event::EventSink;
+use crate::port::summarizer::{Scripted, SummarizerError, Turn};
 use crate::port::transcript::{Artifact, MemoryTranscripts, Transcript, TranscriptError};
 
 #[derive(Default)]
@@ -221,7 +222,7 @@ async fn s1_36_s1_37_s1_42_s1_61_s1_188_s1_191_c_5_it_fires_above_four_fifths_an
         let mut scene = Scene::new();
         unchanged(scene.ask("go").await);
         scene.grow(3_000);
-        scene.session.report_usage(reported);
+        scene.session.report_usage(Usage::of_turn(reported, 100, 0));
         // Two tokens more, and the count stands at the threshold or above it.
         let checked = scene.session.begin_turn(user("and on?")).await.unwrap();
         assert_eq!(
@@ -237,7 +238,7 @@ async fn s1_28_s1_33_s1_34_s1_35_s1_58_s1_185_the_providers_count_triggers_befor
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.grow(3_000);
-    scene.session.report_usage(7_000);
+    scene.session.report_usage(Usage::of_turn(10, 100, 6_990));
     // Not in the middle of the turn.
     unchanged(scene.session.before_call().await);
     compacted(scene.ask("next").await);
@@ -264,7 +265,7 @@ async fn s1_38_s1_59_s1_186_s1_195_s1_213_without_usage_the_estimate_triggers() 
 async fn s1_39_s1_60_s1_107_s1_187_the_limit_is_that_of_the_current_model() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
-    scene.session.report_usage(110_000);
+    scene.session.report_usage(Usage::of_turn(110_000, 0, 0));
     scene.session.set_model("claude-3-opus", None);
     scene.grow(3_000);
     unchanged(scene.ask("200,000 is room enough").await);
@@ -717,4 +718,65 @@ async fn a_large_request_is_left_whole_when_there_is_room() {
     let large = "look at this log ".repeat(380);
     compacted(scene.ask(&large).await);
     assert_eq!(scene.session.messages().entries.last(), Some(&user(&large)));
+}
+
+#[tokio::test]
+async fn s1_3_s1_22_to_s1_27_s1_71_s1_153_a_model_is_asked_by_itself_for_the_summary() {
+    let mut scene = Scene::new();
+    let says = "- goal: port the parser\n- module_3 is read";
+    let scripted = Arc::new(Scripted::new([Turn::Says(says.to_owned())]));
+    scene.session.manager.summarizer = Some(scripted.clone());
+    unchanged(scene.ask("Port the parser.").await);
+    scene.grow(6_500);
+    let reset = compacted(scene.ask("Now the lexer.").await);
+    let asked = scripted.asked();
+    assert!(!asked.is_empty());
+    for question in &asked {
+        // A question of its own: fixed instructions, no conversation to go on with, nobody to ask,
+        // and no tools, for which a question has no place.
+        assert!(!question.system.is_empty());
+        assert_eq!(question.conversation, None);
+        assert_eq!(question.model.as_deref(), Some("gpt-4o"));
+    }
+    assert!(
+        scene.session.messages().entries[1]
+            .plain_text()
+            .contains("module_3 is read")
+    );
+    let summary = scene.files.artifact(&reset.summary.unwrap()).unwrap();
+    assert!(summary.contains("module_3 is read"), "{summary}");
+}
+
+#[tokio::test]
+async fn s1_11_s1_78_s1_79_s1_80_s1_117_s1_196_a_summarizer_that_fails_costs_nothing_but_the_attempt()
+ {
+    let mut scene = Scene::new();
+    let fails = || Turn::Fails(SummarizerError::Interrupted("connection reset".to_owned()));
+    let script = [fails(), Turn::Says("- goal: port the parser".to_owned())];
+    scene.session.manager.summarizer = Some(Arc::new(Scripted::new(script)));
+    unchanged(scene.ask("Port the parser.").await);
+    scene.grow(6_500);
+    let mut before = scene.session.messages().clone();
+    failed(scene.ask("Now the lexer.").await);
+    before.entries.push(user("Now the lexer."));
+    assert_eq!(scene.session.messages(), &before);
+    let event = scene.heard.last("context_compaction_failed").unwrap();
+    assert!(
+        event["error"]
+            .as_str()
+            .unwrap()
+            .contains("connection reset"),
+        "{event}"
+    );
+    // What it was given is there to look at, and to try again with.
+    let input = event["summarizer_input_path"].as_str().unwrap();
+    assert!(
+        scene
+            .files
+            .artifact(input)
+            .unwrap()
+            .contains("Now the lexer.")
+    );
+    unchanged(scene.session.before_call().await);
+    compacted(scene.session.retry().await);
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, set};
 use crate::args::{Compact, Global};
+use crate::artifact::{self, Artifacts};
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::progress::Progress;
@@ -41,7 +42,8 @@ pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Fai
         None => None,
     };
     let progress = Progress::over_bytes(global, opened.source.bytes.len(), "compacting");
-    let compacted = compact(args, world, global, &opened)?;
+    let compacted = compact(args, world, global, &opened)
+        .map_err(|failure| artifact::failed(world, &opened, global.session.as_deref(), failure))?;
     drop(progress);
     let charset = Charset::detect(global);
     match compacted {
@@ -85,7 +87,14 @@ pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Fai
                 "format",
                 json!(opened.parsed.document.format().name()),
             );
-            let human = tell(args, world, &opened, &commit, charset);
+            let compaction = &commit.compaction;
+            let session = &compaction.receipt.session_id;
+            let artifacts = artifact::keep(world, &opened, session, Some(&compaction.view))?;
+            if let Some(artifacts) = &artifacts {
+                set(&mut json, "artifacts", artifacts.json());
+            }
+            let artifacts = artifacts.unwrap_or_default();
+            let human = tell(args, world, &opened, (&commit, &artifacts), charset);
             let answer = Answer::new(json, human).with_payload(payload);
             Ok(match commit.receipt.get("archive") {
                 None | Some(Value::Null) => answer,
@@ -278,7 +287,7 @@ fn tell(
     args: &Compact,
     world: &World,
     opened: &Opened,
-    commit: &Commit,
+    (commit, artifacts): (&Commit, &Artifacts),
     charset: Charset,
 ) -> String {
     let receipt = &commit.compaction.receipt;
@@ -287,6 +296,7 @@ fn tell(
     if let Some(path) = destination(args).filter(|p| *p != Path::new("-")) {
         table.row(["written".to_owned(), path.display().to_string()]);
     }
+    artifacts.rows().for_each(|row| table.row(row));
     let milliseconds = commit.receipt.get("elapsed_ms").and_then(Value::as_u64);
     table.row(["time".to_owned(), elapsed(milliseconds.unwrap_or(0))]);
     let summary = commit.compaction.view.summary();

@@ -17,6 +17,7 @@ mod inspect;
 mod place;
 mod recall;
 mod replay;
+mod reset;
 mod settings;
 mod validate;
 mod verify;

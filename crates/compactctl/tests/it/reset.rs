@@ -1,0 +1,205 @@
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+/// A chat of so many turns, from `first` on.
+fn chat(turns: std::ops::Range<usize>) -> Vec<Value> {
+    turns
+        .flat_map(|n| {
+            let words = format!("step {n} is done, see src/module_{n}.rs and ticket OPS-{n}. ");
+            [
+                json!({"role": "user", "content": format!("Please do step {n} of the migration.")}),
+                json!({"role": "assistant", "content": words.repeat(20)}),
+            ]
+        })
+        .collect()
+}
+
+fn body(messages: &[Value]) -> String {
+    json!({"model": "gpt-4o", "messages": messages}).to_string()
+}
+
+fn session(turns: usize) -> Vec<Value> {
+    let mut messages = vec![json!({"role": "system", "content": "You are Qbit."})];
+    messages.extend(chat(0..turns));
+    messages.push(json!({"role": "user", "content": "What is left to do?"}));
+    messages
+}
+
+const COMPACT: [&str; 6] = [
+    "--profile",
+    "hard-reset",
+    "--budget",
+    "2000",
+    "--session",
+    "s-1",
+];
+
+fn compact(place: &Place, from: &str, to: &str) -> Value {
+    place.json(&[&["compact", from, "-o", to], &COMPACT[..]].concat())
+}
+
+fn messages(place: &Place, file: &str) -> Vec<Value> {
+    let body: Value = serde_json::from_slice(&place.read(file)).unwrap();
+    body["messages"].as_array().unwrap().clone()
+}
+
+#[test]
+fn s1_4_s1_8_s1_56_s1_57_s1_74_a_reset_leaves_the_view_and_two_artifacts() {
+    let place = Place::new();
+    place.write("s.json", body(&session(30)));
+    let made = compact(&place, "s.json", "out.json");
+    let view = messages(&place, "out.json");
+    assert_eq!(view.len(), 3, "{view:?}");
+    assert_eq!(view[0], session(0)[0]);
+    assert_eq!(view[1]["role"], "system");
+    let prompt = view[1]["content"].as_str().unwrap();
+    assert!(prompt.starts_with("## Continuation\n") && prompt.ends_with("</summary>"));
+    assert_eq!(view[2], session(0)[1]);
+    for (key, name, says) in [
+        (
+            "summarizer_input",
+            "summarizer-input-s-1-",
+            "[turn 001] USER:\nPlease do step 0",
+        ),
+        ("summary", "summary-s-1-", "OPS-"),
+    ] {
+        let path = std::path::PathBuf::from(made["artifacts"][key].as_str().unwrap());
+        assert_eq!(path.parent().unwrap(), place.store().join("sessions"));
+        assert!(
+            path.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with(name)
+        );
+        assert!(
+            std::fs::read_to_string(&path).unwrap().contains(says),
+            "{key}"
+        );
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    // The way back.
+    let receipt = made["receipt_id"].as_str().unwrap();
+    place.run(&["restore", receipt, "-o", "back.json"]).ok();
+    assert_eq!(place.read("back.json"), place.read("s.json"));
+    place.run(&["verify", receipt]).ok();
+}
+
+#[test]
+fn s1_43_a_further_reset_replaces_the_continuation() {
+    let place = Place::new();
+    place.write("s.json", body(&session(30)));
+    compact(&place, "s.json", "once.json");
+    let mut grown = messages(&place, "once.json");
+    grown.extend(chat(30..60));
+    grown.push(json!({"role": "user", "content": "And now?"}));
+    place.write("grown.json", body(&grown));
+    let made = compact(&place, "grown.json", "twice.json");
+    assert_eq!(made["summary_version"], 2);
+    let view = messages(&place, "twice.json");
+    assert_eq!(view.len(), 3, "{view:?}");
+    let prompt = view[1]["content"].as_str().unwrap();
+    assert_eq!(prompt.matches("## Continuation").count(), 1);
+    assert_eq!(view[2]["content"], "And now?");
+    let input = std::fs::read_to_string(made["artifacts"]["summarizer_input"].as_str().unwrap());
+    assert!(input.unwrap().starts_with("[turn 000] PREVIOUS_SUMMARY:\n"));
+}
+
+#[test]
+fn s1_21_vt_session_dir_takes_the_artifacts() {
+    let place = Place::new();
+    place.write("s.json", body(&session(30)));
+    let output = place
+        .command(&[&["compact", "s.json", "--json"], &COMPACT[..]].concat())
+        .env("VT_SESSION_DIR", place.path("theirs"))
+        .output()
+        .unwrap();
+    let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let path = made["artifacts"]["summary"].as_str().unwrap();
+    assert!(
+        path.starts_with(place.path("theirs").to_str().unwrap()),
+        "{path}"
+    );
+    let run = place
+        .run(&[&["compact", "s.json"], &COMPACT[..]].concat())
+        .ok();
+    assert!(
+        run.text().contains("summarizer-input-s-1-"),
+        "{}",
+        run.text()
+    );
+}
+
+#[test]
+fn artifacts_that_cannot_be_written_are_a_warning() {
+    let place = Place::new();
+    place.write("s.json", body(&session(30)));
+    place.write("file", "");
+    let output = place
+        .command(
+            &[
+                &["compact", "s.json", "-o", "out.json", "--json"],
+                &COMPACT[..],
+            ]
+            .concat(),
+        )
+        .env("VT_SESSION_DIR", place.path("file/sessions"))
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        made["artifacts"],
+        json!({"summarizer_input": null, "summary": null})
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.matches("warning: cannot write ").count(), 2, "{said}");
+    assert_eq!(messages(&place, "out.json").len(), 3);
+}
+
+#[test]
+fn other_profiles_leave_no_artifacts() {
+    let place = Place::new();
+    place.write("s.json", body(&session(30)));
+    let made = place.json(&["compact", "s.json", "--budget", "2000"]);
+    assert_eq!(made.get("artifacts"), None);
+    assert!(!place.store().join("sessions").exists());
+}
+
+#[test]
+fn s1_11_s1_82_s1_83_what_cannot_be_reset_is_left_alone_and_told() {
+    let place = Place::new();
+    let mut messages = session(30);
+    messages[1]["meta"] = json!({"protected": true});
+    messages[2]["meta"] = json!({"protected": true});
+    place.write("s.json", body(&messages));
+    let arguments = [
+        "compact",
+        "s.json",
+        "-o",
+        "out.json",
+        "--profile",
+        "hard-reset",
+        "--budget",
+        "200",
+        "--window",
+        "2000",
+    ];
+    let run = place.run(&arguments).failed(4);
+    assert!(
+        run.stderr
+            .contains("Context limit exceeded and compaction failed. Please start a new session."),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("what the summarizer was given is in "),
+        "{}",
+        run.stderr
+    );
+    assert!(!place.path("out.json").exists());
+}
