@@ -65,6 +65,30 @@ pub enum EventKind {
     /// A reset failed; nothing changed (S1-103).
     #[serde(rename = "context_compaction_failed")]
     ContextCompactionFailed,
+    /// A compaction began beside the session.
+    #[serde(rename = "compact.scheduled")]
+    Scheduled,
+    /// A view that was made beside the session took its place.
+    #[serde(rename = "compact.swapped")]
+    Swapped,
+    /// A view that was made beside the session came too late and was thrown away.
+    #[serde(rename = "compact.discarded")]
+    Discarded,
+    /// A provider refused a prompt because of its size.
+    #[serde(rename = "compact.overflowed")]
+    Overflowed,
+    /// The window will be full in a few calls.
+    #[serde(rename = "compact.forecast")]
+    Forecast,
+    /// A provider reported its usage (S3-39).
+    #[serde(rename = "compact.usage")]
+    Usage,
+    /// A provider reported no usage (S3-40).
+    #[serde(rename = "compact.usage_missing")]
+    UsageMissing,
+    /// Usage is counted from zero, because the context is a new one (S3-50).
+    #[serde(rename = "compact.usage_reset")]
+    UsageReset,
 }
 
 /// How much a reader should care.
@@ -89,6 +113,10 @@ impl EventKind {
             | EventKind::NotArchived
             | EventKind::TranscriptFailed
             | EventKind::ContextCompactionFailed
+            | EventKind::Discarded
+            | EventKind::Overflowed
+            | EventKind::Forecast
+            | EventKind::UsageMissing
             | EventKind::Repaired => Severity::Warning,
             _ => Severity::Info,
         }

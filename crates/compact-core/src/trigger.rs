@@ -75,6 +75,17 @@ pub fn manual(tokens: Tokens, window: Tokens, note: &str) -> Decision {
     }
 }
 
+/// The decision where pressure is not tracked: nothing is known, so nothing is done (S3-27).
+pub fn untracked(window: Tokens) -> Decision {
+    Decision {
+        verdict: Verdict::Stay,
+        reason: "the provider reports no usage: pressure is not tracked".to_owned(),
+        pressure: 0.0,
+        tokens: Tokens(0),
+        window,
+    }
+}
+
 fn judge(tokens: Tokens, window: Tokens, pressure: f64, policy: &Policy) -> (Verdict, String) {
     if policy.trigger_pct > 1.0 && policy.trigger_tokens_left.is_none() && policy.soft_pct.is_none()
     {

@@ -33,6 +33,12 @@ pub struct Commit {
     pub receipt: Value,
 }
 
+/// A compaction whose original is in the archive, and that is not on record yet.
+pub(super) struct Stored {
+    made: Compaction,
+    record: CompactionRecord,
+}
+
 impl Manager {
     pub(super) async fn commit(
         &self,
@@ -41,6 +47,18 @@ impl Manager {
         scope: &Scope,
         started: Instant,
     ) -> Result<Commit, Error> {
+        let stored = self.store(measured, made, scope, started).await?;
+        self.conclude(scope, stored).await
+    }
+
+    /// Everything before the record: dropped halfway, it leaves at most a pack that nothing names.
+    pub(super) async fn store(
+        &self,
+        measured: &Measured<'_>,
+        made: Compaction,
+        scope: &Scope,
+        started: Instant,
+    ) -> Result<Stored, Error> {
         self.emit(scope.event(EventKind::Started, &now()).of(&made.receipt));
         let continues = self.continues(measured).await;
         let input = self
@@ -53,11 +71,16 @@ impl Manager {
         };
         let receipt = self.full_receipt(&made, &kept, started)?;
         let record = record(measured, &made, receipt, continues, input.as_ref());
-        self.catalog.record(&record).await?;
-        self.report(scope, &made);
+        Ok(Stored { made, record })
+    }
+
+    /// Puts a stored compaction on record and tells of it.
+    pub(super) async fn conclude(&self, scope: &Scope, stored: Stored) -> Result<Commit, Error> {
+        self.catalog.record(&stored.record).await?;
+        self.report(scope, &stored.made);
         Ok(Commit {
-            compaction: made,
-            receipt: record.receipt,
+            compaction: stored.made,
+            receipt: stored.record.receipt,
         })
     }
 

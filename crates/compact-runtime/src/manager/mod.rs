@@ -5,6 +5,7 @@
 
 mod advise;
 mod commit;
+mod drive;
 pub(crate) mod history;
 mod remember;
 pub(crate) mod session;
@@ -49,6 +50,7 @@ use advise::Advised;
 use tally::Tally;
 
 /// Runs compactions for any number of sessions.
+#[derive(Clone)]
 pub struct Manager {
     /// Where originals go; without one, what a view does not show is lost, and an event says so.
     pub archive: Option<Arc<dyn ArchiveStore>>,
@@ -412,7 +414,7 @@ impl Manager {
             at: now(),
             turn: turn_name(measured.request.conversation, &measured.hashes),
             outcome: "failed".to_owned(),
-            tokens: measured.account.total().0,
+            tokens: measured.decision.tokens.0,
         };
         let _ = self
             .catalog

@@ -3,37 +3,48 @@
 //! Most clients pass their whole, uncompacted history with every call, so the handle remembers which
 //! prefix was compacted into which view. The same prefix gives the same items until the next
 //! compaction; only what came after is counted. A prefix that changed drops the frozen view and
-//! keeps the ledger.
+//! keeps the ledger. A compaction works on a [`Snapshot`] and is adopted whole or not at all.
 
 use bytes::Bytes;
-use compact_core::engine::{self, Outcome, Prior};
-use compact_core::error::CompactError;
-use compact_core::event::Scope;
-use compact_core::identity::EntryHash;
+use compact_core::conform;
+use compact_core::engine::Prior;
+use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
+use compact_core::outline::Outline;
 use compact_core::receipt::Receipt;
-use compact_core::token::{Account, TokenCache, Tokens, Units};
-use compact_core::trigger::{self, Decision};
+use compact_core::token::{Account, Estimator, TokenCache, Tokens};
+use compact_core::trigger::Decision;
+use compact_core::usage::gauge::Reading;
+use compact_core::usage::{ContextUsage, Formula, Semantics, Usage};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
-
-use super::advise::Advised;
-use super::{Manager, Measured, Request, turn_name};
-use crate::error::Error;
 
 /// Growth of the context that re-arms compaction after a failure.
 const REARM_GROWTH: f64 = 1.05;
 
 /// One conversation, kept between calls.
 pub struct Session {
-    id: String,
+    pub(super) id: String,
     rules: WireRules,
-    source: Conversation,
-    hashes: Vec<EntryHash>,
-    cache: TokenCache,
+    pub(super) source: Conversation,
+    pub(super) hashes: Vec<EntryHash>,
+    pub(super) cache: TokenCache,
     frozen: Option<Frozen>,
     prior: Option<Prior>,
-    failed: Option<Failure>,
+    pub(super) attempts: Attempts,
+    pub(super) usage: ContextUsage,
+    /// The entries of the source that the last report measured.
+    measured: Option<usize>,
+    /// The entries of the source when a view was last handed out.
+    pub(super) sent: usize,
+    reports: Reports,
+}
+
+/// Whether the provider of a session reports usage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reports {
+    Expected,
+    Missing,
 }
 
 /// A view over the first `covered` entries of the source.
@@ -44,9 +55,20 @@ struct Frozen {
     hashes: Vec<EntryHash>,
 }
 
-struct Failure {
-    turn: String,
-    tokens: Tokens,
+/// What is known of attempts that came to nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Attempts {
+    /// Whether one failed before this process began is not known yet.
+    #[default]
+    Unread,
+    /// None since the last success.
+    Clear,
+    /// So many in this turn.
+    Failed {
+        turn: String,
+        tokens: Tokens,
+        count: u32,
+    },
 }
 
 /// What to send.
@@ -56,8 +78,48 @@ pub struct Preflight {
     pub decision: Decision,
     /// What to send, as a view of the source.
     pub view: View,
-    /// The receipt, when this call compacted.
+    /// The receipt, when this call compacted or took over what was compacted beside it.
     pub receipt: Option<Receipt>,
+}
+
+/// Everything that a compaction needs of a session, so that it can run beside it.
+pub(crate) struct Snapshot {
+    pub(super) id: String,
+    pub(super) rules: WireRules,
+    pub(super) conversation: Conversation,
+    pub(super) hashes: Vec<EntryHash>,
+    pub(super) account: Account,
+    pub(super) original: Bytes,
+    pub(super) prior: Option<Prior>,
+    pub(super) decision: Decision,
+    pub(super) note: Option<String>,
+    pub(super) budget: Option<Tokens>,
+    base: View,
+    source: Basis,
+}
+
+/// What of the source a view stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Basis {
+    covered: usize,
+    chain: Chain,
+    previous: Option<String>,
+}
+
+/// A compaction that is on record and that no session shows yet.
+pub(crate) struct Finished {
+    made: View,
+    base: View,
+    source: Basis,
+    prior: Prior,
+    pub(crate) receipt: Receipt,
+}
+
+/// The source is no longer what a view was made of.
+#[derive(Debug)]
+pub(crate) struct Stale {
+    pub(crate) receipt: Receipt,
+    pub(crate) reason: &'static str,
 }
 
 impl Session {
@@ -71,13 +133,22 @@ impl Session {
             cache: TokenCache::default(),
             frozen: None,
             prior: None,
-            failed: None,
+            attempts: Attempts::Unread,
+            usage: ContextUsage::default(),
+            measured: None,
+            sent: 0,
+            reports: Reports::Expected,
         }
     }
 
     /// The history as the client tells it.
     pub fn source(&self) -> &Conversation {
         &self.source
+    }
+
+    /// What providers reported of the current context.
+    pub fn usage(&self) -> &ContextUsage {
+        &self.usage
     }
 
     /// Adds what was said since.
@@ -99,13 +170,15 @@ impl Session {
         if self.frozen.as_ref().is_some_and(|f| f.covered > common) {
             self.frozen = None;
         }
+        // A report about a prompt that was rewritten measured another one.
+        self.measured = self.measured.filter(|measured| *measured <= common);
         self.source = conversation;
         self.hashes = hashes;
     }
 
     /// Allows another attempt in this turn (a person asked).
     pub fn retry(&mut self) {
-        self.failed = None;
+        self.attempts = Attempts::Clear;
     }
 
     fn covered(&self) -> usize {
@@ -113,7 +186,7 @@ impl Session {
     }
 
     /// What the next request would carry: frozen entries, then what came after.
-    fn live(&self) -> impl Iterator<Item = (&Entry, &EntryHash)> {
+    pub(super) fn live(&self) -> impl Iterator<Item = (&Entry, &EntryHash)> {
         let frozen = self
             .frozen
             .iter()
@@ -139,15 +212,90 @@ impl Session {
     }
 
     /// The live context as a view of the source.
-    fn view(&self) -> View {
-        let mut items = self
+    pub(super) fn view(&self) -> View {
+        let items = self
             .frozen
             .as_ref()
             .map_or_else(Vec::new, |f| f.view.items.clone());
-        items.extend(
-            (self.covered()..self.source.entries.len()).map(|entry| ViewItem::Kept { entry }),
-        );
+        self.extended(items, self.covered())
+    }
+
+    /// Items and, behind them, the entries from `covered` on.
+    fn extended(&self, mut items: Vec<ViewItem>, covered: usize) -> View {
+        let rest = covered..self.source.entries.len();
+        items.extend(rest.map(|entry| ViewItem::Kept { entry }));
         View { items }
+    }
+
+    /// What a compaction needs, as of now.
+    pub(super) fn snapshot(&mut self, decision: &Decision, estimator: &dyn Estimator) -> Snapshot {
+        let (conversation, hashes) = self.live_conversation();
+        Snapshot {
+            id: self.id.clone(),
+            rules: self.rules.clone(),
+            account: Account::of(&conversation, &hashes, estimator, &mut self.cache),
+            original: serialized(&conversation),
+            prior: self.prior.clone(),
+            decision: decision.clone(),
+            note: None,
+            budget: None,
+            base: self.view(),
+            source: Basis {
+                covered: self.hashes.len(),
+                chain: Chain::over(&self.hashes),
+                previous: self.previous(),
+            },
+            conversation,
+            hashes,
+        }
+    }
+
+    fn previous(&self) -> Option<String> {
+        self.prior.as_ref().map(|prior| prior.receipt_id.clone())
+    }
+
+    /// A name for the turn that the session is in.
+    pub(super) fn turn(&self) -> String {
+        super::turn_name(&self.source, &self.hashes)
+    }
+
+    /// Takes over a compaction, with what was said since behind it. Refuses what was made of a
+    /// history that is no longer this one, or what cannot be joined to what came after.
+    pub(crate) fn adopt(&mut self, finished: Finished) -> Result<Receipt, Stale> {
+        let Finished {
+            made,
+            base,
+            source,
+            prior,
+            receipt,
+        } = finished;
+        let covered = self.hashes.get(..source.covered);
+        if covered.map(Chain::over) != Some(source.chain) {
+            let reason = "the history before it was edited";
+            return Err(Stale { receipt, reason });
+        }
+        if source.previous != self.previous() {
+            let reason = "another compaction came first";
+            return Err(Stale { receipt, reason });
+        }
+        let items = base.then(&made, &self.source).items;
+        let Some(view) = self.rebased(items, source.covered) else {
+            let reason = "a tool loop began with reasoning that it would lose";
+            return Err(Stale { receipt, reason });
+        };
+        self.freeze(view, prior);
+        Ok(receipt)
+    }
+
+    /// A view with what came since behind it, as legal as before.
+    fn rebased(&self, items: Vec<ViewItem>, covered: usize) -> Option<View> {
+        let view = self.extended(items, covered);
+        if covered == self.source.entries.len() {
+            return Some(view);
+        }
+        let outline = Outline::of(&self.source);
+        let view = conform::conform(view, &self.source, &outline, &self.rules);
+        conform::loop_is_whole(&view, &self.source, &outline, &self.rules).then_some(view)
     }
 
     fn freeze(&mut self, view: View, prior: Prior) {
@@ -159,158 +307,90 @@ impl Session {
             shown,
         });
         self.prior = Some(prior);
-        self.failed = None;
+        self.attempts = Attempts::Clear;
+        // What was reported measured a prompt that is no more.
+        self.usage.reset();
+        self.measured = None;
     }
 
-    fn may_attempt(&self, turn: &str, tokens: Tokens) -> bool {
-        self.failed.as_ref().is_none_or(|failure| {
-            failure.turn != turn || tokens.0 as f64 >= failure.tokens.0 as f64 * REARM_GROWTH
+    /// Takes a report about what was handed out last.
+    pub(super) fn reported(&mut self, usage: Usage, semantics: Semantics, formula: Formula) {
+        if self.usage.last().is_none() {
+            let is_tracked = self.usage.is_tracking_enabled();
+            self.usage = ContextUsage::new(semantics, formula);
+            if !is_tracked {
+                self.usage.disable_tracking();
+            }
+        }
+        self.usage.record(usage, semantics);
+        self.measured = Some(self.sent);
+        self.reports = Reports::Expected;
+    }
+
+    /// Notes that nothing was reported about what was handed out last.
+    pub(super) fn missing(&mut self) {
+        self.measured = None;
+        self.reports = Reports::Missing;
+    }
+
+    /// True when the last answer came without a report.
+    pub(super) fn is_missing(&self) -> bool {
+        self.reports == Reports::Missing
+    }
+
+    /// The last report, by how much of the live context it measured.
+    pub(super) fn reading(&self) -> Option<Reading> {
+        let beyond = self.measured?.checked_sub(self.covered())?;
+        let shown = self.frozen.as_ref().map_or(0, |f| f.shown.len());
+        Some(Reading {
+            usage: self.usage.clone(),
+            prompt: shown + beyond,
         })
+    }
+
+    /// Whether the outcome of earlier attempts allows another one.
+    pub(super) fn may_attempt(&self, tokens: Tokens, per_turn: u32) -> bool {
+        match &self.attempts {
+            Attempts::Unread | Attempts::Clear => true,
+            Attempts::Failed {
+                turn,
+                tokens: then,
+                count,
+            } => {
+                *turn != self.turn()
+                    || *count < per_turn
+                    || tokens.0 as f64 >= then.0 as f64 * REARM_GROWTH
+            }
+        }
+    }
+
+    /// Remembers that an attempt came to nothing.
+    pub(super) fn failed(&mut self, tokens: Tokens) {
+        let turn = self.turn();
+        let count = match &self.attempts {
+            Attempts::Failed {
+                turn: then, count, ..
+            } if *then == turn => count + 1,
+            _ => 1,
+        };
+        self.attempts = Attempts::Failed {
+            turn,
+            tokens,
+            count,
+        };
     }
 }
 
-impl Manager {
-    /// Counts, decides, and compacts when it must (S2-29, S2-93). On an error nothing has changed.
-    pub async fn preflight(&self, session: &mut Session) -> Result<Preflight, Error> {
-        let tokens = self.count(session);
-        let decision = trigger::decide(tokens, self.window, &self.policy);
-        let turn = turn_name(&session.source, &session.hashes);
-        if !decision.verdict.is_now() || !session.may_attempt(&turn, tokens) {
-            return Ok(Preflight {
-                decision,
-                view: session.view(),
-                receipt: None,
-            });
+impl Snapshot {
+    /// Joins a view that was made of this snapshot to it.
+    pub(super) fn finished(self, made: View, prior: Prior, receipt: Receipt) -> Finished {
+        Finished {
+            made,
+            base: self.base,
+            source: self.source,
+            prior,
+            receipt,
         }
-        let result = self.compact_session(session, &decision, None).await;
-        if result.is_err() {
-            session.failed = Some(Failure { turn, tokens });
-        }
-        result
-    }
-
-    /// Compacts whatever the pressure (S2-27, S2-94); the note says who asked, `manual` by default.
-    pub async fn manual_compact(
-        &self,
-        session: &mut Session,
-        note: Option<&str>,
-    ) -> Result<Preflight, Error> {
-        let note = note.unwrap_or("manual");
-        session.retry();
-        let decision = trigger::manual(self.count(session), self.window, note);
-        self.compact_session(session, &decision, Some(note)).await
-    }
-
-    /// System, tools and live history of a session.
-    fn count(&self, session: &mut Session) -> Tokens {
-        use compact_core::token::EstimatorExt;
-        let estimator = &*self.estimator;
-        let mut cache = std::mem::take(&mut session.cache);
-        let units: Units = session
-            .live()
-            .map(|(e, h)| cache.entry(*h, e, estimator))
-            .sum();
-        session.cache = cache;
-        let tools = session
-            .source
-            .tools
-            .as_deref()
-            .map_or(Units(0), |t| estimator.units(t));
-        estimator.tokens(units) + estimator.tokens(tools)
-    }
-
-    async fn compact_session(
-        &self,
-        session: &mut Session,
-        decision: &Decision,
-        note: Option<&str>,
-    ) -> Result<Preflight, Error> {
-        let (conversation, hashes) = session.live_conversation();
-        let account = Account::of(&conversation, &hashes, &*self.estimator, &mut session.cache);
-        let (id, rules) = (session.id.clone(), session.rules.clone());
-        let request = Request {
-            conversation: &conversation,
-            rules: &rules,
-            format: ENTRIES,
-            original: serialized(&conversation),
-            session_id: Some(&id),
-            budget: None,
-            summary_limit: None,
-            note,
-        };
-        let measured = Measured {
-            ledger: engine::session_ledger(&conversation, &hashes, session.prior.as_ref()),
-            budget: self.default_budget(&account),
-            summary_limit: self.summary_limit(&request),
-            original: super::digest(&request.original),
-            advice: super::Advice::default(),
-            latest: self.catalog.latest(&id).await?,
-            prior: session.prior.clone(),
-            session_id: id.clone(),
-            decision: decision.clone(),
-            request: &request,
-            hashes,
-            account,
-        };
-        self.finish_session(session, measured).await
-    }
-
-    async fn finish_session(
-        &self,
-        session: &mut Session,
-        mut measured: Measured<'_>,
-    ) -> Result<Preflight, Error> {
-        let started = std::time::Instant::now();
-        let model = measured.request.conversation.model.as_deref();
-        let scope = Scope::new(&session.id, model, &measured.decision, &self.policy);
-        self.announce(&scope, &measured.account, &measured.decision);
-        if let Advised::Leave(_) = self.advise(&mut measured, &scope).await? {
-            return Ok(Preflight {
-                decision: measured.decision,
-                view: session.view(),
-                receipt: None,
-            });
-        }
-        let made = match self.make(&mut measured) {
-            Ok(Outcome::Compacted(made)) => made,
-            Ok(Outcome::Unchanged) => {
-                let view = session.view();
-                return Ok(Preflight {
-                    decision: measured.decision,
-                    view,
-                    receipt: None,
-                });
-            }
-            Err(error) => {
-                self.failed(&scope, &measured, &error.to_string()).await;
-                return Err(error.into());
-            }
-        };
-        let commit = self.commit(&measured, *made, &scope, started).await?;
-        let made = commit.compaction;
-        let view = session.view().then(&made.view, &session.source);
-        let prior = Prior {
-            receipt_id: made.receipt.receipt_id.clone(),
-            summary_version: made.receipt.summary_version,
-            view: made.view_identity,
-            ledger: measured.ledger.clone(),
-        };
-        session.freeze(view.clone(), prior);
-        Ok(Preflight {
-            decision: measured.decision.clone(),
-            view,
-            receipt: Some(made.receipt),
-        })
-    }
-
-    /// Half of the trigger point if what is pinned allows it, else all that the window allows.
-    fn make(&self, measured: &mut Measured<'_>) -> Result<Outcome, CompactError> {
-        let first = engine::compact(&self.input(measured));
-        if !matches!(first, Err(CompactError::InsufficientBudget { .. })) {
-            return first;
-        }
-        measured.budget = self.largest_budget(&measured.account);
-        engine::compact(&self.input(measured))
     }
 }
 

@@ -1,0 +1,354 @@
+//! Driving a session: count, decide, compact a snapshot of it, adopt what came of it.
+//!
+//! Everything that can wait happens on a snapshot, so a caller that gives up at any moment leaves
+//! the session as it was. Whether an attempt may be made is judged by the outcome of the last one,
+//! which the catalog remembers for the next process.
+
+use std::future::Future;
+use std::time::Instant;
+
+use compact_core::engine::{self, Outcome, Prior};
+use compact_core::error::CompactError;
+use compact_core::event::{EventKind, Scope};
+use compact_core::message::Entry;
+use compact_core::token::{Estimator, EstimatorExt, Heuristic, Tokens, Units};
+use compact_core::trigger::{self, Decision};
+use compact_core::usage::gauge::Live;
+use compact_core::usage::{OnMissing, Semantics};
+use compact_formats::usage::Reported;
+
+use super::advise::{Advice, Advised};
+use super::session::{Attempts, ENTRIES, Finished, Preflight, Session, Snapshot, Stale};
+use super::{Manager, Measured, Request, now};
+use crate::error::Error;
+use crate::port::catalog::Attempt;
+
+impl Manager {
+    /// Counts, decides, and compacts when it must (S2-29, S2-93). On an error nothing has changed.
+    pub async fn preflight(&self, session: &mut Session) -> Result<Preflight, Error> {
+        let decision = self.decide(session).await;
+        if !decision.verdict.is_now() || !self.may_attempt(session, &decision) {
+            return Ok(self.hand_out(session, decision));
+        }
+        let snapshot = session.snapshot(&decision, &*self.estimator);
+        self.compact_session(session, snapshot).await
+    }
+
+    /// Compacts whatever the pressure (S2-27, S2-94); the note says who asked, `manual` by default.
+    pub async fn manual_compact(
+        &self,
+        session: &mut Session,
+        note: Option<&str>,
+    ) -> Result<Preflight, Error> {
+        let note = note.unwrap_or("manual");
+        session.retry();
+        let tokens = self.tokens(session).unwrap_or_default();
+        let decision = trigger::manual(tokens, self.window, note);
+        let mut snapshot = session.snapshot(&decision, &*self.estimator);
+        snapshot.note = Some(note.to_owned());
+        self.compact_session(session, snapshot).await
+    }
+
+    /// Takes what the provider reported of the request that was handed out last; `None` when it
+    /// reported nothing. Hand it over before the next preflight.
+    pub fn observe(&self, session: &mut Session, reported: Option<Reported>) {
+        let policy = self.policy.usage;
+        let usable = reported.filter(|r| r.semantics != Semantics::None);
+        let Some(reported) = usable else {
+            if policy.on_missing == OnMissing::Disable {
+                session.usage.disable_tracking();
+            }
+            session.missing();
+            return self.tell_usage(session, EventKind::UsageMissing);
+        };
+        if policy.reenable_on_usage {
+            session.usage.enable_tracking();
+        }
+        let semantics = policy.semantics.unwrap_or(reported.semantics);
+        session.reported(reported.usage, semantics, policy.formula);
+        self.tell_usage(session, EventKind::Usage);
+    }
+
+    /// The last turn and the totals, as the seed's log line has them (S3-39).
+    fn tell_usage(&self, session: &mut Session, kind: EventKind) {
+        let decision = self.judge(session);
+        let (last, totals) = (
+            session.usage.last().unwrap_or_default(),
+            session.usage.totals(),
+        );
+        let event = self.scope(session, &decision).event(kind, &now());
+        self.emit(
+            event
+                .with("turn_input", last.input_tokens)
+                .with("turn_output", last.output_tokens)
+                .with("turn_cache_read", last.cache_read_tokens)
+                .with("input_tokens", totals.input_tokens)
+                .with("output_tokens", totals.output_tokens)
+                .with("cache_read_tokens", totals.cache_read_tokens)
+                .with("cache_creation_tokens", totals.cache_creation_tokens)
+                .with("tracking", session.usage.is_tracking_enabled())
+                .with("pressure", decision.pressure),
+        );
+    }
+
+    pub(crate) fn scope(&self, session: &Session, decision: &Decision) -> Scope {
+        let model = session.source.model.as_deref();
+        Scope::new(&session.id, model, decision, &self.policy)
+    }
+
+    /// The verdict on a session, what is on record of its attempts taken in.
+    pub(crate) async fn decide(&self, session: &mut Session) -> Decision {
+        if session.attempts == Attempts::Unread {
+            session.attempts = self.attempts_on_record(&session.id).await;
+        }
+        self.judge(session)
+    }
+
+    fn judge(&self, session: &mut Session) -> Decision {
+        match self.tokens(session) {
+            Some(tokens) => trigger::decide(tokens, self.window, &self.policy),
+            None => trigger::untracked(self.window),
+        }
+    }
+
+    pub(crate) fn may_attempt(&self, session: &Session, decision: &Decision) -> bool {
+        session.may_attempt(decision.tokens, self.policy.attempts_per_turn)
+    }
+
+    /// The last attempt, if it failed and nothing succeeded since. A catalog that cannot say does
+    /// not keep anyone from trying.
+    async fn attempts_on_record(&self, id: &str) -> Attempts {
+        let Ok(Some(attempt)) = self.catalog.last_attempt(id).await else {
+            return Attempts::Clear;
+        };
+        let latest = self.catalog.latest(id).await.ok().flatten();
+        if latest.is_some_and(|record| record.created_at > attempt.at) {
+            return Attempts::Clear;
+        }
+        Attempts::Failed {
+            turn: attempt.turn,
+            tokens: Tokens(attempt.tokens),
+            count: 1,
+        }
+    }
+
+    /// What the next request costs; `None` while pressure is not tracked.
+    pub(crate) fn tokens(&self, session: &mut Session) -> Option<Tokens> {
+        if !session.usage.is_tracking_enabled() {
+            return None;
+        }
+        let guess = session.is_missing() && self.policy.usage.on_missing == OnMissing::Heuristic;
+        let estimator: &dyn Estimator = if guess { &Heuristic } else { &*self.estimator };
+        let mut cache = std::mem::take(&mut session.cache);
+        let counted: Vec<(&Entry, Units)> = session
+            .live()
+            .map(|(entry, hash)| match guess {
+                true => (entry, estimator.entry(entry)),
+                false => (entry, cache.entry(*hash, entry, estimator)),
+            })
+            .collect();
+        let tools = session.source.tools.as_deref();
+        let tools = estimator.tokens(tools.map_or(Units(0), |t| estimator.units(t)));
+        let live = Live {
+            estimate: estimator.tokens(counted.iter().map(|(_, units)| *units).sum()) + tools,
+            tools,
+            estimator,
+            entries: &counted,
+        };
+        // Entries may carry reports of requests that did not go through this session.
+        let tokens = live.next_request(session.reading(), counted.len(), self.policy.usage.formula);
+        session.cache = cache;
+        Some(tokens)
+    }
+
+    /// The session's view as it stands.
+    pub(crate) fn hand_out(&self, session: &mut Session, decision: Decision) -> Preflight {
+        session.sent = session.source.entries.len();
+        Preflight {
+            decision,
+            view: session.view(),
+            receipt: None,
+        }
+    }
+
+    /// Compacts a snapshot of the session and adopts the outcome.
+    pub(crate) async fn compact_session(
+        &self,
+        session: &mut Session,
+        snapshot: Snapshot,
+    ) -> Result<Preflight, Error> {
+        let decision = snapshot.decision.clone();
+        let result = self
+            .compact_snapshot(snapshot, std::future::pending())
+            .await;
+        match result {
+            Ok(Some(finished)) => Ok(self.take_over(session, finished, decision).await),
+            Ok(None) => {
+                self.guard(session, &decision).await;
+                Ok(self.hand_out(session, decision))
+            }
+            Err(error) => {
+                session.failed(decision.tokens);
+                Err(error)
+            }
+        }
+    }
+
+    /// Shows a finished view from now on, or throws it away when it is stale.
+    pub(crate) async fn take_over(
+        &self,
+        session: &mut Session,
+        finished: Finished,
+        decision: Decision,
+    ) -> Preflight {
+        let counted = session.usage.last().is_some();
+        let scope = self.scope(session, &decision);
+        let receipt = match session.adopt(finished) {
+            Ok(receipt) => receipt,
+            Err(stale) => {
+                self.discard(&scope, &stale).await;
+                return self.hand_out(session, decision);
+            }
+        };
+        if counted {
+            self.emit(scope.event(EventKind::UsageReset, &now()).of(&receipt));
+        }
+        self.guard(session, &decision).await;
+        Preflight {
+            receipt: Some(receipt),
+            ..self.hand_out(session, decision)
+        }
+    }
+
+    /// A compaction that leaves the trigger reached has failed, whatever it made: the next one waits.
+    async fn guard(&self, session: &mut Session, before: &Decision) {
+        let after = self.judge(session);
+        if !(before.verdict.is_now() && after.verdict.is_now()) {
+            return;
+        }
+        session.failed(after.tokens);
+        let attempt = Attempt {
+            at: now(),
+            turn: session.turn(),
+            outcome: "insufficient".to_owned(),
+            tokens: after.tokens.0,
+        };
+        let _ = self.catalog.record_attempt(&session.id, &attempt).await;
+    }
+
+    /// A view that nobody will ever see is no part of the session's chain.
+    pub(crate) async fn discard(&self, scope: &Scope, stale: &Stale) {
+        let id = &stale.receipt.receipt_id;
+        let _ = self.catalog.remove_receipt(&scope.session_id, id).await;
+        let event = scope.event(EventKind::Discarded, &now()).of(&stale.receipt);
+        self.emit(event.with("reason", stale.reason));
+    }
+
+    /// Compacts a snapshot: `None` when it is within its budget, or when `abandoned` came first.
+    /// From the moment a record is written nothing is abandoned any more.
+    pub(crate) async fn compact_snapshot(
+        &self,
+        snapshot: Snapshot,
+        abandoned: impl Future<Output = ()>,
+    ) -> Result<Option<Finished>, Error> {
+        let started = Instant::now();
+        let request = request(&snapshot);
+        let mut measured = self.measured(&snapshot, &request).await?;
+        let scope = self.scope_of(&measured);
+        self.announce(&scope, &measured.account, &measured.decision);
+        let stored = tokio::select! {
+            biased;
+            () = abandoned => return Ok(None),
+            stored = self.make_and_store(&mut measured, &scope, started) => stored?,
+        };
+        let Some(stored) = stored else {
+            return Ok(None);
+        };
+        let made = self.conclude(&scope, stored).await?.compaction;
+        let prior = Prior {
+            receipt_id: made.receipt.receipt_id.clone(),
+            summary_version: made.receipt.summary_version,
+            view: made.view_identity,
+            ledger: measured.ledger,
+        };
+        Ok(Some(snapshot.finished(made.view, prior, made.receipt)))
+    }
+
+    fn scope_of(&self, measured: &Measured<'_>) -> Scope {
+        let model = measured.request.conversation.model.as_deref();
+        Scope::new(
+            &measured.session_id,
+            model,
+            &measured.decision,
+            &self.policy,
+        )
+    }
+
+    async fn measured<'a>(
+        &self,
+        snapshot: &Snapshot,
+        request: &'a Request<'a>,
+    ) -> Result<Measured<'a>, Error> {
+        let (conversation, hashes) = (request.conversation, snapshot.hashes.clone());
+        let default = || self.default_budget(&snapshot.account);
+        Ok(Measured {
+            ledger: engine::session_ledger(conversation, &hashes, snapshot.prior.as_ref()),
+            budget: snapshot.budget.unwrap_or_else(default),
+            summary_limit: self.summary_limit(request),
+            original: super::digest(&request.original),
+            latest: self.catalog.latest(&snapshot.id).await?,
+            prior: snapshot.prior.clone(),
+            session_id: snapshot.id.clone(),
+            decision: snapshot.decision.clone(),
+            account: snapshot.account.clone(),
+            advice: Advice::default(),
+            request,
+            hashes,
+        })
+    }
+
+    /// The part of a compaction that leaves no trace when it is dropped halfway.
+    async fn make_and_store(
+        &self,
+        measured: &mut Measured<'_>,
+        scope: &Scope,
+        started: Instant,
+    ) -> Result<Option<super::commit::Stored>, Error> {
+        if let Advised::Leave(_) = self.advise(measured, scope).await? {
+            return Ok(None);
+        }
+        match self.make(measured) {
+            Ok(Outcome::Unchanged) => Ok(None),
+            Ok(Outcome::Compacted(made)) => {
+                self.store(measured, *made, scope, started).await.map(Some)
+            }
+            Err(error) => {
+                self.failed(scope, measured, &error.to_string()).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Half of the trigger point if what is pinned allows it, else all that the window allows.
+    fn make(&self, measured: &mut Measured<'_>) -> Result<Outcome, CompactError> {
+        let first = engine::compact(&self.input(measured));
+        if !matches!(first, Err(CompactError::InsufficientBudget { .. })) {
+            return first;
+        }
+        measured.budget = self.largest_budget(&measured.account);
+        engine::compact(&self.input(measured))
+    }
+}
+
+fn request(snapshot: &Snapshot) -> Request<'_> {
+    Request {
+        conversation: &snapshot.conversation,
+        rules: &snapshot.rules,
+        format: ENTRIES,
+        original: snapshot.original.clone(),
+        session_id: Some(&snapshot.id),
+        budget: snapshot.budget,
+        summary_limit: None,
+        note: snapshot.note.as_deref(),
+    }
+}
