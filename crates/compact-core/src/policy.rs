@@ -48,7 +48,8 @@ pub struct Policy {
     pub on_summary_failure: OnSummaryFailure,
     /// Failed attempts allowed in one turn before the next success, growth or manual retry.
     pub attempts_per_turn: u32,
-    /// Compact a session at the soft threshold or above when it has been idle for so long.
+    /// Compact a session in the background when it was idle for so long, at the soft threshold or,
+    /// without one, at half of the trigger.
     pub idle_seconds: Option<u64>,
     /// How long a call at the trigger waits for a compaction that runs in the background.
     pub wait_seconds: u64,

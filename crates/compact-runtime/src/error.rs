@@ -60,6 +60,14 @@ pub enum Error {
         /// What the decoder said.
         source: serde_json::Error,
     },
+    /// Input for a session that is being compacted, where the policy refuses it (C-33).
+    #[error(
+        "session '{0}' is being compacted: try again in a moment, or set policy.during_compaction to queue"
+    )]
+    Compacting(String),
+    /// A compaction beside a session ended without an outcome.
+    #[error("the compaction ended before it was done; nothing was changed")]
+    Interrupted,
     /// No receipt and no session of that name.
     #[error(
         "'{0}' is neither a receipt nor a session on record: `compactctl archive list` shows what is"

@@ -5,6 +5,7 @@
 //! affair, and every adapter proves itself with the conformance suite of its port.
 
 pub mod error;
+pub mod life;
 pub mod manager;
 pub mod port;
 pub mod recall;
@@ -12,6 +13,7 @@ pub mod reset;
 pub mod tell;
 
 pub use error::Error;
+pub use life::LiveSession;
 pub use manager::Manager;
 pub use recall::Recall;
 pub use reset::HardReset;

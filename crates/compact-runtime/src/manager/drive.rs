@@ -4,24 +4,27 @@
 //! the session as it was. Whether an attempt may be made is judged by the outcome of the last one,
 //! which the catalog remembers for the next process.
 
-use std::future::Future;
 use std::time::Instant;
 
 use compact_core::engine::{self, Outcome, Prior};
 use compact_core::error::CompactError;
 use compact_core::event::{EventKind, Scope};
 use compact_core::message::Entry;
-use compact_core::token::{Estimator, EstimatorExt, Heuristic, Tokens, Units};
+use compact_core::token::{Account, Estimator, EstimatorExt, Heuristic, Tokens, Units};
 use compact_core::trigger::{self, Decision};
 use compact_core::usage::gauge::Live;
 use compact_core::usage::{OnMissing, Semantics};
 use compact_formats::usage::Reported;
 
 use super::advise::{Advice, Advised};
+use super::gate::Gate;
 use super::session::{Attempts, ENTRIES, Finished, Preflight, Session, Snapshot, Stale};
 use super::{Manager, Measured, Request, now};
 use crate::error::Error;
 use crate::port::catalog::Attempt;
+
+/// An estimate of at least this share of what a provider counts is good enough.
+const AGREEMENT: f64 = 0.9;
 
 impl Manager {
     /// Counts, decides, and compacts when it must (S2-29, S2-93). On an error nothing has changed.
@@ -104,7 +107,7 @@ impl Manager {
         self.judge(session)
     }
 
-    fn judge(&self, session: &mut Session) -> Decision {
+    pub(crate) fn judge(&self, session: &mut Session) -> Decision {
         match self.tokens(session) {
             Some(tokens) => trigger::decide(tokens, self.window, &self.policy),
             None => trigger::untracked(self.window),
@@ -178,9 +181,7 @@ impl Manager {
         snapshot: Snapshot,
     ) -> Result<Preflight, Error> {
         let decision = snapshot.decision.clone();
-        let result = self
-            .compact_snapshot(snapshot, std::future::pending())
-            .await;
+        let result = self.compact_snapshot(snapshot, &Gate::default()).await;
         match result {
             Ok(Some(finished)) => Ok(self.take_over(session, finished, decision).await),
             Ok(None) => {
@@ -198,12 +199,12 @@ impl Manager {
     pub(crate) async fn take_over(
         &self,
         session: &mut Session,
-        finished: Finished,
+        finished: Box<Finished>,
         decision: Decision,
     ) -> Preflight {
         let counted = session.usage.last().is_some();
         let scope = self.scope(session, &decision);
-        let receipt = match session.adopt(finished) {
+        let receipt = match session.adopt(*finished) {
             Ok(receipt) => receipt,
             Err(stale) => {
                 self.discard(&scope, &stale).await;
@@ -244,13 +245,13 @@ impl Manager {
         self.emit(event.with("reason", stale.reason));
     }
 
-    /// Compacts a snapshot: `None` when it is within its budget, or when `abandoned` came first.
-    /// From the moment a record is written nothing is abandoned any more.
+    /// Compacts a snapshot: `None` when it is within its budget, or when it was given up before it
+    /// went on record.
     pub(crate) async fn compact_snapshot(
         &self,
         snapshot: Snapshot,
-        abandoned: impl Future<Output = ()>,
-    ) -> Result<Option<Finished>, Error> {
+        gate: &Gate,
+    ) -> Result<Option<Box<Finished>>, Error> {
         let started = Instant::now();
         let request = request(&snapshot);
         let mut measured = self.measured(&snapshot, &request).await?;
@@ -258,10 +259,10 @@ impl Manager {
         self.announce(&scope, &measured.account, &measured.decision);
         let stored = tokio::select! {
             biased;
-            () = abandoned => return Ok(None),
+            () = gate.closed() => return Ok(None),
             stored = self.make_and_store(&mut measured, &scope, started) => stored?,
         };
-        let Some(stored) = stored else {
+        let Some(stored) = stored.filter(|_| gate.enter()) else {
             return Ok(None);
         };
         let made = self.conclude(&scope, stored).await?.compaction;
@@ -271,7 +272,8 @@ impl Manager {
             view: made.view_identity,
             ledger: measured.ledger,
         };
-        Ok(Some(snapshot.finished(made.view, prior, made.receipt)))
+        let finished = snapshot.finished(made.view, prior, made.receipt);
+        Ok(Some(Box::new(finished)))
     }
 
     fn scope_of(&self, measured: &Measured<'_>) -> Scope {
@@ -290,7 +292,7 @@ impl Manager {
         request: &'a Request<'a>,
     ) -> Result<Measured<'a>, Error> {
         let (conversation, hashes) = (request.conversation, snapshot.hashes.clone());
-        let default = || self.default_budget(&snapshot.account);
+        let default = || self.reported_budget(&snapshot.account, snapshot.decision.tokens);
         Ok(Measured {
             ledger: engine::session_ledger(conversation, &hashes, snapshot.prior.as_ref()),
             budget: snapshot.budget.unwrap_or_else(default),
@@ -307,6 +309,16 @@ impl Manager {
         })
     }
 
+    /// The default budget, as much smaller as the provider counts more than the estimator.
+    fn reported_budget(&self, account: &Account, tokens: Tokens) -> Tokens {
+        let budget = self.default_budget(account);
+        let share = account.total().0 as f64 / tokens.0.max(1) as f64;
+        if share > AGREEMENT {
+            return budget;
+        }
+        Tokens((budget.0 as f64 * share) as u64)
+    }
+
     /// The part of a compaction that leaves no trace when it is dropped halfway.
     async fn make_and_store(
         &self,
@@ -320,7 +332,11 @@ impl Manager {
         match self.make(measured) {
             Ok(Outcome::Unchanged) => Ok(None),
             Ok(Outcome::Compacted(made)) => {
-                self.store(measured, *made, scope, started).await.map(Some)
+                let stored = self.store(measured, *made, scope, started).await;
+                if let Err(error) = &stored {
+                    self.failed(scope, measured, &error.to_string()).await;
+                }
+                stored.map(Some)
             }
             Err(error) => {
                 self.failed(scope, measured, &error.to_string()).await;

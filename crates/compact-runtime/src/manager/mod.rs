@@ -6,12 +6,13 @@
 mod advise;
 mod commit;
 mod drive;
+pub(crate) mod gate;
 pub(crate) mod history;
 mod remember;
 pub(crate) mod session;
 mod tally;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -401,7 +402,7 @@ impl Manager {
         );
     }
 
-    fn emit(&self, event: compact_core::event::Event) {
+    pub(crate) fn emit(&self, event: compact_core::event::Event) {
         if let Ok(value) = serde_json::to_value(event) {
             self.sink.emit(&value);
         }

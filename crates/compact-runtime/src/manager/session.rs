@@ -88,12 +88,12 @@ pub(crate) struct Snapshot {
     pub(super) rules: WireRules,
     pub(super) conversation: Conversation,
     pub(super) hashes: Vec<EntryHash>,
-    pub(super) account: Account,
+    pub(crate) account: Account,
     pub(super) original: Bytes,
     pub(super) prior: Option<Prior>,
     pub(super) decision: Decision,
     pub(super) note: Option<String>,
-    pub(super) budget: Option<Tokens>,
+    pub(crate) budget: Option<Tokens>,
     base: View,
     source: Basis,
 }
@@ -118,7 +118,7 @@ pub(crate) struct Finished {
 /// The source is no longer what a view was made of.
 #[derive(Debug)]
 pub(crate) struct Stale {
-    pub(crate) receipt: Receipt,
+    pub(crate) receipt: Box<Receipt>,
     pub(crate) reason: &'static str,
 }
 
@@ -144,6 +144,16 @@ impl Session {
     /// The history as the client tells it.
     pub fn source(&self) -> &Conversation {
         &self.source
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Names the history as it stands.
+    pub(crate) fn chain(&self) -> Chain {
+        Chain::over(&self.hashes)
     }
 
     /// What providers reported of the current context.
@@ -212,7 +222,7 @@ impl Session {
     }
 
     /// The live context as a view of the source.
-    pub(super) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> View {
         let items = self
             .frozen
             .as_ref()
@@ -228,7 +238,7 @@ impl Session {
     }
 
     /// What a compaction needs, as of now.
-    pub(super) fn snapshot(&mut self, decision: &Decision, estimator: &dyn Estimator) -> Snapshot {
+    pub(crate) fn snapshot(&mut self, decision: &Decision, estimator: &dyn Estimator) -> Snapshot {
         let (conversation, hashes) = self.live_conversation();
         Snapshot {
             id: self.id.clone(),
@@ -272,16 +282,16 @@ impl Session {
         let covered = self.hashes.get(..source.covered);
         if covered.map(Chain::over) != Some(source.chain) {
             let reason = "the history before it was edited";
-            return Err(Stale { receipt, reason });
+            return Err(Stale::new(receipt, reason));
         }
         if source.previous != self.previous() {
             let reason = "another compaction came first";
-            return Err(Stale { receipt, reason });
+            return Err(Stale::new(receipt, reason));
         }
         let items = base.then(&made, &self.source).items;
         let Some(view) = self.rebased(items, source.covered) else {
             let reason = "a tool loop began with reasoning that it would lose";
-            return Err(Stale { receipt, reason });
+            return Err(Stale::new(receipt, reason));
         };
         self.freeze(view, prior);
         Ok(receipt)
@@ -365,7 +375,7 @@ impl Session {
     }
 
     /// Remembers that an attempt came to nothing.
-    pub(super) fn failed(&mut self, tokens: Tokens) {
+    pub(crate) fn failed(&mut self, tokens: Tokens) {
         let turn = self.turn();
         let count = match &self.attempts {
             Attempts::Failed {
@@ -378,6 +388,20 @@ impl Session {
             tokens,
             count,
         };
+    }
+}
+
+impl Stale {
+    fn new(receipt: Receipt, reason: &'static str) -> Stale {
+        let receipt = Box::new(receipt);
+        Stale { receipt, reason }
+    }
+}
+
+impl Finished {
+    /// The entries of the source that it stands for.
+    pub(crate) fn covered(&self) -> usize {
+        self.source.covered
     }
 }
 

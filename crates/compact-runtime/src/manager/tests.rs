@@ -13,7 +13,7 @@ use crate::port::catalog::MemoryCatalog;
 use crate::port::event::EventSink;
 
 #[derive(Default)]
-pub(super) struct Heard(pub(super) Mutex<Vec<Value>>);
+pub(crate) struct Heard(pub(crate) Mutex<Vec<Value>>);
 
 impl EventSink for Heard {
     fn emit(&self, event: &Value) {
@@ -22,7 +22,7 @@ impl EventSink for Heard {
 }
 
 impl Heard {
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let events = self.0.lock().unwrap();
         events
             .iter()
@@ -31,7 +31,7 @@ impl Heard {
     }
 }
 
-pub(super) fn manager(window: u64) -> (Manager, Arc<Heard>) {
+pub(crate) fn manager(window: u64) -> (Manager, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let manager = Manager {
         archive: Some(Arc::new(MemoryArchive::default())),
@@ -48,7 +48,7 @@ pub(super) fn manager(window: u64) -> (Manager, Arc<Heard>) {
     (manager, heard)
 }
 
-pub(super) fn exchange(i: usize, size: usize) -> [Entry; 2] {
+pub(crate) fn exchange(i: usize, size: usize) -> [Entry; 2] {
     let entry = |name: &str, role, block| Entry {
         id: EntryId(format!("{name}{i}")),
         role,

@@ -1,0 +1,101 @@
+//! One compaction that runs beside its session, on a thread of its own.
+//!
+//! A thread, because the engine computes: on a runtime with one worker a task would hold up the very
+//! calls that it must not delay. Whoever drops the handle gives the compaction up: it ends where it
+//! next waits and leaves no record, unless it was writing one.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use compact_core::trigger::Decision;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot::{self, Receiver, Sender};
+
+use crate::error::Error;
+use crate::manager::Manager;
+use crate::manager::gate::Gate;
+use crate::manager::session::{Finished, Snapshot};
+
+/// What came of it; `None` when there was nothing to compact.
+pub(super) type Outcome = Result<Option<Box<Finished>>, Error>;
+
+/// A compaction that was started.
+pub(super) struct Running {
+    answer: Receiver<Outcome>,
+    thread: thread::JoinHandle<()>,
+    gate: Arc<Gate>,
+    /// The verdict that started it.
+    pub(super) decision: Decision,
+}
+
+/// What waiting brought.
+pub(super) enum Waited {
+    Done(Outcome),
+    Late(Running),
+}
+
+impl Running {
+    /// Starts it; `None` outside of a runtime or when the system has no thread to give.
+    pub(super) fn start(
+        manager: Arc<Manager>,
+        snapshot: Snapshot,
+        decision: Decision,
+    ) -> Option<Running> {
+        let runtime = Handle::try_current().ok()?;
+        let (sender, answer) = oneshot::channel();
+        let gate = Arc::new(Gate::default());
+        let its_gate = Arc::clone(&gate);
+        let thread = thread::Builder::new()
+            .name("compact-background".to_owned())
+            .spawn(move || runtime.block_on(compact(&manager, snapshot, &its_gate, sender)))
+            .ok()?;
+        Some(Running {
+            answer,
+            thread,
+            gate,
+            decision,
+        })
+    }
+
+    /// True while it computes or stores.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.thread.is_finished()
+    }
+
+    /// Gives it up; when it is going on record already, its outcome.
+    pub(super) async fn give_up(mut self) -> Option<Outcome> {
+        if self.gate.close() {
+            return None;
+        }
+        let outcome = (&mut self.answer).await;
+        Some(outcome.unwrap_or(Err(Error::Interrupted)))
+    }
+
+    /// Waits for the outcome, or looks for it once.
+    pub(super) async fn wait(mut self, limit: Duration) -> Waited {
+        if limit.is_zero() {
+            return match self.answer.try_recv() {
+                Ok(outcome) => Waited::Done(outcome),
+                Err(oneshot::error::TryRecvError::Empty) => Waited::Late(self),
+                Err(oneshot::error::TryRecvError::Closed) => Waited::Done(Err(Error::Interrupted)),
+            };
+        }
+        match tokio::time::timeout(limit, &mut self.answer).await {
+            Ok(answer) => Waited::Done(answer.unwrap_or(Err(Error::Interrupted))),
+            Err(_) => Waited::Late(self),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.gate.close();
+    }
+}
+
+async fn compact(manager: &Manager, snapshot: Snapshot, gate: &Gate, sender: Sender<Outcome>) {
+    let outcome = manager.compact_snapshot(snapshot, gate).await;
+    // Nobody listens any more when the session is gone; what is on record stays true of it.
+    let _ = sender.send(outcome);
+}

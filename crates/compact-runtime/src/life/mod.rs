@@ -1,0 +1,370 @@
+//! The life of a session over time: what starts a compaction, and what happens while it runs.
+//!
+//! At the soft threshold, or when a session is idle, a compaction runs beside it and its view is
+//! swapped in at a later call; no call waits for it. At the trigger a call waits for one that runs,
+//! within bounds, or compacts at once. A provider that refuses a prompt gets one smaller prompt, made
+//! without asking any model. Counting, deciding and compacting are the manager's; when is decided here.
+
+mod background;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use compact_core::event::EventKind;
+use compact_core::identity::Chain;
+use compact_core::message::{Conversation, Entry};
+use compact_core::policy::{DuringCompaction, OnSummaryFailure};
+use compact_core::receipt::Receipt;
+use compact_core::token::{Account, Tokens};
+use compact_core::trigger::{self, Decision, Verdict};
+use compact_core::usage::forecast::Pace;
+use compact_core::wire::WireRules;
+use compact_formats::overflow::{Overflow, Sign};
+use compact_formats::usage::Reported;
+
+use crate::error::Error;
+use crate::manager::{Manager, Preflight, Session, now};
+use background::{Running, Waited};
+
+/// A forecast is told when so few calls are left.
+const SOON: u64 = 3;
+
+/// A session that compacts itself as time goes by.
+pub struct LiveSession {
+    manager: Arc<Manager>,
+    session: Session,
+    running: Option<Running>,
+    pace: Pace,
+    /// The forecast that was told last.
+    told: Option<u64>,
+    /// The request that was refused and made smaller once.
+    refused: Option<Chain>,
+}
+
+/// Why a compaction runs beside a session.
+#[derive(Clone, Copy)]
+enum Cause {
+    SoftThreshold,
+    Idle,
+}
+
+impl Cause {
+    fn as_str(self) -> &'static str {
+        match self {
+            Cause::SoftThreshold => "soft_threshold",
+            Cause::Idle => "idle",
+        }
+    }
+}
+
+impl LiveSession {
+    /// A session that has not said anything yet.
+    pub fn new(manager: Arc<Manager>, id: impl Into<String>, rules: &WireRules) -> LiveSession {
+        LiveSession {
+            manager,
+            session: Session::new(id, rules),
+            running: None,
+            pace: Pace::default(),
+            told: None,
+            refused: None,
+        }
+    }
+
+    /// The session as it stands.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// True while a compaction runs beside the session (C-33).
+    pub fn is_compacting(&self) -> bool {
+        self.running.as_ref().is_some_and(Running::is_busy)
+    }
+
+    /// Adds what was said since. While a compaction runs, a person's words are queued behind the
+    /// view that it makes, or refused, as the policy says; what agents and tools say always counts.
+    pub fn append(&mut self, entries: impl IntoIterator<Item = Entry>) -> Result<(), Error> {
+        let entries: Vec<Entry> = entries.into_iter().collect();
+        self.admit(entries.iter().any(Entry::is_user_message))?;
+        self.session.append(entries);
+        Ok(())
+    }
+
+    /// Takes the whole history again; new words of a person are admitted as in [`Self::append`].
+    pub fn replace(&mut self, conversation: Conversation) -> Result<(), Error> {
+        let said = |c: &Conversation| c.entries.iter().filter(|e| e.is_user_message()).count();
+        self.admit(said(&conversation) > said(self.session.source()))?;
+        self.session.replace(conversation);
+        Ok(())
+    }
+
+    fn admit(&self, has_input: bool) -> Result<(), Error> {
+        let rejects = self.manager.policy.during_compaction == DuringCompaction::Reject;
+        if has_input && rejects && self.is_compacting() {
+            return Err(Error::Compacting(self.session.id().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// What to send now. Waits for a compaction only at the trigger; on an error nothing has changed.
+    pub async fn preflight(&mut self) -> Result<Preflight, Error> {
+        let swapped = self.take_finished().await;
+        let decision = self.manager.decide(&mut self.session).await;
+        self.forecast(&decision);
+        let ready = match decision.verdict {
+            Verdict::CompactNow | Verdict::Exceeded => self.compact_now(decision).await?,
+            verdict => {
+                if verdict == Verdict::CompactSoon {
+                    self.schedule(&decision, Cause::SoftThreshold);
+                }
+                self.manager.hand_out(&mut self.session, decision)
+            }
+        };
+        Ok(Preflight {
+            receipt: ready.receipt.or(swapped),
+            ..ready
+        })
+    }
+
+    /// Compacts whatever the pressure; what runs beside the session is given up.
+    pub async fn manual_compact(&mut self, note: Option<&str>) -> Result<Preflight, Error> {
+        self.give_up().await;
+        let manager = Arc::clone(&self.manager);
+        manager.manual_compact(&mut self.session, note).await
+    }
+
+    /// Takes what the provider reported of the last request; `None` when it reported nothing.
+    pub fn observe(&mut self, reported: Option<Reported>) {
+        self.manager.observe(&mut self.session, reported);
+    }
+
+    /// Tells that nothing happened for so long. Starts a compaction if the policy wants one then:
+    /// at the soft threshold, or without one at half of the trigger. True when one was started.
+    pub async fn idle(&mut self, quiet: Duration) -> bool {
+        let policy = &self.manager.policy;
+        let Some(least) = policy.idle_seconds.map(Duration::from_secs) else {
+            return false;
+        };
+        let half = trigger::trigger_point(self.manager.window, policy).0 / 2;
+        let has_soft = policy.soft_pct.is_some();
+        if quiet < least {
+            return false;
+        }
+        self.take_finished().await;
+        let decision = self.manager.decide(&mut self.session).await;
+        let is_due = match has_soft {
+            true => decision.verdict >= Verdict::CompactSoon,
+            false => decision.tokens.0 >= half,
+        };
+        is_due && self.schedule(&decision, Cause::Idle)
+    }
+
+    /// Waits at most `limit` for what runs beside the session and takes it over.
+    pub async fn settle(&mut self, limit: Duration) -> Option<Receipt> {
+        let running = self.running.take()?;
+        let decision = running.decision.clone();
+        match running.wait(limit).await {
+            Waited::Done(result) => self.take_over(result, decision).await,
+            Waited::Late(running) => {
+                self.running = Some(running);
+                None
+            }
+        }
+    }
+
+    /// Answers a provider that refused the prompt: a smaller view, made without any model, to be
+    /// sent once. `None` when this is no overflow after all, when the smaller prompt was refused
+    /// too, or when nothing smaller can be made: then the provider's error is the caller's answer.
+    pub async fn overflowed(&mut self, overflow: Overflow) -> Result<Option<Preflight>, Error> {
+        let tokens = self.manager.tokens(&mut self.session).unwrap_or_default();
+        let is_large = tokens.0.saturating_mul(2) >= self.manager.window.0;
+        if overflow.sign == Sign::Silent && !is_large {
+            return Ok(None);
+        }
+        let request = self.session.chain();
+        let again = self.refused.replace(request) == Some(request);
+        let decision = trigger::manual(
+            tokens,
+            self.manager.window,
+            "the provider refused the prompt",
+        );
+        self.tell_overflow(&overflow, &decision, again);
+        if again {
+            return Ok(None);
+        }
+        self.give_up().await;
+        self.learn(overflow.limit);
+        let manager = self.without_models();
+        let mut snapshot = self.session.snapshot(&decision, &*manager.estimator);
+        snapshot.budget = Some(smaller(&manager, &snapshot.account, &overflow));
+        let ready = manager.compact_session(&mut self.session, snapshot).await?;
+        Ok(ready.receipt.is_some().then_some(ready))
+    }
+
+    fn tell_overflow(&self, overflow: &Overflow, decision: &Decision, again: bool) {
+        let event = self.manager.scope(&self.session, decision);
+        let event = event.event(EventKind::Overflowed, &now());
+        self.manager.emit(
+            event
+                .with("tokens", overflow.tokens.map(|t| t.0))
+                .with("limit", overflow.limit.map(|t| t.0))
+                .with("retried", again),
+        );
+    }
+
+    /// A provider knows its window better than any table.
+    fn learn(&mut self, limit: Option<Tokens>) {
+        if let Some(window) = limit.filter(|l| l.0 > 0 && *l < self.manager.window) {
+            let manager = Manager::clone(&self.manager);
+            self.manager = Arc::new(Manager { window, ..manager });
+        }
+    }
+
+    /// The same manager with nobody to ask.
+    fn without_models(&self) -> Manager {
+        Manager {
+            summarizer: None,
+            embedder: None,
+            ..Manager::clone(&self.manager)
+        }
+    }
+
+    /// The trigger is reached: what runs is waited for, else the session is compacted at once.
+    async fn compact_now(&mut self, decision: Decision) -> Result<Preflight, Error> {
+        let manager = Arc::clone(&self.manager);
+        let Some(running) = self.running.take() else {
+            return manager.preflight(&mut self.session).await;
+        };
+        let limit = Duration::from_secs(manager.policy.wait_seconds);
+        let taken = match running.wait(limit).await {
+            Waited::Done(result) => self.take_over(result, decision).await,
+            Waited::Late(running) => return self.too_late(running, decision).await,
+        };
+        // What was swapped in may be full again by what came since.
+        let ready = self.without_models().preflight(&mut self.session).await?;
+        Ok(Preflight {
+            receipt: ready.receipt.or(taken),
+            ..ready
+        })
+    }
+
+    /// Gives up what runs for too long and compacts without any model, unless a summary by a model
+    /// is a condition.
+    async fn too_late(&mut self, running: Running, decision: Decision) -> Result<Preflight, Error> {
+        self.running = Some(running);
+        self.give_up().await;
+        let scope = self.manager.scope(&self.session, &decision);
+        let waited = self.manager.policy.wait_seconds;
+        let late = scope
+            .event(EventKind::Discarded, &now())
+            .with("waited_seconds", waited);
+        self.manager.emit(late.with("reason", "it took too long"));
+        if self.manager.policy.on_summary_failure == OnSummaryFailure::Fail {
+            self.session.failed(decision.tokens);
+            return Ok(self.manager.hand_out(&mut self.session, decision));
+        }
+        self.without_models().preflight(&mut self.session).await
+    }
+
+    /// Starts a compaction beside the session, if none runs and the last did not fail.
+    fn schedule(&mut self, decision: &Decision, cause: Cause) -> bool {
+        if self.running.is_some() || !self.manager.may_attempt(&self.session, decision) {
+            return false;
+        }
+        let snapshot = self.session.snapshot(decision, &*self.manager.estimator);
+        self.running = Running::start(Arc::clone(&self.manager), snapshot, decision.clone());
+        let scope = self.manager.scope(&self.session, decision);
+        let event = scope.event(EventKind::Scheduled, &now());
+        self.manager.emit(event.with("cause", cause.as_str()));
+        self.running.is_some()
+    }
+
+    /// Takes over what has finished; never waits.
+    async fn take_finished(&mut self) -> Option<Receipt> {
+        self.settle(Duration::ZERO).await
+    }
+
+    /// Gives up what runs; what is on record by now is taken over.
+    async fn give_up(&mut self) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        let decision = running.decision.clone();
+        if let Some(outcome) = running.give_up().await {
+            self.take_over(outcome, decision).await;
+        }
+    }
+
+    async fn take_over(
+        &mut self,
+        result: background::Outcome,
+        decision: Decision,
+    ) -> Option<Receipt> {
+        let finished = match result {
+            Ok(finished) => finished?,
+            Err(error) => {
+                self.fell_over(&error, &decision);
+                return None;
+            }
+        };
+        let manager = Arc::clone(&self.manager);
+        let scope = manager.scope(&self.session, &decision);
+        let appended = self
+            .session
+            .source()
+            .entries
+            .len()
+            .saturating_sub(finished.covered());
+        let ready = manager
+            .take_over(&mut self.session, finished, decision)
+            .await;
+        let receipt = ready.receipt?;
+        let event = scope.event(EventKind::Swapped, &now()).of(&receipt);
+        manager.emit(event.with("appended", appended));
+        Some(receipt)
+    }
+
+    /// Remembers a failure; one that ended without an outcome has not been told yet.
+    fn fell_over(&mut self, error: &Error, decision: &Decision) {
+        self.session.failed(decision.tokens);
+        if matches!(error, Error::Interrupted) {
+            let event = self.manager.scope(&self.session, decision);
+            let event = event.event(EventKind::Failed, &now());
+            self.manager.emit(event.with("error", error.to_string()));
+        }
+    }
+
+    /// Warns when the window will be full in a few calls, once for each number of them.
+    fn forecast(&mut self, decision: &Decision) {
+        self.pace.note(decision.tokens);
+        let point = trigger::trigger_point(self.manager.window, &self.manager.policy);
+        let left = self.pace.calls_left(point).filter(|left| *left <= SOON);
+        if decision.verdict.is_now() || left == self.told {
+            return;
+        }
+        self.told = left;
+        let (Some(left), Some(per_call)) = (left, self.pace.per_call()) else {
+            return;
+        };
+        // A fresh view is half of the trigger point: growth beyond the other half outruns it.
+        let outruns = per_call.0 > point.0 / 2;
+        let scope = self.manager.scope(&self.session, decision);
+        self.manager.emit(
+            scope
+                .event(EventKind::Forecast, &now())
+                .with("calls_left", left)
+                .with("tokens_per_call", per_call.0)
+                .with("outruns_budget", outruns),
+        );
+    }
+}
+
+/// A budget that the provider will not refuse: in the provider's tokens where it told them, and at
+/// most half of what was refused.
+fn smaller(manager: &Manager, account: &Account, overflow: &Overflow) -> Tokens {
+    let budget = manager.default_budget(account).0 as f64;
+    let counted = overflow.tokens.map_or(0, |t| t.0).max(1) as f64;
+    let scale = (account.total().0 as f64 / counted).min(1.0);
+    Tokens((budget * scale) as u64).min(Tokens(account.history.0 / 2))
+}
