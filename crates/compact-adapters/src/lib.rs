@@ -6,6 +6,7 @@ pub mod config;
 mod database;
 pub mod estimator;
 pub mod exporter;
+pub mod llm;
 mod private;
 pub mod recall;
 pub mod transcript;

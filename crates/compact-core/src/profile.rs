@@ -111,6 +111,7 @@ impl Profile {
                 path: "policy.trigger_pct",
                 off: NEVER,
             },
+            (HardReset, "summarizer_model") => KeyStatus::Alias("summarizer.model"),
             (HardReset, "compaction_threshold")
             | (CheckpointRestart | CheckpointRestartDelta, "context_restart_threshold") => {
                 KeyStatus::Alias("policy.trigger_pct")

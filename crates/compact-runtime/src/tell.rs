@@ -29,6 +29,16 @@ pub enum Untold {
     },
 }
 
+impl Untold {
+    /// What is wrong, without words of the server: those may repeat what it was sent.
+    pub fn kind(&self) -> String {
+        match self {
+            Untold::NoAnswer(error) => error.kind(),
+            Untold::Unfit { .. } => self.to_string(),
+        }
+    }
+}
+
 /// What to tell, and how.
 pub struct Telling<'a> {
     /// What leaves the view.
@@ -37,6 +47,8 @@ pub struct Telling<'a> {
     pub style: Style,
     /// What all the prose may cost.
     pub limit: Tokens,
+    /// How much of that comes on top of the summary's own limit.
+    pub extra: Tokens,
     /// The model of the session.
     pub model: Option<&'a str>,
     /// The window of the session's model.
@@ -158,6 +170,7 @@ impl Telling<'_> {
             author: about.name.clone(),
             template: prompt::template(self.style).to_string(),
             parts: Vec::new(),
+            extra: self.extra,
             coverage: Coverage {
                 of_chunks: chunks.len() as u64,
                 of_entries: chunks.iter().map(|c| c.entries).sum(),
@@ -208,7 +221,7 @@ impl Telling<'_> {
     }
 
     /// One request behind the conversation itself, which its provider has in its cache; `None` when
-    /// the summarizer cannot, or the conversation turns out too long for one more request.
+    /// the summarizer cannot, or the conversation does not do for one more request.
     async fn aligned(
         &self,
         summarizer: &dyn Summarizer,
@@ -231,7 +244,11 @@ impl Telling<'_> {
         let estimator = self.source.estimator;
         let whole = estimator.capacity(self.source.cost());
         let part = match self.asked_twice(summarizer, whole, question).await {
-            Err(Untold::NoAnswer(SummarizerError::TooLong(_))) => return None,
+            Err(Untold::NoAnswer(
+                SummarizerError::TooLong(_)
+                | SummarizerError::Unsuitable(_)
+                | SummarizerError::Rejected { .. },
+            )) => return None,
             Err(untold) => return Some(Err(untold)),
             Ok(part) => part,
         };
@@ -250,7 +267,8 @@ impl Told {
         let coverage = &mut self.prose.coverage;
         coverage.chunks += 1;
         coverage.entries += chunk.entries;
-        coverage.tokens += estimator.tokens(chunk.cost);
+        let tokens = coverage.tokens + estimator.tokens(chunk.cost);
+        coverage.tokens = tokens.min(coverage.of_tokens);
         self.prose.parts.push(part);
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use compact_adapters::config::Flag;
 use compact_core::profile::Profile;
 use compact_core::summarize::Style;
 use compact_eval::method::Method;
@@ -221,19 +222,63 @@ pub struct Manner {
     /// How the summary is told
     #[arg(long, value_name = "STYLE", value_parser = parse_style)]
     pub style: Option<Style>,
-    /// Who writes the summary
-    #[arg(long, value_name = "NAME", default_value = "extractive")]
-    pub summarizer: Summarizer,
+    /// Who writes the summary: extractive (the engine itself), or a model to which the conversation
+    /// is then sent, redacted: openai (any compatible server), responses, anthropic,
+    /// openai_compaction, anthropic_compaction; without it, summarizer.kind of the configuration
+    #[arg(long, value_name = "NAME", hide_possible_values = true)]
+    pub summarizer: Option<Summarizer>,
+    /// Where that model is, e.g. http://localhost:11434/v1
+    #[arg(long, value_name = "URL")]
+    pub summarizer_url: Option<String>,
+    /// Which model; without it, the session's
+    #[arg(long, value_name = "MODEL")]
+    pub summarizer_model: Option<String>,
     /// A wish for this compaction, told to the summarizer and kept in the receipt
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
 }
 
+impl Manner {
+    /// The keys of the configuration that these arguments set.
+    pub fn flags(&self) -> Vec<Flag> {
+        let kind = self.summarizer.and_then(|s| s.to_possible_value());
+        let kind = kind.map(|value| value.get_name().to_owned());
+        let flag = |name: &str, path: &str, value: &Option<String>| {
+            value.clone().map(|value| Flag::new(name, path, value))
+        };
+        [
+            flag("--summarizer", "summarizer.kind", &kind),
+            flag("--summarizer-url", "summarizer.url", &self.summarizer_url),
+            flag(
+                "--summarizer-model",
+                "summarizer.model",
+                &self.summarizer_model,
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
 /// Who writes the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Summarizer {
     /// The engine itself: deterministic, no model, no network.
     Extractive,
+    /// A chat model of OpenAI, or of any server that speaks like it.
+    #[value(name = "openai")]
+    OpenAi,
+    /// A model behind OpenAI's Responses.
+    Responses,
+    /// A model behind Anthropic's Messages.
+    Anthropic,
+    /// OpenAI's own compaction, read out as text.
+    #[value(name = "openai_compaction")]
+    OpenAiCompaction,
+    /// Anthropic's own compaction, on demand.
+    AnthropicCompaction,
 }
 
 /// `inspect`.

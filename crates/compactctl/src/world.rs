@@ -22,7 +22,9 @@ use compact_formats::{Parsed, Scope};
 use compact_runtime::manager::{Request, Storing};
 use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
 use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
+use compact_runtime::port::embedder::Embedder;
 use compact_runtime::port::event::{EventSink, Silent};
+use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::{Manager, Recall};
 use etcetera::BaseStrategy;
 
@@ -44,6 +46,7 @@ const SESSIONS: &str = "sessions";
 #[derive(Debug)]
 pub struct World {
     config: Config,
+    quiet: bool,
     sink: Exporter,
     root: PathBuf,
 }
@@ -73,9 +76,14 @@ pub struct Store {
 
 /// Reads the configuration and lays the global flags over it.
 pub fn load_config(global: &Global) -> Result<Loaded, Failure> {
+    load_flagged(global, Vec::new())
+}
+
+/// The same with what a command's own arguments set.
+fn load_flagged(global: &Global, flags: Vec<Flag>) -> Result<Loaded, Failure> {
     match global.profile.as_slice() {
-        [] => load_under(global, None),
-        [one] => load_under(global, Some(*one)),
+        [] => load_under(global, None, flags),
+        [one] => load_under(global, Some(*one), flags),
         _ => Err(Failure::usage(
             "--profile was given more than once",
             "give one; only `replay` compares several",
@@ -83,7 +91,11 @@ pub fn load_config(global: &Global) -> Result<Loaded, Failure> {
     }
 }
 
-fn load_under(global: &Global, profile: Option<Profile>) -> Result<Loaded, Failure> {
+fn load_under(
+    global: &Global,
+    profile: Option<Profile>,
+    flags: Vec<Flag>,
+) -> Result<Loaded, Failure> {
     let profile = profile.map(|profile| Flag::new("--profile", "profile", profile.as_str()));
     let estimator = global
         .estimator
@@ -91,7 +103,7 @@ fn load_under(global: &Global, profile: Option<Profile>) -> Result<Loaded, Failu
         .map(|name| Flag::new("--estimator", "estimator", name));
     let sources = Sources::discover(global.config.clone());
     Ok(sources
-        .with_flags(profile.into_iter().chain(estimator))
+        .with_flags(profile.into_iter().chain(estimator).chain(flags))
         .load()?)
 }
 
@@ -101,9 +113,14 @@ impl World {
         World::of(load_config(global)?, global)
     }
 
+    /// The same with what a command's own arguments set.
+    pub fn load_with(global: &Global, flags: Vec<Flag>) -> Result<World, Failure> {
+        World::of(load_flagged(global, flags)?, global)
+    }
+
     /// The same under a profile, whichever the flags name.
     pub fn load_under(global: &Global, profile: Option<Profile>) -> Result<World, Failure> {
-        World::of(load_under(global, profile)?, global)
+        World::of(load_under(global, profile, Vec::new())?, global)
     }
 
     fn of(loaded: Loaded, global: &Global) -> Result<World, Failure> {
@@ -126,6 +143,7 @@ impl World {
             },
             root: data_directory(&loaded.config)?,
             config: loaded.config,
+            quiet: global.quiet,
         })
     }
 
@@ -266,6 +284,8 @@ impl World {
         let manager = self.manager_of(store, policy, Arc::clone(&opened.estimator))?;
         Ok(Manager {
             window: opened.window.tokens,
+            summarizer: self.summarizer(opened.model.as_deref())?,
+            embedder: self.embedder(),
             ..manager
         })
     }
@@ -306,6 +326,27 @@ impl World {
         })
     }
 
+    /// The model that writes the summary, if one was chosen; without one of its own, the session's.
+    fn summarizer(&self, model: Option<&str>) -> Result<Option<Arc<dyn Summarizer>>, Failure> {
+        if let Some(variable) = self.config.summarizer.missing_key() {
+            return Err(Failure::usage(
+                format!("the summarizer needs a key, and {variable} is not set"),
+                "set it, name another variable in summarizer.api_key_env, or another server in summarizer.url",
+            ));
+        }
+        let built = self.config.summarizer.build().map(|mut summarizer| {
+            let session = || model.map(str::to_owned);
+            summarizer.model = summarizer.model.or_else(session);
+            Arc::new(summarizer) as Arc<dyn Summarizer>
+        });
+        Ok(built)
+    }
+
+    fn embedder(&self) -> Option<Arc<dyn Embedder>> {
+        let built = self.config.embeddings.build()?;
+        Some(Arc::new(built))
+    }
+
     fn keeps_originals(&self) -> bool {
         self.config.storage.adapter != StorageAdapter::None
     }
@@ -317,8 +358,30 @@ impl World {
         };
         match self.sink {
             Exporter::Console => Arc::new(Console::stderr(form)),
-            _ => Arc::new(Silent),
+            _ if self.quiet => Arc::new(Silent),
+            _ => Arc::new(Warnings),
         }
+    }
+}
+
+/// A person who asked for a model's summary should hear that it is none, whatever else is told.
+struct Warnings;
+
+impl EventSink for Warnings {
+    fn emit(&self, event: &serde_json::Value) {
+        if event
+            .get("event")
+            .is_none_or(|name| name != "compact.fallback")
+        {
+            return;
+        }
+        let text = |field: &str| event.get(field).and_then(|v| v.as_str());
+        let who = text("summarizer").or(text("embedder")).unwrap_or_default();
+        let why = text("reason").unwrap_or_default();
+        let taken = text("fallback").unwrap_or_default();
+        output::aside(&format!(
+            "warning: {who} failed ({why}); fallback: {taken}\n"
+        ));
     }
 }
 

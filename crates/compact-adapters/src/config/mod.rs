@@ -9,6 +9,7 @@ mod error;
 mod field;
 mod file;
 mod layer;
+mod model;
 mod reference;
 mod source;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use crate::estimator;
 pub use error::{ConfigError, Problem};
 pub use field::{Field, Kind, fields};
 pub use layer::{Effective, Loaded, Origin};
+pub use model::{Embeddings, EmbeddingsKind, RequestManner, Summarizer, SummarizerKind};
 pub use reference::reference_markdown;
 pub use source::{Flag, Sources};
 
@@ -50,6 +52,10 @@ pub struct Config {
     pub estimator: estimator::Choice,
     /// When and how a conversation is compacted.
     pub policy: Policy,
+    /// Who writes the summary.
+    pub summarizer: Summarizer,
+    /// Who tells what messages are about.
+    pub embeddings: Embeddings,
     /// Who is told about it.
     pub telemetry: Telemetry,
     /// Where originals, receipts and sessions are kept.

@@ -12,8 +12,9 @@ use super::layer::variable_names;
 const HEAD: &str = include_str!("reference.md");
 
 /// Keys that only some profiles know.
-const PROFILE_KEYS: [&str; 6] = [
+const PROFILE_KEYS: [&str; 7] = [
     "enabled",
+    "summarizer_model",
     "compaction_threshold",
     "context_restart_threshold",
     "context_limit",

@@ -589,6 +589,8 @@ fn the_schema_knows_every_section() {
             "profile",
             "estimator",
             "policy",
+            "summarizer",
+            "embeddings",
             "telemetry",
             "storage",
             "redaction"
@@ -603,4 +605,30 @@ proptest::proptest! {
         let (_folder, sources) = written("compact.yaml", &text);
         let _ = sources.load();
     }
+}
+
+#[test]
+fn s1_152_s2_97_no_model_is_asked_unless_one_is_chosen() {
+    let config = with_env("", &[]).unwrap().config;
+    assert!(config.summarizer.build().is_none() && config.embeddings.build().is_none());
+    let file = "summarizer:\n  kind: openai\n  url: http://localhost:9/v1\n  model: small\n";
+    let built = with_env(file, &[])
+        .unwrap()
+        .config
+        .summarizer
+        .build()
+        .unwrap();
+    assert_eq!(built.model.as_deref(), Some("small"));
+    let old = with_env("profile: hard-reset\nsummarizer_model: other\n", &[]).unwrap();
+    assert_eq!(old.config.summarizer.model.as_deref(), Some("other"));
+}
+
+#[test]
+fn a_model_that_cannot_be_reached_is_told_by_its_key() {
+    let error = |file| with_env(file, &[]).unwrap_err().to_string();
+    assert!(error("summarizer:\n  url: ftp://x\n").starts_with("summarizer.url in "));
+    assert!(error("summarizer:\n  timeout_seconds: 0\n").contains("must be greater than 0"));
+    assert!(error("embeddings:\n  kind: openai\n").contains("needs embeddings.model"));
+    assert!(error("summarizer:\n  kind: oracle\n").contains("summarizer.kind"));
+    assert!(error("summarizer:\n  api_key: sk-1\n").contains("unknown field"));
 }

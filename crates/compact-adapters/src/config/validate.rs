@@ -6,7 +6,7 @@ use compact_core::memory::Pins;
 use compact_core::redact::Redactor;
 
 use super::layer::{Effective, Origin, misfit};
-use super::{Config, ConfigError, Problem, StorageAdapter};
+use super::{Config, ConfigError, Problem, StorageAdapter, model};
 
 /// Reports every value out of range.
 pub(super) fn check(
@@ -75,6 +75,7 @@ fn ranges(config: &Config) -> Vec<(&'static str, String)> {
         "storage.adapter",
         "an archive is required: choose a store, or set storage.archive.required to false",
     );
+    wrong.extend(model::ranges(&config.summarizer, &config.embeddings));
     wrong
 }
 

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use crate::message::Block;
 use crate::plan::Plan;
-use crate::prompt::Words;
 use crate::redact::Counts;
 use crate::token::Units;
 use crate::verify::{self, Anchor, Retention};
@@ -12,13 +11,14 @@ use crate::view::{View, ViewItem};
 
 use super::Beyond;
 use super::run::{Draft, Run};
+use super::tell::Told;
 
 /// Stands between anchors that are redacted in one go; no rule's pattern reaches across it.
 const BETWEEN: &str = "\n\u{0}\n";
 
 impl Run<'_, '_> {
     /// Looks for the anchors of what was dropped, and puts back what is missing and fits.
-    pub(super) fn verified(&self, plan: &Plan, draft: Draft) -> (Draft, Retention) {
+    pub(super) fn verified(&self, plan: &Plan, told: Told<'_>, draft: Draft) -> (Draft, Retention) {
         let visible = self.visible_ordinals(&draft.view);
         let anchors = verify::anchors(self.input.ledger, &self.ranking, &|ordinal| {
             !visible.contains(&ordinal)
@@ -30,11 +30,11 @@ impl Run<'_, '_> {
             .filter(|(_, shown)| !**shown)
             .map(|(anchor, _)| anchor)
             .collect();
-        let room = match self.input.words {
-            Words::Ledger | Words::Prose(_) => {
-                (self.budget - draft.cost).min(self.summary_limit() - draft.body.cost)
+        let room = match told {
+            Told::Ledger | Told::Prose(..) => {
+                (self.budget - draft.cost).min(self.limit(told) - draft.body.cost)
             }
-            Words::Minimal | Words::Nothing => Units(0),
+            Told::Minimal | Told::Nothing => Units(0),
         };
         let estimator = self.input.estimator;
         let repaired = verify::repair(self.input.ledger, &draft.body, &missing, room, estimator)

@@ -134,8 +134,7 @@ impl<'i, 'a> Run<'i, 'a> {
         plan: &Plan,
         words: Told<'_>,
     ) -> Result<Draft, CompactError> {
-        let limit = self.summary_limit();
-        let room = plan.summary.min(limit);
+        let room = plan.summary.min(self.limit(words));
         let mut allowance = room - Units(room.0 / REPAIR_SHARE);
         for _ in 0..6 {
             let draft = self.render(plan, words, allowance);
@@ -154,6 +153,11 @@ impl<'i, 'a> Run<'i, 'a> {
             needed: self.input.estimator.tokens(bare.cost),
             budget: self.input.budget,
         })
+    }
+
+    /// What a summary of these words may cost at most.
+    pub(super) fn limit(&self, words: Told<'_>) -> Units {
+        self.summary_limit() + self.input.estimator.capacity(words.extra())
     }
 
     /// What the summary's body may cost at most.

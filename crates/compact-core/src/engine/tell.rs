@@ -1,8 +1,8 @@
 //! Who speaks in the summary: the ledger, a model with the ledger behind it, or next to nobody.
 //!
-//! A model's words are worth their tokens only while the view shows as many anchors with them as
-//! without. They are offered a share of the summary, then less, then left out; so a summary by a
-//! model is never worse than our own, however poor the model.
+//! A model's words are worth their tokens only while the view shows about as many anchors with them
+//! as without. They are offered a share of the summary, then less, then left out; so a summary by a
+//! model is no worse than our own, however poor the model.
 
 use crate::error::CompactError;
 use crate::message::Entry;
@@ -10,7 +10,7 @@ use crate::plan::{Fate, Plan};
 use crate::prompt::{Prose, Source, Words};
 use crate::receipt::ProseUse;
 use crate::summarize::{self, Request, Summary, prose};
-use crate::token::{EstimatorExt, Units};
+use crate::token::{EstimatorExt, Tokens, Units};
 use crate::verify::Retention;
 
 use super::run::{Draft, Run};
@@ -18,8 +18,9 @@ use super::run::{Draft, Run};
 /// Shares of the summary that a model's words are offered, one in so many.
 const SHARES: [u64; 3] = [3, 6, 12];
 
-/// Anchors that may give way to prose: one in so many. Prose tells what no list of names can.
-const GIVE: u64 = 100;
+/// Anchors that may give way to prose: one in so many, and at least one. Prose tells what no list
+/// of names can.
+const GIVE: u64 = 50;
 
 /// The one sentence of a minimal summary.
 const MINIMAL: &str = include_str!("../../templates/minimal.txt");
@@ -34,10 +35,20 @@ pub(super) enum Told<'p> {
     Nothing,
 }
 
+impl Told<'_> {
+    /// What this may cost beside the summary's own limit.
+    pub(super) fn extra(self) -> Tokens {
+        match self {
+            Told::Prose(prose, _) => prose.extra,
+            Told::Ledger | Told::Minimal | Told::Nothing => Tokens(0),
+        }
+    }
+}
+
 impl<'a> Run<'_, 'a> {
     /// The view with the words that the input asks for, verified and repaired.
     pub(super) fn told(&self, plan: &Plan) -> Result<(Draft, Retention), CompactError> {
-        let proved = |told| Ok(self.verified(plan, self.within_budget(plan, told)?));
+        let proved = |told| Ok(self.verified(plan, told, self.within_budget(plan, told)?));
         let prose = match self.input.words {
             Words::Ledger => return proved(Told::Ledger),
             Words::Minimal => return proved(Told::Minimal),
@@ -47,7 +58,7 @@ impl<'a> Run<'_, 'a> {
         let own = proved(Told::Ledger)?;
         for share in SHARES {
             let (draft, retention) = proved(Told::Prose(prose, share))?;
-            let give = own.1.kept / GIVE;
+            let give = own.1.kept.div_ceil(GIVE);
             if draft.prose > Units(0) && retention.kept + give >= own.1.kept {
                 return Ok((draft, retention));
             }

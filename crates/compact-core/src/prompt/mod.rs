@@ -46,6 +46,8 @@ pub struct Prose {
     pub template: String,
     /// One text for each request, in the order of the conversation.
     pub parts: Vec<String>,
+    /// What they may cost beside the summary's own limit, if the view has room for it.
+    pub extra: Tokens,
     /// What the model was shown.
     pub coverage: Coverage,
 }

@@ -29,10 +29,11 @@ use crate::world::World;
 pub fn run(cli: &Cli) -> Result<Answer, Failure> {
     let global = &cli.global;
     let world = || World::load(global);
+    let with = |flags| World::load_with(global, flags);
     match &cli.command {
         Command::Inspect(args) => inspect::run(args, &world()?, global),
-        Command::Plan(args) => plan::run(args, &world()?, global),
-        Command::Compact(args) => compact::run(args, &world()?, global),
+        Command::Plan(args) => plan::run(args, &with(args.manner.flags())?, global),
+        Command::Compact(args) => compact::run(args, &with(args.manner.flags())?, global),
         Command::Convert(args) => convert::run(args, global),
         Command::Diff(args) => diff::run(args, &world()?, global),
         Command::Validate(args) => validate::run(args, global),

@@ -86,10 +86,16 @@ impl Manager {
         }
         let request = measured.request;
         let allowance = measured.summary_limit.unwrap_or(measured.budget);
+        // A limit that nobody asked for leaves room for what somebody did.
+        let extra = match (request.budget, measured.summary_limit) {
+            (None, Some(limit)) => Tokens(limit.0 / 2),
+            _ => Tokens(0),
+        };
         let telling = Telling {
             source,
             style: self.policy.strategy,
-            limit: Tokens(allowance.min(measured.budget).0 / SHARE).min(LONGEST),
+            limit: Tokens((allowance + extra).min(measured.budget).0 / SHARE).min(LONGEST),
+            extra,
             model: request.conversation.model.as_deref(),
             window: self.window,
             conversation: Some(tell::Conversation {
@@ -137,7 +143,8 @@ impl Manager {
                     summarizer: self.summarizer_name(),
                     reason: untold.to_string(),
                 };
-                self.failed(scope, measured, &error.to_string()).await;
+                let told = format!("the summarizer failed: {}", untold.kind());
+                self.failed(scope, measured, &told).await;
                 return Err(error);
             }
         };
@@ -152,7 +159,7 @@ impl Manager {
             scope
                 .event(EventKind::Fallback, &now())
                 .with("summarizer", self.summarizer_name())
-                .with("reason", untold.to_string())
+                .with("reason", untold.kind())
                 .with("fallback", taken),
         );
     }
@@ -191,7 +198,7 @@ impl Manager {
                 scope,
                 &format!("{} vectors for {} texts", vectors.len(), texts.len()),
             ),
-            Err(error) => self.unembedded(scope, &error.to_string()),
+            Err(error) => self.unembedded(scope, &error.kind()),
         }
     }
 

@@ -88,9 +88,35 @@ pub enum SummarizerError {
     /// An answer that is none.
     #[error("the answer cannot be read: {0}")]
     Malformed(String),
+    /// It cannot go on from this conversation; a request of its own may do.
+    #[error("the conversation cannot be gone on from: {0}")]
+    Unsuitable(String),
     /// It is not set up.
     #[error("{0}")]
     Setup(String),
+}
+
+impl SummarizerError {
+    /// What is wrong, without words of the server: those may repeat what it was sent.
+    pub fn kind(&self) -> String {
+        match self {
+            SummarizerError::Unreachable { .. } => "unreachable".to_owned(),
+            SummarizerError::Timeout(_) => self.to_string(),
+            SummarizerError::Interrupted(_) => {
+                "the connection ended before the answer did".to_owned()
+            }
+            SummarizerError::Overloaded {
+                status, attempts, ..
+            } => {
+                format!("status {status} after {attempts} attempts")
+            }
+            SummarizerError::TooLong(_) => "the request is too long".to_owned(),
+            SummarizerError::Rejected { status, .. } => format!("status {status}"),
+            SummarizerError::Malformed(_) => "the answer cannot be read".to_owned(),
+            SummarizerError::Unsuitable(_) => "the conversation cannot be gone on from".to_owned(),
+            SummarizerError::Setup(_) => "it is not set up".to_owned(),
+        }
+    }
 }
 
 /// Answers questions with prose (S2-96). Safe to share; dropping the future abandons the question.

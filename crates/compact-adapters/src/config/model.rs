@@ -1,0 +1,266 @@
+//! The models that may be asked: a summarizer, an embedder. Nothing is sent unless one is chosen.
+
+use std::time::Duration;
+
+use compact_core::token::Tokens;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::llm::{self, Endpoint, HttpEmbedder, HttpSummarizer, Manner, Secret, Wire};
+
+/// Who writes the summary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Summarizer {
+    /// Who writes it: the engine itself (`extractive`), or a model, to whom the conversation is then
+    /// sent, redacted.
+    pub kind: SummarizerKind,
+    /// Where the model is; unset, its provider.
+    pub url: Option<String>,
+    /// The model; unset, the session's.
+    pub model: Option<String>,
+    /// The environment variable that holds the key; unset, the provider's usual one.
+    pub api_key_env: Option<String>,
+    /// What the model takes in one request, in tokens; unset, the registry's for the model.
+    pub window: Option<u64>,
+    /// Whether the model is asked in a request of its own, or behind the conversation's request so
+    /// that the provider's prompt cache is used.
+    pub request: RequestManner,
+    /// The longest that one answer may take, retries included, in seconds.
+    pub timeout_seconds: f64,
+    /// The longest that connecting may take, in seconds.
+    pub connect_timeout_seconds: f64,
+    /// How often a request is repeated that failed for want of capacity or a connection.
+    pub retries: u32,
+    /// The most requests that one summary may take; what they do not cover, the ledger does.
+    pub max_requests: u32,
+}
+
+impl Default for Summarizer {
+    fn default() -> Self {
+        Summarizer {
+            kind: SummarizerKind::Extractive,
+            url: None,
+            model: None,
+            api_key_env: None,
+            window: None,
+            request: RequestManner::Standalone,
+            timeout_seconds: llm::TIMEOUT.as_secs_f64(),
+            connect_timeout_seconds: llm::CONNECT_TIMEOUT.as_secs_f64(),
+            retries: 2,
+            max_requests: 8,
+        }
+    }
+}
+
+/// Who writes the summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SummarizerKind {
+    /// The engine itself: deterministic, no model, no network.
+    #[default]
+    Extractive,
+    /// A chat model of OpenAI, or of any server that speaks like it.
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// A model behind OpenAI's Responses.
+    Responses,
+    /// A model behind Anthropic's Messages.
+    Anthropic,
+    /// OpenAI's own compaction, read out as text.
+    #[serde(rename = "openai_compaction")]
+    OpenAiCompaction,
+    /// Anthropic's own compaction, on demand.
+    AnthropicCompaction,
+}
+
+/// How a model is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestManner {
+    /// In a request of its own.
+    #[default]
+    Standalone,
+    /// Behind the conversation's request.
+    CacheAligned,
+}
+
+/// Who tells what messages are about, for `semantic` pruning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Embeddings {
+    /// Who tells: their words, or a model, to whom they are then sent, redacted.
+    pub kind: EmbeddingsKind,
+    /// Where the model is; unset, its provider.
+    pub url: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The environment variable that holds the key; unset, the provider's usual one.
+    pub api_key_env: Option<String>,
+    /// The longest that an answer may take, retries included, in seconds.
+    pub timeout_seconds: f64,
+}
+
+impl Default for Embeddings {
+    fn default() -> Self {
+        Embeddings {
+            kind: EmbeddingsKind::Words,
+            url: None,
+            model: None,
+            api_key_env: None,
+            timeout_seconds: 30.0,
+        }
+    }
+}
+
+/// Who tells what messages are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EmbeddingsKind {
+    /// Their words: no model, no network.
+    #[default]
+    Words,
+    /// An embedding model of OpenAI, or of any server that speaks like it.
+    #[serde(rename = "openai")]
+    OpenAi,
+}
+
+impl SummarizerKind {
+    fn wire(self) -> Option<Wire> {
+        Some(match self {
+            SummarizerKind::Extractive => return None,
+            SummarizerKind::OpenAi => Wire::Chat,
+            SummarizerKind::Responses => Wire::Responses,
+            SummarizerKind::Anthropic => Wire::Anthropic,
+            SummarizerKind::OpenAiCompaction => Wire::OpenAiCompaction,
+            SummarizerKind::AnthropicCompaction => Wire::AnthropicCompaction,
+        })
+    }
+}
+
+impl Summarizer {
+    /// The variable that must hold a key and does not: a provider answers nobody without one, while
+    /// a server of one's own may.
+    pub fn missing_key(&self) -> Option<&str> {
+        let wire = self.kind.wire()?;
+        let variable = self.api_key_env.as_deref();
+        let needed = self.url.is_none() || variable.is_some();
+        let variable = variable.unwrap_or(wire.default_key_variable());
+        (needed && Secret::from_env(variable).is_none()).then_some(variable)
+    }
+
+    /// The model that is to be asked; `None` when the engine writes the summary itself.
+    pub fn build(&self) -> Option<HttpSummarizer> {
+        let wire = self.kind.wire()?;
+        let place = Place {
+            url: self.url.as_deref().unwrap_or(wire.default_url()),
+            variable: self
+                .api_key_env
+                .as_deref()
+                .unwrap_or(wire.default_key_variable()),
+        };
+        let mut endpoint = place.endpoint(self.timeout_seconds);
+        endpoint.connect_timeout = Duration::from_secs_f64(self.connect_timeout_seconds);
+        endpoint.retries = self.retries;
+        Some(HttpSummarizer {
+            wire,
+            endpoint,
+            model: self.model.clone(),
+            window: self.window.map(Tokens),
+            manner: match self.request {
+                RequestManner::Standalone => Manner::Standalone,
+                RequestManner::CacheAligned => Manner::CacheAligned,
+            },
+            most_requests: self.max_requests as usize,
+        })
+    }
+}
+
+impl Embeddings {
+    /// The model that is to be asked, if one is.
+    pub fn build(&self) -> Option<HttpEmbedder> {
+        if self.kind == EmbeddingsKind::Words {
+            return None;
+        }
+        let place = Place {
+            url: self.url.as_deref().unwrap_or(Wire::Chat.default_url()),
+            variable: self
+                .api_key_env
+                .as_deref()
+                .unwrap_or(Wire::Chat.default_key_variable()),
+        };
+        Some(HttpEmbedder {
+            endpoint: place.endpoint(self.timeout_seconds),
+            model: self.model.clone()?,
+        })
+    }
+}
+
+struct Place<'a> {
+    url: &'a str,
+    variable: &'a str,
+}
+
+impl Place<'_> {
+    fn endpoint(&self, seconds: f64) -> Endpoint {
+        let mut endpoint = Endpoint::new(self.url, Secret::from_env(self.variable));
+        endpoint.timeout = Duration::from_secs_f64(seconds);
+        endpoint
+    }
+}
+
+/// Paths with what their values should be.
+pub(super) fn ranges(
+    summarizer: &Summarizer,
+    embeddings: &Embeddings,
+) -> Vec<(&'static str, String)> {
+    let mut wrong = Vec::new();
+    let mut expect = |fine: bool, path, message: &str| {
+        if !fine {
+            wrong.push((path, message.to_owned()));
+        }
+    };
+    let is_url = |url: &Option<String>| {
+        let known = |u: &String| u.starts_with("http://") || u.starts_with("https://");
+        url.as_ref().is_none_or(known)
+    };
+    let seconds = |s: f64| s > 0.0 && s <= MOST_SECONDS;
+    const URL: &str = "must begin with http:// or https://";
+    const SECONDS: &str = "must be greater than 0 and at most 86400";
+    expect(is_url(&summarizer.url), "summarizer.url", URL);
+    expect(is_url(&embeddings.url), "embeddings.url", URL);
+    expect(
+        seconds(summarizer.timeout_seconds),
+        "summarizer.timeout_seconds",
+        SECONDS,
+    );
+    expect(
+        seconds(summarizer.connect_timeout_seconds),
+        "summarizer.connect_timeout_seconds",
+        SECONDS,
+    );
+    expect(
+        seconds(embeddings.timeout_seconds),
+        "embeddings.timeout_seconds",
+        SECONDS,
+    );
+    expect(
+        summarizer.max_requests > 0,
+        "summarizer.max_requests",
+        "must be at least 1",
+    );
+    expect(
+        summarizer.window.is_none_or(|w| w >= 512),
+        "summarizer.window",
+        "must be at least 512",
+    );
+    expect(
+        embeddings.kind == EmbeddingsKind::Words || embeddings.model.is_some(),
+        "embeddings.kind",
+        "needs embeddings.model",
+    );
+    wrong
+}
+
+/// A day: longer than anybody waits.
+const MOST_SECONDS: f64 = 86_400.0;

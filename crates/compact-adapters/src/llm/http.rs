@@ -1,0 +1,347 @@
+//! One request over HTTP, with time limits, and retries where they may help.
+//!
+//! The time limit covers everything, retries included: whoever waits for a summary waits no longer
+//! than was configured. What a server says about an error is shortened, and never holds the key.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use compact_formats::overflow::{self, Sign};
+use compact_runtime::port::summarizer::SummarizerError;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Response};
+use serde_json::Value;
+
+use super::Secret;
+
+/// Where a model is, and how long it may take.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// The address that paths are appended to, e.g. `https://api.openai.com/v1`.
+    pub url: String,
+    /// The key, if it needs one.
+    pub key: Option<Secret>,
+    /// The longest that an answer may take, retries included.
+    pub timeout: Duration,
+    /// The longest that connecting may take.
+    pub connect_timeout: Duration,
+    /// How often a request is repeated that failed for want of capacity or a connection.
+    pub retries: u32,
+    client: OnceLock<Client>,
+}
+
+/// What is the same for every body of a wire.
+pub(super) struct Call<'a> {
+    pub(super) path: &'a str,
+    pub(super) headers: &'a [(&'static str, &'static str)],
+    pub(super) key: KeyHeader,
+}
+
+/// Which header carries the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyHeader {
+    Bearer,
+    XApiKey,
+}
+
+/// The largest answer that is read: no summary is a hundredth of it.
+const LARGEST: usize = 16 << 20;
+/// The most that is told of a server's own words.
+const WORDS: usize = 300;
+/// What the first pause before a retry is drawn from; each next one is twice as long.
+const PAUSE: Duration = Duration::from_millis(400);
+
+impl Endpoint {
+    /// An endpoint with the usual patience.
+    pub fn new(url: impl Into<String>, key: Option<Secret>) -> Endpoint {
+        Endpoint {
+            url: url.into(),
+            key,
+            timeout: super::TIMEOUT,
+            connect_timeout: super::CONNECT_TIMEOUT,
+            retries: 2,
+            client: OnceLock::new(),
+        }
+    }
+
+    fn client(&self) -> Result<&Client, SummarizerError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        // One provider of cryptography for the process; whoever was first has chosen it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .connect_timeout(self.connect_timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("compact/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| {
+                SummarizerError::Setup(format!("no HTTP client: {}", chain(&error)))
+            })?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    fn place(&self, path: &str) -> String {
+        format!("{}/{path}", self.url.trim_end_matches('/'))
+    }
+
+    /// A server's words: one line, not long, without the key.
+    fn words(&self, text: &str) -> String {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = match &self.key {
+            Some(key) => key.scrub(&line),
+            None => line,
+        };
+        line.chars().take(WORDS).collect()
+    }
+}
+
+/// Posts a body; fields that this server does not take are left out or renamed, as it asks.
+pub(super) async fn post_adapting(
+    endpoint: &Endpoint,
+    call: &Call<'_>,
+    mut body: Value,
+) -> Result<Value, SummarizerError> {
+    for _ in 0..OPTIONAL.len() {
+        match post(endpoint, call, &body).await {
+            Err(SummarizerError::Rejected {
+                status: 400 | 422,
+                message,
+            }) if adapt(&mut body, &message) => {}
+            result => return result,
+        }
+    }
+    post(endpoint, call, &body).await
+}
+
+/// Fields that some models refuse, each with the name that they take instead, if there is one.
+const OPTIONAL: [(&str, Option<&str>); 3] = [
+    ("max_tokens", Some("max_completion_tokens")),
+    ("temperature", None),
+    ("seed", None),
+];
+
+/// Changes the field that a refusal complains about; false when there is none.
+fn adapt(body: &mut Value, message: &str) -> bool {
+    let refused = |field: &str| {
+        message.contains(&format!("'{field}'")) || message.contains(&format!("`{field}`"))
+    };
+    let Some(fields) = body.as_object_mut() else {
+        return false;
+    };
+    for (field, instead) in OPTIONAL {
+        let applies = instead.is_none_or(|other| message.contains(other));
+        if applies
+            && refused(field)
+            && let Some(value) = fields.remove(field)
+        {
+            if let Some(other) = instead {
+                fields.insert(other.to_owned(), value);
+            }
+            return true;
+        }
+    }
+    false
+}
+
+/// Posts a body and reads the answer as JSON.
+pub(super) async fn post(
+    endpoint: &Endpoint,
+    call: &Call<'_>,
+    body: &Value,
+) -> Result<Value, SummarizerError> {
+    let work = attempts(endpoint, call, body);
+    match tokio::time::timeout(endpoint.timeout, work).await {
+        Ok(result) => result,
+        Err(_) => Err(SummarizerError::Timeout(endpoint.timeout)),
+    }
+}
+
+/// A failed attempt.
+struct Failed {
+    error: SummarizerError,
+    retry: Retry,
+}
+
+enum Retry {
+    Never,
+    Soon,
+    After(Duration),
+}
+
+async fn attempts(
+    endpoint: &Endpoint,
+    call: &Call<'_>,
+    body: &Value,
+) -> Result<Value, SummarizerError> {
+    let started = Instant::now();
+    let mut pause = PAUSE;
+    for attempt in 1.. {
+        let failed = match once(endpoint, call, body, attempt).await {
+            Ok(answer) => return Ok(answer),
+            Err(failed) => failed,
+        };
+        let wait = match failed.retry {
+            Retry::Never => return Err(failed.error),
+            Retry::Soon => jittered(pause),
+            Retry::After(wait) => wait + jittered(PAUSE),
+        };
+        // A server that asks for more patience than there is gets none.
+        if attempt > endpoint.retries || started.elapsed() + wait >= endpoint.timeout {
+            return Err(failed.error);
+        }
+        tokio::time::sleep(wait).await;
+        pause *= 2;
+    }
+    Err(SummarizerError::Timeout(endpoint.timeout))
+}
+
+/// Between half of a pause and all of it, so that many clients do not come back at once.
+fn jittered(pause: Duration) -> Duration {
+    let random = RandomState::new().hash_one(0) % 1000;
+    pause.mul_f64(0.5 + random as f64 / 2000.0)
+}
+
+async fn once(
+    endpoint: &Endpoint,
+    call: &Call<'_>,
+    body: &Value,
+    attempt: u32,
+) -> Result<Value, Failed> {
+    let never = |error| Failed {
+        error,
+        retry: Retry::Never,
+    };
+    let client = endpoint.client().map_err(never)?;
+    let mut request = client.post(endpoint.place(call.path)).json(body);
+    for (name, value) in call.headers {
+        request = request.header(*name, *value);
+    }
+    if let Some(key) = &endpoint.key {
+        request = match call.key {
+            KeyHeader::Bearer => request.bearer_auth(key.expose()),
+            KeyHeader::XApiKey => request.header("x-api-key", key.expose()),
+        };
+    }
+    let response = request.send().await.map_err(|e| unsent(endpoint, &e))?;
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let bytes = read(response).await.map_err(|error| Failed {
+        error,
+        retry: Retry::Soon,
+    })?;
+    if (200..300).contains(&status) {
+        return understood(&headers, &bytes).map_err(never);
+    }
+    Err(refused(endpoint, status, &headers, &bytes, attempt))
+}
+
+fn unsent(endpoint: &Endpoint, error: &reqwest::Error) -> Failed {
+    let reason = endpoint.words(&chain(error));
+    let place = endpoint.url.clone();
+    let (error, retry) = if error.is_builder() {
+        (
+            SummarizerError::Setup(format!("{place}: {reason}")),
+            Retry::Never,
+        )
+    } else if error.is_connect() || error.is_timeout() {
+        (SummarizerError::Unreachable { place, reason }, Retry::Soon)
+    } else {
+        (SummarizerError::Interrupted(reason), Retry::Soon)
+    };
+    Failed { error, retry }
+}
+
+async fn read(mut response: Response) -> Result<Vec<u8>, SummarizerError> {
+    let interrupted = |error: reqwest::Error| SummarizerError::Interrupted(chain(&error));
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(interrupted)? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > LARGEST {
+            return Err(super::malformed("it is larger than 16 MiB"));
+        }
+    }
+    Ok(bytes)
+}
+
+fn understood(headers: &HeaderMap, bytes: &[u8]) -> Result<Value, SummarizerError> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(super::malformed("status 200 with nothing in it"));
+    }
+    let value: Value = serde_json::from_slice(bytes).map_err(|_| {
+        let kind = headers.get("content-type").and_then(|t| t.to_str().ok());
+        super::malformed(&format!(
+            "it is {}, not JSON",
+            kind.unwrap_or("of no known type")
+        ))
+    })?;
+    // Some servers report an error with status 200.
+    match value.get("error").filter(|e| !e.is_null()) {
+        Some(_) => Err(super::malformed("status 200 with an error in it")),
+        None => Ok(value),
+    }
+}
+
+fn refused(
+    endpoint: &Endpoint,
+    status: u16,
+    headers: &HeaderMap,
+    bytes: &[u8],
+    attempts: u32,
+) -> Failed {
+    let kind = headers.get("content-type").and_then(|t| t.to_str().ok());
+    let message = endpoint.words(&message(bytes));
+    let overflow = overflow::recognise(status, kind, bytes);
+    if overflow.is_some_and(|o| o.sign == Sign::Said) {
+        return Failed {
+            error: SummarizerError::TooLong(message),
+            retry: Retry::Never,
+        };
+    }
+    match status {
+        408 | 425 | 429 | 500..=599 => Failed {
+            error: SummarizerError::Overloaded {
+                status,
+                attempts,
+                message,
+            },
+            retry: patience(headers).map_or(Retry::Soon, Retry::After),
+        },
+        _ => Failed {
+            error: SummarizerError::Rejected { status, message },
+            retry: Retry::Never,
+        },
+    }
+}
+
+/// What a server says is wrong, in whichever field it says so.
+fn message(bytes: &[u8]) -> String {
+    let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let told = ["/error/message", "/message", "/detail", "/error"]
+        .iter()
+        .find_map(|pointer| value.pointer(pointer)?.as_str());
+    told.map_or_else(
+        || String::from_utf8_lossy(bytes).into_owned(),
+        str::to_owned,
+    )
+}
+
+/// How long a server asks to wait, in seconds or milliseconds.
+fn patience(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let seconds = number("retry-after-ms")
+        .map(|ms| ms / 1000.0)
+        .or_else(|| number(RETRY_AFTER.as_str()))?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// An error with everything that caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,37 @@
+//! A key that cannot be printed by mistake.
+
+use std::fmt;
+
+/// A key. It is neither `Display` nor serializable, and its `Debug` says nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The key in an environment variable; `None` when that is unset or empty.
+    pub fn from_env(variable: &str) -> Option<Secret> {
+        let value = std::env::var(variable).ok()?;
+        let value = value.trim();
+        (!value.is_empty()).then(|| Secret(value.to_owned()))
+    }
+
+    /// A key that a program has from elsewhere.
+    pub fn new(value: impl Into<String>) -> Secret {
+        Secret(value.into())
+    }
+
+    /// The key itself, for the one header that carries it.
+    pub(super) fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// A text without the key, whoever put it there.
+    pub(super) fn scrub(&self, text: &str) -> String {
+        text.replace(&self.0, "[key]")
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}

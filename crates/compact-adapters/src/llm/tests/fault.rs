@@ -1,0 +1,310 @@
+//! A summarizer whose server misbehaves, seen through the manager: the right fallback for each
+//! policy, a truthful event, and a history that is untouched where nothing else will do.
+
+use std::sync::{Arc, Mutex};
+
+use compact_core::message::{Entry, Role};
+use compact_core::policy::{OnSummaryFailure, Policy};
+use compact_core::profile::Profile;
+use compact_core::redact::Redactor;
+use compact_core::token::Chars4;
+use compact_core::view::View;
+use compact_core::wire::WireRules;
+use compact_runtime::manager::{Session, Storing};
+use compact_runtime::port::archive::MemoryArchive;
+use compact_runtime::port::catalog::MemoryCatalog;
+use compact_runtime::port::event::EventSink;
+use compact_runtime::{Error, Manager};
+
+use super::*;
+
+#[derive(Default)]
+struct Events(Mutex<Vec<Value>>);
+
+impl EventSink for Events {
+    fn emit(&self, event: &Value) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+impl Events {
+    fn named(&self, name: &str) -> Option<Value> {
+        let events = self.0.lock().unwrap();
+        events.iter().find(|e| e["event"] == name).cloned()
+    }
+}
+
+fn manager(server: &Server, policy: Policy) -> (Manager, Arc<Events>) {
+    let events = Arc::new(Events::default());
+    let mut summarizer = summarizer(Wire::Chat, server);
+    summarizer.endpoint.timeout = Duration::from_millis(1_500);
+    let manager = Manager {
+        archive: Some(Arc::new(MemoryArchive::default())),
+        catalog: Arc::new(MemoryCatalog::default()),
+        sink: events.clone(),
+        estimator: Arc::new(Chars4),
+        policy,
+        window: Tokens(4_000),
+        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
+        storing: Storing::Exact,
+        summarizer: Some(Arc::new(summarizer)),
+        embedder: None,
+    };
+    (manager, events)
+}
+
+fn session() -> Session {
+    let mut session = Session::new("faulty", &WireRules::LENIENT);
+    for i in 0..40 {
+        let (user, model) = (
+            format!(
+                "Please look at src/part_{i}.rs, never touch config_{i}.toml. {}",
+                "It matters. ".repeat(8)
+            ),
+            format!(
+                "part_{i} defines Widget{i} and fails with E{i:04}. {}",
+                "I looked closely. ".repeat(12)
+            ),
+        );
+        session.append([
+            Entry::text(format!("u{i}"), Role::User, user),
+            Entry::text(format!("a{i}"), Role::Assistant, model),
+        ]);
+    }
+    session
+}
+
+fn under(on_summary_failure: OnSummaryFailure) -> Policy {
+    Policy {
+        on_summary_failure,
+        ..Policy::default()
+    }
+}
+
+fn chat(content: &str, finish: &str) -> Act {
+    let body = json!({"choices": [{"finish_reason": finish, "message": {"content": content}}]});
+    Act::Answers(200, "", body.to_string())
+}
+
+/// Every fault, with what the event says of it.
+fn faults() -> Vec<(Act, &'static str)> {
+    vec![
+        (Act::Dies, "the connection ended before the answer did"),
+        (
+            Act::DiesMidway,
+            "the connection ended before the answer did",
+        ),
+        (refuses(500, "boom"), "status 500 after "),
+        (
+            Act::Answers(429, "retry-after: 30\r\n", "{}".into()),
+            "status 429 after 1 attempts",
+        ),
+        (Act::Hangs, "no answer within 1.5 s"),
+        (
+            chat("I'm sorry, but I can't help with that.", "stop"),
+            "the model refused",
+        ),
+        (chat("", "content_filter"), "the model refused"),
+        (chat("", "stop"), "the answer was empty"),
+        (chat("- the goal is", "length"), "the answer was cut off"),
+        (
+            chat(&"and so on ".repeat(9_000), "stop"),
+            "is larger than its source",
+        ),
+        (
+            Act::Answers(200, "content-type: text/event-stream\r\n", String::new()),
+            "the answer cannot be read",
+        ),
+        (
+            Act::Answers(200, "content-type: text/html\r\n", "<h1>proxy</h1>".into()),
+            "the answer cannot be read",
+        ),
+        (refuses(404, "no such model"), "status 404"),
+    ]
+}
+
+fn is_told(event: &Value, field: &str, reason: &str) {
+    let told = event[field].as_str().unwrap();
+    assert!(told.contains(reason), "{told} is not {reason}");
+    assert!(
+        !told.contains("boom") && !told.contains("such model"),
+        "{told}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s2_56_s2_160_every_fault_ends_in_the_deterministic_summary() {
+    let plain = {
+        let (manager, _) = manager(&Server::start([]).await, Policy::default());
+        let manager = Manager {
+            summarizer: None,
+            ..manager
+        };
+        manager.preflight(&mut session()).await.unwrap().view
+    };
+    let tried = faults().into_iter().map(|(act, reason)| {
+        let plain = plain.clone();
+        async move {
+            let server = Server::start([act]).await;
+            let (manager, events) = manager(&server, under(OnSummaryFailure::Deterministic));
+            let made = manager.preflight(&mut session()).await.unwrap();
+            assert_eq!(made.view, plain, "{reason}");
+            let fallback = events.named("compact.fallback").unwrap();
+            assert_eq!(
+                (&fallback["fallback"], &fallback["summarizer"]),
+                (&json!("deterministic"), &json!("openai m"))
+            );
+            is_told(&fallback, "reason", reason);
+        }
+    });
+    futures::future::join_all(tried).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s1_11_s1_78_s1_79_s1_80_every_fault_leaves_the_history_where_the_profile_says_fail() {
+    let tried = faults().into_iter().map(|(act, reason)| async move {
+        let server = Server::start([act]).await;
+        let (manager, events) = manager(&server, Profile::HardReset.policy());
+        let mut session = session();
+        let error = manager.preflight(&mut session).await.unwrap_err();
+        assert!(matches!(error, Error::Summary { .. }), "{error}");
+        is_told(&events.named("compact.failed").unwrap(), "error", reason);
+        assert!(events.named("compact.completed").is_none());
+        assert!(manager.catalog.chain("faulty").await.unwrap().is_empty());
+        let asked = server.heard().len();
+        let next = manager.preflight(&mut session).await.unwrap();
+        assert_eq!(next.view, View::identity(session.source()));
+        assert_eq!(
+            server.heard().len(),
+            asked,
+            "{reason}: asked again in the same turn"
+        );
+    });
+    futures::future::join_all(tried).await;
+}
+
+#[tokio::test]
+async fn s4_140_s0_31_other_profiles_fall_back_as_they_say() {
+    for (profile, fallback) in [
+        (Profile::CheckpointRestart, "minimal_prompt"),
+        (Profile::NativeArchive, "host"),
+    ] {
+        let server = Server::start([refuses(400, "no")]).await;
+        let (manager, events) = manager(&server, profile.policy());
+        let mut session = session();
+        let made = manager.manual_compact(&mut session, None).await.unwrap();
+        assert_eq!(made.receipt.is_none(), fallback == "host");
+        assert_eq!(
+            events.named("compact.fallback").unwrap()["fallback"],
+            fallback
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_again_when_it_says() {
+    let server = Server::start([
+        Act::Answers(429, "retry-after: 1\r\n", "{}".into()),
+        refuses(503, "later"),
+        says("- Widget1 fails"),
+    ])
+    .await;
+    let summarizer = summarizer(Wire::Chat, &server);
+    assert_eq!(
+        summarizer.answer(&question()).await.unwrap().text,
+        "- Widget1 fails"
+    );
+    let heard = server.heard();
+    assert_eq!(heard.len(), 3);
+    assert!(heard[1].at - heard[0].at >= Duration::from_secs(1));
+    assert!(heard[2].at - heard[1].at < Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_server_that_was_killed_is_asked_again() {
+    let server = Server::start([Act::Dies, Act::DiesMidway, says("- Widget1 fails")]).await;
+    let answer = summarizer(Wire::Chat, &server).answer(&question()).await;
+    assert_eq!(answer.unwrap().text, "- Widget1 fails");
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_with_the_place() {
+    let server = Server::start([]).await;
+    let url = server.url.clone();
+    let gone = summarizer(Wire::Chat, &server);
+    drop(server);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let error = gone.answer(&question()).await.unwrap_err();
+    assert!(
+        matches!(&error, SummarizerError::Unreachable { place, .. } if *place == url),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_long_is_told_apart() {
+    let body = r#"{"error":{"code":400,"message":"request (4031 tokens) exceeds the available context size (2048 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":4031,"n_ctx":2048}}"#;
+    let server = Server::start([Act::Answers(400, "", body.into())]).await;
+    let error = summarizer(Wire::Chat, &server)
+        .answer(&question())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, SummarizerError::TooLong(_)), "{error}");
+}
+
+#[tokio::test]
+async fn s2_58_secrets_in_the_transcript_are_not_in_the_bytes_that_are_sent() {
+    let server = Server::start([says("- Widget1 fails with E0001, see src/part_1.rs")]).await;
+    let (manager, events) = manager(&server, Policy::default());
+    let secrets = [
+        ["ghp", "_", &"a1B2".repeat(9)].concat(),
+        ["AKIA", "ABCDEFGHIJKLMNOP"].concat(),
+        ["password: ", "hunter2-hunter2"].concat(),
+    ];
+    let mut session = Session::new("secret", &WireRules::LENIENT);
+    session.append(
+        secrets
+            .iter()
+            .enumerate()
+            .map(|(i, s)| Entry::text(format!("s{i}"), Role::User, format!("use {s} for it"))),
+    );
+    session.append(self::session().source().entries.clone());
+    let made = manager.preflight(&mut session).await.unwrap();
+    assert_eq!(made.receipt.unwrap().summarizer, "openai m");
+    assert!(events.named("compact.fallback").is_none());
+    let sent = server.heard();
+    assert!(sent.iter().any(|h| h.body.contains("REDACTED")));
+    for heard in &sent {
+        let bytes = format!("{}{}", heard.head, heard.body);
+        assert!(
+            !bytes.contains("a1B2a1B2")
+                && !bytes.contains("ABCDEFGHIJKLMNOP")
+                && !bytes.contains("hunter2")
+        );
+    }
+}
+
+#[tokio::test]
+async fn abandoning_a_compaction_abandons_the_request_and_changes_nothing() {
+    let server = Server::start([Act::Hangs]).await;
+    let (manager, _) = manager(&server, Policy::default());
+    let mut session = session();
+    let soon = Duration::from_millis(1_000);
+    assert!(
+        tokio::time::timeout(soon, manager.preflight(&mut session))
+            .await
+            .is_err()
+    );
+    assert_eq!(server.heard().len(), 1);
+    assert!(manager.catalog.chain("faulty").await.unwrap().is_empty());
+    assert!(
+        manager
+            .archive
+            .as_ref()
+            .unwrap()
+            .list()
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
