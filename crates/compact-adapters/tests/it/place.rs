@@ -1,0 +1,96 @@
+//! A folder with a store in it, and a session whose n-th entry is always the same.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use compact_adapters::archive::ObjectArchive;
+use compact_adapters::catalog::SqliteCatalog;
+use compact_adapters::exporter::Background;
+use compact_adapters::transcript::TranscriptFiles;
+use compact_core::message::{Block, Entry, EntryId, Meta, Role};
+use compact_core::policy::Policy;
+use compact_core::redact::Redactor;
+use compact_core::token::{Chars4, Tokens};
+use compact_runtime::Manager;
+use compact_runtime::manager::Storing;
+use compact_runtime::port::event::{EventSink, Fanout};
+use serde_json::Value;
+
+pub(crate) const WINDOW: Tokens = Tokens(2_000);
+
+/// A sink that never comes back.
+struct Hanging;
+
+impl EventSink for Hanging {
+    fn emit(&self, _: &Value) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// A sink that always breaks.
+struct Breaking;
+
+impl EventSink for Breaking {
+    fn emit(&self, event: &Value) {
+        // Not `panic!`: its message would fill the output of the test.
+        std::panic::resume_unwind(Box::new(event.to_string()));
+    }
+}
+
+/// A manager on the stores in `dir`; whoever is told of events hangs or breaks.
+pub(crate) fn manager(dir: &Path) -> Arc<Manager> {
+    let sinks: [Box<dyn EventSink>; 2] = [
+        Box::new(Background::new(Hanging)),
+        Box::new(Background::new(Breaking)),
+    ];
+    Arc::new(Manager {
+        archive: Some(Arc::new(ObjectArchive::open(&dir.join("archive")).unwrap())),
+        catalog: Arc::new(SqliteCatalog::open(&dir.join("catalog.db")).unwrap()),
+        sink: Arc::new(Fanout(sinks.into())),
+        estimator: Arc::new(Chars4),
+        policy: Policy {
+            soft_pct: Some(0.4),
+            ..Policy::default()
+        },
+        window: WINDOW,
+        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
+        storing: Storing::Exact,
+        summarizer: None,
+        embedder: None,
+    })
+}
+
+pub(crate) fn transcripts(dir: &Path) -> TranscriptFiles {
+    TranscriptFiles::new(dir.join("transcripts"))
+}
+
+/// The n-th entry of every session: a request, then calls and results in turn.
+pub(crate) fn entry(n: usize) -> Entry {
+    let (role, block) = match n {
+        0 => (Role::User, Block::Text("Port the parser.".into())),
+        n if n % 2 == 1 => (
+            Role::Assistant,
+            Block::ToolCall {
+                id: format!("call{n}"),
+                name: "read_file".into(),
+                arguments: format!("{{\"path\":\"src/module_{n}.rs\"}}"),
+            },
+        ),
+        n => (
+            Role::Tool,
+            Block::ToolResult {
+                call: format!("call{}", n - 1),
+                content: format!("pub fn handler_{n}() {{}}\n").repeat(20),
+                is_error: false,
+            },
+        ),
+    };
+    Entry {
+        id: EntryId(format!("e{n}")),
+        role,
+        blocks: vec![block],
+        meta: Meta::default(),
+    }
+}
