@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::{architecture, dependencies, examples, licences, shell, words};
+use crate::{architecture, dependencies, examples, licences, requirements, shell, words};
 
 struct Check {
     name: &'static str,
@@ -32,6 +32,10 @@ const CHECKS: &[Check] = &[
     Check {
         name: "generated files",
         run: examples::check,
+    },
+    Check {
+        name: "requirements",
+        run: requirements::check,
     },
     Check {
         name: "format",

@@ -1,11 +1,11 @@
 //! `cargo xtask docs`: documents that are generated from the code.
 //!
 //! A test of the crate that owns a document compares it, so `cargo test` finds one that is out of
-//! date; this command lets the same test write it.
+//! date; this command lets the same test write it. The index of requirements belongs to no crate.
 
 use anyhow::Result;
 
-use crate::shell;
+use crate::{requirements, shell};
 
 /// Packages and the tests that hold a document.
 const DOCUMENTS: &[(&str, &str)] = &[
@@ -34,6 +34,7 @@ pub(crate) fn write() -> Result<()> {
         ];
         shell::run_with("cargo", &arguments, &[("UPDATE_EXPECT", "1")])?;
     }
+    requirements::write()?;
     println!("docs/ is up to date");
     Ok(())
 }

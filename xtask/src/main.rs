@@ -13,6 +13,7 @@ mod examples;
 mod fuzz;
 mod licences;
 mod registry;
+mod requirements;
 mod shell;
 mod test;
 mod wire;

@@ -387,7 +387,7 @@ fn s4_155_a_ratio_above_one_means_never() {
 }
 
 #[test]
-fn c_23_s0_86_removed_keys_are_unknown_in_their_profile() {
+fn c_23_s0_10_s0_11_s0_86_s0_91_s0_129_s0_140_removed_keys_are_unknown_in_their_profile() {
     for key in ["context_restart_threshold", "context_limit"] {
         let found = error_in("mala.yaml", &format!("profile: native-archive\n{key}: 1\n"));
         assert_eq!(
@@ -467,7 +467,7 @@ fn s1_21_vt_session_dir_is_where_transcripts_go_unless_our_own_name_says_otherwi
 }
 
 #[test]
-fn c_4_s1_147_s4_70_s4_71_old_names_mean_the_trigger_in_their_profile() {
+fn c_4_s1_147_s3_69_s4_70_s4_71_s4_84_old_names_mean_the_trigger_in_their_profile() {
     let hard_reset = load("profile: hard-reset\ncompaction_threshold: 0.6\n");
     assert_eq!(hard_reset.policy.trigger_pct, 0.6);
     let restart = load(

@@ -76,6 +76,7 @@ fn s2_42_stage_aware_keeps_the_last_pair_of_each_tool() {
     assert_eq!(kept(Prune::StageAware, 1, 4), [2, 3, 4, 7, 8, 9]);
 }
 
+/// C-8.
 #[test]
 fn s2_104_turns_are_turns_and_not_messages() {
     // Six turns of three messages each are eighteen messages.

@@ -53,6 +53,7 @@ fn s2_27_a_person_may_ask_at_any_pressure() {
     assert_eq!(decision.reason, "asked for: user-command");
 }
 
+/// C-26.
 #[test]
 fn the_base_may_be_the_budget() {
     let policy = Policy {
@@ -66,6 +67,7 @@ fn the_base_may_be_the_budget() {
     assert_eq!(trigger_point(Tokens(128_000), &policy), Tokens(107_525));
 }
 
+/// C-3.
 #[test]
 fn s4_155_a_ratio_above_one_never_triggers() {
     let policy = Policy {

@@ -27,7 +27,7 @@ fn totals(usage: &ContextUsage) -> (u64, u64, u64) {
 }
 
 #[test]
-fn s3_8_s3_12_s3_13_s3_14_s3_15_s3_17_s3_51_turns_add_up() {
+fn s3_8_s3_12_to_s3_15_s3_17_s3_51_s3_65_s3_66_s3_74_turns_add_up() {
     let usage = after(&[(100, 200, 1000), (50, 75, 500)]);
     assert_eq!(totals(&usage), (150, 275, 1500));
     assert_eq!(usage.last(), Some(Usage::of_turn(50, 75, 500)));
@@ -43,7 +43,7 @@ fn s3_9_s3_28_s3_41_s3_52_s3_68_pressure_ignores_cache_reads() {
 }
 
 #[test]
-fn s3_5_s3_6_s3_59_the_worked_example_under_each_formula() {
+fn s3_5_s3_6_s3_59_c_2_the_worked_example_under_each_formula() {
     let reported = Usage::of_turn(487, 5_880, 1_432_262);
     let pressure = |semantics, formula| {
         let mut usage = ContextUsage::new(semantics, formula);
@@ -74,7 +74,7 @@ fn s3_5_s3_6_s3_59_the_worked_example_under_each_formula() {
 }
 
 #[test]
-fn s3_4_s3_35_s3_36_s3_67_c_1_semantics_choose_what_is_live() {
+fn s3_4_s3_35_s3_36_s3_67_s4_58_s4_87_c_1_c_34_semantics_choose_what_is_live() {
     let reports = [Usage::of_turn(100, 10, 0), Usage::of_turn(300, 20, 0)];
     let live = |semantics| {
         let mut usage = ContextUsage::new(semantics, Formula::InputOutput);
@@ -112,7 +112,7 @@ fn s3_19_s3_20_what_is_below_zero_counts_as_zero() {
 }
 
 #[test]
-fn s3_11_s3_16_s3_18_s3_24_s3_25_s3_26_s3_27_s3_29_s3_53_a_usage_that_is_off_reads_zero_and_keeps_its_totals()
+fn s3_11_s3_16_s3_18_s3_24_to_s3_27_s3_29_s3_32_s3_53_a_usage_that_is_off_reads_zero_and_keeps_its_totals()
  {
     let mut usage = after(&[(1000, 2000, 3000)]);
     assert!(usage.is_tracking_enabled());
@@ -148,12 +148,12 @@ fn s3_23_s3_49_s3_55_a_reset_switches_nothing_on() {
 }
 
 #[test]
-fn s3_56_without_a_limit_there_is_no_pressure() {
+fn s3_30_s3_56_s4_62_without_a_limit_there_is_no_pressure() {
     assert_eq!(after(&[(100, 200, 0)]).pressure_ratio(Tokens(0)), 0.0);
 }
 
 #[test]
-fn s3_31_s3_57_pressure_may_exceed_one() {
+fn s3_31_s3_57_s4_63_pressure_may_exceed_one() {
     let huge = after(&[(i64::MAX, i64::MAX, i64::MAX), (i64::MAX, 3, 0)]);
     assert!(huge.pressure_ratio(LIMIT) > 1.0);
     assert_eq!(huge.pressure_ratio(Tokens(1)), u64::MAX as f64);
@@ -241,6 +241,7 @@ fn an_implausible_report_is_not_believed() {
     assert_eq!(next_request(&entries, None, 0, Formula::Prompt), 101);
 }
 
+/// C-31.
 #[test]
 fn each_formula_adds_the_growth_that_it_has_not_counted() {
     let entries = [user(), answer("abc", Some(150), None), user()];
@@ -309,4 +310,27 @@ proptest::proptest! {
             proptest::prop_assert_eq!(next_request(&entries, None, 0, formula), estimate);
         }
     }
+}
+
+#[test]
+fn s4_55_to_s4_61_s4_83_s4_88_s4_92_s4_147_s4_152_pressure_reaches_its_threshold() {
+    let at = |input: u64| {
+        let mut usage = ContextUsage::new(Semantics::Cumulative, Formula::InputOutput);
+        let report = Usage {
+            input_tokens: input,
+            cache_read_tokens: 150_000,
+            ..Usage::default()
+        };
+        usage.record(report, Semantics::Cumulative);
+        (
+            usage.pressure_ratio(LIMIT),
+            usage.check(Some("s"), LIMIT, 0.90).is_err(),
+        )
+    };
+    assert_eq!(at(0), (0.0, false));
+    assert_eq!(at(100_000), (0.5, false));
+    assert_eq!(at(178_000), (0.89, false));
+    assert_eq!(at(180_000), (0.90, true));
+    assert_eq!(at(182_000), (0.91, true));
+    assert_eq!(at(200_000), (1.0, true));
 }

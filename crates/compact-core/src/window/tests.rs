@@ -82,6 +82,7 @@ fn names_are_found_however_they_are_spelled() {
     }
 }
 
+/// S1-41.
 #[test]
 fn hosts_and_dates_do_not_change_a_window() {
     for (spelled, input) in [

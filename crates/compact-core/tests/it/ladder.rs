@@ -79,6 +79,7 @@ fn s2_43_s2_80_s2_81_the_policys_counts_stay_when_they_fit() {
     assert_eq!(made.receipt.kept.recent_turns, 7);
 }
 
+/// C-28.
 #[test]
 fn s2_113_turns_reduce_before_pairs() {
     let rungs: Vec<(String, u64, u64)> = [6000, 1500, 1000, 800, 600, 500]
@@ -178,7 +179,7 @@ fn an_open_tool_loop_stays() {
     assert!(made.view.items.contains(&ViewItem::Kept { entry: open }));
 }
 
-/// S2-6, S2-38, S2-45, S2-103, S2-168.
+/// S2-6, S2-38, S2-45, S2-103, S2-168, C-9.
 #[test]
 fn s2_103_pinned_by_role_flag_and_pattern() {
     let policy = Policy {
@@ -228,6 +229,7 @@ fn identical_later_injections_collapse_to_the_newest() {
     );
 }
 
+/// C-8.
 #[test]
 fn s1_8_hard_reset_keeps_nothing_but_the_pending_request() {
     let policy = Policy {
@@ -251,6 +253,7 @@ fn s1_8_hard_reset_keeps_nothing_but_the_pending_request() {
     );
 }
 
+/// C-12.
 #[test]
 fn placements_put_the_summary_where_they_say() {
     for (placement, role) in [

@@ -20,7 +20,7 @@ fn read(source: UsageSource, value: &Value) -> Option<(u64, u64, u64, u64)> {
 const SAMPLES: &str = include_str!("samples.jsonl");
 
 #[test]
-fn c_2_s3_33_every_source_tells_fresh_tokens_from_cached_ones() {
+fn c_2_s3_33_s1_29_to_s1_32_every_source_tells_fresh_tokens_from_cached_ones() {
     let mut seen = Vec::new();
     for line in SAMPLES.lines() {
         let sample: Value = serde_json::from_str(line).unwrap();
@@ -71,7 +71,7 @@ fn a_stream_is_brought_up_to_date_event_by_event() {
 }
 
 #[test]
-fn s3_34_missing_counters_are_zero_and_no_counters_are_no_report() {
+fn s3_34_s4_86_missing_counters_are_zero_and_no_counters_are_no_report() {
     use UsageSource::*;
     assert_eq!(
         read(
@@ -131,7 +131,7 @@ fn result(input: u64, output: u64, cache_read: u64) -> Value {
 }
 
 #[test]
-fn s3_1_s3_2_s3_3_s3_58_results_accumulate() {
+fn s3_1_to_s3_3_s3_58_s4_90_results_accumulate() {
     let usage = after_results(&[result(500, 1000, 10_000), result(600, 1200, 20_000)]);
     let totals = (
         usage.input_tokens,
@@ -165,7 +165,7 @@ fn s3_60_the_error_of_two_results_carries_their_sum() {
 }
 
 #[test]
-fn s3_61_a_result_without_usage_switches_tracking_off() {
+fn s3_61_s4_89_s4_91_s4_135_a_result_without_usage_switches_tracking_off() {
     let usage = after_results(&[
         result(200, 200, 0),
         json!({"type": "result", "usage": null}),

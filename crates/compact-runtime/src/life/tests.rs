@@ -323,7 +323,7 @@ async fn a_refusal_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_idle_session_is_compacted_when_the_policy_says_so() {
+async fn s2_205_an_idle_session_is_compacted_when_the_policy_says_so() {
     let quiet = Duration::from_secs(300);
     let mut never = Scene::new(|_| {});
     never.grow(5_000);
@@ -351,6 +351,7 @@ fn said(tokens: Option<u64>, limit: Option<u64>) -> Overflow {
     }
 }
 
+/// C-31.
 #[tokio::test]
 async fn a_refused_prompt_is_made_smaller_once_without_asking_a_model() {
     let mut scene = Scene::new(|m| {
@@ -452,6 +453,7 @@ async fn pinned_content_that_fills_the_window_makes_no_loop() {
     );
 }
 
+/// C-11.
 #[tokio::test]
 async fn s1_16_a_failure_is_remembered_across_restarts() {
     let stuck = |m: &mut Manager| m.policy.hard_cap_buffer = 2_000;
@@ -548,6 +550,7 @@ async fn a_session_of_many_windows_lives_on_background_compactions_alone() {
     assert!(restored.len() * 2 > source.len());
 }
 
+/// S1-2.
 #[tokio::test]
 async fn growth_that_outruns_the_budget_is_forecast() {
     let mut scene = Scene::new(|m| m.policy.soft_pct = None);

@@ -175,7 +175,7 @@ async fn a_changed_prefix_drops_the_view_and_keeps_the_ledger() {
     assert!(again.receipt.is_none_or(|r| r.summary_version == 2));
 }
 
-/// S2-7.
+/// S2-7, C-21.
 #[tokio::test]
 async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_story_in_order() {
     let (manager, heard) = manager(2_000);
@@ -272,6 +272,7 @@ async fn s2_164_switching_redaction_off_is_said_before_anything_else() {
     assert_eq!(events[0]["severity"], "high");
 }
 
+/// C-29.
 #[tokio::test]
 async fn without_an_archive_a_compaction_says_so() {
     let (mut manager, heard) = manager(2_000);
@@ -336,6 +337,7 @@ async fn s2_29_s2_93_s2_100_preflight_compacts_only_under_pressure() {
     assert!(pressed.receipt.is_some());
 }
 
+/// C-22.
 #[tokio::test]
 async fn s2_28_s2_92_s2_94_a_program_may_compact_at_any_time() {
     let (manager, _) = manager(100_000);
@@ -503,6 +505,7 @@ async fn s2_95_a_compaction_that_nobody_explains_is_manual() {
     assert_eq!(made.receipt.unwrap().note.as_deref(), Some("manual"));
 }
 
+/// C-35.
 #[tokio::test]
 async fn s2_61_s2_62_events_carry_counts_and_ids_and_no_words() {
     let (manager, heard) = manager(2_000);

@@ -747,6 +747,7 @@ async fn s1_3_s1_22_to_s1_27_s1_71_s1_153_a_model_is_asked_by_itself_for_the_sum
     assert!(summary.contains("module_3 is read"), "{summary}");
 }
 
+/// S1-1, S1-87.
 #[tokio::test]
 async fn s1_11_s1_78_s1_79_s1_80_s1_117_s1_196_a_summarizer_that_fails_costs_nothing_but_the_attempt()
  {

@@ -21,6 +21,7 @@ fn an_empty_archive_is_no_error() {
     assert!(!place.store().exists());
 }
 
+/// S0-103, S0-104.
 #[test]
 fn the_store_is_private() {
     let place = Place::new();
@@ -32,6 +33,7 @@ fn the_store_is_private() {
     assert_eq!(mode(&place.store().join("catalog.db")), 0o600);
 }
 
+/// S0-105.
 #[test]
 fn without_a_path_the_store_is_in_the_users_data_directory() {
     let place = Place::new();
@@ -60,6 +62,7 @@ fn forked() -> Place {
     place
 }
 
+/// S0-107.
 #[test]
 fn pruning_asks_first_and_says_what_would_go() {
     let place = begun_anew();
@@ -142,7 +145,7 @@ fn begun_anew() -> Place {
     place
 }
 
-/// S2-156.
+/// S2-156, C-20.
 #[test]
 fn old_records_that_nothing_needs_go() {
     let place = begun_anew();

@@ -344,6 +344,7 @@ fn appending_is_refused_where_it_cannot_be() {
         .failed(2);
 }
 
+/// C-27.
 #[test]
 fn every_style_compacts() {
     let place = Place::new();

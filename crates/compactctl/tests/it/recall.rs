@@ -459,6 +459,7 @@ fn pointers_that_lead_nowhere_are_told() {
     }
 }
 
+/// S2-207.
 #[test]
 fn a_session_tells_what_it_remembers() {
     let place = Place::new();

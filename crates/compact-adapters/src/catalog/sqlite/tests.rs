@@ -35,6 +35,7 @@ impl Fixture {
     }
 }
 
+/// S2-76.
 #[tokio::test]
 async fn sqlite_conforms() {
     let fixture = Fixture::new();

@@ -112,6 +112,7 @@ async fn s2_65_s2_159_requests_ask_for_the_least_random_answer_and_have_no_tools
     }
 }
 
+/// C-14, C-36.
 #[tokio::test]
 async fn s1_25_s1_26_s1_152_s1_153_s2_97_s2_165_its_own_model_counts_and_else_the_sessions() {
     let server = Server::start([says("fine")]).await;

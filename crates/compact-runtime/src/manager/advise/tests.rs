@@ -264,6 +264,7 @@ fn troubles() -> Vec<(Vec<Turn>, &'static str)> {
     ]
 }
 
+/// C-10.
 #[tokio::test]
 async fn s2_56_every_trouble_leads_to_the_deterministic_summary_and_is_told() {
     let plain = {
@@ -338,6 +339,7 @@ async fn proves(manager: &Manager, receipt: &Receipt) {
     assert_eq!(manager.verify(&receipt.receipt_id).await.unwrap(), []);
 }
 
+/// C-10, S2-161.
 #[tokio::test]
 async fn s2_56_prune_only_prunes_without_a_summary_and_warns() {
     let (made, session, heard, manager) = fallen_back(OnSummaryFailure::PruneOnly).await;
@@ -353,6 +355,7 @@ async fn s2_56_prune_only_prunes_without_a_summary_and_warns() {
     proves(&manager, &receipt).await;
 }
 
+/// C-10.
 #[tokio::test]
 async fn s4_140_a_minimal_prompt_says_to_go_on() {
     let (made, session, heard, manager) = fallen_back(OnSummaryFailure::MinimalPrompt).await;
