@@ -38,28 +38,43 @@ impl Artifacts {
     }
 }
 
+/// What a summarizer is given under this profile; `None` under others.
+pub fn told(world: &World, opened: &Opened) -> Result<Option<Vec<String>>, Failure> {
+    if world.sessions().is_none() {
+        return Ok(None);
+    }
+    let redactor = world.summary_redactor()?;
+    let conversation = &opened.parsed.conversation;
+    Ok(Some(summarizer_input(conversation, None, &redactor)))
+}
+
 /// Keeps the artifacts of a compaction; `None` under other profiles.
 pub fn keep(
     world: &World,
-    opened: &Opened,
+    told: Option<&[String]>,
     session: &str,
     view: Option<&View>,
 ) -> Result<Option<Artifacts>, Failure> {
-    let Some(folder) = world.sessions() else {
+    let (Some(folder), Some(told)) = (world.sessions(), told) else {
         return Ok(None);
     };
     let store = TranscriptFiles::new(folder);
-    let redactor = world.summary_redactor()?;
-    let input = summarizer_input(&opened.parsed.conversation, None, &redactor);
     let summary = view.map(summary_text);
     let at = Timestamp::now();
     block_on(async {
-        let mut artifacts = Artifacts::default();
-        artifacts.input = write(&store, session, Artifact::SummarizerInput, at, &input).await;
-        if let Some(summary) = &summary {
-            artifacts.summary = write(&store, session, Artifact::Summary, at, summary).await;
-        }
-        Ok(Some(artifacts))
+        let input = write(
+            &store,
+            session,
+            Artifact::SummarizerInput,
+            at,
+            &told.concat(),
+        )
+        .await;
+        let summary = match &summary {
+            Some(summary) => write(&store, session, Artifact::Summary, at, summary).await,
+            None => None,
+        };
+        Ok(Some(Artifacts { input, summary }))
     })
 }
 
@@ -82,12 +97,18 @@ async fn write(
 
 /// A failed compaction under this profile: what the summarizer was given, and whether the session
 /// can go on.
-pub fn failed(world: &World, opened: &Opened, session: Option<&str>, failure: Failure) -> Failure {
+pub fn failed(
+    world: &World,
+    opened: &Opened,
+    told: Option<&[String]>,
+    session: Option<&str>,
+    failure: Failure,
+) -> Failure {
     if !matches!(failure.code(), Code::Budget | Code::Summarizer) {
         return failure;
     }
     let named = session.or(opened.parsed.conversation.session_id.as_deref());
-    let Ok(Some(artifacts)) = keep(world, opened, named.unwrap_or("unnamed"), None) else {
+    let Ok(Some(artifacts)) = keep(world, told, named.unwrap_or("unnamed"), None) else {
         return failure;
     };
     let failure = match artifacts.input {

@@ -429,6 +429,7 @@ impl Opened {
             budget: self.budget(goal),
             summary_limit: None,
             note: manner.note.as_deref(),
+            told: None,
         }
     }
 

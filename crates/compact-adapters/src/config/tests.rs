@@ -416,7 +416,7 @@ fn c_23_s1_148_s1_149_deprecated_keys_are_accepted_with_a_warning() {
 }
 
 #[test]
-fn s1_9_s1_91_s1_150_s1_151_s1_171_the_sections_of_old_files_are_read() {
+fn s1_9_s1_91_s1_150_s1_151_s1_215_the_sections_of_old_files_are_read() {
     let (_folder, sources) = written(
         "compact.yaml",
         "profile: hard-reset\ncontext:\n  enabled: true\n  compaction_threshold: 0.7\n  \

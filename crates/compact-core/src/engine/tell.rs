@@ -121,6 +121,7 @@ impl<'a> Run<'_, 'a> {
             entries: places
                 .filter_map(|at| Some((*self.ordinals.get(at)?, entries.get(at)?)))
                 .collect(),
+            told: None,
             goal: goal.and_then(|unit| entries.get(unit.entries.start)),
             note: self.input.note,
             redactor: self.input.redactor,

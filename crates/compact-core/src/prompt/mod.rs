@@ -74,6 +74,8 @@ pub struct Coverage {
 pub struct Source<'a> {
     /// The entries with their ordinals.
     pub entries: Vec<(u64, &'a Entry)>,
+    /// The same as its host tells it, in the order of the events; `None` to tell the entries.
+    pub told: Option<&'a [String]>,
     /// The first request of the user, wherever it stands.
     pub goal: Option<&'a Entry>,
     /// A person's wish for this compaction.
@@ -125,10 +127,7 @@ const GOAL: usize = 400;
 impl Source<'_> {
     /// The source in stretches of at most `most`: nothing is left out, whatever its length.
     pub fn chunks(&self, most: Tokens) -> Vec<Chunk> {
-        let told = self.entries.iter().map(|(ordinal, entry)| {
-            let text = transcript::lines(*ordinal, entry);
-            self.redacted(&text)
-        });
+        let told = self.texts().map(|text| self.redacted(&text));
         let most = self.estimator.capacity(most).max(Units(1));
         chunk::cut(told, most, self.estimator)
     }
@@ -165,10 +164,20 @@ impl Source<'_> {
 
     /// What the whole source costs as it is told.
     pub fn cost(&self) -> Tokens {
-        let lines = |(ordinal, entry): &(u64, &Entry)| transcript::lines(*ordinal, entry);
-        let told = self.entries.iter().map(lines);
-        let units = told.map(|text| self.estimator.units(&text)).sum();
+        let units = self.texts().map(|text| self.estimator.units(&text)).sum();
         self.estimator.tokens(units)
+    }
+
+    /// What a model reads, in pieces that stay whole where they can.
+    fn texts(&self) -> Box<dyn Iterator<Item = String> + '_> {
+        match self.told {
+            Some(told) => Box::new(told.iter().map(|text| transcript::enclosed(text))),
+            None => Box::new(
+                self.entries
+                    .iter()
+                    .map(|(ordinal, entry)| transcript::lines(*ordinal, entry)),
+            ),
+        }
     }
 
     fn redacted(&self, text: &str) -> String {

@@ -18,6 +18,7 @@ const STYLES: [Style; 7] = [
 fn source<'a>(entries: &'a [Entry], redactor: &'a Redactor) -> Source<'a> {
     Source {
         entries: (0..).zip(entries).collect(),
+        told: None,
         goal: entries.first(),
         note: None,
         redactor,

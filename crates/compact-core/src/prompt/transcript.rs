@@ -37,6 +37,10 @@ pub(super) fn lines(ordinal: u64, entry: &Entry) -> String {
             let _ = writeln!(out, "[#{ordinal}] {who}: {}", words.trim_end());
         }
     }
-    // No text may close the frame that the conversation stands in.
-    out.replace("</conversation", "<\\/conversation")
+    enclosed(&out)
+}
+
+/// No text may close the frame that the conversation stands in.
+pub(super) fn enclosed(text: &str) -> String {
+    text.replace("</conversation", "<\\/conversation")
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::message::{Block, Entry, EntryKind, Role};
 
-pub use render::render;
+pub use render::{render, sections};
 
 /// What an event is to a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

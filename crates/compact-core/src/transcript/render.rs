@@ -13,29 +13,36 @@ const HEADING: &str = "[turn ";
 
 /// The text of what happened since the last compaction, after the summary that it left.
 pub fn render(events: &[Value], previous: Option<&str>) -> String {
+    sections(events, previous).concat()
+}
+
+/// The same, one text for each event: where it may be divided.
+pub fn sections(events: &[Value], previous: Option<&str>) -> Vec<String> {
     let (mut turn, events) = since_boundary(events);
-    let mut out = String::new();
+    let mut out = Vec::new();
     if let Some(summary) = previous {
-        section(&mut out, turn, "PREVIOUS_SUMMARY", summary);
+        out.push(section(turn, "PREVIOUS_SUMMARY", summary));
     }
     for event in events {
         if Kind::of(event) == Kind::User {
             turn += 1;
         }
         if let Some((heading, body)) = told(event) {
-            section(&mut out, turn, &heading, &body);
+            out.push(section(turn, &heading, &body));
         }
+    }
+    // An empty line stands between two sections and not behind the last.
+    if let Some(last) = out.last_mut() {
+        last.pop();
     }
     out
 }
 
-fn section(out: &mut String, turn: usize, heading: &str, body: &str) {
-    if !out.is_empty() {
-        out.push('\n');
-    }
-    out.push_str(&format!("{HEADING}{turn:03}] {heading}:\n"));
-    quote_headings(out, body.trim_end_matches(['\n', '\r']));
-    out.push('\n');
+fn section(turn: usize, heading: &str, body: &str) -> String {
+    let mut out = format!("{HEADING}{turn:03}] {heading}:\n");
+    quote_headings(&mut out, body.trim_end_matches(['\n', '\r']));
+    out.push_str("\n\n");
+    out
 }
 
 /// Copies `body`, quoting lines that begin like a heading.

@@ -34,6 +34,7 @@ pub(crate) fn over_zstd(subject: &Subject) -> Result<f64> {
             budget: Some(Tokens(WINDOW / 10)),
             summary_limit: None,
             note: None,
+            told: None,
         };
         runtime
             .block_on(manager.compact(&request))

@@ -67,5 +67,6 @@ fn request(parsed: &Parsed) -> Request<'_> {
         budget: None,
         summary_limit: None,
         note: None,
+        told: None,
     }
 }

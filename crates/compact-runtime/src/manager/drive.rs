@@ -366,5 +366,6 @@ fn request(snapshot: &Snapshot) -> Request<'_> {
         budget: snapshot.budget,
         summary_limit: None,
         note: snapshot.note.as_deref(),
+        told: None,
     }
 }

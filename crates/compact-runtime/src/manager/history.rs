@@ -109,6 +109,7 @@ pub(super) fn request_of<'a>(
         budget: tokens("budget"),
         summary_limit: tokens("summary_limit"),
         note: field("note").and_then(Value::as_str),
+        told: None,
     }
 }
 

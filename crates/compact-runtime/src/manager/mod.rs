@@ -94,6 +94,8 @@ pub struct Request<'a> {
     pub summary_limit: Option<Tokens>,
     /// A person's wish for this compaction.
     pub note: Option<&'a str>,
+    /// What a model is given to summarize, when its host tells it better than the entries do.
+    pub told: Option<&'a [String]>,
 }
 
 /// A request with everything measured: ready for the engine.

@@ -42,8 +42,11 @@ impl HardReset {
         self.state.attempt(pressure.decision.tokens);
         self.say(&pressure, &self.started(&pressure));
         let at = Timestamp::now();
-        let input = self.keep_input(&pressure, at).await;
-        match self.compact().await {
+        let told = self.told(&pressure).await;
+        let input = self
+            .keep(&pressure, Artifact::SummarizerInput, at, &told.concat())
+            .await;
+        match self.compact(&told).await {
             Ok(commit) => {
                 let text = summary_text(&commit.compaction.view);
                 let summary = self.keep(&pressure, Artifact::Summary, at, &text).await;
@@ -70,18 +73,16 @@ impl HardReset {
         }
     }
 
-    async fn keep_input(&self, pressure: &Pressure, at: Timestamp) -> Option<String> {
-        self.store.as_ref()?;
+    /// What the summarizer is given.
+    async fn told(&self, pressure: &Pressure) -> Vec<String> {
         let events = self.transcript(pressure).await;
         let redactor = &self.manager.redactor;
-        let text = summarizer_input(&self.conversation, events.as_deref(), redactor);
-        self.keep(pressure, Artifact::SummarizerInput, at, &text)
-            .await
+        summarizer_input(&self.conversation, events.as_deref(), redactor)
     }
 
     /// All that the window allows is allowed: what a reset keeps is bounded by itself, the summary
     /// by a sixteenth of the window and the request by a quarter.
-    async fn compact(&mut self) -> Result<Commit, Error> {
+    async fn compact(&mut self, told: &[String]) -> Result<Commit, Error> {
         let account = self.account();
         let most = self.manager.largest_budget(&account);
         let budget = most.min(account.history - Tokens(1));
@@ -94,6 +95,7 @@ impl HardReset {
             budget: Some(budget),
             summary_limit: Some(Tokens(self.manager.window.0 / 16)),
             note: None,
+            told: Some(told),
         };
         match self.manager.compact(&request).await? {
             Compacted::Done(commit) => Ok(*commit),
@@ -131,7 +133,7 @@ impl HardReset {
     ) -> Result<Checked, Error> {
         let exceeded = pressure.decision.verdict == Verdict::Exceeded;
         let event = ResetEvent::ContextCompactionFailed {
-            error: error.to_string(),
+            error: public(&error),
             context_exceeded: exceeded,
             tokens_current: pressure.decision.tokens.0,
             max_tokens: self.manager.window.0,
@@ -155,5 +157,13 @@ impl HardReset {
             trigger_reason: pressure.reason,
             model: self.model(),
         }
+    }
+}
+
+/// An error as events may tell it: a server's words may repeat what it was sent.
+fn public(error: &Error) -> String {
+    match error {
+        Error::Summary { summarizer, .. } => format!("the summarizer {summarizer} failed"),
+        other => other.to_string(),
     }
 }

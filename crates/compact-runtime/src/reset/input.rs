@@ -3,17 +3,17 @@
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::redact::{Counts, Redactor};
 use compact_core::reset::summary_of;
-use compact_core::transcript::{events_of, render};
+use compact_core::transcript::{events_of, sections};
 use compact_core::view::View;
 use serde_json::Value;
 
-/// What a summarizer is given: the events since the last compaction behind the summary that it
-/// left, redacted. Without events, those that the conversation stands for.
+/// What a summarizer is given, one text for each event: what happened since the last compaction
+/// behind the summary that it left, redacted. Without events, those that the conversation stands for.
 pub fn summarizer_input(
     conversation: &Conversation,
     events: Option<&[Value]>,
     redactor: &Redactor,
-) -> String {
+) -> Vec<String> {
     let previous = conversation
         .entries
         .iter()
@@ -27,8 +27,9 @@ pub fn summarizer_input(
             &drawn
         }
     };
-    let text = render(events, previous.as_deref().map(summary_of));
-    redactor.redact(&text, &mut Counts::new()).into_owned()
+    let redacted = |text: String| redactor.redact(&text, &mut Counts::new()).into_owned();
+    let told = sections(events, previous.as_deref().map(summary_of));
+    told.into_iter().map(redacted).collect()
 }
 
 /// The summary that a view carries, without its frame.

@@ -87,7 +87,8 @@ struct Pressure {
 }
 
 impl HardReset {
-    /// A session that begins with `base`: its instructions, tools and model.
+    /// A session that begins with `base`: its instructions, tools and model, and after a restart of
+    /// the host what it had come to.
     pub fn new(
         session_id: impl Into<String>,
         base: Conversation,
@@ -129,7 +130,7 @@ impl HardReset {
     }
 
     /// A person says something: the turn begins, and this is where the history may be reset. An
-    /// error means that nothing was taken.
+    /// error means that the session is dead and nobody will answer.
     pub async fn begin_turn(&mut self, message: Entry) -> Result<Checked, Error> {
         self.alive()?;
         self.state.begin_turn();

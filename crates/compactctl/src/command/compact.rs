@@ -42,8 +42,11 @@ pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Fai
         None => None,
     };
     let progress = Progress::over_bytes(global, opened.source.bytes.len(), "compacting");
-    let compacted = compact(args, world, global, &opened)
-        .map_err(|failure| artifact::failed(world, &opened, global.session.as_deref(), failure))?;
+    let told = artifact::told(world, &opened)?;
+    let told = told.as_deref();
+    let compacted = compact(args, world, global, (&opened, told)).map_err(|failure| {
+        artifact::failed(world, &opened, told, global.session.as_deref(), failure)
+    })?;
     drop(progress);
     let charset = Charset::detect(global);
     match compacted {
@@ -89,7 +92,7 @@ pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Fai
             );
             let compaction = &commit.compaction;
             let session = &compaction.receipt.session_id;
-            let artifacts = artifact::keep(world, &opened, session, Some(&compaction.view))?;
+            let artifacts = artifact::keep(world, told, session, Some(&compaction.view))?;
             if let Some(artifacts) = &artifacts {
                 set(&mut json, "artifacts", artifacts.json());
             }
@@ -169,9 +172,10 @@ fn compact(
     args: &Compact,
     world: &World,
     global: &Global,
-    opened: &Opened,
+    (opened, told): (&Opened, Option<&[String]>),
 ) -> Result<Compacted, Failure> {
-    let request = opened.request(&args.goal, &args.manner, global);
+    let mut request = opened.request(&args.goal, &args.manner, global);
+    request.told = told;
     let policy = world.policy(&args.manner);
     if !world.has_store() {
         let store = world.store_to_read()?;

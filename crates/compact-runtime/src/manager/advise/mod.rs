@@ -77,7 +77,7 @@ impl Manager {
         summarizer: &dyn Summarizer,
         measured: &Measured<'_>,
     ) -> Result<Option<Told>, Untold> {
-        let Ok(source) = engine::remainder(&self.input(measured)) else {
+        let Ok(mut source) = engine::remainder(&self.input(measured)) else {
             // The engine will say why.
             return Ok(None);
         };
@@ -85,6 +85,7 @@ impl Manager {
             return Ok(None);
         }
         let request = measured.request;
+        source.told = request.told;
         let allowance = measured.summary_limit.unwrap_or(measured.budget);
         // A limit that nobody asked for leaves room for what somebody did.
         let extra = match (request.budget, measured.summary_limit) {
