@@ -120,7 +120,7 @@ impl<'a> Road<'a> {
             self.spare.push((shown.role, item));
             return;
         }
-        if self.last.is_none() && shown.role.is_instruction() {
+        if self.last.is_none() && shown.role.is_instruction() && self.leads(&item) {
             self.items.push(item);
             return;
         }
@@ -139,12 +139,22 @@ impl<'a> Road<'a> {
         }
     }
 
+    /// True for instructions before the history, where they need nobody to speak before them.
+    fn leads(&self, item: &ViewItem) -> bool {
+        self.rules.instructions == InstructionRule::Anywhere
+            || item
+                .entry()
+                .is_none_or(|entry| entry < self.conversation.leading_instructions())
+    }
+
     /// Who must speak before `next` does.
     fn between(&self, next: Stop, shown: &Entry) -> &'static [Role] {
         let Some(last) = self.last else {
-            let opens = matches!(next.side, Side::User | Side::Instruction)
-                || shown.meta.kind == EntryKind::ForeignSummary;
-            let missing = self.rules.opens_with_user && !opens;
+            let opens = next.side == Side::User || shown.meta.kind == EntryKind::ForeignSummary;
+            let missing = match next.side {
+                Side::Instruction => self.rules.instructions == InstructionRule::AfterUser,
+                _ => self.rules.opens_with_user && !opens,
+            };
             return if missing { &[Role::User] } else { &[] };
         };
         if self.is_joined(last, next, shown) {
