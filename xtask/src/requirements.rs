@@ -45,6 +45,13 @@ struct List {
     headings: BTreeMap<String, String>,
 }
 
+/// Whether a number stands alone or ends a range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Alone,
+    Through,
+}
+
 /// The tests of each number.
 type Tests = BTreeMap<Id, Vec<String>>;
 
@@ -203,10 +210,10 @@ fn function(line: &str) -> Option<&str> {
 fn of_name(name: &str) -> Vec<Id> {
     let mut ids: Vec<Id> = Vec::new();
     let mut words = name.split('_');
-    let mut through = false;
+    let mut reach = Reach::Alone;
     while let Some(word) = words.next() {
         if word == "to" && !ids.is_empty() {
-            through = true;
+            reach = Reach::Through;
             continue;
         }
         let Some(id) = document(word)
@@ -215,8 +222,8 @@ fn of_name(name: &str) -> Vec<Id> {
         else {
             break;
         };
-        push(&mut ids, id, through);
-        through = false;
+        push(&mut ids, &id, reach);
+        reach = Reach::Alone;
     }
     ids
 }
@@ -224,30 +231,31 @@ fn of_name(name: &str) -> Vec<Id> {
 /// `S3-1, C-7` and `S2-138 … S2-150`.
 fn of_comment(line: &str) -> Vec<Id> {
     let mut ids = Vec::new();
-    let mut through = false;
+    let mut reach = Reach::Alone;
     for word in line.split_whitespace() {
         let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         let id = word
             .split_once('-')
             .and_then(|(d, n)| Some(Id(document(&d.to_lowercase())?, n.parse().ok()?)));
         match id {
-            Some(id) => push(&mut ids, id, through),
+            Some(id) => push(&mut ids, &id, reach),
             None if word.is_empty() && line.contains('…') => {
-                through = true;
+                reach = Reach::Through;
                 continue;
             }
             None => {}
         }
-        through = false;
+        reach = Reach::Alone;
     }
     ids
 }
 
-fn push(ids: &mut Vec<Id>, id: Id, through: bool) {
-    let from = ids
+/// Adds a number, or all from the last one through it.
+fn push(ids: &mut Vec<Id>, id: &Id, reach: Reach) {
+    let last = ids
         .last()
-        .filter(|last| through && last.0 == id.0)
-        .map_or(id.1, |last| last.1 + 1);
+        .filter(|last| reach == Reach::Through && last.0 == id.0);
+    let from = last.map_or(id.1, |last| last.1 + 1);
     ids.extend((from..=id.1).map(|n| Id(id.0.clone(), n)));
 }
 

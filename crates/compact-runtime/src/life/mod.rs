@@ -86,7 +86,9 @@ impl LiveSession {
     /// view that it makes, or refused, as the policy says; what agents and tools say always counts.
     pub fn append(&mut self, entries: impl IntoIterator<Item = Entry>) -> Result<(), Error> {
         let entries: Vec<Entry> = entries.into_iter().collect();
-        self.admit(entries.iter().any(Entry::is_user_message))?;
+        if entries.iter().any(Entry::is_user_message) {
+            self.admit()?;
+        }
         self.session.append(entries);
         Ok(())
     }
@@ -94,14 +96,17 @@ impl LiveSession {
     /// Takes the whole history again; new words of a person are admitted as in [`Self::append`].
     pub fn replace(&mut self, conversation: Conversation) -> Result<(), Error> {
         let said = |c: &Conversation| c.entries.iter().filter(|e| e.is_user_message()).count();
-        self.admit(said(&conversation) > said(self.session.source()))?;
+        if said(&conversation) > said(self.session.source()) {
+            self.admit()?;
+        }
         self.session.replace(conversation);
         Ok(())
     }
 
-    fn admit(&self, has_input: bool) -> Result<(), Error> {
+    /// Refuses a person's words while a compaction runs, where the policy says so.
+    fn admit(&self) -> Result<(), Error> {
         let rejects = self.manager.policy.during_compaction == DuringCompaction::Reject;
-        if has_input && rejects && self.is_compacting() {
+        if rejects && self.is_compacting() {
             return Err(Error::Compacting(self.session.id().to_owned()));
         }
         Ok(())
@@ -189,7 +194,11 @@ impl LiveSession {
             self.manager.window,
             "the provider refused the prompt",
         );
-        self.tell_overflow(&overflow, &decision, again);
+        self.tell_overflow(
+            &overflow,
+            &decision,
+            if again { "given_up" } else { "smaller" },
+        );
         if again {
             return Ok(None);
         }
@@ -202,14 +211,14 @@ impl LiveSession {
         Ok(ready.receipt.is_some().then_some(ready))
     }
 
-    fn tell_overflow(&self, overflow: &Overflow, decision: &Decision, again: bool) {
+    fn tell_overflow(&self, overflow: &Overflow, decision: &Decision, answer: &str) {
         let event = self.manager.scope(&self.session, decision);
         let event = event.event(EventKind::Overflowed, &now());
         self.manager.emit(
             event
                 .with("tokens", overflow.tokens.map(|t| t.0))
                 .with("limit", overflow.limit.map(|t| t.0))
-                .with("retried", again),
+                .with("answer", answer),
         );
     }
 
@@ -237,8 +246,9 @@ impl LiveSession {
             return manager.preflight(&mut self.session).await;
         };
         let limit = Duration::from_secs(manager.policy.wait_seconds);
+        let started = running.decision.clone();
         let taken = match running.wait(limit).await {
-            Waited::Done(result) => self.take_over(result, decision).await,
+            Waited::Done(result) => self.take_over(result, started).await,
             Waited::Late(running) => return self.too_late(running, decision).await,
         };
         // What was swapped in may be full again by what came since.

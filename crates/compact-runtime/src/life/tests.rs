@@ -219,6 +219,21 @@ async fn the_trigger_waits_for_what_runs() {
 }
 
 #[tokio::test]
+async fn what_is_swapped_in_and_full_again_is_compacted_at_once() {
+    let archive = Gated::shut();
+    let gated = Arc::clone(&archive);
+    let mut scene = Scene::new(|m| m.archive = Some(gated));
+    scene.grow(5_000);
+    scene.preflight().await;
+    scene.grow(7_000);
+    archive.open.add_permits(100);
+    let now = scene.preflight().await;
+    assert_eq!(scene.heard("swapped").len(), 1);
+    assert_eq!(scene.records().await, 2);
+    assert!(scene.tokens(&now.view) < WINDOW / 2);
+}
+
+#[tokio::test]
 async fn an_edited_prefix_throws_the_finished_view_away() {
     let mut scene = Scene::new(|_| {});
     scene.grow(5_000);
@@ -376,12 +391,12 @@ async fn a_refused_prompt_is_made_smaller_once_without_asking_a_model() {
             .unwrap()
             .is_none()
     );
-    let told: Vec<bool> = scene
-        .heard("overflowed")
+    let overflowed = scene.heard("overflowed");
+    let told: Vec<&str> = overflowed
         .iter()
-        .map(|e| e["retried"] == true)
+        .filter_map(|e| e["answer"].as_str())
         .collect();
-    assert_eq!(told, [false, true]);
+    assert_eq!(told, ["smaller", "given_up"]);
     // Another request may be refused again.
     scene.grow(3_000);
     scene.preflight().await;
