@@ -203,3 +203,38 @@ fn s1_11_s1_82_s1_83_what_cannot_be_reset_is_left_alone_and_told() {
     );
     assert!(!place.path("out.json").exists());
 }
+
+#[test]
+fn s1_11_s1_78_a_summarizer_that_fails_changes_nothing_and_its_input_is_kept() {
+    let place = Place::new();
+    place.write("s.json", body(&session(30)));
+    // Nobody listens on the discard port.
+    let model = [
+        "--summarizer",
+        "openai",
+        "--summarizer-url",
+        "http://127.0.0.1:9/v1",
+    ];
+    let run = place
+        .run(
+            &[
+                &["compact", "s.json", "-o", "out.json"],
+                &model[..],
+                &COMPACT[..],
+            ]
+            .concat(),
+        )
+        .failed(6);
+    assert!(
+        run.stderr.contains("summarizer-input-s-1-"),
+        "{}",
+        run.stderr
+    );
+    // There is room yet, so the session is not dead.
+    assert!(
+        !run.stderr.contains("start a new session"),
+        "{}",
+        run.stderr
+    );
+    assert!(!place.path("out.json").exists());
+}
