@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use compact_core::trigger::Decision;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
 use crate::error::Error;
@@ -27,12 +28,6 @@ pub(super) struct Running {
     gate: Arc<Gate>,
     /// The verdict that started it.
     pub(super) decision: Decision,
-}
-
-/// What waiting brought.
-pub(super) enum Waited {
-    Done(Outcome),
-    Late(Running),
 }
 
 impl Running {
@@ -64,7 +59,7 @@ impl Running {
     }
 
     /// Gives it up; when it is going on record already, its outcome.
-    pub(super) async fn give_up(mut self) -> Option<Outcome> {
+    pub(super) async fn give_up(&mut self) -> Option<Outcome> {
         if self.gate.close() {
             return None;
         }
@@ -72,19 +67,17 @@ impl Running {
         Some(outcome.unwrap_or(Err(Error::Interrupted)))
     }
 
-    /// Waits for the outcome, or looks for it once.
-    pub(super) async fn wait(mut self, limit: Duration) -> Waited {
+    /// The outcome, if it is there within `limit`; without one it is looked for once.
+    pub(super) async fn wait(&mut self, limit: Duration) -> Option<Outcome> {
         if limit.is_zero() {
             return match self.answer.try_recv() {
-                Ok(outcome) => Waited::Done(outcome),
-                Err(oneshot::error::TryRecvError::Empty) => Waited::Late(self),
-                Err(oneshot::error::TryRecvError::Closed) => Waited::Done(Err(Error::Interrupted)),
+                Ok(outcome) => Some(outcome),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Closed) => Some(Err(Error::Interrupted)),
             };
         }
-        match tokio::time::timeout(limit, &mut self.answer).await {
-            Ok(answer) => Waited::Done(answer.unwrap_or(Err(Error::Interrupted))),
-            Err(_) => Waited::Late(self),
-        }
+        let answer = tokio::time::timeout(limit, &mut self.answer).await.ok()?;
+        Some(answer.unwrap_or(Err(Error::Interrupted)))
     }
 }
 

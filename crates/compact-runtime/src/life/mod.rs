@@ -26,7 +26,7 @@ use compact_formats::usage::Reported;
 
 use crate::error::Error;
 use crate::manager::{Manager, Preflight, Session, now};
-use background::{Running, Waited};
+use background::Running;
 
 /// A forecast is told when so few calls are left.
 const SOON: u64 = 3;
@@ -167,15 +167,12 @@ impl LiveSession {
 
     /// Waits at most `limit` for what runs beside the session and takes it over.
     pub async fn settle(&mut self, limit: Duration) -> Option<Receipt> {
-        let running = self.running.take()?;
+        // It stays where it is while it is waited for: the caller may give up waiting.
+        let running = self.running.as_mut()?;
+        let result = running.wait(limit).await?;
         let decision = running.decision.clone();
-        match running.wait(limit).await {
-            Waited::Done(result) => self.take_over(result, decision).await,
-            Waited::Late(running) => {
-                self.running = Some(running);
-                None
-            }
-        }
+        self.running = None;
+        self.take_over(result, decision).await
     }
 
     /// Answers a provider that refused the prompt: a smaller view, made without any model, to be
@@ -189,16 +186,10 @@ impl LiveSession {
         }
         let request = self.session.chain();
         let again = self.refused.replace(request) == Some(request);
-        let decision = trigger::manual(
-            tokens,
-            self.manager.window,
-            "the provider refused the prompt",
-        );
-        self.tell_overflow(
-            &overflow,
-            &decision,
-            if again { "given_up" } else { "smaller" },
-        );
+        let note = "the provider refused the prompt";
+        let decision = trigger::manual(tokens, self.manager.window, note);
+        let answer = if again { "given_up" } else { "smaller" };
+        self.tell_overflow(&overflow, &decision, answer);
         if again {
             return Ok(None);
         }
@@ -242,15 +233,17 @@ impl LiveSession {
     /// The trigger is reached: what runs is waited for, else the session is compacted at once.
     async fn compact_now(&mut self, decision: Decision) -> Result<Preflight, Error> {
         let manager = Arc::clone(&self.manager);
-        let Some(running) = self.running.take() else {
+        if self.running.is_none() {
             return manager.preflight(&mut self.session).await;
-        };
+        }
         let limit = Duration::from_secs(manager.policy.wait_seconds);
-        let started = running.decision.clone();
-        let taken = match running.wait(limit).await {
-            Waited::Done(result) => self.take_over(result, started).await,
-            Waited::Late(running) => return self.too_late(running, decision).await,
-        };
+        let mut taken = self.settle(limit).await;
+        if self.running.is_some() {
+            taken = self.give_up().await;
+            if taken.is_none() && self.is_too_late(&decision) {
+                return Ok(manager.hand_out(&mut self.session, decision));
+            }
+        }
         // What was swapped in may be full again by what came since.
         let ready = self.without_models().preflight(&mut self.session).await?;
         Ok(Preflight {
@@ -259,22 +252,19 @@ impl LiveSession {
         })
     }
 
-    /// Gives up what runs for too long and compacts without any model, unless a summary by a model
-    /// is a condition.
-    async fn too_late(&mut self, running: Running, decision: Decision) -> Result<Preflight, Error> {
-        self.running = Some(running);
-        self.give_up().await;
-        let scope = self.manager.scope(&self.session, &decision);
+    /// Tells that what ran took too long. True where a summary by a model is a condition: then that
+    /// is a failure, and no other view takes its place.
+    fn is_too_late(&mut self, decision: &Decision) -> bool {
+        let scope = self.manager.scope(&self.session, decision);
         let waited = self.manager.policy.wait_seconds;
-        let late = scope
-            .event(EventKind::Discarded, &now())
-            .with("waited_seconds", waited);
-        self.manager.emit(late.with("reason", "it took too long"));
-        if self.manager.policy.on_summary_failure == OnSummaryFailure::Fail {
+        let late = scope.event(EventKind::Discarded, &now());
+        let late = late.with("reason", "it took too long");
+        self.manager.emit(late.with("waited_seconds", waited));
+        let fails = self.manager.policy.on_summary_failure == OnSummaryFailure::Fail;
+        if fails {
             self.session.failed(decision.tokens);
-            return Ok(self.manager.hand_out(&mut self.session, decision));
         }
-        self.without_models().preflight(&mut self.session).await
+        fails
     }
 
     /// Starts a compaction beside the session, if none runs and the last did not fail.
@@ -283,11 +273,15 @@ impl LiveSession {
             return false;
         }
         let snapshot = self.session.snapshot(decision, &*self.manager.estimator);
-        self.running = Running::start(Arc::clone(&self.manager), snapshot, decision.clone());
+        let manager = Arc::clone(&self.manager);
+        let Some(running) = Running::start(manager, snapshot, decision.clone()) else {
+            return false;
+        };
+        self.running = Some(running);
         let scope = self.manager.scope(&self.session, decision);
         let event = scope.event(EventKind::Scheduled, &now());
         self.manager.emit(event.with("cause", cause.as_str()));
-        self.running.is_some()
+        true
     }
 
     /// Takes over what has finished; never waits.
@@ -296,14 +290,12 @@ impl LiveSession {
     }
 
     /// Gives up what runs; what is on record by now is taken over.
-    async fn give_up(&mut self) {
-        let Some(running) = self.running.take() else {
-            return;
-        };
+    async fn give_up(&mut self) -> Option<Receipt> {
+        let running = self.running.as_mut()?;
+        let outcome = running.give_up().await;
         let decision = running.decision.clone();
-        if let Some(outcome) = running.give_up().await {
-            self.take_over(outcome, decision).await;
-        }
+        self.running = None;
+        self.take_over(outcome?, decision).await
     }
 
     async fn take_over(

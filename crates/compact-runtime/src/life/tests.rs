@@ -528,6 +528,44 @@ async fn a_call_that_is_given_up_leaves_the_session_as_it_was() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_given_up_while_it_waits_loses_nothing_that_runs() {
+    let archive = Gated::shut();
+    let gated = Arc::clone(&archive);
+    let mut scene = Scene::new(|m| m.archive = Some(gated));
+    scene.grow(5_000);
+    scene.preflight().await;
+    scene.grow(2_500);
+    let given_up = tokio::time::timeout(Duration::from_millis(50), scene.live.preflight()).await;
+    assert!(given_up.is_err() && scene.live.is_compacting());
+    archive.open.add_permits(100);
+    scene.preflight().await;
+    assert_eq!(scene.heard("scheduled").len(), 1);
+    assert_eq!(scene.heard("swapped").len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_recorded_and_never_shown_is_no_part_of_the_session() {
+    let mut scene = Scene::new(|m| m.policy.soft_pct = None);
+    scene.grow(7_500);
+    assert!(scene.preflight().await.receipt.is_some());
+    scene.grow(3_500);
+    let manager = Arc::clone(&scene.live.manager);
+    let decision = manager.decide(&mut scene.live.session).await;
+    let snapshot = scene.live.session.snapshot(&decision, &*manager.estimator);
+    let unseen = manager
+        .compact_snapshot(snapshot, &Default::default())
+        .await;
+    assert!(unseen.unwrap().is_some());
+    scene.grow(4_000);
+    assert!(scene.preflight().await.receipt.is_some());
+    assert_eq!(scene.records().await, 3);
+    let whole = manager.restore("life").await.unwrap();
+    let lines = whole.bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty());
+    let restored: Vec<Entry> = lines.map(|l| serde_json::from_slice(l).unwrap()).collect();
+    assert_eq!(restored, scene.live.session.source().entries);
+}
+
+#[tokio::test]
 async fn a_session_that_ends_gives_up_what_runs() {
     let archive = Gated::shut();
     let gated = Arc::clone(&archive);

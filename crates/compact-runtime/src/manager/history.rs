@@ -41,12 +41,8 @@ impl Manager {
             return self.input_of(&record).await;
         }
         let chain = self.catalog.chain(receipt_or_session).await?;
-        // A session that began anew under its old name is restored from its last beginning.
-        let begin = chain
-            .iter()
-            .rposition(|r| r.continues == Continues::Fresh)
-            .unwrap_or(0);
-        let Some((first, later)) = chain.get(begin..).and_then(<[_]>::split_first) else {
+        let line = line(&chain);
+        let Some((first, later)) = line.split_first() else {
             return Err(Error::NotFound(receipt_or_session.to_owned()));
         };
         let mut whole = self.input_of(first).await?;
@@ -89,6 +85,24 @@ impl Manager {
         };
         Ok(differences(&record.receipt, &recomputed))
     }
+}
+
+/// The records that make up a session, the oldest first: back from the last one to the one that held
+/// everything by itself. What was recorded beside that line was never shown.
+fn line(chain: &[CompactionRecord]) -> Vec<&CompactionRecord> {
+    let mut line: Vec<&CompactionRecord> = Vec::new();
+    for record in chain.iter().rev() {
+        let is_part = match line.last() {
+            None => true,
+            Some(later) if later.continues != Continues::View => break,
+            Some(later) => later.previous.as_ref() == Some(&record.receipt_id),
+        };
+        if is_part {
+            line.push(record);
+        }
+    }
+    line.reverse();
+    line
 }
 
 /// The request that a record is the answer to.
