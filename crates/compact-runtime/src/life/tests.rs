@@ -562,7 +562,7 @@ async fn what_was_recorded_and_never_shown_is_no_part_of_the_session() {
     let whole = manager.restore("life").await.unwrap();
     let lines = whole.bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty());
     let restored: Vec<Entry> = lines.map(|l| serde_json::from_slice(l).unwrap()).collect();
-    assert_eq!(restored, scene.live.session.source().entries);
+    assert!(restored == scene.live.session.source().entries);
 }
 
 #[tokio::test]

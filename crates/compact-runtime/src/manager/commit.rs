@@ -155,7 +155,9 @@ impl Manager {
         let (Some(archive), Some(latest)) = (&self.archive, &measured.latest) else {
             return Continues::Fresh;
         };
-        if let Some(pack) = latest.input_pack
+        // What opens with a view and what came after it goes on from that view as well.
+        let is_whole = latest.continues != Continues::View || measured.prior.is_none();
+        if let Some(pack) = latest.input_pack.filter(|_| is_whole)
             && let Ok(before) = archive.get(&pack).await
             && self.stored(&measured.request.original).starts_with(&before)
         {
