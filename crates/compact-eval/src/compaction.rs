@@ -4,6 +4,7 @@
 //! of the machine.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use compact_core::engine::{self, Beyond, Compaction, Input, Outcome, Prior};
@@ -16,16 +17,21 @@ use compact_core::redact::{Boundary, RedactionRules, Redactor};
 use compact_core::token::{Account, Chars4, TokenCache, Tokens};
 use compact_core::wire::WireRules;
 use compact_formats::{FormatError, Scope};
+use compact_runtime::port::summarizer::Summarizer;
 use serde_json::Value;
 
 use crate::chat;
 use crate::metric::{Event, Voice};
+use crate::telling::Teller;
+
+pub use crate::telling::Tally;
 
 /// Compacts what it is given.
 #[derive(Debug)]
 pub struct Engine {
     policy: Policy,
     redactor: Redactor,
+    teller: Option<Teller>,
 }
 
 /// Why there is no view.
@@ -55,7 +61,22 @@ impl Engine {
         Ok(Engine {
             policy,
             redactor: RedactionRules::default().redactor(Boundary::Summary)?,
+            teller: None,
         })
+    }
+
+    /// The same with a model to ask for prose.
+    pub fn with_summarizer(
+        mut self,
+        summarizer: Arc<dyn Summarizer>,
+    ) -> Result<Engine, EngineError> {
+        self.teller = Some(Teller::new(summarizer)?);
+        Ok(self)
+    }
+
+    /// What asking the model came to, if there is one.
+    pub fn told(&self) -> Option<Tally> {
+        self.teller.as_ref().map(Teller::tally)
     }
 
     /// The user's decisions.
@@ -66,6 +87,20 @@ impl Engine {
     /// The text of the view of these events. System prompts are left out: the host re-sends them
     /// and a budget does not count them.
     pub fn compact(&self, events: &[Event], budget: usize) -> Result<String, EngineError> {
+        self.text(events, budget, None)
+    }
+
+    /// The same with a model's words in the summary; without an answer, with our own alone.
+    pub fn compact_told(&self, events: &[Event], budget: usize) -> Result<String, EngineError> {
+        self.text(events, budget, self.teller.as_ref())
+    }
+
+    fn text(
+        &self,
+        events: &[Event],
+        budget: usize,
+        teller: Option<&Teller>,
+    ) -> Result<String, EngineError> {
         let spoken = events.iter().filter(|e| e.voice != Voice::System);
         let spoken: Vec<Event> = spoken.cloned().collect();
         let body = Bytes::from(chat::request(&spoken).to_string());
@@ -76,7 +111,7 @@ impl Engine {
             prior: None,
             budget: Tokens(budget as u64),
         };
-        let written = match self.step(&step)? {
+        let written = match self.step_told(&step, teller)? {
             (Outcome::Unchanged, _) => body.to_vec(),
             (Outcome::Compacted(made), _) => {
                 parsed.document.emit(&parsed.conversation, &made.view)?
@@ -88,6 +123,14 @@ impl Engine {
 
     /// One compaction, and what the next one needs of it.
     pub fn step(&self, step: &Step<'_>) -> Result<(Outcome, Option<Prior>), CompactError> {
+        self.step_told(step, None)
+    }
+
+    fn step_told(
+        &self,
+        step: &Step<'_>,
+        teller: Option<&Teller>,
+    ) -> Result<(Outcome, Option<Prior>), CompactError> {
         let hashes = EntryHash::all(&step.conversation.entries);
         let account = Account::of(
             step.conversation,
@@ -96,7 +139,7 @@ impl Engine {
             &mut TokenCache::default(),
         );
         let ledger = engine::session_ledger(step.conversation, &hashes, step.prior);
-        let outcome = engine::compact(&Input {
+        let input = Input {
             conversation: step.conversation,
             session_id: "eval",
             hashes: &hashes,
@@ -114,6 +157,11 @@ impl Engine {
             note: None,
             meaning: None,
             words: &Words::Ledger,
+        };
+        let words = teller.map_or(Words::Ledger, |teller| teller.words(&input));
+        let outcome = engine::compact(&Input {
+            words: &words,
+            ..input
         })?;
         let prior = match &outcome {
             Outcome::Compacted(made) => Some(prior(made, ledger)),

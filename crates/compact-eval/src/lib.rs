@@ -29,4 +29,5 @@ pub mod replay;
 pub mod report;
 pub mod retention;
 pub mod task;
+mod telling;
 mod text;

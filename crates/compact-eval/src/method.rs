@@ -10,6 +10,8 @@ use serde::{Serialize, Serializer};
 pub enum Method {
     /// This engine.
     Compact,
+    /// This engine with a model's words in the summary.
+    CompactLlm,
     /// The last events.
     KeepLast,
     /// The first request and the last events.
@@ -26,8 +28,9 @@ pub enum Method {
 
 impl Method {
     /// All, in the order of a table.
-    pub const ALL: [Method; 7] = [
+    pub const ALL: [Method; 8] = [
         Method::Compact,
+        Method::CompactLlm,
         Method::KeepLast,
         Method::HeadTail,
         Method::TrimTools,
@@ -40,6 +43,7 @@ impl Method {
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Compact => "compact",
+            Method::CompactLlm => "compact_llm",
             Method::KeepLast => "keep_last",
             Method::HeadTail => "head_tail",
             Method::TrimTools => "trim_tools",
@@ -75,6 +79,6 @@ impl Serialize for Method {
 /// A method that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown method '{0}': use compact, keep_last, head_tail, trim_tools, entity_ledger, real or oracle"
+    "unknown method '{0}': use compact, compact_llm, keep_last, head_tail, trim_tools, entity_ledger, real or oracle"
 )]
 pub struct UnknownMethod(String);

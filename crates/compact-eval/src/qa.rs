@@ -190,6 +190,7 @@ impl Conversation {
         let events = &self.events;
         let text = match method {
             Method::Compact => engine.compact(events, budget).unwrap_or_default(),
+            Method::CompactLlm => engine.compact_told(events, budget).unwrap_or_default(),
             Method::KeepLast => baseline::keep_last(baseline::texts(events), budget),
             Method::HeadTail => baseline::head_tail(events, budget),
             Method::TrimTools => baseline::trim_tools(events, budget),

@@ -276,6 +276,7 @@ impl Trial<'_, '_> {
         } = &self.prefix;
         Some(match method {
             Method::Compact => engine.compact(events, budget).ok()?,
+            Method::CompactLlm => engine.compact_told(events, budget).ok()?,
             Method::KeepLast => baseline::keep_last(baseline::texts(events), budget),
             Method::HeadTail => baseline::head_tail(events, budget),
             Method::TrimTools => baseline::trim_tools(events, budget),

@@ -77,7 +77,7 @@ pub struct Told {
 
 /// How an attempt ended that produced nothing usable.
 enum Ended {
-    TooLong(SummarizerError),
+    TooLong(Option<Tokens>, SummarizerError),
     Untold(Untold),
 }
 
@@ -86,11 +86,11 @@ const LEAST: u64 = 64;
 /// Texts cost another tokenizer more than they cost ours: this share of the window is filled.
 const FILLED: f64 = 0.75;
 /// How often the requests are made smaller when the model says that they are too long.
-const SHRINKS: u32 = 3;
+const SHRINKS: u32 = 6;
 
 /// Asks for the prose of a summary.
 pub async fn tell(summarizer: &dyn Summarizer, telling: &Telling<'_>) -> Result<Told, Untold> {
-    let about = summarizer.about();
+    let mut about = summarizer.about();
     if let Some(told) = telling.aligned(summarizer, &about).await {
         return told;
     }
@@ -99,11 +99,12 @@ pub async fn tell(summarizer: &dyn Summarizer, telling: &Telling<'_>) -> Result<
     loop {
         match telling.chunked(summarizer, &about, size).await {
             Ok(told) => return Ok(told),
-            Err(Ended::TooLong(_)) if shrinks < SHRINKS => {
-                size = Tokens(size.0 / 2);
+            Err(Ended::TooLong(limit, _)) if shrinks < SHRINKS => {
+                about.window = limit.or(about.window);
+                size = telling.chunk_size(&about).min(Tokens(size.0 / 2));
                 shrinks += 1;
             }
-            Err(Ended::TooLong(error)) => return Err(error.into()),
+            Err(Ended::TooLong(_, error)) => return Err(error.into()),
             Err(Ended::Untold(untold)) => return Err(untold),
         }
     }
@@ -113,12 +114,17 @@ impl Telling<'_> {
     /// The tokens of conversation that one request carries.
     fn chunk_size(&self, about: &About) -> Tokens {
         let estimator = self.source.estimator;
-        let instructions = prompt::template(self.style).instructions(self.limit);
-        let fixed = estimator.tokens(estimator.units(&instructions)) + Tokens(200);
         let window = about.window.unwrap_or(self.window);
+        let most = self.most(window);
+        let instructions = Template::within(self.style, most).instructions(most);
+        let fixed = estimator.tokens(estimator.units(&instructions)) + Tokens(200);
         let filled = Tokens((window.0 as f64 * FILLED) as u64);
-        let answer = self.answer_limit(Tokens(window.0 / 4).min(self.limit));
-        (filled - fixed - answer).max(Tokens(LEAST))
+        (filled - fixed - self.answer_limit(most)).max(Tokens(LEAST))
+    }
+
+    /// The most that one request is asked for: a small model says little before it wanders off.
+    fn most(&self, window: Tokens) -> Tokens {
+        self.limit.min(Tokens(window.0 / 16)).max(Tokens(LEAST))
     }
 
     /// Room for an answer that does not quite keep to its limit.
@@ -138,16 +144,16 @@ impl Telling<'_> {
         let asked = chunks.get(skipped..).unwrap_or_default();
         let window = about.window.unwrap_or(self.window);
         let limit = Tokens(self.limit.0 / (asked.len() as u64).max(1));
-        let limit = limit.min(Tokens(window.0 / 4)).max(Tokens(LEAST));
+        let limit = limit.min(self.most(window)).max(Tokens(LEAST));
         let mut told = Told {
-            prose: self.prose(about, &chunks),
+            prose: self.prose(about, &chunks, Template::within(self.style, limit)),
             stopped: None,
         };
         for chunk in asked {
             match self.one(summarizer, chunk, limit).await {
                 Ok(part) => told.add(part, chunk, self.source.estimator),
-                Err(Untold::NoAnswer(error @ SummarizerError::TooLong(_))) => {
-                    return Err(Ended::TooLong(error));
+                Err(Untold::NoAnswer(error @ SummarizerError::TooLong { limit, .. })) => {
+                    return Err(Ended::TooLong(limit, error));
                 }
                 Err(untold) => {
                     let over = matches!(untold, Untold::NoAnswer(_));
@@ -164,11 +170,11 @@ impl Telling<'_> {
         }
     }
 
-    fn prose(&self, about: &About, chunks: &[Chunk]) -> Prose {
+    fn prose(&self, about: &About, chunks: &[Chunk], template: &Template) -> Prose {
         let all: Units = chunks.iter().map(|c| c.cost).sum();
         Prose {
             author: about.name.clone(),
-            template: prompt::template(self.style).to_string(),
+            template: template.to_string(),
             parts: Vec::new(),
             extra: self.extra,
             coverage: Coverage {
@@ -197,19 +203,20 @@ impl Telling<'_> {
                 model: self.model.map(str::to_owned),
             }
         };
-        self.asked_twice(summarizer, chunk.cost, question).await
+        let template = Template::within(self.style, limit);
+        self.asked_twice(summarizer, chunk.cost, template, question)
+            .await
     }
 
     async fn asked_twice(
         &self,
         summarizer: &dyn Summarizer,
         cost: Units,
+        template: &Template,
         question: impl Fn(&Template) -> Question,
     ) -> Result<String, Untold> {
         let estimator = self.source.estimator;
-        let answer = summarizer
-            .answer(&question(prompt::template(self.style)))
-            .await?;
+        let answer = summarizer.answer(&question(template)).await?;
         let first = match prompt::fit(&answer, cost, estimator) {
             Ok(text) => return Ok(text),
             Err(unfit) => unfit,
@@ -243,9 +250,13 @@ impl Telling<'_> {
         };
         let estimator = self.source.estimator;
         let whole = estimator.capacity(self.source.cost());
-        let part = match self.asked_twice(summarizer, whole, question).await {
+        let template = prompt::template(self.style);
+        let part = match self
+            .asked_twice(summarizer, whole, template, question)
+            .await
+        {
             Err(Untold::NoAnswer(
-                SummarizerError::TooLong(_)
+                SummarizerError::TooLong { .. }
                 | SummarizerError::Unsuitable(_)
                 | SummarizerError::Rejected { .. },
             )) => return None,
@@ -254,7 +265,7 @@ impl Telling<'_> {
         };
         let all = Chunk::of(&self.source);
         let mut told = Told {
-            prose: self.prose(about, std::slice::from_ref(&all)),
+            prose: self.prose(about, std::slice::from_ref(&all), template),
             stopped: None,
         };
         told.add(part, &all, estimator);

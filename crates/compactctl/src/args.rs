@@ -222,6 +222,17 @@ pub struct Manner {
     /// How the summary is told
     #[arg(long, value_name = "STYLE", value_parser = parse_style)]
     pub style: Option<Style>,
+    /// Who writes the summary.
+    #[command(flatten)]
+    pub writer: Writer,
+    /// A wish for this compaction, told to the summarizer and kept in the receipt
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+}
+
+/// Who writes the summary.
+#[derive(Args, Debug)]
+pub struct Writer {
     /// Who writes the summary: extractive (the engine itself), or a model to which the conversation
     /// is then sent, redacted: openai (any compatible server), responses, anthropic,
     /// openai_compaction, anthropic_compaction; without it, summarizer.kind of the configuration
@@ -233,12 +244,9 @@ pub struct Manner {
     /// Which model; without it, the session's
     #[arg(long, value_name = "MODEL")]
     pub summarizer_model: Option<String>,
-    /// A wish for this compaction, told to the summarizer and kept in the receipt
-    #[arg(long, value_name = "TEXT")]
-    pub note: Option<String>,
 }
 
-impl Manner {
+impl Writer {
     /// The keys of the configuration that these arguments set.
     pub fn flags(&self) -> Vec<Flag> {
         let kind = self.summarizer.and_then(|s| s.to_possible_value());
@@ -514,7 +522,7 @@ pub struct Eval {
     /// Where sessions are cut, as shares of their tokens
     #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.5,0.75", value_parser = parse_ratio)]
     pub cuts: Vec<f64>,
-    /// What is compared: compact, keep_last, head_tail, trim_tools, entity_ledger, real, oracle
+    /// What is compared: compact, compact_llm (with a model's words), keep_last, head_tail, trim_tools, entity_ledger, real, oracle
     #[arg(
         long,
         value_name = "NAMES",
@@ -534,6 +542,9 @@ pub struct Eval {
     /// The fewest digits of a number that counts; 4, or 3 for sets whose name begins with tau
     #[arg(long, value_name = "N")]
     pub min_digits: Option<usize>,
+    /// Who writes the summaries of compact_llm.
+    #[command(flatten)]
+    pub writer: Writer,
     /// Where else the results go
     #[command(flatten)]
     pub sheets: Sheets,

@@ -327,7 +327,7 @@ impl World {
     }
 
     /// The model that writes the summary, if one was chosen; without one of its own, the session's.
-    fn summarizer(&self, model: Option<&str>) -> Result<Option<Arc<dyn Summarizer>>, Failure> {
+    pub fn summarizer(&self, model: Option<&str>) -> Result<Option<Arc<dyn Summarizer>>, Failure> {
         if let Some(variable) = self.config.summarizer.missing_key() {
             return Err(Failure::usage(
                 format!("the summarizer needs a key, and {variable} is not set"),

@@ -49,9 +49,10 @@ pub(super) fn ending(answer: &Value) -> Result<Answer, SummarizerError> {
         Some("max_tokens") => Finish::CutOff,
         Some("refusal") => Finish::Refused,
         Some("model_context_window_exceeded") => {
-            return Err(SummarizerError::TooLong(
-                "the answer filled the window".to_owned(),
-            ));
+            return Err(SummarizerError::TooLong {
+                limit: None,
+                message: "the answer filled the window".to_owned(),
+            });
         }
         _ => Finish::Complete,
     };

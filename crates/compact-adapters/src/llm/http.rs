@@ -292,9 +292,10 @@ fn refused(
     let kind = headers.get("content-type").and_then(|t| t.to_str().ok());
     let message = endpoint.words(&message(bytes));
     let overflow = overflow::recognise(status, kind, bytes);
-    if overflow.is_some_and(|o| o.sign == Sign::Said) {
+    if let Some(overflow) = overflow.filter(|o| o.sign == Sign::Said) {
+        let limit = overflow.limit;
         return Failed {
-            error: SummarizerError::TooLong(message),
+            error: SummarizerError::TooLong { limit, message },
             retry: Retry::Never,
         };
     }

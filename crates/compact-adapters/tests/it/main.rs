@@ -1,4 +1,4 @@
-//! Sessions on real stores, under what happens to real processes.
+//! Sessions on real stores and with real models, under what happens to real processes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,5 +7,8 @@
 )]
 
 mod kill;
+// The server's package is for Linux.
+#[cfg(target_os = "linux")]
+mod llm;
 mod place;
 mod sink;

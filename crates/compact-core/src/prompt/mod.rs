@@ -121,6 +121,9 @@ impl Chunk {
 /// A note that only says who asked carries no wish.
 const NO_WISH: &str = "manual";
 
+/// The smallest answer whose request repeats what the user asked for first.
+const WITH_GOAL: Tokens = Tokens(100);
+
 /// The longest opening of the user's first request that every chunk repeats, in characters.
 const GOAL: usize = 400;
 
@@ -134,21 +137,20 @@ impl Source<'_> {
 
     /// The request for one stretch.
     pub fn ask(&self, chunk: &Chunk, template: &Template, limit: Tokens) -> Ask {
-        let goal = self.goal.map(|entry| {
+        // What takes a sentence needs no more than its conversation.
+        let goal = self.goal.filter(|_| limit >= WITH_GOAL).map(|entry| {
             let goal = self.redacted(&entry.plain_text());
             let opening = crate::ledger::clip(&goal, GOAL);
             format!("The task, as the user put it first: {opening}\n\n")
         });
-        let wish = self.note.filter(|note| *note != NO_WISH).map(|note| {
-            let note = self.redacted(note);
-            format!("\nGive particular attention to: {note}")
-        });
-        let (goal, wish) = (goal.unwrap_or_default(), wish.unwrap_or_default());
         Ask {
-            system: template.instructions(limit),
+            system: Template::system().to_owned(),
             prompt: format!(
-                "{goal}<conversation>\n{}\n</conversation>\n\nWrite the summary of this conversation now, in at most {limit} tokens.{wish}",
-                chunk.text.trim_end()
+                "{}<conversation>\n{}\n</conversation>\n\n{}{}",
+                goal.unwrap_or_default(),
+                chunk.text.trim_end(),
+                template.instructions(limit),
+                self.wish()
             ),
             limit,
         }
@@ -156,10 +158,14 @@ impl Source<'_> {
 
     /// The instruction that follows a conversation which its own model has just read.
     pub fn ask_aligned(&self, template: &Template, limit: Tokens) -> String {
-        let wish = self.note.filter(|note| *note != NO_WISH);
+        template.appended(limit) + &self.wish()
+    }
+
+    fn wish(&self) -> String {
+        let note = self.note.filter(|note| *note != NO_WISH);
         let wish =
-            wish.map(|note| format!("\nGive particular attention to: {}", self.redacted(note)));
-        template.appended(limit) + &wish.unwrap_or_default()
+            note.map(|note| format!("\nGive particular attention to: {}", self.redacted(note)));
+        wish.unwrap_or_default()
     }
 
     /// What the whole source costs as it is told.

@@ -1,5 +1,6 @@
 //! Prompts as files: `templates/prompts/NAME.txt`, a `version N` line and the text, examples
 //! included, with `{tokens}` for the limit. A change of text is a new version, which receipts name.
+//! The text follows the conversation: small models forget, or repeat, what stands before it.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -9,6 +10,9 @@ use crate::token::Tokens;
 
 /// What every request says beside its own text: the conversation is data.
 const RULES: &str = include_str!("../../templates/prompts/rules.txt");
+
+/// An answer of this size holds a sentence.
+const SENTENCE: Tokens = Tokens(96);
 
 /// One prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +33,7 @@ macro_rules! prompts {
 /// The styles in their order, then the prompts that no style names.
 static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
     prompts!["task_state" "brief" "decision_log" "step_ledger" "requirements_ledger" "code_delta"
-        "extractive_brief" "checkpoint" "continuation"]
+        "extractive_brief" "checkpoint" "continuation" "sentence"]
     .map(|(name, source)| parse(name, source))
     .into()
 });
@@ -61,17 +65,29 @@ impl Template {
         TEMPLATES.iter().find(|t| t.name == name)
     }
 
-    /// The instructions of a request that carries the conversation as data.
+    /// The template for an answer of at most so much: no style fits into next to nothing.
+    pub fn within(style: Style, limit: Tokens) -> &'static Template {
+        match Template::named("sentence").filter(|_| limit <= SENTENCE) {
+            Some(sentence) => sentence,
+            None => of(style),
+        }
+    }
+
+    /// What a model is told before it reads.
+    pub fn system() -> &'static str {
+        RULES.trim_end()
+    }
+
+    /// What it is to do with what it has read.
     pub fn instructions(&self, limit: Tokens) -> String {
-        format!("{}\n{RULES}", self.text(limit))
+        self.text(limit).trim_end().to_owned()
     }
 
     /// The instruction that is appended to a conversation, for the model that is in it.
     pub(super) fn appended(&self, limit: Tokens) -> String {
         format!(
-            "The conversation is interrupted here to be summarized. Do not go on with the task, do not call tools.\n\n{}\n\
-             Write the summary of everything above as plain text and nothing else.",
-            self.text(limit)
+            "The conversation is interrupted here to be summarized. Do not go on with the task, do not call tools.\n\n{}",
+            self.instructions(limit)
         )
     }
 

@@ -39,7 +39,10 @@ fn s2_116_s2_117_s2_118_every_style_has_a_versioned_prompt_with_a_limit() {
     for template in Template::all() {
         assert!(template.version > 0, "{template}");
         let text = template.instructions(Tokens(777));
-        assert!(text.contains("777 tokens"), "{template}");
+        assert!(
+            text.contains("777 tokens") || template.name == "sentence",
+            "{template}"
+        );
     }
     let text = |style| template(style).instructions(Tokens(9));
     assert!(
@@ -60,11 +63,24 @@ fn s2_116_s2_117_s2_118_every_style_has_a_versioned_prompt_with_a_limit() {
 }
 
 #[test]
-fn s2_36_every_prompt_carries_an_example() {
-    assert!(
-        Template::all()
-            .iter()
-            .all(|t| t.instructions(Tokens(1)).contains("\nExample of "))
+fn s2_36_every_style_carries_an_example() {
+    let shows = |style: &Style| {
+        template(*style)
+            .instructions(Tokens(1))
+            .contains("Example of ")
+    };
+    assert!(STYLES.iter().all(shows));
+}
+
+#[test]
+fn an_answer_too_small_for_a_style_is_a_sentence() {
+    assert_eq!(
+        Template::within(Style::TaskState, Tokens(64)).name,
+        "sentence"
+    );
+    assert_eq!(
+        Template::within(Style::TaskState, Tokens(400)).name,
+        "task_state"
     );
 }
 
@@ -81,11 +97,9 @@ fn s2_159_the_same_source_asks_the_same_words() {
         source.ask(&chunks[0], template(Style::TaskState), Tokens(50))
     };
     assert_eq!(ask(), ask());
-    assert!(
-        ask()
-            .prompt
-            .contains("[#0] user: fix src/a.rs\n[#1] assistant: done\n</conversation>")
-    );
+    assert!(ask().prompt.contains(
+        "[#0] user: fix src/a.rs\n[#1] assistant: done\n</conversation>\n\nYou are summarizing"
+    ));
 }
 
 #[test]

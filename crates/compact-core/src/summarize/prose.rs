@@ -8,10 +8,7 @@ use crate::token::{Estimator, Units};
 /// The words as a section of at most `limit`, cut at the ends of lines; `None` when none fits.
 /// Each part has an equal share, so that the end of a long conversation is told like its beginning.
 pub(crate) fn quoted(prose: &Prose, limit: Units, estimator: &dyn Estimator) -> Option<String> {
-    let mut section = format!(
-        "## As told by {} (may err; what follows it is exact)\n",
-        harmless(&prose.author)
-    );
+    let mut section = format!("## As told by {} (may err)\n", harmless(&prose.author));
     let room = limit - estimator.units(&section);
     let share = Units(room.0 / (prose.parts.len() as u64).max(1));
     let mut told = false;

@@ -32,8 +32,8 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
     let with = |flags| World::load_with(global, flags);
     match &cli.command {
         Command::Inspect(args) => inspect::run(args, &world()?, global),
-        Command::Plan(args) => plan::run(args, &with(args.manner.flags())?, global),
-        Command::Compact(args) => compact::run(args, &with(args.manner.flags())?, global),
+        Command::Plan(args) => plan::run(args, &with(args.manner.writer.flags())?, global),
+        Command::Compact(args) => compact::run(args, &with(args.manner.writer.flags())?, global),
         Command::Convert(args) => convert::run(args, global),
         Command::Diff(args) => diff::run(args, &world()?, global),
         Command::Validate(args) => validate::run(args, global),
@@ -44,7 +44,7 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Remember(args) => remember::run(args, &world()?, global),
         Command::Archive { command } => archive::run(command, &world()?, global),
         Command::Replay(args) => replay::run(args, global),
-        Command::Eval(args) => eval::run(args, &world()?, global),
+        Command::Eval(args) => eval::run(args, &with(args.writer.flags())?, global),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),
         Command::Completions(args) => Ok(completions::run(args)),

@@ -249,7 +249,16 @@ async fn a_request_that_is_too_long_is_told_apart() {
         .answer(&question())
         .await
         .unwrap_err();
-    assert!(matches!(error, SummarizerError::TooLong(_)), "{error}");
+    assert!(
+        matches!(
+            error,
+            SummarizerError::TooLong {
+                limit: Some(Tokens(2048)),
+                ..
+            }
+        ),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -194,9 +194,14 @@ async fn too_many_requests_leave_the_oldest_to_the_ledger_and_say_so() {
 
 #[tokio::test]
 async fn a_model_that_finds_a_request_too_long_gets_smaller_ones() {
-    let too_long = || Turn::Fails(SummarizerError::TooLong("2100 > 2048".into()));
+    let too_long = |limit| {
+        Turn::Fails(SummarizerError::TooLong {
+            limit,
+            message: "too long".into(),
+        })
+    };
     let (manager, heard, scripted) = with(
-        [too_long(), too_long(), says(PROSE)],
+        [too_long(None), too_long(Some(Tokens(2_048))), says(PROSE)],
         OnSummaryFailure::Fail,
     );
     let mut session = session();
@@ -323,8 +328,8 @@ async fn s2_160_a_refusal_is_answered_by_asking_for_a_brief_one() {
         .unwrap();
     assert_eq!(receipt.summarizer, "scripted");
     let asked = scripted.asked();
-    assert!(asked[0].system.contains("Extract ONLY"));
-    assert!(asked[1].system.contains("short bullet brief"));
+    assert!(asked[0].prompt.contains("Extract ONLY"));
+    assert!(asked[1].prompt.contains("short bullet brief"));
     assert!(event(&heard, "compact.fallback").is_none());
 }
 

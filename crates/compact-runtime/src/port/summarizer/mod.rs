@@ -75,8 +75,13 @@ pub enum SummarizerError {
         message: String,
     },
     /// The question is larger than its window.
-    #[error("the request is larger than the summarizer's window: {0}")]
-    TooLong(String),
+    #[error("the request is larger than the summarizer's window: {message}")]
+    TooLong {
+        /// What it takes, if it said so.
+        limit: Option<Tokens>,
+        /// What it said.
+        message: String,
+    },
     /// It will not: a wrong key, an unknown model, a malformed request.
     #[error("status {status}: {message}")]
     Rejected {
@@ -110,7 +115,7 @@ impl SummarizerError {
             } => {
                 format!("status {status} after {attempts} attempts")
             }
-            SummarizerError::TooLong(_) => "the request is too long".to_owned(),
+            SummarizerError::TooLong { .. } => "the request is too long".to_owned(),
             SummarizerError::Rejected { status, .. } => format!("status {status}"),
             SummarizerError::Malformed(_) => "the answer cannot be read".to_owned(),
             SummarizerError::Unsuitable(_) => "the conversation cannot be gone on from".to_owned(),

@@ -7,6 +7,7 @@ mod retention;
 mod task;
 
 use compact_eval::compaction::{Engine, EngineError};
+use compact_eval::method::Method;
 
 use super::sheet::{self, Findings};
 use crate::answer::Answer;
@@ -20,15 +21,41 @@ pub fn run(args: &Eval, world: &World, global: &Global) -> Result<Answer, Failur
 }
 
 fn measure(args: &Eval, world: &World, global: &Global) -> Result<Findings, Failure> {
+    let engine = engine(args, world)?;
+    let mut findings = findings(args, &engine, global)?;
+    if let Some(tally) = engine.told() {
+        findings.human.push_str(&format!(
+            "compact_llm: the model was asked for {} summaries and told {}.\n",
+            tally.asked, tally.answered
+        ));
+    }
+    Ok(findings)
+}
+
+/// The engine, with a model to ask if one is to be compared.
+fn engine(args: &Eval, world: &World) -> Result<Engine, Failure> {
     let engine = Engine::new(world.base_policy().clone())?;
+    if !args.methods.contains(&Method::CompactLlm) {
+        return Ok(engine);
+    }
+    match world.summarizer(None)? {
+        Some(summarizer) => Ok(engine.with_summarizer(summarizer)?),
+        None => Err(Failure::usage(
+            "compact_llm needs a model",
+            "choose one with --summarizer and --summarizer-model, or in the configuration",
+        )),
+    }
+}
+
+fn findings(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Failure> {
     match args {
-        Eval { qa: Some(file), .. } => qa::run(file, args, &engine),
+        Eval { qa: Some(file), .. } => qa::run(file, args, engine),
         Eval {
             generated: true, ..
-        } => generated::run(args, &engine, global),
-        Eval { decay: true, .. } => decay::run(args, &engine, global),
-        Eval { tasks: true, .. } => task::run(args, &engine, global),
-        _ => retention::run(args, &engine, global),
+        } => generated::run(args, engine, global),
+        Eval { decay: true, .. } => decay::run(args, engine, global),
+        Eval { tasks: true, .. } => task::run(args, engine, global),
+        _ => retention::run(args, engine, global),
     }
 }
 
