@@ -62,10 +62,7 @@ fn head_and_tail(text: &str, total: usize, chars: usize, pointer: Pointer<'_>) -
 
 fn marker(left_out: usize, pointer: Pointer<'_>) -> String {
     let short: String = pointer.receipt.chars().take(12).collect();
-    format!(
-        " […{left_out} characters cut, whole in {short} #{}…] ",
-        pointer.ordinal
-    )
+    format!(" […{left_out} chars cut: {short}#{}…] ", pointer.ordinal)
 }
 
 /// The edits that bring every text block of an entry down to `level` units.

@@ -19,10 +19,15 @@ use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view;
 
 /// Share of the free budget that the recent part may take; the ledger's lines pay better beyond it.
-const RECENT_SHARE: f64 = 0.16;
+const RECENT_SHARE: f64 = 0.14;
 
 /// A unit that would take more than one part in so many of the recent part is clipped.
 const UNIT_SHARE: u64 = 6;
+
+/// A request that waits for its answer is clipped when it would take more than one part in so many
+/// of the budget; one that is being worked on sooner, since the ledger quotes its goals and rules.
+const PENDING_SHARE: u64 = 4;
+const REQUEST_SHARE: u64 = 12;
 
 /// Everything a plan looks at.
 pub struct Scene<'a> {
@@ -188,13 +193,18 @@ impl<'s, 'a> Draft<'s, 'a> {
     /// The first request, the latest message and an open tool loop: always there, clipped if huge.
     fn keep_requests(&mut self) -> Result<(), CompactError> {
         let must = self.must();
-        let quarter = Units(self.budget.0 / 4);
+        let pending = self.scene.outline.units.len().checked_sub(1);
         let mut total = Units(0);
         for &unit in &must {
             let cost = self.scene.cost(unit);
             let user = self.scene.kind(unit) == Some(UnitKind::User);
-            let (fate, cost) = if user && cost > quarter {
-                self.scene.clipped(unit, quarter)
+            let share = match Some(unit) == pending {
+                true => PENDING_SHARE,
+                false => REQUEST_SHARE,
+            };
+            let cap = Units(self.budget.0 / share);
+            let (fate, cost) = if user && cost > cap {
+                self.scene.clipped(unit, cap)
             } else {
                 (Fate::Verbatim, cost)
             };

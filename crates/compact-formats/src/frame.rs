@@ -7,10 +7,24 @@ use compact_core::summarize::frame;
 /// What the user says where a provider wants the user to open and nobody did.
 pub(crate) const OPENING: &str = "[the conversation begins here]";
 
-/// What a text is when it is a summary of ours, or words of ours that hold a place.
+/// How agents open the message that carries the summary of their own compaction. It comes in the
+/// user's place, but a model wrote it: no sentence of it is the user's order.
+const CONTINUATIONS: [&str; 2] = [
+    "This session is being continued from a previous conversation",
+    "Another language model started to solve this problem and produced a summary",
+];
+
+/// What a text is when it is a summary, ours or an agent's, or words of ours that hold a place.
 pub(crate) fn summary(text: &str) -> Option<EntryKind> {
     if text == BRIDGE || text == OPENING {
         return Some(EntryKind::Injected);
+    }
+    if CONTINUATIONS
+        .iter()
+        .any(|opening| text.starts_with(opening))
+        && frame::parse(text).is_none()
+    {
+        return Some(EntryKind::ForeignSummary);
     }
     let frame::Frame { version, receipt } = frame::parse(text)?;
     Some(EntryKind::Summary { version, receipt })

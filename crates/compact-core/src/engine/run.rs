@@ -25,7 +25,7 @@ use super::tell::Told;
 use super::{Compaction, Input, ordinals};
 
 /// Share of the summary's allowance held back for what verification finds missing: one in so many.
-const REPAIR_SHARE: u64 = 20;
+const REPAIR_SHARE: u64 = 100;
 
 pub(super) struct Run<'i, 'a> {
     pub(super) input: &'i Input<'a>,

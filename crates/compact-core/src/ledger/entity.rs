@@ -61,8 +61,8 @@ impl Mention {
 }
 
 /// Mentions kept per name in the voices that speak, and in those that are heard.
-const SPOKEN: usize = 4;
-const HEARD: usize = 2;
+const SPOKEN: usize = 6;
+const HEARD: usize = 3;
 
 /// One name and what is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -104,7 +104,10 @@ impl Names {
     fn take(&mut self, ordinal: u32, part: u16, reading: &Reading<'_>) {
         let text = &*reading.text;
         scan(text, &mut |kind, start, name| {
-            if name.len() > 200 || (reading.keyed && is_key(text, start, name)) {
+            // What a call's arguments are named is the agent's own choice of words; what the keys of an
+            // answer are named says little.
+            let key = reading.keyed && reading.voice != Voice::Call && is_key(text, start, name);
+            if name.len() > 200 || key {
                 return;
             }
             if reading.voice == Voice::Tool && kind == Kind::Number && !is_value(text, start, name)

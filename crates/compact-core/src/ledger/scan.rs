@@ -170,7 +170,8 @@ fn joined<'t>(
                 .rfind(|c: char| !c.is_ascii_alphanumeric())
                 .map_or(0, |i| i + 1);
         let url = url_at(text, from);
-        found(Kind::Url, from, url);
+        let (page, _) = url.split_once('#').unwrap_or((url, ""));
+        found(Kind::Url, from, page);
         return from + url.len();
     }
     let trimmed = raw.trim_matches(':');
@@ -224,6 +225,7 @@ fn part<'t>(text: &'t str, raw: &'t str, at: usize, found: &mut impl FnMut(Kind,
         .get(head..)
         .unwrap_or("")
         .trim_end_matches(['.', '-', '/', '@']);
+    let clean = without_line(clean);
     let at = at + head;
     if clean.len() < 3 {
         return;
@@ -255,6 +257,19 @@ fn part<'t>(text: &'t str, raw: &'t str, at: usize, found: &mut impl FnMut(Kind,
         dotted(clean, at, run, found);
     } else {
         simple(text, clean, at, run, found);
+    }
+}
+
+/// `src/a.go-41`, as tools mark the lines around a match: the file is meant.
+fn without_line(name: &str) -> &str {
+    let file = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match file.strip_suffix('-') {
+        Some(file)
+            if file.len() + 1 < name.len() && extension(file).is_some_and(is_file_extension) =>
+        {
+            file
+        }
+        _ => name,
     }
 }
 
@@ -358,15 +373,19 @@ fn dotted<'t>(clean: &'t str, at: usize, run: Run, found: &mut impl FnMut(Kind, 
         return;
     }
     let file = extension(clean).is_some_and(is_file_extension);
-    found(if file { Kind::File } else { Kind::Ident }, at, clean);
     if let Some((receiver, rest)) = clean.split_once('.')
         && !file
         && receiver.len() < 3
-        && rest.contains('.')
+        && !rest.is_empty()
     {
-        // `s.plan.target` is `plan.target` of whatever `s` is here.
-        found(Kind::Ident, at + receiver.len() + 1, rest);
+        // `s.plan.target` is `plan.target` of whatever `s` is here, `t.Run` nothing in particular.
+        let at = at + receiver.len() + 1;
+        return match rest.contains('.') {
+            true => dotted(rest, at, Run::of(rest, at), found),
+            false => identifier(rest, at, found),
+        };
     }
+    found(if file { Kind::File } else { Kind::Ident }, at, clean);
     if !file && (run.has(UNDER) || run.hump) {
         let mut from = at;
         for piece in clean.split('.') {
@@ -477,7 +496,7 @@ fn mixed<'t>(
         found(Kind::Hash, at, clean);
     } else if run.hump {
         found(Kind::Ident, at, clean);
-    } else if clean.len() >= 5 {
+    } else if clean.len() >= 5 && !hex {
         found(Kind::Id, at, clean);
     }
 }

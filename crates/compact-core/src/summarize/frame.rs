@@ -23,8 +23,7 @@ pub fn wrap(frame: &Frame, body: &str) -> String {
         text.push_str(RECEIPT);
         text.push_str(receipt);
         text.push_str(
-            " (earlier messages are archived whole: `compactctl expand RECEIPT#n` shows the one marked \
-             [#n], `compactctl recall WORDS` searches them)\n",
+            " (`compactctl expand RECEIPT#n` shows message [#n] whole, `compactctl recall WORDS` searches)\n",
         );
     }
     text.push_str(body.trim_end());

@@ -4,6 +4,7 @@
 //! changed; then the stretches of the record that keep the most names in context for the fewest
 //! tokens; last a short list of names. Nothing is paraphrased, so nothing is invented.
 
+mod compose;
 mod finish;
 mod layout;
 mod passage;
@@ -18,7 +19,7 @@ pub(crate) mod weigh;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 pub mod frame;
 
@@ -27,10 +28,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Fact, Ledger, clip, scan};
 use crate::token::{Estimator, Units};
-use layout::Pick;
+use compose::Material;
 use revoke::Revoked;
 use root::Root;
-use select::{Choice, Shown};
 use tell::Line;
 use template::{Template, Topic};
 use weigh::Group;
@@ -112,8 +112,6 @@ pub struct Summary {
     pub cost: Units,
 }
 
-/// The share of the characters that bare names may take.
-const NAMES: f64 = 0.09;
 /// Characters below which a name is not worth choosing for: bounds the work by the budget.
 const CHARS_PER_NAME: f64 = 24.0;
 
@@ -127,8 +125,8 @@ pub fn render(request: &Request<'_>) -> Summary {
     let chars = chars(request);
     let revoked = Revoked::of(&request.ledger.facts);
     let root = Root::of(request.ledger);
-    let lines = tell::lines(request.ledger, &revoked, &root);
-    let lines = afford(lines, template, &visible, chars);
+    let told = tell::lines(request.ledger, &revoked, &root);
+    let told = afford(told, template, &visible, chars);
 
     let groups: Vec<Group<'_>> = request
         .ranking
@@ -141,30 +139,17 @@ pub fn render(request: &Request<'_>) -> Summary {
     let mut passages = passage::passages(request.ledger, &groups, &root);
     passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
 
-    let told: usize = lines.iter().map(|l| l.text.chars().count() + 10).sum();
-    let mut choice = Choice::new(&passages, &groups, shown_by(&lines, request.prose, &groups));
-    let room = (chars * (1.0 - NAMES) - told as f64).max(0.0);
-    let spans = choice.spend(room * 1.1);
-    let names = bare(&groups, choice.shown(), chars * NAMES);
-
-    let picks: Vec<Pick<'_>> = lines
-        .iter()
-        .map(Pick::Line)
-        .chain(names.into_iter().map(Pick::Name))
-        .chain(spans.into_iter().map(Pick::Span))
-        .collect();
-    fit(
+    let (orders, offered) = told.into_iter().partition(|l| l.topic.instructs());
+    let material = Material {
         request,
-        |n| {
-            layout::write(
-                template,
-                root.name(),
-                &passages,
-                picks.get(..n).unwrap_or_default(),
-            )
-        },
-        picks.len(),
-    )
+        template,
+        root: &root,
+        groups: &groups,
+        passages: &passages,
+        orders,
+        offered,
+    };
+    material.compose(chars)
 }
 
 /// The rules that no later word of the user took back, in order.
@@ -255,79 +240,4 @@ fn afford(lines: Vec<Line>, template: &Template, visible: &Visible<'_>, chars: f
             *spent <= (chars * tell::share(l.topic, template)).max(LINE.min(chars / 8.0))
         })
         .collect()
-}
-
-/// Lines show the names in them: sentences in context, lists of files and steps barely, and so
-/// does prose, which may have got the context wrong.
-fn shown_by(lines: &[Line], prose: &str, groups: &[Group<'_>]) -> Vec<Shown> {
-    let mut names: HashMap<&str, Shown, foldhash::fast::FixedState> = HashMap::default();
-    scan(prose, &mut |kind, _, name| {
-        for name in [name, weigh::key(kind, name)] {
-            names.insert(name, Shown::Bare);
-        }
-    });
-    for line in lines {
-        let shows = match line.topic {
-            Topic::Files | Topic::Steps | Topic::Plan => Shown::Bare,
-            _ => Shown::InContext,
-        };
-        scan(&line.text, &mut |kind, _, name| {
-            for name in [name, weigh::key(kind, name)] {
-                let best = names.entry(name).or_insert(shows);
-                *best = shows.max(*best);
-            }
-        });
-    }
-    let shown = |g: &Group<'_>| names.get(g.key).copied().unwrap_or(Shown::No);
-    groups.iter().map(shown).collect()
-}
-
-/// The heaviest names that nothing shows yet; a name within another is shown by it.
-fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
-    let cost = |name: &str| name.chars().count() as f64 + 2.0;
-    let missing = groups
-        .iter()
-        .zip(shown)
-        .filter(|(_, shown)| **shown == Shown::No);
-    let mut told: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
-    let mut left = chars;
-    let mut names = Vec::new();
-    for (group, _) in missing {
-        if left < cost(group.key) || told.contains(group.key) {
-            continue;
-        }
-        left -= cost(group.key);
-        scan(group.key, &mut |_, _, part| {
-            told.insert(part);
-        });
-        names.push(group.key);
-    }
-    names
-}
-
-/// Close enough to the budget to stop looking: one part in so many.
-const NEAR: u64 = 100;
-
-/// A long prefix of picks whose text fits: guesses by proportion, because counting is dear.
-fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> Summary {
-    let budget = request.budget;
-    let (mut low, mut high) = (0, most);
-    let mut guess = most;
-    let mut best = Summary::default();
-    while low < high {
-        let text = write(guess);
-        let cost = request.estimator.units(&text);
-        if cost > budget {
-            high = guess - 1;
-        } else {
-            best = Summary { text, cost };
-            low = guess;
-            if (budget - cost).0 <= budget.0 / NEAR {
-                break;
-            }
-        }
-        let ratio = budget.0 as f64 / cost.0.max(1) as f64;
-        guess = ((guess as f64 * ratio) as usize).clamp(low + 1, high.max(low + 1));
-    }
-    best
 }

@@ -152,20 +152,37 @@ fn passage<'l>(
     }
 }
 
-/// The byte after the line number that a tool put before the line at `at`, or `at`.
+/// The byte after what a tool put before the line at `at`: its number, or for a line around a match
+/// its file and number. `at` when there is nothing of that kind.
 fn line_number(excerpt: &Excerpt, at: usize) -> usize {
+    if excerpt.voice != Voice::Tool {
+        return at;
+    }
     let line = excerpt.text.get(at..).unwrap_or("");
     let number = line.trim_start_matches([' ', '\t']);
     let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = number.len() - rest.len();
     match rest.chars().next() {
-        Some(c @ (':' | '→' | '\t' | '|'))
-            if excerpt.voice == Voice::Tool && (1..=6).contains(&digits) =>
-        {
+        Some(c @ (':' | '→' | '\t' | '|')) if (1..=6).contains(&digits) => {
             at + line.len() - rest.len() + c.len_utf8()
         }
-        _ => at,
+        _ => at + around_match(line),
     }
+}
+
+/// The bytes of `src/a.go-41-` at the start of a line.
+fn around_match(line: &str) -> usize {
+    let end = line.find([' ', '\t', '\n', ':']).unwrap_or(line.len());
+    let word = line.get(..end).unwrap_or("");
+    let is_number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    word.match_indices('-')
+        .filter_map(|(i, _)| Some((word.get(..i)?, word.get(i + 1..)?)))
+        .filter(|(file, _)| file.contains('.'))
+        .find_map(|(file, rest)| {
+            let (number, _) = rest.split_once('-')?;
+            is_number(number).then_some(file.len() + number.len() + 2)
+        })
+        .unwrap_or(0)
 }
 
 fn collapse(c: char, text: &mut String) {

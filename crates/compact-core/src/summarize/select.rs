@@ -20,7 +20,7 @@ pub(super) struct Span {
 }
 
 /// What a name is worth when it is shown without its context.
-const BARE: f64 = 0.4;
+const BARE: f64 = 0.5;
 /// Characters that the first stretch of an entry costs beside its text, and each further one.
 const OPENING: f64 = 9.0;
 const JOINT: f64 = 3.0;
@@ -35,9 +35,25 @@ pub(super) enum Shown {
     InContext,
 }
 
+/// A line that may be told: what it is worth by itself, what it costs, how it shows which groups.
+#[derive(Debug)]
+pub(super) struct Offer {
+    pub worth: f64,
+    pub cost: f64,
+    pub shows: Vec<(u32, Shown)>,
+}
+
+/// What was chosen: a stretch of a passage, or an offer by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chosen {
+    Span(Span),
+    Offer(usize),
+}
+
 /// The state of the choice.
 pub(super) struct Choice<'p, 'l> {
     passages: &'p [Passage<'l>],
+    offers: Vec<Offer>,
     weights: Vec<f64>,
     shown: Vec<Shown>,
     ranges: Vec<Vec<(u32, u32)>>,
@@ -46,15 +62,21 @@ pub(super) struct Choice<'p, 'l> {
 
 struct Candidate {
     ratio: f64,
-    passage: u32,
-    mark: u32,
+    place: Place,
+}
+
+/// Where a candidate is found.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Offer(u32),
+    Mark(u32, u32),
 }
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
         self.ratio
             .total_cmp(&other.ratio)
-            .then_with(|| (other.passage, other.mark).cmp(&(self.passage, self.mark)))
+            .then_with(|| other.place.cmp(&self.place))
     }
 }
 impl PartialOrd for Candidate {
@@ -73,11 +95,13 @@ impl<'p, 'l> Choice<'p, 'l> {
     /// Starts with nothing chosen; `shown` says what stands elsewhere in the view.
     pub(super) fn new(
         passages: &'p [Passage<'l>],
+        offers: Vec<Offer>,
         groups: &[Group<'_>],
         shown: Vec<Shown>,
     ) -> Self {
         Choice {
             passages,
+            offers,
             weights: groups.iter().map(|g| g.weight).collect(),
             shown,
             ranges: vec![Vec::new(); passages.len()],
@@ -85,13 +109,13 @@ impl<'p, 'l> Choice<'p, 'l> {
         }
     }
 
-    /// Chooses stretches until `chars` are spent, the best bargains first.
-    pub(super) fn spend(&mut self, chars: f64) -> Vec<Span> {
+    /// Chooses lines and stretches until `chars` are spent, the best bargains first.
+    pub(super) fn spend(&mut self, chars: f64) -> Vec<Chosen> {
         let mut heap = self.candidates();
         let mut spent = 0.0;
-        let mut spans = Vec::new();
+        let mut all = Vec::new();
         while let Some(top) = heap.pop() {
-            let Some((span, gain, cost)) = self.evaluate(&top) else {
+            let Some((chosen, gain, cost)) = self.evaluate(top.place) else {
                 continue;
             };
             if gain <= 0.0 {
@@ -106,25 +130,50 @@ impl<'p, 'l> Choice<'p, 'l> {
                 continue;
             }
             spent += cost;
-            self.choose(span);
-            self.revisit(span, &mut heap);
-            spans.push(span);
+            self.choose(chosen, &mut heap);
+            all.push(chosen);
         }
-        self.round_out(chars - spent, &mut spans);
-        spans
+        self.round_out(chars - spent, &mut all);
+        all
+    }
+
+    fn choose(&mut self, chosen: Chosen, heap: &mut BinaryHeap<Candidate>) {
+        match chosen {
+            Chosen::Offer(nth) => self.take(nth),
+            Chosen::Span(span) => {
+                self.cover(span);
+                self.revisit(span, heap);
+            }
+        }
+    }
+
+    /// Takes an offer; it is not made twice.
+    fn take(&mut self, nth: usize) {
+        let Some(offer) = self.offers.get_mut(nth) else {
+            return;
+        };
+        offer.worth = 0.0;
+        for (group, shows) in std::mem::take(&mut offer.shows) {
+            if let Some(state) = self.shown.get_mut(group as usize) {
+                *state = shows.max(*state);
+            }
+        }
     }
 
     /// Spends what is left on whole lines where only parts of them were chosen.
-    fn round_out(&mut self, mut left: f64, spans: &mut Vec<Span>) {
-        for nth in 0..spans.len() {
-            let Some(grown) = spans.get(nth).and_then(|span| self.whole_lines(*span)) else {
+    fn round_out(&mut self, mut left: f64, all: &mut Vec<Chosen>) {
+        for nth in 0..all.len() {
+            let Some(Chosen::Span(span)) = all.get(nth) else {
+                continue;
+            };
+            let Some(grown) = self.whole_lines(*span) else {
                 continue;
             };
             let cost = f64::from(grown.to - grown.from) - f64::from(self.known(grown));
             if cost > 0.0 && cost <= left {
                 left -= cost;
-                self.choose(grown);
-                spans.push(grown);
+                self.cover(grown);
+                all.push(Chosen::Span(grown));
             }
         }
     }
@@ -164,6 +213,9 @@ impl<'p, 'l> Choice<'p, 'l> {
         for (passage, p) in self.passages.iter().zip(0u32..) {
             self.consider(p, 0..passage.marks.len(), &mut heap);
         }
+        for nth in 0..self.offers.len() as u32 {
+            self.enter(Place::Offer(nth), &mut heap);
+        }
         heap
     }
 
@@ -181,27 +233,43 @@ impl<'p, 'l> Choice<'p, 'l> {
 
     fn consider(&self, passage: u32, marks: Range<usize>, heap: &mut BinaryHeap<Candidate>) {
         for mark in marks {
-            let candidate = Candidate {
-                ratio: 0.0,
-                passage,
-                mark: mark as u32,
-            };
-            if let Some((_, gain, cost)) = self.evaluate(&candidate)
-                && gain > 0.0
-            {
-                heap.push(Candidate {
-                    ratio: gain / cost,
-                    ..candidate
-                });
-            }
+            self.enter(Place::Mark(passage, mark as u32), heap);
+        }
+    }
+
+    fn enter(&self, place: Place, heap: &mut BinaryHeap<Candidate>) {
+        if let Some((_, gain, cost)) = self.evaluate(place)
+            && gain > 0.0
+        {
+            let ratio = gain / cost;
+            heap.push(Candidate { ratio, place });
         }
     }
 
     /// What choosing a candidate would gain and cost now; `None` when its own name gains nothing.
-    fn evaluate(&self, candidate: &Candidate) -> Option<(Span, f64, f64)> {
-        let at = candidate.passage as usize;
+    fn evaluate(&self, place: Place) -> Option<(Chosen, f64, f64)> {
+        match place {
+            Place::Offer(nth) => self.evaluate_offer(nth as usize),
+            Place::Mark(passage, mark) => self.evaluate_mark(passage as usize, mark as usize),
+        }
+    }
+
+    fn evaluate_offer(&self, nth: usize) -> Option<(Chosen, f64, f64)> {
+        let offer = self.offers.get(nth)?;
+        let names: f64 = offer
+            .shows
+            .iter()
+            .map(|(group, shows)| {
+                let more = worth(*shows) - worth(self.state(*group));
+                self.weight(*group) * more.max(0.0)
+            })
+            .sum();
+        Some((Chosen::Offer(nth), offer.worth + names, offer.cost))
+    }
+
+    fn evaluate_mark(&self, at: usize, mark: usize) -> Option<(Chosen, f64, f64)> {
         let passage = self.passages.get(at)?;
-        let mark = passage.marks.get(candidate.mark as usize)?;
+        let mark = passage.marks.get(mark)?;
         if self.state(mark.group) == Shown::InContext {
             return None;
         }
@@ -222,15 +290,12 @@ impl<'p, 'l> Choice<'p, 'l> {
             (false, true) => added + JOINT,
             (false, false) => added + OPENING,
         };
-        Some((
-            Span {
-                passage: at,
-                from,
-                to,
-            },
-            self.gain(at, from, to),
-            cost,
-        ))
+        let span = Span {
+            passage: at,
+            from,
+            to,
+        };
+        Some((Chosen::Span(span), self.gain(at, from, to), cost))
     }
 
     fn gain(&self, passage: usize, from: u32, to: u32) -> f64 {
@@ -271,7 +336,7 @@ impl<'p, 'l> Choice<'p, 'l> {
             .filter_map(move |(p, m)| Some((m.group, shows(p, m, chosen, (from, to))?)))
     }
 
-    fn choose(&mut self, span: Span) {
+    fn cover(&mut self, span: Span) {
         let Some(passage) = self.passages.get(span.passage) else {
             return;
         };

@@ -36,13 +36,24 @@ pub(super) fn share(topic: Topic, template: &Template) -> f64 {
         return 0.3;
     }
     match topic {
-        Topic::Goals => 0.15,
-        Topic::Rules => 0.30,
+        Topic::Goals => 0.06,
+        Topic::Rules => 0.20,
         Topic::Open => 0.12,
         Topic::Done | Topic::Made | Topic::Failures => 0.06,
         Topic::Plan | Topic::Decisions | Topic::Files => 0.05,
         Topic::Steps => 0.10,
         Topic::Record | Topic::Names => 0.0,
+    }
+}
+
+/// What a line of a topic is worth by itself, next to the chance that a name is needed.
+pub(super) fn worth(topic: Topic) -> f64 {
+    match topic {
+        Topic::Goals | Topic::Rules => 1.0,
+        Topic::Open => 0.3,
+        Topic::Plan | Topic::Made | Topic::Failures => 0.18,
+        Topic::Done | Topic::Decisions | Topic::Steps => 0.1,
+        Topic::Files | Topic::Record | Topic::Names => 0.05,
     }
 }
 

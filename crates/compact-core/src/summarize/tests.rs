@@ -107,7 +107,7 @@ fn s2_31_s2_107_s2_171_task_state() {
             ## Record (> tool call, < tool result)
             [#1] > Read file_path: src/export/writer.py
             [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
-            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
+            [#4] > Edit file_path: src/export/writer.py new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             ~~~"###]],
@@ -130,7 +130,7 @@ fn s2_108_s2_171_brief() {
             ## Key references (> tool call, < tool result)
             [#1] > Read file_path: src/export/writer.py
             [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
-            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
+            [#4] > Edit file_path: src/export/writer.py new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
@@ -155,7 +155,7 @@ fn s2_35_s2_109_s2_171_decision_log() {
             ## Inputs and outputs (> tool call, < tool result)
             [#1] > Read file_path: src/export/writer.py
             [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
-            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
+            [#4] > Edit file_path: src/export/writer.py new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             ~~~"###]],
@@ -185,7 +185,7 @@ fn s2_32_s2_171_step_ledger() {
             ## Details (> tool call, < tool result)
             [#1] > Read file_path: src/export/writer.py
             [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
-            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
+            [#4] > Edit file_path: src/export/writer.py new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
@@ -212,7 +212,7 @@ fn s2_33_s2_171_requirements_ledger() {
             ## Evidence (> tool call, < tool result)
             [#1] > Read file_path: src/export/writer.py
             [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
-            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
+            [#4] > Edit file_path: src/export/writer.py new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             ~~~"###]],
@@ -237,7 +237,7 @@ fn s2_34_s2_171_code_delta() {
             ## Changed code (> tool call, < tool result)
             [#1] > Read file_path: src/export/writer.py
             [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
-            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
+            [#4] > Edit file_path: src/export/writer.py new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             ~~~"###]],
@@ -258,7 +258,7 @@ fn s2_30_s2_171_extractive_brief() {
             ## Extracts (> tool call, < tool result)
             [#1] > Read file_path: src/export/writer.py
             [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
-            [#4] > new_string: def chunk_rows(rows, size): return split_even(rows, size)
+            [#4] > Edit file_path: src/export/writer.py new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
             [#7] < FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).

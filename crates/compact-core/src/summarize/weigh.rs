@@ -222,16 +222,18 @@ fn weight(f: &Features, template: &Template) -> f64 {
     };
     let spoken = 0.45 * said(Voice::User) + 0.58 * said(Voice::Model) + 0.9 * said(Voice::Call);
     let evidence = if spoken > 0.0 {
-        1.0 + spoken
+        1.6 + spoken
     } else {
         let near = f64::from(u8::from(f.near));
-        0.5 * f64::from(f.times).ln_1p() * template.weight(Voice::Tool)
+        0.25 * f64::from(f.times).ln_1p() * template.weight(Voice::Tool)
+            + 0.5 * said(Voice::Tool)
             + 0.9 * f.related
             + 0.4 * near
             - 0.12 * f64::from(f.crowd).ln_1p()
             - 0.03 * f.length as f64
     };
-    let odds = evidence - 0.35 * f64::from(f.age).ln_1p() + of_kind(f.kind);
+    let fading = if spoken > 0.0 { 0.45 } else { 0.35 };
+    let odds = evidence - fading * f64::from(f.age).ln_1p() + of_kind(f.kind);
     1.0 / (1.0 + (BASE - odds).exp())
 }
 

@@ -90,14 +90,14 @@ fn s2_113_turns_reduce_before_pairs() {
             (made.receipt.rung, kept.recent_turns, kept.tool_pairs)
         })
         .collect();
-    for pair in rungs.windows(2) {
-        let [(_, more_turns, more_pairs), (_, turns, pairs)] = pair else {
-            continue;
-        };
-        assert!(turns <= more_turns && pairs <= more_pairs, "{rungs:?}");
-        // Pairs only go once the turns are down to the first request and the last turn.
+    // Pairs only go once the turns are down to the first request and the last turn.
+    for (_, turns, pairs) in &rungs {
         assert!(*pairs == 4 || *turns <= 2, "{rungs:?}");
     }
+    assert!(
+        rungs.iter().any(|(rung, ..)| rung == "fewer_turns"),
+        "{rungs:?}"
+    );
     assert_eq!(rungs.first().map(|r| r.0.as_str()), Some("policy"));
 }
 
@@ -121,9 +121,7 @@ fn one_giant_result_is_clipped_and_points_to_the_whole() {
         .iter()
         .flat_map(|e| &e.blocks)
         .find_map(|b| match b {
-            Block::ToolResult { content, .. } if content.contains("characters cut") => {
-                Some(content)
-            }
+            Block::ToolResult { content, .. } if content.contains("chars cut") => Some(content),
             _ => None,
         })
         .expect("the giant result is still there, clipped");
@@ -151,7 +149,7 @@ fn a_request_larger_than_a_quarter_of_the_budget_is_cut_and_said_so() {
     assert!(
         made.view.entries(&conversation)[0]
             .plain_text()
-            .contains("characters cut")
+            .contains("chars cut")
     );
 }
 

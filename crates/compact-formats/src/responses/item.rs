@@ -445,10 +445,6 @@ fn opaque<'a>(kind: &str, json: &str) -> Piece<'a> {
     }
 }
 
-/// How Codex opens the summaries that it writes by itself.
-const SUMMARY_PREFIX: &str =
-    "Another language model started to solve this problem and produced a summary";
-
 /// Elements that the client puts before or between the user's words.
 const INJECTED: &[&str] = &[
     "environment_context",
@@ -477,9 +473,6 @@ fn entry_kind(item: &str, role: Role, pieces: &[Piece<'_>]) -> EntryKind {
     }
     if role != Role::User || texts.is_empty() {
         return EntryKind::Message;
-    }
-    if texts.iter().any(|text| text.starts_with(SUMMARY_PREFIX)) {
-        return EntryKind::ForeignSummary;
     }
     let injected = |text: &&str| {
         frame::only_elements(text, INJECTED) || text.starts_with("# AGENTS.md instructions")

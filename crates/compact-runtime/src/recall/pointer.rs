@@ -1,6 +1,6 @@
 //! Pointers: what a view or a hit names an archived entry by.
 //!
-//! A clipped text reads `whole in 3f9a1c22abcd #17`, a summary names its receipt once and `[#17]`
+//! A clipped text reads `chars cut: 3f9a1c22abcd#17`, a summary names its receipt once and `[#17]`
 //! line by line; a hit of `recall` gives `3f9a1c22abcd#17`. All of them are one pointer. An entry
 //! that the compaction did not see has no number and goes by the wire's id: `3f9a1c22abcd/ID`.
 
@@ -98,7 +98,7 @@ mod tests {
             "3f9a1c22abcd#17",
             " 3f9a1c22abcd #17 ",
             "3f9a1c22abcd [#17]",
-            "[…940 characters cut, whole in 3f9a1c22abcd #17…]",
+            "[…940 chars cut: 3f9a1c22abcd#17…]",
         ] {
             assert_eq!(Pointer::parse(text).unwrap(), want, "{text}");
         }

@@ -120,7 +120,7 @@ fn the_pointer_of_a_cut_text_expands_to_the_whole() {
     place.write("s.jsonl", session);
     compact(&place, "s.jsonl", "s");
     let view = String::from_utf8(place.read("out.jsonl")).unwrap();
-    let at = view.rfind("characters cut, whole in ").expect("a cut text");
+    let at = view.rfind("chars cut: ").expect("a cut text");
     let marker = view[at..].split('…').next().unwrap();
     let whole = place.run(&["expand", marker]).ok().text();
     assert!(whole == long, "{} bytes of {}", whole.len(), long.len());

@@ -1,0 +1,228 @@
+//! From what could be told to what is told: orders first, then the best bargains among lines and
+//! stretches of the record, a short list of names, and as much of it as fits.
+
+use std::collections::{HashMap, HashSet};
+
+use super::layout::{self, Pick};
+use super::passage::Passage;
+use super::root::Root;
+use super::select::{Choice, Chosen, Offer, Shown, Span};
+use super::tell::{self, Line};
+use super::template::{Template, Topic};
+use super::weigh::{self, Group};
+use super::{Request, Summary};
+use crate::ledger::scan;
+
+/// Everything that a summary may be made of.
+pub(super) struct Material<'m> {
+    pub request: &'m Request<'m>,
+    pub template: &'m Template,
+    pub root: &'m Root<'m>,
+    /// Names, the heaviest first.
+    pub groups: &'m [Group<'m>],
+    pub passages: &'m [Passage<'m>],
+    /// The user's goals and rules: told whatever else is.
+    pub orders: Vec<Line>,
+    /// Lines that have to earn their place.
+    pub offered: Vec<Line>,
+}
+
+/// The share of the characters that bare names may take.
+const NAMES: f64 = 0.095;
+/// How often what the text turned out to leave is spent again.
+const ROUNDS: usize = 3;
+/// Stretches that touch cost less together than alone: so much more may be chosen than fits.
+const OVERLAP: f64 = 1.1;
+
+impl Material<'_> {
+    /// The summary of about `chars` characters that the budget holds.
+    pub(super) fn compose(&self, chars: f64) -> Summary {
+        let budget = self.request.budget;
+        let ordered: f64 = self.orders.iter().map(cost).sum();
+        let mut room = (chars * (1.0 - NAMES) - ordered).max(0.0);
+        let mut choice = self.choice();
+        let mut chosen = Vec::new();
+        let mut best = Summary::default();
+        for _ in 0..ROUNDS {
+            chosen.extend(choice.spend(room * OVERLAP));
+            let names = bare(self.groups, choice.shown(), chars * NAMES);
+            let (body, cut) = self.write(&chosen, names);
+            let left = budget - body.cost;
+            best = body;
+            if cut || left.0 <= budget.0 / NEAR {
+                break;
+            }
+            room = left.0 as f64 / budget.0.max(1) as f64 * chars;
+        }
+        best
+    }
+
+    fn choice(&self) -> Choice<'_, '_> {
+        let by_name: ByName<'_> = self.groups.iter().map(|g| g.key).zip(0u32..).collect();
+        let shown = shown_by(
+            &self.orders,
+            self.request.prose,
+            &by_name,
+            self.groups.len(),
+        );
+        let offers = self.offered.iter().map(|l| offer(l, &by_name)).collect();
+        Choice::new(self.passages, offers, self.groups, shown)
+    }
+
+    /// What was chosen as a text that fits, and whether some of it had to be left out.
+    fn write(&self, chosen: &[Chosen], names: Vec<&str>) -> (Summary, bool) {
+        let picks: Vec<Pick<'_>> = self
+            .orders
+            .iter()
+            .map(Pick::Line)
+            .chain(names.into_iter().map(Pick::Name))
+            .chain(lines(chosen, &self.offered).map(Pick::Line))
+            .chain(spans(chosen, &self.offered, self.passages).map(Pick::Span))
+            .collect();
+        let write = |n: usize| {
+            let picks = picks.get(..n).unwrap_or_default();
+            layout::write(self.template, self.root.name(), self.passages, picks)
+        };
+        let (body, used) = fit(self.request, write, picks.len());
+        (body, used < picks.len())
+    }
+}
+
+/// Characters that a line costs, with its bullet and provenance.
+fn cost(line: &Line) -> f64 {
+    line.text.chars().count() as f64 + 10.0
+}
+
+/// The chosen lines, in the order in which their topic tells them.
+fn lines<'p>(chosen: &[Chosen], offered: &'p [Line]) -> impl Iterator<Item = &'p Line> {
+    let mut taken: Vec<usize> = chosen
+        .iter()
+        .filter_map(|c| match c {
+            Chosen::Offer(nth) => Some(*nth),
+            Chosen::Span(_) => None,
+        })
+        .collect();
+    taken.sort_unstable();
+    taken.into_iter().filter_map(|nth| offered.get(nth))
+}
+
+/// The chosen stretches, but for those that a chosen line says already.
+fn spans<'p>(
+    chosen: &'p [Chosen],
+    offered: &'p [Line],
+    passages: &'p [Passage<'_>],
+) -> impl Iterator<Item = Span> + 'p {
+    let told: HashMap<u32, Vec<&str>, foldhash::fast::FixedState> =
+        lines(chosen, offered).fold(HashMap::default(), |mut told, line| {
+            told.entry(line.ordinal).or_default().push(&*line.text);
+            told
+        });
+    chosen.iter().filter_map(move |c| match c {
+        Chosen::Offer(_) => None,
+        Chosen::Span(span) => {
+            let passage = passages.get(span.passage)?;
+            let text = passage.text.get(span.from as usize..span.to as usize)?;
+            let lines = told.get(&passage.excerpt.ordinal);
+            let repeats = lines.is_some_and(|l| l.iter().any(|l| l.contains(text.trim())));
+            (!repeats).then_some(*span)
+        }
+    })
+}
+
+/// A line as something to choose: worth something for what it tells, and for the names in it.
+fn offer(line: &Line, by_name: &ByName<'_>) -> Offer {
+    let shows = match line.topic {
+        Topic::Files | Topic::Steps | Topic::Plan => Shown::Bare,
+        _ => Shown::InContext,
+    };
+    Offer {
+        worth: tell::worth(line.topic),
+        cost: cost(line),
+        shows: named_in(&line.text, by_name)
+            .into_iter()
+            .map(|group| (group, shows))
+            .collect(),
+    }
+}
+
+/// Groups by what shows them.
+type ByName<'g> = HashMap<&'g str, u32, foldhash::fast::FixedState>;
+
+/// The groups that a text shows.
+fn named_in(text: &str, by_name: &ByName<'_>) -> Vec<u32> {
+    let mut groups = Vec::new();
+    scan(text, &mut |kind, _, name| {
+        for name in [name, weigh::key(kind, name)] {
+            groups.extend(by_name.get(name).copied());
+        }
+    });
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+}
+
+/// The user's own words show the names in them in context; prose barely, since it may have got the
+/// context wrong.
+fn shown_by(lines: &[Line], prose: &str, by_name: &ByName<'_>, groups: usize) -> Vec<Shown> {
+    let mut shown = vec![Shown::No; groups];
+    let barely = named_in(prose, by_name)
+        .into_iter()
+        .map(|group| (group, Shown::Bare));
+    let quoted = lines.iter().flat_map(|l| offer(l, by_name).shows);
+    for (group, shows) in barely.chain(quoted) {
+        if let Some(state) = shown.get_mut(group as usize) {
+            *state = shows.max(*state);
+        }
+    }
+    shown
+}
+
+/// The heaviest names that nothing shows yet; a name within another is shown by it.
+fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
+    let cost = |name: &str| name.chars().count() as f64 + 2.0;
+    let missing = groups
+        .iter()
+        .zip(shown)
+        .filter(|(_, shown)| **shown == Shown::No);
+    let mut told: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
+    let mut left = chars;
+    let mut names = Vec::new();
+    for (group, _) in missing {
+        if left < cost(group.key) || told.contains(group.key) {
+            continue;
+        }
+        left -= cost(group.key);
+        scan(group.key, &mut |_, _, part| {
+            told.insert(part);
+        });
+        names.push(group.key);
+    }
+    names
+}
+
+/// Close enough to the budget to stop looking: one part in so many.
+const NEAR: u64 = 100;
+
+/// A long prefix of picks whose text fits: guesses by proportion, because counting is dear.
+fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> (Summary, usize) {
+    let budget = request.budget;
+    let (mut low, mut high) = (0, most);
+    let mut guess = most;
+    let mut best = Summary::default();
+    while low < high {
+        let text = write(guess);
+        let cost = request.estimator.units(&text);
+        if cost > budget {
+            high = guess - 1;
+        } else {
+            best = Summary { text, cost };
+            low = guess;
+            if (budget - cost).0 <= budget.0 / NEAR {
+                break;
+            }
+        }
+        let ratio = budget.0 as f64 / cost.0.max(1) as f64;
+        guess = ((guess as f64 * ratio) as usize).clamp(low + 1, high.max(low + 1));
+    }
+    (best, low)
+}
