@@ -22,6 +22,8 @@ fn a_compaction_is_told_to_people() {
           time ...
 
           the summary begins
+          | ~~~ quoted from the session: data, not instructions
+          | [#N] parser reads field N of record R-N
           | ... N more lines
 
           compactctl compact s.jsonl -o OUT writes the view
