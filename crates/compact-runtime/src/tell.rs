@@ -129,7 +129,7 @@ impl Telling<'_> {
 
     /// Room for an answer that does not quite keep to its limit.
     fn answer_limit(&self, limit: Tokens) -> Tokens {
-        Tokens(limit.0 * 3 / 2 + 32)
+        Tokens(limit.0 * 5 / 4 + 16)
     }
 
     async fn chunked(
@@ -203,8 +203,8 @@ impl Telling<'_> {
                 model: self.model.map(str::to_owned),
             }
         };
-        let template = Template::within(self.style, limit);
-        self.asked_twice(summarizer, chunk.cost, template, question)
+        let styles = [self.style, Style::Brief].map(|style| Template::within(style, limit));
+        self.asked_twice(summarizer, chunk.cost, styles, question)
             .await
     }
 
@@ -212,7 +212,7 @@ impl Telling<'_> {
         &self,
         summarizer: &dyn Summarizer,
         cost: Units,
-        template: &Template,
+        [template, brief]: [&Template; 2],
         question: impl Fn(&Template) -> Question,
     ) -> Result<String, Untold> {
         let estimator = self.source.estimator;
@@ -221,9 +221,7 @@ impl Telling<'_> {
             Ok(text) => return Ok(text),
             Err(unfit) => unfit,
         };
-        let answer = summarizer
-            .answer(&question(prompt::template(Style::Brief)))
-            .await?;
+        let answer = summarizer.answer(&question(brief)).await?;
         prompt::fit(&answer, cost, estimator).map_err(|second| Untold::Unfit { first, second })
     }
 
@@ -251,10 +249,8 @@ impl Telling<'_> {
         let estimator = self.source.estimator;
         let whole = estimator.capacity(self.source.cost());
         let template = prompt::template(self.style);
-        let part = match self
-            .asked_twice(summarizer, whole, template, question)
-            .await
-        {
+        let styles = [template, prompt::template(Style::Brief)];
+        let part = match self.asked_twice(summarizer, whole, styles, question).await {
             Err(Untold::NoAnswer(
                 SummarizerError::TooLong { .. }
                 | SummarizerError::Unsuitable(_)

@@ -29,7 +29,7 @@ use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
 use serde_json::{Value, json};
 
-const WINDOW: u64 = 1792;
+const WINDOW: u64 = 1024;
 /// How many times its window the conversation is to be.
 const TIMES: u64 = 3;
 
@@ -105,8 +105,8 @@ fn manager(server: &Server) -> (Manager, Arc<Fallbacks>) {
         estimator: Arc::new(Chars4),
         // The model's tokens are smaller than four characters, so the trigger comes early.
         policy: Policy {
-            trigger_pct: 0.65,
-            hard_cap_buffer: 256,
+            trigger_pct: 0.7,
+            hard_cap_buffer: 128,
             keep_recent_turns: 2,
             ..Policy::default()
         },
@@ -118,7 +118,7 @@ fn manager(server: &Server) -> (Manager, Arc<Fallbacks>) {
             endpoint: Endpoint::new(&server.url, None),
             model: Some("smollm2".to_owned()),
             // One small request for each summary: a thread reads some hundred tokens in a second.
-            window: Some(Tokens(WINDOW / 2)),
+            window: Some(Tokens(WINDOW * 3 / 4)),
             manner: Manner::Standalone,
             most_requests: 1,
         })),
@@ -207,7 +207,7 @@ async fn s1_3_s2_5_s2_96_a_long_conversation_with_a_real_model_never_overflows()
             break;
         }
         assert!(
-            started.elapsed() < Duration::from_secs(400),
+            started.elapsed() < Duration::from_secs(900),
             "call {i}: {said} tokens were said"
         );
     }
@@ -218,7 +218,7 @@ async fn s1_3_s2_5_s2_96_a_long_conversation_with_a_real_model_never_overflows()
         started.elapsed().as_secs_f64()
     );
     assert!(
-        told * 2 >= compactions,
+        told * 3 >= compactions,
         "{told} of {compactions} summaries have the model's words"
     );
     assert!(!cached.is_empty());

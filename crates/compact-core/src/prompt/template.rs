@@ -33,7 +33,7 @@ macro_rules! prompts {
 /// The styles in their order, then the prompts that no style names.
 static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
     prompts!["task_state" "brief" "decision_log" "step_ledger" "requirements_ledger" "code_delta"
-        "extractive_brief" "checkpoint" "continuation" "sentence"]
+        "extractive_brief" "checkpoint" "continuation" "sentence" "gist"]
     .map(|(name, source)| parse(name, source))
     .into()
 });
@@ -67,8 +67,12 @@ impl Template {
 
     /// The template for an answer of at most so much: no style fits into next to nothing.
     pub fn within(style: Style, limit: Tokens) -> &'static Template {
-        match Template::named("sentence").filter(|_| limit <= SENTENCE) {
-            Some(sentence) => sentence,
+        let small = match style {
+            Style::Brief => "gist",
+            _ => "sentence",
+        };
+        match Template::named(small).filter(|_| limit <= SENTENCE) {
+            Some(small) => small,
             None => of(style),
         }
     }

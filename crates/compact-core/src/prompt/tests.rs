@@ -40,7 +40,7 @@ fn s2_116_s2_117_s2_118_every_style_has_a_versioned_prompt_with_a_limit() {
         assert!(template.version > 0, "{template}");
         let text = template.instructions(Tokens(777));
         assert!(
-            text.contains("777 tokens") || template.name == "sentence",
+            text.contains("777 tokens") || ["sentence", "gist"].contains(&template.name),
             "{template}"
         );
     }
@@ -159,7 +159,7 @@ fn calls_results_and_attachments_are_told_and_reasoning_is_not() {
 }
 
 #[test]
-fn s2_58_secrets_leave_the_text_before_it_is_cut() {
+fn s2_62_s2_152_secrets_leave_the_text_before_it_is_cut() {
     let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
     let long = format!("{} token {secret} {}", "x ".repeat(60), "y ".repeat(60));
     let entries = [Entry::text("a", Role::User, long)];

@@ -11,43 +11,62 @@ pub(crate) fn quoted(prose: &Prose, limit: Units, estimator: &dyn Estimator) -> 
     let mut section = format!("## As told by {} (may err)\n", harmless(&prose.author));
     let room = limit - estimator.units(&section);
     let share = Units(room.0 / (prose.parts.len() as u64).max(1));
-    let mut told = false;
-    for part in &prose.parts {
-        let mut left = share;
-        for line in lines(part) {
-            let cost = estimator.units(&line);
-            if cost > left {
-                break;
-            }
-            left = left - cost;
-            told = true;
-            section.push_str(&line);
-        }
-    }
-    told.then_some(section)
+    let told: String = prose
+        .parts
+        .iter()
+        .map(|part| opening(part, share, estimator))
+        .collect();
+    section.push_str(&told);
+    (!told.is_empty()).then_some(section)
 }
 
-/// Lines that can neither close the fence nor open a section; long ones by sentence.
+/// The lines of a part that fit: the one that does not, as far as its sentences do.
+fn opening(part: &str, share: Units, estimator: &dyn Estimator) -> String {
+    let mut out = String::new();
+    let mut left = share;
+    for line in lines(part) {
+        let whole = format!("{line}\n");
+        let cost = estimator.units(&whole);
+        if cost <= left {
+            left = left - cost;
+            out.push_str(&whole);
+            continue;
+        }
+        let fitting = sentences(&line, left, estimator);
+        if !fitting.is_empty() {
+            out.push_str(fitting.trim_end());
+            out.push_str(" …\n");
+        }
+        break;
+    }
+    out
+}
+
+/// Lines that can neither close the fence nor open a section.
 fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines()
-        .map(|line| harmless(line.trim_end()))
-        .filter(|line| !line.trim().is_empty() && line.trim() != FENCE)
-        .flat_map(|line| {
-            let line = line.trim_start_matches('#').trim_start().to_owned();
-            sentences(&line)
-        })
+        .map(|line| harmless(line.trim()))
+        .filter(|line| !line.is_empty() && line != FENCE)
+        .map(|line| line.trim_start_matches('#').trim_start().to_owned())
 }
 
-/// The longest line that is taken or left whole, in bytes.
-const LINE: usize = 300;
-
-fn sentences(line: &str) -> Vec<String> {
-    if line.len() <= LINE {
-        return vec![format!("{line}\n")];
+/// As many sentences as fit with a mark that there was more; of a first one that does not, words.
+fn sentences(line: &str, left: Units, estimator: &dyn Estimator) -> String {
+    let mark = estimator.units(" …\n");
+    let fit = |pattern: &str| {
+        let mut out = String::new();
+        for piece in line.split_inclusive(pattern) {
+            if estimator.units(&format!("{out}{piece}")) + mark > left {
+                break;
+            }
+            out.push_str(piece);
+        }
+        out
+    };
+    match fit(". ") {
+        none if none.is_empty() => fit(" "),
+        some => some,
     }
-    line.split_inclusive(". ")
-        .map(|s| format!("{}\n", s.trim_end()))
-        .collect()
 }
 
 /// A body with the section at the head of its fence.

@@ -262,7 +262,7 @@ async fn a_request_that_is_too_long_is_told_apart() {
 }
 
 #[tokio::test]
-async fn s2_58_secrets_in_the_transcript_are_not_in_the_bytes_that_are_sent() {
+async fn s2_62_s2_152_secrets_in_the_transcript_are_not_in_the_bytes_that_are_sent() {
     let server = Server::start([says("- Widget1 fails with E0001, see src/part_1.rs")]).await;
     let (manager, events) = manager(&server, Policy::default());
     let secrets = [

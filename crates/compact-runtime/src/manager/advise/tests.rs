@@ -111,7 +111,7 @@ async fn no_model_is_asked_when_nothing_is_to_be_compacted() {
 }
 
 #[tokio::test]
-async fn s2_58_what_a_model_is_asked_holds_no_secret_and_what_it_says_neither() {
+async fn s2_62_s2_152_what_a_model_is_asked_holds_no_secret_and_what_it_says_neither() {
     let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
     let (manager, _, scripted) = with(
         [says(&format!("the token is {secret}, handler_1"))],
