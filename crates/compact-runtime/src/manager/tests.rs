@@ -321,7 +321,7 @@ async fn an_unknown_name_is_an_error_that_says_where_to_look() {
 
 /// S2-4.
 #[tokio::test]
-async fn s2_29_s2_93_s2_100_preflight_compacts_only_under_pressure() {
+async fn s2_29_s2_58_s2_93_s2_100_preflight_compacts_only_under_pressure() {
     let (manager, _) = manager(10_000);
     let mut session = Session::new("calm", &WireRules::LENIENT);
     session.append([Entry::text("u0", Role::User, "go")]);

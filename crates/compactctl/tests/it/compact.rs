@@ -395,3 +395,41 @@ fn two_processes_share_one_store() {
     );
     assert_eq!(place.json(&["archive", "verify"])["ok"], true);
 }
+
+#[test]
+fn s1_11_s2_97_a_summarizer_that_fails_ends_as_the_profile_says() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..60));
+    // Nobody listens on the port that is reserved for nobody.
+    let asked = [
+        "compact",
+        "s.jsonl",
+        "--budget",
+        "1200",
+        "-o",
+        "out.jsonl",
+        "--summarizer",
+        "openai",
+        "--summarizer-url",
+        "http://127.0.0.1:1/v1",
+        "--summarizer-model",
+        "m",
+    ];
+    let failed = place
+        .run(&[&asked[..], &["--profile", "hard-reset"]].concat())
+        .failed(6);
+    assert!(
+        failed.stderr.contains("nothing was changed"),
+        "{}",
+        failed.stderr
+    );
+    assert!(!place.path("out.jsonl").exists());
+    let made = place.run(&asked).ok();
+    assert!(
+        made.stderr
+            .contains("warning: openai m failed (unreachable); fallback: deterministic"),
+        "{}",
+        made.stderr
+    );
+    assert!(place.path("out.jsonl").exists());
+}
