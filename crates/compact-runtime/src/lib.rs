@@ -5,6 +5,7 @@
 //! affair, and every adapter proves itself with the conformance suite of its port.
 
 pub mod error;
+pub mod host;
 pub mod life;
 pub mod manager;
 pub mod port;

@@ -9,6 +9,7 @@ use compact_core::summarize::Style;
 use compact_eval::method::Method;
 use compact_formats::Format;
 use compact_formats::validate::Provider;
+use compact_runtime::host::Agent;
 
 /// Keeps a long-running LLM agent inside its context window without losing what matters.
 #[derive(Debug, Parser)]
@@ -171,6 +172,13 @@ pub enum Command {
         #[command(subcommand)]
         command: Config,
     },
+    /// Archive an agent's transcript before it compacts, tell it what to keep, and what it lost.
+    /// Called by the agent: its JSON on stdin, its answer on stdout
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Example: compactctl hook install --agent claude-code"
+    )]
+    Hook(Hook),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example: compactctl completions bash > ~/.local/share/bash-completion/completions/compactctl"
@@ -614,6 +622,58 @@ pub enum Config {
     /// Print the effective values and where each came from
     #[command(after_help = "Example: compactctl config show --profile hard-reset")]
     Show,
+}
+
+/// `hook`.
+#[derive(Args, Debug)]
+pub struct Hook {
+    /// The agent that calls; without it, told by what it sends
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// What to do with the agent's settings.
+    #[command(subcommand)]
+    pub command: Option<HookCommand>,
+}
+
+/// What to do with an agent's settings.
+#[derive(Debug, Subcommand)]
+pub enum HookCommand {
+    /// Write our hooks into the agent's settings and keep everything else there
+    #[command(after_help = "Example: compactctl hook install --agent claude-code --dry-run")]
+    Install(HookPlace),
+    /// Take them out again
+    #[command(after_help = "Example: compactctl hook uninstall --agent claude-code")]
+    Uninstall(HookPlace),
+    /// Say where hooks are installed, and whether the agents compact by themselves
+    #[command(after_help = "Example: compactctl hook status")]
+    Status {
+        /// One agent alone: claude-code, codex, gemini-cli or opencode
+        #[arg(long, value_name = "NAME")]
+        agent: Option<Agent>,
+    },
+}
+
+/// Whose settings, and which.
+#[derive(Args, Debug)]
+pub struct HookPlace {
+    /// The agent: claude-code, codex, gemini-cli or opencode
+    #[arg(long, value_name = "NAME")]
+    pub agent: Agent,
+    /// The user's settings, or those of the project in the current directory
+    #[arg(long, value_name = "SCOPE", default_value = "user")]
+    pub scope: HookScope,
+    /// Say what would be written, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Whose settings are edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HookScope {
+    /// The user's.
+    User,
+    /// Those of the project in the current directory.
+    Project,
 }
 
 /// `completions`.

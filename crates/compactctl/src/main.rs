@@ -8,6 +8,7 @@ mod args;
 mod artifact;
 mod command;
 mod failure;
+mod host;
 mod input;
 mod output;
 mod progress;
@@ -73,7 +74,18 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     }
     // A closed pipe is the reader's choice.
     let _ = error.print();
-    ExitCode::from(if is_answer { 0 } else { 2 })
+    ExitCode::from(if is_answer || is_hook(arguments) {
+        0
+    } else {
+        2
+    })
+}
+
+/// True for a call by an agent, to which 2 means that it must not compact.
+fn is_hook(arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    let acts = ["install", "uninstall", "status"];
+    words.next() == Some("hook") && !words.any(|word| acts.contains(&word))
 }
 
 fn first_line(text: &str) -> String {

@@ -400,6 +400,17 @@ fn check_adapters(config: &Config) -> Result<(), Failure> {
     ))
 }
 
+/// The data directory, also where the configuration is broken: then the variable or the default.
+pub fn data_directory_at_any_rate(global: &Global) -> Result<PathBuf, Failure> {
+    match load_config(global) {
+        Ok(loaded) => data_directory(&loaded.config),
+        Err(_) => match std::env::var_os("COMPACT_STORAGE_PATH") {
+            Some(path) if !path.is_empty() => Ok(path.into()),
+            _ => data_directory(&Config::default()),
+        },
+    }
+}
+
 fn data_directory(config: &Config) -> Result<PathBuf, Failure> {
     if let Some(path) = &config.storage.path {
         return Ok(path.clone());

@@ -10,6 +10,8 @@ mod queue;
 mod tests;
 mod writer;
 
+pub use name::plain;
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};

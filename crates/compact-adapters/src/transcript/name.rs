@@ -24,7 +24,8 @@ pub(super) fn artifact(artifact: Artifact, session: &str, at: Timestamp) -> Stri
     format!("{}-{}-{at}", artifact.as_str(), plain(session))
 }
 
-fn plain(session: &str) -> String {
+/// A session's name in a file's name.
+pub fn plain(session: &str) -> String {
     let is_plain = !session.is_empty()
         && session.len() <= LONGEST
         && session.chars().all(is_plain_char)

@@ -8,6 +8,7 @@ mod convert;
 mod diff;
 mod eval;
 mod expand;
+mod hook;
 mod inspect;
 mod man;
 mod models;
@@ -47,6 +48,7 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Eval(args) => eval::run(args, &with(args.writer.flags())?, global),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),
+        Command::Hook(args) => hook::run(args, global),
         Command::Completions(args) => Ok(completions::run(args)),
         Command::Man => man::run(),
     }

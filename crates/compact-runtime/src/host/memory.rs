@@ -1,0 +1,97 @@
+//! What is remembered of an agent's session between two calls of its hook.
+//!
+//! A transcript of lines only grows, so its ledger is carried on from where the last call stopped.
+//! One that was rewritten, or that is no list of lines, is read again from the start.
+
+use compact_core::ledger::Ledger;
+use compact_core::message::EntryKind;
+use compact_formats::{Format, FormatError, Scope, parse};
+use serde::{Deserialize, Serialize};
+
+/// How many bytes before the point reached tell whether a file is the one that was read.
+pub const MARK: usize = 256;
+
+/// The ledger of a transcript as far as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    version: String,
+    format: Option<String>,
+    /// How many bytes were read.
+    pub read: u64,
+    /// The hash of the last bytes read, and how many they were.
+    mark: (usize, String),
+    /// How many summaries of the agent were among them.
+    pub summaries: u64,
+    /// What was said.
+    pub ledger: Ledger,
+}
+
+impl Memory {
+    /// Whether a file goes on from here: its bytes up to the point reached end in `before`.
+    pub fn continues(&self, before: &[u8]) -> bool {
+        let format = self.format.as_deref().and_then(|name| name.parse().ok());
+        let marked = before.len().checked_sub(self.mark.0);
+        let marked = marked.and_then(|from| before.get(from..));
+        self.version == version()
+            && format.is_some_and(is_lines)
+            && marked.is_some_and(|bytes| mark(bytes) == self.mark)
+    }
+
+    /// Adds what follows; of a broken last line, nothing.
+    pub fn follow(&mut self, more: &[u8]) -> Result<(), FormatError> {
+        let known = self.format.as_deref().and_then(|name| name.parse().ok());
+        let more = match known.is_none_or(is_lines) {
+            true => whole_lines(more),
+            false => more,
+        };
+        if more.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let parsed = parse(bytes::Bytes::copy_from_slice(more), known, Scope::Whole)?;
+        let entries = &parsed.conversation.entries;
+        let later = Ledger::of(entries, self.ledger.next);
+        match self.ledger.next {
+            0 => self.ledger = later,
+            _ => self.ledger.merge(later),
+        }
+        self.summaries += entries
+            .iter()
+            .filter(|e| e.meta.kind == EntryKind::ForeignSummary)
+            .count() as u64;
+        self.version = version();
+        self.format = Some(parsed.document.format().name().to_owned());
+        self.read += more.len() as u64;
+        self.mark = mark(more);
+        Ok(())
+    }
+}
+
+/// A ledger of another version of the engine is drawn again.
+fn version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}
+
+fn mark(bytes: &[u8]) -> (usize, String) {
+    let last = bytes.get(bytes.len().saturating_sub(MARK)..);
+    let last = last.unwrap_or_default();
+    (last.len(), blake3::hash(last).to_hex().to_string())
+}
+
+fn is_lines(format: Format) -> bool {
+    matches!(
+        format,
+        Format::ClaudeCode | Format::CodexRollout | Format::Pi | Format::Copilot
+    )
+}
+
+/// The lines that are complete: the last one may be half written.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    let (whole, last) = bytes
+        .split_at_checked(end.map_or(0, |at| at + 1))
+        .unwrap_or((bytes, b""));
+    match serde_json::from_slice::<serde::de::IgnoredAny>(last) {
+        Ok(_) => bytes,
+        Err(_) => whole,
+    }
+}

@@ -1,0 +1,206 @@
+//! Payloads as agents send them, and what is remembered and told of a session.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::*;
+
+/// What each agent sends, and what it is taken for.
+const PAYLOADS: &str = include_str!("payloads.jsonl");
+
+/// S0-19, S0-23 … S0-28, S0-52: the payloads that the agents were seen to send.
+#[test]
+fn s0_23_to_s0_28_payloads_of_every_agent_are_understood() {
+    let mut seen = Vec::new();
+    for line in PAYLOADS.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let call = Call::read(row["payload"].to_string().as_bytes(), None).unwrap();
+        let found = json!({
+            "agent": call.agent.name(), "moment": format!("{:?}", call.moment),
+            "trigger": call.trigger, "summary": call.summary,
+        });
+        assert_eq!(found, row["means"], "{line}");
+        assert_eq!(call.session, "5e551040");
+        assert_eq!(
+            call.transcript,
+            Transcript::File(PathBuf::from("/t/s.jsonl"))
+        );
+        assert_eq!(call.folder, Some(PathBuf::from("/src/shop")));
+        seen.push(call.agent);
+    }
+    for agent in [Agent::ClaudeCode, Agent::Codex, Agent::GeminiCli] {
+        assert!(seen.contains(&agent), "{agent} sends nothing");
+    }
+}
+
+/// S0-30, S0-32, S0-59, S0-60.
+#[test]
+fn s0_59_to_s0_60_anything_may_be_missing_or_of_another_type() {
+    let bare = Call::read(br#"{"hook_event_name":"PreCompact"}"#, None).unwrap();
+    let expected = Call {
+        agent: Agent::ClaudeCode,
+        event: "PreCompact".into(),
+        moment: Moment::BeforeCompaction,
+        session: "unknown".into(),
+        transcript: Transcript::Missing,
+        folder: None,
+        trigger: "unknown".into(),
+        summary: None,
+    };
+    assert_eq!(bare, expected);
+    let odd = json!({
+        "hook_event_name": "PreCompact", "session_id": 7, "transcript_path": ["x"], "cwd": null,
+        "trigger": {}, "compact_summary": false, "source": 1, "transcript": "text",
+    });
+    assert_eq!(Call::read(odd.to_string().as_bytes(), None), Ok(expected));
+}
+
+#[test]
+fn s0_32_what_is_no_payload_is_refused_with_a_reason() {
+    let refused = |bytes: &[u8]| Call::read(bytes, None).unwrap_err();
+    assert!(matches!(refused(b""), Refusal::NotJson(_)));
+    assert!(matches!(
+        refused(b"{\"hook_event_name\":"),
+        Refusal::NotJson(_)
+    ));
+    assert!(matches!(refused(b"\xff\xfe"), Refusal::NotJson(_)));
+    assert_eq!(refused(b"[]"), Refusal::NotAnObject);
+    assert_eq!(refused(b"{\"hook_event_name\":3}"), Refusal::NoEvent);
+}
+
+/// S0-22: what an agent cannot use is not printed.
+#[test]
+fn s0_22_each_agent_is_answered_in_its_own_shape() {
+    let shapes = Agent::ALL.map(|agent| {
+        (
+            agent.instructions("keep".into()),
+            agent.context("SessionStart", "lost".into()),
+        )
+    });
+    let wrapped =
+        r#"{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"lost"}}"#;
+    let expected = [
+        ("keep", wrapped),
+        ("", wrapped),
+        ("", wrapped),
+        ("keep", "lost"),
+    ];
+    assert_eq!(shapes, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+}
+
+fn line(nth: usize, role: &str, text: &str) -> String {
+    let parent = nth.checked_sub(1).map(|n| format!("u{n}"));
+    let message = json!({ "role": role, "content": text });
+    json!({
+        "parentUuid": parent, "isSidechain": false, "sessionId": "s", "type": role,
+        "uuid": format!("u{nth}"), "message": message, "cwd": "/src", "version": "2.1.325",
+    })
+    .to_string()
+        + "\n"
+}
+
+fn session() -> String {
+    [
+        line(0, "user", "Add paging to the order list in src/orders/list.rs. Never change the schema of the orders table."),
+        line(1, "assistant", "I decided to use keyset paging with the cursor column placed_at_id."),
+        line(2, "user", "Good. Still to do later: the export in src/orders/export.rs."),
+        line(3, "assistant", "The list is done; the tests in tests/order_list.rs pass."),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_ledger_is_carried_on_from_where_it_was_left() {
+    let text = session();
+    let half = text.find("Good. Still").unwrap();
+    let half = text[..half].rfind('\n').unwrap() + 1;
+    let mut at_once = Memory::default();
+    at_once.follow(text.as_bytes()).unwrap();
+    let mut in_steps = Memory::default();
+    in_steps.follow(text[..half].as_bytes()).unwrap();
+    assert_eq!(in_steps.read, half as u64);
+    let stored = serde_json::to_string(&in_steps).unwrap();
+    let mut in_steps: Memory = serde_json::from_str(&stored).unwrap();
+    assert!(in_steps.continues(text[..half].as_bytes()));
+    assert!(!in_steps.continues(text[..half - 1].as_bytes()));
+    assert!(!Memory::default().continues(b""));
+    in_steps.follow(text[half..].as_bytes()).unwrap();
+    assert_eq!(in_steps, at_once);
+}
+
+#[test]
+fn a_line_that_is_half_written_waits_for_the_next_call() {
+    let text = session();
+    let cut = text.len() - 20;
+    let mut memory = Memory::default();
+    memory.follow(text[..cut].as_bytes()).unwrap();
+    assert!(memory.read < cut as u64);
+    memory
+        .follow(text[memory.read as usize..].as_bytes())
+        .unwrap();
+    let mut at_once = Memory::default();
+    at_once.follow(text.as_bytes()).unwrap();
+    assert_eq!(memory.ledger, at_once.ledger);
+}
+
+fn ledger() -> compact_core::ledger::Ledger {
+    let mut memory = Memory::default();
+    memory.follow(session().as_bytes()).unwrap();
+    memory.ledger
+}
+
+const RULE: &str = "Never change the schema of the orders table.";
+
+/// S0-101: where the agent lets us, its summarizer is told what to keep, and no more than agreed.
+#[test]
+fn c_9_the_summarizer_is_told_rules_in_their_words_within_the_budget() {
+    let text = must_keep(&ledger(), Chars(2_000)).unwrap();
+    for needle in [
+        RULE,
+        "src/orders/list.rs",
+        "src/orders/export.rs",
+        "placed_at_id",
+    ] {
+        assert!(text.contains(needle), "{needle} is not in {text}");
+    }
+    let head = must_keep(&ledger(), Chars(2_000)).unwrap().chars().count();
+    let short = must_keep(&ledger(), Chars(300)).unwrap().chars().count();
+    assert!(short < head && short < 300 + 400, "{short} of {head}");
+    assert_eq!(must_keep(&Default::default(), Chars(2_000)), None);
+}
+
+/// C-9, S0-100.
+#[test]
+fn s0_100_what_a_summary_lost_is_told_and_nothing_else() {
+    let good = session();
+    assert_eq!(
+        compare(
+            &ledger(),
+            &live_text(good.as_bytes()).unwrap(),
+            "/a",
+            Chars(2_000)
+        )
+        .text,
+        None
+    );
+    let summary = format!("Paging in src/orders/list.rs by placed_at_id. {RULE}");
+    let loss = compare(&ledger(), &summary, "/archive/s.jsonl", Chars(2_000));
+    let text = loss.text.unwrap();
+    assert!(loss.shown > 0 && loss.shown < loss.anchors);
+    assert!(text.contains("src/orders/export.rs"), "{text}");
+    assert!(text.contains("/archive/s.jsonl"), "{text}");
+    assert!(!text.contains(RULE), "{text}");
+    let loss = compare(&ledger(), "Paging was added.", "/a", Chars(2_000));
+    assert!(loss.text.unwrap().contains(RULE));
+}
+
+#[test]
+fn what_is_put_back_stays_within_its_budget() {
+    for most in [0, 60, 120, 400] {
+        let loss = compare(&ledger(), "", "", Chars(most));
+        let empty = include_str!("../../templates/host/lost.md").chars().count() as u64;
+        let length = loss.text.map_or(0, |text| text.chars().count() as u64);
+        assert!(length <= most + empty, "{length} > {most} + {empty}");
+    }
+}

@@ -1,0 +1,185 @@
+//! `hook`: an agent calls, or a person has it called.
+
+use std::io::{IsTerminal, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use compact_runtime::host::{Agent, Call};
+use jiff::Timestamp;
+use owo_colors::OwoColorize;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::args::{Global, Hook, HookCommand, HookPlace, HookScope};
+use crate::failure::{Code, Failure};
+use crate::host::settings::{self, Surroundings};
+use crate::host::{self, Journal, Level};
+use crate::output;
+use crate::world::data_directory_at_any_rate;
+
+/// The folder of everything that hooks leave behind, in the data directory.
+const HOOKS: &str = "hooks";
+
+/// No agent says more than this; what comes after is not read.
+const LONGEST: u64 = 256 << 20;
+
+/// Answers an agent, or changes its settings.
+pub fn run(args: &Hook, global: &Global) -> Result<Answer, Failure> {
+    let hooks = || data_directory_at_any_rate(global).map(|root| root.join(HOOKS));
+    match &args.command {
+        None => Ok(called(args.agent.as_deref(), hooks())),
+        Some(HookCommand::Install(place)) => install(place, hooks()?),
+        Some(HookCommand::Uninstall(place)) => uninstall(place, hooks()?),
+        Some(HookCommand::Status { agent }) => status(*agent, hooks()?),
+    }
+}
+
+/// Whatever happens, the agent gets an answer that lets it go on.
+fn called(agent: Option<&str>, hooks: Result<PathBuf, Failure>) -> Answer {
+    let journal = Journal::new(hooks.as_deref().ok());
+    let said = catch_unwind(AssertUnwindSafe(|| listen(agent, &hooks, &journal)));
+    let said = said.unwrap_or_else(|_| {
+        journal.line(Level::Error, "hook: unexpected failure; nothing was told");
+        String::new()
+    });
+    // Not through `deliver`: a host that does not read is no failure of the hook.
+    let _ = output::bytes(said.as_bytes());
+    Answer::new(Value::Null, String::new()).with_payload(Some(Vec::new()))
+}
+
+fn listen(agent: Option<&str>, hooks: &Result<PathBuf, Failure>, journal: &Journal) -> String {
+    let mut payload = Vec::new();
+    if std::io::stdin().is_terminal() {
+        let message = "hook: reads an agent's JSON on stdin; see `compactctl hook install --help`";
+        journal.line(Level::Warning, message);
+        return String::new();
+    }
+    if let Err(error) = std::io::stdin().take(LONGEST).read_to_end(&mut payload) {
+        journal.line(Level::Error, &format!("hook: cannot read stdin: {error}"));
+        return String::new();
+    }
+    let named: Option<Agent> = agent.and_then(|name| name.parse().ok());
+    let call = match Call::read(&payload, named) {
+        Ok(call) => call,
+        Err(refusal) => {
+            journal.line(Level::Warning, &format!("hook: {refusal}"));
+            return String::new();
+        }
+    };
+    match hooks {
+        Ok(hooks) => host::answer(&call, hooks, Timestamp::now(), journal),
+        Err(failure) => {
+            let line = format!("{}: {}", call.event, failure.message());
+            journal.line(Level::Error, &line);
+            String::new()
+        }
+    }
+}
+
+fn install(place: &HookPlace, hooks: PathBuf) -> Result<Answer, Failure> {
+    let surroundings = Surroundings::here(hooks)?;
+    let change = settings::install(place.agent, place.scope, &surroundings)?;
+    if !place.dry_run {
+        change.write(&surroundings)?;
+    }
+    let mut answer = changed(place, &change, "installed");
+    let auto = settings::auto_compaction(place.agent, &surroundings);
+    if let Some(warning) = auto.warning() {
+        answer
+            .human
+            .push_str(&format!("{} {warning}\n", "warning:".yellow().bold()));
+    }
+    for note in settings::notes(place.agent) {
+        answer
+            .human
+            .push_str(&format!("{} {note}\n", "note:".cyan().bold()));
+    }
+    crate::answer::set(&mut answer.json, "auto_compaction", auto.as_str());
+    Ok(answer)
+}
+
+fn uninstall(place: &HookPlace, hooks: PathBuf) -> Result<Answer, Failure> {
+    let surroundings = Surroundings::here(hooks)?;
+    let change = settings::uninstall(place.agent, place.scope, &surroundings)?;
+    if !place.dry_run {
+        change.write(&surroundings)?;
+    }
+    Ok(changed(place, &change, "uninstalled"))
+}
+
+fn changed(place: &HookPlace, change: &settings::Change, done: &str) -> Answer {
+    let path = change.path.display();
+    let verb = match (change.is_empty(), place.dry_run) {
+        (true, _) => format!("nothing to change: the hooks are {done}"),
+        (false, true) => format!("would be {done}"),
+        (false, false) => done.to_owned(),
+    };
+    let mut human = format!("{}  {verb}\n  {path}\n", place.agent.name().bold());
+    if place.dry_run && !change.is_empty() {
+        match &change.after {
+            Some(text) => human.push_str(&format!("\n{text}\n")),
+            None => human.push_str("  the file would be removed\n"),
+        }
+    }
+    let json = json!({
+        "agent": place.agent.name(),
+        "scope": match place.scope { HookScope::User => "user", HookScope::Project => "project" },
+        "file": change.path,
+        "changed": !change.is_empty() && !place.dry_run,
+        "dry_run": place.dry_run,
+        "text": change.after,
+    });
+    Answer::new(json, human)
+}
+
+fn status(agent: Option<Agent>, hooks: PathBuf) -> Result<Answer, Failure> {
+    let surroundings = Surroundings::here(hooks)?;
+    let (mut rows, mut human) = (Vec::new(), String::new());
+    for agent in Agent::ALL
+        .into_iter()
+        .filter(|a| agent.is_none_or(|one| one == *a))
+    {
+        let auto = settings::auto_compaction(agent, &surroundings);
+        human.push_str(&format!(
+            "{}  auto-compaction {}\n",
+            agent.name().bold(),
+            auto.told()
+        ));
+        let mut places = Vec::new();
+        for scope in [HookScope::User, HookScope::Project] {
+            let found = settings::look(agent, scope, &surroundings);
+            let name = match scope {
+                HookScope::User => "user",
+                HookScope::Project => "project",
+            };
+            human.push_str(&format!(
+                "  {name:<8} {:<14} {}\n",
+                found.state.as_str(),
+                found.path.display()
+            ));
+            places
+                .push(json!({ "scope": name, "file": found.path, "state": found.state.as_str() }));
+        }
+        rows.push(json!({
+            "agent": agent.name(), "auto_compaction": auto.as_str(),
+            "auto_compaction_from": auto.source(), "places": places,
+        }));
+    }
+    human.push_str(&format!("archives  {}\n", surroundings.hooks.display()));
+    Ok(Answer::new(
+        json!({ "agents": rows, "archives": surroundings.hooks }),
+        human,
+    ))
+}
+
+impl From<settings::Refused> for Failure {
+    fn from(refused: settings::Refused) -> Failure {
+        Failure::of(Code::Usage, &refused).help(match refused {
+            settings::Refused::Broken { .. } | settings::Refused::Shape { .. } => {
+                "nothing was written; mend the file and run the command again"
+            }
+            settings::Refused::NoHome => "set HOME, or use --scope project",
+            settings::Refused::Io { .. } => "nothing was written; check the file and its folder",
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! Our entries in an agent's JSON, put in and taken out without touching what stands around them.
+
+use std::path::Path;
+
+use compact_runtime::host::Agent;
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
+
+use super::Refused;
+
+const PLUGIN: &str = include_str!("../../../templates/opencode.js");
+
+/// The moments that an agent is asked to call us at, each with what it must match.
+fn events(agent: Agent) -> &'static [(&'static str, Option<&'static str>)] {
+    match agent {
+        Agent::ClaudeCode | Agent::Codex => &[
+            ("PreCompact", None),
+            ("PostCompact", None),
+            ("SessionStart", Some("compact")),
+            ("UserPromptSubmit", None),
+        ],
+        Agent::GeminiCli => &[("PreCompress", None), ("BeforeAgent", None)],
+        Agent::OpenCode => &[],
+    }
+}
+
+/// How long the agent waits for us, in its own unit.
+fn timeout(agent: Agent) -> &'static str {
+    match agent {
+        Agent::GeminiCli => "30000",
+        _ => "30",
+    }
+}
+
+/// The text with our hooks; those of an earlier installation are replaced where they stand.
+pub(super) fn insert(
+    agent: Agent,
+    path: &Path,
+    text: &str,
+    command: &str,
+) -> Result<String, Refused> {
+    let root = parse(agent, path, text)?;
+    let all = root.object_value_or_create();
+    let all = all.ok_or_else(|| shape(path, "the file", "an object"))?;
+    let hooks = all.object_value_or_create("hooks");
+    let hooks = hooks.ok_or_else(|| shape(path, "hooks", "an object"))?;
+    let command = format!("{command} hook --agent {agent}");
+    for (event, matcher) in events(agent) {
+        let list = hooks.array_value_or_create(event);
+        let list = list.ok_or_else(|| shape(path, &format!("hooks.{event}"), "a list"))?;
+        let ours = list.elements().into_iter().filter(|e| is_ours(e, agent));
+        let (same, other): (Vec<_>, Vec<_>) =
+            ours.partition(|element| command_of(element).as_ref() == Some(&command));
+        other.into_iter().for_each(CstNode::remove);
+        if same.is_empty() {
+            list.append(entry(agent, *matcher, &command));
+        }
+    }
+    Ok(root.to_string())
+}
+
+/// The text without our hooks, and without the lists that only held them.
+pub(super) fn remove(agent: Agent, path: &Path, text: &str) -> Result<String, Refused> {
+    let root = parse(agent, path, text)?;
+    let Some(hooks) = root
+        .object_value()
+        .and_then(|all| all.object_value("hooks"))
+    else {
+        return Ok(text.to_owned());
+    };
+    let mut removed = false;
+    for (event, _) in events(agent) {
+        let Some(list) = hooks.array_value(event) else {
+            continue;
+        };
+        let ours: Vec<CstNode> = list
+            .elements()
+            .into_iter()
+            .filter(|e| is_ours(e, agent))
+            .collect();
+        if ours.is_empty() {
+            continue;
+        }
+        removed = true;
+        ours.into_iter().for_each(CstNode::remove);
+        if list.elements().is_empty()
+            && let Some(property) = hooks.get(event)
+        {
+            property.remove();
+        }
+    }
+    if removed
+        && hooks.properties().is_empty()
+        && let Some(property) = root.object_value().and_then(|all| all.get("hooks"))
+    {
+        property.remove();
+    }
+    Ok(root.to_string())
+}
+
+/// The plugin for an agent that takes code instead of commands.
+pub(super) fn plugin(command: &str) -> String {
+    let command = command.trim_matches('\'');
+    PLUGIN.replacen(
+        "COMPACTCTL",
+        &serde_json::Value::from(command).to_string(),
+        1,
+    )
+}
+
+/// Whether a file is that plugin, of whichever version.
+pub(super) fn is_plugin(text: &str) -> bool {
+    text.starts_with("// Written by `compactctl hook install")
+}
+
+fn parse(agent: Agent, path: &Path, text: &str) -> Result<CstRootNode, Refused> {
+    let lenient = agent == Agent::GeminiCli;
+    let options = ParseOptions {
+        allow_comments: lenient,
+        allow_trailing_commas: lenient,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        ..ParseOptions::default()
+    };
+    CstRootNode::parse(text, &options).map_err(|error| Refused::Broken {
+        path: path.to_owned(),
+        line: error.line_display(),
+        column: error.column_display(),
+        message: error.kind().to_string().to_lowercase(),
+    })
+}
+
+fn shape(path: &Path, field: &str, expected: &'static str) -> Refused {
+    Refused::Shape {
+        path: path.to_owned(),
+        field: field.to_owned(),
+        expected,
+    }
+}
+
+fn entry(agent: Agent, matcher: Option<&str>, command: &str) -> CstInputValue {
+    let text = |text: &str| CstInputValue::String(text.to_owned());
+    let hook = CstInputValue::Object(vec![
+        ("type".to_owned(), text("command")),
+        ("command".to_owned(), text(command)),
+        (
+            "timeout".to_owned(),
+            CstInputValue::Number(timeout(agent).to_owned()),
+        ),
+    ]);
+    let matcher = matcher.map(|matcher| ("matcher".to_owned(), text(matcher)));
+    let hooks = ("hooks".to_owned(), CstInputValue::Array(vec![hook]));
+    CstInputValue::Object(matcher.into_iter().chain([hooks]).collect())
+}
+
+/// Ours is an entry with one command, and the command is ours.
+fn is_ours(element: &CstNode, agent: Agent) -> bool {
+    let end = format!(" hook --agent {agent}");
+    command_of(element).is_some_and(|command| command.ends_with(&end))
+}
+
+fn command_of(element: &CstNode) -> Option<String> {
+    let hooks = element.as_object()?.array_value("hooks")?.elements();
+    let [only] = hooks.as_slice() else {
+        return None;
+    };
+    let hook: CstObject = only.as_object()?;
+    let command = hook.get("command")?.value()?;
+    command.as_string_lit()?.decoded_value().ok()
+}

@@ -1,0 +1,211 @@
+//! Where agents keep their settings, and whether those leave auto-compaction on.
+
+use std::path::{Path, PathBuf};
+
+use compact_runtime::host::Agent;
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstNode, CstRootNode};
+
+use super::Refused;
+use crate::args::HookScope;
+use crate::failure::{Code, Failure};
+
+/// What the environment says.
+#[derive(Debug)]
+pub struct Surroundings {
+    /// The folder of everything that hooks leave behind.
+    pub hooks: PathBuf,
+    home: Option<PathBuf>,
+    folder: PathBuf,
+    program: PathBuf,
+    variable: fn(&str) -> Option<String>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn here(hooks: PathBuf) -> Result<Surroundings, Failure> {
+        let failed = |error: std::io::Error| Failure::of(Code::Unexpected, &error);
+        Ok(Surroundings {
+            hooks,
+            home: etcetera::home_dir().ok(),
+            folder: std::env::current_dir().map_err(failed)?,
+            program: std::env::current_exe().map_err(failed)?,
+            variable: |name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        })
+    }
+
+    /// The file that holds an agent's hooks.
+    pub fn file(&self, agent: Agent, scope: HookScope) -> Result<PathBuf, Refused> {
+        let name = match agent {
+            Agent::ClaudeCode | Agent::GeminiCli => "settings.json",
+            Agent::Codex => "hooks.json",
+            Agent::OpenCode => "plugin/compact.js",
+        };
+        Ok(self.settings(agent, scope)?.join(name))
+    }
+
+    /// How an agent is to call us: by path, but in a project, which others share, by name.
+    pub fn command(&self, scope: HookScope) -> String {
+        let path = self.program.display().to_string();
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
+        match scope {
+            HookScope::Project => "compactctl".to_owned(),
+            HookScope::User if path.chars().all(plain) => path,
+            HookScope::User => format!("'{}'", path.replace('\'', r"'\''")),
+        }
+    }
+
+    fn settings(&self, agent: Agent, scope: HookScope) -> Result<PathBuf, Refused> {
+        let (variable, folder) = match agent {
+            Agent::ClaudeCode => ("CLAUDE_CONFIG_DIR", ".claude"),
+            Agent::Codex => ("CODEX_HOME", ".codex"),
+            Agent::GeminiCli => ("", ".gemini"),
+            Agent::OpenCode => ("OPENCODE_CONFIG_DIR", ".opencode"),
+        };
+        if scope == HookScope::Project {
+            return Ok(self.folder.join(folder));
+        }
+        if let Some(named) = (self.variable)(variable) {
+            return Ok(PathBuf::from(named));
+        }
+        let home = self.home.as_ref().ok_or(Refused::NoHome)?;
+        let config = || (self.variable)("XDG_CONFIG_HOME").map(PathBuf::from);
+        Ok(match agent {
+            Agent::OpenCode => config()
+                .unwrap_or_else(|| home.join(".config"))
+                .join("opencode"),
+            _ => home.join(folder),
+        })
+    }
+}
+
+/// Whether an agent compacts by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AutoCompaction {
+    /// It does, since nothing says otherwise.
+    On,
+    /// It does not; what says so.
+    Off(String),
+}
+
+impl AutoCompaction {
+    /// For programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            AutoCompaction::On => "on",
+            AutoCompaction::Off(_) => "off",
+        }
+    }
+
+    /// What says so.
+    pub fn source(&self) -> Option<&str> {
+        match self {
+            AutoCompaction::On => None,
+            AutoCompaction::Off(source) => Some(source),
+        }
+    }
+
+    /// For people.
+    pub fn told(&self) -> String {
+        match self {
+            AutoCompaction::On => "on".to_owned(),
+            AutoCompaction::Off(source) => format!("off ({source})"),
+        }
+    }
+
+    /// What to tell a person who installs hooks that will rarely be called.
+    pub fn warning(&self) -> Option<String> {
+        let source = self.source()?;
+        Some(format!(
+            "auto-compaction is off ({source}): the hooks run only when you compact by hand"
+        ))
+    }
+}
+
+/// Looks for what turns an agent's own compaction off, in its variables and its settings.
+pub fn auto_compaction(agent: Agent, around: &Surroundings) -> AutoCompaction {
+    let variables: &[&str] = match agent {
+        Agent::ClaudeCode => &["DISABLE_AUTO_COMPACT", "DISABLE_COMPACT"],
+        _ => &[],
+    };
+    let is_set = |name: &&&str| {
+        let value = (around.variable)(name);
+        value.is_some_and(|value| !matches!(value.as_str(), "0" | "false"))
+    };
+    if let Some(name) = variables.iter().find(is_set) {
+        return AutoCompaction::Off(format!("{name} is set"));
+    }
+    let mut files = switches(agent, around).into_iter();
+    match files.find(|(path, keys)| is_off(path, keys)) {
+        Some((path, keys)) => {
+            AutoCompaction::Off(format!("{} in {}", keys.join("."), path.display()))
+        }
+        None => AutoCompaction::On,
+    }
+}
+
+/// Files in which a key may turn compaction off.
+fn switches(agent: Agent, around: &Surroundings) -> Vec<(PathBuf, &'static [&'static str])> {
+    let (names, keys): (&[&str], &'static [&'static str]) = match agent {
+        Agent::ClaudeCode => (
+            &["settings.json", "settings.local.json"],
+            &["autoCompactEnabled"],
+        ),
+        Agent::GeminiCli => (&["settings.json"], &["model", "compressionThreshold"]),
+        Agent::OpenCode => (
+            &["opencode.json", "opencode.jsonc"],
+            &["compaction", "auto"],
+        ),
+        Agent::Codex => (&[], &[]),
+    };
+    let folders = [HookScope::Project, HookScope::User]
+        .into_iter()
+        .filter_map(|scope| around.settings(agent, scope).ok());
+    let mut files: Vec<_> = folders
+        .flat_map(|folder| names.iter().map(move |name| (folder.join(name), keys)))
+        .collect();
+    if agent == Agent::OpenCode {
+        files.push((around.folder.join("opencode.json"), keys));
+    }
+    // Claude Code keeps what `/config` sets in a file of its own.
+    if agent == Agent::ClaudeCode {
+        let folder = (around.variable)("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        let folder = folder.or_else(|| around.home.clone());
+        files.extend(folder.map(|folder| (folder.join(".claude.json"), keys)));
+    }
+    files
+}
+
+/// A switch that is false, or a threshold that is never reached.
+fn is_off(path: &Path, keys: &[&str]) -> bool {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return false;
+    };
+    let Ok(root) = CstRootNode::parse(&text, &ParseOptions::default()) else {
+        return false;
+    };
+    let mut node: Option<CstNode> = root.value();
+    for key in keys {
+        node = node
+            .and_then(|node| node.as_object())
+            .and_then(|object| object.get(key))
+            .and_then(|property| property.value());
+    }
+    let Some(node) = node else { return false };
+    let threshold = || node.to_string().parse::<f64>();
+    match node.as_boolean_lit() {
+        Some(switch) => !switch.value(),
+        None => threshold().is_ok_and(|threshold| threshold >= 1.0),
+    }
+}
+
+/// What a person must do beside installing.
+pub fn notes(agent: Agent) -> &'static [&'static str] {
+    match agent {
+        Agent::ClaudeCode | Agent::OpenCode => &["sessions that run now must be started again"],
+        Agent::Codex => {
+            &["Codex runs hooks only after you trusted them: start it and review them with /hooks"]
+        }
+        Agent::GeminiCli => &["hooks must be enabled in Gemini CLI: see /hooks there"],
+    }
+}

@@ -1,0 +1,323 @@
+//! The shelf of the hooks in the data directory: archived transcripts, and what is remembered between
+//! two calls, by repository and session. Everything on it is its owner's alone.
+//!
+//! ```text
+//! hooks/hook.log
+//! hooks/-home-ann-shop/archives/{session}_{YYYYMMDD_HHMMSS_micros}_transcript.jsonl
+//! hooks/-home-ann-shop/sessions/{session}.ledger.json   where the ledger was left at the last prompt
+//! hooks/-home-ann-shop/sessions/{session}.open.json     a compaction whose losses are not told yet
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use compact_adapters::transcript::plain;
+use compact_runtime::host::{Call, MARK, Memory, Transcript};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+/// What lies on disk for one session of one repository.
+#[derive(Debug)]
+pub struct Shelf {
+    folder: PathBuf,
+    session: String,
+}
+
+/// A compaction whose losses are not told yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Open {
+    /// The archived transcript.
+    pub archive: PathBuf,
+    /// How many summaries the transcript held before.
+    pub summaries: u64,
+    /// The agent's own summary, once it handed it out.
+    pub summary: Option<String>,
+}
+
+/// Why there is no archive.
+#[derive(Debug, thiserror::Error)]
+pub enum NotArchived {
+    /// The agent did not say where its transcript is.
+    #[error("no transcript_path provided for {0}")]
+    NoPath(String),
+    /// There is no such file.
+    #[error("transcript not found at {}", .0.display())]
+    NotFound(PathBuf),
+    /// It could not be read or written.
+    #[error("failed to archive transcript: {0}")]
+    Failed(#[from] io::Error),
+}
+
+/// A new file, with its size.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Archived {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How many bytes it has.
+    pub bytes: u64,
+}
+
+impl Shelf {
+    /// The shelf of a call, below the folder of all hooks.
+    pub fn of(hooks: &Path, call: &Call) -> Shelf {
+        let repository = call.folder.as_deref().map(repository);
+        let key = repository.map_or_else(|| "unknown".to_owned(), |path| repository_key(&path));
+        Shelf {
+            folder: hooks.join(key),
+            session: plain(&call.session),
+        }
+    }
+
+    /// Copies a transcript, byte for byte, under a name of its own.
+    pub fn archive(&self, call: &Call, at: Timestamp) -> Result<Archived, NotArchived> {
+        let mut source = match &call.transcript {
+            Transcript::Missing => return Err(NotArchived::NoPath(call.session.clone())),
+            Transcript::Inline(bytes) => Source::Bytes(bytes),
+            Transcript::File(path) => Source::open(path)?,
+        };
+        let folder = self.folder.join("archives");
+        create_dir(&folder)?;
+        restrict(&folder, 0o700)?;
+        let stem = format!("{}_{}_transcript", self.session, stamp(at));
+        let (path, mut file) = create_new(&folder, &stem, &source.extension())?;
+        match source.copy_to(&mut file) {
+            Ok(bytes) => Ok(Archived { path, bytes }),
+            Err(error) => {
+                // Half a transcript would pass for a whole one.
+                let _ = fs::remove_file(&path);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The ledger of a file, carried on from the last prompt where the file goes on from there.
+    pub fn follow(&self, file: &Path) -> io::Result<Memory> {
+        let known = load::<Memory>(&self.file("ledger")).unwrap_or_default();
+        let mut source = regular(file)?;
+        let from = known.read.saturating_sub(MARK as u64);
+        let mut bytes = Vec::new();
+        source.seek(SeekFrom::Start(from))?;
+        source.read_to_end(&mut bytes)?;
+        let split = (known.read - from) as usize;
+        let (mut memory, more) = match bytes.split_at_checked(split) {
+            Some((before, more)) if known.continues(before) => (known, more),
+            _ => {
+                source.rewind()?;
+                bytes.clear();
+                source.read_to_end(&mut bytes)?;
+                (Memory::default(), bytes.as_slice())
+            }
+        };
+        memory
+            .follow(more)
+            .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        Ok(memory)
+    }
+
+    /// Keeps a ledger for the next call.
+    pub fn keep(&self, memory: &Memory) -> io::Result<()> {
+        save(&self.file("ledger"), memory)
+    }
+
+    /// The compaction that is not closed yet.
+    pub fn open(&self) -> Option<Open> {
+        load(&self.file("open"))
+    }
+
+    /// Opens a compaction, or says more about it.
+    pub fn set_open(&self, open: &Open) -> io::Result<()> {
+        save(&self.file("open"), open)
+    }
+
+    /// Closes it.
+    pub fn close(&self) {
+        // One that stays open is told twice, which does no harm.
+        let _ = fs::remove_file(self.file("open"));
+    }
+
+    fn file(&self, kind: &str) -> PathBuf {
+        let name = format!("{}.{kind}.json", self.session);
+        self.folder.join("sessions").join(name)
+    }
+}
+
+/// Reads a whole file that must be a regular one: a pipe would never end.
+pub fn read(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    regular(file)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A transcript to copy.
+enum Source<'a> {
+    Bytes(&'a [u8]),
+    File { path: &'a Path, file: File },
+}
+
+impl<'a> Source<'a> {
+    fn open(path: &'a Path) -> Result<Source<'a>, NotArchived> {
+        match regular(path) {
+            Ok(file) => Ok(Source::File { path, file }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(NotArchived::NotFound(path.to_owned()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The original extension with its dot, `.txt` where there is none.
+    fn extension(&self) -> String {
+        match self {
+            Source::Bytes(_) => ".json".to_owned(),
+            Source::File { path, .. } => match path.extension().and_then(|e| e.to_str()) {
+                Some(extension) => format!(".{extension}"),
+                None => ".txt".to_owned(),
+            },
+        }
+    }
+
+    fn copy_to(&mut self, target: &mut File) -> io::Result<u64> {
+        match self {
+            Source::Bytes(bytes) => {
+                target.write_all(bytes)?;
+                target.sync_all()?;
+                Ok(bytes.len() as u64)
+            }
+            Source::File { file, .. } => {
+                let bytes = io::copy(file, target)?;
+                let times = file.metadata().and_then(|found| found.modified());
+                if let Ok(modified) = times {
+                    target.set_modified(modified)?;
+                }
+                target.sync_all()?;
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+fn regular(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        return File::open(path);
+    }
+    let message = format!("{} is not a regular file", path.display());
+    Err(io::Error::new(ErrorKind::InvalidInput, message))
+}
+
+/// The root of the repository around a folder, or the folder itself.
+fn repository(folder: &Path) -> PathBuf {
+    let mut above = folder.ancestors();
+    above
+        .find(|path| path.join(".git").exists())
+        .unwrap_or(folder)
+        .to_owned()
+}
+
+/// The longest key that is the path itself.
+const LONGEST: usize = 120;
+
+/// A folder's name for a repository: its path with `-` for `/`. Where that could be the name of
+/// another path, or is no plain name, a hash tells them apart.
+pub(super) fn repository_key(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.');
+    let key: String = text
+        .chars()
+        .map(|c| if plain(c) && c != '/' { c } else { '-' })
+        .collect();
+    if !text.is_empty() && text.len() <= LONGEST && text.chars().all(plain) {
+        return key;
+    }
+    let end: Vec<char> = key.chars().rev().take(LONGEST / 2).collect();
+    let hash = blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex();
+    format!(
+        "{}~{}",
+        end.iter().rev().collect::<String>(),
+        hash.chars().take(16).collect::<String>()
+    )
+}
+
+fn stamp(at: Timestamp) -> String {
+    let at = at.to_zoned(TimeZone::UTC);
+    at.strftime("%Y%m%d_%H%M%S_%6f").to_string()
+}
+
+/// How many names are tried before giving up.
+const TRIES: u32 = 100;
+
+/// Creates a file that was not there; two in one microsecond get a number.
+fn create_new(folder: &Path, stem: &str, extension: &str) -> io::Result<(PathBuf, File)> {
+    let mut refused = io::Error::from(ErrorKind::AlreadyExists);
+    for nth in 0..TRIES {
+        let name = match nth {
+            0 => format!("{stem}{extension}"),
+            nth => format!("{stem}-{nth}{extension}"),
+        };
+        let path = folder.join(name);
+        match private(OpenOptions::new().write(true).create_new(true)).open(&path) {
+            Ok(file) => {
+                restrict(&path, 0o600)?;
+                return Ok((path, file));
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => refused = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused)
+}
+
+fn load<T: for<'de> Deserialize<'de>>(file: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(file).ok()?).ok()
+}
+
+/// Writes a file that appears whole or not at all.
+pub(super) fn save(file: &Path, value: &impl Serialize) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    create_dir(folder)?;
+    let mut staged = tempfile::NamedTempFile::new_in(folder)?;
+    staged.write_all(&serde_json::to_vec(value)?)?;
+    staged.persist(file)?;
+    Ok(())
+}
+
+/// Creates a folder and what is missing above it, each for its owner alone.
+pub(super) fn create_dir(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        create_dir(parent)?;
+    }
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => restrict(path, 0o700),
+    }
+}
+
+/// Sets the rights, whatever the umask says.
+#[cfg(unix)]
+fn restrict(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn restrict(_path: &Path, _mode: u32) -> io::Result<()> {
+    Ok(())
+}
+
+/// A new file is never readable by others, not even for a moment.
+#[cfg(unix)]
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.mode(0o600)
+}
+
+#[cfg(not(unix))]
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}

@@ -1,0 +1,1 @@
+//! Names of repositories, and settings before and after.
