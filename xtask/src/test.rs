@@ -24,7 +24,7 @@ const REQUIREMENTS: &[Requirement] = &[Requirement {
     name: "Python with the providers' SDKs",
     is_met: wire::is_ready,
     install: wire::install,
-    without_it: "no SDK and no server judges our request bodies (tests/wire), and no model is asked for summaries",
+    without_it: "no SDK and no server judges our request bodies, no client but ours calls `mcp` (tests/wire), and no model is asked for summaries",
 }];
 
 /// How long each reader of transcripts is fuzzed: enough to see that it is still whole.

@@ -1,4 +1,5 @@
-//! The tests under `tests/wire`: official SDKs and a real server judge the bodies that we make.
+//! The tests under `tests/wire`: official SDKs and a real server judge the bodies that we make, and
+//! the official client of MCP calls our tools.
 //!
 //! They need Python and packages of some hundred megabytes, which are kept in the user's cache, in
 //! one environment for each list of requirements.

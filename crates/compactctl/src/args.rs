@@ -162,6 +162,9 @@ pub enum Command {
         after_help = "Example: compactctl eval sessions/ --budgets 0.05,0.1 --html report.html"
     )]
     Eval(Eval),
+    /// Serve recall, remember, expand and compact to an agent, as an MCP server on stdio
+    #[command(after_help = "Example: compactctl mcp --session my-session")]
+    Mcp,
     /// List models with their windows, prices and tokenizers
     #[command(after_help = "Example: compactctl models claude")]
     Models(Models),
@@ -190,7 +193,7 @@ pub enum Command {
 }
 
 /// Which transcript, and how it is measured.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct Subject {
     /// The session's transcript or request body; - for stdin
     #[arg(value_name = "FILE")]
@@ -213,7 +216,7 @@ pub struct Subject {
 }
 
 /// How small the view must be.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[group(multiple = false)]
 pub struct Goal {
     /// The most tokens that the view's history may have
@@ -225,7 +228,7 @@ pub struct Goal {
 }
 
 /// How the view is made.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct Manner {
     /// How the summary is told
     #[arg(long, value_name = "STYLE", value_parser = parse_style)]
@@ -239,7 +242,7 @@ pub struct Manner {
 }
 
 /// Who writes the summary.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct Writer {
     /// Who writes the summary: extractive (the engine itself), or a model to which the conversation
     /// is then sent, redacted: openai (any compatible server), responses, anthropic,

@@ -130,6 +130,11 @@ impl Failure {
         &self.message
     }
 
+    /// What to do about it.
+    pub fn advice(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
     /// The process's answer to its parent.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code as u8)

@@ -27,6 +27,7 @@ use compact_runtime::port::event::{EventSink, Silent};
 use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::{Manager, Recall};
 use etcetera::BaseStrategy;
+use tokio::sync::watch;
 
 use crate::args::{Global, Goal, Manner, Subject};
 use crate::failure::{Code, Failure};
@@ -43,12 +44,14 @@ const RECALL: &str = "recall.db";
 const SESSIONS: &str = "sessions";
 
 /// Everything that a command may need, resolved once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct World {
     config: Config,
     quiet: bool,
     sink: Exporter,
     root: PathBuf,
+    /// Who waits for the answer, where it may be given up: the other end is dropped then.
+    asker: Option<watch::Receiver<()>>,
 }
 
 /// A transcript that was read, with how it is to be measured.
@@ -144,6 +147,32 @@ impl World {
             root: data_directory(&loaded.config)?,
             config: loaded.config,
             quiet: global.quiet,
+            asker: None,
+        })
+    }
+
+    /// The same for one answer, which is given up when the other end of `asker` is dropped.
+    pub fn asked_by(&self, asker: watch::Receiver<()>) -> World {
+        World {
+            asker: Some(asker),
+            ..self.clone()
+        }
+    }
+
+    /// Drives the asynchronous part of a command for as long as its answer is waited for.
+    pub fn block_on<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let Some(mut asker) = self.asker.clone() else {
+            return block_on(work);
+        };
+        block_on(async move {
+            tokio::select! {
+                biased;
+                _ = asker.changed() => Err(Failure::new(Code::Unexpected, "it was cancelled")),
+                done = work => done,
+            }
         })
     }
 

@@ -28,7 +28,7 @@ use crate::report::number::{bytes, count, elapsed, grouped};
 use crate::report::table::{Column, Table};
 use crate::report::text::fit;
 use crate::report::{COLUMNS, Charset};
-use crate::world::{Opened, World, block_on};
+use crate::world::{Opened, World};
 
 /// Compacts a session.
 pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Failure> {
@@ -180,12 +180,12 @@ fn compact(
     if !world.has_store() {
         let store = world.store_to_read()?;
         let rehearsal = world.manager(store, policy.clone(), opened)?;
-        if let Some(nothing) = block_on(nothing_to_do(&rehearsal, &request))? {
+        if let Some(nothing) = world.block_on(nothing_to_do(&rehearsal, &request))? {
             return Ok(nothing);
         }
     }
     let manager = world.manager(world.store_to_write()?, policy, opened)?;
-    block_on(async { Ok(manager.compact(&request).await?) })
+    world.block_on(async { Ok(manager.compact(&request).await?) })
 }
 
 async fn nothing_to_do(

@@ -8,13 +8,13 @@ use crate::args::Expand;
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::report::number;
-use crate::world::{World, block_on};
+use crate::world::World;
 
 /// Writes the entry to stdout or a file.
 pub fn run(args: &Expand, world: &World) -> Result<Answer, Failure> {
     let pointer = Pointer::parse(&args.pointer.join(" "))?;
     let recall = world.recall()?;
-    let found = block_on(async { Ok(recall.expand(&pointer).await?) })?;
+    let found = world.block_on(async { Ok(recall.expand(&pointer).await?) })?;
     let text = found.text();
     let mut json = json!({
         "pointer": pointer.to_string(),

@@ -11,6 +11,7 @@ mod expand;
 mod hook;
 mod inspect;
 mod man;
+mod mcp;
 mod models;
 mod plan;
 mod recall;
@@ -46,6 +47,7 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Archive { command } => archive::run(command, &world()?, global),
         Command::Replay(args) => replay::run(args, global),
         Command::Eval(args) => eval::run(args, &with(args.writer.flags())?, global),
+        Command::Mcp => mcp::run(world()?, global),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),
         Command::Hook(args) => hook::run(args, global),

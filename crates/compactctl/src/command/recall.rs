@@ -15,13 +15,13 @@ use crate::progress::Progress;
 use crate::report::number::count;
 use crate::report::text::{one_line, printable};
 use crate::report::{COLUMNS, Charset};
-use crate::world::{World, block_on};
+use crate::world::World;
 
 /// Looks for a question's answer.
 pub fn run(args: &Recall, world: &World, global: &Global) -> Result<Answer, Failure> {
     let text = question(&args.query)?;
     let recall = world.recall()?;
-    let (followed, hits) = block_on(async {
+    let (followed, hits) = world.block_on(async {
         let followed = catch_up(&recall, global).await?;
         let query = Query {
             text: &text,
@@ -44,7 +44,7 @@ pub fn run(args: &Recall, world: &World, global: &Global) -> Result<Answer, Fail
 /// Brings the index up to date, without a word.
 pub fn follow(world: &World) -> Result<Followed, Failure> {
     let recall = world.recall()?;
-    block_on(async { Ok(recall.follow().await?) })
+    world.block_on(async { Ok(recall.follow().await?) })
 }
 
 /// The words of the command line, or of stdin.

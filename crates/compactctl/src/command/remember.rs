@@ -14,12 +14,12 @@ use crate::failure::{Code, Failure};
 use crate::report::number::count;
 use crate::report::text::{one_line, printable};
 use crate::report::{COLUMNS, Charset};
-use crate::world::{Store, World, block_on, estimator_named};
+use crate::world::{Store, World, estimator_named};
 
 /// Shows the memory of a session.
 pub fn run(args: &Remember, world: &World, global: &Global) -> Result<Answer, Failure> {
     let store = world.store_to_read()?;
-    let (record, memory) = block_on(async {
+    let (record, memory) = world.block_on(async {
         let record = find(&store, &args.name).await?;
         let (policy, estimator) = terms(&record)?;
         let manager = world.manager_of(store, policy, estimator_named(&estimator)?)?;

@@ -14,6 +14,7 @@ mod diff;
 mod eval;
 mod hostile;
 mod inspect;
+mod mcp;
 mod place;
 mod recall;
 mod replay;

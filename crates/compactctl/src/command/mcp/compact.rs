@@ -1,0 +1,194 @@
+//! The tool `compact`: a transcript file made smaller, as the command does it.
+//!
+//! It reads a regular file and writes a new one: a model that is talked into naming another file
+//! can overwrite nothing. stdin and stdout are the protocol's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::tool::{self, Reply};
+use crate::args::{Compact, Global, Goal, Manner, Subject};
+use crate::command::compact;
+use crate::failure::{Code, Failure};
+use crate::report::number::grouped;
+use crate::report::text::one_line;
+use crate::world::World;
+
+/// What to compact.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// The transcript: the absolute path of a file
+    path: String,
+    /// The most tokens that the view's history may have; without it, half of where the policy compacts
+    #[serde(default)]
+    #[schemars(with = "u64")]
+    budget: Option<u64>,
+    /// A wish for this compaction, such as what matters most
+    #[serde(default)]
+    #[schemars(with = "String")]
+    note: Option<String>,
+    /// Where the view is written: the absolute path of a file that does not exist yet
+    #[serde(default)]
+    #[schemars(with = "String")]
+    output: Option<String>,
+    /// Name the session, instead of the name that the file gives it
+    #[serde(default)]
+    #[schemars(with = "String")]
+    session: Option<String>,
+    /// Which session of a file that holds many, from 0
+    #[serde(default)]
+    #[schemars(with = "u64")]
+    session_index: Option<usize>,
+}
+
+/// What was done.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+pub struct Done {
+    /// compacted, or unchanged where the history is within its budget
+    outcome: String,
+    /// What `remember`, `expand` and `compactctl verify` call this compaction; absent if unchanged
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    receipt_id: Option<String>,
+    /// The session
+    session_id: String,
+    /// History before
+    tokens_before: u64,
+    /// History after
+    tokens_after: u64,
+    /// What it was to fit into
+    budget: u64,
+    /// What became of the names, numbers, decisions and errors of the part that was summarized
+    retention: Retention,
+    /// N of the rolling summary
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    summary_version: Option<u64>,
+    /// Where the view was written
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    output: Option<PathBuf>,
+    /// Why it was left unchanged though it is over its budget
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    reason: Option<String>,
+}
+
+/// Counts of what was worth keeping.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+pub struct Retention {
+    /// kept ÷ anchors
+    score: f64,
+    /// What was worth keeping
+    anchors: u64,
+    /// In the view
+    kept: u64,
+    /// Not in the view, but in the archive
+    recoverable: u64,
+    /// In neither
+    lost: u64,
+}
+
+impl tool::Ask for Ask {
+    const NAME: &'static str = "compact";
+    const ABOUT: &'static str = include_str!("../../../templates/mcp/compact.md");
+    type Reply = Done;
+
+    fn annotations() -> ToolAnnotations {
+        ToolAnnotations::new().read_only(false).destructive(false)
+    }
+
+    fn answer(self, world: &World, global: &Global) -> Result<Done, Failure> {
+        let args = Compact {
+            subject: Subject {
+                file: readable(&self.path)?,
+                session_index: self.session_index,
+                ..Subject::default()
+            },
+            output: self.output.as_deref().map(vacant).transpose()?,
+            append: false,
+            goal: Goal {
+                budget: self.budget,
+                target: None,
+            },
+            manner: Manner {
+                note: self.note,
+                ..Manner::default()
+            },
+        };
+        let global = Global {
+            session: self.session.or_else(|| global.session.clone()),
+            ..global.clone()
+        };
+        tool::read::<Done>(compact::run(&args, world, &global)?.json)
+    }
+}
+
+/// A file that reading comes to an end of.
+fn readable(name: &str) -> Result<PathBuf, Failure> {
+    let help = "pass the absolute path of a transcript file";
+    let path = place(name, help)?;
+    match fs::metadata(&path) {
+        Ok(found) if found.is_file() => Ok(path),
+        Ok(_) => Err(Failure::usage(format!("{name} is not a file"), help)),
+        Err(error) => Err(Failure::of(Code::Input, &error)
+            .about(&format!("cannot read {name}"))
+            .help(help)),
+    }
+}
+
+/// A name that nothing has yet.
+fn vacant(name: &str) -> Result<PathBuf, Failure> {
+    let help = "name a new file as output, or leave it out";
+    let path = place(name, help)?;
+    match fs::symlink_metadata(&path) {
+        Ok(_) => Err(Failure::usage(format!("{name} already exists"), help)),
+        Err(_) => Ok(path),
+    }
+}
+
+fn place(name: &str, help: &str) -> Result<PathBuf, Failure> {
+    match std::path::absolute(Path::new(name)) {
+        Ok(path) if name != "-" => Ok(path),
+        _ => Err(Failure::usage(format!("'{name}' names no file"), help)),
+    }
+}
+
+impl Reply for Done {
+    fn text(&self) -> String {
+        let session = one_line(&self.session_id, 80);
+        let [before, after, budget] =
+            [self.tokens_before, self.tokens_after, self.budget].map(grouped);
+        let written = match &self.output {
+            Some(path) => format!("written to {}", path.display()),
+            None => "not written: name an output for that".to_owned(),
+        };
+        let Some(receipt) = &self.receipt_id else {
+            let why = match &self.reason {
+                Some(reason) => format!("the summarizer failed: {reason}"),
+                None => format!("a history of {before} tokens is within its budget of {budget}"),
+            };
+            return format!(
+                "session {session} is unchanged: {why}\nthe transcript as it is: {written}\n"
+            );
+        };
+        let Retention {
+            kept,
+            anchors,
+            recoverable,
+            lost,
+            ..
+        } = self.retention;
+        format!(
+            "session {session}: a history of {before} tokens is {after} now (budget {budget})\n\
+             kept {kept} of {anchors} things worth keeping; {recoverable} more are in the archive, {lost} are lost\n\
+             receipt {receipt}: `remember` shows its summary, `recall` and `expand` reach the original\n\
+             the view: {written}\n"
+        )
+    }
+}

@@ -1,0 +1,178 @@
+//! The tool `recall`: hits with their pointers, a page of them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::page::{PAGE, fenced};
+use super::tool::{self, QUOTED, Reply};
+use crate::args::{Global, Recall};
+use crate::command::recall;
+use crate::failure::Failure;
+use crate::report::text::one_line;
+use crate::world::World;
+
+/// The most hits of one answer.
+const MOST: u32 = 50;
+/// The most hits that can be had in pages, which is what the command gives.
+const REACH: u32 = 1000;
+/// Longer questions are texts.
+const LONGEST_QUERY: usize = 2_000;
+
+/// What to look for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// A question or a few words, names or paths, as they were said; no search syntax
+    query: String,
+    /// Only this session; without it, all
+    #[serde(default)]
+    #[schemars(with = "String")]
+    session: Option<String>,
+    /// The most hits, from 1 to 50
+    #[serde(default = "usual")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: u32,
+    /// How many hits to skip: next_offset of the answer before
+    #[serde(default)]
+    offset: u32,
+}
+
+fn usual() -> u32 {
+    8
+}
+
+/// What was found.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Found {
+    /// What the snippets are
+    note: &'static str,
+    /// The best first
+    hits: Vec<Hit>,
+    /// The offset of further hits; absent when there are none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    next_offset: Option<u32>,
+    /// Archived originals that could not be read and searched
+    unreadable: u64,
+}
+
+/// An entry that answers.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+pub struct Hit {
+    /// What `expand` takes to give the entry whole
+    pointer: String,
+    /// Who said it
+    role: String,
+    /// In which session
+    session_id: String,
+    /// When it was archived
+    created_at: String,
+    /// The match in its surroundings, quoted
+    snippet: String,
+}
+
+impl Hit {
+    fn chars(&self) -> usize {
+        let fields = [&self.pointer, &self.session_id, &self.snippet];
+        fields.iter().map(|field| field.chars().count()).sum()
+    }
+}
+
+impl tool::Ask for Ask {
+    const NAME: &'static str = "recall";
+    const ABOUT: &'static str = include_str!("../../../templates/mcp/recall.md");
+    type Reply = Found;
+
+    fn answer(self, world: &World, global: &Global) -> Result<Found, Failure> {
+        self.check()?;
+        let args = Recall {
+            query: vec![self.query],
+            // One more tells whether there is more.
+            limit: self.offset + self.limit + 1,
+        };
+        let global = Global {
+            session: self.session.or_else(|| global.session.clone()),
+            ..global.clone()
+        };
+        let mut json = recall::run(&args, world, &global)?.json;
+        let unreadable = json.get("unreadable").and_then(Value::as_u64);
+        let hits: Vec<Hit> = tool::read(json.get_mut("hits").map(Value::take).unwrap_or_default())?;
+        let rest: Vec<Hit> = hits.into_iter().skip(self.offset as usize).collect();
+        let found = rest.len();
+        let mut room = PAGE;
+        let fits = |hit: &Hit| {
+            let left = room.checked_sub(hit.chars());
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        let hits: Vec<Hit> = rest
+            .into_iter()
+            .take(self.limit as usize)
+            .take_while(fits)
+            .collect();
+        // A hit that fills a page alone is left out, not asked for again and again.
+        let step = hits.len().max(1);
+        Ok(Found {
+            note: QUOTED,
+            next_offset: (step < found).then_some(self.offset + step as u32),
+            unreadable: unreadable.unwrap_or(0),
+            hits,
+        })
+    }
+}
+
+impl Ask {
+    fn check(&self) -> Result<(), Failure> {
+        // The command takes - for stdin, which is the protocol's here.
+        if self.query.trim() == "-" {
+            return Err(compact_runtime::Error::EmptyQuery.into());
+        }
+        if self.query.chars().count() > LONGEST_QUERY {
+            let message = format!("recall: a query has at most {LONGEST_QUERY} characters");
+            return Err(Failure::usage(message, "ask with the words that matter"));
+        }
+        if !(1..=MOST).contains(&self.limit) {
+            let message = format!("recall: limit {} is not from 1 to {MOST}", self.limit);
+            return Err(Failure::usage(message, "pass offset for further hits"));
+        }
+        if self.offset > REACH - MOST - 1 {
+            let message = format!("recall: offset {} reaches too far", self.offset);
+            return Err(Failure::usage(
+                message,
+                "ask with other words, or more of them",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Reply for Found {
+    fn text(&self) -> String {
+        let mut out = match self.hits.len() {
+            0 => "nothing archived says that; try other words, or fewer\n".to_owned(),
+            n => format!(
+                "{n} hits, {}; `expand` gives the whole behind a pointer\n",
+                self.note
+            ),
+        };
+        for hit in &self.hits {
+            let session = one_line(&hit.session_id, 80);
+            out.push_str(&format!(
+                "\n{} ({}, session {session})\n",
+                hit.pointer, hit.role
+            ));
+            out.push_str(&fenced(&hit.snippet));
+        }
+        if let Some(next) = self.next_offset {
+            out.push_str(&format!("\nmore hits: call again with offset {next}\n"));
+        }
+        if self.unreadable > 0 {
+            let n = self.unreadable;
+            out.push_str(&format!(
+                "\n{n} archived originals could not be read and searched\n"
+            ));
+        }
+        out
+    }
+}

@@ -1,0 +1,155 @@
+//! What all tools share: how they are offered, called and refused.
+
+use std::sync::Arc;
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{compact, expand, recall, remember};
+use crate::args::Global;
+use crate::failure::{Code, Failure};
+use crate::report::text::printable;
+use crate::world::World;
+
+/// Stands before all that comes out of the archive.
+pub const QUOTED: &str = include_str!("../../../templates/mcp/quoted.md");
+
+/// The arguments of a tool.
+pub trait Ask: DeserializeOwned + JsonSchema {
+    /// The tool's name.
+    const NAME: &'static str;
+    /// When to use it, for a model.
+    const ABOUT: &'static str;
+    /// What it gives.
+    type Reply: Reply;
+
+    /// What a client may tell its user about the tool.
+    fn annotations() -> ToolAnnotations {
+        ToolAnnotations::new().read_only(true).open_world(false)
+    }
+
+    /// Runs the command of that name.
+    fn answer(self, world: &World, global: &Global) -> Result<Self::Reply, Failure>;
+}
+
+/// What a tool gives: fields for programs, and the same as text.
+pub trait Reply: Serialize + JsonSchema {
+    /// For clients that show a model text only.
+    fn text(&self) -> String;
+}
+
+/// A tool, whatever its arguments.
+#[derive(Clone, Copy)]
+pub struct Offer {
+    /// Its name.
+    pub name: &'static str,
+    /// What a client is told about it.
+    pub describe: fn() -> Tool,
+    /// Calls it.
+    pub call: fn(JsonObject, &World, &Global) -> Result<CallToolResult, Failure>,
+}
+
+/// All of them.
+pub const OFFERS: [Offer; 4] = [
+    offer::<recall::Ask>(),
+    offer::<remember::Ask>(),
+    offer::<expand::Ask>(),
+    offer::<compact::Ask>(),
+];
+
+const fn offer<A: Ask>() -> Offer {
+    Offer {
+        name: A::NAME,
+        describe: describe::<A>,
+        call: call::<A>,
+    }
+}
+
+fn describe<A: Ask>() -> Tool {
+    Tool::new(A::NAME, A::ABOUT, schema::<A>())
+        .with_raw_output_schema(schema::<A::Reply>())
+        .with_annotations(A::annotations())
+}
+
+fn call<A: Ask>(
+    arguments: JsonObject,
+    world: &World,
+    global: &Global,
+) -> Result<CallToolResult, Failure> {
+    let ask: A = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        Failure::usage(
+            format!("{}: {error}", A::NAME),
+            &format!("it takes {}", takes(&schema::<A>())),
+        )
+    })?;
+    let reply = ask.answer(world, global)?;
+    let fields = serde_json::to_value(&reply).map_err(|e| Failure::of(Code::Unexpected, &e))?;
+    let mut result = CallToolResult::structured(fields);
+    result.content = vec![ContentBlock::text(reply.text())];
+    Ok(result)
+}
+
+/// The names of the arguments, those that must be given first.
+fn takes(schema: &JsonObject) -> String {
+    let required: Vec<&str> = match schema.get("required").and_then(Value::as_array) {
+        Some(names) => names.iter().filter_map(Value::as_str).collect(),
+        None => Vec::new(),
+    };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let names = properties.into_iter().flat_map(JsonObject::keys);
+    let optional = names.map(String::as_str).filter(|n| !required.contains(n));
+    let optional: Vec<String> = optional.map(|name| format!("{name} (optional)")).collect();
+    let required = required.into_iter().map(str::to_owned);
+    required.chain(optional).collect::<Vec<_>>().join(", ")
+}
+
+/// The schema of a type, plain enough for every client: no widths of numbers, no names of ours, no
+/// nulls.
+fn schema<T: JsonSchema>() -> Arc<JsonObject> {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    let mut fields = match schema.to_value() {
+        Value::Object(fields) => fields,
+        _ => JsonObject::new(),
+    };
+    for name in ["$schema", "title", "description"] {
+        fields.remove(name);
+    }
+    fields.values_mut().for_each(simplify);
+    Arc::new(fields)
+}
+
+fn simplify(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            // A property of that name is an object; the keyword is a string, or no value at all.
+            fields.retain(|key, value| match key.as_str() {
+                "format" => !value.is_string(),
+                "default" => !value.is_null(),
+                _ => true,
+            });
+            fields.values_mut().for_each(simplify);
+        }
+        Value::Array(items) => items.iter_mut().for_each(simplify),
+        _ => {}
+    }
+}
+
+/// A failed call, in words that say what to do.
+pub fn refused(failure: &Failure) -> CallToolResult {
+    let mut text = printable(failure.message());
+    if let Some(advice) = failure.advice() {
+        text = format!("{text}\nhelp: {}", printable(advice));
+    }
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// Reads a command's JSON; it is ours, so it fits.
+pub fn read<T: DeserializeOwned>(json: Value) -> Result<T, Failure> {
+    serde_json::from_value(json).map_err(|error| Failure::of(Code::Unexpected, &error))
+}
