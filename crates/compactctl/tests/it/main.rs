@@ -12,6 +12,10 @@ mod compact;
 mod convert;
 mod diff;
 mod eval;
+#[cfg(unix)]
+mod hook;
+#[cfg(unix)]
+mod hook_settings;
 mod hostile;
 mod inspect;
 mod mcp;

@@ -1,0 +1,550 @@
+//! `hook`: what an agent that compacts by itself sends, gets back, and finds on disk.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::place::{Place, Run, claude};
+
+const RULE: &str = "Never touch the table billing_events.";
+
+/// A place with a repository, a session in it, and what its agent would send.
+struct Agent {
+    place: Place,
+    transcript: PathBuf,
+}
+
+impl Agent {
+    fn new() -> Agent {
+        let agent = Agent {
+            place: Place::new(),
+            transcript: PathBuf::new(),
+        };
+        fs::create_dir_all(agent.place.path("repo/.git")).unwrap();
+        fs::create_dir_all(agent.place.path("repo/deep/down")).unwrap();
+        agent.with_transcript("session.jsonl", session().as_bytes())
+    }
+
+    fn with_transcript(mut self, name: &str, bytes: &[u8]) -> Agent {
+        self.place.write(name, bytes);
+        self.transcript = self.place.path(name);
+        self
+    }
+
+    fn payload(&self, event: &str) -> Value {
+        json!({
+            "session_id": "5e551040-0000-4000-8000-000000000000",
+            "transcript_path": self.transcript, "cwd": self.place.path("repo/deep/down"),
+            "hook_event_name": event,
+        })
+    }
+
+    fn call(&self, event: &str, more: Value) -> Run {
+        let mut payload = self.payload(event);
+        let more = more.as_object().unwrap().clone();
+        payload.as_object_mut().unwrap().extend(more);
+        self.send(payload.to_string().as_bytes())
+    }
+
+    /// Whatever is sent: exit 0, no panic.
+    fn send(&self, payload: &[u8]) -> Run {
+        let run = self.place.run_with_stdin(&["hook"], payload).ok();
+        assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+        run
+    }
+
+    fn before(&self) -> Run {
+        self.call("PreCompact", json!({ "trigger": "auto" }))
+    }
+
+    /// Faults are told in one line, and in nothing else.
+    fn fault(&self, payload: &[u8], level: &str) -> String {
+        let run = self.send(payload);
+        assert_eq!(run.text(), "");
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+        assert!(run.stderr.starts_with(level), "{}", run.stderr);
+        run.stderr
+    }
+
+    fn archives(&self) -> Vec<PathBuf> {
+        let folder = self.repository().join("archives");
+        let found = fs::read_dir(folder).into_iter().flatten();
+        let mut files: Vec<PathBuf> = found.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files
+    }
+
+    fn repository(&self) -> PathBuf {
+        let hooks = self.place.store().join("hooks");
+        let found = fs::read_dir(&hooks).into_iter().flatten();
+        found
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.is_dir())
+            .unwrap_or(hooks)
+    }
+
+    fn log(&self) -> String {
+        let log = self.place.store().join("hooks/hook.log");
+        fs::read_to_string(log).unwrap_or_default()
+    }
+}
+
+fn user(nth: usize, text: &str) -> String {
+    json!({
+        "parentUuid": null, "isSidechain": false, "sessionId": "5e551040", "type": "user",
+        "uuid": format!("told-{nth}"), "version": "2.1.325",
+        "message": { "role": "user", "content": text },
+    })
+    .to_string()
+        + "\n"
+}
+
+fn session() -> String {
+    user(
+        0,
+        &format!("Move src/billing/tax.rs to the new API. {RULE}"),
+    ) + &claude(12)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// What reaches the model.
+fn context(run: &Run) -> String {
+    let output = &run.json()["hookSpecificOutput"];
+    output["additionalContext"].as_str().unwrap().to_owned()
+}
+
+/// S0-4, S0-20, S0-39 … S0-41, S0-97, S0-115, S0-132, S0-139: asked for or automatic, the whole
+/// transcript is archived before the agent compacts, byte for byte.
+#[test]
+fn s0_115_precompact_archives_the_transcript() {
+    let agent = Agent::new();
+    for trigger in ["auto", "manual"] {
+        agent.call("PreCompact", json!({ "trigger": trigger }));
+    }
+    let archives = agent.archives();
+    assert_eq!(archives.len(), 2);
+    for archive in archives {
+        assert_eq!(fs::read(archive).unwrap(), session().as_bytes());
+    }
+}
+
+/// S0-44 … S0-47, S0-61 … S0-64, S0-105, S0-116: below the data directory, by repository.
+#[test]
+fn s0_116_precompact_creates_the_folder_of_the_repository() {
+    let agent = Agent::new();
+    assert!(!agent.place.store().exists());
+    agent.before();
+    let [archive] = agent.archives().try_into().unwrap();
+    let name = archive.file_name().unwrap().to_str().unwrap();
+    let stamp = name
+        .strip_prefix("5e551040-0000-4000-8000-000000000000_")
+        .and_then(|rest| rest.strip_suffix("_transcript.jsonl"))
+        .unwrap();
+    let shape: Vec<usize> = stamp.split('_').map(str::len).collect();
+    assert_eq!(shape, [8, 6, 6], "{stamp}");
+    let key = agent.repository();
+    let key = key.file_name().unwrap().to_str().unwrap();
+    // The root of the repository, not the folder within it.
+    assert!(key.contains("-repo") && !key.contains("deep"), "{key}");
+}
+
+/// S0-43, S0-70, S0-95, S0-117, S0-134.
+#[test]
+fn s0_117_precompact_handles_a_missing_transcript() {
+    let agent = Agent::new();
+    fs::remove_file(&agent.transcript).unwrap();
+    let line = agent.fault(
+        agent.payload("PreCompact").to_string().as_bytes(),
+        "WARNING",
+    );
+    let place = agent.transcript.display();
+    assert_eq!(
+        line,
+        format!("WARNING: PreCompact: transcript not found at {place}\n")
+    );
+    assert!(agent.log().ends_with(&line.replace("WARNING:", "WARNING")));
+}
+
+/// S0-69, S0-118.
+#[test]
+fn s0_118_precompact_handles_a_missing_path() {
+    let agent = Agent::new();
+    for path in [json!(""), json!(null), json!(7), json!(["/a"])] {
+        let mut payload = agent.payload("PreCompact");
+        payload["transcript_path"] = path;
+        let line = agent.fault(payload.to_string().as_bytes(), "WARNING");
+        assert!(
+            line.contains("no transcript_path provided for 5e551040"),
+            "{line}"
+        );
+    }
+    let bare = agent.fault(br#"{"hook_event_name":"PreCompact"}"#, "WARNING");
+    assert!(
+        bare.contains("no transcript_path provided for unknown"),
+        "{bare}"
+    );
+    assert_eq!(agent.archives(), Vec::<PathBuf>::new());
+}
+
+/// S0-31, S0-71, S0-72, S0-94, S0-98, S0-119, S0-135: neither a folder, a pipe, an archive that
+/// cannot be made nor a file that may not be read keeps the agent from compacting.
+#[test]
+fn s0_119_precompact_handles_an_io_error() {
+    let agent = Agent::new();
+    let mut payload = agent.payload("PreCompact");
+    payload["transcript_path"] = json!(agent.place.path("repo"));
+    let line = agent.fault(payload.to_string().as_bytes(), "ERROR");
+    assert!(
+        line.contains("PreCompact: failed to archive transcript: "),
+        "{line}"
+    );
+    assert!(line.contains("not a regular file"), "{line}");
+
+    let closed = Agent::new();
+    closed
+        .place
+        .write("store", "a file where the folder should be");
+    closed.fault(closed.payload("PreCompact").to_string().as_bytes(), "ERROR");
+
+    let locked = Agent::new();
+    fs::set_permissions(&locked.transcript, fs::Permissions::from_mode(0o000)).unwrap();
+    // Root may read everything; for everyone else this is the fault.
+    if fs::read(&locked.transcript).is_err() {
+        locked.fault(locked.payload("PreCompact").to_string().as_bytes(), "ERROR");
+    }
+}
+
+/// S0-94: a disk with room for half of the transcript keeps none of it.
+#[test]
+fn s0_94_a_full_disk_leaves_no_half_archive() {
+    let big = vec![b'x'; 400 * 1024];
+    let agent = Agent::new().with_transcript("big.jsonl", &big);
+    let disk = agent.place.path("disk");
+    fs::create_dir(&disk).unwrap();
+    // A mount of its own needs a user namespace; where those are forbidden, a limit of the file's
+    // size fails the same write.
+    let script = "mount -t tmpfs -o size=256k none disk 2>/dev/null && COMPACT_STORAGE_PATH=disk/store \"$0\" hook; \
+                  echo code=$?; find disk -name '*transcript*'";
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_compactctl")]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 256; trap '' XFSZ; COMPACT_STORAGE_PATH=disk/store \"$0\" hook; echo code=$?; find disk -name '*transcript*'", env!("CARGO_BIN_EXE_compactctl")]);
+    let can_mount = Command::new("unshare").args(["-rm", "true"]).output();
+    let command = match can_mount.is_ok_and(|run| run.status.success()) {
+        true => &mut command,
+        false => &mut limited,
+    };
+    let mut child = command
+        .current_dir(agent.place.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let payload = agent.payload("PreCompact").to_string();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (out, error) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert_eq!(out, "code=0\n", "{error}");
+    assert!(
+        error.starts_with("ERROR: PreCompact: failed to archive transcript: "),
+        "{error}"
+    );
+}
+
+/// S0-96, S0-120, C-18.
+#[test]
+fn s0_120_precompact_names_are_unique_on_rapid_calls() {
+    let agent = Agent::new();
+    let payload = agent.payload("PreCompact").to_string();
+    let children: Vec<_> = (0..6)
+        .map(|_| {
+            let mut child = agent
+                .place
+                .command(&["hook"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes())
+                .unwrap();
+            child
+        })
+        .collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(agent.archives().len(), 6);
+}
+
+/// S0-66, S0-67, S0-103, S0-104, S0-121: whatever the umask says.
+#[test]
+fn s0_121_precompact_keeps_archives_private() {
+    let agent = Agent::new();
+    let store = agent.place.store();
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "umask 000; exec \"$0\" hook",
+            env!("CARGO_BIN_EXE_compactctl"),
+        ])
+        .env("COMPACT_STORAGE_PATH", &store)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let payload = agent.payload("PreCompact").to_string();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    agent.call("UserPromptSubmit", json!({ "prompt": "go on" }));
+    let mut folders = vec![store];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        assert_eq!(mode(&folder), 0o700, "{}", folder.display());
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                assert_eq!(mode(&path), 0o600, "{}", path.display());
+                files += 1;
+            }
+        }
+    }
+    assert_eq!(files, 4, "archive, ledger, open compaction, log");
+}
+
+/// S0-42, S0-63, S0-122: the format is the agent's affair.
+#[test]
+fn s0_122_precompact_preserves_the_extension() {
+    for (name, end) in [
+        ("s.md", ".md"),
+        ("s.jsonl", ".jsonl"),
+        ("s", ".txt"),
+        ("a.b.json", ".json"),
+    ] {
+        let agent = Agent::new().with_transcript(name, b"anything");
+        agent.before();
+        let [archive] = agent.archives().try_into().unwrap();
+        let found = archive.to_str().unwrap();
+        assert!(found.ends_with(&format!("_transcript{end}")), "{found}");
+        assert_eq!(fs::read(archive).unwrap(), b"anything");
+    }
+}
+
+#[test]
+fn s0_65_a_copy_keeps_its_times() {
+    let agent = Agent::new();
+    let then = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+    let file = fs::File::options()
+        .append(true)
+        .open(&agent.transcript)
+        .unwrap();
+    file.set_modified(then).unwrap();
+    agent.before();
+    let [archive] = agent.archives().try_into().unwrap();
+    assert_eq!(fs::metadata(archive).unwrap().modified().unwrap(), then);
+}
+
+/// S0-15, S0-68, S0-106, S0-111, S0-133, S0-136: log only, with trigger, place and size.
+#[test]
+fn s0_68_an_archive_is_logged_with_trigger_place_and_size() {
+    let agent = Agent::new();
+    let run = agent.before();
+    let [archive] = agent.archives().try_into().unwrap();
+    let line = format!(
+        "PreCompact: archived transcript (trigger=auto) to {} ({:.1} KB)\n",
+        archive.display(),
+        session().len() as f64 / 1024.0
+    );
+    assert_eq!(run.stderr, format!("INFO: {line}"));
+    assert!(
+        agent.log().ends_with(&format!(" INFO {line}")),
+        "{}",
+        agent.log()
+    );
+}
+
+/// S0-32, S0-72: nothing that an agent may send makes the hook fail, or print.
+#[test]
+fn s0_72_whatever_comes_in_lets_the_agent_go_on() {
+    let agent = Agent::new();
+    for payload in [
+        &b""[..],
+        b"{",
+        b"null",
+        b"[]",
+        b"\xff\xfe\x00",
+        b"{\"hook_event_name\":[]}",
+        b"\"text\"",
+    ] {
+        agent.fault(payload, "WARNING");
+    }
+    let deep = "[".repeat(100_000);
+    agent.fault(deep.as_bytes(), "WARNING");
+    for event in [
+        "Stop",
+        "SessionEnd",
+        "SessionStart",
+        "PostCompact",
+        "Nonsense",
+    ] {
+        let run = agent.send(agent.payload(event).to_string().as_bytes());
+        assert_eq!(
+            (run.text().as_str(), run.stderr.as_str()),
+            ("", ""),
+            "{event}"
+        );
+    }
+}
+
+/// S0-31: 2 would tell the agent not to compact, so a call never ends with it.
+#[test]
+fn s0_31_bad_arguments_and_a_broken_configuration_do_not_block() {
+    let agent = Agent::new();
+    for arguments in [
+        &["hook", "--bogus"][..],
+        &["hook", "--agent"],
+        &["hook", "--agent", "x", "y"],
+    ] {
+        let run = agent.place.run_with_stdin(arguments, b"{}").ok();
+        assert_eq!(run.text(), "");
+    }
+    let payload = agent.payload("PreCompact").to_string();
+    let run = agent
+        .place
+        .run_with_stdin(&["hook", "--agent", "unheard-of"], payload.as_bytes());
+    assert!(run.ok().text().contains(RULE));
+    agent.place.write("broken.yaml", "storage: [");
+    let arguments = ["hook", "--config", "broken.yaml"];
+    let run = agent
+        .place
+        .run_with_stdin(&arguments, payload.as_bytes())
+        .ok();
+    assert!(run.text().contains(RULE), "{}", run.stderr);
+}
+
+/// A host that closed its ears, or whose disk is full, is no reason to fail.
+#[test]
+fn s0_31_an_answer_that_nobody_takes_is_no_failure() {
+    let agent = Agent::new();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut child = agent
+        .place
+        .command(&["hook"])
+        .stdin(Stdio::piped())
+        .stdout(full)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let payload = agent.payload("PreCompact").to_string();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(agent.archives().len(), 1);
+}
+
+/// No home, no variable, or a home that cannot be written to.
+#[test]
+fn s0_94_without_a_place_to_write_to_the_agent_goes_on() {
+    let agent = Agent::new();
+    let payload = agent.payload("PreCompact").to_string();
+    let mut child = agent
+        .place
+        .command(&["hook"])
+        .env_remove("COMPACT_STORAGE_PATH")
+        .env("HOME", "/proc/nowhere")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        (output.status.code(), output.stdout.len()),
+        (Some(0), 0),
+        "{error}"
+    );
+    assert!(
+        error.starts_with("ERROR: PreCompact: failed to archive transcript: "),
+        "{error}"
+    );
+}
+
+/// S0-21 is overtaken: the agent reads what the hook prints, so it is told what to keep (C-9).
+#[test]
+fn c_9_the_summarizer_reads_the_rules() {
+    let agent = Agent::new();
+    let told = agent.before().text();
+    assert!(
+        told.contains(RULE) && told.contains("src/billing/tax.rs"),
+        "{told}"
+    );
+    assert!(!told.starts_with('{'), "a brace would be read as JSON");
+    assert!(told.chars().count() < 6_400);
+}
+
+/// The summary is not in the transcript yet when the session goes on: the record is told, and at the
+/// next prompt what neither the summary nor the kept messages show.
+#[test]
+fn s0_100_what_the_summary_lost_reaches_the_next_request() {
+    let agent = Agent::new();
+    agent.call("UserPromptSubmit", json!({ "prompt": "go on" }));
+    agent.before();
+    let run = agent.call("SessionStart", json!({ "source": "compact" }));
+    assert!(context(&run).contains(RULE));
+    let archive = agent.archives().remove(0);
+    assert!(context(&run).contains(archive.to_str().unwrap()));
+
+    let summary = "<summary>The tax module moves to the new API.</summary>";
+    let after = agent.call("PostCompact", json!({ "compact_summary": summary }));
+    assert_eq!(after.text(), "");
+    assert!(
+        after.stderr.contains("PostCompact: the summary shows "),
+        "{}",
+        after.stderr
+    );
+
+    let boundary = json!({
+        "parentUuid": null, "type": "system", "subtype": "compact_boundary", "uuid": "b",
+        "sessionId": "5e551040", "content": "Conversation compacted",
+        "compactMetadata": { "trigger": "auto", "preTokens": 9000 },
+    });
+    let line = json!({
+        "parentUuid": "b", "type": "user", "uuid": "c", "sessionId": "5e551040",
+        "isCompactSummary": true, "message": { "role": "user", "content": summary },
+    });
+    let grown = format!("{}{boundary}\n{line}\n", session());
+    agent.place.write("session.jsonl", &grown);
+    let told = context(&agent.call("UserPromptSubmit", json!({ "prompt": "and now?" })));
+    assert!(
+        told.contains(RULE) && told.contains("src/billing/tax.rs"),
+        "{told}"
+    );
+    // Once is enough.
+    let again = agent.call("UserPromptSubmit", json!({ "prompt": "and then?" }));
+    assert_eq!(again.text(), "");
+}
+
+/// The ledger that prompts keep gives the same list as reading the whole transcript.
+#[test]
+fn a_ledger_kept_at_prompts_tells_what_a_fresh_one_does() {
+    let (warm, cold) = (Agent::new(), Agent::new());
+    let text = session();
+    let half: String = text.split_inclusive('\n').take(19).collect();
+    warm.place.write("session.jsonl", &half);
+    warm.call("UserPromptSubmit", json!({ "prompt": "go on" }));
+    warm.place.write("session.jsonl", &text);
+    assert_eq!(warm.before().text(), cold.before().text());
+}

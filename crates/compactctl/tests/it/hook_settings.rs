@@ -1,0 +1,255 @@
+//! `hook install`, `uninstall` and `status`: settings that other people wrote.
+
+use std::fs;
+
+use super::place::Place;
+
+const AGENTS: [(&str, &str); 4] = [
+    ("claude-code", "home/.claude/settings.json"),
+    ("codex", "home/.codex/hooks.json"),
+    ("gemini-cli", "home/.gemini/settings.json"),
+    ("opencode", "home/.config/opencode/plugin/compact.js"),
+];
+
+fn place_with(file: &str, text: &str) -> Place {
+    let place = Place::new();
+    let path = place.path(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    place
+}
+
+/// Settings as people have them: ours, indented by tabs, on one line, without a newline, empty.
+const SETTINGS: [&str; 6] = [
+    "{\n  \"model\": \"opus\",\n  \"hooks\": {\n    \"PreCompact\": [\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"mine.sh\" }] }\n    ]\n  }\n}\n",
+    "{\n\t\"permissions\": {\n\t\t\"allow\": [\"Bash(ls:*)\"]\n\t}\n}\n",
+    "{\"a\":1,\"hooks\":{}}",
+    "{}",
+    "",
+    "{\r\n  \"a\": \"\\u00e9\"\r\n}\r\n",
+];
+
+/// S0-9, S0-123, S0-124: under the exact key, beside what is there.
+#[test]
+fn s0_123_hooks_are_registered_beside_what_is_there() {
+    let (agent, file) = AGENTS[0];
+    let place = place_with(file, SETTINGS[0]);
+    place.run(&["hook", "install", "--agent", agent]).ok();
+    let found: serde_json::Value = serde_json::from_slice(&place.read(file)).unwrap();
+    assert_eq!(found["model"], "opus");
+    assert_eq!(
+        found["hooks"]["PreCompact"][0]["hooks"][0]["command"],
+        "mine.sh"
+    );
+    assert_eq!(found["hooks"]["SessionStart"][0]["matcher"], "compact");
+    let end = " hook --agent claude-code";
+    for (event, nth) in [
+        ("PreCompact", 1),
+        ("PostCompact", 0),
+        ("SessionStart", 0),
+        ("UserPromptSubmit", 0),
+    ] {
+        let command = &found["hooks"][event][nth]["hooks"][0]["command"];
+        assert!(
+            command.as_str().unwrap().ends_with(end),
+            "{event}: {command}"
+        );
+    }
+}
+
+#[test]
+fn uninstalling_gives_the_same_bytes_back() {
+    for (agent, file) in AGENTS {
+        for text in SETTINGS {
+            if agent == "opencode" {
+                continue;
+            }
+            let place = place_with(file, text);
+            place.run(&["hook", "install", "--agent", agent]).ok();
+            let with = place.read(file);
+            assert_ne!(with, text.as_bytes());
+            // Twice is as good as once.
+            place.run(&["hook", "install", "--agent", agent]).ok();
+            assert_eq!(place.read(file), with);
+            place.run(&["hook", "uninstall", "--agent", agent]).ok();
+            assert_eq!(
+                String::from_utf8(place.read(file)).unwrap(),
+                text,
+                "{agent}"
+            );
+        }
+        let place = Place::new();
+        place.run(&["hook", "install", "--agent", agent]).ok();
+        assert!(place.path(file).is_file(), "{agent}");
+        place.run(&["hook", "uninstall", "--agent", agent]).ok();
+        assert!(!place.path(file).exists(), "{agent}");
+    }
+}
+
+/// What was changed since stays changed.
+#[test]
+fn uninstalling_keeps_what_was_written_since() {
+    let (agent, file) = AGENTS[0];
+    let place = place_with(file, SETTINGS[0]);
+    place.run(&["hook", "install", "--agent", agent]).ok();
+    let grown = String::from_utf8(place.read(file))
+        .unwrap()
+        .replace("opus", "sonnet");
+    fs::write(place.path(file), grown).unwrap();
+    place.run(&["hook", "uninstall", "--agent", agent]).ok();
+    let found = String::from_utf8(place.read(file)).unwrap();
+    assert_eq!(found, SETTINGS[0].replace("opus", "sonnet"));
+}
+
+#[test]
+fn comments_stay_where_the_agent_allows_them() {
+    let text = "{\n  // keep me\n  \"a\": 1,\n}\n";
+    let place = place_with("home/.gemini/settings.json", text);
+    place
+        .run(&["hook", "install", "--agent", "gemini-cli"])
+        .ok();
+    let found = String::from_utf8(place.read("home/.gemini/settings.json")).unwrap();
+    assert!(
+        found.starts_with("{\n  // keep me\n  \"a\": 1,\n"),
+        "{found}"
+    );
+    assert!(
+        found.contains("PreCompress") && found.contains("BeforeAgent"),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_broken_file_is_refused_with_its_line_and_left_alone() {
+    for (agent, file) in &AGENTS[..3] {
+        for (text, told) in [
+            ("{\n  \"a\": 1,\n  \"b\" 2\n}\n", ":3:"),
+            ("{\n  \"hooks\": [\n", ":2:"),
+            ("{ \"hooks\": 3 }", "hooks is not an object"),
+            ("[]", "the file is not an object"),
+        ] {
+            for act in ["install", "uninstall"] {
+                if act == "uninstall" && !told.starts_with(':') {
+                    continue;
+                }
+                let place = place_with(file, text);
+                let run = place.run(&["hook", act, "--agent", agent]).failed(2);
+                assert!(run.stderr.contains(told), "{agent}: {}", run.stderr);
+                assert_eq!(place.read(file), text.as_bytes());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let (agent, file) = AGENTS[0];
+    let place = place_with(file, SETTINGS[0]);
+    let run = place
+        .run(&["hook", "install", "--agent", agent, "--dry-run"])
+        .ok();
+    assert!(run.text().contains("would be installed") && run.text().contains("UserPromptSubmit"));
+    assert_eq!(place.read(file), SETTINGS[0].as_bytes());
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn a_project_calls_the_command_by_its_name() {
+    let place = Place::new();
+    place
+        .run(&[
+            "hook",
+            "install",
+            "--agent",
+            "claude-code",
+            "--scope",
+            "project",
+        ])
+        .ok();
+    let text = String::from_utf8(place.read(".claude/settings.json")).unwrap();
+    assert!(
+        text.contains("\"compactctl hook --agent claude-code\""),
+        "{text}"
+    );
+    place
+        .run(&[
+            "hook",
+            "uninstall",
+            "--agent",
+            "claude-code",
+            "--scope",
+            "project",
+        ])
+        .ok();
+    assert!(!place.path(".claude").exists());
+}
+
+/// S0-3, S0-17, C-32: whether the agent compacts by itself is looked up and said.
+#[test]
+fn c_32_status_says_whether_the_agent_compacts_by_itself() {
+    for (file, text, agent) in [
+        (
+            "home/.claude/settings.json",
+            "{\"autoCompactEnabled\": false}",
+            "claude-code",
+        ),
+        (
+            "home/.claude.json",
+            "{\"autoCompactEnabled\": false}",
+            "claude-code",
+        ),
+        (
+            "home/.gemini/settings.json",
+            "{\"model\": {\"compressionThreshold\": 1.0}}",
+            "gemini-cli",
+        ),
+        (
+            "home/.config/opencode/opencode.json",
+            "{\"compaction\": {\"auto\": false}}",
+            "opencode",
+        ),
+    ] {
+        let on = Place::new().json(&["hook", "status", "--agent", agent]);
+        assert_eq!(on["agents"][0]["auto_compaction"], "on", "{agent}");
+        let place = place_with(file, text);
+        let off = place.json(&["hook", "status", "--agent", agent]);
+        assert_eq!(off["agents"][0]["auto_compaction"], "off", "{agent} {file}");
+        let run = place.run(&["hook", "install", "--agent", agent]).ok();
+        assert!(
+            run.text().contains("auto-compaction is off"),
+            "{}",
+            run.text()
+        );
+    }
+    let place = Place::new();
+    let mut command = place.command(&["hook", "status", "--agent", "claude-code"]);
+    let run = command.env("DISABLE_AUTO_COMPACT", "1").output().unwrap();
+    assert!(String::from_utf8_lossy(&run.stdout).contains("off (DISABLE_AUTO_COMPACT is set)"));
+}
+
+#[test]
+fn status_tells_installed_from_outdated() {
+    let (agent, file) = AGENTS[0];
+    let place = Place::new();
+    let state = |place: &Place| {
+        let status = place.json(&["hook", "status", "--agent", agent]);
+        status["agents"][0]["places"][0]["state"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(state(&place), "not installed");
+    place.run(&["hook", "install", "--agent", agent]).ok();
+    assert_eq!(state(&place), "installed");
+    let text = String::from_utf8(place.read(file)).unwrap();
+    fs::write(
+        place.path(file),
+        text.replace("hook --agent", "old hook --agent"),
+    )
+    .unwrap();
+    assert_eq!(state(&place), "outdated");
+    place.run(&["hook", "install", "--agent", agent]).ok();
+    assert_eq!(state(&place), "installed");
+    fs::write(place.path(file), "{").unwrap();
+    assert_eq!(state(&place), "unreadable");
+}

@@ -1,0 +1,95 @@
+//! Python environments for tests that need what others ship: one for each list of requirements.
+//!
+//! They are kept in the user's cache directory, so that a new clone does not fetch them again, and they
+//! are named by their lists, so that a list that changes gets an environment of its own.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::shell;
+
+/// What an environment holds.
+pub(crate) struct Environment {
+    /// The first part of its folder's name.
+    pub(crate) name: &'static str,
+    /// What is installed into it, in order.
+    pub(crate) lists: &'static [List],
+}
+
+/// A list of requirements.
+pub(crate) struct List {
+    /// The file.
+    pub(crate) file: &'static str,
+    /// What it says.
+    pub(crate) text: &'static str,
+    /// What pip is told beside it.
+    pub(crate) flags: &'static [&'static str],
+}
+
+impl Environment {
+    /// True when it is complete.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.folder().is_ok_and(|folder| mark(&folder).exists())
+    }
+
+    /// Makes it and fills it.
+    pub(crate) fn install(&self) -> Result<()> {
+        let folder = self.folder()?;
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("could not create {}", folder.display()))?;
+        let place = folder.display().to_string();
+        shell::run("python3", &["-m", "venv", &place])?;
+        for list in self.lists {
+            let pip = ["-m", "pip", "install", "--quiet"];
+            let arguments = [&pip, list.flags, &["-r", list.file]].concat();
+            shell::run(&python(&folder), &arguments)?;
+        }
+        std::fs::write(mark(&folder), self.text())
+            .context("could not mark the environment as ready")
+    }
+
+    /// Runs the tests of a folder against the command as it was built for the other tests.
+    pub(crate) fn test(&self, tests: &str) -> Result<()> {
+        shell::run("cargo", &["build", "--quiet", "-p", "compactctl"])?;
+        let arguments = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", tests];
+        let variables = [("PYTHONDONTWRITEBYTECODE", "1")];
+        shell::run_with(&python(&self.folder()?), &arguments, &variables)
+    }
+
+    /// Its Python, once it is complete.
+    pub(crate) fn python(&self) -> Option<String> {
+        let folder = self.folder().ok().filter(|folder| mark(folder).exists())?;
+        Some(python(&folder))
+    }
+
+    fn folder(&self) -> Result<PathBuf> {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+        let cache = cache
+            .or_else(home)
+            .context("neither XDG_CACHE_HOME nor HOME is set; set one for the packages")?;
+        let name = format!("{}-{:x}", self.name, digest(&self.text()));
+        Ok(cache.join("compact").join(name))
+    }
+
+    fn text(&self) -> String {
+        self.lists.iter().map(|list| list.text).collect()
+    }
+}
+
+fn python(folder: &Path) -> String {
+    folder.join("bin/python").display().to_string()
+}
+
+/// Written last, so that an environment cut short is not taken for a complete one.
+fn mark(folder: &Path) -> PathBuf {
+    folder.join("complete")
+}
+
+/// Names a list of requirements: FNV-1a is enough to tell one from the next.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
