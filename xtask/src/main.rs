@@ -3,12 +3,14 @@
 //! One file per command. Commands run from any folder of the repository, print what they do, and
 //! end with a line that says how it went.
 
+mod agents;
 mod architecture;
 mod bench;
 mod ci;
 mod corpus;
 mod dependencies;
 mod docs;
+mod environment;
 mod examples;
 mod fuzz;
 mod licences;

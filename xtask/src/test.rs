@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{shell, wire};
+use crate::{agents, shell, wire};
 
 /// Something outside of Rust that some tests need.
 struct Requirement {
@@ -20,12 +20,20 @@ struct Requirement {
 }
 
 /// Servers, interpreters and packages go here as the tests come to need them.
-const REQUIREMENTS: &[Requirement] = &[Requirement {
-    name: "Python with the providers' SDKs",
-    is_met: wire::is_ready,
-    install: wire::install,
-    without_it: "no SDK and no server judges our request bodies, no client but ours calls `mcp` (tests/wire), and no model is asked for summaries",
-}];
+const REQUIREMENTS: &[Requirement] = &[
+    Requirement {
+        name: "Python with the providers' SDKs",
+        is_met: || wire::ENVIRONMENT.is_ready(),
+        install: || wire::ENVIRONMENT.install(),
+        without_it: "no SDK and no server judges our request bodies, no client but ours calls `mcp` (tests/wire), and no model is asked for summaries",
+    },
+    Requirement {
+        name: "Claude Code",
+        is_met: || agents::ENVIRONMENT.is_ready(),
+        install: || agents::ENVIRONMENT.install(),
+        without_it: "no agent calls our hooks (tests/agents)",
+    },
+];
 
 /// How long each reader of transcripts is fuzzed: enough to see that it is still whole.
 const FUZZ_SECONDS: u64 = 1;
@@ -41,8 +49,11 @@ pub(crate) fn run() -> Result<()> {
         );
     }
     let runner = tests()?;
-    if wire::is_ready() {
-        wire::run()?;
+    if wire::ENVIRONMENT.is_ready() {
+        wire::ENVIRONMENT.test(wire::TESTS)?;
+    }
+    if agents::ENVIRONMENT.is_ready() {
+        agents::ENVIRONMENT.test(agents::TESTS)?;
     }
     crate::fuzz::run(FUZZ_SECONDS, None)?;
     for line in &skipped {
@@ -74,7 +85,7 @@ fn set_up(requirements: &[Requirement]) -> Vec<String> {
 }
 
 fn tests() -> Result<&'static str> {
-    let python = wire::python_path();
+    let python = wire::ENVIRONMENT.python();
     let variables: Vec<_> = python
         .iter()
         .map(|p| ("COMPACT_WIRE_PYTHON", p.as_str()))

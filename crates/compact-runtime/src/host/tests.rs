@@ -34,7 +34,7 @@ fn s0_23_to_s0_28_payloads_of_every_agent_are_understood() {
     }
 }
 
-/// S0-30, S0-32, S0-59, S0-60.
+/// S0-29, S0-30, S0-32, S0-59, S0-60.
 #[test]
 fn s0_59_to_s0_60_anything_may_be_missing_or_of_another_type() {
     let bare = Call::read(br#"{"hook_event_name":"PreCompact"}"#, None).unwrap();

@@ -134,7 +134,7 @@ fn s0_115_precompact_archives_the_transcript() {
     }
 }
 
-/// S0-44 … S0-47, S0-61 … S0-64, S0-105, S0-116: below the data directory, by repository.
+/// S0-44 … S0-47, S0-61 … S0-64, S0-105, S0-116, C-17: below the data directory, by repository.
 #[test]
 fn s0_116_precompact_creates_the_folder_of_the_repository() {
     let agent = Agent::new();
