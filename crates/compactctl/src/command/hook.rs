@@ -27,7 +27,7 @@ const LONGEST: u64 = 256 << 20;
 pub fn run(args: &Hook, global: &Global) -> Result<Answer, Failure> {
     let hooks = || data_directory_at_any_rate(global).map(|root| root.join(HOOKS));
     match &args.command {
-        None => Ok(called(args.agent.as_deref(), hooks())),
+        None => Ok(called(args.agent.as_deref(), &hooks())),
         Some(HookCommand::Install(place)) => install(place, hooks()?),
         Some(HookCommand::Uninstall(place)) => uninstall(place, hooks()?),
         Some(HookCommand::Status { agent }) => status(*agent, hooks()?),
@@ -35,9 +35,9 @@ pub fn run(args: &Hook, global: &Global) -> Result<Answer, Failure> {
 }
 
 /// Whatever happens, the agent gets an answer that lets it go on.
-fn called(agent: Option<&str>, hooks: Result<PathBuf, Failure>) -> Answer {
+fn called(agent: Option<&str>, hooks: &Result<PathBuf, Failure>) -> Answer {
     let journal = Journal::new(hooks.as_deref().ok());
-    let said = catch_unwind(AssertUnwindSafe(|| listen(agent, &hooks, &journal)));
+    let said = catch_unwind(AssertUnwindSafe(|| listen(agent, hooks, &journal)));
     let said = said.unwrap_or_else(|_| {
         journal.line(Level::Error, "hook: unexpected failure; nothing was told");
         String::new()

@@ -42,7 +42,7 @@ impl Agent {
         })
     }
 
-    fn call(&self, event: &str, more: Value) -> Run {
+    fn call(&self, event: &str, more: &Value) -> Run {
         let mut payload = self.payload(event);
         let more = more.as_object().unwrap().clone();
         payload.as_object_mut().unwrap().extend(more);
@@ -57,7 +57,7 @@ impl Agent {
     }
 
     fn before(&self) -> Run {
-        self.call("PreCompact", json!({ "trigger": "auto" }))
+        self.call("PreCompact", &json!({ "trigger": "auto" }))
     }
 
     /// Faults are told in one line, and in nothing else.
@@ -125,7 +125,7 @@ fn context(run: &Run) -> String {
 fn s0_115_precompact_archives_the_transcript() {
     let agent = Agent::new();
     for trigger in ["auto", "manual"] {
-        agent.call("PreCompact", json!({ "trigger": trigger }));
+        agent.call("PreCompact", &json!({ "trigger": trigger }));
     }
     let archives = agent.archives();
     assert_eq!(archives.len(), 2);
@@ -306,7 +306,7 @@ fn s0_121_precompact_keeps_archives_private() {
     let payload = agent.payload("PreCompact").to_string();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
-    agent.call("UserPromptSubmit", json!({ "prompt": "go on" }));
+    agent.call("UserPromptSubmit", &json!({ "prompt": "go on" }));
     let mut folders = vec![store];
     let mut files = 0;
     while let Some(folder) = folders.pop() {
@@ -500,15 +500,15 @@ fn c_9_the_summarizer_reads_the_rules() {
 #[test]
 fn s0_100_what_the_summary_lost_reaches_the_next_request() {
     let agent = Agent::new();
-    agent.call("UserPromptSubmit", json!({ "prompt": "go on" }));
+    agent.call("UserPromptSubmit", &json!({ "prompt": "go on" }));
     agent.before();
-    let run = agent.call("SessionStart", json!({ "source": "compact" }));
+    let run = agent.call("SessionStart", &json!({ "source": "compact" }));
     assert!(context(&run).contains(RULE));
     let archive = agent.archives().remove(0);
     assert!(context(&run).contains(archive.to_str().unwrap()));
 
     let summary = "<summary>The tax module moves to the new API.</summary>";
-    let after = agent.call("PostCompact", json!({ "compact_summary": summary }));
+    let after = agent.call("PostCompact", &json!({ "compact_summary": summary }));
     assert_eq!(after.text(), "");
     assert!(
         after.stderr.contains("PostCompact: the summary shows "),
@@ -527,13 +527,13 @@ fn s0_100_what_the_summary_lost_reaches_the_next_request() {
     });
     let grown = format!("{}{boundary}\n{line}\n", session());
     agent.place.write("session.jsonl", &grown);
-    let told = context(&agent.call("UserPromptSubmit", json!({ "prompt": "and now?" })));
+    let told = context(&agent.call("UserPromptSubmit", &json!({ "prompt": "and now?" })));
     assert!(
         told.contains(RULE) && told.contains("src/billing/tax.rs"),
         "{told}"
     );
     // Once is enough.
-    let again = agent.call("UserPromptSubmit", json!({ "prompt": "and then?" }));
+    let again = agent.call("UserPromptSubmit", &json!({ "prompt": "and then?" }));
     assert_eq!(again.text(), "");
 }
 
@@ -544,7 +544,7 @@ fn a_ledger_kept_at_prompts_tells_what_a_fresh_one_does() {
     let text = session();
     let half: String = text.split_inclusive('\n').take(19).collect();
     warm.place.write("session.jsonl", &half);
-    warm.call("UserPromptSubmit", json!({ "prompt": "go on" }));
+    warm.call("UserPromptSubmit", &json!({ "prompt": "go on" }));
     warm.place.write("session.jsonl", &text);
     assert_eq!(warm.before().text(), cold.before().text());
 }
