@@ -125,7 +125,11 @@ impl tool::Ask for Ask {
             session: self.session.or_else(|| global.session.clone()),
             ..global.clone()
         };
-        tool::read::<Done>(compact::run(&args, world, &global)?.json)
+        let done: Done = tool::read(compact::run(&args, world, &global)?.json)?;
+        Ok(Done {
+            session_id: tool::name(&done.session_id),
+            ..done
+        })
     }
 }
 

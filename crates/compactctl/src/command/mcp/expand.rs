@@ -57,6 +57,7 @@ struct Found {
 impl tool::Ask for Ask {
     const NAME: &'static str = "expand";
     const ABOUT: &'static str = include_str!("../../../templates/mcp/expand.md");
+    const AT_HAND: bool = true;
     type Reply = Whole;
 
     fn answer(self, world: &World, _: &Global) -> Result<Whole, Failure> {
@@ -69,8 +70,8 @@ impl tool::Ask for Ask {
         let whole = if self.raw { found.source } else { found.text };
         Ok(Whole {
             note: QUOTED,
-            pointer: found.pointer,
-            session_id: found.session_id,
+            pointer: tool::name(&found.pointer),
+            session_id: tool::name(&found.session_id),
             role: found.role,
             exact: found.exact,
             page: Page::of(&whole, self.offset)?,

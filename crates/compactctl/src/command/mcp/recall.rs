@@ -82,6 +82,7 @@ impl Hit {
 impl tool::Ask for Ask {
     const NAME: &'static str = "recall";
     const ABOUT: &'static str = include_str!("../../../templates/mcp/recall.md");
+    const AT_HAND: bool = true;
     type Reply = Found;
 
     fn answer(self, world: &World, global: &Global) -> Result<Found, Failure> {
@@ -98,19 +99,13 @@ impl tool::Ask for Ask {
         let mut json = recall::run(&args, world, &global)?.json;
         let unreadable = json.get("unreadable").and_then(Value::as_u64);
         let hits: Vec<Hit> = tool::read(json.get_mut("hits").map(Value::take).unwrap_or_default())?;
-        let rest: Vec<Hit> = hits.into_iter().skip(self.offset as usize).collect();
+        let rest = hits.into_iter().skip(self.offset as usize).map(|hit| Hit {
+            session_id: tool::name(&hit.session_id),
+            ..hit
+        });
+        let rest: Vec<Hit> = rest.collect();
         let found = rest.len();
-        let mut room = PAGE;
-        let fits = |hit: &Hit| {
-            let left = room.checked_sub(hit.chars());
-            room = left.unwrap_or(0);
-            left.is_some()
-        };
-        let hits: Vec<Hit> = rest
-            .into_iter()
-            .take(self.limit as usize)
-            .take_while(fits)
-            .collect();
+        let hits = page(rest, self.limit as usize);
         // A hit that fills a page alone is left out, not asked for again and again.
         let step = hits.len().max(1);
         Ok(Found {
@@ -120,6 +115,17 @@ impl tool::Ask for Ask {
             hits,
         })
     }
+}
+
+/// The first hits, as many as an answer has room for.
+fn page(hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
+    let mut room = PAGE;
+    let fits = |hit: &Hit| {
+        let left = room.checked_sub(hit.chars());
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    hits.into_iter().take(limit).take_while(fits).collect()
 }
 
 impl Ask {

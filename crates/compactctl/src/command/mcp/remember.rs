@@ -79,7 +79,7 @@ impl tool::Ask for Ask {
         let page = Page::of(&told.text(), self.offset)?;
         Ok(Memory {
             note: QUOTED,
-            session_id: told.session_id,
+            session_id: tool::name(&told.session_id),
             receipt_id: told.receipt_id,
             summary_version: told.summary_version,
             created_at: told.created_at,

@@ -132,6 +132,22 @@ fn bad_arguments_are_refused_with_what_to_do() {
     }
 }
 
+/// Whatever a client or a transcript calls things.
+#[test]
+fn what_is_said_about_a_mistake_is_short() {
+    let empty = Empty::new();
+    let long = "ä".repeat(1_000_000);
+    for (name, arguments) in [
+        ("remember", json!({"session": long})),
+        ("expand", json!({"pointer": long})),
+        ("compact", json!({"path": long})),
+        ("recall", json!({long: "x"})),
+    ] {
+        let text = empty.refused(name, &arguments);
+        assert!(text.chars().count() < 4_100, "{name}");
+    }
+}
+
 #[test]
 fn the_end_of_a_text_is_told_from_behind_it() {
     let whole = "ä".repeat(PAGE + 1);

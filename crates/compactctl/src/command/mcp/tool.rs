@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
@@ -18,12 +18,24 @@ use crate::world::World;
 /// Stands before all that comes out of the archive.
 pub const QUOTED: &str = include_str!("../../../templates/mcp/quoted.md");
 
+/// How Claude Code is asked to put a tool before the model at once.
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+
+/// The most characters of a name in an answer.
+const LONGEST_NAME: usize = 300;
+
+/// The most characters of what is said about a failed call, and of what to do.
+const LONGEST_WORDS: usize = 2_000;
+
 /// The arguments of a tool.
 pub trait Ask: DeserializeOwned + JsonSchema {
     /// The tool's name.
     const NAME: &'static str;
     /// When to use it, for a model.
     const ABOUT: &'static str;
+    /// Whether a model should always see it, even where the client has it search for tools: who
+    /// does not know that something is missing does not search.
+    const AT_HAND: bool = false;
     /// What it gives.
     type Reply: Reply;
 
@@ -70,9 +82,15 @@ const fn offer<A: Ask>() -> Offer {
 }
 
 fn describe<A: Ask>() -> Tool {
-    Tool::new(A::NAME, A::ABOUT, schema::<A>())
+    let tool = Tool::new(A::NAME, A::ABOUT, schema::<A>())
         .with_raw_output_schema(schema::<A::Reply>())
-        .with_annotations(A::annotations())
+        .with_annotations(A::annotations());
+    if !A::AT_HAND {
+        return tool;
+    }
+    let mut meta = JsonObject::new();
+    meta.insert(ALWAYS_LOAD.to_owned(), Value::Bool(true));
+    tool.with_meta(MetaObject(meta))
 }
 
 fn call<A: Ask>(
@@ -142,11 +160,24 @@ fn simplify(value: &mut Value) {
 
 /// A failed call, in words that say what to do.
 pub fn refused(failure: &Failure) -> CallToolResult {
-    let mut text = printable(failure.message());
+    let mut text = cut(&printable(failure.message()), LONGEST_WORDS);
     if let Some(advice) = failure.advice() {
-        text = format!("{text}\nhelp: {}", printable(advice));
+        let advice = cut(&printable(advice), LONGEST_WORDS);
+        text = format!("{text}\nhelp: {advice}");
     }
     CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// A name, which a transcript may have made as long as it likes.
+pub fn name(text: &str) -> String {
+    cut(text, LONGEST_NAME)
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 /// Reads a command's JSON; it is ours, so it fits.
