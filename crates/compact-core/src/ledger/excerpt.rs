@@ -6,9 +6,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::entity::{Entity, Mention, Voice};
+use super::reading::Reading;
 
-/// How far a window reaches on each side of a name, in bytes.
+/// How far a window reaches on each side of a name, in bytes: further in prose, whose sentences are
+/// to be quoted whole.
 const REACH: usize = 112;
+const PROSE_REACH: usize = 208;
 
 /// A stretch of a block's reading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,15 +43,20 @@ impl Excerpt {
 pub(super) type Window = ((u32, u16), u32, u32);
 
 /// Sets how much text around the name at `mention` is kept: whole words within reach.
-pub(super) fn measure(mention: &mut Mention, name: usize, text: &str) {
+pub(super) fn measure(mention: &mut Mention, name: usize, reading: &Reading<'_>) {
+    let text = &*reading.text;
+    let reach = match reading.voice {
+        Voice::Call | Voice::Tool => REACH,
+        _ => PROSE_REACH,
+    };
     let start = mention.2 as usize;
     let end = (start + name).min(text.len());
-    mention.3 = (start - word_start(text, start)) as u8;
-    mention.4 = (word_end(text, end) - end) as u8;
+    mention.3 = (start - word_start(text, start, reach)) as u8;
+    mention.4 = (word_end(text, end, reach) - end) as u8;
 }
 
-fn word_start(text: &str, at: usize) -> usize {
-    let far = at.saturating_sub(REACH);
+fn word_start(text: &str, at: usize, reach: usize) -> usize {
+    let far = at.saturating_sub(reach);
     if far == 0 {
         return 0;
     }
@@ -60,8 +68,8 @@ fn word_start(text: &str, at: usize) -> usize {
     }
 }
 
-fn word_end(text: &str, at: usize) -> usize {
-    let far = at.saturating_add(REACH);
+fn word_end(text: &str, at: usize, reach: usize) -> usize {
+    let far = at.saturating_add(reach);
     if far >= text.len() {
         return text.len();
     }

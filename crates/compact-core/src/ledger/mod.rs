@@ -229,7 +229,7 @@ fn cut_block(
         let mention = entities
             .get_mut(entity as usize)?
             .mention_mut(usize::from(nth))?;
-        excerpt::measure(mention, len as usize, &reading.text);
+        excerpt::measure(mention, len as usize, &reading);
         let (start, end) = excerpt::span(mention, len as usize);
         open = match open {
             Some((from, to)) if start <= to => Some((from.min(start), to.max(end))),

@@ -121,6 +121,9 @@ fn record(passages: &[Passage<'_>], picks: &[Pick<'_>]) -> String {
                     out.push('\n');
                 }
                 let _ = write!(out, "[#{ordinal}] {}", marker(voice));
+                if let Some(tool) = passage.tool_before(from) {
+                    let _ = write!(out, "{} … ", harmless(tool));
+                }
             }
         }
         let text = passage

@@ -1,6 +1,7 @@
 //! Excerpts made ready for choosing: white space collapsed, and for each mention the stretch that
 //! has to be shown so that the name keeps its meaning.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::ledger::{Entity, Excerpt, Ledger, Mention, Voice};
@@ -26,6 +27,8 @@ pub(super) struct Passage<'l> {
     pub excerpt: &'l Excerpt,
     pub text: String,
     pub marks: Vec<Mark>,
+    /// The tool that is called, where the entry calls only one.
+    pub tool: Option<&'l str>,
     /// The words that carry meaning: start and end of each.
     words: Vec<(u32, u32)>,
 }
@@ -35,6 +38,11 @@ impl Passage<'_> {
     pub(super) fn marks_between(&self, from: u32, to: u32) -> Range<usize> {
         let first = self.marks.partition_point(|m| m.lo < from);
         first..self.marks.partition_point(|m| m.lo < to).max(first)
+    }
+
+    /// The tool's name where a stretch from `from` on leaves it out.
+    pub(super) fn tool_before(&self, from: u32) -> Option<&str> {
+        self.tool.filter(|_| from > 0 || self.excerpt.start > 0)
     }
 
     /// How many words that carry meaning start between two bytes.
@@ -48,8 +56,17 @@ impl Passage<'_> {
 pub(super) const CONTEXT: u32 = 80;
 /// The share of those words that has to be shown.
 const SHARE: f64 = 0.40;
-/// How far a stretch is widened to reach the end of a line or sentence.
+/// How far a stretch is widened to reach the end of a line or sentence: half a sentence misleads,
+/// half a line of code does not.
 const SLACK: usize = 24;
+const PROSE_SLACK: usize = 160;
+
+fn slack(voice: Voice) -> usize {
+    match voice {
+        Voice::Call | Voice::Tool => SLACK,
+        _ => PROSE_SLACK,
+    }
+}
 
 /// The passages that hold mentions of `groups`.
 pub(super) fn passages<'l>(
@@ -80,13 +97,31 @@ pub(super) fn passages<'l>(
         }
     }
     places.sort_unstable();
+    let tools = tools(ledger);
     places
         .chunk_by(|a, b| a.0 == b.0)
         .filter_map(|chunk| {
             let excerpt = ledger.excerpts.get(chunk.first()?.0 as usize)?;
-            Some(passage(excerpt, chunk, root))
+            let mut passage = passage(excerpt, chunk, root);
+            if excerpt.voice == Voice::Call {
+                passage.tool = tools.get(&excerpt.ordinal).copied().flatten();
+            }
+            Some(passage)
         })
         .collect()
+}
+
+/// The tool of each entry that calls; `None` where it calls several.
+fn tools(ledger: &Ledger) -> HashMap<u32, Option<&str>, foldhash::fast::FixedState> {
+    let mut tools = HashMap::default();
+    for run in &ledger.facts.runs {
+        let tool = run.text.split(':').next();
+        tools
+            .entry(run.ordinal)
+            .and_modify(|known| *known = None)
+            .or_insert(tool);
+    }
+    tools
 }
 
 /// A name said so often is told by those who said it: what a tool echoes adds nothing.
@@ -142,12 +177,13 @@ fn passage<'l>(
     marks.retain(|m| m.hi as usize <= text.len());
     let words = words(&text);
     for mark in &mut marks {
-        (mark.from, mark.to, mark.need) = context(&text, &words, mark);
+        (mark.from, mark.to, mark.need) = context(&text, &words, mark, slack(excerpt.voice));
     }
     Passage {
         excerpt,
         text,
         marks,
+        tool: None,
         words,
     }
 }
@@ -205,7 +241,7 @@ fn collapse(c: char, text: &mut String) {
 
 /// The smallest stretch around a name with enough of the words near it, ended at a line or sentence
 /// where one is close; and how many words are enough.
-fn context(text: &str, words: &[(u32, u32)], mark: &Mark) -> (u32, u32, u32) {
+fn context(text: &str, words: &[(u32, u32)], mark: &Mark, slack: usize) -> (u32, u32, u32) {
     let first = words.partition_point(|w| w.0 < mark.lo.saturating_sub(CONTEXT));
     let before = words.partition_point(|w| w.1 <= mark.lo);
     let after = words.partition_point(|w| w.0 < mark.hi);
@@ -231,8 +267,8 @@ fn context(text: &str, words: &[(u32, u32)], mark: &Mark) -> (u32, u32, u32) {
         }
     }
     let (from, to) = (
-        widen_left(text, from as usize),
-        widen_right(text, to as usize),
+        widen_left(text, from as usize, slack),
+        widen_right(text, to as usize, slack),
     );
     (from as u32, to as u32, need)
 }
@@ -259,11 +295,13 @@ fn words(text: &str) -> Vec<(u32, u32)> {
     out
 }
 
-fn widen_left(text: &str, from: usize) -> usize {
-    let floor = char_floor(text, from.saturating_sub(SLACK));
+fn widen_left(text: &str, from: usize, slack: usize) -> usize {
+    let floor = char_floor(text, from.saturating_sub(slack));
     let near = text.get(floor..from).unwrap_or("");
-    if let Some(i) = near.rfind('\n') {
-        return floor + i + 1;
+    let line = near.rfind('\n').map(|i| i + 1);
+    let sentence = near.rfind(". ").map(|i| i + 2);
+    if let Some(start) = line.max(sentence) {
+        return floor + start;
     }
     if floor == 0 {
         return 0;
@@ -274,17 +312,13 @@ fn widen_left(text: &str, from: usize) -> usize {
     char_floor(text, word.max(from.saturating_sub(200)))
 }
 
-fn widen_right(text: &str, to: usize) -> usize {
-    let ceiling = char_floor(text, (to + SLACK).min(text.len()));
+fn widen_right(text: &str, to: usize, slack: usize) -> usize {
+    let ceiling = char_floor(text, (to + slack).min(text.len()));
     let near = text.get(to..ceiling).unwrap_or("");
-    if let Some(i) = near.find('\n') {
-        return to + i;
-    }
-    if ceiling == text.len() {
-        return ceiling;
-    }
-    if let Some(i) = near.find(". ") {
-        return to + i + 1;
+    let sentence = near.find(". ").map_or(near.len(), |i| i + 1);
+    let end = near.find('\n').map_or(sentence, |line| line.min(sentence));
+    if end < near.len() || ceiling == text.len() {
+        return to + end;
     }
     let tail = text.get(to..).unwrap_or("");
     let word = tail.find([' ', '\n']).unwrap_or(tail.len());

@@ -288,7 +288,10 @@ impl<'p, 'l> Choice<'p, 'l> {
         let cost = match (known > 0, self.opened.contains(&passage.excerpt.ordinal)) {
             (true, _) => added.max(1.0),
             (false, true) => added + JOINT,
-            (false, false) => added + OPENING,
+            (false, false) => {
+                let tool = passage.tool_before(from).map_or(0, |tool| tool.len() + 4);
+                added + OPENING + tool as f64
+            }
         };
         let span = Span {
             passage: at,

@@ -1,4 +1,4 @@
-//! The summaries of the example sessions, to the byte: a change of the engine shows here as a change
+//! The summaries of the example sessions in `docs/summaries`, to the byte: a change of the engine shows here as a change
 //! of text that a person can read. `UPDATE_EXPECT=1 cargo test -p compact-eval golden` accepts it.
 
 use compact_core::policy::Policy;
@@ -20,17 +20,29 @@ fn check(session: &Session, share: f64, golden: &ExpectFile) {
 #[test]
 fn golden_summary_of_the_coding_session() {
     let session = generate::coding(11, 150_000);
-    check(&session, 0.015, &expect_file!["../data/golden/coding.md"]);
+    check(
+        &session,
+        0.04,
+        &expect_file!["../../../../docs/summaries/coding.md"],
+    );
 }
 
 #[test]
 fn golden_summary_of_the_support_session() {
     let session = generate::support(12, 20_000);
-    check(&session, 0.08, &expect_file!["../data/golden/support.md"]);
+    check(
+        &session,
+        0.15,
+        &expect_file!["../../../../docs/summaries/support.md"],
+    );
 }
 
 #[test]
 fn golden_summary_of_the_research_session() {
     let session = generate::research(13, 60_000);
-    check(&session, 0.03, &expect_file!["../data/golden/research.md"]);
+    check(
+        &session,
+        0.06,
+        &expect_file!["../../../../docs/summaries/research.md"],
+    );
 }
