@@ -1,5 +1,5 @@
-//! The tests under `tests/agents`: agents as their makers ship them call our hooks, with a home of
-//! their own, against an API on loopback that each test scripts.
+//! The tests under `tests/agents`: agents as their makers ship them call our hooks and tools, with a
+//! home of their own, against an API on loopback that each test scripts.
 
 use crate::environment::{Environment, List};
 

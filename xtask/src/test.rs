@@ -31,7 +31,7 @@ const REQUIREMENTS: &[Requirement] = &[
         name: "Claude Code",
         is_met: || agents::ENVIRONMENT.is_ready(),
         install: || agents::ENVIRONMENT.install(),
-        without_it: "no agent calls our hooks (tests/agents)",
+        without_it: "no agent calls our hooks and tools (tests/agents)",
     },
 ];
 
