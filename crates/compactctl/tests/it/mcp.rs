@@ -301,3 +301,37 @@ fn what_is_no_request_is_survived() {
     assert_eq!(tools["tools"].as_array().unwrap().len(), 4);
     client.end();
 }
+
+/// What an agent's own compaction took away is found once its transcript is taken whole.
+#[test]
+fn a_transcript_that_its_agent_compacted_is_searched_whole() {
+    let place = Place::new();
+    let mut transcript = crate::place::claude(40);
+    let boundary = json!({
+        "type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": null,
+        "sessionId": "s", "timestamp": "2026-01-01T00:00:00.000Z", "content": "Conversation compacted",
+        "compactMetadata": {"trigger": "auto", "preTokens": 9000},
+    });
+    let summary = json!({
+        "type": "user", "uuid": "c", "parentUuid": "b", "sessionId": "s", "isCompactSummary": true,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "message": {"role": "user", "content": "Something was done."},
+    });
+    transcript += &format!("{boundary}\n{summary}\n");
+    place.write("s.jsonl", transcript);
+    let path = place.path("s.jsonl").display().to_string();
+    let mut client = Client::start(&place, &[]);
+    let live = client.call("compact", &json!({"path": path, "budget": 3000}));
+    assert_eq!(live["structuredContent"]["outcome"], "unchanged", "{live}");
+    let whole = client.call(
+        "compact",
+        &json!({"path": path, "budget": 3000, "whole": true}),
+    );
+    assert_eq!(
+        whole["structuredContent"]["outcome"], "compacted",
+        "{whole}"
+    );
+    let found = client.call("recall", &json!({"query": "handler_7", "limit": 1}));
+    assert!(text(&found).contains("handler_7"), "{found}");
+    client.end();
+}

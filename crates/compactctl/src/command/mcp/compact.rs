@@ -44,6 +44,9 @@ pub struct Ask {
     #[serde(default)]
     #[schemars(with = "u64")]
     session_index: Option<usize>,
+    /// Take the whole transcript, not what follows its last compaction
+    #[serde(default)]
+    whole: bool,
 }
 
 /// What was done.
@@ -108,6 +111,7 @@ impl tool::Ask for Ask {
             subject: Subject {
                 file: readable(&self.path)?,
                 session_index: self.session_index,
+                whole: self.whole,
                 ..Subject::default()
             },
             output: self.output.as_deref().map(vacant).transpose()?,
