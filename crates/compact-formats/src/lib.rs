@@ -9,6 +9,7 @@
 
 mod anthropic;
 mod body;
+pub mod branch;
 mod chain;
 mod chat;
 mod claude_code;

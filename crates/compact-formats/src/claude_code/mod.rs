@@ -9,6 +9,7 @@
 //! before another prompt rewinds to it, and the branch between the two is not in any context.
 
 mod line;
+mod link;
 mod read;
 mod write;
 
@@ -18,6 +19,7 @@ mod tests;
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
 pub(crate) use self::line::is_injected;
+pub(crate) use self::link::links;
 use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {

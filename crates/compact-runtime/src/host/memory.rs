@@ -1,11 +1,11 @@
 //! What is remembered of an agent's session between two calls of its hook.
 //!
 //! A transcript of lines only grows, so its ledger is carried on from where the last call stopped.
-//! One that was rewritten, or that is no list of lines, is read again from the start.
+//! One that was rewritten or rewound, or that is no list of lines, is read again from the start.
 
 use compact_core::ledger::Ledger;
 use compact_core::message::EntryKind;
-use compact_formats::{Format, FormatError, Scope, parse};
+use compact_formats::{Format, FormatError, Scope, branch, parse};
 use serde::{Deserialize, Serialize};
 
 /// How many bytes before the point reached tell whether a file is the one that was read.
@@ -20,6 +20,8 @@ pub struct Memory {
     pub read: u64,
     /// The hash of the last bytes read, and how many they were.
     mark: (usize, String),
+    /// The line that the next prompt hangs on.
+    leaf: Option<String>,
     /// How many summaries of the agent were among them.
     pub summaries: u64,
     /// What was said.
@@ -27,19 +29,22 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Whether a file goes on from here: its bytes up to the point reached end in `before`.
-    pub fn continues(&self, before: &[u8]) -> bool {
-        let format = self.format.as_deref().and_then(|name| name.parse().ok());
+    /// Whether a file goes on from here: its bytes up to the point reached end in `before`, and
+    /// `more` follows them without going back.
+    pub fn continues(&self, before: &[u8], more: &[u8]) -> bool {
+        let Some(format) = self.format().filter(|format| is_lines(*format)) else {
+            return false;
+        };
         let marked = before.len().checked_sub(self.mark.0);
         let marked = marked.and_then(|from| before.get(from..));
         self.version == version()
-            && format.is_some_and(is_lines)
             && marked.is_some_and(|bytes| mark(bytes) == self.mark)
+            && !branch::rewinds(format, self.leaf.as_deref(), more)
     }
 
     /// Adds what follows; of a broken last line, nothing.
     pub fn follow(&mut self, more: &[u8]) -> Result<(), FormatError> {
-        let known = self.format.as_deref().and_then(|name| name.parse().ok());
+        let known = self.format();
         let more = match known.is_none_or(is_lines) {
             true => whole_lines(more),
             false => more,
@@ -58,11 +63,17 @@ impl Memory {
             .iter()
             .filter(|e| e.meta.kind == EntryKind::ForeignSummary)
             .count() as u64;
+        let format = parsed.document.format();
         self.version = version();
-        self.format = Some(parsed.document.format().name().to_owned());
+        self.format = Some(format.name().to_owned());
+        self.leaf = branch::leaf(format, more).or(self.leaf.take());
         self.read += more.len() as u64;
         self.mark = mark(more);
         Ok(())
+    }
+
+    fn format(&self) -> Option<Format> {
+        self.format.as_deref()?.parse().ok()
     }
 }
 
@@ -78,10 +89,7 @@ fn mark(bytes: &[u8]) -> (usize, String) {
 }
 
 fn is_lines(format: Format) -> bool {
-    matches!(
-        format,
-        Format::ClaudeCode | Format::CodexRollout | Format::Pi | Format::Copilot
-    )
+    matches!(format, Format::ClaudeCode | Format::CodexRollout)
 }
 
 /// The lines that are complete: the last one may be half written.

@@ -122,9 +122,13 @@ fn a_ledger_is_carried_on_from_where_it_was_left() {
     assert_eq!(in_steps.read, half as u64);
     let stored = serde_json::to_string(&in_steps).unwrap();
     let mut in_steps: Memory = serde_json::from_str(&stored).unwrap();
-    assert!(in_steps.continues(text[..half].as_bytes()));
-    assert!(!in_steps.continues(text[..half - 1].as_bytes()));
-    assert!(!Memory::default().continues(b""));
+    let (before, more) = (text[..half].as_bytes(), text[half..].as_bytes());
+    assert!(in_steps.continues(before, more));
+    assert!(!in_steps.continues(&before[..half - 1], more));
+    assert!(!Memory::default().continues(b"", more));
+    // The person went back to before the answer.
+    let rewound = line(7, "user", "Rather not.").replace("\"u6\"", "\"u0\"");
+    assert!(!in_steps.continues(before, rewound.as_bytes()));
     in_steps.follow(text[half..].as_bytes()).unwrap();
     assert_eq!(in_steps, at_once);
 }

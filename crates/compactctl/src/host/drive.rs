@@ -141,13 +141,17 @@ impl Visit<'_> {
         visible.push_str(open.summary.as_deref().unwrap_or_default());
         let loss = compare(&memory.ledger, &visible, place, LOST);
         self.shelf.close();
-        let lost = loss.anchors - loss.shown;
+        let told = match &loss.text {
+            Some(text) => format!(
+                "the most needed of the rest is told in {} characters",
+                text.chars().count()
+            ),
+            None => "nothing is told again".to_owned(),
+        };
+        let (shown, all) = (loss.shown, loss.anchors);
         self.say(
             Level::Info,
-            &format!(
-                "the context shows {} of {}; {lost} left out, told again within {} characters",
-                loss.shown, loss.anchors, LOST.0
-            ),
+            &format!("the context shows {shown} of {all}; {told}"),
         );
         loss.text
             .map_or_else(String::new, |text| self.context(text))
@@ -172,7 +176,11 @@ impl Visit<'_> {
     }
 
     fn memory(&self, file: &Path) -> Option<Memory> {
-        self.noted(self.shelf.follow(file))
+        let read = self.shelf.follow(file);
+        self.noted(read.map_err(|error| {
+            let message = format!("cannot tell what to keep of {}: {error}", file.display());
+            io::Error::new(error.kind(), message)
+        }))
     }
 
     fn context(&self, text: String) -> String {

@@ -95,25 +95,17 @@ impl Shelf {
 
     /// The ledger of a file, carried on from the last prompt where the file goes on from there.
     pub fn follow(&self, file: &Path) -> io::Result<Memory> {
-        let known = load::<Memory>(&self.file("ledger")).unwrap_or_default();
         let mut source = regular(file)?;
-        let from = known.read.saturating_sub(MARK as u64);
+        let known = load::<Memory>(&self.file("ledger"));
+        if let Some(memory) = known.and_then(|known| carry_on(known, &mut source)) {
+            return Ok(memory);
+        }
+        source.rewind()?;
         let mut bytes = Vec::new();
-        source.seek(SeekFrom::Start(from))?;
         source.read_to_end(&mut bytes)?;
-        let split = (known.read - from) as usize;
-        let (mut memory, more) = match bytes.split_at_checked(split) {
-            Some((before, more)) if known.continues(before) => (known, more),
-            _ => {
-                source.rewind()?;
-                bytes.clear();
-                source.read_to_end(&mut bytes)?;
-                (Memory::default(), bytes.as_slice())
-            }
-        };
-        memory
-            .follow(more)
-            .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        let mut memory = Memory::default();
+        let read = memory.follow(&bytes);
+        read.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
         Ok(memory)
     }
 
@@ -142,6 +134,20 @@ impl Shelf {
         let name = format!("{}.{kind}.json", self.session);
         self.folder.join("sessions").join(name)
     }
+}
+
+/// A ledger with what a file says since; `None` when the file is not the one that was read.
+fn carry_on(mut memory: Memory, source: &mut File) -> Option<Memory> {
+    let from = memory.read.saturating_sub(MARK as u64);
+    let mut bytes = Vec::new();
+    source.seek(SeekFrom::Start(from)).ok()?;
+    source.read_to_end(&mut bytes).ok()?;
+    let (before, more) = bytes.split_at_checked((memory.read - from) as usize)?;
+    if !memory.continues(before, more) {
+        return None;
+    }
+    memory.follow(more).ok()?;
+    Some(memory)
 }
 
 /// Reads a whole file that must be a regular one: a pipe would never end.

@@ -548,3 +548,78 @@ fn a_ledger_kept_at_prompts_tells_what_a_fresh_one_does() {
     warm.place.write("session.jsonl", &text);
     assert_eq!(warm.before().text(), cold.before().text());
 }
+
+/// Codex writes its summary before the session goes on, and gives its summarizer nothing to read.
+#[test]
+fn codex_is_told_at_once_what_its_summary_lost() {
+    let place = Place::new();
+    place.example("research-session.jsonl");
+    let text = String::from_utf8(place.read("research-session.jsonl")).unwrap();
+    let agent = Agent::new().with_transcript("rollout.jsonl", text.as_bytes());
+    let codex = |event: &str, more: &Value| {
+        let mut more = more.clone();
+        more["turn_id"] = json!("t1");
+        more["model"] = json!("gpt-5-codex");
+        agent.call(event, &more)
+    };
+    codex("UserPromptSubmit", &json!({ "prompt": "go on" }));
+    assert_eq!(
+        codex("PreCompact", &json!({ "trigger": "auto" })).text(),
+        ""
+    );
+    assert_eq!(
+        fs::read(agent.archives().remove(0)).unwrap(),
+        text.as_bytes()
+    );
+    let summary = json!({
+        "timestamp": "2026-11-16T05:42:43.600Z", "type": "compacted",
+        "payload": { "message": "Papers were read.", "replacement_history": [] },
+    });
+    agent
+        .place
+        .write("rollout.jsonl", format!("{text}{summary}\n"));
+    let run = codex("SessionStart", &json!({ "source": "compact" }));
+    let told = context(&run);
+    assert!(
+        told.starts_with("The conversation was compacted."),
+        "{told}"
+    );
+    assert!((1_000..6_500).contains(&told.chars().count()), "{told}");
+    assert!(
+        run.stderr.contains("SessionStart: the context shows "),
+        "{}",
+        run.stderr
+    );
+    // What was told is closed.
+    assert_eq!(
+        codex("UserPromptSubmit", &json!({ "prompt": "go on" })).text(),
+        ""
+    );
+}
+
+/// opencode keeps no file; its plugin sends what it exports.
+#[test]
+fn opencode_sends_its_transcript_along() {
+    let agent = Agent::new();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compact-formats/corpus/opencode");
+    let export = fs::read(corpus.join("export.json")).unwrap();
+    let export: Value = serde_json::from_slice(&export).unwrap();
+    let mut payload = agent.payload("PreCompact");
+    payload["transcript_path"] = Value::Null;
+    payload["transcript"] = export.clone();
+    let arguments = ["hook", "--agent", "opencode"];
+    let run = agent
+        .place
+        .run_with_stdin(&arguments, payload.to_string().as_bytes())
+        .ok();
+    assert!(
+        run.text()
+            .starts_with("Write the summary as you always do."),
+        "{}",
+        run.stderr
+    );
+    let [archive] = agent.archives().try_into().unwrap();
+    assert_eq!(archive.extension().unwrap(), "json");
+    let archived: Value = serde_json::from_slice(&fs::read(archive).unwrap()).unwrap();
+    assert_eq!(archived, export);
+}

@@ -1,0 +1,24 @@
+//! How the lines of a piece of a session hang together.
+
+use super::line::{Kind, Line};
+use crate::source;
+
+/// A line of the main context.
+pub(crate) struct Link {
+    /// What others hang on.
+    pub(crate) id: Option<String>,
+    /// What it hangs on, if it is a prompt that hangs on anything.
+    pub(crate) prompts_after: Option<String>,
+}
+
+/// The lines of a piece; what cannot be read is left out.
+pub(crate) fn links(piece: &[u8]) -> impl Iterator<Item = Link> {
+    let spans = source::lines(piece).into_iter();
+    spans.filter_map(|span| {
+        let line: Line<'_> = serde_json::from_slice(piece.get(span)?).ok()?;
+        (line.kind() != Kind::Aside).then(|| Link {
+            id: line.uuid().map(String::from),
+            prompts_after: line.parent().filter(|_| line.is_prompt()).map(String::from),
+        })
+    })
+}
