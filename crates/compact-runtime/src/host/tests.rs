@@ -113,36 +113,34 @@ fn session() -> String {
 #[test]
 fn a_ledger_is_carried_on_from_where_it_was_left() {
     let text = session();
-    let half = text.find("Good. Still").unwrap();
-    let half = text[..half].rfind('\n').unwrap() + 1;
+    let half: String = text.split_inclusive('\n').take(2).collect();
+    let (before, more) = text.as_bytes().split_at(half.len());
     let mut at_once = Memory::default();
     at_once.follow(text.as_bytes()).unwrap();
     let mut in_steps = Memory::default();
-    in_steps.follow(text[..half].as_bytes()).unwrap();
-    assert_eq!(in_steps.read, half as u64);
+    in_steps.follow(before).unwrap();
+    assert_eq!(in_steps.read, half.len() as u64);
     let stored = serde_json::to_string(&in_steps).unwrap();
     let mut in_steps: Memory = serde_json::from_str(&stored).unwrap();
-    let (before, more) = (text[..half].as_bytes(), text[half..].as_bytes());
     assert!(in_steps.continues(before, more));
-    assert!(!in_steps.continues(&before[..half - 1], more));
+    assert!(!in_steps.continues(before.split_last().unwrap().1, more));
     assert!(!Memory::default().continues(b"", more));
     // The person went back to before the answer.
     let rewound = line(7, "user", "Rather not.").replace("\"u6\"", "\"u0\"");
     assert!(!in_steps.continues(before, rewound.as_bytes()));
-    in_steps.follow(text[half..].as_bytes()).unwrap();
+    in_steps.follow(more).unwrap();
     assert_eq!(in_steps, at_once);
 }
 
 #[test]
 fn a_line_that_is_half_written_waits_for_the_next_call() {
     let text = session();
-    let cut = text.len() - 20;
+    let (most, _) = text.as_bytes().split_at(text.len() - 20);
     let mut memory = Memory::default();
-    memory.follow(text[..cut].as_bytes()).unwrap();
-    assert!(memory.read < cut as u64);
-    memory
-        .follow(text[memory.read as usize..].as_bytes())
-        .unwrap();
+    memory.follow(most).unwrap();
+    assert!(memory.read < most.len() as u64);
+    let rest = text.as_bytes().get(memory.read as usize..).unwrap();
+    memory.follow(rest).unwrap();
     let mut at_once = Memory::default();
     at_once.follow(text.as_bytes()).unwrap();
     assert_eq!(memory.ledger, at_once.ledger);
