@@ -22,13 +22,16 @@ macro_rules! cues {
 cues! {
     RULE: r"never|always|must(?:n'?t)?|shall|should(?:n'?t)?|ought to|ha(?:s|ve) to|only|at most|at least|no (?:more|less|fewer|earlier|later|sooner) than|not allowed|allowed only|forbidden|prohibited|off[- ]limits|may (?:not|only|be)|cannot|under no|from now on|from today|going forward|in future|without|unless|until|require[sd]?|limit(?:ed)? (?:is|to|of)|budget (?:is|of)|deadline|stays?|needs? \d+|whenever|please, \w+|remember (?:that|to)|niemals|immer|darf|muss|nur noch|nicht mehr|ab jetzt|bitte nicht|jamais|toujours|nunca|siempre";
     ORDER: r"(?:never|don'?t|do not|avoid|keep|stick to|prefer|ensure|make sure|be sure|leave|stop|no) \w+";
-    LABEL: r"rules?|constraints?|conditions?|requirements?|restrictions?|conventions?|guidelines?|policy|policies|principles?|acceptance criteria|important|attention|note|reminder|remember|mind|keep to|forget|please|from now on|dos and don'?ts|must(?: not)?|never|always|wichtig|regeln?|bedingung(?:en)?";
+    LABEL: r"rules?|constraints?|conditions?|requirements?|restrictions?|conventions?|guidelines?|policy|policies|principles?|acceptance criteria|important|attention|note|reminder|remember|mind|keep to|forget|from now on|dos and don'?ts|must(?: not)?|never|always|wichtig|regeln?|bedingung(?:en)?";
     REVISION: r"actually|instead|forget (?:the|what|my|about|that|it)|no longer|scrap|scratch that|never ?mind|chang(?:e|ed|ing) (?:of plan|my mind|the plan)|on second thoughts?|rather than|ignore (?:what|my|the|that)|disregard|drop the|replac(?:es?|ing)|supersed\w+|overr[iu]\w+|not anymore|any ?more|update[sd]?: \w+|correction|(?:old|earlier|previous|former) \w+ (?:\w+ )?(?:is|are|no longer)|is (?:void|obsolete|off the table)|after all|I was wrong|(?:has|have) moved|take (?:that|it) back|new (?:rule|limit|naming|policy|plan)|doch nicht|stattdessen";
     LATER: r"to-?dos?|to-?do list|for later|later: \w+|not now|come back to|still (?:open|to do|pending|missing|left|outstanding)|(?:what|this|that) (?:still )?remains|when (?:there is|there's|you have|we have|I have) (?:some )?time|backlog|not be forgotten|left to do|(?:leave|left) (?:this|it|that )?open|remains open|follow[- ]ups?|some other time";
+    FIRM: r"never|always|must(?:n'?t)?|shall|from now on|at most|at least|not allowed|forbidden|no longer|rule|constraint|important|every time";
+    TASK: r"make|add|split|teach|report|fix|implement|write|update|refactor|change|create|remove|rename|move|extend|port|test|run";
+    THANKS: r"thanks?|thank you|good|great|perfect|nice|fine|ok|okay|glad|super|danke|merci";
     FINISHED: r"done|completed?|finished|applied|merged|shipped|deployed|released|booked|closed|resolved|fixed|drafted|committed|submitted|delivered|migrated|renamed|removed|is (?:ready|live|in place|gone)|passes now|erledigt|fertig";
-    UNFINISHED: r"not|\w+n't|yet|until|once|when|if|should|will|would|need|todo|before|remaining|still|to be";
+    UNFINISHED: r"i'll|let me|going to|decided|not|\w+n't|yet|until|once|when|if|should|will|would|need|todo|before|remaining|still|to be";
     CREATION: r"create[sd]?|started|opened|queued|submitted|scheduled|booked|registered|issued|published|saved|launched|deployed|uploaded|reserved|provisioned|enqueued";
-    DECISION: r"decided?|decision|chose|choose|going with|go with|opt(?:ed|ing)? for|instead of|rather than|because|root cause|the (?:fix|cause|problem|issue|reason|bug) (?:is|was)|turns out|trade-?off|conclu(?:de|sion)|confirmed|found (?:that|the)|so (?:I|we)(?:'ll| will)|the plan is|works? because|fails? because";
+    DECISION: r"decided?|decision|chose|choose|going with|go with|opt(?:ed|ing)? for|instead of|rather than|because|root cause|the (?:fix|cause|problem|issue|reason|bug) (?:is|was)|turns out|trade-?off|conclu(?:de|sion)|confirmed|found (?:it|that|the)|so (?:I|we)(?:'ll| will)|the plan is|works? because|fails? because";
     OPEN: r"todo|next steps?|remaining|remains|still (?:need|have|to|missing|fails?|failing)|follow[- ]up|not yet|pending|blocked|waiting (?:for|on)|left to do|unresolved|outstanding|need to|in progress|running in (?:the )?background";
     COMPLAINT: r"error|failed|failure|panicked|exception|traceback|fatal|fail|cannot|denied|not found|undefined|unexpected|mismatch|invalid|conflict|refused|timed? ?out";
     EXIT: r"exit(?:ed)?(?: with)?[ _-]?(?:code|status)?[:= ]+(?:code |status )?-?[1-9]\d*";
@@ -47,10 +50,27 @@ pub(crate) fn rules(sentence: &str) -> bool {
     sentence.len() <= SENTENCE
         && !sentence.ends_with('?')
         && !reports(sentence)
+        && !sets_task(sentence)
         && (says(&RULE, sentence)
             || says(&REVISION, sentence)
             || orders(sentence)
             || label(sentence).is_some())
+}
+
+/// Whether a sentence asks for one piece of work on something it names: "make src/a.py export an
+/// order only once" is done when it is done, and no rule.
+fn sets_task(sentence: &str) -> bool {
+    let opening = head(sentence, 60);
+    let names = sentence.split(' ').any(|w| w.contains('/') && w.len() > 5);
+    names && says(&TASK, opening) && !says(&FIRM, sentence)
+}
+
+/// A short word of thanks, which asks for nothing.
+pub(crate) fn thanks(message: &str) -> bool {
+    message.len() <= 70
+        && says(&THANKS, head(message, 24))
+        && !message.contains(['/', '?', ':'])
+        && !message.bytes().any(|b| b.is_ascii_digit())
 }
 
 /// Whether a clause of the sentence opens with an order.

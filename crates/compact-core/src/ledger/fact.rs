@@ -217,7 +217,7 @@ impl Collector {
             voice: reading.voice,
             text: clip(text, chars).into(),
         };
-        if reading.voice == Voice::User && entry.is_user_message() {
+        if reading.voice == Voice::User && entry.is_user_message() && !cue::thanks(&reading.text) {
             self.facts.requests.push(fact(&reading.text, REQUEST_CHARS));
         }
         for (sentence, place) in sentences(&reading.text) {

@@ -118,14 +118,27 @@ impl<'t> Iterator for Clauses<'t> {
             return None;
         }
         let bytes = self.rest.as_bytes();
-        let end = bytes
-            .windows(2)
-            .position(|w| matches!(w, [b'.' | b'!' | b'?' | b';', b' ']))
+        let ends = |i: usize| match bytes.get(i..i + 2) {
+            Some([b'.', b' ']) => !abbreviates(self.rest.get(..i).unwrap_or("")),
+            Some([b'!' | b'?' | b';', b' ']) => true,
+            _ => false,
+        };
+        let end = (0..bytes.len())
+            .find(|i| ends(*i))
             .map_or(bytes.len(), |i| i + 1);
         let (head, tail) = self.rest.split_at_checked(end).unwrap_or((self.rest, ""));
         self.rest = tail.trim_start();
         Some(head.trim_start_matches(['-', '*', '#', '>', ' ']).trim())
     }
+}
+
+/// Whether a full stop after this text only shortens a word.
+fn abbreviates(text: &str) -> bool {
+    let word = text.rsplit([' ', '(']).next().unwrap_or("");
+    [
+        "al", "e.g", "i.e", "vs", "cf", "approx", "Dr", "Mr", "Mrs", "Ms", "No", "Fig", "z.B",
+    ]
+    .contains(&word)
 }
 
 /// One line of at most `chars` characters: white space collapsed, cut at a word with `…`.
