@@ -29,32 +29,19 @@ pub(super) struct Material<'m> {
 
 /// The share of the characters that bare names may take.
 const NAMES: f64 = 0.095;
-/// How often what the text turned out to leave is spent again.
-const ROUNDS: usize = 3;
-/// Stretches that touch cost less together than alone: so much more may be chosen than fits.
-const OVERLAP: f64 = 1.1;
+/// Stretches that touch cost less together than alone, and some texts cost less than others: so much
+/// more is chosen than should fit, and the least of it is cut.
+const OVERLAP: f64 = 1.25;
 
 impl Material<'_> {
     /// The summary of about `chars` characters that the budget holds.
     pub(super) fn compose(&self, chars: f64) -> Summary {
-        let budget = self.request.budget;
         let ordered: f64 = self.orders.iter().map(cost).sum();
-        let mut room = (chars * (1.0 - NAMES) - ordered).max(0.0);
+        let room = (chars * (1.0 - NAMES) - ordered).max(0.0);
         let mut choice = self.choice();
-        let mut chosen = Vec::new();
-        let mut best = Summary::default();
-        for _ in 0..ROUNDS {
-            chosen.extend(choice.spend(room * OVERLAP));
-            let names = bare(self.groups, choice.shown(), chars * NAMES);
-            let (body, cut) = self.write(&chosen, names);
-            let left = budget - body.cost;
-            best = body;
-            if cut || left.0 <= budget.0 / NEAR {
-                break;
-            }
-            room = left.0 as f64 / budget.0.max(1) as f64 * chars;
-        }
-        best
+        let chosen = choice.spend(room * OVERLAP);
+        let names = bare(self.groups, choice.shown(), chars * NAMES);
+        self.write(&chosen, names)
     }
 
     fn choice(&self) -> Choice<'_, '_> {
@@ -69,8 +56,8 @@ impl Material<'_> {
         Choice::new(self.passages, offers, self.groups, shown)
     }
 
-    /// What was chosen as a text that fits, and whether some of it had to be left out.
-    fn write(&self, chosen: &[Chosen], names: Vec<&str>) -> (Summary, bool) {
+    /// What was chosen as a text that fits.
+    fn write(&self, chosen: &[Chosen], names: Vec<&str>) -> Summary {
         let picks: Vec<Pick<'_>> = self
             .orders
             .iter()
@@ -83,8 +70,7 @@ impl Material<'_> {
             let picks = picks.get(..n).unwrap_or_default();
             layout::write(self.template, self.root.name(), self.passages, picks)
         };
-        let (body, used) = fit(self.request, write, picks.len());
-        (body, used < picks.len())
+        fit(self.request, write, picks.len())
     }
 }
 
@@ -204,7 +190,7 @@ fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
 const NEAR: u64 = 100;
 
 /// A long prefix of picks whose text fits: guesses by proportion, because counting is dear.
-fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> (Summary, usize) {
+fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> Summary {
     let budget = request.budget;
     let (mut low, mut high) = (0, most);
     let mut guess = most;
@@ -224,5 +210,5 @@ fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> (
         let ratio = budget.0 as f64 / cost.0.max(1) as f64;
         guess = ((guess as f64 * ratio) as usize).clamp(low + 1, high.max(low + 1));
     }
-    (best, low)
+    best
 }

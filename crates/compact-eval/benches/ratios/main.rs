@@ -68,6 +68,9 @@ fn bench(filter: Option<&str>) -> Result<()> {
             preflight::resent(&subject)?,
         );
     }
+    if wanted("trigger_to_view_over_bpe") {
+        report.timed("trigger_to_view_over_bpe", 2.0, preflight::triggered()?);
+    }
     if wanted("archive_over_zstd") {
         report.ratio("archive_over_zstd", 1.3, archive::over_zstd(&subject)?);
     }

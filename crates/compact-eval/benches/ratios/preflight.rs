@@ -1,4 +1,4 @@
-//! What a client pays on every call when nothing has to be compacted.
+//! What a client pays on every call when nothing has to be compacted, and on the call that compacts.
 
 use anyhow::Result;
 use compact_core::message::{Conversation, Entry, Role};
@@ -6,7 +6,7 @@ use compact_core::wire::WireRules;
 use compact_runtime::manager::{Manager, Session};
 use tokio::runtime::Runtime;
 
-use crate::subject::{Subject, manager, runtime};
+use crate::subject::{Subject, WINDOW, manager, runtime};
 use crate::time::{Timing, in_turns};
 
 /// A window that the session fits into.
@@ -48,6 +48,34 @@ pub(crate) fn resent(subject: &Subject) -> Result<Timing> {
         |history| {
             session.replace(history);
             Ok(runtime.block_on(manager.preflight(&mut session))?)
+        },
+    )
+}
+
+/// A live session of three quarters of its window grows past the trigger: from there to a usable view,
+/// against a BPE count of the whole history.
+pub(crate) fn triggered() -> Result<Timing> {
+    let subject = Subject::of(WINDOW as usize);
+    let runtime = runtime()?;
+    let next = || {
+        let manager = manager(WINDOW, None)?;
+        let mut entries = subject.conversation.entries.clone();
+        let rest = entries.split_off(entries.len() * 3 / 4);
+        let mut session = Session::new("bench", &WireRules::LENIENT);
+        session.append(entries);
+        let before = runtime.block_on(manager.preflight(&mut session))?;
+        anyhow::ensure!(before.receipt.is_none(), "compacted too early");
+        Ok((session, manager, rest))
+    };
+    in_turns(
+        || subject.count(),
+        next,
+        |live: Result<(Session, Manager, Vec<Entry>)>| {
+            let (mut session, manager, rest) = live?;
+            session.append(rest);
+            let made = runtime.block_on(manager.preflight(&mut session))?;
+            anyhow::ensure!(made.receipt.is_some(), "a full window was not compacted");
+            Ok(made)
         },
     )
 }

@@ -28,7 +28,12 @@ pub(crate) struct Subject {
 
 impl Subject {
     pub(crate) fn new() -> Subject {
-        let file = generate::coding(21, 1_000_000).text;
+        Subject::of(1_000_000)
+    }
+
+    /// A session of about so many tokens.
+    pub(crate) fn of(tokens: usize) -> Subject {
+        let file = generate::coding(21, tokens).text;
         let conversation = parse(&file)
             .map(|parsed| parsed.conversation)
             .unwrap_or_default();
