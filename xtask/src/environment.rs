@@ -1,7 +1,10 @@
-//! Python environments for tests that need what others ship: one for each list of requirements.
+//! Environments for tests that need what others ship: of Python, one for each list of requirements,
+//! and of [`node`].
 //!
 //! They are kept in the user's cache directory, so that a new clone does not fetch them again, and they
 //! are named by their lists, so that a list that changes gets an environment of its own.
+
+pub(crate) mod node;
 
 use std::path::{Path, PathBuf};
 
@@ -50,10 +53,10 @@ impl Environment {
     }
 
     /// Runs the tests of a folder against the command as it was built for the other tests.
-    pub(crate) fn test(&self, tests: &str) -> Result<()> {
+    pub(crate) fn test(&self, tests: &str, variables: &[(&str, &str)]) -> Result<()> {
         shell::run("cargo", &["build", "--quiet", "-p", "compactctl"])?;
         let arguments = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", tests];
-        let variables = [("PYTHONDONTWRITEBYTECODE", "1")];
+        let variables = [&[("PYTHONDONTWRITEBYTECODE", "1")], variables].concat();
         shell::run_with(&python(&self.folder()?), &arguments, &variables)
     }
 
@@ -64,18 +67,23 @@ impl Environment {
     }
 
     fn folder(&self) -> Result<PathBuf> {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-        let cache = cache
-            .or_else(home)
-            .context("neither XDG_CACHE_HOME nor HOME is set; set one for the packages")?;
-        let name = format!("{}-{:x}", self.name, digest(&self.text()));
-        Ok(cache.join("compact").join(name))
+        folder(self.name, &self.text())
     }
 
     fn text(&self) -> String {
         self.lists.iter().map(|list| list.text).collect()
     }
+}
+
+/// Where an environment of this name that holds what `text` lists is kept.
+fn folder(name: &str, text: &str) -> Result<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = cache
+        .or_else(home)
+        .context("neither XDG_CACHE_HOME nor HOME is set; set one for the packages")?;
+    let name = format!("{name}-{:x}", digest(text));
+    Ok(cache.join("compact").join(name))
 }
 
 fn python(folder: &Path) -> String {

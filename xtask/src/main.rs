@@ -33,6 +33,8 @@ enum Command {
     Ci,
     /// All tests, with what they need set up first.
     Test,
+    /// Of all tests, those with real agents.
+    Agents,
     /// Measures in release against limits; writes target/bench/report.json.
     Bench {
         /// Only benchmarks whose name contains this; `recall` for the search over a large archive.
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
     let result = match Command::parse() {
         Command::Ci => ci::run(),
         Command::Test => test::run(),
+        Command::Agents => agents::run(),
         Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Docs => docs::write(),
         Command::Examples => examples::write(),

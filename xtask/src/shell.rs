@@ -55,6 +55,18 @@ pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// What a program prints, unless it is missing or fails.
+pub(crate) fn quiet_output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then_some(text)
+}
+
+/// True for who may install packages of the system.
+pub(crate) fn is_root() -> bool {
+    quiet_output("id", &["-u"]).is_some_and(|id| id.trim() == "0")
+}
+
 /// True when a program starts and answers with success.
 pub(crate) fn answers(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)

@@ -33,6 +33,12 @@ const REQUIREMENTS: &[Requirement] = &[
         install: || agents::ENVIRONMENT.install(),
         without_it: "no agent calls our hooks and tools (tests/agents)",
     },
+    Requirement {
+        name: "Codex, Gemini CLI, opencode and Claude Code from npm",
+        is_met: || agents::PACKAGES.ready().is_some(),
+        install: || agents::PACKAGES.install(),
+        without_it: "of the agents, only Claude Code from PyPI calls us (tests/agents)",
+    },
 ];
 
 /// How long each reader of transcripts is fuzzed: enough to see that it is still whole.
@@ -50,10 +56,10 @@ pub(crate) fn run() -> Result<()> {
     }
     let runner = tests()?;
     if wire::ENVIRONMENT.is_ready() {
-        wire::ENVIRONMENT.test(wire::TESTS)?;
+        wire::ENVIRONMENT.test(wire::TESTS, &[])?;
     }
     if agents::ENVIRONMENT.is_ready() {
-        agents::ENVIRONMENT.test(agents::TESTS)?;
+        agents::test()?;
     }
     crate::fuzz::run(FUZZ_SECONDS, None)?;
     for line in &skipped {

@@ -1,0 +1,83 @@
+//! A folder of packages from npm, in the versions of a lock file.
+//!
+//! Their install scripts do not run: the programs that we start come built.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use super::{folder, mark};
+use crate::shell;
+
+/// The oldest Node that every package runs on.
+const OLDEST: u32 = 20;
+
+/// What a folder holds.
+pub(crate) struct Packages {
+    /// The first part of its name.
+    pub(crate) name: &'static str,
+    /// What `package.json` says.
+    pub(crate) manifest: &'static str,
+    /// What `package-lock.json` says.
+    pub(crate) lock: &'static str,
+}
+
+impl Packages {
+    /// The folder, once it is complete.
+    pub(crate) fn ready(&self) -> Option<PathBuf> {
+        let folder = self.folder().ok()?;
+        (mark(&folder).exists() && has_node()).then_some(folder)
+    }
+
+    /// Makes the folder and fills it; gets Node first where it is missing.
+    pub(crate) fn install(&self) -> Result<()> {
+        if !has_node() {
+            get_node()?;
+        }
+        let folder = self.folder()?;
+        if mark(&folder).exists() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("could not create {}", folder.display()))?;
+        let files = [
+            ("package.json", self.manifest),
+            ("package-lock.json", self.lock),
+        ];
+        for (name, text) in files {
+            std::fs::write(folder.join(name), text)
+                .with_context(|| format!("could not write {name}"))?;
+        }
+        let place = folder.display().to_string();
+        // Not `ci`, which refuses a lock without the packages of every other platform.
+        let npm = ["install", "--prefix", &place, "--ignore-scripts"];
+        let quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
+        shell::run("npm", &[&npm[..], &quiet].concat())?;
+        std::fs::write(mark(&folder), self.lock).context("could not mark the packages as complete")
+    }
+
+    fn folder(&self) -> Result<PathBuf> {
+        folder(self.name, &format!("{}{}", self.manifest, self.lock))
+    }
+}
+
+fn has_node() -> bool {
+    let version = shell::quiet_output("node", &["--version"]).unwrap_or_default();
+    let major = version.trim().trim_start_matches('v').split('.').next();
+    let is_new = major.and_then(|major| major.parse().ok()) >= Some(OLDEST);
+    is_new && shell::answers("npm", &["--version"])
+}
+
+fn get_node() -> Result<()> {
+    if !shell::is_root() {
+        bail!("Node {OLDEST} or newer with npm is not there, and only root may install it");
+    }
+    shell::run("apt-get", &["update", "-qq"])?;
+    let names = ["nodejs", "npm"];
+    let apt = ["install", "-qq", "-y", "--no-install-recommends"];
+    shell::run("apt-get", &[&apt[..], &names].concat())?;
+    if !has_node() {
+        bail!("apt has no Node {OLDEST} or newer; install it by hand");
+    }
+    Ok(())
+}
