@@ -49,6 +49,26 @@ pub fn assemble(scene: &Scene<'_>, plan: &Plan, summary: &Placed<'_>, rules: &Wi
     View { items }
 }
 
+/// Puts other words into the summary of a view.
+pub fn reword(view: &mut View, summary: &Placed<'_>, rules: &WireRules) {
+    let words = summary_text(
+        summary.frame,
+        summary.body,
+        rules.placement(summary.placement),
+    );
+    for item in &mut view.items {
+        if let ViewItem::New(entry) = item
+            && matches!(entry.meta.kind, EntryKind::Summary { .. })
+        {
+            for block in &mut entry.blocks {
+                if let Block::Text(text) | Block::ToolResult { content: text, .. } = block {
+                    words.clone_into(text);
+                }
+            }
+        }
+    }
+}
+
 /// A summary that comes last must not be the model's word: it would go on writing it.
 fn speak_as_user(summary: &mut Entry, rules: &WireRules) {
     if summary.role == Role::Assistant && rules.placements.contains(&Placement::UserMessage) {

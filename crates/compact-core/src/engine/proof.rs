@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use crate::message::Block;
-use crate::plan::Plan;
 use crate::redact::Counts;
 use crate::token::Units;
 use crate::verify::{self, Anchor, Retention};
@@ -18,7 +17,7 @@ const BETWEEN: &str = "\n\u{0}\n";
 
 impl Run<'_, '_> {
     /// Looks for the anchors of what was dropped, and puts back what is missing and fits.
-    pub(super) fn verified(&self, plan: &Plan, told: Told<'_>, draft: Draft) -> (Draft, Retention) {
+    pub(super) fn verified(&self, told: Told<'_>, draft: Draft) -> (Draft, Retention) {
         let visible = self.visible_ordinals(&draft.view);
         let anchors = verify::anchors(self.input.ledger, &self.ranking, &|ordinal| {
             !visible.contains(&ordinal)
@@ -38,10 +37,7 @@ impl Run<'_, '_> {
         };
         let estimator = self.input.estimator;
         let repaired = verify::repair(self.input.ledger, &draft.body, &missing, room, estimator)
-            .map(|body| Draft {
-                prose: draft.prose,
-                ..self.draft(plan, body)
-            })
+            .map(|body| self.reworded(&draft, body))
             .filter(|repaired| repaired.cost <= self.budget);
         let (draft, after) = match repaired {
             Some(repaired) => {

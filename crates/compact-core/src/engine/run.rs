@@ -7,7 +7,7 @@ use crate::conform;
 use crate::error::CompactError;
 use crate::identity::{Chain, EntryHash};
 use crate::memory::{Pin, Pins};
-use crate::message::{Block, Entry};
+use crate::message::{Block, Entry, EntryKind};
 use crate::outline::Outline;
 use crate::plan::{self, Fate, Plan, Scene};
 use crate::policy::Prune;
@@ -18,6 +18,7 @@ use crate::redact::Counts;
 use crate::summarize::frame::Frame;
 use crate::summarize::{Ranking, Summary};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
+use crate::verify::Retention;
 use crate::view::{View, ViewItem};
 use crate::wire::Placement;
 
@@ -128,25 +129,27 @@ impl<'i, 'a> Run<'i, 'a> {
         }
     }
 
-    /// Renders until the whole view fits; what a redaction adds is taken from the summary.
-    pub(super) fn within_budget(
+    /// Renders and verifies until the whole view fits; what a redaction adds, or what an estimator
+    /// finds in the whole that it did not find in the parts, is taken from the summary.
+    pub(super) fn proved(
         &self,
         plan: &Plan,
         words: Told<'_>,
-    ) -> Result<Draft, CompactError> {
+    ) -> Result<(Draft, Retention), CompactError> {
         let room = plan.summary.min(self.limit(words));
         let mut allowance = room - Units(room.0 / REPAIR_SHARE);
         for _ in 0..6 {
-            let draft = self.render(plan, words, allowance);
+            let (draft, retention) = self.verified(words, self.render(plan, words, allowance));
+            let draft = self.counted(draft);
             let over = draft.cost - self.budget;
             if over == Units(0) {
-                return Ok(draft);
+                return Ok((draft, retention));
             }
             allowance = allowance - over - Units(allowance.0 / 50 + 4);
         }
-        let bare = self.draft(plan, Summary::default());
+        let bare = self.counted(self.draft(plan, Summary::default()));
         if bare.cost <= self.budget {
-            return Ok(bare);
+            return Ok(self.verified(Told::Nothing, bare));
         }
         Err(CompactError::InsufficientBudget {
             pinned_tokens: Tokens(0),
@@ -183,8 +186,44 @@ impl<'i, 'a> Run<'i, 'a> {
             .collect()
     }
 
-    /// The view with this body, redacted and measured.
+    /// The view with this body, redacted. Its cost is that of its parts: the summary was counted
+    /// when it was written.
     pub(super) fn draft(&self, plan: &Plan, body: Summary) -> Draft {
+        let (body, redactions) = self.redacted(body);
+        let placed = self.placed(&body);
+        let view = assemble::assemble(&self.scene(), plan, &placed, self.input.rules);
+        let view = conform::conform(
+            view,
+            self.input.conversation,
+            &self.outline,
+            self.input.rules,
+        );
+        let frame = assemble::summary_text(&self.frame, "", self.placement());
+        let rest = self.measure(&view, |item| !is_summary(item));
+        Draft {
+            cost: rest + self.input.estimator.message(&frame) + body.cost,
+            view,
+            body,
+            redactions,
+            prose: Units(0),
+        }
+    }
+
+    /// The same view with other words in its summary.
+    pub(super) fn reworded(&self, draft: &Draft, body: Summary) -> Draft {
+        let (body, redactions) = self.redacted(body);
+        let mut view = draft.view.clone();
+        assemble::reword(&mut view, &self.placed(&body), self.input.rules);
+        Draft {
+            cost: draft.cost - draft.body.cost + body.cost,
+            view,
+            body,
+            redactions,
+            prose: draft.prose,
+        }
+    }
+
+    fn redacted(&self, body: Summary) -> (Summary, Counts) {
         let mut redactions = Counts::new();
         let body = match self.input.redactor.redact(&body.text, &mut redactions) {
             Cow::Owned(text) if text != body.text => Summary {
@@ -193,33 +232,32 @@ impl<'i, 'a> Run<'i, 'a> {
             },
             _ => body,
         };
-        let placed = Placed {
+        (body, redactions)
+    }
+
+    fn placed<'b>(&'b self, body: &'b Summary) -> Placed<'b> {
+        Placed {
             frame: &self.frame,
             body: &body.text,
             placement: self.input.policy.placement,
-        };
-        let view = assemble::assemble(&self.scene(), plan, &placed, self.input.rules);
-        let view = conform::conform(
-            view,
-            self.input.conversation,
-            &self.outline,
-            self.input.rules,
-        );
-        Draft {
-            cost: self.measure(&view),
-            view,
-            body,
-            redactions,
-            prose: Units(0),
         }
     }
 
-    /// What the history of a view costs: everything but the leading instructions.
-    fn measure(&self, view: &View) -> Units {
+    /// The draft with what it costs as a whole.
+    fn counted(&self, draft: Draft) -> Draft {
+        Draft {
+            cost: self.measure(&draft.view, |_| true),
+            ..draft
+        }
+    }
+
+    /// What some items of a view's history cost: of everything but the leading instructions.
+    fn measure(&self, view: &View, counts: impl Fn(&ViewItem) -> bool) -> Units {
         let leading = self.input.conversation.leading_instructions();
         view.items
             .iter()
             .filter(|item| item.entry().is_none_or(|entry| entry >= leading))
+            .filter(|item| counts(item))
             .map(|item| match item {
                 ViewItem::Kept { entry } => self
                     .input
@@ -250,6 +288,10 @@ impl<'i, 'a> Run<'i, 'a> {
             })
             .collect()
     }
+}
+
+fn is_summary(item: &ViewItem) -> bool {
+    matches!(item, ViewItem::New(e) if matches!(e.meta.kind, EntryKind::Summary { .. }))
 }
 
 /// What each entry costs in an edited view: reasoning that will be stripped is not paid for, a

@@ -48,16 +48,15 @@ impl Told<'_> {
 impl<'a> Run<'_, 'a> {
     /// The view with the words that the input asks for, verified and repaired.
     pub(super) fn told(&self, plan: &Plan) -> Result<(Draft, Retention), CompactError> {
-        let proved = |told| Ok(self.verified(plan, told, self.within_budget(plan, told)?));
         let prose = match self.input.words {
-            Words::Ledger => return proved(Told::Ledger),
-            Words::Minimal => return proved(Told::Minimal),
-            Words::Nothing => return proved(Told::Nothing),
+            Words::Ledger => return self.proved(plan, Told::Ledger),
+            Words::Minimal => return self.proved(plan, Told::Minimal),
+            Words::Nothing => return self.proved(plan, Told::Nothing),
             Words::Prose(prose) => prose,
         };
-        let own = proved(Told::Ledger)?;
+        let own = self.proved(plan, Told::Ledger)?;
         for share in SHARES {
-            let (draft, retention) = proved(Told::Prose(prose, share))?;
+            let (draft, retention) = self.proved(plan, Told::Prose(prose, share))?;
             let give = own.1.kept.div_ceil(GIVE);
             if draft.prose > Units(0) && retention.kept + give >= own.1.kept {
                 return Ok((draft, retention));

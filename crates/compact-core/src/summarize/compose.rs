@@ -70,7 +70,8 @@ impl Material<'_> {
             let picks = picks.get(..n).unwrap_or_default();
             layout::write(self.template, self.root.name(), self.passages, picks)
         };
-        fit(self.request, write, picks.len())
+        let sizes: Vec<usize> = picks.iter().map(Pick::size).collect();
+        fit(self.request, write, &sizes)
     }
 }
 
@@ -188,27 +189,60 @@ fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
 
 /// Close enough to the budget to stop looking: one part in so many.
 const NEAR: u64 = 100;
+/// One line in so many tells what the characters of a text cost.
+const SAMPLE: usize = 8;
+/// Texts that are counted before the best of them has to do.
+const TRIES: usize = 4;
 
-/// A long prefix of picks whose text fits: guesses by proportion, because counting is dear.
-fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, most: usize) -> Summary {
+/// A long prefix of picks whose text fits. Counting is dear, so the first guess goes by what a sample
+/// of the whole costs, and every further one by what the last text did.
+fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, sizes: &[usize]) -> Summary {
     let budget = request.budget;
-    let (mut low, mut high) = (0, most);
-    let mut guess = most;
+    let all = write(sizes.len());
+    let mut cost = cost_by_sample(request, &all);
+    let mut guess = sizes.len();
+    let (mut low, mut high) = (0, sizes.len());
     let mut best = Summary::default();
-    while low < high {
-        let text = write(guess);
-        let cost = request.estimator.units(&text);
-        if cost > budget {
-            high = guess - 1;
-        } else {
-            best = Summary { text, cost };
-            low = guess;
-            if (budget - cost).0 <= budget.0 / NEAR {
-                break;
-            }
+    for tried in 0.. {
+        if low >= high || (tried >= TRIES && low > 0) {
+            break;
         }
-        let ratio = budget.0 as f64 / cost.0.max(1) as f64;
-        guess = ((guess as f64 * ratio) as usize).clamp(low + 1, high.max(low + 1));
+        guess = shortened(sizes, guess, budget.0 as f64 / cost).clamp(low + 1, high);
+        let text = write(guess);
+        let counted = request.estimator.units(&text);
+        cost = counted.0 as f64;
+        if counted > budget {
+            high = guess - 1;
+            continue;
+        }
+        let near = (budget - counted).0 <= budget.0 / NEAR;
+        best = Summary {
+            text,
+            cost: counted,
+        };
+        low = guess;
+        if near {
+            break;
+        }
     }
     best
+}
+
+/// About what a text costs.
+fn cost_by_sample(request: &Request<'_>, text: &str) -> f64 {
+    let sample: Vec<&str> = text.lines().step_by(SAMPLE).collect();
+    let sample = sample.join("\n");
+    let cost = request.estimator.units(&sample).0 as f64;
+    (cost * text.len() as f64 / sample.len().max(1) as f64).max(1.0)
+}
+
+/// How many picks make up this part of what the first `guess` make up, and a little less.
+fn shortened(sizes: &[usize], guess: usize, part: f64) -> usize {
+    let now: usize = sizes.iter().take(guess).sum();
+    let room = now as f64 * part * (1.0 - 0.4 / NEAR as f64);
+    let sums = sizes.iter().scan(0.0, |sum, size| {
+        *sum += *size as f64;
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= room).count()
 }

@@ -27,6 +27,17 @@ pub(super) enum Pick<'p> {
     Name(&'p str),
 }
 
+impl Pick<'_> {
+    /// About how many bytes of the text are its own.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Pick::Line(line) => line.text.len() + 10,
+            Pick::Span(span) => (span.to - span.from) as usize + 9,
+            Pick::Name(name) => name.len() + 2,
+        }
+    }
+}
+
 /// Writes the chosen picks.
 pub(super) fn write(
     template: &Template,

@@ -128,24 +128,26 @@ pub fn repair(
 ) -> Option<Summary> {
     let most = room.0 * 4 / estimator.units_per_token().max(1) / SHORTEST_LINE;
     let lines = lines(ledger, missing.get(..most as usize).unwrap_or(missing));
-    // Headings and fences cost something too.
-    let mut used = estimator.units(RULES_HEAD) + estimator.units(RECORD_HEAD);
-    let mut fits = lines
+    // Headings, fences and line ends cost something too.
+    let fence = match summary.text.contains(summarize::FENCE_HEAD) {
+        true => "",
+        false => summarize::FENCE_HEAD,
+    };
+    let around = [RULES_HEAD, RECORD_HEAD, fence, summarize::FENCE];
+    let around: Units = around.iter().map(|text| estimator.units(text)).sum();
+    let each = Units(estimator.units_per_token());
+    let spent: Vec<Units> = lines
         .iter()
-        .take_while(|(_, line)| {
-            used += estimator.units(line) + Units(estimator.units_per_token());
-            used <= room
+        .scan(around, |used, (_, line)| {
+            *used += estimator.units(line) + each;
+            Some(*used)
         })
-        .count();
-    while fits > 0 {
-        let text = with_lines(&summary.text, lines.get(..fits).unwrap_or_default());
-        let cost = estimator.units(&text);
-        if cost <= summary.cost + room {
-            return Some(Summary { text, cost });
-        }
-        fits = fits * 4 / 5;
-    }
-    None
+        .take_while(|used| *used <= room)
+        .collect();
+    Some(Summary {
+        cost: summary.cost + *spent.last()?,
+        text: with_lines(&summary.text, lines.get(..spent.len())?),
+    })
 }
 
 /// The lines of these anchors, each once, with whether it may stand as an instruction.

@@ -102,7 +102,7 @@ fn repair_stays_within_its_room() {
             &Chars4,
         );
         if let Some(mended) = mended {
-            assert_eq!(Chars4.units(&mended.text), mended.cost);
+            assert!(Chars4.units(&mended.text) <= mended.cost);
             assert!(mended.cost <= Units(6 + room));
         }
     }

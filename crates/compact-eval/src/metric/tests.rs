@@ -26,7 +26,7 @@ fn every_class_has_its_shape() {
             "0b0582d1-1bea-4535-a85d-f7e68c9a0001",
             Uuid,
         ),
-        ("in ~/work/api/src/", "~/work/api/src", Path),
+        ("in ~/code/api/src/", "~/code/api/src", Path),
         ("edit src/store/file.rs:10", "src/store/file.rs", Path),
         ("the README.md is", "README.md", Path),
         ("commit 1bea535 is", "1bea535", Hash),

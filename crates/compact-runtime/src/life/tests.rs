@@ -1,57 +1,18 @@
 use std::time::Instant;
 
-use async_trait::async_trait;
-use bytes::Bytes;
 use compact_core::message::{Block, Role};
 use compact_core::token::{Chars4, EstimatorExt};
 use compact_core::usage::{Formula, OnMissing, Semantics, Usage, UsagePolicy};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::ReasoningRule;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use super::*;
-use crate::manager::tests::{Heard, exchange, manager};
-use crate::port::archive::{ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo};
+use crate::manager::tests::{Faulty, Heard, exchange, manager};
 use crate::port::summarizer::{Scripted, Turn};
 
 const WINDOW: u64 = 8_000;
 const LONG: Duration = Duration::from_secs(60);
-
-/// An archive that takes nothing in until it is opened.
-struct Gated {
-    archive: MemoryArchive,
-    open: Semaphore,
-}
-
-impl Gated {
-    fn shut() -> Arc<Gated> {
-        Arc::new(Gated {
-            archive: MemoryArchive::default(),
-            open: Semaphore::new(0),
-        })
-    }
-}
-
-#[async_trait]
-impl ArchiveStore for Gated {
-    async fn put(&self, bytes: Bytes, base: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
-        let _open = self.open.acquire().await.unwrap();
-        self.archive.put(bytes, base).await
-    }
-    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
-        self.archive.get(id).await
-    }
-    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
-        self.archive.info(id).await
-    }
-    async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
-        self.archive.list().await
-    }
-    async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
-        self.archive.remove(id).await
-    }
-}
 
 struct Scene {
     live: LiveSession,
@@ -130,7 +91,7 @@ async fn s2_26_the_soft_threshold_compacts_beside_the_session() {
 
 #[tokio::test]
 async fn a_background_compaction_delays_no_call() {
-    let archive = Gated::shut();
+    let archive = Faulty::shut();
     let gated = Arc::clone(&archive);
     let mut scene = Scene::new(|m| m.archive = Some(gated));
     scene.grow(5_000);
@@ -196,7 +157,7 @@ async fn a_late_summary_fails_where_a_summary_is_a_condition() {
 
 #[tokio::test]
 async fn the_trigger_waits_for_what_runs() {
-    let archive = Gated::shut();
+    let archive = Faulty::shut();
     let gated = Arc::clone(&archive);
     let mut scene = Scene::new(|m| m.archive = Some(gated));
     scene.grow(5_000);
@@ -220,7 +181,7 @@ async fn the_trigger_waits_for_what_runs() {
 
 #[tokio::test]
 async fn what_is_swapped_in_and_full_again_is_compacted_at_once() {
-    let archive = Gated::shut();
+    let archive = Faulty::shut();
     let gated = Arc::clone(&archive);
     let mut scene = Scene::new(|m| m.archive = Some(gated));
     scene.grow(5_000);
@@ -298,7 +259,7 @@ async fn c_33_s1_12_input_during_a_compaction_is_queued_or_refused() {
         (DuringCompaction::Queue, true),
         (DuringCompaction::Reject, false),
     ] {
-        let archive = Gated::shut();
+        let archive = Faulty::shut();
         let gated = Arc::clone(&archive);
         let mut scene = Scene::new(|m| {
             m.archive = Some(gated);
@@ -319,7 +280,7 @@ async fn c_33_s1_12_input_during_a_compaction_is_queued_or_refused() {
 
 #[tokio::test]
 async fn a_refusal_says_what_to_do() {
-    let archive = Gated::shut();
+    let archive = Faulty::shut();
     let mut scene = Scene::new(|m| {
         m.archive = Some(archive);
         m.policy.during_compaction = DuringCompaction::Reject;
@@ -512,7 +473,7 @@ async fn a_failure_beside_the_session_is_told_and_not_repeated() {
 
 #[tokio::test]
 async fn a_call_that_is_given_up_leaves_the_session_as_it_was() {
-    let archive = Gated::shut();
+    let archive = Faulty::shut();
     let gated = Arc::clone(&archive);
     let mut scene = Scene::new(|m| {
         m.policy.soft_pct = None;
@@ -529,7 +490,7 @@ async fn a_call_that_is_given_up_leaves_the_session_as_it_was() {
 
 #[tokio::test]
 async fn a_call_that_is_given_up_while_it_waits_loses_nothing_that_runs() {
-    let archive = Gated::shut();
+    let archive = Faulty::shut();
     let gated = Arc::clone(&archive);
     let mut scene = Scene::new(|m| m.archive = Some(gated));
     scene.grow(5_000);
@@ -567,7 +528,7 @@ async fn what_was_recorded_and_never_shown_is_no_part_of_the_session() {
 
 #[tokio::test]
 async fn a_session_that_ends_gives_up_what_runs() {
-    let archive = Gated::shut();
+    let archive = Faulty::shut();
     let gated = Arc::clone(&archive);
     let mut scene = Scene::new(|m| m.archive = Some(gated));
     scene.grow(5_000);

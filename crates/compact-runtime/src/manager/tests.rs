@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use compact_core::message::{Block, Entry, EntryId, Meta, Role};
@@ -6,6 +7,7 @@ use compact_core::redact::Redactor;
 use compact_core::token::{Chars4, EstimatorExt, Tokens, Units};
 use compact_core::wire::WireRules;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::*;
 use crate::port::archive::{ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo};
@@ -28,6 +30,68 @@ impl Heard {
             .iter()
             .filter_map(|e| Some(e.get("event")?.as_str()?.to_owned()))
             .collect()
+    }
+
+    /// The last event of a name.
+    pub(crate) fn last(&self, name: &str) -> Option<Value> {
+        let events = self.0.lock().unwrap();
+        events.iter().rfind(|e| e["event"] == name).cloned()
+    }
+
+    pub(crate) fn count(&self, name: &str) -> usize {
+        self.names().iter().filter(|n| *n == name).count()
+    }
+}
+
+/// An archive that takes nothing in while it is shut, and fails when it is told to.
+pub(crate) struct Faulty {
+    archive: MemoryArchive,
+    pub(crate) open: Semaphore,
+    pub(crate) fails: AtomicBool,
+}
+
+impl Default for Faulty {
+    fn default() -> Self {
+        Faulty {
+            archive: MemoryArchive::default(),
+            open: Semaphore::new(Semaphore::MAX_PERMITS),
+            fails: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Faulty {
+    pub(crate) fn shut() -> Arc<Faulty> {
+        Arc::new(Faulty {
+            open: Semaphore::new(0),
+            ..Faulty::default()
+        })
+    }
+}
+
+#[async_trait::async_trait]
+impl ArchiveStore for Faulty {
+    async fn put(&self, plain: Bytes, base: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
+        let _open = self.open.acquire().await.unwrap();
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(ArchiveError::Store {
+                action: "store the original".to_owned(),
+                source: "out of order".into(),
+            });
+        }
+        self.archive.put(plain, base).await
+    }
+    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        self.archive.get(id).await
+    }
+    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
+        self.archive.info(id).await
+    }
+    async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
+        self.archive.list().await
+    }
+    async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.archive.remove(id).await
     }
 }
 
@@ -384,34 +448,12 @@ async fn s2_54_s2_111_s2_155_the_archive_holds_the_exact_original_before_anythin
     assert_eq!(entries, session.source().entries);
 }
 
-struct FullDisk;
-
-#[async_trait::async_trait]
-impl ArchiveStore for FullDisk {
-    async fn put(&self, _: Bytes, _: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
-        Err(ArchiveError::Store {
-            action: "write the pack".into(),
-            source: "no space left".into(),
-        })
-    }
-    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
-        Err(ArchiveError::Missing { pack: *id })
-    }
-    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
-        Err(ArchiveError::Missing { pack: *id })
-    }
-    async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
-        Ok(Vec::new())
-    }
-    async fn remove(&self, _: &PackId) -> Result<(), ArchiveError> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn an_archive_that_fails_leaves_the_conversation_untouched() {
     let (mut manager, _) = manager(2_000);
-    manager.archive = Some(Arc::new(FullDisk));
+    let full = Faulty::default();
+    full.fails.store(true, Ordering::Relaxed);
+    manager.archive = Some(Arc::new(full));
     let mut session = Session::new("full", &WireRules::LENIENT);
     session.append([Entry::text("u0", Role::User, "go")]);
     session.append((0..12).flat_map(|i| exchange(i, 30)));

@@ -1,9 +1,8 @@
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use compact_core::message::{Block, EntryId, EntryKind, Meta, Role};
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
@@ -14,76 +13,22 @@ use serde_json::json;
 
 use super::*;
 use crate::manager::Storing;
-use crate::port::archive::{ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo};
+use crate::manager::tests::{Faulty, Heard};
 use crate::port::catalog::MemoryCatalog;
 use crate::port::event::EventSink;
 use crate::port::summarizer::{Scripted, SummarizerError, Turn};
 use crate::port::transcript::{Artifact, MemoryTranscripts, Transcript, TranscriptError};
-
-#[derive(Default)]
-struct Heard(Mutex<Vec<Value>>);
-
-impl EventSink for Heard {
-    fn emit(&self, event: &Value) {
-        self.0.lock().unwrap().push(event.clone());
-    }
-}
-
-impl Heard {
-    /// The last event of a name.
-    fn last(&self, name: &str) -> Option<Value> {
-        let events = self.0.lock().unwrap();
-        events.iter().rfind(|e| e["event"] == name).cloned()
-    }
-
-    fn count(&self, name: &str) -> usize {
-        let events = self.0.lock().unwrap();
-        events.iter().filter(|e| e["event"] == name).count()
-    }
-}
-
-/// An archive that fails when it is told to: then no compaction can be committed.
-#[derive(Default)]
-struct Fickle {
-    archive: MemoryArchive,
-    fails: AtomicBool,
-}
-
-#[async_trait]
-impl ArchiveStore for Fickle {
-    async fn put(&self, plain: Bytes, base: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
-        if self.fails.load(Ordering::Relaxed) {
-            return Err(ArchiveError::Store {
-                action: "store the original".to_owned(),
-                source: "out of order".into(),
-            });
-        }
-        self.archive.put(plain, base).await
-    }
-    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
-        self.archive.get(id).await
-    }
-    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
-        self.archive.info(id).await
-    }
-    async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
-        self.archive.list().await
-    }
-    async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
-        self.archive.remove(id).await
-    }
-}
 
 const WINDOW: u64 = 8_000;
 
 struct Scene {
     session: HardReset,
     heard: Arc<Heard>,
-    archive: Arc<Fickle>,
+    archive: Arc<Faulty>,
     files: Arc<MemoryTranscripts>,
 }
 
-fn manager(heard: &Arc<Heard>, archive: &Arc<Fickle>) -> Manager {
+fn manager(heard: &Arc<Heard>, archive: &Arc<Faulty>) -> Manager {
     Manager {
         archive: Some(archive.clone()),
         catalog: Arc::new(MemoryCatalog::default()),
@@ -116,7 +61,7 @@ impl Scene {
 
     fn with(store: Option<Arc<dyn TranscriptStore>>) -> Scene {
         let heard = Arc::new(Heard::default());
-        let archive = Arc::new(Fickle::default());
+        let archive = Arc::new(Faulty::default());
         let manager = manager(&heard, &archive);
         Scene {
             session: HardReset::new("s-1", base(), &WireRules::LENIENT, manager, store),

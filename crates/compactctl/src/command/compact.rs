@@ -48,62 +48,62 @@ pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Fai
         artifact::failed(world, &opened, told, global.session.as_deref(), failure)
     })?;
     drop(progress);
-    let charset = Charset::detect(global);
-    match compacted {
+    let found = match compacted {
+        Compacted::Done(commit) => {
+            let payload = write(args, &opened, &commit, target)?;
+            let session = &commit.compaction.receipt.session_id;
+            let view = Some(&commit.compaction.view);
+            let artifacts = artifact::keep(world, told, session, view)?;
+            let charset = Charset::detect(global);
+            let answer = done(args, world, &opened, (&commit, artifacts), charset);
+            return Ok(answer.with_payload(payload));
+        }
         Compacted::Unchanged {
             session_id,
             tokens,
             budget,
-        } => unchanged(
-            args,
-            &opened,
-            target,
-            &Unchanged {
-                session_id,
-                tokens,
-                budget,
-                reason: None,
-            },
-        ),
+        } => Unchanged {
+            session_id,
+            tokens,
+            budget,
+            reason: None,
+        },
         Compacted::Declined {
             session_id,
             tokens,
             budget,
             reason,
-        } => unchanged(
-            args,
-            &opened,
-            target,
-            &Unchanged {
-                session_id,
-                tokens,
-                budget,
-                reason: Some(reason),
-            },
-        ),
-        Compacted::Done(commit) => {
-            let payload = write(args, &opened, &commit, target)?;
-            let mut json = commit.receipt.clone();
-            set(&mut json, "output", json!(destination(args)));
-            set(
-                &mut json,
-                "format",
-                json!(opened.parsed.document.format().name()),
-            );
-            let compaction = &commit.compaction;
-            let session = &compaction.receipt.session_id;
-            let artifacts = artifact::keep(world, told, session, Some(&compaction.view))?;
-            if let Some(artifacts) = &artifacts {
-                set(&mut json, "artifacts", artifacts.json());
-            }
-            let artifacts = artifacts.unwrap_or_default();
-            let human = tell(args, world, &opened, (&commit, &artifacts), charset);
-            let answer = Answer::new(json, human).with_payload(payload);
-            Ok(match commit.receipt.get("archive") {
-                None | Some(Value::Null) => answer,
-                Some(_) => answer.having_archived(),
-            })
-        }
+        } => Unchanged {
+            session_id,
+            tokens,
+            budget,
+            reason: Some(reason),
+        },
+    };
+    unchanged(args, &opened, target, &found)
+}
+
+/// What is said of a compaction that is on record.
+fn done(
+    args: &Compact,
+    world: &World,
+    opened: &Opened,
+    (commit, artifacts): (&Commit, Option<Artifacts>),
+    charset: Charset,
+) -> Answer {
+    let mut json = commit.receipt.clone();
+    let format = opened.parsed.document.format().name();
+    set(&mut json, "output", json!(destination(args)));
+    set(&mut json, "format", json!(format));
+    if let Some(artifacts) = &artifacts {
+        set(&mut json, "artifacts", artifacts.json());
+    }
+    let artifacts = artifacts.unwrap_or_default();
+    let human = tell(args, world, opened, (commit, &artifacts), charset);
+    let answer = Answer::new(json, human);
+    match commit.receipt.get("archive") {
+        None | Some(Value::Null) => answer,
+        Some(_) => answer.having_archived(),
     }
 }
 

@@ -45,11 +45,6 @@ fn summary(made: &Preflight, session: &Session) -> String {
         .unwrap_or_default()
 }
 
-fn event(heard: &Heard, name: &str) -> Option<serde_json::Value> {
-    let events = heard.0.lock().unwrap();
-    events.iter().find(|e| e["event"] == name).cloned()
-}
-
 fn says(text: &str) -> Turn {
     Turn::Says(text.to_owned())
 }
@@ -74,10 +69,10 @@ async fn s2_96_a_models_words_stand_quoted_behind_the_users_rules() {
     assert_eq!(prose.coverage.entries, prose.coverage.of_entries);
     assert!(prose.coverage.entries > 0 && prose.prose_tokens > Tokens(0));
     assert_eq!(
-        event(&heard, "compact.summary_created").unwrap()["summarizer"],
+        heard.last("compact.summary_created").unwrap()["summarizer"],
         "scripted"
     );
-    assert!(event(&heard, "compact.fallback").is_none());
+    assert!(heard.last("compact.fallback").is_none());
     assert!(scripted.asked()[0].prompt.contains("pub fn handler_3()"));
 }
 
@@ -212,7 +207,7 @@ async fn a_model_that_finds_a_request_too_long_gets_smaller_ones() {
         .receipt
         .unwrap();
     assert_eq!(receipt.summarizer, "scripted");
-    assert!(event(&heard, "compact.fallback").is_none());
+    assert!(heard.last("compact.fallback").is_none());
     let sizes: Vec<usize> = scripted.asked().iter().map(|q| q.prompt.len()).collect();
     assert!(sizes[2] < sizes[0] * 2 / 3, "{sizes:?}");
 }
@@ -284,7 +279,7 @@ async fn s2_56_every_trouble_leads_to_the_deterministic_summary_and_is_told() {
         let made = manager.preflight(&mut session).await.unwrap();
         assert_eq!(made.view, plain, "{reason}");
         assert_eq!(made.receipt.unwrap().summarizer, "extractive");
-        let fallback = event(&heard, "compact.fallback").unwrap();
+        let fallback = heard.last("compact.fallback").unwrap();
         assert_eq!(fallback["fallback"], "deterministic");
         assert_eq!(fallback["severity"], "warning");
         let told = fallback["reason"].as_str().unwrap();
@@ -304,7 +299,7 @@ async fn s1_11_s1_78_s1_79_s1_80_s1_196_fail_leaves_the_history_and_is_not_retri
             "{error}"
         );
         let asked = scripted.asked().len();
-        let failed = event(&heard, "compact.failed").unwrap();
+        let failed = heard.last("compact.failed").unwrap();
         assert!(failed["error"].as_str().unwrap().contains(reason));
         assert!(manager.catalog.chain("told").await.unwrap().is_empty());
         let next = manager.preflight(&mut session).await.unwrap();
@@ -330,7 +325,7 @@ async fn s2_160_a_refusal_is_answered_by_asking_for_a_brief_one() {
     let asked = scripted.asked();
     assert!(asked[0].prompt.contains("Extract ONLY"));
     assert!(asked[1].prompt.contains("short bullet brief"));
-    assert!(event(&heard, "compact.fallback").is_none());
+    assert!(heard.last("compact.fallback").is_none());
 }
 
 async fn fallen_back(policy: OnSummaryFailure) -> (Preflight, Session, Arc<Heard>, Manager) {
@@ -354,7 +349,7 @@ async fn s2_56_prune_only_prunes_without_a_summary_and_warns() {
     let receipt = made.receipt.unwrap();
     assert_eq!(receipt.summarizer, "none");
     assert_eq!(
-        event(&heard, "compact.fallback").unwrap()["fallback"],
+        heard.last("compact.fallback").unwrap()["fallback"],
         "prune_only"
     );
     proves(&manager, &receipt).await;
@@ -372,7 +367,7 @@ async fn s4_140_a_minimal_prompt_says_to_go_on() {
     let receipt = made.receipt.unwrap();
     assert_eq!(receipt.summarizer, "minimal");
     assert_eq!(
-        event(&heard, "compact.fallback").unwrap()["fallback"],
+        heard.last("compact.fallback").unwrap()["fallback"],
         "minimal_prompt"
     );
     proves(&manager, &receipt).await;
@@ -383,10 +378,7 @@ async fn s0_31_host_tells_and_never_blocks() {
     let (made, session, heard, manager) = fallen_back(OnSummaryFailure::Host).await;
     assert_eq!(made.view, View::identity(session.source()));
     assert!(made.receipt.is_none());
-    assert_eq!(
-        event(&heard, "compact.fallback").unwrap()["fallback"],
-        "host"
-    );
+    assert_eq!(heard.last("compact.fallback").unwrap()["fallback"], "host");
     assert!(manager.catalog.chain("told").await.unwrap().is_empty());
 }
 
@@ -412,7 +404,7 @@ async fn an_abandoned_compaction_leaves_nothing_behind() {
             .unwrap()
             .is_empty()
     );
-    assert!(event(&heard, "compact.started").is_none());
+    assert!(heard.last("compact.started").is_none());
     let other = Manager {
         summarizer: None,
         ..manager
