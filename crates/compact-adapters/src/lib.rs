@@ -7,6 +7,7 @@ mod database;
 pub mod estimator;
 pub mod exporter;
 pub mod llm;
+pub mod postgres;
 mod private;
 pub mod recall;
 pub mod transcript;

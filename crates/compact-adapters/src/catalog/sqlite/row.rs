@@ -4,10 +4,12 @@ use std::str::FromStr;
 
 use compact_core::identity::EntryHash;
 use compact_runtime::port::archive::PackId;
-use compact_runtime::port::catalog::{Attempt, CompactionRecord, Continues};
+use compact_runtime::port::catalog::{Attempt, CompactionRecord};
 use rusqlite::types::Type;
 use rusqlite::{Params, Row, params};
 use serde_json::Value;
+
+use crate::catalog::continues;
 
 /// The columns that [`record`] reads, of `receipts JOIN sessions`.
 pub(super) const COLUMNS: &str = "receipt_id, name, created_at, summary_version, previous, \
@@ -39,7 +41,7 @@ pub(super) fn with_values<T>(
         blob(&record.entry_hashes),
         blob(&record.view_hashes),
         integer(record.new_from),
-        continues_text(record.continues),
+        continues::text(record.continues),
     ])
 }
 
@@ -57,7 +59,7 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
         entry_hashes: hashes(row, 8)?,
         view_hashes: hashes(row, 9)?,
         new_from: number(row, 10)?,
-        continues: continues(row, 11)?,
+        continues: continues::named(row.get_ref(11)?.as_str()?),
     })
 }
 
@@ -108,20 +110,4 @@ pub(super) fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
     Value::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
     })
-}
-
-fn continues_text(continues: Continues) -> &'static str {
-    match continues {
-        Continues::Fresh => "fresh",
-        Continues::View => "view",
-        Continues::Transcript => "transcript",
-    }
-}
-
-fn continues(row: &Row<'_>, column: usize) -> rusqlite::Result<Continues> {
-    match row.get_ref(column)?.as_str()? {
-        "view" => Ok(Continues::View),
-        "transcript" => Ok(Continues::Transcript),
-        _ => Ok(Continues::Fresh),
-    }
 }

@@ -12,14 +12,11 @@ use compact_core::message::EntryId;
 use compact_runtime::port::index::{Candidate, Found, Lookup, TOLD};
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, Transaction};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use zstd::bulk::Decompressor;
 
 use super::posting::{self, BLOCK};
-
-/// A frame that claims more is read piece by piece.
-const MAX_TEXT: u64 = 64 << 20;
+use crate::recall::row::{decompressed, named as by_name};
 
 pub(super) fn find(t: &Transaction<'_>, lookup: &Lookup) -> rusqlite::Result<Found> {
     let count = "SELECT coalesce(sum(passages), 0) FROM sessions";
@@ -240,14 +237,6 @@ fn opened(row: &Row<'_>, texts: &mut Decompressor<'_>) -> rusqlite::Result<Opene
     })
 }
 
-/// In one piece when the frame says how long it is, as those that are written here do.
-fn decompressed(frame: &[u8], texts: &mut Decompressor<'_>) -> io::Result<Vec<u8>> {
-    match zstd::zstd_safe::get_frame_content_size(frame) {
-        Ok(Some(size)) if size <= MAX_TEXT => texts.decompress(frame, size as usize),
-        _ => zstd::decode_all(frame),
-    }
-}
-
 /// The spans of an entry's passages, as they are stored.
 pub(super) fn stored<'a>(spans: impl Iterator<Item = &'a Range<usize>>) -> Vec<u8> {
     spans
@@ -269,15 +258,8 @@ fn damaged(column: usize, error: io::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, error.into())
 }
 
-/// A role or a voice as its serialized name.
-pub(super) fn name(value: impl Serialize) -> String {
-    let name = serde_json::to_value(value).unwrap_or_default();
-    name.as_str().unwrap_or_default().to_owned()
-}
-
 fn named<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let name = serde_json::Value::from(row.get::<_, String>(column)?);
-    serde_json::from_value(name).map_err(|error| {
+    by_name(row.get_ref(column)?.as_str()?).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
     })
 }

@@ -20,6 +20,7 @@ use compact_runtime::port::index::{
 };
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use super::row;
 use crate::database::{self, Durability, OpenError};
 use posting::Growth;
 
@@ -30,9 +31,6 @@ const MAPPED: i64 = 4 << 30;
 
 /// Pages that are kept in memory while an addition is written, in KiB.
 const CACHE: i64 = 32 << 10;
-
-/// Fast rather than small: texts are read one by one and often.
-const LEVEL: i32 = 3;
 
 /// An index in one file.
 #[derive(Clone, Debug)]
@@ -222,17 +220,19 @@ impl Filing {
         if t.prepare_cached(MOVE)?.execute(key)? > 0 {
             return Ok(());
         }
+        let text = row::compressed(&entry.text)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
         let inserted = t.prepare_cached(INSERT)?.execute(params![
             self.receipt,
             id,
             ordinal,
             self.session,
             entry.hash.0,
-            find::name(entry.role),
-            find::name(entry.voice),
+            row::name(entry.role),
+            row::name(entry.voice),
             self.next,
             find::stored(entry.passages.iter().map(|passage| &passage.span)),
-            compressed(&entry.text)?,
+            text,
         ])?;
         if inserted > 0 {
             self.file(entry);
@@ -249,11 +249,6 @@ impl Filing {
             self.next += 1;
         }
     }
-}
-
-fn compressed(text: &str) -> rusqlite::Result<Vec<u8>> {
-    zstd::bulk::compress(text.as_bytes(), LEVEL)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 fn forget(t: &Transaction<'_>, session: &str) -> rusqlite::Result<()> {

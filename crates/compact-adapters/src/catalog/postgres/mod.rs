@@ -1,0 +1,267 @@
+//! The catalog in PostgreSQL: for processes on any number of machines.
+//!
+//! It mirrors the embedded one table by table. Session ids are bound values, found by their hash. A
+//! session's row is locked while something is added to it, so that the order of its records is the
+//! order in which they were committed.
+
+mod row;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use compact_runtime::port::archive::PackId;
+use compact_runtime::port::catalog::{
+    Attempt, CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog, SessionInfo,
+};
+use serde_json::Value;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::continues;
+use crate::postgres::{Server, ServerError, integer, is_text, key};
+
+/// File `n` of `migrations/` leads from version `n - 1` to `n`.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_init.sql")];
+
+/// The name of these tables among those that are migrated.
+const PART: &str = "catalog";
+
+/// Names the session, adds it if it is new, and holds it until the statement is committed.
+const SESSION: &str = "WITH held AS (INSERT INTO compact.sessions (key, name) VALUES ($1, $2) \
+     ON CONFLICT (key) DO UPDATE SET name = excluded.name RETURNING id) ";
+
+/// A catalog in one database.
+#[derive(Clone, Debug)]
+pub struct PostgresCatalog {
+    server: Server,
+    found: u32,
+}
+
+/// Why a statement gave no answer.
+enum Problem {
+    Server(ServerError),
+    Damaged(String),
+}
+
+impl<E: Into<ServerError>> From<E> for Problem {
+    fn from(error: E) -> Problem {
+        Problem::Server(error.into())
+    }
+}
+
+impl PostgresCatalog {
+    /// Connects, and brings the tables up to date.
+    pub async fn open(server: Server) -> Result<PostgresCatalog, CatalogError> {
+        match server.migrate(PART, &MIGRATIONS).await {
+            Ok(found) => Ok(PostgresCatalog { server, found }),
+            Err(ServerError::Newer { found, known }) => Err(CatalogError::Newer {
+                place: server.place().to_owned(),
+                found,
+                known,
+            }),
+            Err(error) => Err(failed(&server, "open", error)),
+        }
+    }
+
+    /// The version of the tables before they were opened, and since.
+    pub fn versions(&self) -> (u32, u32) {
+        (self.found, MIGRATIONS.len() as u32)
+    }
+
+    async fn rows<T>(
+        &self,
+        select: &str,
+        values: &[&(dyn ToSql + Sync)],
+        read: impl Fn(&Row) -> Result<T, Problem> + Send,
+    ) -> Result<Vec<T>, CatalogError> {
+        let rows = async {
+            let client = self.server.client().await?;
+            let statement = client.prepare(select).await?;
+            Ok::<_, ServerError>(client.query(&statement, values).await?)
+        };
+        let rows = rows.await.map_err(|error| self.explain("read", error.into()))?;
+        let read = rows.iter().map(read).collect::<Result<_, _>>();
+        read.map_err(|problem| self.explain("read", problem))
+    }
+
+    async fn write(
+        &self,
+        statement: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64, CatalogError> {
+        let done = async {
+            let client = self.server.client().await?;
+            Ok::<_, ServerError>(client.execute(statement, values).await?)
+        };
+        done.await
+            .map_err(|error| self.explain("write to", error.into()))
+    }
+
+    async fn records(
+        &self,
+        clause: &str,
+        value: &(dyn ToSql + Sync),
+    ) -> Result<Vec<CompactionRecord>, CatalogError> {
+        let columns = row::COLUMNS;
+        let select = format!(
+            "SELECT {columns} FROM compact.receipts JOIN compact.sessions ON id = session {clause}"
+        );
+        self.rows(&select, &[value], row::record).await
+    }
+
+    /// Tells damage from a failure of the moment.
+    fn explain(&self, verb: &str, problem: Problem) -> CatalogError {
+        match problem {
+            Problem::Server(error) => failed(&self.server, verb, error),
+            Problem::Damaged(reason) => CatalogError::Damaged {
+                place: self.server.place().to_owned(),
+                reason,
+            },
+        }
+    }
+}
+
+fn failed(server: &Server, verb: &str, error: ServerError) -> CatalogError {
+    CatalogError::Store {
+        action: format!("{verb} catalog {}", server.place()),
+        source: error.into(),
+    }
+}
+
+#[async_trait]
+impl SessionCatalog for PostgresCatalog {
+    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        let insert = format!(
+            "{SESSION} INSERT INTO compact.receipts (session, receipt_id, created_at, \
+             summary_version, previous, input_pack, format, receipt, entry_hashes, view_hashes, \
+             new_from, continues, advice_pack) \
+             SELECT id, $3, $4, $5, $6, $7, $8, $9::text::json, $10, $11, $12, $13, $14 \
+             FROM held \
+             ON CONFLICT (session, receipt_id) DO UPDATE SET \
+             input_pack = coalesce(receipts.input_pack, excluded.input_pack)"
+        );
+        let values: [&(dyn ToSql + Sync); 14] = [
+            &key(&record.session_id),
+            &record.session_id.as_bytes(),
+            &record.receipt_id,
+            &record.created_at,
+            &i64::from(record.summary_version),
+            &record.previous,
+            &record.input_pack.map(|pack| pack.0.to_vec()),
+            &record.format,
+            &record.receipt.to_string(),
+            &row::blob(&record.entry_hashes),
+            &row::blob(&record.view_hashes),
+            &integer(record.new_from),
+            &continues::text(record.continues),
+            &record.advice_pack().map(|pack| pack.0.to_vec()),
+        ];
+        self.write(&insert, &values).await.map(drop)
+    }
+
+    async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        const CLAUSE: &str = "WHERE receipt_id = $1 ORDER BY seq LIMIT 1";
+        const PREFIXED: &str = "SELECT DISTINCT receipt_id FROM compact.receipts \
+             WHERE receipt_id >= $1 AND receipt_id < $2 LIMIT 2";
+        if !is_text(receipt_id) {
+            return Ok(None);
+        }
+        let exact = self.records(CLAUSE, &receipt_id).await?.pop();
+        if exact.is_some() || receipt_id.chars().count() < MIN_PREFIX {
+            return Ok(exact);
+        }
+        let end = format!("{receipt_id}{}", char::MAX);
+        let read = |row: &Row| Ok(row.try_get::<_, String>(0)?);
+        let ids = self.rows(PREFIXED, &[&receipt_id, &end], read).await?;
+        match ids.as_slice() {
+            [] => Ok(None),
+            [id] => Ok(self.records(CLAUSE, id).await?.pop()),
+            _ => Err(CatalogError::Ambiguous {
+                prefix: receipt_id.to_owned(),
+            }),
+        }
+    }
+
+    async fn latest(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        let clause = "WHERE key = $1 ORDER BY seq DESC LIMIT 1";
+        Ok(self.records(clause, &key(session)).await?.pop())
+    }
+
+    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
+        self.records("WHERE key = $1 ORDER BY seq", &key(session))
+            .await
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
+        const SELECT: &str = "SELECT name, \
+             (SELECT count(*) FROM compact.receipts WHERE session = sessions.id), \
+             last.receipt_id, last.created_at, last.format \
+             FROM compact.sessions LEFT JOIN LATERAL (SELECT * FROM compact.receipts \
+             WHERE session = sessions.id ORDER BY seq DESC LIMIT 1) AS last ON true \
+             ORDER BY sessions.id";
+        self.rows(SELECT, &[], row::session).await
+    }
+
+    async fn save_event(&self, session: &str, event: &Value) -> Result<(), CatalogError> {
+        let insert = format!(
+            "{SESSION} INSERT INTO compact.events (session, event) \
+             SELECT id, $3::text::json FROM held"
+        );
+        let (key, name, event) = (key(session), session.as_bytes(), event.to_string());
+        self.write(&insert, &[&key, &name, &event]).await.map(drop)
+    }
+
+    async fn events(&self, session: &str) -> Result<Vec<Value>, CatalogError> {
+        const SELECT: &str = "SELECT event::text FROM compact.events \
+             JOIN compact.sessions ON id = session WHERE key = $1 ORDER BY seq";
+        self.rows(SELECT, &[&key(session)], |r| row::json(r, 0))
+            .await
+    }
+
+    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
+        let insert = format!(
+            "{SESSION} INSERT INTO compact.attempts (session, at, turn, outcome, tokens) \
+             SELECT id, $3, $4, $5, $6 FROM held"
+        );
+        let values: [&(dyn ToSql + Sync); 6] = [
+            &key(session),
+            &session.as_bytes(),
+            &attempt.at,
+            &attempt.turn,
+            &attempt.outcome,
+            &integer(attempt.tokens),
+        ];
+        self.write(&insert, &values).await.map(drop)
+    }
+
+    async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError> {
+        const SELECT: &str = "SELECT at, turn, outcome, tokens FROM compact.attempts \
+             JOIN compact.sessions ON id = session WHERE key = $1 ORDER BY seq DESC LIMIT 1";
+        let mut last = self.rows(SELECT, &[&key(session)], row::attempt).await?;
+        Ok(last.pop())
+    }
+
+    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
+        const SELECT: &str = "SELECT input_pack FROM compact.receipts \
+             WHERE input_pack IS NOT NULL \
+             UNION SELECT advice_pack FROM compact.receipts \
+             WHERE advice_pack IS NOT NULL ORDER BY 1";
+        self.rows(SELECT, &[], |r| row::pack(r.try_get(0)?)).await
+    }
+
+    async fn remove_receipt(&self, session: &str, receipt_id: &str) -> Result<(), CatalogError> {
+        const DELETE: &str = "DELETE FROM compact.receipts USING compact.sessions \
+             WHERE id = session AND key = $1 AND receipt_id = $2";
+        if !is_text(receipt_id) {
+            return Ok(());
+        }
+        self.write(DELETE, &[&key(session), &receipt_id])
+            .await
+            .map(drop)
+    }
+
+    async fn remove_session(&self, session: &str) -> Result<(), CatalogError> {
+        const DELETE: &str = "DELETE FROM compact.sessions WHERE key = $1";
+        self.write(DELETE, &[&key(session)]).await.map(drop)
+    }
+}

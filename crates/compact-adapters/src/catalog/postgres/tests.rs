@@ -1,0 +1,84 @@
+use compact_runtime::port::catalog::conformance::{self, ODD_SESSION_IDS, sample};
+use serde_json::json;
+
+use super::*;
+use crate::postgres::tests::Database;
+
+/// S2-54, S2-76.
+#[tokio::test]
+async fn postgres_conforms() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let catalog = PostgresCatalog::open(database.server()).await.unwrap();
+    assert_eq!(catalog.versions().0, 0);
+    conformance::suite(&catalog).await;
+}
+
+#[tokio::test]
+async fn everything_is_there_for_another_process() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let catalog = PostgresCatalog::open(database.server()).await.unwrap();
+    for id in ODD_SESSION_IDS {
+        catalog.record(&sample(id, "r")).await.unwrap();
+        catalog.save_event(id, &json!({"n": 1})).await.unwrap();
+    }
+    let other = PostgresCatalog::open(database.server()).await.unwrap();
+    assert_eq!(other.versions(), (MIGRATIONS.len() as u32, MIGRATIONS.len() as u32));
+    for id in ODD_SESSION_IDS {
+        assert_eq!(other.latest(id).await.unwrap(), Some(sample(id, "r")));
+        assert_eq!(other.events(id).await.unwrap(), [json!({"n": 1})]);
+    }
+}
+
+#[tokio::test]
+async fn many_may_open_a_new_database_at_once() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let open = || PostgresCatalog::open(database.server());
+    let (a, b, c, d) = tokio::join!(open(), open(), open(), open());
+    assert!([a, b, c, d].into_iter().all(|opened| opened.is_ok()));
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let server = database.server();
+    PostgresCatalog::open(server.clone()).await.unwrap();
+    let newer = "UPDATE compact.migrations SET version = 99";
+    let client = server.client().await.unwrap();
+    client.batch_execute(newer).await.unwrap();
+    let error = PostgresCatalog::open(server.clone()).await.unwrap_err();
+    assert!(matches!(error, CatalogError::Newer { found: 99, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_damaged_value_is_named() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let server = database.server();
+    let catalog = PostgresCatalog::open(server.clone()).await.unwrap();
+    catalog.record(&sample("s", "receipt")).await.unwrap();
+    let garble = "UPDATE compact.sessions SET name = '\\xff'";
+    let client = server.client().await.unwrap();
+    client.batch_execute(garble).await.unwrap();
+    let error = catalog.latest("s").await.unwrap_err();
+    assert!(matches!(error, CatalogError::Damaged { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_without_its_password() {
+    let address: crate::postgres::Address = "postgres://ann@127.0.0.1:1/team".parse().unwrap();
+    let server = Server::new(address).unwrap();
+    let error = PostgresCatalog::open(server).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot open catalog postgres://ann@127.0.0.1:1/team"
+    );
+}

@@ -1,0 +1,103 @@
+//! Which passages hold the weightiest terms: what each term weighs is added up in the database.
+
+use std::sync::Arc;
+
+use compact_core::identity::EntryHash;
+use compact_core::message::EntryId;
+use compact_runtime::port::index::{Candidate, Found, Lookup, TOLD};
+use tokio_postgres::Row;
+use zstd::bulk::Decompressor;
+
+use super::is_lexeme;
+use crate::postgres::{Client, Server, ServerError, key};
+use crate::recall::row::{decompressed, named};
+
+pub(super) async fn find(server: &Server, lookup: &Lookup) -> Result<Found, ServerError> {
+    const COUNT: &str =
+        "SELECT coalesce(sum(passages), 0)::bigint FROM compact.recall_sessions";
+    let client = server.client().await?;
+    let passages: i64 = client.query_one(COUNT, &[]).await?.get(0);
+    let queries: Vec<Option<String>> = lookup.terms.iter().map(|term| query(term)).collect();
+    let mut found = Found {
+        passages: passages.unsigned_abs(),
+        frequencies: frequencies(&client, &queries).await?,
+        candidates: Vec::new(),
+    };
+    found.candidates = candidates(&client, lookup, &queries, &found.weights()).await?;
+    Ok(found)
+}
+
+/// The query for a term as it is; `None` for one that nothing can hold.
+fn query(term: &str) -> Option<String> {
+    let quoted = || format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
+    is_lexeme(term).then(quoted)
+}
+
+async fn frequencies(
+    client: &Client<'_>,
+    queries: &[Option<String>],
+) -> Result<Vec<u64>, ServerError> {
+    const SELECT: &str = "SELECT (SELECT count(*) FROM compact.recall_passages \
+         WHERE terms @@ query::tsquery) \
+         FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY place";
+    let rows = client.query(SELECT, &[&queries]).await?;
+    let number = |row: &Row| row.get::<_, i64>(0).unsigned_abs();
+    Ok(rows.iter().map(number).collect())
+}
+
+async fn candidates(
+    client: &Client<'_>,
+    lookup: &Lookup,
+    queries: &[Option<String>],
+    weights: &[f64],
+) -> Result<Vec<Candidate>, ServerError> {
+    // Which passages count is decided before anything else of them is read.
+    const SELECT: &str = "WITH asked AS MATERIALIZED (\
+           SELECT query::tsquery, weight FROM unnest($1::text[], $2::float8[]) \
+             AS asked (query, weight) WHERE query IS NOT NULL), \
+         best AS MATERIALIZED (\
+           SELECT entry, first, beyond, id, \
+             (SELECT sum(weight) FROM asked WHERE terms @@ query) \
+               * CASE WHEN told THEN $3::float8 ELSE 1 END AS score \
+           FROM compact.recall_passages \
+           WHERE terms @@ $4::text::tsquery AND ($5::bytea IS NULL \
+             OR session = (SELECT id FROM compact.recall_sessions WHERE key = $5)) \
+           ORDER BY score DESC, id DESC LIMIT $6) \
+         SELECT name, receipt_id, created_at, hash, entry_id, ordinal, role, voice, text, \
+           first, beyond FROM best JOIN compact.recall_entries AS entries ON entries.id = entry \
+         JOIN compact.recall_receipts AS receipts ON receipts.id = receipt \
+         JOIN compact.recall_sessions AS sessions ON sessions.id = entries.session";
+    let any = queries.iter().flatten().cloned().collect::<Vec<_>>();
+    if any.is_empty() {
+        return Ok(Vec::new());
+    }
+    let session = lookup.session_id.as_deref().map(key);
+    let limit = i64::try_from(lookup.limit).unwrap_or(i64::MAX);
+    let any = any.join(" | ");
+    let rows = client
+        .query(SELECT, &[&queries, &weights, &TOLD, &any, &session, &limit])
+        .await?;
+    let mut texts = Decompressor::new()?;
+    Ok(rows.iter().filter_map(|row| candidate(row, &mut texts)).collect())
+}
+
+/// A row that cannot be read is one candidate less: everything here can be drawn again.
+fn candidate(row: &Row, texts: &mut Decompressor<'_>) -> Option<Candidate> {
+    let text = |at: usize| -> Option<String> {
+        Some(String::from_utf8_lossy(row.try_get(at).ok()?).into_owned())
+    };
+    let place = |at: usize| -> Option<usize> { row.try_get::<_, i32>(at).ok()?.try_into().ok() };
+    let plain = decompressed(row.try_get(8).ok()?, texts).ok()?;
+    Some(Candidate {
+        session_id: text(0)?,
+        receipt_id: row.try_get(1).ok()?,
+        created_at: row.try_get(2).ok()?,
+        hash: EntryHash(row.try_get::<_, &[u8]>(3).ok()?.try_into().ok()?),
+        entry_id: EntryId(text(4)?),
+        ordinal: row.try_get::<_, Option<i64>>(5).ok()?.map(i64::unsigned_abs),
+        role: named(row.try_get(6).ok()?).ok()?,
+        voice: named(row.try_get(7).ok()?).ok()?,
+        text: Arc::from(String::from_utf8_lossy(&plain)),
+        span: place(9)?..place(10)?,
+    })
+}

@@ -1,0 +1,36 @@
+//! What every database stores alike: names of closed sets, and texts compressed.
+
+use std::io;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use zstd::bulk::Decompressor;
+
+/// A frame that claims more is read piece by piece.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// Fast rather than small: texts are read one by one and often.
+const LEVEL: i32 = 3;
+
+pub(super) fn compressed(text: &str) -> io::Result<Vec<u8>> {
+    zstd::bulk::compress(text.as_bytes(), LEVEL)
+}
+
+/// In one piece when the frame says how long it is, as those that are written here do.
+pub(super) fn decompressed(frame: &[u8], texts: &mut Decompressor<'_>) -> io::Result<Vec<u8>> {
+    match zstd::zstd_safe::get_frame_content_size(frame) {
+        Ok(Some(size)) if size <= MAX_TEXT => texts.decompress(frame, size as usize),
+        _ => zstd::decode_all(frame),
+    }
+}
+
+/// A role or a voice as its serialized name.
+pub(super) fn name(value: impl Serialize) -> String {
+    let name = serde_json::to_value(value).unwrap_or_default();
+    name.as_str().unwrap_or_default().to_owned()
+}
+
+/// What [`name`] named.
+pub(super) fn named<T: DeserializeOwned>(name: &str) -> serde_json::Result<T> {
+    serde_json::from_value(name.into())
+}
