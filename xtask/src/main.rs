@@ -17,6 +17,7 @@ mod licences;
 mod registry;
 mod requirements;
 mod shell;
+mod storage;
 mod test;
 mod wire;
 mod words;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
+use crate::storage::{self, Servers};
 use crate::{agents, shell, wire};
 
 /// Something outside of Rust that some tests need.
@@ -39,6 +40,18 @@ const REQUIREMENTS: &[Requirement] = &[
         install: || agents::PACKAGES.install(),
         without_it: "of the agents, only Claude Code from PyPI calls us (tests/agents)",
     },
+    Requirement {
+        name: "PostgreSQL",
+        is_met: storage::has_postgres,
+        install: storage::install_postgres,
+        without_it: "the shared catalog and recall index are not tested",
+    },
+    Requirement {
+        name: "a server that speaks S3",
+        is_met: || storage::S3.is_ready(),
+        install: || storage::S3.install(),
+        without_it: "the archive in a bucket is not tested",
+    },
 ];
 
 /// How long each reader of transcripts is fuzzed: enough to see that it is still whole.
@@ -54,7 +67,9 @@ pub(crate) fn run() -> Result<()> {
             skipped.join("\n  ")
         );
     }
-    let runner = tests()?;
+    let servers = Servers::start()?;
+    let runner = tests(&servers)?;
+    drop(servers);
     if wire::ENVIRONMENT.is_ready() {
         wire::ENVIRONMENT.test(wire::TESTS, &[])?;
     }
@@ -90,11 +105,16 @@ fn set_up(requirements: &[Requirement]) -> Vec<String> {
     skipped
 }
 
-fn tests() -> Result<&'static str> {
+fn tests(servers: &Servers) -> Result<&'static str> {
     let python = wire::ENVIRONMENT.python();
+    let of_servers = servers
+        .variables
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()));
     let variables: Vec<_> = python
         .iter()
         .map(|p| ("COMPACT_WIRE_PYTHON", p.as_str()))
+        .chain(of_servers)
         .collect();
     if shell::answers("cargo", &["nextest", "--version"]) {
         let arguments = ["nextest", "run", "--workspace", "--no-fail-fast"];

@@ -10,4 +10,6 @@ pub mod llm;
 pub mod postgres;
 mod private;
 pub mod recall;
+pub mod seal;
+pub mod store;
 pub mod transcript;

@@ -152,6 +152,13 @@ pub enum Command {
         #[command(subcommand)]
         command: Archive,
     },
+    /// Look after the database of receipts
+    #[command(after_help = "Example: compactctl catalog copy --from ~/.local/share/compact")]
+    Catalog {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: Catalog,
+    },
     /// Play recorded sessions forward: compactions, pressure, tokens, cost and what is remembered
     #[command(
         after_help = "Example: compactctl replay session.jsonl --window 32000 --profile rolling --profile hard-reset"
@@ -485,11 +492,49 @@ pub enum Archive {
     /// Remove old originals; what a session's latest view points at always stays
     #[command(after_help = "Example: compactctl archive prune --older-than 90 --dry-run")]
     Prune(Prune),
+    /// Copy every original and receipt into a folder, which is a store by itself
+    #[command(after_help = "Example: compactctl archive export backup/")]
+    Export {
+        /// The folder; what it holds already stays
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+    /// Copy every original and receipt of a folder into this store
+    #[command(
+        after_help = "Example: COMPACT_STORAGE_ADAPTER=s3 compactctl archive import ~/.local/share/compact"
+    )]
+    Import {
+        /// A data directory, or what `archive export` wrote
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
 }
 
-/// `archive prune`.
+/// `catalog`.
+#[derive(Debug, Subcommand)]
+pub enum Catalog {
+    /// Bring the tables up to date and say where they are
+    #[command(after_help = "Example: compactctl catalog migrate")]
+    Migrate,
+    /// Copy receipts from or to another catalog; originals stay where they are
+    #[command(after_help = "Example: compactctl catalog copy --to postgres://ann@db.example/team")]
+    Copy(CatalogCopy),
+}
+
+/// `catalog copy`.
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("limit").required(true).multiple(true).args(["older_than", "max_bytes"]))]
+#[command(group = clap::ArgGroup::new("other").required(true).args(["from", "to"]))]
+pub struct CatalogCopy {
+    /// Copy from this catalog to the configured one: a data directory, or a postgres:// address
+    #[arg(long, value_name = "FOLDER|URL")]
+    pub from: Option<String>,
+    /// Copy from the configured catalog to this one
+    #[arg(long, value_name = "FOLDER|URL")]
+    pub to: Option<String>,
+}
+
+/// `archive prune`. Without a limit, what `storage.retention` says.
+#[derive(Args, Debug)]
 pub struct Prune {
     /// Remove compactions that are older than this
     #[arg(long, value_name = "DAYS")]

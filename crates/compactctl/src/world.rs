@@ -3,14 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use compact_adapters::archive::ObjectArchive;
-use compact_adapters::catalog::SqliteCatalog;
 use compact_adapters::config::{
-    Config, EventFormat, Exporter, Flag, Loaded, Origin, Sources, StorageAdapter,
+    Config, EventFormat, Exporter, Flag, Loaded, Origin, Retention, Sources, StorageAdapter,
 };
 use compact_adapters::estimator;
 use compact_adapters::exporter::{Console, Form};
-use compact_adapters::recall::SqliteIndex;
+use compact_adapters::store::Stores;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, EntryKind};
 use compact_core::policy::Policy;
@@ -24,6 +22,7 @@ use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
 use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
 use compact_runtime::port::embedder::Embedder;
 use compact_runtime::port::event::{EventSink, Silent};
+use compact_runtime::port::index::RecallIndex;
 use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::{Manager, Recall};
 use etcetera::BaseStrategy;
@@ -34,13 +33,7 @@ use crate::failure::{Code, Failure};
 use crate::input::Source;
 use crate::output;
 
-/// The catalog's file in the data directory.
-const CATALOG: &str = "catalog.db";
-
-/// The recall index's file there: a file of its own, since it can be thrown away.
-const RECALL: &str = "recall.db";
-
-/// The folder of transcripts there.
+/// The folder of transcripts in the data directory.
 const SESSIONS: &str = "sessions";
 
 /// Everything that a command may need, resolved once.
@@ -50,6 +43,7 @@ pub struct World {
     quiet: bool,
     sink: Exporter,
     root: PathBuf,
+    stores: Stores,
     /// Who waits for the answer, where it may be given up: the other end is dropped then.
     asker: Option<watch::Receiver<()>>,
 }
@@ -138,13 +132,16 @@ impl World {
             .values
             .iter()
             .any(|v| v.path == "telemetry.exporter" && v.origin != Origin::Default);
+        let root = data_directory(&loaded.config)?;
+        let stores = Stores::new(&loaded.config.storage, &root);
         Ok(World {
+            stores: stores.map_err(|error| Failure::of(Code::Usage, &error))?,
             sink: if asked {
                 loaded.config.telemetry.exporter
             } else {
                 Exporter::None
             },
-            root: data_directory(&loaded.config)?,
+            root,
             config: loaded.config,
             quiet: global.quiet,
             asker: None,
@@ -174,6 +171,16 @@ impl World {
                 done = work => done,
             }
         })
+    }
+
+    /// Where everything is kept.
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// What the configuration lets go.
+    pub fn retention(&self) -> Retention {
+        self.config.storage.retention
     }
 
     /// The data directory.
@@ -270,8 +277,8 @@ impl World {
     /// The store, created if it is not there.
     pub fn store_to_write(&self) -> Result<Store, Failure> {
         Ok(Store {
-            archive: Arc::new(ObjectArchive::open(&self.root)?),
-            catalog: Arc::new(SqliteCatalog::open(&self.root.join(CATALOG))?),
+            archive: self.stores.archive()?,
+            catalog: self.stores.catalog()?,
         })
     }
 
@@ -287,20 +294,18 @@ impl World {
         Ok(Recall {
             archive: store.archive,
             catalog: store.catalog,
-            index: Arc::new(SqliteIndex::open(&self.root.join(RECALL))?),
+            index: self.stores.index()?,
         })
     }
 
     /// The recall index, if there is one.
-    pub fn recall_index(&self) -> Result<Option<SqliteIndex>, Failure> {
-        let file = self.root.join(RECALL);
-        let index = file.exists().then(|| SqliteIndex::open(&file));
-        Ok(index.transpose()?)
+    pub fn recall_index(&self) -> Result<Option<Arc<dyn RecallIndex>>, Failure> {
+        Ok(self.stores.index_if_any()?)
     }
 
-    /// True once something was stored.
+    /// True once something may have been stored.
     pub fn has_store(&self) -> bool {
-        self.root.join(CATALOG).exists()
+        self.stores.exist()
     }
 
     /// A manager for a transcript.
@@ -417,15 +422,15 @@ impl EventSink for Warnings {
 /// What a program that embeds Compact may use, and this one cannot.
 fn check_adapters(config: &Config) -> Result<(), Failure> {
     use Exporter::{Custom as CustomExporter, Otlp};
-    use StorageAdapter::{Custom as CustomStore, S3};
+    use StorageAdapter::Custom as CustomStore;
     let key = match (config.storage.adapter, config.telemetry.exporter) {
-        (S3 | CustomStore, _) => "storage.adapter",
+        (CustomStore, _) => "storage.adapter",
         (_, Otlp | CustomExporter) => "telemetry.exporter",
         _ => return Ok(()),
     };
     Err(Failure::usage(
         format!("{key}: this value is not available in compactctl"),
-        "use `fs` or `none` for storage.adapter, `console` or `none` for telemetry.exporter",
+        "use `fs`, `s3` or `none` for storage.adapter, `console` or `none` for telemetry.exporter",
     ))
 }
 

@@ -1,11 +1,14 @@
-//! The archive over any object store; the file system is the one at hand.
+//! The archive over any object store: a folder, a bucket that speaks S3, memory.
 //!
 //! A pack is the object `packs/<2 hex>/<id>.pack`. Names come from content alone: no session id,
 //! file name or other text from outside is ever part of one. Packs are written once and read with
-//! suspicion.
+//! suspicion. Where a store cannot be relied on to let only one writer create an object, nothing is
+//! lost: whoever writes a pack writes the same content, and reads it back.
 
+mod exclusion;
 mod fs;
 mod pack;
+mod s3;
 #[cfg(test)]
 mod tests;
 
@@ -17,25 +20,51 @@ use bytes::Bytes;
 use compact_runtime::port::archive::{ArchiveError, ArchiveStore, PackId, PackInfo};
 use futures::TryStreamExt;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, WriteMultipart};
+use tokio::sync::OnceCell;
 
+pub use exclusion::Exclusion;
 use pack::{Flaw, HEAD_BYTES, Head, History, MAX_PLAIN};
+pub use s3::{Bucket, ServerSide, Style};
+
+use crate::seal::Seal;
 
 /// The longest chain of bases: beyond it a pack stands alone, so that reading stays quick.
 const MAX_DEPTH: u8 = 32;
 
 const PREFIX: &str = "packs";
 
+/// A larger pack is sent in parts.
+const LARGE: usize = 8 << 20;
+
+/// So many parts are on their way at once.
+const PARTS: usize = 4;
+
 /// Packs in an object store.
 #[derive(Clone, Debug)]
 pub struct ObjectArchive {
     store: Arc<dyn ObjectStore>,
+    medium: Medium,
+    seal: Option<Arc<Seal>>,
+}
+
+/// What kind of store it is.
+#[derive(Clone, Debug)]
+enum Medium {
+    /// A folder: only one creates a file, and files are written in one piece.
+    Folder,
+    /// Anything else: what it promises is tried out before the first write.
+    Service(Arc<OnceCell<Exclusion>>),
 }
 
 impl ObjectArchive {
     /// An archive in a store that is already open.
     pub fn new(store: Arc<dyn ObjectStore>) -> ObjectArchive {
-        ObjectArchive { store }
+        ObjectArchive {
+            store,
+            medium: Medium::Service(Arc::default()),
+            seal: None,
+        }
     }
 
     /// An archive in a directory, created if it is not there: files 0600 in directories 0700,
@@ -43,7 +72,37 @@ impl ObjectArchive {
     pub fn open(root: &FsPath) -> Result<ObjectArchive, ArchiveError> {
         let files = fs::PrivateFiles::open(root)
             .map_err(|source| failed(format!("open the archive in {}", root.display()), source))?;
-        Ok(ObjectArchive::new(Arc::new(files)))
+        Ok(ObjectArchive {
+            medium: Medium::Folder,
+            ..ObjectArchive::new(Arc::new(files))
+        })
+    }
+
+    /// An archive in a bucket; nothing is sent before it is used.
+    pub fn in_bucket(bucket: &Bucket) -> Result<ObjectArchive, ArchiveError> {
+        let store = s3::open(bucket)
+            .map_err(|source| failed(format!("open the bucket {}", bucket.name), source))?;
+        Ok(ObjectArchive::new(store))
+    }
+
+    /// The same, encrypting whatever it writes from now on. What was written in the clear before is
+    /// read as it is.
+    pub fn sealed(self, seal: Seal) -> ObjectArchive {
+        ObjectArchive {
+            seal: Some(Arc::new(seal)),
+            ..self
+        }
+    }
+
+    /// Whether the store lets only one writer create a pack; tried out if it is not known.
+    pub async fn exclusion(&self) -> Result<Exclusion, ArchiveError> {
+        let Medium::Service(known) = &self.medium else {
+            return Ok(Exclusion::Works);
+        };
+        let verdict = known.get_or_try_init(|| exclusion::of(&*self.store)).await;
+        verdict
+            .copied()
+            .map_err(|source| failed("write to the archive".to_owned(), source))
     }
 
     /// The stored bytes of a pack, checked, with its head.
@@ -86,7 +145,8 @@ impl ObjectArchive {
         };
         match self.fetch_chain(base).await {
             Ok(chain) if chain.len() <= usize::from(MAX_DEPTH) => {
-                let decoded = blocking(move || decode_chain(chain)).await?;
+                let seal = self.seal.clone();
+                let decoded = blocking(move || decode_chain(chain, seal.as_deref())).await?;
                 Ok(decoded.map(|(_, history)| history).unwrap_or_default())
             }
             Err(ArchiveError::Store { action, source }) => {
@@ -96,16 +156,40 @@ impl ObjectArchive {
         }
     }
 
+    /// Writes a pack. What the store does not promise by itself is seen by reading it back.
     async fn write(&self, id: PackId, stored: Bytes, mode: PutMode) -> Result<(), ArchiveError> {
-        let written = self
-            .store
-            .put_opts(&location(&id), stored.into(), mode.into())
-            .await;
+        let exclusion = self.exclusion().await?;
+        let in_parts = stored.len() > LARGE && matches!(self.medium, Medium::Service(_));
+        let place = location(&id);
+        let written = match (in_parts, exclusion, mode) {
+            (true, ..) => self.write_in_parts(&place, stored).await,
+            (false, Exclusion::Works, mode) => self
+                .store
+                .put_opts(&place, stored.into(), mode.into())
+                .await
+                .map(drop),
+            (false, ..) => self.store.put(&place, stored.into()).await.map(drop),
+        };
         match written {
             // Someone else put the same content meanwhile.
-            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
-            Err(error) => Err(failed(format!("write pack {id}"), error)),
+            Ok(()) | Err(object_store::Error::AlreadyExists { .. }) => {}
+            Err(error) => return Err(failed(format!("write pack {id}"), error)),
         }
+        if in_parts || exclusion != Exclusion::Works {
+            self.verify(&id).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_in_parts(&self, place: &Path, stored: Bytes) -> object_store::Result<()> {
+        let upload = self.store.put_multipart(place).await?;
+        let mut writer = WriteMultipart::new_with_chunk_size(upload, LARGE);
+        let mut rest = stored;
+        while !rest.is_empty() {
+            writer.wait_for_capacity(PARTS).await?;
+            writer.put(rest.split_to(rest.len().min(LARGE)));
+        }
+        writer.finish().await.map(drop)
     }
 }
 
@@ -135,7 +219,8 @@ impl ArchiveStore for ObjectArchive {
             Err(ArchiveError::Damaged { .. }) => PutMode::Overwrite,
             Err(other) => return Err(other),
         };
-        let stored: Bytes = blocking(move || pack::encode(&plain, &history))
+        let seal = self.seal.clone();
+        let stored: Bytes = blocking(move || pack::encode(&plain, &history, seal.as_deref()))
             .await?
             .map_err(|source| failed(format!("compress pack {id}"), source))?
             .into();
@@ -151,7 +236,8 @@ impl ArchiveStore for ObjectArchive {
 
     async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
         let chain = self.fetch_chain(*id).await?;
-        let (plain, _) = blocking(move || decode_chain(chain)).await??;
+        let seal = self.seal.clone();
+        let (plain, _) = blocking(move || decode_chain(chain, seal.as_deref())).await??;
         Ok(plain.into())
     }
 
@@ -211,11 +297,14 @@ fn pack_id(place: &Path) -> Option<PackId> {
 
 /// Decodes from the lowest base upwards, checking each content against its name. Returns the plain
 /// bytes of the topmost pack, and the whole as a history for the next.
-fn decode_chain(mut chain: Vec<Link>) -> Result<(Vec<u8>, History), ArchiveError> {
+fn decode_chain(
+    mut chain: Vec<Link>,
+    seal: Option<&Seal>,
+) -> Result<(Vec<u8>, History), ArchiveError> {
     let mut history = History::default();
     let mut plain = Vec::new();
     while let Some(Link { id, stored }) = chain.pop() {
-        plain = pack::decode(&stored, &history).map_err(|flaw| damaged(id, &flaw))?;
+        plain = pack::decode(&stored, &id, &history, seal).map_err(|flaw| damaged(id, &flaw))?;
         if PackId::of(&plain, history.top.as_ref()) != id {
             return Err(damaged(id, &Flaw::Content));
         }
@@ -244,6 +333,7 @@ fn damaged(pack: PackId, flaw: &Flaw) -> ArchiveError {
             pack,
             found: u32::from(*found),
         },
+        Flaw::Locked => ArchiveError::Locked { pack },
         other => ArchiveError::Damaged {
             pack,
             reason: other.to_string(),

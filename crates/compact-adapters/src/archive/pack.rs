@@ -3,11 +3,16 @@
 //! The head names the base, and carries a checksum of everything else, so a flipped bit is found in
 //! the pack that has it, before its frame is decoded. The frame is compressed against the
 //! [`History`] below it, not the base alone: a compaction drops most of its input, and what was
-//! dropped three compactions ago comes up again. This module does no I/O.
+//! dropped three compactions ago comes up again. Where there is a key, the frame is sealed; the head
+//! stays in the clear, so that damage is told from a key that does not fit. This module does no I/O.
+
+use std::borrow::Cow;
 
 use compact_runtime::port::archive::PackId;
 use zstd::zstd_safe::{CCtx, CParameter, CompressionLevel, DCtx, ErrorCode};
 use zstd::zstd_safe::{compress_bound, get_error_name};
+
+use crate::seal::Seal;
 
 /// The size of a head.
 pub(super) const HEAD_BYTES: usize = MAGIC.len() + 1 + 1 + 8 + 32 + 32;
@@ -22,7 +27,13 @@ const HISTORY_BYTES: usize = 8 << 20;
 const LONG_REACH: usize = 4 << 20;
 
 const MAGIC: [u8; 4] = *b"CPAK";
-const VERSION: u8 = 1;
+
+/// Whether a frame is sealed: the version of its pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Clear = 1,
+    Sealed = 2,
+}
 
 /// Where a better ratio begins to cost more time than a compaction should take.
 const LEVEL: CompressionLevel = 9;
@@ -30,6 +41,8 @@ const LEVEL: CompressionLevel = 9;
 /// The first bytes of a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
+    /// Whether the frame is sealed.
+    pub(super) form: Form,
     /// How many packs stand below this one; none when there is no base.
     pub(super) depth: u8,
     /// The size of what the frame decodes to.
@@ -81,11 +94,14 @@ pub(super) enum Flaw {
     Frame(String),
     #[error("its content does not match its name")]
     Content,
+    #[error("it is encrypted, and the key does not fit")]
+    Locked,
 }
 
 impl Head {
-    fn new(plain: &[u8], history: &History) -> Head {
+    fn new(plain: &[u8], history: &History, form: Form) -> Head {
         Head {
+            form,
             depth: history.packs,
             plain_bytes: plain.len() as u64,
             base: history.top,
@@ -97,7 +113,7 @@ impl Head {
     fn fields(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD_BYTES);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[VERSION, self.depth]);
+        out.extend_from_slice(&[self.form as u8, self.depth]);
         out.extend_from_slice(&self.plain_bytes.to_le_bytes());
         out.extend_from_slice(&self.base.map_or([0; 32], |base| base.0));
         out
@@ -110,13 +126,16 @@ impl Head {
             return Err(Flaw::Magic);
         }
         let ([version, depth], rest) = rest.split_first_chunk::<2>().ok_or(Flaw::Short)?;
-        if *version != VERSION {
-            return Err(Flaw::Version(*version));
-        }
+        let form = match version {
+            1 => Form::Clear,
+            2 => Form::Sealed,
+            other => return Err(Flaw::Version(*other)),
+        };
         let (plain_bytes, rest) = rest.split_first_chunk::<8>().ok_or(Flaw::Short)?;
         let (base, rest) = rest.split_first_chunk::<32>().ok_or(Flaw::Short)?;
         let (checksum, frame) = rest.split_first_chunk::<32>().ok_or(Flaw::Short)?;
         let head = Head {
+            form,
             depth: *depth,
             plain_bytes: u64::from_le_bytes(*plain_bytes),
             base: (*depth > 0).then_some(PackId(*base)),
@@ -136,11 +155,24 @@ impl Head {
     }
 }
 
-/// The stored form of `plain`.
-pub(super) fn encode(plain: &[u8], history: &History) -> std::io::Result<Vec<u8>> {
+/// The stored form of `plain`, sealed where there is a key.
+pub(super) fn encode(
+    plain: &[u8],
+    history: &History,
+    seal: Option<&Seal>,
+) -> std::io::Result<Vec<u8>> {
     let frame = compress(plain, &history.bytes)
         .map_err(|code| std::io::Error::other(get_error_name(code)))?;
-    let head = Head::new(plain, history);
+    let (head, frame) = match seal {
+        None => (Head::new(plain, history, Form::Clear), frame),
+        Some(seal) => {
+            let head = Head::new(plain, history, Form::Sealed);
+            let name = PackId::of(plain, history.top.as_ref());
+            let sealed = seal.seal(&name.0, &head.fields(), &frame);
+            let sealed = sealed.map_err(|_| std::io::Error::other("it cannot be encrypted"))?;
+            (head, sealed)
+        }
+    };
     let mut out = head.fields();
     out.extend_from_slice(&head.checksum(&frame));
     out.extend_from_slice(&frame);
@@ -154,9 +186,29 @@ pub(super) fn check(pack: &[u8]) -> Result<Head, Flaw> {
     intact.then_some(head).ok_or(Flaw::Checksum)
 }
 
-/// The plain bytes of a pack that was [`check`]ed, given what stands below it.
-pub(super) fn decode(pack: &[u8], history: &History) -> Result<Vec<u8>, Flaw> {
+/// The frame of a pack, opened where it is sealed.
+fn opened<'a>(
+    head: &Head,
+    frame: &'a [u8],
+    id: &PackId,
+    seal: Option<&Seal>,
+) -> Result<Cow<'a, [u8]>, Flaw> {
+    if head.form == Form::Clear {
+        return Ok(Cow::Borrowed(frame));
+    }
+    let plain = seal.and_then(|seal| seal.open(&id.0, &head.fields(), frame).ok());
+    plain.map(Cow::Owned).ok_or(Flaw::Locked)
+}
+
+/// The plain bytes of the pack `id` that was [`check`]ed, given what stands below it.
+pub(super) fn decode(
+    pack: &[u8],
+    id: &PackId,
+    history: &History,
+    seal: Option<&Seal>,
+) -> Result<Vec<u8>, Flaw> {
     let (head, frame) = Head::split(pack)?;
+    let frame = opened(&head, frame, id, seal)?;
     let declared = usize::try_from(head.plain_bytes).map_err(|_| Flaw::Head)?;
     let mut plain = Vec::new();
     plain
@@ -166,7 +218,7 @@ pub(super) fn decode(pack: &[u8], history: &History) -> Result<Vec<u8>, Flaw> {
     // The buffer's capacity bounds the output: a frame that holds more is an error, not a bomb.
     decoder
         .ref_prefix(&history.bytes)
-        .and_then(|_| decoder.decompress(&mut plain, frame))
+        .and_then(|_| decoder.decompress(&mut plain, &frame))
         .map_err(|code| Flaw::Frame(get_error_name(code).to_owned()))?;
     (plain.len() == declared).then_some(plain).ok_or(Flaw::Head)
 }
@@ -189,7 +241,7 @@ fn compress(plain: &[u8], prefix: &[u8]) -> Result<Vec<u8>, ErrorCode> {
 /// A pack with a sound checksum whose head declares `declared` and whose frame holds `actual`.
 #[cfg(test)]
 pub(super) fn forged(declared: &[u8], actual: &[u8]) -> Vec<u8> {
-    let head = Head::new(declared, &History::default());
+    let head = Head::new(declared, &History::default(), Form::Clear);
     let frame = compress(actual, &[]).unwrap();
     [head.fields(), head.checksum(&frame).to_vec(), frame].concat()
 }

@@ -407,7 +407,7 @@ pub(super) fn misfit(effective: &Effective, message: &str) -> Problem {
 fn describe(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
-        Value::String(text) => format!("'{text}'"),
+        Value::String(text) => format!("'{}'", without_password(text)),
         Value::Array(_) => format!("the list {value}"),
         Value::Object(_) => "a section".to_owned(),
         other => other.to_string(),
@@ -438,4 +438,21 @@ fn closest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n 
     let scored = names.map(|name| (strsim::jaro_winkler(typed, name), name));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 >= 0.85).then_some(best.1)
+}
+
+/// An address without the password that should not be in it: messages end up in logs.
+fn without_password(text: &str) -> String {
+    let found = text.split_once("://").and_then(|(scheme, rest)| {
+        let (user, host) = rest.rsplit_once('@')?;
+        let (name, _) = user.split_once(':')?;
+        Some(format!("{scheme}://{name}:…@{host}"))
+    });
+    let query = text
+        .find("password=")
+        .and_then(|at| text.split_at_checked(at));
+    match (found, query) {
+        (Some(shown), _) => shown,
+        (None, Some((before, _))) => format!("{before}password=…"),
+        (None, None) => text.to_owned(),
+    }
 }

@@ -12,11 +12,10 @@ mod layer;
 mod model;
 mod reference;
 mod source;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod validate;
-
-use std::path::PathBuf;
 
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
@@ -34,6 +33,9 @@ pub use layer::{Effective, Loaded, Origin};
 pub use model::{Embeddings, EmbeddingsKind, RequestManner, Summarizer, SummarizerKind};
 pub use reference::reference_markdown;
 pub use source::{Flag, Sources};
+pub use storage::{
+    AddressingStyle, Archive, Retention, S3, ServerSideEncryption, Storage, StorageAdapter,
+};
 
 /// A commented file that sets every key, as `config init` writes it.
 pub const EXAMPLE: &str = include_str!("../../../../compact.example.yaml");
@@ -98,50 +100,6 @@ pub enum EventFormat {
     Human,
     /// A line of JSON.
     Json,
-}
-
-/// Where originals, receipts and sessions are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Storage {
-    /// What keeps the originals.
-    pub adapter: StorageAdapter,
-    /// The folder that holds them; unset, one in the user's data directory.
-    pub path: Option<PathBuf>,
-    /// The folder of session transcripts and of what profile `hard-reset` leaves beside them; unset,
-    /// `sessions` in the folder above. `VT_SESSION_DIR` sets it too.
-    pub transcripts: Option<PathBuf>,
-    /// What must be kept.
-    pub archive: Archive,
-}
-
-/// What keeps the originals (S2-129).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StorageAdapter {
-    /// A folder.
-    #[default]
-    Fs,
-    /// A bucket that speaks S3.
-    S3,
-    /// A store of the program that embeds Compact.
-    Custom,
-    /// Nothing: what a view leaves out is lost.
-    None,
-}
-
-/// What must be kept (C-29).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Archive {
-    /// Whether a compaction without an archive is refused; if not, an event warns of it.
-    pub required: bool,
-}
-
-impl Default for Archive {
-    fn default() -> Self {
-        Archive { required: true }
-    }
 }
 
 impl Config {

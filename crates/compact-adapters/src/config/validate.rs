@@ -6,7 +6,7 @@ use compact_core::memory::Pins;
 use compact_core::redact::Redactor;
 
 use super::layer::{Effective, Origin, misfit};
-use super::{Config, ConfigError, Problem, StorageAdapter, model};
+use super::{Config, ConfigError, Problem, model, storage};
 
 /// Reports every value out of range.
 pub(super) fn check(
@@ -70,11 +70,7 @@ fn ranges(config: &Config) -> Vec<(&'static str, String)> {
         "policy.hard_cap_buffer",
         "must be smaller than max_context_tokens",
     );
-    expect(
-        config.storage.adapter != StorageAdapter::None || !config.storage.archive.required,
-        "storage.adapter",
-        "an archive is required: choose a store, or set storage.archive.required to false",
-    );
+    wrong.extend(storage::ranges(&config.storage));
     wrong.extend(model::ranges(&config.summarizer, &config.embeddings));
     wrong
 }

@@ -110,10 +110,7 @@ impl Server {
     }
 }
 
-async fn version(
-    transaction: &Transaction<'_>,
-    part: &str,
-) -> Result<u32, tokio_postgres::Error> {
+async fn version(transaction: &Transaction<'_>, part: &str) -> Result<u32, tokio_postgres::Error> {
     let select = "SELECT version FROM compact.migrations WHERE part = $1";
     let row = transaction.query_opt(select, &[&part]).await?;
     Ok(row.map_or(0, |row| row.get::<_, i32>(0).unsigned_abs()))

@@ -97,7 +97,11 @@ impl Pool {
 
     /// One that has a connection if there is any, so that no more are opened than are needed.
     fn free_slot(&self) -> Option<MutexGuard<'_, Option<Connection>>> {
-        let mut free: Vec<_> = self.slots.iter().filter_map(|s| s.try_lock().ok()).collect();
+        let mut free: Vec<_> = self
+            .slots
+            .iter()
+            .filter_map(|s| s.try_lock().ok())
+            .collect();
         let at = free.iter().position(|slot| slot.is_some()).unwrap_or(0);
         (at < free.len()).then(|| free.swap_remove(at))
     }

@@ -45,10 +45,7 @@ fn parse(url: &str) -> Result<String, AddressError> {
 #[test]
 fn an_address_is_shown_without_its_parameters() {
     let url = "postgres://ann@db.example:6432/team?sslmode=verify-full&sslrootcert=%2Fca.pem";
-    assert_eq!(
-        parse(url).unwrap(),
-        "postgres://ann@db.example:6432/team"
-    );
+    assert_eq!(parse(url).unwrap(), "postgres://ann@db.example:6432/team");
     let address: Address = url.parse().unwrap();
     assert_eq!(address.ssl, SslMode::VerifyFull);
     assert_eq!(address.root_certificate, Some("/ca.pem".into()));
@@ -61,7 +58,10 @@ fn a_password_has_no_place_in_an_address() {
     assert_eq!(refused, AddressError::Password);
     let refused = parse("postgres://ann@db/team?password=hunter2").unwrap_err();
     assert_eq!(refused, AddressError::Password);
-    for url in ["postgres://ann:hunter2@db:x/team", "postgres://ann:hunter2@db/t?what=1"] {
+    for url in [
+        "postgres://ann:hunter2@db:x/team",
+        "postgres://ann:hunter2@db/t?what=1",
+    ] {
         let message = parse(url).unwrap_err().to_string();
         assert!(!message.contains("hunter2"), "{message}");
     }
@@ -72,7 +72,10 @@ fn what_is_wrong_with_an_address_is_named() {
     assert_eq!(parse("mysql://db/team"), Err(AddressError::Scheme));
     assert_eq!(parse("postgres:///team"), Err(AddressError::NoHost));
     for url in ["postgres://db/t?sslmode=maybe", "postgres://db/t?pool=0"] {
-        assert!(matches!(parse(url), Err(AddressError::Parameter { .. })), "{url}");
+        assert!(
+            matches!(parse(url), Err(AddressError::Parameter { .. })),
+            "{url}"
+        );
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod postgres;
 mod row;
+mod sealed;
 mod sqlite;
 
 pub use postgres::PostgresIndex;
+pub use sealed::SealedIndex;
 pub use sqlite::SqliteIndex;

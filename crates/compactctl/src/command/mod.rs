@@ -1,6 +1,7 @@
 //! One file per command: translate the arguments, ask the engine, shape the answer.
 
 mod archive;
+mod catalog;
 mod compact;
 mod completions;
 mod config;
@@ -45,6 +46,7 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Expand(args) => expand::run(args, &world()?),
         Command::Remember(args) => remember::run(args, &world()?, global),
         Command::Archive { command } => archive::run(command, &world()?, global),
+        Command::Catalog { command } => catalog::run(command, &world()?),
         Command::Replay(args) => replay::run(args, global),
         Command::Eval(args) => eval::run(args, &with(args.writer.flags())?, global),
         Command::Mcp => mcp::run(world()?, global),
@@ -56,14 +58,17 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
     }
 }
 
-/// What is left to do once the answer is out: make what was archived findable. If that fails, the
-/// next `recall` does it, so nobody need be told.
+/// What is left to do once the answer is out: let go what may go, and make what was archived
+/// findable. If that fails, the next compaction or `recall` does it, so nobody need be told.
 pub fn afterwards(cli: &Cli, answer: &Answer) {
     if answer.archived {
         let world = World::load(&Global {
             quiet: true,
             ..cli.global.clone()
         });
-        let _ = world.and_then(|world| recall::follow(&world));
+        let _ = world.and_then(|world| {
+            archive::retain(&world)?;
+            recall::follow(&world)
+        });
     }
 }

@@ -8,12 +8,15 @@ mod row;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog, SessionInfo,
 };
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -34,7 +37,8 @@ const SESSION: &str = "WITH held AS (INSERT INTO compact.sessions (key, name) VA
 #[derive(Clone, Debug)]
 pub struct PostgresCatalog {
     server: Server,
-    found: u32,
+    /// The version of the tables as they were found, once somebody looked.
+    found: Arc<OnceCell<u32>>,
 }
 
 /// Why a statement gave no answer.
@@ -50,22 +54,28 @@ impl<E: Into<ServerError>> From<E> for Problem {
 }
 
 impl PostgresCatalog {
-    /// Connects, and brings the tables up to date.
-    pub async fn open(server: Server) -> Result<PostgresCatalog, CatalogError> {
-        match server.migrate(PART, &MIGRATIONS).await {
-            Ok(found) => Ok(PostgresCatalog { server, found }),
-            Err(ServerError::Newer { found, known }) => Err(CatalogError::Newer {
-                place: server.place().to_owned(),
-                found,
-                known,
-            }),
-            Err(error) => Err(failed(&server, "open", error)),
+    /// A catalog that is connected to, and brought up to date, when it is first needed.
+    pub fn new(server: Server) -> PostgresCatalog {
+        PostgresCatalog {
+            server,
+            found: Arc::default(),
         }
     }
 
-    /// The version of the tables before they were opened, and since.
-    pub fn versions(&self) -> (u32, u32) {
-        (self.found, MIGRATIONS.len() as u32)
+    /// Connects, and brings the tables up to date. Returns their version before and since.
+    pub async fn migrate(&self) -> Result<(u32, u32), CatalogError> {
+        let found = self
+            .found
+            .get_or_try_init(|| self.server.migrate(PART, &MIGRATIONS));
+        match found.await {
+            Ok(found) => Ok((*found, MIGRATIONS.len() as u32)),
+            Err(ServerError::Newer { found, known }) => Err(CatalogError::Newer {
+                place: self.server.place().to_owned(),
+                found,
+                known,
+            }),
+            Err(error) => Err(failed(&self.server, "open", error)),
+        }
     }
 
     async fn rows<T>(
@@ -74,12 +84,15 @@ impl PostgresCatalog {
         values: &[&(dyn ToSql + Sync)],
         read: impl Fn(&Row) -> Result<T, Problem> + Send,
     ) -> Result<Vec<T>, CatalogError> {
+        self.migrate().await?;
         let rows = async {
             let client = self.server.client().await?;
             let statement = client.prepare(select).await?;
             Ok::<_, ServerError>(client.query(&statement, values).await?)
         };
-        let rows = rows.await.map_err(|error| self.explain("read", error.into()))?;
+        let rows = rows
+            .await
+            .map_err(|error| self.explain("read", error.into()))?;
         let read = rows.iter().map(read).collect::<Result<_, _>>();
         read.map_err(|problem| self.explain("read", problem))
     }
@@ -89,6 +102,7 @@ impl PostgresCatalog {
         statement: &str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<u64, CatalogError> {
+        self.migrate().await?;
         let done = async {
             let client = self.server.client().await?;
             Ok::<_, ServerError>(client.execute(statement, values).await?)

@@ -10,8 +10,8 @@ async fn postgres_conforms() {
     let Some(database) = Database::new().await else {
         return;
     };
-    let catalog = PostgresCatalog::open(database.server()).await.unwrap();
-    assert_eq!(catalog.versions().0, 0);
+    let catalog = PostgresCatalog::new(database.server());
+    assert_eq!(catalog.migrate().await.unwrap().0, 0);
     conformance::suite(&catalog).await;
 }
 
@@ -20,13 +20,14 @@ async fn everything_is_there_for_another_process() {
     let Some(database) = Database::new().await else {
         return;
     };
-    let catalog = PostgresCatalog::open(database.server()).await.unwrap();
+    let catalog = PostgresCatalog::new(database.server());
     for id in ODD_SESSION_IDS {
         catalog.record(&sample(id, "r")).await.unwrap();
         catalog.save_event(id, &json!({"n": 1})).await.unwrap();
     }
-    let other = PostgresCatalog::open(database.server()).await.unwrap();
-    assert_eq!(other.versions(), (MIGRATIONS.len() as u32, MIGRATIONS.len() as u32));
+    let other = PostgresCatalog::new(database.server());
+    let newest = MIGRATIONS.len() as u32;
+    assert_eq!(other.migrate().await.unwrap(), (newest, newest));
     for id in ODD_SESSION_IDS {
         assert_eq!(other.latest(id).await.unwrap(), Some(sample(id, "r")));
         assert_eq!(other.events(id).await.unwrap(), [json!({"n": 1})]);
@@ -38,7 +39,7 @@ async fn many_may_open_a_new_database_at_once() {
     let Some(database) = Database::new().await else {
         return;
     };
-    let open = || PostgresCatalog::open(database.server());
+    let open = async || PostgresCatalog::new(database.server()).migrate().await;
     let (a, b, c, d) = tokio::join!(open(), open(), open(), open());
     assert!([a, b, c, d].into_iter().all(|opened| opened.is_ok()));
 }
@@ -49,12 +50,21 @@ async fn a_newer_schema_is_refused() {
         return;
     };
     let server = database.server();
-    PostgresCatalog::open(server.clone()).await.unwrap();
+    PostgresCatalog::new(server.clone())
+        .migrate()
+        .await
+        .unwrap();
     let newer = "UPDATE compact.migrations SET version = 99";
     let client = server.client().await.unwrap();
     client.batch_execute(newer).await.unwrap();
-    let error = PostgresCatalog::open(server.clone()).await.unwrap_err();
-    assert!(matches!(error, CatalogError::Newer { found: 99, .. }), "{error}");
+    let error = PostgresCatalog::new(server.clone())
+        .sessions()
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, CatalogError::Newer { found: 99, .. }),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -63,7 +73,7 @@ async fn a_damaged_value_is_named() {
         return;
     };
     let server = database.server();
-    let catalog = PostgresCatalog::open(server.clone()).await.unwrap();
+    let catalog = PostgresCatalog::new(server.clone());
     catalog.record(&sample("s", "receipt")).await.unwrap();
     let garble = "UPDATE compact.sessions SET name = '\\xff'";
     let client = server.client().await.unwrap();
@@ -76,7 +86,7 @@ async fn a_damaged_value_is_named() {
 async fn a_server_that_is_not_there_is_named_without_its_password() {
     let address: crate::postgres::Address = "postgres://ann@127.0.0.1:1/team".parse().unwrap();
     let server = Server::new(address).unwrap();
-    let error = PostgresCatalog::open(server).await.unwrap_err();
+    let error = PostgresCatalog::new(server).sessions().await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot open catalog postgres://ann@127.0.0.1:1/team"

@@ -13,8 +13,7 @@ use crate::postgres::{Client, Server, ServerError, key};
 use crate::recall::row::{decompressed, named};
 
 pub(super) async fn find(server: &Server, lookup: &Lookup) -> Result<Found, ServerError> {
-    const COUNT: &str =
-        "SELECT coalesce(sum(passages), 0)::bigint FROM compact.recall_sessions";
+    const COUNT: &str = "SELECT coalesce(sum(passages), 0)::bigint FROM compact.recall_sessions";
     let client = server.client().await?;
     let passages: i64 = client.query_one(COUNT, &[]).await?.get(0);
     let queries: Vec<Option<String>> = lookup.terms.iter().map(|term| query(term)).collect();
@@ -78,7 +77,10 @@ async fn candidates(
         .query(SELECT, &[&queries, &weights, &TOLD, &any, &session, &limit])
         .await?;
     let mut texts = Decompressor::new()?;
-    Ok(rows.iter().filter_map(|row| candidate(row, &mut texts)).collect())
+    Ok(rows
+        .iter()
+        .filter_map(|row| candidate(row, &mut texts))
+        .collect())
 }
 
 /// A row that cannot be read is one candidate less: everything here can be drawn again.
@@ -94,7 +96,10 @@ fn candidate(row: &Row, texts: &mut Decompressor<'_>) -> Option<Candidate> {
         created_at: row.try_get(2).ok()?,
         hash: EntryHash(row.try_get::<_, &[u8]>(3).ok()?.try_into().ok()?),
         entry_id: EntryId(text(4)?),
-        ordinal: row.try_get::<_, Option<i64>>(5).ok()?.map(i64::unsigned_abs),
+        ordinal: row
+            .try_get::<_, Option<i64>>(5)
+            .ok()?
+            .map(i64::unsigned_abs),
         role: named(row.try_get(6).ok()?).ok()?,
         voice: named(row.try_get(7).ok()?).ok()?,
         text: Arc::from(String::from_utf8_lossy(&plain)),

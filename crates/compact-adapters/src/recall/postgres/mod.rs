@@ -8,10 +8,13 @@ mod find;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use compact_runtime::port::index::{
     Addition, Found, IndexError, IndexedEntry, Lookup, RecallIndex,
 };
+use tokio::sync::OnceCell;
 use tokio_postgres::Transaction;
 
 use super::row::{compressed, name};
@@ -29,19 +32,28 @@ const LONGEST_TERM: usize = 2000;
 #[derive(Clone, Debug)]
 pub struct PostgresIndex {
     server: Server,
+    is_ready: Arc<OnceCell<()>>,
 }
 
 impl PostgresIndex {
-    /// Connects, and brings the tables up to date.
-    pub async fn open(server: Server) -> Result<PostgresIndex, IndexError> {
-        match server.migrate(PART, &MIGRATIONS).await {
-            Ok(_) => Ok(PostgresIndex { server }),
+    /// An index that is connected to, and brought up to date, when it is first needed.
+    pub fn new(server: Server) -> PostgresIndex {
+        PostgresIndex {
+            server,
+            is_ready: Arc::default(),
+        }
+    }
+
+    async fn ready(&self) -> Result<(), IndexError> {
+        let migrate = async || self.server.migrate(PART, &MIGRATIONS).await.map(drop);
+        match self.is_ready.get_or_try_init(migrate).await {
+            Ok(()) => Ok(()),
             Err(ServerError::Newer { found, known }) => Err(IndexError::Newer {
-                place: server.place().to_owned(),
+                place: self.server.place().to_owned(),
                 found,
                 known,
             }),
-            Err(error) => Err(failed(&server, "open", error)),
+            Err(error) => Err(failed(&self.server, "open", error)),
         }
     }
 
@@ -75,17 +87,20 @@ fn failed(server: &Server, verb: &str, error: ServerError) -> IndexError {
 #[async_trait]
 impl RecallIndex for PostgresIndex {
     async fn receipts(&self) -> Result<Vec<(String, String)>, IndexError> {
+        self.ready().await?;
         let receipts = self.all_receipts().await;
         receipts.map_err(|error| failed(&self.server, "read", error))
     }
 
     async fn add(&self, addition: Addition) -> Result<(), IndexError> {
+        self.ready().await?;
         let added = self.add_all(&addition).await;
         added.map_err(|error| failed(&self.server, "write to", error))
     }
 
     async fn forget(&self, session: &str) -> Result<(), IndexError> {
         const DELETE: &str = "DELETE FROM compact.recall_sessions WHERE key = $1";
+        self.ready().await?;
         let forgotten = async {
             let client = self.server.client().await?;
             client.execute(DELETE, &[&key(session)]).await?;
@@ -96,6 +111,7 @@ impl RecallIndex for PostgresIndex {
     }
 
     async fn find(&self, lookup: &Lookup) -> Result<Found, IndexError> {
+        self.ready().await?;
         let found = find::find(&self.server, lookup).await;
         found.map_err(|error| failed(&self.server, "read", error))
     }
@@ -174,8 +190,11 @@ impl Filing {
         for passage in &entry.passages {
             let (first, beyond) = (passage.span.start as i32, passage.span.end as i32);
             let terms: Vec<&String> = passage.terms.iter().filter(|t| is_lexeme(t)).collect();
-            t.execute(&insert, &[&self.session, &id, &first, &beyond, &told, &terms])
-                .await?;
+            t.execute(
+                &insert,
+                &[&self.session, &id, &first, &beyond, &told, &terms],
+            )
+            .await?;
         }
         Ok(entry.passages.len() as u64)
     }

@@ -65,6 +65,11 @@ impl SqliteIndex {
         }
     }
 
+    /// Removes the index in `file`; one that is not there is no error.
+    pub fn remove(file: &Path) -> Result<(), IndexError> {
+        remove(file).map_err(|source| failed(file, "remove", source))
+    }
+
     /// Runs `work` on the blocking pool, in one transaction that is rolled back when it fails.
     async fn run<T: Send + 'static>(
         &self,

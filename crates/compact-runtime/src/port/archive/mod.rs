@@ -5,6 +5,7 @@
 //! which pack belongs to whom is the catalog's knowledge, so no session id ever becomes a path.
 
 pub mod conformance;
+mod copy;
 mod memory;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub use copy::{Copied, copy};
 pub use memory::MemoryArchive;
 
 /// The content address of a pack: a hash of its plain bytes and of its base's address.
@@ -125,6 +127,15 @@ pub enum ArchiveError {
         pack: PackId,
         /// Its format.
         found: u32,
+    },
+    /// The pack is encrypted, and there is no key that opens it.
+    #[error(
+        "pack {pack} is encrypted with a key that is not at hand: name its variable in \
+         storage.archive.key_env"
+    )]
+    Locked {
+        /// The pack.
+        pack: PackId,
     },
     /// More than one pack may hold.
     #[error("{bytes} bytes are more than the {limit} that one pack may hold: split the input")]

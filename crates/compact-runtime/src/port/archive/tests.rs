@@ -1,3 +1,5 @@
+use bytes::Bytes;
+
 use super::*;
 
 #[tokio::test]
@@ -22,4 +24,22 @@ fn an_address_covers_the_base_unambiguously() {
     let mut glued = base.0.to_vec();
     glued.extend_from_slice(b"plain");
     assert_ne!(PackId::of(b"plain", Some(&base)), PackId::of(&glued, None));
+}
+
+#[tokio::test]
+async fn a_copy_has_every_pack_under_its_id_and_copying_again_copies_nothing() {
+    let (from, to) = (MemoryArchive::default(), MemoryArchive::default());
+    let mut base: Option<PackId> = None;
+    for n in 0..10 {
+        let plain = Bytes::from(format!("pack {n} ").repeat(n));
+        base = Some(from.put(plain, base.as_ref()).await.unwrap().id);
+    }
+    let copied = copy(&from, &to).await.unwrap();
+    assert_eq!(copied.packs, 10);
+    assert_eq!(to.list().await.unwrap(), from.list().await.unwrap());
+    for id in from.list().await.unwrap() {
+        assert_eq!(to.info(&id).await.unwrap(), from.info(&id).await.unwrap());
+        assert_eq!(to.get(&id).await.unwrap(), from.get(&id).await.unwrap());
+    }
+    assert_eq!(copy(&from, &to).await.unwrap(), Copied::default());
 }

@@ -4,6 +4,7 @@
 //! id is any text a host likes to use; it is a key here and nothing else.
 
 pub mod conformance;
+mod copy;
 mod memory;
 mod record;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::port::archive::PackId;
 
+pub use copy::{Copied, copy};
 pub use memory::MemoryCatalog;
 pub use record::{Attempt, CompactionRecord, Continues, SessionInfo};
 

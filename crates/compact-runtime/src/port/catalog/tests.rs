@@ -14,3 +14,42 @@ fn a_record_survives_json() {
         record
     );
 }
+
+#[tokio::test]
+async fn a_copy_has_everything_and_copying_again_copies_nothing() {
+    let (from, to) = (MemoryCatalog::default(), MemoryCatalog::default());
+    let attempt = Attempt {
+        at: "2026-01-02T03:04:05Z".to_owned(),
+        turn: "t".to_owned(),
+        outcome: "failed".to_owned(),
+        tokens: 9,
+    };
+    for session in conformance::ODD_SESSION_IDS {
+        for receipt in ["one", "two"] {
+            let record = conformance::sample(session, receipt);
+            from.record(&record).await.unwrap();
+        }
+        let event = serde_json::json!({"event": "compact.completed"});
+        from.save_event(session, &event).await.unwrap();
+        from.record_attempt(session, &attempt).await.unwrap();
+    }
+    let copied = copy(&from, &to).await.unwrap();
+    assert_eq!((copied.sessions, copied.records, copied.events), (8, 16, 8));
+    assert_eq!(to.sessions().await.unwrap(), from.sessions().await.unwrap());
+    for session in conformance::ODD_SESSION_IDS {
+        assert_eq!(
+            to.chain(session).await.unwrap(),
+            from.chain(session).await.unwrap()
+        );
+        assert_eq!(
+            to.events(session).await.unwrap(),
+            from.events(session).await.unwrap()
+        );
+        assert_eq!(
+            to.last_attempt(session).await.unwrap(),
+            Some(attempt.clone())
+        );
+    }
+    let again = copy(&from, &to).await.unwrap();
+    assert_eq!((again.records, again.events), (0, 0));
+}

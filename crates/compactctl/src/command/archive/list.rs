@@ -26,6 +26,8 @@ pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
     }
     let json = json!({
         "path": world.root(),
+        "archive": world.stores().archive_place(),
+        "catalog": world.stores().catalog_place(),
         "sessions": sessions,
         "packs": packs.len(),
         "bytes": size,
@@ -39,7 +41,7 @@ pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
             count(packs.len() as u64, "pack", "packs"),
             bytes(size)
         ),
-        world.root().display()
+        world.stores().archive_place()
     );
     Ok(Answer::new(json, human))
 }

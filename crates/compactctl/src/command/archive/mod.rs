@@ -1,5 +1,6 @@
 //! `archive`: look into the store of originals, check it, make room in it.
 
+mod copy;
 mod list;
 mod prune;
 mod show;
@@ -20,6 +21,18 @@ pub fn run(command: &Archive, world: &World, global: &Global) -> Result<Answer, 
             Archive::Show { name } => show::run(&store, name, Charset::detect(global)).await,
             Archive::Verify => verify::run(&store, world, global).await,
             Archive::Prune(args) => prune::run(args, &store, world, global).await,
+            Archive::Export { folder } => copy::export(&store, world, folder).await,
+            Archive::Import { folder } => copy::import(world, folder).await,
         }
     })
+}
+
+/// Lets go what the configuration says may go; nothing unless it says so.
+pub fn retain(world: &World) -> Result<(), Failure> {
+    let retention = world.retention();
+    if retention.days.is_none() && retention.max_bytes.is_none() {
+        return Ok(());
+    }
+    let store = world.store_to_read()?;
+    block_on(prune::retain(&store, world))
 }

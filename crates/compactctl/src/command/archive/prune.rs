@@ -11,7 +11,6 @@ use std::io::{IsTerminal, Write};
 
 use compact_runtime::port::archive::{PackId, reachable};
 use compact_runtime::port::catalog::CompactionRecord;
-use compact_runtime::port::index::RecallIndex;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -36,9 +35,10 @@ pub async fn run(
     world: &World,
     global: &Global,
 ) -> Result<Answer, Failure> {
+    let limits = Limits::of(args, world)?;
     let sizes = sizes(store).await?;
     let total: u64 = sizes.values().sum();
-    let doomed = choose(args, store, &sizes).await?;
+    let doomed = choose(&limits, store, &sizes).await?;
     let pruned = !args.dry_run && !doomed.records.is_empty();
     if pruned {
         confirm(args, global, &doomed)?;
@@ -56,7 +56,50 @@ pub async fn run(
         "bytes_freed": doomed.freed,
         "bytes_left": left,
     });
-    Ok(Answer::new(json, tell(args, &doomed, left)))
+    Ok(Answer::new(json, tell(args, &limits, &doomed, left)))
+}
+
+/// Prunes to what the configuration says, without a word.
+pub async fn retain(store: &Store, world: &World) -> Result<(), Failure> {
+    let limits = Limits::configured(world);
+    let doomed = choose(&limits, store, &sizes(store).await?).await?;
+    remove(store, world, &doomed).await
+}
+
+/// What may stay.
+struct Limits {
+    days: Option<u32>,
+    bytes: Option<u64>,
+}
+
+impl Limits {
+    /// What the arguments say; without any, what the configuration does.
+    fn of(args: &Prune, world: &World) -> Result<Limits, Failure> {
+        let asked = Limits {
+            days: args.older_than,
+            bytes: args.max_bytes,
+        };
+        let configured = Limits::configured(world);
+        let found = if asked.is_set() { asked } else { configured };
+        found.is_set().then_some(found).ok_or_else(|| {
+            Failure::usage(
+                "nothing says what may go",
+                "give --older-than DAYS or --max-bytes BYTES, or set storage.retention",
+            )
+        })
+    }
+
+    fn configured(world: &World) -> Limits {
+        let retention = world.retention();
+        Limits {
+            days: retention.days,
+            bytes: retention.max_bytes,
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        self.days.is_some() || self.bytes.is_some()
+    }
 }
 
 async fn sizes(store: &Store) -> Result<BTreeMap<PackId, u64>, Failure> {
@@ -70,16 +113,16 @@ async fn sizes(store: &Store) -> Result<BTreeMap<PackId, u64>, Failure> {
 
 /// The oldest compactions first, as many as the limits ask for.
 async fn choose(
-    args: &Prune,
+    limits: &Limits,
     store: &Store,
     sizes: &BTreeMap<PackId, u64>,
 ) -> Result<Doomed, Failure> {
     let candidates = Candidates::of(store).await?;
-    let oldest = match args.older_than {
+    let oldest = match limits.days {
         Some(days) => candidates.older_than(&days_ago(days)?),
         None => 0,
     };
-    let largest = match args.max_bytes {
+    let largest = match limits.bytes {
         Some(most) => candidates.down_to(most, store, sizes).await?,
         None => 0,
     };
@@ -294,14 +337,14 @@ fn amount(doomed: &Doomed) -> String {
     )
 }
 
-fn tell(args: &Prune, doomed: &Doomed, left: u64) -> String {
+fn tell(args: &Prune, limits: &Limits, doomed: &Doomed, left: u64) -> String {
     let verb = if args.dry_run {
         "would remove"
     } else {
         "removed"
     };
     let mut out = format!("{verb} {}, {} stay\n", amount(doomed), bytes(left));
-    if args.max_bytes.is_some_and(|most| left > most) {
+    if limits.bytes.is_some_and(|most| left > most) {
         out.push_str("the rest is what the latest views point at\n");
     }
     out

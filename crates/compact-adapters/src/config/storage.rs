@@ -1,0 +1,193 @@
+//! Where originals, receipts and sessions are kept, and for how long.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{Bucket, ServerSide, Style};
+use crate::postgres::Address;
+
+/// Where originals, receipts and sessions are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// What keeps the originals.
+    pub adapter: StorageAdapter,
+    /// The folder that holds them, and the catalog where that is embedded; unset, one in the user's
+    /// data directory.
+    pub path: Option<PathBuf>,
+    /// The folder of session transcripts and of what profile `hard-reset` leaves beside them; unset,
+    /// `sessions` in the folder above. `VT_SESSION_DIR` sets it too.
+    pub transcripts: Option<PathBuf>,
+    /// The database that holds receipts and the recall index, as
+    /// `postgres://user@host/database?sslmode=verify-full`; unset, SQLite files in the folder above.
+    /// The password comes from `PGPASSWORD`.
+    pub catalog: Option<String>,
+    /// How long a process that compacts a session may be silent before another one takes over.
+    pub lease_seconds: u64,
+    /// The bucket, for `storage.adapter: s3`. Keys come from `AWS_ACCESS_KEY_ID` and the other variables
+    /// of Amazon's clients, or from the machine's role.
+    pub s3: S3,
+    /// What must be kept, and how.
+    pub archive: Archive,
+    /// What may go.
+    pub retention: Retention,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Storage {
+            adapter: StorageAdapter::default(),
+            path: None,
+            transcripts: None,
+            catalog: None,
+            lease_seconds: 30,
+            s3: S3::default(),
+            archive: Archive::default(),
+            retention: Retention::default(),
+        }
+    }
+}
+
+/// What keeps the originals (S2-129).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StorageAdapter {
+    /// A folder.
+    #[default]
+    Fs,
+    /// A bucket that speaks S3.
+    S3,
+    /// A store of the program that embeds Compact.
+    Custom,
+    /// Nothing: what a view leaves out is lost.
+    None,
+}
+
+/// A bucket that speaks S3.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct S3 {
+    /// Its name.
+    pub bucket: Option<String>,
+    /// What the names of all objects begin with.
+    pub prefix: Option<String>,
+    /// The server, such as `https://minio.example:9000`; unset, `AWS_ENDPOINT`, else Amazon's.
+    pub endpoint: Option<String>,
+    /// The region; unset, `AWS_REGION`.
+    pub region: Option<String>,
+    /// Where the name of the bucket stands in requests: `path`, as most servers expect it, or `host`.
+    pub style: AddressingStyle,
+    /// What the server is asked to encrypt with.
+    pub sse: ServerSideEncryption,
+    /// The key for `sse: kms`; unset, the account's own.
+    pub kms_key: Option<String>,
+}
+
+/// Where the name of a bucket stands in requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AddressingStyle {
+    /// In the path.
+    #[default]
+    Path,
+    /// In the name of the host.
+    Host,
+}
+
+/// What a server is asked to encrypt with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerSideEncryption {
+    /// Whatever the bucket says.
+    #[default]
+    Unset,
+    /// Keys of the store (SSE-S3).
+    Aes256,
+    /// A key of the key management service (SSE-KMS).
+    Kms,
+}
+
+/// What must be kept, and how (C-29).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Archive {
+    /// Whether a compaction without an archive is refused; if not, an event warns of it.
+    pub required: bool,
+    /// The variable that holds the key (64 hexadecimal digits) with which originals and the recall
+    /// index are encrypted before they are stored; unset, they are not.
+    pub key_env: Option<String>,
+}
+
+impl Default for Archive {
+    fn default() -> Self {
+        Archive {
+            required: true,
+            key_env: None,
+        }
+    }
+}
+
+/// What may go (C-20). What the latest view of a session points at always stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Compactions older than so many days go; unset, none do.
+    pub days: Option<u32>,
+    /// The oldest go until the archive is no larger than this; unset, it may grow.
+    pub max_bytes: Option<u64>,
+}
+
+impl Storage {
+    /// The address of the shared catalog, if there is one. It was validated when it was read.
+    pub fn address(&self) -> Option<Address> {
+        self.catalog.as_deref()?.parse().ok()
+    }
+
+    /// The bucket that is configured.
+    pub fn bucket(&self) -> Bucket {
+        let s3 = self.s3.clone();
+        Bucket {
+            name: s3.bucket.unwrap_or_default(),
+            prefix: s3.prefix.unwrap_or_default(),
+            endpoint: s3.endpoint,
+            region: s3.region,
+            style: match s3.style {
+                AddressingStyle::Path => Style::Path,
+                AddressingStyle::Host => Style::Host,
+            },
+            encryption: match s3.sse {
+                ServerSideEncryption::Unset => ServerSide::Unsaid,
+                ServerSideEncryption::Aes256 => ServerSide::Store,
+                ServerSideEncryption::Kms => ServerSide::Kms(s3.kms_key),
+            },
+        }
+    }
+}
+
+/// Paths with what their values should be.
+pub(super) fn ranges(storage: &Storage) -> Vec<(&'static str, String)> {
+    let mut wrong = Vec::new();
+    if storage.adapter == StorageAdapter::None && storage.archive.required {
+        let message =
+            "an archive is required: choose a store, or set storage.archive.required to false";
+        wrong.push(("storage.adapter", message.to_owned()));
+    }
+    if storage.adapter == StorageAdapter::S3 && storage.s3.bucket.is_none() {
+        wrong.push(("storage.adapter", "s3 needs storage.s3.bucket".to_owned()));
+    }
+    let address = storage.catalog.as_deref().map(str::parse::<Address>);
+    if let Some(Err(error)) = address {
+        wrong.push(("storage.catalog", error.to_string()));
+    }
+    if !(1..=3600).contains(&storage.lease_seconds) {
+        wrong.push(("storage.lease_seconds", "must be from 1 to 3600".to_owned()));
+    }
+    let is_url = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+    if !storage.s3.endpoint.as_ref().is_none_or(is_url) {
+        let message = "must begin with http:// or https://";
+        wrong.push(("storage.s3.endpoint", message.to_owned()));
+    }
+    wrong
+}
