@@ -153,13 +153,13 @@ async fn a_newer_format_is_refused_and_not_overwritten() {
     let fixture = Fixture::new();
     let id = fixture.put("from the future", None).await;
     let mut bytes = std::fs::read(fixture.file(&id)).unwrap();
-    bytes[4] = 2;
+    bytes[4] = 3;
     std::fs::write(fixture.file(&id), &bytes).unwrap();
     let result = fixture
         .archive
         .put(Bytes::from_static(b"from the future"), None)
         .await;
-    assert!(matches!(result, Err(ArchiveError::Newer { pack, found: 2 }) if pack == id));
+    assert!(matches!(result, Err(ArchiveError::Newer { pack, found: 3 }) if pack == id));
     assert_eq!(std::fs::read(fixture.file(&id)).unwrap(), bytes);
 }
 
