@@ -14,6 +14,7 @@ mod environment;
 mod examples;
 mod fuzz;
 mod licences;
+mod python;
 mod registry;
 mod requirements;
 mod shell;

@@ -16,7 +16,7 @@ use crate::shell;
 const LIST: &str = "docs/requirements.txt";
 const PAGE: &str = "docs/requirements.md";
 /// Where tests are looked for.
-const SOURCES: [&str; 2] = ["crates", "xtask/src"];
+const SOURCES: [&str; 3] = ["crates", "xtask/src", "tests/python"];
 
 /// A document and a number in it, as `S3-12`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,10 +140,16 @@ fn item(line: &str, list: &mut List) -> Option<()> {
 fn tests(root: &Path) -> Result<Tests> {
     let mut tests = Tests::new();
     for folder in SOURCES {
-        for file in rust_files(&root.join(folder))? {
+        for file in source_files(&root.join(folder))? {
             let text = fs::read_to_string(&file)?;
             let place = file.strip_prefix(root).unwrap_or(&file);
-            for (name, ids) in numbered(&text) {
+            let is_python = file.extension().is_some_and(|e| e == "py");
+            let found = if is_python {
+                numbered_in_python(&text)
+            } else {
+                numbered(&text)
+            };
+            for (name, ids) in found {
                 for id in ids {
                     let test = format!("{name} ({})", place.display());
                     tests.entry(id).or_default().push(test);
@@ -154,7 +160,7 @@ fn tests(root: &Path) -> Result<Tests> {
     Ok(tests)
 }
 
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+fn source_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -162,7 +168,7 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
+            } else if path.extension().is_some_and(|e| e == "rs" || e == "py") {
                 files.push(path);
             }
         }
@@ -197,6 +203,17 @@ fn numbered(text: &str) -> Vec<(String, Vec<Id>)> {
         }
     }
     found
+}
+
+/// The tests of a Python file that carry numbers in their names.
+fn numbered_in_python(text: &str) -> Vec<(String, Vec<Id>)> {
+    let name = |line: &str| {
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        let (name, _) = line.strip_prefix("def test_")?.split_once('(')?;
+        let ids = of_name(name);
+        (!ids.is_empty()).then(|| (format!("test_{name}"), ids))
+    };
+    text.lines().filter_map(name).collect()
 }
 
 fn function(line: &str) -> Option<&str> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::storage::{self, Servers};
-use crate::{agents, shell, wire};
+use crate::{agents, python, shell, wire};
 
 /// Something outside of Rust that some tests need.
 struct Requirement {
@@ -52,6 +52,18 @@ const REQUIREMENTS: &[Requirement] = &[
         install: || storage::S3.install(),
         without_it: "the archive in a bucket is not tested",
     },
+    Requirement {
+        name: "Python with the frameworks of agents",
+        is_met: || python::ENVIRONMENT.is_ready(),
+        install: || python::ENVIRONMENT.install(),
+        without_it: "the Python package is neither built nor tested (tests/python)",
+    },
+    Requirement {
+        name: "LiteLLM",
+        is_met: || python::LITELLM.is_ready(),
+        install: || python::LITELLM.install(),
+        without_it: "its hook is not tested (tests/python/test_litellm.py)",
+    },
 ];
 
 /// How long each reader of transcripts is fuzzed: enough to see that it is still whole.
@@ -75,6 +87,9 @@ pub(crate) fn run() -> Result<()> {
     }
     if agents::ENVIRONMENT.is_ready() {
         agents::test()?;
+    }
+    if python::ENVIRONMENT.is_ready() {
+        python::test()?;
     }
     crate::fuzz::run(FUZZ_SECONDS, None)?;
     for line in &skipped {

@@ -20,6 +20,16 @@ pub enum Form {
     Json,
 }
 
+impl Form {
+    /// An event as one line, without its end.
+    pub fn line(self, event: &Value) -> String {
+        match self {
+            Form::Human => human(event),
+            Form::Json => event.to_string(),
+        }
+    }
+}
+
 /// Writes events to a stream. A write that fails is forgotten; for a stream that may block (a
 /// pipe, a terminal that was stopped), put a [`Background`](super::Background) in front.
 #[derive(Debug)]
@@ -47,10 +57,7 @@ impl<W: Write + Send> Console<W> {
 
 impl<W: Write + Send> EventSink for Console<W> {
     fn emit(&self, event: &Value) {
-        let mut line = match self.form {
-            Form::Human => human(event),
-            Form::Json => event.to_string(),
-        };
+        let mut line = self.form.line(event);
         line.push('\n');
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());

@@ -21,6 +21,7 @@ use compact_core::token::{Account, Tokens};
 use compact_core::trigger::{self, Decision, Verdict};
 use compact_core::usage::forecast::Pace;
 use compact_core::wire::WireRules;
+use compact_formats::Document;
 use compact_formats::overflow::{Overflow, Sign};
 use compact_formats::usage::Reported;
 
@@ -95,11 +96,27 @@ impl LiveSession {
 
     /// Takes the whole history again; new words of a person are admitted as in [`Self::append`].
     pub fn replace(&mut self, conversation: Conversation) -> Result<(), Error> {
+        self.admit_new(&conversation)?;
+        self.session.replace(conversation);
+        Ok(())
+    }
+
+    /// Takes the whole history again as a document, and up what an earlier process left of it.
+    pub async fn read(
+        &mut self,
+        document: Document,
+        conversation: Conversation,
+    ) -> Result<(), Error> {
+        self.admit_new(&conversation)?;
+        self.session.read(document, conversation);
+        self.manager.resume(&mut self.session).await
+    }
+
+    fn admit_new(&self, conversation: &Conversation) -> Result<(), Error> {
         let said = |c: &Conversation| c.entries.iter().filter(|e| e.is_user_message()).count();
-        if said(&conversation) > said(self.session.source()) {
+        if said(conversation) > said(self.session.source()) {
             self.admit()?;
         }
-        self.session.replace(conversation);
         Ok(())
     }
 

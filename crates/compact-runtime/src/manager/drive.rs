@@ -18,7 +18,7 @@ use compact_formats::usage::Reported;
 
 use super::advise::{Advice, Advised};
 use super::gate::Gate;
-use super::session::{Attempts, ENTRIES, Finished, Preflight, Session, Snapshot, Stale};
+use super::session::{Attempts, Finished, Preflight, Session, Snapshot, Stale};
 use super::{Manager, Measured, Request, now};
 use crate::error::Error;
 use crate::port::catalog::Attempt;
@@ -27,6 +27,21 @@ use crate::port::catalog::Attempt;
 const AGREEMENT: f64 = 0.9;
 
 impl Manager {
+    /// Takes up what an earlier process left: a history that opens with a summary of ours goes on
+    /// from the compaction that the summary names, with its ledger.
+    pub async fn resume(&self, session: &mut Session) -> Result<(), Error> {
+        if !session.is_fresh() {
+            return Ok(());
+        }
+        let Some(record) = self.named(&session.source).await? else {
+            return Ok(());
+        };
+        if let Some(prior) = self.prior(&record).await? {
+            session.continue_from(prior);
+        }
+        Ok(())
+    }
+
     /// Counts, decides, and compacts when it must (S2-29, S2-93). On an error nothing has changed.
     pub async fn preflight(&self, session: &mut Session) -> Result<Preflight, Error> {
         let decision = self.decide(session).await;
@@ -49,6 +64,7 @@ impl Manager {
         let decision = trigger::manual(tokens, self.window, note);
         let mut snapshot = session.snapshot(&decision, &*self.estimator);
         snapshot.note = Some(note.to_owned());
+        snapshot.budget = self.asked_budget(&snapshot);
         self.compact_session(session, snapshot).await
     }
 
@@ -309,6 +325,13 @@ impl Manager {
         })
     }
 
+    /// Who asks wants less than there is, also far below the trigger.
+    fn asked_budget(&self, snapshot: &Snapshot) -> Option<Tokens> {
+        let half = Tokens(snapshot.account.history.0 / 2);
+        let default = self.reported_budget(&snapshot.account, snapshot.decision.tokens);
+        (half < default).then_some(half)
+    }
+
     /// The default budget, as much smaller as the provider counts more than the estimator.
     fn reported_budget(&self, account: &Account, tokens: Tokens) -> Tokens {
         let budget = self.default_budget(account);
@@ -360,7 +383,7 @@ fn request(snapshot: &Snapshot) -> Request<'_> {
     Request {
         conversation: &snapshot.conversation,
         rules: &snapshot.rules,
-        format: ENTRIES,
+        format: snapshot.format,
         original: snapshot.original.clone(),
         session_id: Some(&snapshot.id),
         budget: snapshot.budget,

@@ -152,7 +152,7 @@ impl Manager {
     /// Measures a request and finds the compaction that it continues.
     pub async fn measure<'a>(&self, request: &'a Request<'a>) -> Result<Measured<'a>, Error> {
         let hashes = EntryHash::all(&request.conversation.entries);
-        let previous = self.previous(request).await?;
+        let previous = self.named(request.conversation).await?;
         let prior = match &previous {
             Some(record) => self.prior(record).await?,
             None => None,
@@ -322,10 +322,9 @@ impl Manager {
         }
     }
 
-    /// The record that a conversation continues: the one its summary names, else its session's last.
-    async fn previous(&self, request: &Request<'_>) -> Result<Option<CompactionRecord>, Error> {
-        let named = request
-            .conversation
+    /// The record that a conversation continues: the one that its summary names.
+    async fn named(&self, conversation: &Conversation) -> Result<Option<CompactionRecord>, Error> {
+        let named = conversation
             .entries
             .iter()
             .rev()
@@ -336,10 +335,10 @@ impl Manager {
                 } => Some(receipt),
                 _ => None,
             });
-        if let Some(receipt) = named {
-            return Ok(self.catalog.by_receipt(receipt).await?);
+        match named {
+            Some(receipt) => Ok(self.catalog.by_receipt(receipt).await?),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     /// What the engine needs of a record, drawn again from the archived inputs that led to it. The

@@ -3,7 +3,8 @@
 //! Most clients pass their whole, uncompacted history with every call, so the handle remembers which
 //! prefix was compacted into which view. The same prefix gives the same items until the next
 //! compaction; only what came after is counted. A prefix that changed drops the frozen view and
-//! keeps the ledger. A compaction works on a [`Snapshot`] and is adopted whole or not at all.
+//! keeps the ledger. A compaction works on a [`Snapshot`] and is adopted whole or not at all. A client
+//! that tells its history as a document has it archived in its own bytes, else entry by entry.
 
 use bytes::Bytes;
 use compact_core::conform;
@@ -18,6 +19,7 @@ use compact_core::usage::gauge::Reading;
 use compact_core::usage::{ContextUsage, Formula, Semantics, Usage};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
+use compact_formats::Document;
 
 /// Growth of the context that re-arms compaction after a failure.
 const REARM_GROWTH: f64 = 1.05;
@@ -27,6 +29,8 @@ pub struct Session {
     pub(super) id: String,
     rules: WireRules,
     pub(super) source: Conversation,
+    /// The bytes behind the source, when its client told it as a document.
+    document: Option<Document>,
     pub(super) hashes: Vec<EntryHash>,
     pub(super) cache: TokenCache,
     frozen: Option<Frozen>,
@@ -90,6 +94,7 @@ pub(crate) struct Snapshot {
     pub(super) hashes: Vec<EntryHash>,
     pub(crate) account: Account,
     pub(super) original: Bytes,
+    pub(super) format: &'static str,
     pub(super) prior: Option<Prior>,
     pub(super) decision: Decision,
     pub(super) note: Option<String>,
@@ -129,6 +134,7 @@ impl Session {
             id: id.into(),
             rules: rules.clone(),
             source: Conversation::default(),
+            document: None,
             hashes: Vec::new(),
             cache: TokenCache::default(),
             frozen: None,
@@ -151,6 +157,16 @@ impl Session {
         &self.id
     }
 
+    /// The bytes behind the history, when it was told as a document.
+    pub fn document(&self) -> Option<&Document> {
+        self.document.as_ref()
+    }
+
+    /// What its wire accepts.
+    pub fn rules(&self) -> &WireRules {
+        &self.rules
+    }
+
     /// Names the history as it stands.
     pub(crate) fn chain(&self) -> Chain {
         Chain::over(&self.hashes)
@@ -163,6 +179,7 @@ impl Session {
 
     /// Adds what was said since.
     pub fn append(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        self.document = None;
         for entry in entries {
             self.hashes.push(EntryHash::of(&entry));
             self.source.entries.push(entry);
@@ -183,7 +200,14 @@ impl Session {
         // A report about a prompt that was rewritten measured another one.
         self.measured = self.measured.filter(|measured| *measured <= common);
         self.source = conversation;
+        self.document = None;
         self.hashes = hashes;
+    }
+
+    /// Takes the whole history again as a document: what is archived of it are its own bytes.
+    pub fn read(&mut self, document: Document, conversation: Conversation) {
+        self.replace(conversation);
+        self.document = Some(document);
     }
 
     /// Allows another attempt in this turn (a person asked).
@@ -240,11 +264,13 @@ impl Session {
     /// What a compaction needs, as of now.
     pub(crate) fn snapshot(&mut self, decision: &Decision, estimator: &dyn Estimator) -> Snapshot {
         let (conversation, hashes) = self.live_conversation();
+        let (original, format) = self.original(&conversation);
         Snapshot {
             id: self.id.clone(),
             rules: self.rules.clone(),
             account: Account::of(&conversation, &hashes, estimator, &mut self.cache),
-            original: serialized(&conversation),
+            original,
+            format,
             prior: self.prior.clone(),
             decision: decision.clone(),
             note: None,
@@ -258,6 +284,26 @@ impl Session {
             conversation,
             hashes,
         }
+    }
+
+    /// The live context as bytes, and their format.
+    fn original(&self, live: &Conversation) -> (Bytes, &'static str) {
+        let document = self.document.as_ref();
+        let emitted = document.and_then(|document| {
+            let bytes = document.emit(&self.source, &self.view()).ok()?;
+            Some((Bytes::from(bytes), document.format().name()))
+        });
+        emitted.unwrap_or_else(|| (serialized(live), ENTRIES))
+    }
+
+    /// The compaction that the source goes on from, unless one is known.
+    pub(super) fn continue_from(&mut self, prior: Prior) {
+        self.prior.get_or_insert(prior);
+    }
+
+    /// True when nothing is known of an earlier compaction.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.prior.is_none()
     }
 
     fn previous(&self) -> Option<String> {

@@ -99,6 +99,9 @@ pub enum SummarizerError {
     /// It is not set up.
     #[error("{0}")]
     Setup(String),
+    /// A function of the host raised this kind of error.
+    #[error("it failed with {0}")]
+    Raised(String),
 }
 
 impl SummarizerError {
@@ -120,6 +123,7 @@ impl SummarizerError {
             SummarizerError::Malformed(_) => "the answer cannot be read".to_owned(),
             SummarizerError::Unsuitable(_) => "the conversation cannot be gone on from".to_owned(),
             SummarizerError::Setup(_) => "it is not set up".to_owned(),
+            SummarizerError::Raised(_) => self.to_string(),
         }
     }
 }

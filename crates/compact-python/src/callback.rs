@@ -1,0 +1,189 @@
+//! What the user wrote in Python, behind the engine's ports.
+//!
+//! A port that cannot fail notes what was raised, and the compaction is refused before it goes on
+//! record: the caller gets the error, and nothing has changed. Events are handed to a queue of
+//! Python's, which never waits.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use async_trait::async_trait;
+use compact_core::prompt::Answer;
+use compact_core::token::{Estimator, Heuristic, Tokens, Units};
+use compact_runtime::port::archive::PackId;
+use compact_runtime::port::catalog::{
+    Attempt, CatalogError, CompactionRecord, SessionCatalog, SessionInfo,
+};
+use compact_runtime::port::event::EventSink;
+use compact_runtime::port::summarizer::{About, Question, Summarizer, SummarizerError};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+/// The first error that callbacks raised, by the thread that they ran on.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Mutex<HashMap<ThreadId, PyErr>>);
+
+impl Faults {
+    fn map(&self) -> MutexGuard<'_, HashMap<ThreadId, PyErr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, error: PyErr) {
+        self.map().entry(thread::current().id()).or_insert(error);
+    }
+
+    fn is_noted(&self) -> bool {
+        self.map().contains_key(&thread::current().id())
+    }
+
+    /// The error of this thread.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        self.map().remove(&thread::current().id())
+    }
+}
+
+/// Calls Python. What is called may call the engine, which must be able to wait; an interpreter that
+/// is shutting down calls nothing any more.
+fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
+    let gone = || pyo3::exceptions::PyRuntimeError::new_err("the interpreter is shutting down");
+    let attached = || Python::try_attach(work).unwrap_or_else(|| Err(gone()));
+    tokio::task::block_in_place(attached)
+}
+
+/// Counts texts with a function `(text) -> int`.
+pub(crate) struct PythonEstimator {
+    pub(crate) name: String,
+    pub(crate) function: Py<PyAny>,
+    pub(crate) faults: Arc<Faults>,
+}
+
+impl Estimator for PythonEstimator {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn units(&self, text: &str) -> Units {
+        let count = |py: Python<'_>| self.function.call1(py, (text,))?.extract::<u64>(py);
+        match call(count) {
+            Ok(units) => Units(units),
+            Err(error) => {
+                self.faults.note(error);
+                Units(Heuristic.units(text).0 / 4)
+            }
+        }
+    }
+}
+
+/// Hands events to a function `(json) -> None` that never waits.
+pub(crate) struct PythonSink(pub(crate) Py<PyAny>);
+
+impl EventSink for PythonSink {
+    fn emit(&self, event: &Value) {
+        let json = event.to_string();
+        // A queue that is gone has nobody behind it.
+        let _ = call(|py| self.0.call1(py, (json,)).map(drop));
+    }
+}
+
+/// Asks a function `(system, prompt, limit) -> str`.
+pub(crate) struct PythonSummarizer {
+    pub(crate) name: String,
+    pub(crate) function: Py<PyAny>,
+}
+
+#[async_trait]
+impl Summarizer for PythonSummarizer {
+    fn about(&self) -> About {
+        About {
+            name: self.name.clone(),
+            window: None,
+            continues: None,
+            most_requests: 8,
+        }
+    }
+
+    async fn answer(&self, question: &Question) -> Result<Answer, SummarizerError> {
+        let Tokens(limit) = question.limit;
+        let ask = |py: Python<'_>| {
+            let arguments = (question.system.as_str(), question.prompt.as_str(), limit);
+            self.function.call1(py, arguments)?.extract::<String>(py)
+        };
+        match call(ask) {
+            Ok(text) => Ok(Answer {
+                text,
+                ..Answer::default()
+            }),
+            Err(error) => Err(SummarizerError::Raised(kind(&error))),
+        }
+    }
+}
+
+/// The class of an error: its words may repeat what a callback was given.
+fn kind(error: &PyErr) -> String {
+    let name = |py: Python<'_>| Ok(error.get_type(py).name()?.to_string());
+    call(name).unwrap_or_else(|_| "an error".to_owned())
+}
+
+/// A catalog that asks Python before it records: `(session_id, receipt) -> None`.
+pub(crate) struct AskingCatalog {
+    pub(crate) catalog: Arc<dyn SessionCatalog>,
+    pub(crate) before_record: Py<PyAny>,
+    pub(crate) faults: Arc<Faults>,
+}
+
+impl AskingCatalog {
+    fn ask(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        if !self.faults.is_noted() {
+            let arguments = (&record.session_id, record.receipt.to_string());
+            let asked = call(|py| self.before_record.call1(py, arguments).map(drop));
+            let Err(error) = asked else { return Ok(()) };
+            self.faults.note(error);
+        }
+        Err(CatalogError::Store {
+            action: "record a compaction".to_owned(),
+            source: "a callback raised an error".into(),
+        })
+    }
+}
+
+#[async_trait]
+impl SessionCatalog for AskingCatalog {
+    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        self.ask(record)?;
+        self.catalog.record(record).await
+    }
+    async fn by_receipt(&self, receipt: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        self.catalog.by_receipt(receipt).await
+    }
+    async fn latest(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        self.catalog.latest(session).await
+    }
+    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
+        self.catalog.chain(session).await
+    }
+    async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
+        self.catalog.sessions().await
+    }
+    async fn save_event(&self, session: &str, event: &Value) -> Result<(), CatalogError> {
+        self.catalog.save_event(session, event).await
+    }
+    async fn events(&self, session: &str) -> Result<Vec<Value>, CatalogError> {
+        self.catalog.events(session).await
+    }
+    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
+        self.catalog.record_attempt(session, attempt).await
+    }
+    async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError> {
+        self.catalog.last_attempt(session).await
+    }
+    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
+        self.catalog.packs().await
+    }
+    async fn remove_receipt(&self, session: &str, receipt: &str) -> Result<(), CatalogError> {
+        self.catalog.remove_receipt(session, receipt).await
+    }
+    async fn remove_session(&self, session: &str) -> Result<(), CatalogError> {
+        self.catalog.remove_session(session).await
+    }
+}

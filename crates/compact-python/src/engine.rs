@@ -1,0 +1,448 @@
+//! `compact._native.Engine`: a manager with its live sessions.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use compact_adapters::config::Config;
+use compact_core::message::Entry;
+use compact_core::receipt::Receipt;
+use compact_formats::overflow;
+use compact_formats::{Document, Parsed};
+use compact_runtime::manager::Preflight;
+use compact_runtime::port::catalog::CompactionRecord;
+use compact_runtime::recall::{Pointer, Query};
+use compact_runtime::{Error, LiveSession, Manager, Recall};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use serde_json::{Value, json};
+
+use crate::callback::Faults;
+use crate::exchange::{Item, Sent, Told};
+use crate::failure::{self, Class, raise, told};
+use crate::function::{format_named, source_named};
+use crate::manager::{Callbacks, Keeping, Parts, build, under_terms};
+use crate::runtime::block_on;
+use crate::session::{Held, Sessions};
+use crate::transcript;
+
+/// Runs compactions for the sessions of one configuration.
+#[pyclass(frozen, module = "compact._native")]
+pub(crate) struct Engine {
+    manager: Arc<Manager>,
+    recall: Option<Recall>,
+    faults: Arc<Faults>,
+    keeping: Keeping,
+    sessions: Sessions,
+}
+
+/// What a call answers: messages, members beside them, the decision and the receipt, as JSON.
+type Turn<'py> = (Bound<'py, PyList>, Option<String>, String, Option<String>);
+
+/// What a call answers, before Python sees it.
+struct Ready {
+    sent: Sent,
+    decision: String,
+    receipt: Option<String>,
+}
+
+/// What a caller wants to know before the next request.
+enum Ask<'a> {
+    Preflight,
+    Compact(&'a str),
+    Overflow(overflow::Overflow),
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    #[pyo3(signature = (config, emit, before_record, estimator=None, summarizer=None, max_sessions=256))]
+    fn new(
+        py: Python<'_>,
+        config: &str,
+        emit: Py<PyAny>,
+        before_record: Py<PyAny>,
+        estimator: Option<(String, Py<PyAny>)>,
+        summarizer: Option<(String, Py<PyAny>)>,
+        max_sessions: usize,
+    ) -> PyResult<Engine> {
+        let config: Config =
+            serde_json::from_str(config).map_err(|error| raise(Class::Config, &error))?;
+        let callbacks = Callbacks {
+            emit,
+            before_record,
+            estimator,
+            summarizer,
+        };
+        let parts = py.detach(|| build(&config, callbacks))?;
+        let Parts {
+            manager,
+            recall,
+            faults,
+            keeping,
+        } = parts;
+        Ok(Engine {
+            manager,
+            recall,
+            faults,
+            keeping,
+            sessions: Sessions::new(max_sessions),
+        })
+    }
+
+    /// What to send now; compacts when it must.
+    fn preflight<'py>(
+        &self,
+        py: Python<'py>,
+        session_id: &str,
+        format: Option<&str>,
+        head: String,
+        list: String,
+        items: Vec<String>,
+    ) -> PyResult<Turn<'py>> {
+        let told = told_of(format, head, list, items)?;
+        let ready = py.detach(|| self.turn(session_id, &told, Ask::Preflight))?;
+        turn(py, ready)
+    }
+
+    /// What to send now, compacted whatever the pressure.
+    #[expect(clippy::too_many_arguments, reason = "one argument of Python's each")]
+    fn manual_compact<'py>(
+        &self,
+        py: Python<'py>,
+        session_id: &str,
+        format: Option<&str>,
+        head: String,
+        list: String,
+        items: Vec<String>,
+        note: &str,
+    ) -> PyResult<Turn<'py>> {
+        let told = told_of(format, head, list, items)?;
+        let ready = py.detach(|| self.turn(session_id, &told, Ask::Compact(note)))?;
+        turn(py, ready)
+    }
+
+    /// A smaller prompt for a provider that refused the last one; `None` when there is none, or
+    /// when that is not why it refused.
+    #[expect(clippy::too_many_arguments, reason = "one argument of Python's each")]
+    fn overflowed<'py>(
+        &self,
+        py: Python<'py>,
+        session_id: &str,
+        format: Option<&str>,
+        head: String,
+        list: String,
+        items: Vec<String>,
+        status: u16,
+        body: &str,
+    ) -> PyResult<Option<Turn<'py>>> {
+        let Some(overflow) = overflow::recognise(status, None, body.as_bytes()) else {
+            return Ok(None);
+        };
+        let told = told_of(format, head, list, items)?;
+        let ready = py.detach(|| self.turn(session_id, &told, Ask::Overflow(overflow)))?;
+        let made = ready.receipt.is_some();
+        made.then(|| turn(py, ready)).transpose()
+    }
+
+    /// Takes what a provider reported of the last request, as JSON; `None` for nothing.
+    fn observe(
+        &self,
+        py: Python<'_>,
+        session_id: &str,
+        source: &str,
+        report: Option<&str>,
+    ) -> PyResult<()> {
+        let reported = match report {
+            Some(text) => {
+                let value: Value =
+                    serde_json::from_str(text).map_err(|e| raise(Class::Format, &e))?;
+                source_named(source)?.read(&value)
+            }
+            None => None,
+        };
+        py.detach(|| {
+            let (slot, _) = self.sessions.slot(session_id);
+            let mut held = slot.hold()?;
+            if let Some(live) = held.existing() {
+                live.observe(reported);
+            }
+            self.settled()
+        })
+    }
+
+    /// Tells that nothing happened for so long; true when a compaction was started for it.
+    fn idle(&self, py: Python<'_>, session_id: &str, seconds: f64) -> PyResult<bool> {
+        let quiet = std::time::Duration::from_secs_f64(seconds.max(0.0));
+        py.detach(|| {
+            let (slot, _) = self.sessions.slot(session_id);
+            let mut held = slot.hold()?;
+            match held.existing() {
+                Some(live) => block_on(live.idle(quiet)),
+                None => Ok(false),
+            }
+        })
+    }
+
+    /// An agent's transcript with a boundary and a smaller view behind it, from where the agent
+    /// resumes, and the receipt; `None` when there is no need. With a note, whatever the pressure.
+    #[pyo3(signature = (session_id, source, format, note=None))]
+    fn rewrite(
+        &self,
+        py: Python<'_>,
+        session_id: &str,
+        source: String,
+        format: &str,
+        note: Option<&str>,
+    ) -> PyResult<Option<(String, String)>> {
+        let format = format_named(format)?;
+        py.detach(|| {
+            let answer = transcript::rewrite(&self.manager, session_id, source, format, note);
+            self.settled()?;
+            answer
+        })
+    }
+
+    /// Searches what is archived: hits as JSON.
+    #[pyo3(signature = (query, session_id=None, limit=8))]
+    fn recall(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        session_id: Option<&str>,
+        limit: usize,
+    ) -> PyResult<String> {
+        let recall = self.recalling()?;
+        let hits = py.detach(|| {
+            run(async {
+                recall.follow().await?;
+                let query = Query {
+                    text: query,
+                    session_id,
+                    limit,
+                };
+                recall.search(&query).await
+            })
+        })?;
+        Ok(json!(hits).to_string())
+    }
+
+    /// The entry that a pointer names, whole: session, receipt, role, text and its own JSON.
+    fn expand(&self, py: Python<'_>, pointer: &str) -> PyResult<String> {
+        let recall = self.recalling()?;
+        let found = py.detach(|| run(async { recall.expand(&Pointer::parse(pointer)?).await }))?;
+        let answer = json!({
+            "session_id": found.session_id,
+            "receipt_id": found.receipt_id,
+            "ordinal": found.ordinal,
+            "role": found.role,
+            "text": found.text(),
+            "source": String::from_utf8_lossy(&found.source),
+            "exact": found.exact,
+        });
+        Ok(answer.to_string())
+    }
+
+    /// What a session knows after its last compaction, as JSON.
+    fn remember(&self, py: Python<'_>, name: &str) -> PyResult<String> {
+        py.detach(|| {
+            let record = self.record(name)?;
+            let manager = under_terms(&self.manager, &record)?;
+            let memory = run(manager.remember(&record))?;
+            let mut ledger = json!(memory.ledger);
+            if let Some(fields) = ledger.as_object_mut() {
+                // Summaries quote from the excerpts; they are as long as what was said.
+                fields.remove("excerpts");
+            }
+            let answer = json!({
+                "session_id": record.session_id,
+                "receipt_id": record.receipt_id,
+                "summary_version": record.summary_version,
+                "pinned": memory.pinned.iter().map(brief).collect::<Vec<_>>(),
+                "ledger": ledger,
+                "summary": memory.summary,
+                "recent": memory.recent.iter().map(brief).collect::<Vec<_>>(),
+            });
+            Ok(answer.to_string())
+        })
+    }
+
+    /// The input of a receipt, or a whole session: bytes, their format, and whether they are exact.
+    fn restore<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<(Bound<'py, PyBytes>, String, bool)> {
+        let (original, format) = py.detach(|| {
+            let record = self.record(name)?;
+            let original = run(self.manager.restore(name))?;
+            Ok::<_, PyErr>((original, record.format))
+        })?;
+        let bytes = PyBytes::new(py, &original.bytes);
+        Ok((bytes, format, original.exact))
+    }
+
+    /// The receipts of a session as a JSON list, the oldest first.
+    fn receipts(&self, py: Python<'_>, session_id: &str) -> PyResult<String> {
+        let chain =
+            py.detach(|| run(async { Ok(self.manager.catalog.chain(session_id).await?) }))?;
+        let receipts: Vec<Value> = chain.into_iter().map(|record| record.receipt).collect();
+        Ok(json!(receipts).to_string())
+    }
+
+    /// Recomputes a receipt from the archive: what differs, as a JSON list.
+    fn verify(&self, py: Python<'_>, receipt_id: &str) -> PyResult<String> {
+        py.detach(|| {
+            let record = self.record(receipt_id)?;
+            let manager = under_terms(&self.manager, &record)?;
+            Ok(json!(run(manager.verify(&record.receipt_id))?).to_string())
+        })
+    }
+
+    /// Lets go of a session's state in memory; what is archived stays.
+    fn forget(&self, py: Python<'_>, session_id: &str) -> PyResult<()> {
+        py.detach(|| {
+            self.sessions.remove(session_id);
+            self.release(session_id)
+        })
+    }
+
+    /// How many sessions are in memory.
+    fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// The window in tokens, and the estimator's name.
+    fn about(&self) -> (u64, String) {
+        let name = self.manager.estimator.name().to_owned();
+        (self.manager.window.0, name)
+    }
+}
+
+impl Engine {
+    fn turn(&self, session_id: &str, told: &Told, ask: Ask<'_>) -> PyResult<Ready> {
+        let (slot, evicted) = self.sessions.slot(session_id);
+        if let Some(evicted) = evicted {
+            self.release(&evicted)?;
+        }
+        let mut held = slot.hold()?;
+        let ready = self.answer(&mut held, session_id, told, ask);
+        self.settled()?;
+        ready
+    }
+
+    /// What is kept in this process alone is of no use once its session is gone.
+    fn release(&self, session_id: &str) -> PyResult<()> {
+        if self.keeping != Keeping::Nothing {
+            return Ok(());
+        }
+        run(async { Ok(self.manager.catalog.remove_session(session_id).await?) })
+    }
+
+    fn answer(
+        &self,
+        held: &mut Held<'_>,
+        session_id: &str,
+        told: &Told,
+        ask: Ask<'_>,
+    ) -> PyResult<Ready> {
+        let Parsed {
+            document,
+            conversation,
+            ..
+        } = told.parse()?;
+        let live = held.live(&self.manager, session_id, document.rules());
+        let preflight = run(async {
+            live.read(document, conversation).await?;
+            ask.of(live).await
+        })?;
+        ready(told, live, preflight)
+    }
+
+    /// Errors of callbacks are the caller's, in their own words.
+    fn settled(&self) -> PyResult<()> {
+        self.faults.take().map_or(Ok(()), Err)
+    }
+
+    fn recalling(&self) -> PyResult<&Recall> {
+        let none = || {
+            told(
+                Class::NotFound,
+                "nothing is archived: give the manager a storage",
+            )
+        };
+        self.recall.as_ref().ok_or_else(none)
+    }
+
+    /// The last record of a session, or the record of a receipt.
+    fn record(&self, name: &str) -> PyResult<CompactionRecord> {
+        run(async {
+            let catalog = &self.manager.catalog;
+            if let Some(record) = catalog.latest(name).await? {
+                return Ok(record);
+            }
+            let found = catalog.by_receipt(name).await?;
+            found.ok_or_else(|| Error::NotFound(name.to_owned()))
+        })
+    }
+}
+
+impl Ask<'_> {
+    /// `None` where nothing smaller can be sent.
+    async fn of(self, live: &mut LiveSession) -> Result<Option<Preflight>, Error> {
+        match self {
+            Ask::Preflight => live.preflight().await.map(Some),
+            Ask::Compact(note) => live.manual_compact(Some(note)).await.map(Some),
+            Ask::Overflow(overflow) => live.overflowed(overflow).await,
+        }
+    }
+}
+
+pub(crate) fn run<T>(work: impl Future<Output = Result<T, Error>>) -> PyResult<T> {
+    block_on(work)?.map_err(|error| failure::of(&error))
+}
+
+fn told_of(format: Option<&str>, head: String, list: String, items: Vec<String>) -> PyResult<Told> {
+    Ok(Told {
+        format: format.map(format_named).transpose()?,
+        head,
+        list,
+        items,
+    })
+}
+
+fn ready(told: &Told, live: &LiveSession, preflight: Option<Preflight>) -> PyResult<Ready> {
+    let Some(preflight) = preflight else {
+        return Ok(Ready {
+            sent: Sent::default(),
+            decision: "null".to_owned(),
+            receipt: None,
+        });
+    };
+    let session = live.session();
+    let none = || crate::failure::told(Class::Compact, "the session has no document");
+    let document: &Document = session.document().ok_or_else(none)?;
+    let receipt = |receipt: &Receipt| json!(receipt).to_string();
+    Ok(Ready {
+        sent: told.sent(document, session.source(), &preflight.view)?,
+        decision: json!(preflight.decision).to_string(),
+        receipt: preflight.receipt.as_ref().map(receipt),
+    })
+}
+
+fn turn(py: Python<'_>, ready: Ready) -> PyResult<Turn<'_>> {
+    let items = PyList::empty(py);
+    for item in ready.sent.items {
+        match item {
+            Item::Same(index) => items.append(index)?,
+            Item::Other(json) => items.append(json)?,
+        }
+    }
+    Ok((items, ready.sent.beside, ready.decision, ready.receipt))
+}
+
+/// An entry's role and words.
+fn brief(entry: &Entry) -> Value {
+    let parts = entry.blocks.iter().flat_map(|block| block.text_parts());
+    let parts: Vec<&str> = parts.filter(|text| !text.is_empty()).collect();
+    json!({ "role": entry.role, "text": parts.join("\n") })
+}

@@ -1,0 +1,137 @@
+//! A client's messages as a document of the engine's, and a view as the client's messages.
+//!
+//! The document is the provider's own body: what stands beside the messages (`head`), and the list.
+//! A message that a view keeps is copied from it byte for byte, which is how it is found again.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use compact_core::message::Conversation;
+use compact_core::view::View;
+use compact_formats::{Document, Format, Parsed, Scope};
+use pyo3::PyErr;
+use serde_json::value::RawValue;
+
+use crate::failure::{Class, raise};
+
+/// What a client passed.
+pub(crate) struct Told {
+    /// The provider's format, or none where the content tells it.
+    pub(crate) format: Option<Format>,
+    /// Members beside the list as a JSON object; empty for a bare list.
+    pub(crate) head: String,
+    /// The member that holds the list.
+    pub(crate) list: String,
+    /// The messages, one JSON text each.
+    pub(crate) items: Vec<String>,
+}
+
+/// A message of a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// One that was passed, unchanged.
+    Same(usize),
+    /// Another one.
+    Other(String),
+}
+
+/// A view as the client's messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) items: Vec<Item>,
+    /// Members beside the list that are new or changed, as a JSON object.
+    pub(crate) beside: Option<String>,
+}
+
+impl Told {
+    /// Reads the messages.
+    pub(crate) fn parse(&self) -> Result<Parsed, PyErr> {
+        compact_formats::parse(self.body(), self.format, Scope::Live)
+            .map_err(|error| raise(Class::Format, &error))
+    }
+
+    /// The whole body.
+    pub(crate) fn body(&self) -> String {
+        let list = format!("[{}]", self.items.join(","));
+        let Some(head) = self.head.trim_end().strip_suffix('}') else {
+            return list;
+        };
+        let comma = if head.trim_end().ends_with('{') {
+            ""
+        } else {
+            ","
+        };
+        format!("{head}{comma}\"{}\":{list}}}", self.list)
+    }
+
+    /// What to send for a view.
+    pub(crate) fn sent(
+        &self,
+        document: &Document,
+        conversation: &Conversation,
+        view: &View,
+    ) -> Result<Sent, PyErr> {
+        let emitted = document
+            .emit(conversation, view)
+            .map_err(|error| raise(Class::Format, &error))?;
+        if emitted == document.original() {
+            return Ok(self.unchanged());
+        }
+        self.read_back(&emitted)
+            .map_err(|error| raise(Class::Format, &error))
+    }
+
+    fn unchanged(&self) -> Sent {
+        Sent {
+            items: (0..self.items.len()).map(Item::Same).collect(),
+            beside: None,
+        }
+    }
+
+    fn read_back(&self, emitted: &[u8]) -> Result<Sent, serde_json::Error> {
+        if self.head.is_empty() {
+            let list: Vec<&RawValue> = serde_json::from_slice(emitted)?;
+            let items = self.items(&list);
+            return Ok(Sent {
+                items,
+                beside: None,
+            });
+        }
+        let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(emitted)?;
+        let list = members
+            .remove(self.list.as_str())
+            .map_or("[]", RawValue::get);
+        Ok(Sent {
+            items: self.items(&serde_json::from_str::<Vec<&RawValue>>(list)?),
+            beside: self.beside(members)?,
+        })
+    }
+
+    fn beside(
+        &self,
+        mut members: BTreeMap<Cow<'_, str>, &RawValue>,
+    ) -> Result<Option<String>, serde_json::Error> {
+        let before: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(&self.head)?;
+        members.retain(|name, value| {
+            let known = before.get(name).map(|before| before.get());
+            known != Some(value.get())
+        });
+        if members.is_empty() {
+            return Ok(None);
+        }
+        serde_json::to_string(&members).map(Some)
+    }
+
+    /// Each message by its index where it was passed like this; of equal ones, in order.
+    fn items(&self, list: &[&RawValue]) -> Vec<Item> {
+        let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
+        for (index, item) in self.items.iter().enumerate() {
+            places.entry(item.as_str()).or_default().push_back(index);
+        }
+        let find = |raw: &&RawValue| {
+            let place = places.get_mut(raw.get()).and_then(VecDeque::pop_front);
+            place.map_or_else(|| Item::Other(raw.get().to_owned()), Item::Same)
+        };
+        list.iter().map(find).collect()
+    }
+}

@@ -1,0 +1,192 @@
+//! Functions that need no engine: counting, validating, configuration.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use compact_adapters::config::Sources;
+use compact_adapters::estimator;
+use compact_adapters::exporter::Form;
+use compact_core::identity::EntryHash;
+use compact_core::token::{Account, EstimatorExt, TokenCache, Tokens};
+use compact_core::window::Window;
+use compact_formats::Format;
+use compact_formats::usage::UsageSource;
+use compact_formats::validate::{Provider, Strictness, check};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::exchange::Told;
+use crate::failure::{Class, raise, told};
+
+/// A format by its name.
+pub(crate) fn format_named(name: &str) -> PyResult<Format> {
+    Format::from_str(name).map_err(|error| raise(Class::Format, &error))
+}
+
+/// A source of usage reports by its name.
+pub(crate) fn source_named(name: &str) -> PyResult<UsageSource> {
+    Ok(match name {
+        "openai-chat" => UsageSource::OpenAiChat,
+        "openai-responses" => UsageSource::OpenAiResponses,
+        "anthropic" => UsageSource::Anthropic,
+        "gemini" => UsageSource::Gemini,
+        "claude-agent-result" => UsageSource::AgentResult,
+        "claude-agent-message" => UsageSource::AgentMessage,
+        "claude-agent-models" => UsageSource::AgentModels,
+        _ => {
+            let message = format!("unknown source of usage `{name}`");
+            return Err(told(Class::Format, &message));
+        }
+    })
+}
+
+fn estimator_named(
+    name: &str,
+    model: Option<&str>,
+) -> PyResult<std::sync::Arc<dyn compact_core::token::Estimator>> {
+    estimator::by_name(name, model).map_err(|error| raise(Class::Config, &error))
+}
+
+/// The tokens of a text.
+#[pyfunction]
+#[pyo3(signature = (text, estimator, model=None))]
+pub(crate) fn count(
+    py: Python<'_>,
+    text: &str,
+    estimator: &str,
+    model: Option<&str>,
+) -> PyResult<u64> {
+    let estimator = estimator_named(estimator, model)?;
+    Ok(py.detach(|| estimator.tokens(estimator.units(text)).0))
+}
+
+/// The account of a conversation as JSON: tokens in all, and by what they are spent on.
+#[pyfunction]
+#[pyo3(signature = (format, head, list, items, estimator, model=None))]
+pub(crate) fn account(
+    py: Python<'_>,
+    format: Option<&str>,
+    head: String,
+    list: String,
+    items: Vec<String>,
+    estimator: &str,
+    model: Option<&str>,
+) -> PyResult<String> {
+    let estimator = estimator_named(estimator, model)?;
+    let told = Told {
+        format: format.map(format_named).transpose()?,
+        head,
+        list,
+        items,
+    };
+    let account = py.detach(|| {
+        let conversation = told.parse()?.conversation;
+        let hashes = EntryHash::all(&conversation.entries);
+        let mut cache = TokenCache::default();
+        Ok::<_, PyErr>(Account::of(&conversation, &hashes, &*estimator, &mut cache))
+    })?;
+    let answer = json!({
+        "total": account.total(),
+        "system": account.system,
+        "tools": account.tools,
+        "history": account.history,
+        "tool_results": account.tool_results,
+        "memory": account.memory,
+        "user_input": account.user_input,
+    });
+    Ok(answer.to_string())
+}
+
+/// What a provider would refuse in a request body, as a JSON list.
+#[pyfunction]
+#[pyo3(signature = (body, provider, strict=false))]
+pub(crate) fn validate(
+    py: Python<'_>,
+    body: &str,
+    provider: &str,
+    strict: bool,
+) -> PyResult<String> {
+    let provider = Provider::from_str(provider).map_err(|e| raise(Class::Format, &e))?;
+    let strictness = match strict {
+        true => Strictness::Strict,
+        false => Strictness::Vendor,
+    };
+    let violations = py
+        .detach(|| check(provider, strictness, body.as_bytes()))
+        .map_err(|error| raise(Class::Format, &error))?;
+    let violations: Vec<Value> = violations
+        .iter()
+        .map(|violation| {
+            json!({
+                "rule": violation.rule.id,
+                "name": violation.rule.name,
+                "entry": violation.entry,
+                "message": violation.message,
+            })
+        })
+        .collect();
+    Ok(json!(violations).to_string())
+}
+
+/// The format of a body or a list of messages.
+#[pyfunction]
+pub(crate) fn detect(body: &str) -> PyResult<String> {
+    let format = compact_formats::detect(body.as_bytes());
+    let format = format.map_err(|error| raise(Class::Format, &error))?;
+    Ok(format.name().to_owned())
+}
+
+/// What a model takes, in tokens: the registry's number, or 128,000 where it is not known.
+#[pyfunction]
+pub(crate) fn window(model: &str) -> u64 {
+    let Tokens(tokens) = Window::of(None, Some(model)).tokens;
+    tokens
+}
+
+/// What a provider reported, as JSON with one name for each count; `None` when it reported nothing.
+#[pyfunction]
+pub(crate) fn usage(source: &str, report: &str) -> PyResult<Option<String>> {
+    let value: Value = serde_json::from_str(report).map_err(|e| raise(Class::Format, &e))?;
+    let reported = source_named(source)?.read(&value);
+    Ok(reported.map(|reported| {
+        let answer = json!({
+            "input_tokens": reported.usage.input_tokens,
+            "output_tokens": reported.usage.output_tokens,
+            "cache_read_tokens": reported.usage.cache_read_tokens,
+            "cache_creation_tokens": reported.usage.cache_creation_tokens,
+            "prompt_tokens": reported.usage.prompt(),
+            "semantics": reported.semantics,
+        });
+        answer.to_string()
+    }))
+}
+
+/// A configuration from a file and variables: the configuration as JSON, and warnings.
+#[pyfunction]
+#[pyo3(signature = (file=None, env=Vec::new(), discover=false))]
+pub(crate) fn load_config(
+    file: Option<PathBuf>,
+    env: Vec<(String, String)>,
+    discover: bool,
+) -> PyResult<(String, Vec<String>)> {
+    let file = match discover {
+        true => Sources::discover(file).file,
+        false => file,
+    };
+    let sources = Sources {
+        file,
+        env,
+        flags: Vec::new(),
+    };
+    let loaded = sources
+        .load()
+        .map_err(|error| raise(Class::Config, &error))?;
+    Ok((json!(loaded.config).to_string(), loaded.warnings))
+}
+
+/// An event as a line for people.
+#[pyfunction]
+pub(crate) fn console_line(event: &str) -> PyResult<String> {
+    let event: Value = serde_json::from_str(event).map_err(|e| raise(Class::Format, &e))?;
+    Ok(Form::Human.line(&event))
+}

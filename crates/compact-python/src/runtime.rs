@@ -1,0 +1,36 @@
+//! The one asynchronous runtime of a process.
+//!
+//! A fork copies the memory and not the threads, so a child gets a runtime of its own; the parent's
+//! is left alone there, because waiting for threads that are not there never ends.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::PyErr;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::failure::{Class, raise};
+
+static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
+
+fn current() -> Result<Arc<Runtime>, PyErr> {
+    let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if let Some((_, runtime)) = slot.as_ref().filter(|(owner, _)| *owner == process) {
+        return Ok(Arc::clone(runtime));
+    }
+    let built = Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("compact")
+        .enable_all()
+        .build()
+        .map_err(|error| raise(Class::Compact, &error))?;
+    let runtime = Arc::new(built);
+    std::mem::forget(slot.replace((process, Arc::clone(&runtime))));
+    Ok(runtime)
+}
+
+/// Drives work on the thread of the caller, who has let go of the interpreter.
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, PyErr> {
+    Ok(current()?.block_on(work))
+}

@@ -1,0 +1,61 @@
+//! Transcripts of agents that keep their own: compacted as a whole, to be resumed from.
+
+use bytes::Bytes;
+use compact_formats::{Format, Parsed, Scope, Stamp};
+use compact_runtime::Manager;
+use compact_runtime::manager::{Commit, Compacted, Request, now};
+use pyo3::prelude::*;
+
+use crate::engine::run;
+use crate::failure::{Class, raise};
+
+/// The transcript with a boundary and the view behind it, and the receipt as JSON.
+pub(crate) fn rewrite(
+    manager: &Manager,
+    session_id: &str,
+    source: String,
+    format: Format,
+    note: Option<&str>,
+) -> PyResult<Option<(String, String)>> {
+    let source = Bytes::from(source);
+    let parsed = compact_formats::parse(source.clone(), Some(format), Scope::Live)
+        .map_err(|error| raise(Class::Format, &error))?;
+    let request = Request {
+        conversation: &parsed.conversation,
+        rules: parsed.document.rules(),
+        format: format.name(),
+        original: source,
+        session_id: Some(session_id),
+        budget: None,
+        summary_limit: None,
+        note,
+        told: None,
+    };
+    let compacted = run(async {
+        let needed = note.is_some() || manager.measure(&request).await?.decision.verdict.is_now();
+        match needed {
+            true => manager.compact(&request).await.map(Some),
+            false => Ok(None),
+        }
+    })?;
+    match compacted {
+        Some(Compacted::Done(commit)) => appended(&parsed, &commit).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn appended(parsed: &Parsed, commit: &Commit) -> PyResult<(String, String)> {
+    let receipt = &commit.compaction.receipt;
+    let stamp = Stamp {
+        timestamp: &now(),
+        receipt: &receipt.receipt_id,
+        tokens_before: receipt.tokens_before.0,
+        tokens_after: receipt.tokens_after.0,
+    };
+    let document = &parsed.document;
+    let bytes = document
+        .append(&parsed.conversation, &commit.compaction.view, &stamp)
+        .map_err(|error| raise(Class::Format, &error))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok((text, commit.receipt.to_string()))
+}

@@ -1,0 +1,78 @@
+"""Compact keeps a long-running LLM agent inside its context window without losing what matters.
+
+>>> from compact import CompactConfig, CompactManager, MemoryStorage
+>>> manager = CompactManager(CompactConfig(model="gpt-5", storage=MemoryStorage()))
+>>> manager.preflight("my-session", [{"role": "user", "content": "Hello"}])
+[{'role': 'user', 'content': 'Hello'}]
+
+What it answers is what to send: your own messages, or a smaller view of them in which tool calls
+keep their results, protected messages stay as they are, and a summary names what was left out.
+"""
+
+from .adapters import FileStorage, MemoryStorage, NativeStorage, StorageAdapter
+from .config import CompactConfig
+from .estimators import (
+    HeuristicEstimator,
+    NativeEstimator,
+    NoopEstimator,
+    TiktokenEstimator,
+    TokenEstimator,
+)
+from .exceptions import (
+    CompactError,
+    ConfigError,
+    EstimatorError,
+    FormatError,
+    InsufficientBudget,
+    NotFound,
+    SessionBusy,
+    StorageError,
+    SummaryError,
+)
+from .exporters import CallbackExporter, ConsoleExporter, Exporter
+from .manager import CompactManager, Prepared
+from .message import Message, Role
+from .policy import CompactPolicy
+from .receipt import Decision, Hit, Memory, Receipt
+from .summarizer import Summarizer
+from .wire import Account, Codec, Violation, account, validate
+
+__all__ = [
+    "Account",
+    "CallbackExporter",
+    "Codec",
+    "CompactConfig",
+    "CompactError",
+    "CompactManager",
+    "CompactPolicy",
+    "ConfigError",
+    "ConsoleExporter",
+    "Decision",
+    "EstimatorError",
+    "Exporter",
+    "FileStorage",
+    "FormatError",
+    "HeuristicEstimator",
+    "Hit",
+    "InsufficientBudget",
+    "Memory",
+    "MemoryStorage",
+    "Message",
+    "NativeEstimator",
+    "NativeStorage",
+    "NoopEstimator",
+    "NotFound",
+    "Prepared",
+    "Receipt",
+    "Role",
+    "SessionBusy",
+    "StorageAdapter",
+    "StorageError",
+    "Summarizer",
+    "SummaryError",
+    "TiktokenEstimator",
+    "TokenEstimator",
+    "Violation",
+    "account",
+    "validate",
+]

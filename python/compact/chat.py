@@ -1,0 +1,65 @@
+"""Commands for chat loops: ``/compact`` and ``/memory`` ("what I remember now")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .exceptions import CompactError, NotFound
+from .manager import CompactManager
+
+__all__ = ["ChatCommands", "Reply"]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What to show the person, and the messages to go on with."""
+
+    text: str
+    messages: list[Any]
+
+
+class ChatCommands:
+    """Answers the commands of one conversation; anything else is the model's to answer.
+
+    >>> reply = commands.handle(line, messages)  # doctest: +SKIP
+    >>> if reply: print(reply.text); messages = reply.messages  # doctest: +SKIP
+    """
+
+    def __init__(self, manager: CompactManager, session_id: str) -> None:
+        self.manager = manager
+        self.session_id = session_id
+
+    def handle(self, line: str, messages: Iterable[Any]) -> Reply | None:
+        """The reply to a command, or ``None`` for what is none."""
+        command, _, rest = line.strip().partition(" ")
+        messages = list(messages)
+        if command == "/compact":
+            return self.compact(messages, rest.strip() or "user-command")
+        if command == "/memory":
+            return Reply(self.memory(), messages)
+        return None
+
+    def compact(self, messages: list[Any], note: str = "user-command") -> Reply:
+        """Compacts now and tells what came of it."""
+        try:
+            prepared = self.manager.prepare(self.session_id, messages, note=note)
+        except CompactError as error:
+            return Reply(f"Nothing was compacted: {error}", messages)
+        receipt = prepared.receipt
+        if receipt is None:
+            return Reply("Nothing was compacted: there is nothing to gain yet.", messages)
+        text = (
+            f"Compacted {receipt.tokens_before:,} to {receipt.tokens_after:,} tokens "
+            f"(−{receipt.saved:.0%}); {receipt.retention:.0%} of names, numbers, decisions and "
+            f"errors are still before me. Receipt {receipt.id[:12]}."
+        )
+        return Reply(text, prepared.messages)
+
+    def memory(self) -> str:
+        """What the model still knows of what is no longer before it."""
+        try:
+            return str(self.manager.remember(self.session_id))
+        except NotFound:
+            return "Nothing was compacted yet: I remember everything that was said."

@@ -1,0 +1,107 @@
+"""Everything that can be configured, from code, a file and the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _native
+from .adapters.custom import StorageAdapter
+from .adapters.fs import FileStorage, NativeStorage
+from .estimators.tiktoken import NativeEstimator, TokenEstimator
+from .exceptions import ConfigError
+from .exporters.console import ConsoleExporter
+from .exporters.custom import Exporter
+from .message import Message
+from .policy import CompactPolicy
+from .summarizer import Summarizer
+
+__all__ = ["CompactConfig"]
+
+
+@dataclass
+class CompactConfig:
+    """What a manager works with. Only the model is worth naming; everything else has a default."""
+
+    model: str = ""
+    #: The window in tokens; unset, the registry's for the model.
+    max_context_tokens: int | None = None
+    policy: CompactPolicy = field(default_factory=CompactPolicy)
+    #: Unset, the BPE that fits the model.
+    token_estimator: TokenEstimator | NativeEstimator | None = None
+    #: Unset, nothing is archived, and an event says so.
+    storage: StorageAdapter | NativeStorage | None = None
+    exporter: Exporter | None = None
+    #: Applied to whatever goes to your storage and your summarizer, and to summaries.
+    redact: Callable[[Message], Message] | None = None
+    #: Unset, summaries are extractive: no model, no network.
+    summarizer: Summarizer | None = None
+    #: The provider's format; unset, it is found out from the messages.
+    format: str | None = None
+    #: Sessions that are kept in memory; a session beyond is taken up again from its history.
+    max_sessions: int = 256
+    #: Further sections of the configuration file: ``redaction``, ``summarizer``, ``estimator``, …
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        window = self.max_context_tokens
+        if window is not None and window <= 0:
+            raise ConfigError(f"max_context_tokens is {window}: give the model's window, or None")
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        **overrides: Any,
+    ) -> CompactConfig:
+        """Reads YAML or JSON, ``COMPACT_*`` variables over it, and arguments over both.
+
+        Without a path, ``COMPACT_CONFIG``, ``./compact.yaml`` or the user's own file is taken, if
+        there is one.
+        """
+        variables = list((os.environ if env is None else env).items())
+        file = None if path is None else os.fspath(path)
+        text, _ = _native.load_config(file, variables, path is None)
+        return cls(**{**_arguments(json.loads(text)), **overrides})
+
+    def engine_settings(self) -> dict[str, Any]:
+        """The configuration as the engine reads it."""
+        settings: dict[str, Any] = dict(self.settings)
+        settings["model"] = self.model or None
+        settings["max_context_tokens"] = self.max_context_tokens
+        settings["policy"] = self.policy.settings()
+        settings["storage"] = {"adapter": "none"}
+        if isinstance(self.storage, NativeStorage):
+            settings["storage"] = self.storage.settings()
+        if isinstance(self.token_estimator, NativeEstimator):
+            settings["estimator"] = self.token_estimator.name
+        return settings
+
+
+def _arguments(loaded: dict[str, Any]) -> dict[str, Any]:
+    """A configuration file's sections as arguments."""
+    storage, telemetry = loaded.pop("storage"), loaded.pop("telemetry")
+    return {
+        "model": loaded.pop("model") or "",
+        "max_context_tokens": loaded.pop("max_context_tokens"),
+        "policy": CompactPolicy.from_settings(loaded.pop("policy")),
+        "storage": _storage(storage),
+        "exporter": ConsoleExporter(form=telemetry["format"])
+        if telemetry["exporter"] == "console"
+        else None,
+        "settings": loaded,
+    }
+
+
+def _storage(section: dict[str, Any]) -> NativeStorage | None:
+    adapter = section["adapter"]
+    if adapter == "fs":
+        return FileStorage(section["path"] or "./.compact/archive")
+    if adapter == "s3":
+        raise ConfigError("storage.adapter s3 is not part of this package: pass a storage")
+    return None

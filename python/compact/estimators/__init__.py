@@ -1,0 +1,12 @@
+"""How tokens are counted."""
+
+from .noop import NoopEstimator
+from .tiktoken import HeuristicEstimator, NativeEstimator, TiktokenEstimator, TokenEstimator
+
+__all__ = [
+    "HeuristicEstimator",
+    "NativeEstimator",
+    "NoopEstimator",
+    "TiktokenEstimator",
+    "TokenEstimator",
+]

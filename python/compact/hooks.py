@@ -1,0 +1,254 @@
+"""Compact in the OpenAI Agents SDK.
+
+``compact_filter`` is all that most agents need: it goes into ``RunConfig(call_model_input_filter=…)``,
+sees the whole history before every model call and answers with what to send. The SDK's own record
+stays as it is. ``CompactSession`` compacts what a session stores instead, ``CompactRunHooks`` tells
+the manager what the provider counted, and ``CompactTracing`` hands decisions on with their trace.
+``middleware`` is for runners that call hooks by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from agents import FunctionTool, RunHooks
+from agents.run_config import CallModelData, ModelInputData
+from agents.tracing import TracingProcessor, custom_span, get_current_trace
+
+from .events import logger
+from .exceptions import CompactError
+from .exporters.custom import Exporter
+from .identity import session_name
+from .manager import CompactManager, Prepared
+from .wire import Codec
+
+if TYPE_CHECKING:
+    from agents import Agent, ModelResponse, RunContextWrapper
+    from agents.memory import OpenAIResponsesCompactionArgs, Session, SessionSettings
+
+__all__ = [
+    "CompactRunHooks",
+    "CompactSession",
+    "CompactTracing",
+    "compact_filter",
+    "middleware",
+]
+
+RESPONSES = Codec("openai-responses")
+
+SessionName = str | Callable[[CallModelData[Any]], str] | None
+
+
+def compact_filter(
+    manager: CompactManager, session_id: SessionName = None
+) -> Callable[[CallModelData[Any]], Any]:
+    """A ``call_model_input_filter`` that keeps every model call inside the window.
+
+    ``session_id`` names the conversation, or is a function that does; without one, the context's
+    ``session_id`` or the first item does. When the engine fails, the history goes out as it is,
+    with a warning; when what is pinned does not fit, the run ends with ``InsufficientBudget``.
+    """
+
+    async def call_model_input_filter(data: CallModelData[Any]) -> ModelInputData:
+        sent = data.model_data
+        name = _name(data, session_id)
+        with _span(name) as note:
+            prepared = await manager.atry_prepare(
+                name,
+                sent.input,
+                system=sent.instructions,
+                tools=_tools(data.agent),
+                codec=RESPONSES,
+            )
+            if prepared is None:
+                return sent
+            note(prepared)
+        instructions = prepared.system or sent.instructions
+        return ModelInputData(input=prepared.messages, instructions=instructions)
+
+    return call_model_input_filter
+
+
+def _name(data: CallModelData[Any], session_id: SessionName) -> str:
+    if callable(session_id):
+        return session_id(data)
+    found = session_id or getattr(data.context, "session_id", None)
+    if found:
+        return str(found)
+    return session_name("agents", data.model_data.input, RESPONSES)
+
+
+def _tools(agent: Agent[Any]) -> list[dict[str, Any]]:
+    """The schemas that go out beside the history, as far as the agent itself holds them."""
+    return [
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.params_json_schema,
+        }
+        for tool in agent.tools
+        if isinstance(tool, FunctionTool)
+    ]
+
+
+@contextmanager
+def _span(session_id: str) -> Iterator[Callable[[Prepared], None]]:
+    """A span of the current trace with the decision's numbers: counts and ids, no content."""
+    if get_current_trace() is None:
+        yield lambda prepared: None
+        return
+    with custom_span("compact.preflight", {"session_id": session_id}) as span:
+
+        def note(prepared: Prepared) -> None:
+            decision, receipt = prepared.decision, prepared.receipt
+            span.span_data.data.update(
+                verdict=decision.verdict, t_est=decision.tokens, max=decision.window
+            )
+            if receipt is not None:
+                span.span_data.data.update(
+                    receipt_id=receipt.id,
+                    tokens_before=receipt.tokens_before,
+                    tokens_after=receipt.tokens_after,
+                    retention=receipt.retention,
+                )
+
+        yield note
+
+
+class CompactSession:
+    """A session whose record is compacted in place, by ``run_compaction`` after each turn.
+
+    What it leaves out of the record is in the manager's storage. ``underlying`` keeps the items,
+    in memory if none is given; it is rewritten only when all of the new items are at hand, and put
+    back as it was when that fails.
+    """
+
+    session_settings: SessionSettings | None = None
+
+    def __init__(
+        self, session_id: str, manager: CompactManager, underlying: Session | None = None
+    ) -> None:
+        self.session_id = session_id
+        self.manager = manager
+        self.underlying = underlying
+        self._items: list[Any] = []
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """The items, or the last so many."""
+        if self.underlying is not None:
+            return cast("list[Any]", await self.underlying.get_items(limit))
+        return list(self._items if limit is None else self._items[-limit:] if limit else [])
+
+    async def add_items(self, items: list[Any]) -> None:
+        """Adds items."""
+        if self.underlying is not None:
+            await self.underlying.add_items(items)
+        else:
+            self._items.extend(items)
+
+    async def pop_item(self) -> Any:
+        """Takes the last item away."""
+        if self.underlying is not None:
+            return await self.underlying.pop_item()
+        return self._items.pop() if self._items else None
+
+    async def clear_session(self) -> None:
+        """Forgets everything."""
+        if self.underlying is not None:
+            await self.underlying.clear_session()
+        self._items.clear()
+
+    async def run_compaction(self, args: OpenAIResponsesCompactionArgs | None = None) -> None:
+        """Compacts the record when it must, or with ``force`` whatever the pressure."""
+        items = await self.get_items()
+        note = "run_compaction" if (args or {}).get("force") else None
+        try:
+            prepared = await self.manager.aprepare(
+                self.session_id, items, codec=RESPONSES, note=note
+            )
+        except CompactError as error:
+            logger.warning("session %s stays as it is: %s", self.session_id, error)
+            return
+        if prepared.receipt is not None:
+            await self._replace(items, prepared.messages)
+
+    async def _replace(self, before: list[Any], after: list[Any]) -> None:
+        try:
+            await self.clear_session()
+            await self.add_items(after)
+        except BaseException:
+            await self.clear_session()
+            await self.add_items(before)
+            raise
+
+
+class CompactRunHooks(RunHooks[Any]):
+    """Tells the manager what the provider counted, so that pressure follows the real numbers."""
+
+    def __init__(self, manager: CompactManager, session_id: str) -> None:
+        self.manager = manager
+        self.session_id = session_id
+
+    async def on_llm_end(
+        self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse
+    ) -> None:
+        """Takes the usage of one response; one that reports nothing leaves the estimate in force."""
+        usage = response.usage
+        if usage.input_tokens:
+            details = getattr(usage.input_tokens_details, "cached_tokens", 0) or 0
+            report = {
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "input_tokens_details": {"cached_tokens": details},
+            }
+            self.manager.observe(self.session_id, report, "openai-responses")
+
+
+class CompactTracing(TracingProcessor):
+    """Hands the spans of ``compact_filter`` to an exporter, with the ids of their trace."""
+
+    def __init__(self, exporter: Exporter) -> None:
+        self.exporter = exporter
+
+    def on_span_end(self, span: Any) -> None:
+        """Passes one of our spans on."""
+        name = getattr(span.span_data, "name", None) or ""
+        if name.startswith("compact."):
+            ids = {"trace_id": span.trace_id, "span_id": span.span_id, "ts": span.ended_at}
+            self.exporter.emit({"event": name, **ids, **span.span_data.data})
+
+    def on_trace_start(self, trace: Any) -> None: ...
+    def on_trace_end(self, trace: Any) -> None: ...
+    def on_span_start(self, span: Any) -> None: ...
+    def shutdown(self) -> None: ...
+    def force_flush(self) -> None: ...
+
+
+def middleware(manager: CompactManager) -> dict[str, Callable[[Any], None]]:
+    """Hooks by name for runners of any kind: ``before_run``, ``before_model_call``, ``after_model_call``.
+
+    Their context has ``session_id`` and ``messages``; ``system``, ``tools`` and ``usage`` are used
+    where it has them.
+    """
+
+    def before_model_call(ctx: Any) -> None:
+        ctx.messages = manager.preflight(
+            ctx.session_id,
+            ctx.messages,
+            system=getattr(ctx, "system", None),
+            tools=getattr(ctx, "tools", None),
+        )
+
+    def after_model_call(ctx: Any) -> None:
+        usage = getattr(ctx, "usage", None)
+        if usage:
+            manager.observe(ctx.session_id, usage, getattr(ctx, "usage_source", "openai-chat"))
+
+    return {
+        "before_run": before_model_call,
+        "before_model_call": before_model_call,
+        "after_model_call": after_model_call,
+    }

@@ -1,0 +1,51 @@
+"""Compact in Google's ADK: ``App(..., plugins=[CompactPlugin(manager)])``.
+
+The session's events stay as they are; what goes to the model is smaller. A session is the invocation's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
+
+from ..manager import CompactManager
+from ..wire import Codec
+
+__all__ = ["CompactPlugin"]
+
+CONTENTS = Codec("gemini")
+
+
+class CompactPlugin(BasePlugin):
+    """Keeps every model request of an app inside the window."""
+
+    def __init__(self, manager: CompactManager, name: str = "compact") -> None:
+        super().__init__(name=name)
+        self.manager = manager
+
+    async def before_model_callback(
+        self, *, callback_context: Any, llm_request: LlmRequest
+    ) -> LlmResponse | None:
+        """Replaces the contents of the request by the smaller view."""
+        config = llm_request.config
+        prepared = await self.manager.atry_prepare(
+            callback_context.session.id,
+            llm_request.contents,
+            system=_system(config),
+            tools=(config.tools or None) if config else None,
+            codec=CONTENTS,
+        )
+        if prepared is not None:
+            llm_request.contents = prepared.messages
+        return None
+
+
+def _system(config: Any) -> Any:
+    """Instructions as the provider's body has them."""
+    instruction = getattr(config, "system_instruction", None)
+    if isinstance(instruction, str):
+        return {"parts": [{"text": instruction}]}
+    return instruction

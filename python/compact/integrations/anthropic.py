@@ -1,0 +1,108 @@
+"""Compact in the Anthropic client: ``Anthropic(middleware=[CompactMiddleware(manager)])``.
+
+Every request goes out within the window. One that the provider still refuses as too long is sent once
+more, smaller. The caller's own list of messages is never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from anthropic import Middleware
+
+from ..identity import session_name
+from ..manager import CompactManager, Prepared
+from ..wire import Codec
+
+if TYPE_CHECKING:
+    from anthropic import APIRequest
+
+__all__ = ["CompactMiddleware"]
+
+MESSAGES = Codec("anthropic")
+
+#: Members of a body that tell the engine which rules hold.
+_TELLING = ("thinking", "max_tokens", "tool_choice")
+
+
+class CompactMiddleware(Middleware):
+    """Keeps what the client sends to ``/v1/messages`` inside the window.
+
+    ``session_id`` names the conversation, or is a function of the request body that does; without
+    one, ``metadata.user_id`` or the first message does.
+    """
+
+    def __init__(
+        self,
+        manager: CompactManager,
+        session_id: str | Callable[[Mapping[str, Any]], str] | None = None,
+    ) -> None:
+        self.manager = manager
+        self.session_id = session_id
+
+    def handle(self, request: APIRequest, call_next: Any) -> Any:
+        """For the synchronous client."""
+        body = _body(request)
+        if body is None:
+            return call_next(request)
+        name = self._name(body)
+        prepared = self.manager.try_prepare(name, body["messages"], **_beside(body))
+        response = call_next(_with(request, body, prepared))
+        if response.status_code in (400, 413):
+            smaller = self._smaller(name, body, response.status_code, response.text())
+            if smaller is not None:
+                return call_next(request.copy(body={**body, "messages": smaller}))
+        return response
+
+    async def handle_async(self, request: APIRequest, call_next: Any) -> Any:
+        """For the asynchronous client."""
+        body = _body(request)
+        if body is None:
+            return await call_next(request)
+        name = self._name(body)
+        prepared = await self.manager.atry_prepare(name, body["messages"], **_beside(body))
+        response = await call_next(_with(request, body, prepared))
+        if response.status_code in (400, 413):
+            smaller = self._smaller(name, body, response.status_code, await response.text())
+            if smaller is not None:
+                return await call_next(request.copy(body={**body, "messages": smaller}))
+        return response
+
+    def _smaller(self, name: str, body: dict[str, Any], status: int, text: str) -> Any:
+        how = {key: value for key, value in _beside(body).items() if key != "more"}
+        return self.manager.overflowed(name, body["messages"], status, text, **how)
+
+    def _name(self, body: Mapping[str, Any]) -> str:
+        if callable(self.session_id):
+            return self.session_id(body)
+        user = (body.get("metadata") or {}).get("user_id")
+        return self.session_id or user or session_name("anthropic", body["messages"], MESSAGES)
+
+
+def _body(request: APIRequest) -> dict[str, Any] | None:
+    """The body of a request that carries a conversation."""
+    path = str(request.url).partition("?")[0]
+    body = request.json
+    is_conversation = request.method.upper() == "POST" and path.endswith("/v1/messages")
+    if not is_conversation or not isinstance(body, Mapping) or not body.get("messages"):
+        return None
+    return {**body, "messages": list(body["messages"])}
+
+
+def _beside(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "system": body.get("system"),
+        "tools": body.get("tools"),
+        "codec": MESSAGES,
+        "more": {key: body[key] for key in _TELLING if key in body},
+    }
+
+
+def _with(request: APIRequest, body: dict[str, Any], prepared: Prepared | None) -> APIRequest:
+    if prepared is None:
+        return request
+    changed = {**body, "messages": prepared.messages}
+    if prepared.system is not None:
+        changed["system"] = prepared.system
+    return request.copy(body=changed)

@@ -1,0 +1,175 @@
+"""Compact in the Claude Agent SDK, which keeps its history to itself and compacts it by itself.
+
+``make_precompact_hook`` archives the transcript before that happens, ``make_session_start_hook`` puts
+what must not be forgotten before the model afterwards, ``CompactSessionStore`` replaces the history
+of a session that is resumed, and ``context_tokens`` reads the one number that is the size of a context.
+
+>>> options = ClaudeAgentOptions(
+...     hooks={
+...         "PreCompact": [HookMatcher(hooks=[make_precompact_hook(repo)])],
+...         "SessionStart": [HookMatcher(hooks=[make_session_start_hook(manager)])],
+...     }
+... )  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from .. import _native
+from ..events import logger as events
+from ..exceptions import CompactError
+from ..manager import CompactManager
+from ..wire import dumps
+
+__all__ = [
+    "CompactSessionStore",
+    "context_tokens",
+    "get_repo_runs_dir",
+    "make_precompact_hook",
+    "make_session_start_hook",
+]
+
+logger = logging.getLogger(__name__)
+
+Hook = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
+
+
+def get_repo_runs_dir(repo_path: str | os.PathLike[str]) -> Path:
+    """The folder of a repository's archives: one for each path, the one that ``compactctl hook`` uses."""
+    given = os.environ.get("COMPACT_STORAGE_PATH")
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
+    root = Path(given) if given else Path(data) / "compact"
+    key = os.path.abspath(os.fspath(repo_path)).replace("/", "-")
+    return root / "hooks" / key
+
+
+def make_precompact_hook(repo_path: str | os.PathLike[str]) -> Hook:
+    """A PreCompact hook that archives the transcript. It never blocks a compaction."""
+
+    async def precompact_hook(hook_input: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        session_id = hook_input.get("session_id", "unknown")
+        transcript_path = hook_input.get("transcript_path")
+        trigger = hook_input.get("trigger", "unknown")
+        if not transcript_path:
+            logger.warning("PreCompact: no transcript_path provided for %s", session_id)
+            return {}
+        source = Path(transcript_path)
+        if not source.exists():
+            logger.warning("PreCompact: transcript not found at %s", transcript_path)
+            return {}
+        try:
+            dest = _archive(source, get_repo_runs_dir(repo_path) / "archives", session_id)
+            size = dest.stat().st_size / 1024
+            logger.info(
+                "PreCompact: archived transcript (trigger=%r) to %s (%.1f KB)", trigger, dest, size
+            )
+        except OSError as error:
+            logger.error("PreCompact: failed to archive transcript: %s", error)
+        return {}
+
+    return precompact_hook
+
+
+def _archive(source: Path, folder: Path, session_id: str) -> Path:
+    """A private copy under a name of its own, however quickly one follows the other."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.chmod(0o700)
+    # A session id is no path.
+    plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in str(session_id))
+    extension = source.suffix or ".txt"
+    while True:
+        stamp = datetime.now(timezone.utc).strftime("%Y%m%d_%H%M%S_%f")
+        dest = folder / f"{plain}_{stamp}_transcript{extension}"
+        try:
+            os.close(os.open(dest, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            continue
+        shutil.copy2(source, dest)
+        dest.chmod(0o600)
+        return dest
+
+
+def make_session_start_hook(manager: CompactManager, session_id: str | None = None) -> Hook:
+    """A SessionStart hook: after a compaction, what the manager remembers goes before the model.
+
+    Nothing is added when the manager knows nothing about the session.
+    """
+
+    async def session_start_hook(hook_input: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        if hook_input.get("source") != "compact":
+            return {}
+        name = session_id or hook_input.get("session_id", "unknown")
+        try:
+            memory = manager.remember(name)
+        except CompactError as error:
+            events.info("nothing is remembered of %s: %s", name, error)
+            return {}
+        context = {"hookEventName": "SessionStart", "additionalContext": str(memory)}
+        return {"hookSpecificOutput": context}
+
+    return session_start_hook
+
+
+class CompactSessionStore:
+    """A ``SessionStore`` that hands out a smaller history when a session is resumed.
+
+    ``underlying`` keeps the lines, in memory if none is given; they are only ever added to.
+    """
+
+    def __init__(self, manager: CompactManager, underlying: Any = None) -> None:
+        self.manager = manager
+        self.underlying = underlying
+        self._lines: dict[str, list[Any]] = {}
+
+    async def append(self, key: Any, entries: list[Any]) -> None:
+        """Takes lines of the transcript."""
+        if self.underlying is not None:
+            await self.underlying.append(key, entries)
+        else:
+            self._lines.setdefault(dumps(key), []).extend(entries)
+
+    async def load(self, key: Any) -> list[Any] | None:
+        """The lines, with a boundary and a smaller view behind them where they outgrew the window."""
+        lines: list[Any] | None = self._lines.get(dumps(key))
+        if self.underlying is not None:
+            lines = await self.underlying.load(key)
+        if not lines or key.get("subpath"):
+            return lines
+        return self._compacted(key["session_id"], lines)
+
+    def _compacted(self, session_id: str, lines: list[Any]) -> list[Any]:
+        source = "".join(json.dumps(line) + "\n" for line in lines)
+        try:
+            made = self.manager.rewrite(session_id, source, "claude-code")
+        except CompactError as error:
+            events.warning("session %s is resumed as it is: %s", session_id, error)
+            return lines
+        if made is None:
+            return lines
+        return [json.loads(line) for line in made[0].splitlines() if line.strip()]
+
+
+def context_tokens(messages: Iterable[Any]) -> int | None:
+    """The size of the context after these messages of a query; ``None`` when nothing was reported.
+
+    Only ``AssistantMessage.usage`` is about one request. ``ResultMessage.usage`` is the sum over all
+    requests of a query and ``model_usage`` that of the session: neither is the size of anything.
+    """
+    size = None
+    for message in messages:
+        report = getattr(message, "usage", None)
+        is_assistant = hasattr(message, "content") and hasattr(message, "model")
+        if not report or not is_assistant or getattr(message, "parent_tool_use_id", None):
+            continue
+        read = _native.usage("claude-agent-message", dumps({"usage": report}))
+        if read is not None:
+            size = int(json.loads(read)["prompt_tokens"])
+    return size

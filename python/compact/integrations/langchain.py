@@ -1,0 +1,176 @@
+"""Compact in LangChain: ``create_agent(model, tools, middleware=[CompactMiddleware(manager)])``.
+
+By default the agent's state keeps everything and only what goes to the model is smaller. With
+``persist=True`` the state itself is compacted, as LangChain's own summarization does; what leaves it
+is in the manager's storage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from ..identity import session_name
+from ..manager import CompactManager
+from ..wire import Codec, dumps
+
+__all__ = ["CompactMiddleware", "LangChainCodec"]
+
+_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+
+#: Blocks that a signature binds to everything before them.
+_BOUND = ("thinking", "redacted_thinking", "reasoning")
+
+
+class LangChainCodec(Codec):
+    """LangChain's messages as those of chat completions."""
+
+    format = "openai-chat"
+
+    def dump(self, item: Any) -> Any:
+        """A message as JSON values."""
+        if not isinstance(item, BaseMessage):
+            return super().dump(item)
+        data: dict[str, Any] = {"role": _ROLES.get(item.type, "user"), "content": item.content}
+        if isinstance(item, AIMessage) and item.tool_calls:
+            data["tool_calls"] = [_call(call) for call in item.tool_calls]
+        if isinstance(item, ToolMessage):
+            data["tool_call_id"] = item.tool_call_id
+        if item.additional_kwargs.get("protected"):
+            data["meta"] = {"protected": True}
+        return data
+
+    def load(self, data: dict[str, Any], items: Sequence[Any]) -> Any:
+        """A message that the engine made or changed."""
+        content = data.get("content") or ""
+        if data["role"] == "tool":
+            return _like(items, data["tool_call_id"], content)
+        if data["role"] == "assistant":
+            return _answer(items, data, content)
+        return (SystemMessage if data["role"] == "system" else HumanMessage)(content=content)
+
+
+def _call(call: Any) -> dict[str, Any]:
+    function = {"name": call["name"], "arguments": dumps(call["args"])}
+    return {"id": call["id"], "type": "function", "function": function}
+
+
+def _like(items: Sequence[Any], call_id: str, content: Any) -> ToolMessage:
+    for item in items:
+        if isinstance(item, ToolMessage) and item.tool_call_id == call_id:
+            return item.model_copy(update={"content": content})
+    return ToolMessage(content=content, tool_call_id=call_id)
+
+
+def _answer(items: Sequence[Any], data: dict[str, Any], content: Any) -> AIMessage:
+    calls = [
+        {
+            "id": call["id"],
+            "name": call["function"]["name"],
+            "args": json.loads(call["function"]["arguments"] or "{}"),
+            "type": "tool_call",
+        }
+        for call in data.get("tool_calls") or []
+    ]
+    ids = [call["id"] for call in calls]
+    for item in items:
+        if ids and isinstance(item, AIMessage) and [c["id"] for c in item.tool_calls] == ids:
+            return item.model_copy(update={"content": content, "tool_calls": calls})
+    return AIMessage(content=content, tool_calls=calls)
+
+
+class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Keeps every model call of an agent inside the window."""
+
+    def __init__(
+        self, manager: CompactManager, session_id: str | None = None, *, persist: bool = False
+    ) -> None:
+        super().__init__()
+        self.manager = manager
+        self.session_id = session_id
+        self.persist = persist
+        self.codec = LangChainCodec()
+
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Compacts the state itself, where that is wanted."""
+        if not self.persist:
+            return None
+        messages = state["messages"]
+        prepared = self.manager.try_prepare(self._name(messages), messages, codec=self.codec)
+        if prepared is None or prepared.receipt is None:
+            return None
+        kept = _unbound(messages, prepared.messages)
+        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept]}
+
+    async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """The same beside the event loop."""
+        import asyncio
+
+        return await asyncio.to_thread(self.before_model, state, runtime)
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Any) -> Any:
+        """Sends the smaller view."""
+        if self.persist:
+            return handler(request)
+        prepared = self.manager.try_prepare(
+            self._name(request.messages), request.messages, **self._beside(request)
+        )
+        return handler(request if prepared is None else _with(request, prepared.messages))
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> Any:
+        """The same beside the event loop."""
+        if self.persist:
+            return await handler(request)
+        prepared = await self.manager.atry_prepare(
+            self._name(request.messages), request.messages, **self._beside(request)
+        )
+        return await handler(request if prepared is None else _with(request, prepared.messages))
+
+    def _beside(self, request: ModelRequest[Any]) -> dict[str, Any]:
+        tools = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
+        # The system message is sent beside the others and never changed: it is counted as a schema.
+        if request.system_message is not None:
+            tools.append({"system": request.system_message.content})
+        return {"tools": tools, "codec": self.codec}
+
+    def _name(self, messages: Sequence[Any]) -> str:
+        return self.session_id or session_name("langchain", messages, self.codec)
+
+
+def _with(request: ModelRequest[Any], messages: list[Any]) -> ModelRequest[Any]:
+    return request.override(messages=_unbound(request.messages, messages))
+
+
+def _unbound(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+    """Without the reasoning that was bound to what is no longer there."""
+    same = 0
+    while same < min(len(before), len(after)) and before[same] is after[same]:
+        same += 1
+    return [*after[:same], *(_without_reasoning(message) for message in after[same:])]
+
+
+def _without_reasoning(message: Any) -> Any:
+    content = getattr(message, "content", None)
+    if not isinstance(message, AIMessage) or not isinstance(content, list):
+        return message
+    kept = [block for block in content if _kind(block) not in _BOUND]
+    if len(kept) == len(content):
+        return message
+    return message.model_copy(update={"content": kept})
+
+
+def _kind(block: Any) -> Any:
+    return block.get("type") if isinstance(block, dict) else None

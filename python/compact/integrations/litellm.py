@@ -1,0 +1,58 @@
+"""Compact in LiteLLM: ``litellm.callbacks = [CompactLogger(manager)]``, in a program or a proxy.
+
+LiteLLM calls such hooks on its asynchronous paths only (``acompletion``, ``Router``, the proxy); for
+``completion`` call ``manager.preflight`` yourself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from litellm.integrations.custom_logger import CustomLogger
+
+from ..identity import session_name
+from ..manager import CompactManager
+from ..wire import Codec
+
+__all__ = ["CompactLogger"]
+
+CHAT = Codec("openai-chat")
+
+
+class CompactLogger(CustomLogger):
+    """Rewrites ``messages`` before each deployment is called.
+
+    A session is named by ``metadata.session_id``, ``litellm_session_id`` or how the conversation begins.
+    """
+
+    def __init__(self, manager: CompactManager) -> None:
+        super().__init__()
+        self.manager = manager
+
+    async def async_pre_call_deployment_hook(
+        self, kwargs: dict[str, Any], call_type: Any
+    ) -> dict[str, Any]:
+        """In a program."""
+        return await self._compacted(kwargs)
+
+    async def async_pre_call_hook(
+        self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
+    ) -> dict[str, Any]:
+        """In the proxy."""
+        return await self._compacted(data)
+
+    async def _compacted(self, request: dict[str, Any]) -> dict[str, Any]:
+        messages = request.get("messages")
+        if not isinstance(messages, list) or not messages:
+            return request
+        prepared = await self.manager.atry_prepare(
+            _name(request), messages, tools=request.get("tools"), codec=CHAT
+        )
+        return request if prepared is None else {**request, "messages": prepared.messages}
+
+
+def _name(request: Mapping[str, Any]) -> str:
+    metadata = request.get("metadata") or request.get("litellm_metadata") or {}
+    given = metadata.get("session_id") or request.get("litellm_session_id")
+    return str(given) if given else session_name("litellm", request["messages"], CHAT)

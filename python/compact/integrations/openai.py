@@ -1,0 +1,180 @@
+"""Compact in the OpenAI client, which takes a transport: ``OpenAI(http_client=compact_client(manager))``.
+
+Chat completions and Responses go out within the window. One that the provider still refuses as too
+long is sent once more, smaller. A conversation that the server keeps (``previous_response_id``,
+``conversation``) is the server's to compact, and passes as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx2
+
+from ..identity import session_name
+from ..manager import CompactManager
+from ..wire import Codec, dumps
+
+__all__ = [
+    "CompactAsyncTransport",
+    "CompactTransport",
+    "compact_async_client",
+    "compact_client",
+]
+
+_PATHS = {
+    "/chat/completions": ("messages", Codec("openai-chat")),
+    "/responses": ("input", Codec("openai-responses")),
+}
+
+SessionName = str | Callable[[Mapping[str, Any]], str] | None
+
+
+class _Rewriter:
+    """What both transports share: which requests carry a conversation, and what to send instead."""
+
+    def __init__(self, manager: CompactManager, session_id: SessionName) -> None:
+        self.manager = manager
+        self.session_id = session_id
+
+    def body(self, request: httpx2.Request, content: bytes) -> tuple[Any, str, Codec] | None:
+        for path, (member, codec) in _PATHS.items():
+            if request.method == "POST" and request.url.path.endswith(path):
+                body = json.loads(content)
+                kept = body.get("previous_response_id") or body.get("conversation")
+                if isinstance(body.get(member), list) and not kept:
+                    return body, member, codec
+        return None
+
+    def name(self, body: Mapping[str, Any], member: str, codec: Codec) -> str:
+        if callable(self.session_id):
+            return self.session_id(body)
+        given = self.session_id or body.get("prompt_cache_key")
+        return given or session_name("openai", body[member], codec)
+
+    def prepared(self, request: httpx2.Request, content: bytes) -> httpx2.Request:
+        found = self.body(request, content)
+        if found is None:
+            return _again(request, content)
+        body, member, codec = found
+        made = self.manager.try_prepare(
+            self.name(body, member, codec), body[member], **_beside(body, codec)
+        )
+        if made is None:
+            return _again(request, content)
+        changed = {**body, member: made.messages}
+        if made.system is not None:
+            changed["instructions"] = made.system
+        return _again(request, dumps(changed).encode())
+
+    def smaller(
+        self, request: httpx2.Request, content: bytes, status: int, answer: str
+    ) -> httpx2.Request | None:
+        found = self.body(request, content)
+        if found is None:
+            return None
+        body, member, codec = found
+        how = {key: value for key, value in _beside(body, codec).items() if key != "more"}
+        name = self.name(body, member, codec)
+        messages = self.manager.overflowed(name, body[member], status, answer, **how)
+        if messages is None:
+            return None
+        return _again(request, dumps({**body, member: messages}).encode())
+
+
+def _beside(body: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
+    return {
+        "system": body.get("instructions"),
+        "tools": body.get("tools"),
+        "codec": codec,
+        "more": {key: body[key] for key in ("store", "include") if key in body},
+    }
+
+
+def _again(request: httpx2.Request, content: bytes) -> httpx2.Request:
+    """The request with this content; its length is counted anew."""
+    headers = [(k, v) for k, v in request.headers.multi_items() if k.lower() != "content-length"]
+    return httpx2.Request(
+        request.method,
+        request.url,
+        headers=headers,
+        content=content,
+        extensions=request.extensions,
+    )
+
+
+class CompactTransport(httpx2.BaseTransport):
+    """A transport in front of another one, HTTP by default."""
+
+    def __init__(
+        self,
+        manager: CompactManager,
+        session_id: SessionName = None,
+        inner: httpx2.BaseTransport | None = None,
+    ) -> None:
+        self._rewriter = _Rewriter(manager, session_id)
+        self._inner = inner or httpx2.HTTPTransport()
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Sends a request, rewritten where it must be."""
+        content = request.read()
+        response = self._inner.handle_request(self._rewriter.prepared(request, content))
+        if response.status_code in (400, 413):
+            answer = response.read().decode(errors="replace")
+            again = self._rewriter.smaller(request, content, response.status_code, answer)
+            if again is not None:
+                response.close()
+                return self._inner.handle_request(again)
+        return response
+
+    def close(self) -> None:
+        """Closes what stands behind it."""
+        self._inner.close()
+
+
+class CompactAsyncTransport(httpx2.AsyncBaseTransport):
+    """The same for the asynchronous client."""
+
+    def __init__(
+        self,
+        manager: CompactManager,
+        session_id: SessionName = None,
+        inner: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._rewriter = _Rewriter(manager, session_id)
+        self._inner = inner or httpx2.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Sends a request, rewritten where it must be."""
+        import asyncio
+
+        content = await request.aread()
+        prepared = await asyncio.to_thread(self._rewriter.prepared, request, content)
+        response = await self._inner.handle_async_request(prepared)
+        if response.status_code in (400, 413):
+            answer = (await response.aread()).decode(errors="replace")
+            again = await asyncio.to_thread(
+                self._rewriter.smaller, request, content, response.status_code, answer
+            )
+            if again is not None:
+                await response.aclose()
+                return await self._inner.handle_async_request(again)
+        return response
+
+    async def aclose(self) -> None:
+        """Closes what stands behind it."""
+        await self._inner.aclose()
+
+
+def compact_client(manager: CompactManager, session_id: SessionName = None) -> httpx2.Client:
+    """What ``OpenAI(http_client=…)`` takes."""
+    return httpx2.Client(transport=CompactTransport(manager, session_id), timeout=600)
+
+
+def compact_async_client(
+    manager: CompactManager, session_id: SessionName = None
+) -> httpx2.AsyncClient:
+    """What ``AsyncOpenAI(http_client=…)`` takes."""
+    return httpx2.AsyncClient(transport=CompactAsyncTransport(manager, session_id), timeout=600)

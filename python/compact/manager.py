@@ -1,0 +1,462 @@
+"""The manager: what to send now, and the way back to everything that was left out."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from . import _native, wire
+from .adapters.custom import StorageAdapter
+from .adapters.fs import NativeStorage
+from .config import CompactConfig
+from .estimators.tiktoken import NativeEstimator
+from .events import Deliver, Dispatcher, logger
+from .exceptions import CompactError, EstimatorError, InsufficientBudget, StorageError
+from .message import Message
+from .receipt import Decision, Hit, Memory, Receipt
+from .summarizer import asking
+from .wire import Codec, Told
+
+__all__ = ["CompactManager", "Prepared"]
+
+#: What stands in for a text that a redactor failed on.
+UNREDACTABLE = "[removed: the redactor failed]"
+
+#: Engines of a parent process: they must not be closed in a child, their files are the parent's.
+_OF_PARENT: list[Any] = []
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What to send, and why."""
+
+    messages: list[Any]
+    decision: Decision
+    #: Set when this call compacted.
+    receipt: Receipt | None
+    #: Instructions beside the messages, when the summary was put there.
+    system: Any = None
+
+
+class CompactManager:
+    """Keeps any number of sessions inside their window.
+
+    Safe to use from several threads; each session is handled by one call at a time. After a fork,
+    the child's manager starts over from the histories that it is passed.
+    """
+
+    def __init__(self, cfg: CompactConfig) -> None:
+        self.config = cfg
+        self._codec = Codec(cfg.format)
+        self._lock = threading.Lock()
+        self._start()
+
+    # What to send.
+
+    def preflight(
+        self,
+        session_id: str,
+        messages: Iterable[Any],
+        *,
+        system: Any = None,
+        tools: Any = None,
+        codec: Codec | None = None,
+    ) -> list[Any]:
+        """Counts, decides, and answers what to send: the messages, or a smaller view of them."""
+        return self.prepare(
+            session_id, messages, system=system, tools=tools, codec=codec
+        ).messages
+
+    def manual_compact(
+        self,
+        session_id: str,
+        messages: Iterable[Any],
+        note: str = "manual",
+        *,
+        system: Any = None,
+        tools: Any = None,
+        codec: Codec | None = None,
+    ) -> list[Any]:
+        """Compacts whatever the pressure; ``note`` says who asked."""
+        return self.prepare(
+            session_id, messages, system=system, tools=tools, codec=codec, note=note
+        ).messages
+
+    def prepare(
+        self,
+        session_id: str,
+        messages: Iterable[Any],
+        *,
+        system: Any = None,
+        tools: Any = None,
+        codec: Codec | None = None,
+        note: str | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> Prepared:
+        """As :meth:`preflight` (or, with a note, :meth:`manual_compact`), with the reasons."""
+        told = self._tell(session_id, messages, codec, system=system, tools=tools, more=more)
+        arguments = (session_id, *told.arguments())
+        engine = self._engine()
+        if note is None:
+            turn = engine.preflight(*arguments)
+        else:
+            turn = engine.manual_compact(*arguments, note)
+        return self._prepared(session_id, told, codec or self._codec, turn)
+
+    def overflowed(
+        self,
+        session_id: str,
+        messages: Iterable[Any],
+        status: int,
+        body: str,
+        *,
+        system: Any = None,
+        tools: Any = None,
+        codec: Codec | None = None,
+    ) -> list[Any] | None:
+        """A smaller prompt for a provider that refused the last one, to be sent once.
+
+        ``None`` when the refusal has another reason, or when nothing smaller can be made.
+        """
+        told = self._tell(session_id, messages, codec, system=system, tools=tools)
+        turn = self._engine().overflowed(session_id, *told.arguments(), status, body)
+        if turn is None:
+            return None
+        return self._prepared(session_id, told, codec or self._codec, turn).messages
+
+    def try_prepare(self, session_id: str, messages: Iterable[Any], **how: Any) -> Prepared | None:
+        """As :meth:`prepare`; ``None`` when the engine failed, and the history should go out as it is.
+
+        What does not fit whatever is done still raises ``InsufficientBudget``.
+        """
+        try:
+            return self.prepare(session_id, messages, **how)
+        except InsufficientBudget:
+            raise
+        except CompactError as error:
+            logger.warning("session %s goes out as it is: %s", session_id, error)
+            return None
+
+    async def atry_prepare(
+        self, session_id: str, messages: Iterable[Any], **how: Any
+    ) -> Prepared | None:
+        """:meth:`try_prepare` beside the event loop."""
+        made: Prepared | None = await _beside(
+            partial(self.try_prepare, session_id, list(messages), **how)
+        )
+        return made
+
+    async def apreflight(self, session_id: str, messages: Iterable[Any], **how: Any) -> list[Any]:
+        """:meth:`preflight` beside the event loop."""
+        return (await self.aprepare(session_id, messages, **how)).messages
+
+    async def amanual_compact(
+        self, session_id: str, messages: Iterable[Any], note: str = "manual", **how: Any
+    ) -> list[Any]:
+        """:meth:`manual_compact` beside the event loop."""
+        return (await self.aprepare(session_id, messages, note=note, **how)).messages
+
+    async def aprepare(self, session_id: str, messages: Iterable[Any], **how: Any) -> Prepared:
+        """:meth:`prepare` beside the event loop: it runs on a thread and lets go of the GIL."""
+        made: Prepared = await _beside(partial(self.prepare, session_id, list(messages), **how))
+        return made
+
+    # What providers say.
+
+    def observe(self, session_id: str, usage: Any, source: str) -> None:
+        """Takes what a provider reported of the last request; ``None`` when it reported nothing.
+
+        ``source`` says whose numbers: ``openai-chat``, ``openai-responses``, ``anthropic``,
+        ``gemini``, ``claude-agent-message``, ``claude-agent-result``, ``claude-agent-models``.
+        """
+        report = None if usage is None else wire.dumps(usage)
+        self._engine().observe(session_id, source, report)
+
+    def idle(self, session_id: str, seconds: float) -> bool:
+        """Tells that nothing happened for so long; true when a compaction was started for it."""
+        return self._engine().idle(session_id, seconds)
+
+    # Transcripts of agents.
+
+    def rewrite(
+        self, session_id: str, transcript: str, format: str, note: str | None = None
+    ) -> tuple[str, Receipt] | None:
+        """An agent's transcript with a boundary and a smaller view behind it, to be resumed from.
+
+        ``None`` when there is no need; with a note, it is compacted whatever the pressure.
+        """
+        made = self._engine().rewrite(session_id, transcript, format, note)
+        return None if made is None else (made[0], Receipt(json.loads(made[1])))
+
+    # The way back.
+
+    def recall(self, query: str, session_id: str | None = None, limit: int = 8) -> list[Hit]:
+        """Searches everything archived, in one session or in all."""
+        hits = json.loads(self._engine().recall(query, session_id, limit))
+        return [Hit(**hit) for hit in hits]
+
+    def expand(self, pointer: str) -> Message:
+        """The archived message that a pointer (``RECEIPT#17``) of a view or a hit names, whole."""
+        found = json.loads(self._engine().expand(pointer))
+        return Message(found.pop("role"), found.pop("text"), found)
+
+    def remember(self, session_id: str) -> Memory:
+        """What the session knows after its last compaction; ``str`` of it tells it to a person."""
+        return Memory(**json.loads(self._engine().remember(session_id)))
+
+    def restore(self, name: str) -> list[Any]:
+        """The messages that a receipt was made of, or all of a session, as they were passed."""
+        original, format, _ = self._engine().restore(name)
+        return _messages(original, format)
+
+    def receipts(self, session_id: str) -> list[Receipt]:
+        """The compactions of a session, the oldest first."""
+        return [Receipt(data) for data in json.loads(self._engine().receipts(session_id))]
+
+    def verify(self, receipt_id: str) -> list[dict[str, Any]]:
+        """Recomputes a receipt from the archive and answers what differs: nothing, if all is well."""
+        found: list[dict[str, Any]] = json.loads(self._engine().verify(receipt_id))
+        return found
+
+    # Housekeeping.
+
+    @property
+    def window(self) -> int:
+        """What the model takes, in tokens."""
+        return self._engine().about()[0]
+
+    def forget(self, session_id: str) -> None:
+        """Lets go of a session's state in memory; what is archived stays."""
+        self._engine().forget(session_id)
+        with self._lock:
+            self._told.pop(session_id, None)
+            self._made.pop(session_id, None)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Waits until exporters have all events; false when that took longer."""
+        return self._events.flush(timeout)
+
+    def emit(self, event: Mapping[str, Any]) -> None:
+        """Hands an event of an integration to the exporters."""
+        self._events.put(dict(event))
+
+    # How.
+
+    def _start(self) -> None:
+        cfg = self.config
+        self._process = os.getpid()
+        self._told: OrderedDict[str, tuple[Told, Codec]] = OrderedDict()
+        self._made: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._events = Dispatcher(_receivers(cfg))
+        self._native = _native.Engine(
+            wire.dumps(cfg.engine_settings()),
+            self._events.put_json,
+            self._before_record,
+            self._estimator(),
+            self._summarizer(),
+            cfg.max_sessions,
+        )
+
+    def _engine(self) -> _native.Engine:
+        if self._process != os.getpid():
+            # Locks of the parent's threads may be held for ever here.
+            self._lock = threading.Lock()
+            _OF_PARENT.append((self._native, self._events))
+            self._start()
+        return self._native
+
+    def _tell(
+        self,
+        session_id: str,
+        messages: Iterable[Any],
+        codec: Codec | None,
+        *,
+        system: Any = None,
+        tools: Any = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> Told:
+        codec = codec or self._codec
+        told = wire.tell(
+            messages, codec, model=self.config.model, system=system, tools=tools, more=more
+        )
+        if self._stores():
+            self._engine()
+            with self._lock:
+                _remember(self._told, session_id, (told, codec), self.config.max_sessions)
+        return told
+
+    def _prepared(self, session_id: str, told: Told, codec: Codec, turn: Any) -> Prepared:
+        items, beside, decision, receipt = turn
+        messages = self._loaded(session_id, told, codec, items)
+        changed = json.loads(beside) if beside else {}
+        prepared = Prepared(
+            messages=messages,
+            decision=Decision(**json.loads(decision)),
+            receipt=Receipt(json.loads(receipt)) if receipt else None,
+            system=changed.get(told.system_key),
+        )
+        if prepared.receipt is not None:
+            self._store_summary(session_id, items, prepared.receipt)
+        return prepared
+
+    def _loaded(
+        self, session_id: str, told: Told, codec: Codec, items: Sequence[int | str]
+    ) -> list[Any]:
+        """The caller's own objects where nothing changed, the same new ones in every call."""
+        with self._lock:
+            known = self._made.get(session_id, {})
+        made: dict[str, Any] = {}
+        messages: list[Any] = []
+        for item in items:
+            if isinstance(item, int):
+                messages.append(told.items[item])
+                continue
+            if item not in made:
+                made[item] = known[item] if item in known else self._load(item, told, codec)
+            messages.append(made[item])
+        with self._lock:
+            _remember(self._made, session_id, made, self.config.max_sessions)
+        return messages
+
+    def _load(self, text: str, told: Told, codec: Codec) -> Any:
+        data = json.loads(text)
+        if self.config.redact is not None and "COMPACT-SUMMARY" in text:
+            data = _with_words(data, self._redact_text)
+        return codec.load(data, told.items)
+
+    # What the user wrote.
+
+    def _stores(self) -> bool:
+        storage = self.config.storage
+        return storage is not None and not isinstance(storage, NativeStorage)
+
+    def _before_record(self, session_id: str, receipt: str) -> None:
+        """Archive first, then prune: what is raised here leaves everything as it was."""
+        storage = self.config.storage
+        if storage is None or isinstance(storage, NativeStorage):
+            return
+        with self._lock:
+            told, codec = self._told[session_id]
+        plain = (wire.as_message(wire._plain(codec.dump(item))) for item in told.items)
+        transcript = [self._redact(message) for message in plain]
+        try:
+            storage.save_transcript(session_id, transcript)
+        except Exception as error:
+            raise StorageError(
+                f"{type(storage).__name__}.save_transcript failed: {error}; nothing was pruned"
+            ) from error
+
+    def _store_summary(self, session_id: str, items: Sequence[int | str], receipt: Receipt) -> None:
+        storage = self.config.storage
+        if storage is None or isinstance(storage, NativeStorage):
+            return
+        texts = [item for item in items if isinstance(item, str) and "COMPACT-SUMMARY" in item]
+        for text in texts[:1]:
+            summary = self._redact(wire.as_message(json.loads(text)))
+            try:
+                storage.save_summary(session_id, summary, receipt.summary_version)
+            except Exception as error:
+                self._warn(session_id, "compact.storage_failed", error)
+
+    def _redact(self, message: Message) -> Message:
+        if self.config.redact is None:
+            return message
+        try:
+            return self.config.redact(message)
+        except Exception as error:
+            self._warn("", "compact.redaction_failed", error)
+            return Message(message.role, UNREDACTABLE, None)
+
+    def _redact_text(self, text: str) -> str:
+        redacted = self._redact(Message("assistant", text)).content
+        return text if redacted == UNREDACTABLE else redacted
+
+    def _warn(self, session_id: str, event: str, error: Exception) -> None:
+        logger.warning("%s: %s", event, error)
+        kind = type(error).__name__
+        self._events.put(
+            {"event": event, "session_id": session_id, "severity": "high", "error": kind}
+        )
+
+    def _estimator(self) -> tuple[str, Callable[[str], int]] | None:
+        theirs = self.config.token_estimator
+        if theirs is None or isinstance(theirs, NativeEstimator):
+            return None
+        name, model = type(theirs).__name__, self.config.model
+
+        def count(text: str) -> int:
+            try:
+                tokens = theirs.estimate([Message("user", text)], model)
+            except Exception as error:
+                raise EstimatorError(f"{name}.estimate failed: {error}") from error
+            if not isinstance(tokens, int) or tokens < 0:
+                raise EstimatorError(f"{name}.estimate answered {tokens!r}: that is no count")
+            return tokens
+
+        return (f"python:{name}", count)
+
+    def _summarizer(self) -> tuple[str, Callable[[str, str, int], str]] | None:
+        theirs = self.config.summarizer
+        if theirs is None:
+            return None
+        policy = self.config.policy
+        ask = asking(theirs, policy.strategy, [policy.protected_flag], self._redact)
+        return (f"python:{type(theirs).__name__}", ask)
+
+
+def _receivers(cfg: CompactConfig) -> list[Deliver]:
+    receivers: list[Deliver] = []
+    if cfg.exporter is not None:
+        receivers.append(cfg.exporter.emit)
+    storage = cfg.storage
+    if storage is not None and not isinstance(storage, NativeStorage):
+        receivers.append(partial(_save_event, storage))
+    return receivers
+
+
+def _save_event(storage: StorageAdapter, event: dict[str, Any]) -> None:
+    storage.save_event(str(event.get("session_id", "")), event)
+
+
+def _remember(cache: OrderedDict[str, Any], key: str, value: Any, most: int) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > most:
+        cache.popitem(last=False)
+
+
+def _with_words(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON with the words of a summary changed, wherever they stand."""
+    if isinstance(value, str):
+        return change(value) if "COMPACT-SUMMARY" in value else value
+    if isinstance(value, list):
+        return [_with_words(part, change) for part in value]
+    if isinstance(value, dict):
+        return {key: _with_words(part, change) for key, part in value.items()}
+    return value
+
+
+def _messages(original: bytes, format: str) -> list[Any]:
+    """The list of messages in an archived body."""
+    if format == "entries":
+        raise CompactError("this receipt was made of entries, not of messages: use compactctl")
+    body = json.loads(original)
+    if isinstance(body, list):
+        return body
+    for key in ("messages", "input", "contents"):
+        if key in body:
+            found: list[Any] = body[key]
+            return found
+    raise CompactError("the archived original holds no messages")
+
+
+async def _beside(work: Callable[[], Any]) -> Any:
+    import asyncio  # costs more to import than everything else here
+
+    return await asyncio.to_thread(work)

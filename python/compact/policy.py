@@ -1,0 +1,68 @@
+"""When and how a conversation is compacted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from .message import Role
+
+__all__ = ["CompactPolicy", "Strategy"]
+
+Strategy = Literal[
+    "task_state",
+    "brief",
+    "decision_log",
+    "step_ledger",
+    "requirements_ledger",
+    "code_delta",
+    "extractive_brief",
+]
+
+
+@dataclass
+class CompactPolicy:
+    """Every knob of a compaction; ``docs/config.md`` tells them one by one."""
+
+    trigger_pct: float = 0.85
+    hard_cap_buffer: int = 1024
+    keep_recent_turns: int = 6
+    keep_tool_io_pairs: int = 4
+    roles_never_prune: tuple[Role, ...] = ("system", "developer")
+    protected_flag: str = "protected"
+    strategy: Strategy = "task_state"
+    trigger_inclusive: bool = True
+    trigger_base: Literal["window", "budget"] = "window"
+    trigger_tokens_left: int | None = None
+    soft_pct: float | None = None
+    keep_recent: Literal["none", "last_user_message", "recent"] = "recent"
+    prune: Literal["fifo", "recency", "stage_aware", "semantic"] = "recency"
+    protected_patterns: tuple[str, ...] = ()
+    placement: Literal[
+        "assistant_message", "user_message", "system_suffix", "tool_pair", "new_session_prompt"
+    ] = "assistant_message"
+    on_summary_failure: Literal[
+        "deterministic", "prune_only", "fail", "minimal_prompt", "host"
+    ] = "deterministic"
+    attempts_per_turn: int = 1
+    idle_seconds: int | None = None
+    wait_seconds: int = 30
+    during_compaction: Literal["queue", "reject"] = "queue"
+    usage: dict[str, Any] = field(default_factory=dict)
+
+    def settings(self) -> dict[str, Any]:
+        """The policy as the engine reads it."""
+        return {key: _plain(value) for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> CompactPolicy:
+        """The policy of a configuration file's ``policy`` section."""
+        return cls(**{key: _tuple(value) for key, value in settings.items()})
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

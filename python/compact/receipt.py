@@ -1,0 +1,134 @@
+"""What a compaction did, to be read by programs and people."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Decision", "Hit", "Memory", "Receipt"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict with the numbers that it rests on."""
+
+    verdict: str
+    reason: str
+    pressure: float
+    tokens: int
+    window: int
+
+
+class Receipt(Mapping[str, Any]):
+    """The receipt of a compaction: a mapping of everything, with names for what is asked most."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = dict(data)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    @property
+    def id(self) -> str:
+        """Names the compaction; what ``restore`` and ``verify`` take."""
+        return str(self["receipt_id"])
+
+    @property
+    def tokens_before(self) -> int:
+        """History tokens before."""
+        return int(self["tokens_before"])
+
+    @property
+    def tokens_after(self) -> int:
+        """History tokens after."""
+        return int(self["tokens_after"])
+
+    @property
+    def saved(self) -> float:
+        """The share of the history that was saved."""
+        return 1 - self.tokens_after / max(self.tokens_before, 1)
+
+    @property
+    def retention(self) -> float:
+        """The share of what matters in the dropped part that the view still shows."""
+        return float(self["retention"]["score"])
+
+    @property
+    def summary_version(self) -> int:
+        """The N of the rolling summary."""
+        return int(self["summary_version"])
+
+    def to_json(self) -> str:
+        """The receipt as JSON."""
+        return json.dumps(self._data, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Receipt {self.id[:12]} {self.tokens_before:,} → {self.tokens_after:,} tokens "
+            f"(−{self.saved:.0%}), retention {self.retention:.1%}, summary v{self.summary_version}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """A small card for notebooks: before, after, retention, and a bar."""
+        share = 100 * self.tokens_after / max(self.tokens_before, 1)
+        session = html.escape(str(self.get("session_id", "")))
+        bar = (
+            '<div style="background:#ddd;width:16em;height:.6em;border-radius:.3em">'
+            f'<div style="background:#2a7;width:{share:.1f}%;height:100%;border-radius:.3em">'
+            "</div></div>"
+        )
+        return (
+            f"<div><b>Compaction</b> <code>{html.escape(self.id[:12])}</code> of "
+            f"<code>{session}</code><br>{self.tokens_before:,} → {self.tokens_after:,} tokens "
+            f"(−{self.saved:.0%}), retention {self.retention:.1%}{bar}</div>"
+        )
+
+
+@dataclass(frozen=True)
+class Hit:
+    """An archived message that answers a question."""
+
+    session_id: str
+    entry_id: str
+    ordinal: int | None
+    receipt_id: str
+    pointer: str
+    role: str
+    created_at: str
+    score: float
+    snippet: str
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a session knows after its last compaction, layer by layer."""
+
+    session_id: str
+    receipt_id: str
+    summary_version: int
+    pinned: list[dict[str, Any]]
+    ledger: dict[str, Any]
+    summary: str
+    recent: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        parts = [f"What I remember now (summary v{self.summary_version}):", self.summary.strip()]
+        if self.pinned:
+            parts += ["Always before me:", *(_line(entry) for entry in self.pinned)]
+        if self.recent:
+            parts += ["Word for word:", *(_line(entry) for entry in self.recent)]
+        return "\n".join(parts)
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    words = " ".join(str(entry["text"]).split())
+    return f"- {entry['role']}: {words[:120]}" + ("…" if len(words) > 120 else "")

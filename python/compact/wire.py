@@ -1,0 +1,219 @@
+"""Messages of every kind as the JSON that the engine reads, and back as the same kind.
+
+What the engine leaves as it was is handed out as the caller's very own object. What it wrote or
+changed becomes a dict, a :class:`Message`, or an object of the class that the caller's messages of
+that role have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _native
+from .message import Message
+
+__all__ = ["Account", "Codec", "Told", "Violation", "account", "as_message", "tell", "validate"]
+
+#: What the list of messages and the instructions beside it are called.
+_MEMBERS = {
+    "openai-chat": ("messages", "system"),
+    "messages": ("messages", "system"),
+    "anthropic": ("messages", "system"),
+    "openai-responses": ("input", "instructions"),
+    "gemini": ("contents", "systemInstruction"),
+}
+
+
+class Codec:
+    """Translates single messages; integrations derive their own for objects of an SDK."""
+
+    #: The provider's format; ``None`` finds it out from the messages.
+    format: str | None = None
+
+    def __init__(self, format: str | None = None) -> None:
+        if format is not None:
+            self.format = format
+
+    def dump(self, item: Any) -> Any:
+        """A message as JSON values."""
+        if isinstance(item, Message):
+            return _of_message(item)
+        return _plain(item)
+
+    def load(self, data: dict[str, Any], items: Sequence[Any]) -> Any:
+        """A message that the engine made, as an object like the caller's ``items``."""
+        if items and all(isinstance(item, Message) for item in items):
+            return as_message(data)
+        for kind in _classes(items, data.get("role")):
+            try:
+                return kind.model_validate(data)
+            except Exception:  # another role's class; a dict says the same
+                continue
+        return data
+
+
+def _of_message(item: Message) -> dict[str, Any]:
+    meta = item.meta or {}
+    data: dict[str, Any] = {"role": item.role, "content": item.content}
+    for key in ("tool_calls", "tool_call_id", "name"):
+        if key in meta:
+            data[key] = meta[key]
+    if item.meta is not None:
+        data["meta"] = item.meta
+    return data
+
+
+def _plain(item: Any) -> Any:
+    """Dicts as they are, objects by what they know about their own JSON."""
+    if isinstance(item, (dict, list, str, int, float, bool)) or item is None:
+        return item
+    dump = getattr(item, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json", by_alias=True, exclude_none=True)
+    to_dict = getattr(item, "to_dict", None)
+    if callable(to_dict):
+        return to_dict()
+    if isinstance(item, Mapping):
+        return dict(item)
+    if isinstance(item, Iterable):
+        return list(item)
+    fields = getattr(item, "__dict__", None)
+    return {k: v for k, v in fields.items() if v is not None} if fields else str(item)
+
+
+def _classes(items: Sequence[Any], role: Any) -> list[Any]:
+    kinds: dict[Any, bool] = {}
+    for item in items:
+        if hasattr(type(item), "model_validate"):
+            same = getattr(item, "role", None) == role
+            kinds[type(item)] = kinds.get(type(item), False) or same
+    return sorted(kinds, key=lambda kind: not kinds[kind])
+
+
+def as_message(data: Mapping[str, Any]) -> Message:
+    """Any provider's message as a plain one: its role, and its words."""
+    kind = str(data.get("type") or "")
+    role = str(data.get("role") or "")
+    if role == "model":
+        role = "assistant"
+    if kind.endswith("_output") or role == "function":
+        role = "tool"
+    role = role or ("assistant" if kind else "user")
+    keys = ("content", "parts", "output", "arguments", "summary", "tool_calls", "input")
+    words = [text for key in keys for text in _texts(data.get(key))]
+    meta = dict(data.get("meta") or {})
+    names = {"name": "tool_name", "call_id": "tool_call_id", "tool_call_id": "tool_call_id"}
+    for key, name in names.items():
+        if data.get(key):
+            meta.setdefault(name, data[key])
+    return Message(role, "\n".join(words), meta or None)  # type: ignore[arg-type]
+
+
+#: Members of a part that hold words, or parts of it.
+_WORDY = (
+    *("text", "content", "thinking", "name", "input", "arguments", "args"),
+    *("functionCall", "functionResponse", "response", "function", "output"),
+)
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value] if value else []
+    if isinstance(value, Mapping):
+        found = [text for key in _WORDY for text in _texts(value.get(key))]
+        return found or [json.dumps(value, ensure_ascii=False, default=_plain)] * bool(value)
+    if isinstance(value, (list, tuple)):
+        return [text for part in value for text in _texts(part)]
+    return []
+
+
+def dumps(value: Any) -> str:
+    """JSON as the engine reads it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+@dataclass
+class Told:
+    """A conversation on its way to the engine."""
+
+    items: list[Any]
+    texts: list[str]
+    format: str
+    head: str
+    list_key: str
+    system_key: str
+
+    def arguments(self) -> tuple[str, str, str, list[str]]:
+        """What the engine's methods take."""
+        return (self.format, self.head, self.list_key, self.texts)
+
+
+def tell(
+    messages: Iterable[Any],
+    codec: Codec,
+    *,
+    model: str = "",
+    system: Any = None,
+    tools: Any = None,
+    more: Mapping[str, Any] | None = None,
+) -> Told:
+    """Messages with what stands beside them, as the engine reads them."""
+    items = list(messages)
+    texts = [dumps(codec.dump(item)) for item in items]
+    format = codec.format or _native.detect("[" + ",".join(texts) + "]")
+    list_key, system_key = _MEMBERS.get(format, ("", ""))
+    beside = {"model": model, "tools": tools, system_key: system, **(more or {})}
+    members = {key: value for key, value in beside.items() if value}
+    head = dumps(members) if members and list_key else ""
+    return Told(items, texts, format, head, list_key, system_key)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the tokens of a conversation are spent on."""
+
+    total: int
+    system: int
+    tools: int
+    history: int
+    tool_results: int
+    memory: int
+    user_input: int
+
+
+def account(
+    messages: Iterable[Any],
+    *,
+    estimator: str = "auto",
+    model: str = "",
+    system: Any = None,
+    tools: Any = None,
+    codec: Codec | None = None,
+) -> Account:
+    """Counts a conversation."""
+    told = tell(messages, codec or Codec(), model=model, system=system, tools=tools)
+    answer = _native.account(*told.arguments(), estimator, model or None)
+    return Account(**json.loads(answer))
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule of a provider that a request breaks."""
+
+    rule: str
+    name: str
+    entry: int | None
+    message: str
+
+
+def validate(body: Any, provider: str, *, strict: bool = False) -> list[Violation]:
+    """What a provider would refuse in a request body or a list of messages."""
+    text = body if isinstance(body, str) else dumps(_plain(body))
+    found = json.loads(_native.validate(text, provider, strict))
+    return [Violation(**violation) for violation in found]
+
+
+Redact = Callable[[Message], Message]

@@ -1,0 +1,114 @@
+"""Configuration from code, files and the environment."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compact import (
+    CompactConfig,
+    CompactManager,
+    CompactPolicy,
+    ConfigError,
+    ConsoleExporter,
+    FileStorage,
+    MemoryStorage,
+    NativeStorage,
+)
+
+SEED = """\
+model: "gpt-5-reasoning"
+max_context_tokens: 128000
+policy:
+  trigger_pct: 0.85
+  hard_cap_buffer: 1500
+  keep_recent_turns: 6
+  keep_tool_io_pairs: 4
+  roles_never_prune: ["system","developer"]
+  protected_flag: "protected"
+  strategy: "task_state"
+telemetry:
+  exporter: "console"
+storage:
+  adapter: "fs"
+  path: "./.compact/archive"
+redaction:
+  enabled: true
+  patterns:
+    - "(?i)api[_-]?key\\\\s*[:=]\\\\s*\\\\S+"
+"""
+
+
+def test_s2_78_to_s2_84_defaults_are_those_of_the_product_document():
+    policy = CompactPolicy()
+    assert (policy.trigger_pct, policy.hard_cap_buffer) == (0.85, 1024)
+    assert (policy.keep_recent_turns, policy.keep_tool_io_pairs) == (6, 4)
+    assert policy.roles_never_prune == ("system", "developer")
+    assert (policy.protected_flag, policy.strategy) == ("protected", "task_state")
+
+
+def test_the_policys_defaults_are_the_engines(tmp_path):
+    loaded = CompactConfig.load(tmp_path / "none.json" if False else _file(tmp_path, "{}"), env={})
+    usage = loaded.policy.usage
+    loaded.policy.usage = {}
+    assert loaded.policy == CompactPolicy() and usage["formula"] == "prompt"
+
+
+def _file(folder, text, name="compact.yaml"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_s2_63_s2_119_to_s2_133_the_files_of_the_product_document_are_read(tmp_path):
+    loaded = CompactConfig.load(_file(tmp_path, SEED), env={})
+    assert (loaded.model, loaded.max_context_tokens) == ("gpt-5-reasoning", 128_000)
+    assert loaded.policy.hard_cap_buffer == 1500
+    assert isinstance(loaded.exporter, ConsoleExporter) and isinstance(loaded.storage, FileStorage)
+    assert loaded.settings["redaction"]["enabled"] is True
+    text = json.dumps({"model": "gpt-5", "storage": {"adapter": "none", "archive": {"required": False}}, "telemetry": {"exporter": "none"}})
+    loaded = CompactConfig.load(_file(tmp_path, text, "compact.json"), env={})
+    assert (loaded.storage, loaded.exporter) == (None, None)
+    assert CompactManager(loaded).window > 0
+
+
+def test_s2_64_variables_win_over_the_file_and_arguments_over_both(tmp_path):
+    env = {"COMPACT_TRIGGER_PCT": "0.5", "COMPACT_MODEL": "other"}
+    loaded = CompactConfig.load(_file(tmp_path, SEED), env=env, model="third", storage=MemoryStorage())
+    assert loaded.policy.trigger_pct == 0.5
+    assert loaded.model == "third" and repr(loaded.storage) == "MemoryStorage()"
+
+
+def test_the_file_is_found_where_the_program_runs(tmp_path, monkeypatch):
+    _file(tmp_path, "model: found\n")
+    monkeypatch.chdir(tmp_path)
+    assert CompactConfig.load(env={}).model == "found"
+
+
+def test_mistakes_are_told_with_the_key(tmp_path):
+    with pytest.raises(ConfigError, match="keep_recent_turns"):
+        CompactConfig.load(_file(tmp_path, "policy:\n  keep_recent_turn: 3\n"), env={})
+    with pytest.raises(ConfigError, match="s3"):
+        CompactConfig.load(_file(tmp_path, "storage:\n  adapter: s3\n"), env={})
+    with pytest.raises(ConfigError, match="max_context_tokens is 0"):
+        CompactConfig(max_context_tokens=0)
+    with pytest.raises(ConfigError, match="redaction.patterns"):
+        CompactManager(CompactConfig(settings={"redaction": {"patterns": ["("]}}))
+    with pytest.raises(ConfigError):
+        CompactManager(CompactConfig(settings={"nonsense": 1}))
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        CompactManager(CompactConfig(settings={"summarizer": {"kind": "openai"}}))
+    with pytest.raises(ConfigError, match="not a regular expression"):
+        CompactManager(CompactConfig(model="gpt-5", max_context_tokens=50,
+                                     policy=CompactPolicy(protected_patterns=("(",)))).preflight(
+            "s", [{"role": "user", "content": "word " * 90}, {"role": "user", "content": "x"}])
+
+
+def test_a_folder_is_private_and_named(tmp_path):
+    storage = FileStorage(tmp_path / "deep" / "archive")
+    CompactManager(CompactConfig(storage=storage))
+    assert (tmp_path / "deep" / "archive").stat().st_mode & 0o777 == 0o700
+    assert repr(storage) == f"FileStorage({str(tmp_path / 'deep' / 'archive')!r})"
+    with pytest.raises(NotImplementedError):
+        NativeStorage().settings()

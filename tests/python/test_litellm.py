@@ -1,0 +1,55 @@
+"""LiteLLM's hook, against the real package and a fake provider on loopback."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+litellm = pytest.importorskip("litellm")
+
+import compact  # noqa: E402
+from compact import CompactManager  # noqa: E402
+
+from .conftest import chat, config  # noqa: E402
+from .provider import Provider  # noqa: E402
+
+
+@pytest.fixture
+def provider():
+    with Provider() as provider:
+        yield provider
+
+
+async def ask(provider: Provider, messages, **more):
+    return await litellm.acompletion(
+        model="openai/m1", api_base=provider.url + "/v1", api_key="x", messages=messages, **more
+    )
+
+
+async def test_what_goes_out_is_smaller(provider, monkeypatch):
+    from compact.integrations.litellm import CompactLogger
+
+    manager = CompactManager(config())
+    monkeypatch.setattr(litellm, "callbacks", [CompactLogger(manager)])
+    messages = chat(60)
+    await ask(provider, messages, metadata={"session_id": "mine"})
+    await ask(provider, messages, metadata={"session_id": "mine"})
+    first, second = (request["messages"] for request in provider.requests)
+    assert first == second and len(first) < len(messages)
+    assert compact.validate(first, "openai-chat") == []
+    assert len(manager.receipts("mine")) == 1
+
+
+async def test_the_proxys_hook_names_sessions_and_leaves_the_rest_alone():
+    from compact.integrations.litellm import CompactLogger
+
+    manager = CompactManager(config())
+    hook = CompactLogger(manager)
+    messages = chat(60)
+    data = await hook.async_pre_call_hook(None, None, {"messages": messages}, "completion")
+    assert len(data["messages"]) < len(messages)
+    assert await hook.async_pre_call_hook(None, None, {"input": "x"}, "embeddings") == {"input": "x"}
+    odd = {"messages": [{"no": "role"}]}
+    assert await hook.async_pre_call_hook(None, None, odd, "completion") == odd

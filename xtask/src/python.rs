@@ -1,0 +1,133 @@
+//! The tests under `tests/python`: the package `compact` as people install it, with the frameworks that
+//! it works in.
+//!
+//! The wheel is built without optimisation, from what the other tests have compiled already; how large and
+//! how quick it is when people build it is measured by `cargo xtask bench python`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::environment::{Environment, List};
+use crate::shell;
+
+/// The frameworks and clients, the builder of wheels and the judges: some hundred megabytes.
+pub(crate) const ENVIRONMENT: Environment = Environment {
+    name: "python",
+    lists: &[List {
+        file: "tests/python/requirements.txt",
+        text: include_str!("../../tests/python/requirements.txt"),
+        flags: &[],
+    }],
+};
+
+/// The one that does not get along with the others.
+pub(crate) const LITELLM: Environment = Environment {
+    name: "litellm",
+    lists: &[List {
+        file: "tests/python/litellm.txt",
+        text: include_str!("../../tests/python/litellm.txt"),
+        flags: &[],
+    }],
+};
+
+const TESTS: &str = "tests/python";
+const LITELLM_TESTS: &str = "tests/python/test_litellm.py";
+
+/// The least share of the package's lines and branches that its tests must run.
+const COVERAGE: &str = "--cov-fail-under=90";
+
+/// Builds the wheel, installs it, and tests it: its behaviour, its coverage and its stubs.
+pub(crate) fn test() -> Result<()> {
+    let python = ENVIRONMENT
+        .python()
+        .context("the environment is not there")?;
+    let wheel = build(&python, &["--profile", "dev"])?;
+    install(&python, &wheel)?;
+    let arguments = [
+        &pytest("--cov=compact")[..],
+        &["--ignore", LITELLM_TESTS, TESTS],
+    ];
+    run(&python, &arguments.concat())?;
+    run(
+        &python,
+        &[
+            "-m",
+            "mypy.stubtest",
+            "compact._native",
+            "--mypy-config-file",
+            "pyproject.toml",
+        ],
+    )?;
+    run(&python, &["-m", "mypy", "python/compact"])?;
+    test_litellm(&wheel)
+}
+
+fn test_litellm(wheel: &Path) -> Result<()> {
+    let Some(python) = LITELLM.python() else {
+        return Ok(());
+    };
+    install(&python, wheel)?;
+    let arguments = [
+        &pytest("--cov=compact.integrations.litellm")[..],
+        &[LITELLM_TESTS],
+    ];
+    run(&python, &arguments.concat())
+}
+
+fn pytest(covered: &'static str) -> [&'static str; 8] {
+    [
+        "-m",
+        "pytest",
+        "--quiet",
+        "-p",
+        "no:cacheprovider",
+        covered,
+        "--cov-report=term:skip-covered",
+        COVERAGE,
+    ]
+}
+
+fn run(python: &str, arguments: &[&str]) -> Result<()> {
+    let coverage = shell::target().join("python.coverage");
+    let variables = [
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+        ("COVERAGE_FILE", &coverage.display().to_string()),
+        (
+            "MYPY_CACHE_DIR",
+            &shell::target().join("mypy").display().to_string(),
+        ),
+    ];
+    shell::run_with(python, arguments, &variables)
+}
+
+/// The wheel, in a folder that holds no other.
+pub(crate) fn build(python: &str, how: &[&str]) -> Result<PathBuf> {
+    let folder = shell::target().join("wheels");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).context("could not clear the folder of wheels")?;
+    }
+    let place = folder.display().to_string();
+    let arguments = [
+        "-m", "maturin", "build", "--quiet", "--strip", "--out", &place,
+    ];
+    shell::run(python, &[&arguments, how].concat())?;
+    let mut files = std::fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let wheel = files.find(|file| file.extension().is_some_and(|e| e == "whl"));
+    wheel.context("maturin built no wheel")
+}
+
+/// Installs the wheel alone: it needs nothing.
+pub(crate) fn install(python: &str, wheel: &Path) -> Result<()> {
+    let wheel = wheel.display().to_string();
+    let how = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--force-reinstall",
+        &wheel,
+    ];
+    shell::run(python, &how)
+}
