@@ -316,6 +316,9 @@ fn of_line(clues: &Clues) -> Option<Format> {
     if is_pi && !clues.has("role") && !clues.has("uuid") {
         return Some(Format::Pi);
     }
+    if clues.has("projectHash") && clues.has("sessionId") {
+        return Some(Format::GeminiCli);
+    }
     let claude = ["parentUuid", "sessionId", "leafUuid", "snapshot"];
     match (clues.has("role"), claude.iter().any(|key| clues.has(key))) {
         (true, _) => Some(Format::MessagesJsonl),

@@ -70,7 +70,7 @@ pub enum Format {
     Messages,
     /// One `{role, content}` per line.
     MessagesJsonl,
-    /// A Gemini CLI chat: `~/.gemini/tmp/*/chats/session-*.json`.
+    /// A Gemini CLI chat: `~/.gemini/tmp/*/chats/session-*.json` and `.jsonl`.
     GeminiCli,
     /// An opencode export: `opencode export`.
     OpenCode,

@@ -114,7 +114,7 @@ pub(crate) fn read(
 }
 
 /// The entries of a message at its place.
-fn drafts(message: Message<'_>, place: &Place) -> Vec<Draft> {
+pub(crate) fn drafts(message: Message<'_>, place: &Place) -> Vec<Draft> {
     let Message {
         id,
         kind,
@@ -153,6 +153,15 @@ pub(crate) fn emit(
     page: &Page<'_>,
     view: &View,
 ) -> Result<Vec<u8>, FormatError> {
+    Ok(list::emit(page.document, &elements(wire, page, view)?))
+}
+
+/// The view as messages.
+pub(crate) fn elements<'p>(
+    wire: &dyn Segmented,
+    page: &'p Page<'p>,
+    view: &'p View,
+) -> Result<Vec<Cow<'p, str>>, FormatError> {
     let mut sizes: HashMap<usize, usize> = HashMap::new();
     for place in &page.document.places {
         *sizes.entry(place.line).or_default() += 1;
@@ -172,7 +181,7 @@ pub(crate) fn emit(
             out.extend(made.into_iter().map(Cow::Owned));
         }
     }
-    Ok(list::emit(page.document, &out))
+    Ok(out)
 }
 
 fn new_entry(item: &ViewItem) -> Option<&Entry> {

@@ -66,7 +66,12 @@ impl Wire {
     }
 }
 
-fn no_boundary(page: &Page<'_>, _: &View, _: &Stamp<'_>) -> Result<Vec<u8>, FormatError> {
+/// What a format without boundaries answers.
+pub(crate) fn no_boundary(
+    page: &Page<'_>,
+    _: &View,
+    _: &Stamp<'_>,
+) -> Result<Vec<u8>, FormatError> {
     Err(FormatError::NoBoundary {
         format: page.document.format,
     })

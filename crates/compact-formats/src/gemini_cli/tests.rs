@@ -156,3 +156,110 @@ fn data_costs_what_gemini_charges() {
     assert_eq!(entries[0].blocks[1], picture);
     assert_eq!(entries[2].blocks[1], picture);
 }
+
+const HEAD: &str = r#"{"sessionId":"s","projectHash":"h","startTime":"T","kind":"main"}"#;
+
+fn lines(records: &[&str], scope: Scope) -> Parsed {
+    let source: String = records.iter().map(|record| format!("{record}\n")).collect();
+    parse(source, None, scope).unwrap()
+}
+
+fn texts(parsed: &Parsed) -> Vec<String> {
+    let said = parsed.conversation.entries.iter();
+    said.map(|entry| entry.blocks.iter().flat_map(Block::text_parts).collect())
+        .collect()
+}
+
+#[test]
+fn a_chat_of_lines_is_what_is_left_of_its_records() {
+    let said =
+        |id: &str, text: &str| format!(r#"{{"id":"{id}","type":"user","content":"{text}"}}"#);
+    let (a, b, c) = (said("a", "go"), said("b", "stop"), said("c", "rather this"));
+    let grown = said("a", "go on");
+    let records = [
+        HEAD,
+        &a,
+        r#"{"$set":{"lastUpdated":"T"}}"#,
+        &b,
+        r#"{"$rewindTo":"b"}"#,
+        &c,
+        &grown,
+    ];
+    let parsed = lines(&records, Scope::Live);
+    assert_eq!(parsed.document.format(), Format::GeminiCli);
+    assert_eq!(parsed.conversation.session_id.as_deref(), Some("s"));
+    assert_eq!(texts(&parsed), ["go on", "rather this"]);
+}
+
+#[test]
+fn a_compression_replaces_the_context_and_not_what_was_said() {
+    let snapshot = r#"{"$set":{"messages":[{"id":"n","type":"user","content":[{"text":"<state_snapshot>short</state_snapshot>"}]},{"id":"z","type":"user","content":"and now?"}]}}"#;
+    let last = r#"{"id":"z","type":"user","content":"and now?"}"#;
+    let records = [HEAD, USER, REPLY, last, snapshot];
+    let live = lines(&records, Scope::Live);
+    assert_eq!(
+        texts(&live),
+        ["<state_snapshot>short</state_snapshot>", "and now?"]
+    );
+    assert_eq!(
+        live.conversation.entries[0].meta.kind,
+        EntryKind::ForeignSummary
+    );
+    let whole = lines(&records, Scope::Whole);
+    assert_eq!(whole.conversation.entries.len(), 5);
+}
+
+#[test]
+fn what_tools_answered_is_read_once() {
+    let again = r#"{"id":"b_response","type":"user","content":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a b"}}}]}"#;
+    let records = [HEAD, USER, REPLY, again];
+    assert_eq!(lines(&records, Scope::Live).conversation.entries.len(), 3);
+}
+
+#[test]
+fn views_of_lines_are_lines_and_boundaries_what_gemini_writes() {
+    let parsed = lines(&[HEAD, USER, REPLY], Scope::Live);
+    let view = View {
+        items: vec![
+            ViewItem::New(Entry::text("n", Role::User, "summary")),
+            ViewItem::Kept { entry: 1 },
+            ViewItem::Kept { entry: 2 },
+        ],
+    };
+    let written = emit(&parsed, view.items.clone());
+    assert!(
+        written.starts_with(HEAD) && written.lines().count() == 3,
+        "{written}"
+    );
+    let stamp = crate::Stamp {
+        timestamp: "2026-01-01T00:00:00.000Z",
+        receipt: "r",
+        tokens_before: 2,
+        tokens_after: 1,
+    };
+    let appended = parsed.document.append(&parsed.conversation, &view, &stamp);
+    let appended = String::from_utf8(appended.unwrap()).unwrap();
+    for text in [written, appended.clone()] {
+        let again = parse(text, None, Scope::Live).unwrap();
+        assert_eq!(texts(&again)[0], "summary");
+        assert_eq!(
+            again.conversation.entries[1..],
+            parsed.conversation.entries[1..]
+        );
+    }
+    assert!(appended.starts_with(std::str::from_utf8(parsed.document.original()).unwrap()));
+    let later = lines(
+        &[
+            HEAD,
+            USER,
+            REPLY,
+            r#"{"id":"z","type":"user","content":"more"}"#,
+        ],
+        Scope::Live,
+    );
+    let joined = parsed
+        .document
+        .extend(&later.document, &later.conversation, 3)
+        .unwrap();
+    assert_eq!(joined, later.document.original());
+}
