@@ -2,6 +2,7 @@
 
 import json
 import threading
+import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 #: A status, a content type and a body.
@@ -26,6 +27,10 @@ class Loopback:
     def __init__(self):
         #: What the model says when it is asked to summarize.
         self.summary = "Nothing in particular."
+        #: What it says otherwise.
+        self.words = "Understood."
+        #: How many tokens a request is said to take, until the conversation was summarized.
+        self.tokens = 100
         #: Each request, whether it asks for a summary, and what it holds of the conversation.
         self.requests: list[dict] = []
         api = self
@@ -63,6 +68,11 @@ class Loopback:
         held = json.dumps(body[key], ensure_ascii=False)
         self.requests.append({"summary": is_summary, "turn": is_turn and not is_summary, "held": held, "body": body})
 
+    def used(self, asks_for_summary: bool) -> int:
+        if asks_for_summary:
+            self.tokens = 100
+        return self.tokens
+
     def turns(self) -> list[str]:
         """What each request that continues the conversation holds of it, as text."""
         return [request["held"] for request in self.requests if request["turn"]]
@@ -93,7 +103,7 @@ class Anthropic(Loopback):
             self.longest = None
             message = "prompt is too long: 205000 tokens > 200000 maximum"
             return as_json({"type": "error", "error": {"type": "invalid_request_error", "message": message}}, 400)
-        text = f"<analysis>a</analysis><summary>{self.summary}</summary>" if asks_for_summary else "Understood."
+        text = f"<analysis>a</analysis><summary>{self.summary}</summary>" if asks_for_summary else self.words
         return 200, "text/event-stream", stream(body["model"], text)
 
 
@@ -101,7 +111,7 @@ def stream(model: str, text: str) -> bytes:
     """A message of the assistant, as Anthropic streams it."""
     usage = {"input_tokens": 900, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     message = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": [],
+        "id": f"msg_{uuid.uuid4().hex}", "type": "message", "role": "assistant", "model": model, "content": [],
         "stop_reason": None, "stop_sequence": None, "usage": usage,
     }
     events = [
@@ -121,16 +131,11 @@ class Responses(Loopback):
     #: Codex first tries a WebSocket, and goes on at once when it hears this.
     otherwise = (426, "text/plain", b"")
 
-    def __init__(self):
-        super().__init__()
-        #: How many tokens each turn is said to take.
-        self.tokens = 100
-
     def respond(self, path: str, body: dict) -> Reply:
         asks_for_summary = "CONTEXT CHECKPOINT COMPACTION" in json.dumps(body["input"][-1])
         self.remember(body, "input", asks_for_summary)
-        text = self.summary if asks_for_summary else "Understood."
-        used = 10 if asks_for_summary else self.tokens
+        text = self.summary if asks_for_summary else self.words
+        used = self.used(asks_for_summary)
         item = {
             "type": "message", "role": "assistant", "id": f"msg_{len(self.requests)}",
             "content": [{"type": "output_text", "text": text}],
@@ -151,22 +156,16 @@ class Responses(Loopback):
 class Gemini(Loopback):
     """Google's generateContent, as Gemini CLI asks for it."""
 
-    def __init__(self):
-        super().__init__()
-        #: How many tokens each request is said to take.
-        self.tokens = 100
-
     def respond(self, path: str, body: dict) -> Reply:
         if path.endswith(":countTokens"):
             return as_json({"totalTokens": self.tokens})
         asks_for_summary = "<state_snapshot>" in json.dumps(body.get("systemInstruction", ""))
         self.remember(body, "contents", asks_for_summary, is_turn=bool(body.get("tools")))
-        text = f"<state_snapshot>{self.summary}</state_snapshot>" if asks_for_summary else "Understood."
+        used = self.used(asks_for_summary)
+        text = f"<state_snapshot>{self.summary}</state_snapshot>" if asks_for_summary else self.words
         answer = {
             "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}],
-            "usageMetadata": {
-                "promptTokenCount": self.tokens, "candidatesTokenCount": 5, "totalTokenCount": self.tokens + 5,
-            },
+            "usageMetadata": {"promptTokenCount": used, "candidatesTokenCount": 5, "totalTokenCount": used + 5},
             "modelVersion": "gemini-2.5-flash",
         }
         return as_events([answer]) if path.endswith(":streamGenerateContent") else as_json(answer)
@@ -175,16 +174,14 @@ class Gemini(Loopback):
 class Chat(Loopback):
     """OpenAI's Chat Completions, as opencode asks a compatible server for them."""
 
-    def __init__(self):
-        super().__init__()
-        #: How many tokens each request is said to take.
-        self.tokens = 100
+    otherwise = (404, "application/json", b"{}")
 
     def respond(self, path: str, body: dict) -> Reply:
         asks_for_summary = "summar" in json.dumps(body["messages"][-1]).lower() and not body.get("tools")
         self.remember(body, "messages", asks_for_summary, is_turn=bool(body.get("tools")))
-        text = self.summary if asks_for_summary else "Understood."
-        usage = {"prompt_tokens": self.tokens, "completion_tokens": 5, "total_tokens": self.tokens + 5}
+        text = self.summary if asks_for_summary else self.words
+        used = self.used(asks_for_summary)
+        usage = {"prompt_tokens": used, "completion_tokens": 5, "total_tokens": used + 5}
         head = {"id": f"c{len(self.requests)}", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
         choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
         end = {"index": 0, "delta": {}, "finish_reason": "stop"}

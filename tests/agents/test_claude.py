@@ -2,47 +2,28 @@
 
 import json
 import pathlib
-import subprocess
 
 import claude_agent_sdk
 import pytest
+from agent import RULE, Agent
 
-RULE = "Never drop the column ledger_rows.amount_legacy before the September close."
-CLAUDE = pathlib.Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+FROM_PYPI = [str(pathlib.Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude")]
 
 
-class Claude:
-    """The agent in a repository of its own."""
+class Claude(Agent):
+    name = "claude-code"
 
-    def __init__(self, folder: pathlib.Path, api, program: str):
-        self.home, self.store, self.work = folder / "home", folder / "store", folder / "work"
-        (self.work / ".git").mkdir(parents=True)
-        self.home.mkdir()
-        self.program = program
-        self.environment = {
-            "HOME": str(self.home), "PATH": "/usr/bin:/bin", "TERM": "dumb", "LANG": "C.UTF-8",
+    def __init__(self, folder: pathlib.Path, api, program: str, command: list[str]):
+        super().__init__(folder, api, program, command)
+        self.environment |= {
             "ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-test-dummy",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1",
             "DISABLE_AUTOUPDATER": "1", "DISABLE_ERROR_REPORTING": "1",
-            "COMPACT_STORAGE_PATH": str(self.store),
         }
         self.settings = self.home / ".claude" / "settings.json"
 
-    def compactctl(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [self.program, *arguments], cwd=self.work, env=self.environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
     def say(self, prompt: str, *more: str) -> dict:
-        arguments = [CLAUDE, "-p", prompt, "--output-format", "json", "--model", "claude-sonnet-4-5", *more]
-        done = subprocess.run(
-            arguments, cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=120,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout)
+        return json.loads(self.start("-p", prompt, "--output-format", "json", "--model", "claude-sonnet-4-5", *more))
 
     def go_on(self, prompt: str) -> dict:
         return self.say(prompt, "--continue")
@@ -51,17 +32,12 @@ class Claude:
         [file] = self.home.glob(".claude/projects/*/*.jsonl")
         return file.read_bytes()
 
-    def archives(self) -> list[bytes]:
-        return [file.read_bytes() for file in sorted(self.store.glob("hooks/*/archives/*"))]
 
-    def log(self) -> str:
-        return (self.store / "hooks" / "hook.log").read_text()
-
-
-@pytest.fixture
-def claude(tmp_path, api, program) -> Claude:
-    claude = Claude(tmp_path, api, program)
-    claude.compactctl("hook", "install", "--agent", "claude-code")
+@pytest.fixture(params=["pypi", "npm"])
+def claude(request, tmp_path, api, program) -> Claude:
+    command = FROM_PYPI if request.param == "pypi" else request.getfixturevalue("claude_from_npm")
+    claude = Claude(tmp_path, api, program, command)
+    claude.install()
     return claude
 
 
@@ -95,7 +71,7 @@ def test_s0_125_a_compaction_by_hand_is_archived_and_what_it_lost_is_told(claude
     told = last.split("SessionStart hook additional context")[-1]
     assert RULE in told, "the rule that the summary lost stands in the next request"
     claude.go_on("And on.")
-    assert "ERROR" not in claude.log() and "WARNING" not in claude.log()
+    assert claude.is_untroubled(), claude.log()
 
 
 def test_s0_141_an_automatic_compaction_is_archived_and_the_session_goes_on(claude, api):
@@ -108,6 +84,7 @@ def test_s0_141_an_automatic_compaction_is_archived_and_the_session_goes_on(clau
     assert RULE in api.turns()[-1]
 
 
+@pytest.mark.parametrize("claude", ["pypi"], indirect=True)
 def test_a_summary_that_kept_everything_is_not_told_again_at_the_next_prompt(claude, api):
     talk(claude)
     api.summary = f"src/ledger/rows.py and src/ledger/totals.py move to the new API. {RULE}"
@@ -117,17 +94,18 @@ def test_a_summary_that_kept_everything_is_not_told_again_at_the_next_prompt(cla
 
 
 def test_the_agent_leaves_settings_that_can_be_taken_back(tmp_path, api, program):
-    claude = Claude(tmp_path, api, program)
+    claude = Claude(tmp_path, api, program, FROM_PYPI)
     claude.settings.parent.mkdir()
     before = '{\n    "permissions": {"deny": ["Bash(rm:*)"]}\n}\n'
     claude.settings.write_text(before)
-    claude.compactctl("hook", "install", "--agent", "claude-code")
+    claude.install()
     assert claude.settings.read_text() != before
     claude.say("Hello.")
     claude.compactctl("hook", "uninstall", "--agent", "claude-code")
     assert claude.settings.read_text() == before
 
 
+@pytest.mark.parametrize("claude", ["pypi"], indirect=True)
 def test_a_hook_that_is_gone_does_not_stop_the_agent(claude, api):
     settings = claude.settings.read_text()
     claude.settings.write_text(settings.replace(claude.program, "/nowhere/compactctl"))

@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
-from conftest import stream
-from test_claude import Claude
+from scripted import stream
+from test_claude import FROM_PYPI, Claude
 
 DECISION = "We settle on port 9187 for the metrics endpoint."
 RECALL, EXPAND = "mcp__compact__recall", "mcp__compact__expand"
@@ -59,7 +59,7 @@ class Model:
 
 @pytest.fixture
 def claude(tmp_path, api, program) -> Claude:
-    claude = Claude(tmp_path, api, program)
+    claude = Claude(tmp_path, api, program, FROM_PYPI)
     lines = [{"role": "user", "content": f"Step {n}. " + "word " * 90} for n in range(60)]
     lines[7]["content"] = DECISION
     (claude.work / "session.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -1,10 +1,14 @@
 //! The tests under `tests/agents`: agents as their makers ship them call our hooks and tools, with a
 //! home of their own, against an API on loopback that each test scripts.
+//!
+//! They run where there is no other network than loopback, if the system allows it, so that nothing
+//! that an agent does can leave the machine.
 
 use anyhow::Result;
 
 use crate::environment::node::Packages;
 use crate::environment::{Environment, List};
+use crate::shell;
 
 /// The test runner and an agent from PyPI: several hundred megabytes.
 pub(crate) const ENVIRONMENT: Environment = Environment {
@@ -30,7 +34,27 @@ pub(crate) fn test() -> Result<()> {
         .iter()
         .map(|folder| ("COMPACT_AGENTS", folder.as_str()))
         .collect();
-    ENVIRONMENT.test("tests/agents", &variables)
+    let alone = alone();
+    if alone.is_none() {
+        println!(
+            "no namespace of their own for the agents: unshare is not allowed or ip is missing"
+        );
+    }
+    ENVIRONMENT.test(
+        "tests/agents",
+        &variables,
+        alone.as_deref().unwrap_or_default(),
+    )
+}
+
+/// How a program is run with loopback alone; `None` where that is forbidden.
+fn alone() -> Option<Vec<&'static str>> {
+    let up = "ip link set lo up && exec \"$@\"";
+    let ways = ["-n", "-rn"].map(|flag| vec!["unshare", flag, "sh", "-c", up, "sh"]);
+    ways.into_iter().find(|way| {
+        let trial = [way.get(1..).unwrap_or_default(), &["true"]].concat();
+        shell::answers("unshare", &trial)
+    })
 }
 
 /// Gets what is missing and runs the tests, without the rest of `cargo xtask test`.

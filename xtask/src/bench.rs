@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: the benchmarks in release, a table, `target/bench/report.json`.
 //!
+//! `cargo xtask bench hook` runs only what times the hooks.
 //! `cargo xtask bench recall` fills an archive first and takes minutes, so it runs only when asked for.
 
 use anyhow::{Context, Result};
@@ -8,18 +9,19 @@ use crate::shell;
 
 /// Runs the benchmarks whose name contains the filter; fails when one exceeds its limit.
 pub(crate) fn run(filter: Option<&str>) -> Result<()> {
-    let target = match filter {
-        Some("recall") => "recall",
-        _ => "ratios",
-    };
-    let mut arguments = vec![
-        "bench",
-        "--quiet",
-        "--package",
-        "compact-eval",
-        "--bench",
-        target,
-    ];
+    match filter {
+        Some("recall") => bench("compact-eval", "recall", filter),
+        Some("hook") => bench("compactctl", "hook", None),
+        Some(_) => bench("compact-eval", "ratios", filter),
+        None => {
+            let ratios = bench("compact-eval", "ratios", None);
+            bench("compactctl", "hook", None).and(ratios)
+        }
+    }
+}
+
+fn bench(package: &str, target: &str, filter: Option<&str>) -> Result<()> {
+    let mut arguments = vec!["bench", "--quiet", "--package", package, "--bench", target];
     arguments.extend(filter.iter().flat_map(|filter| ["--", filter]));
     shell::run("cargo", &arguments).context("a benchmark failed or exceeded its limit")
 }

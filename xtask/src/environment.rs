@@ -52,12 +52,23 @@ impl Environment {
             .context("could not mark the environment as ready")
     }
 
-    /// Runs the tests of a folder against the command as it was built for the other tests.
-    pub(crate) fn test(&self, tests: &str, variables: &[(&str, &str)]) -> Result<()> {
+    /// Runs the tests of a folder against the command as it was built for the other tests; `around`
+    /// is a command that runs the one after it.
+    pub(crate) fn test(
+        &self,
+        tests: &str,
+        variables: &[(&str, &str)],
+        around: &[&str],
+    ) -> Result<()> {
         shell::run("cargo", &["build", "--quiet", "-p", "compactctl"])?;
-        let arguments = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", tests];
+        let python = python(&self.folder()?);
+        let pytest = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", tests];
+        let line = [around, &[&python], &pytest].concat();
         let variables = [&[("PYTHONDONTWRITEBYTECODE", "1")], variables].concat();
-        shell::run_with(&python(&self.folder()?), &arguments, &variables)
+        match line.split_first() {
+            Some((program, arguments)) => shell::run_with(program, arguments, &variables),
+            None => Ok(()),
+        }
     }
 
     /// Its Python, once it is complete.

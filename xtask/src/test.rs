@@ -83,7 +83,7 @@ pub(crate) fn run() -> Result<()> {
     let runner = tests(&servers)?;
     drop(servers);
     if wire::ENVIRONMENT.is_ready() {
-        wire::ENVIRONMENT.test(wire::TESTS, &[])?;
+        wire::ENVIRONMENT.test(wire::TESTS, &[], &[])?;
     }
     if agents::ENVIRONMENT.is_ready() {
         agents::test()?;

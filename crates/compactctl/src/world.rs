@@ -13,7 +13,7 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, EntryKind};
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
-use compact_core::redact::{Boundary, Redactor};
+use compact_core::redact::{Boundary, RedactionRules, Redactor};
 use compact_core::token::{Account, Estimator, TokenCache, Tokens};
 use compact_core::window::Window;
 use compact_formats::{Parsed, Scope};
@@ -30,10 +30,14 @@ use tokio::sync::watch;
 
 use crate::args::{Global, Goal, Manner, Subject};
 use crate::failure::{Code, Failure};
+use crate::host::library::{self, Library};
 use crate::input::Source;
 use crate::output;
 
-/// The folder of transcripts in the data directory.
+/// The folder of what hooks left behind in the data directory.
+pub const HOOKS: &str = "hooks";
+
+/// The folder of transcripts there.
 const SESSIONS: &str = "sessions";
 
 /// Everything that a command may need, resolved once.
@@ -284,17 +288,27 @@ impl World {
 
     /// Everything archived, to be searched; an error where nothing ever was.
     pub fn recall(&self) -> Result<Recall, Failure> {
-        if !self.has_store() {
+        let hooks = self.root.join(HOOKS);
+        if !self.has_store() && !library::has_copies(&hooks) {
             let place = self.root.display();
             let message = format!("there is no archive in {place}: nothing was compacted yet");
             return Err(Failure::new(Code::Input, message)
                 .help("`compactctl compact FILE` makes one; COMPACT_STORAGE_PATH names another"));
         }
-        let store = self.store_to_write()?;
+        let store = self.store_to_read()?;
+        let index = self.stores.index()?;
+        // What hooks kept is this machine's alone; an index that others share does not get it.
+        if self.stores.shared_catalog().is_some() {
+            return Ok(Recall {
+                archive: store.archive,
+                catalog: store.catalog,
+                index,
+            });
+        }
         Ok(Recall {
-            archive: store.archive,
-            catalog: store.catalog,
-            index: self.stores.index()?,
+            archive: Arc::new(Library::new(store.archive, &hooks)),
+            catalog: Arc::new(Library::new(store.catalog, &hooks)),
+            index,
         })
     }
 
@@ -434,15 +448,28 @@ fn check_adapters(config: &Config) -> Result<(), Failure> {
     ))
 }
 
-/// The data directory, also where the configuration is broken: then the variable or the default.
-pub fn data_directory_at_any_rate(global: &Global) -> Result<PathBuf, Failure> {
-    match load_config(global) {
-        Ok(loaded) => data_directory(&loaded.config),
-        Err(_) => match std::env::var_os("COMPACT_STORAGE_PATH") {
-            Some(path) if !path.is_empty() => Ok(path.into()),
-            _ => data_directory(&Config::default()),
-        },
+/// What a hook goes by: the data directory, and what is redacted. Where the configuration is broken,
+/// the variable or the default.
+pub fn hook_terms(global: &Global) -> Result<(PathBuf, RedactionRules), Failure> {
+    let config = match load_config(global) {
+        Ok(loaded) => loaded.config,
+        Err(_) => {
+            let mut config = Config::default();
+            let path = std::env::var_os("COMPACT_STORAGE_PATH");
+            config.storage.path = path.filter(|path| !path.is_empty()).map(PathBuf::from);
+            config
+        }
+    };
+    // Without a home of its own a process would be given the one in the list of users, which need not
+    // be that of the person at work.
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if config.storage.path.is_none() && !is_set("HOME") && !is_set("XDG_DATA_HOME") {
+        return Err(Failure::usage(
+            "cannot find the user's data directory: HOME is not set",
+            "set COMPACT_STORAGE_PATH to a directory for the archive",
+        ));
     }
+    Ok((data_directory(&config)?, config.redaction))
 }
 
 fn data_directory(config: &Config) -> Result<PathBuf, Failure> {

@@ -4,7 +4,10 @@
 import { spawn } from "node:child_process"
 
 const COMMAND = COMPACTCTL
+// What a session's summary left out, told with every request from then on.
 const told = new Map()
+// Sessions whose summary is being written.
+const due = new Set()
 
 const hook = (payload) =>
   new Promise((done) => {
@@ -20,28 +23,38 @@ const hook = (payload) =>
   })
 
 export const Compact = async ({ client, directory }) => {
-  const call = async (sessionID, more) => {
+  const call = async (sessionID, more, onlyIf = () => true) => {
     try {
       const info = (await client.session.get({ path: { id: sessionID } })).data
       const messages = (await client.session.messages({ path: { id: sessionID } })).data
+      if (!onlyIf(messages)) return ""
       return await hook({ session_id: sessionID, cwd: directory, transcript: { info, messages }, ...more })
     } catch {
       return ""
     }
   }
+  const isCompacted = (messages) => messages.some((message) => message.info.summary)
+  const compare = (sessionID) => {
+    const lost = call(sessionID, { hook_event_name: "SessionStart", source: "compact" }, isCompacted)
+    told.set(sessionID, lost)
+    return lost
+  }
   return {
     "experimental.session.compacting": async ({ sessionID }, output) => {
+      due.add(sessionID)
       const text = await call(sessionID, { hook_event_name: "PreCompact" })
       if (text) output.context.push(text)
     },
+    "experimental.compaction.autocontinue": async ({ sessionID }) => {
+      if (due.delete(sessionID)) await compare(sessionID)
+    },
     event: async ({ event }) => {
       if (event.type !== "session.compacted") return
-      const sessionID = event.properties.sessionID
-      const text = await call(sessionID, { hook_event_name: "SessionStart", source: "compact" })
-      if (text) told.set(sessionID, text)
+      if (due.delete(event.properties.sessionID)) await compare(event.properties.sessionID)
     },
     "experimental.chat.system.transform": async ({ sessionID }, output) => {
-      const text = told.get(sessionID)
+      if (!sessionID) return
+      const text = await (told.get(sessionID) ?? compare(sessionID))
       if (text) output.system.push(text)
     },
   }

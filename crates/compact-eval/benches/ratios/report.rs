@@ -75,7 +75,7 @@ impl Report {
         let folder = target().join("bench");
         std::fs::create_dir_all(&folder)?;
         let file = folder.join("report.json");
-        // The search over a large archive is measured by itself and has its line here.
+        // The search over a large archive and the hooks are measured by themselves.
         let before = std::fs::read(&file).unwrap_or_default();
         let before: Value = serde_json::from_slice(&before).unwrap_or_default();
         let report = json!({
@@ -84,6 +84,7 @@ impl Report {
             "seconds": self.seconds,
             "session": self.session,
             "recall": before.get("recall"),
+            "hook": before.get("hook"),
         });
         std::fs::write(file, format!("{report:#}\n"))?;
         if !self.exceeded.is_empty() {

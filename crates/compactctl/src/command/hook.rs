@@ -12,32 +12,32 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::args::{Global, Hook, HookCommand, HookPlace, HookScope};
 use crate::failure::{Code, Failure};
-use crate::host::settings::{self, Surroundings};
-use crate::host::{self, Journal, Level};
+use crate::host::settings::{self, State, Surroundings};
+use crate::host::{self, Journal, Level, Terms};
 use crate::output;
-use crate::world::data_directory_at_any_rate;
-
-/// The folder of everything that hooks leave behind, in the data directory.
-const HOOKS: &str = "hooks";
+use crate::world::{HOOKS, hook_terms};
 
 /// No agent says more than this; what comes after is not read.
 const LONGEST: u64 = 256 << 20;
 
 /// Answers an agent, or changes its settings.
 pub fn run(args: &Hook, global: &Global) -> Result<Answer, Failure> {
-    let hooks = || data_directory_at_any_rate(global).map(|root| root.join(HOOKS));
+    let terms = hook_terms(global).map(|(root, redaction)| Terms {
+        hooks: root.join(HOOKS),
+        redaction,
+    });
     match &args.command {
-        None => Ok(called(args.agent.as_deref(), &hooks())),
-        Some(HookCommand::Install(place)) => install(place, hooks()?),
-        Some(HookCommand::Uninstall(place)) => uninstall(place, hooks()?),
-        Some(HookCommand::Status { agent }) => status(*agent, hooks()?),
+        None => Ok(called(args.agent.as_deref(), &terms)),
+        Some(HookCommand::Install(place)) => install(place, terms?.hooks),
+        Some(HookCommand::Uninstall(place)) => uninstall(place, terms?.hooks),
+        Some(HookCommand::Status { agent }) => status(*agent, terms?.hooks),
     }
 }
 
 /// Whatever happens, the agent gets an answer that lets it go on.
-fn called(agent: Option<&str>, hooks: &Result<PathBuf, Failure>) -> Answer {
-    let journal = Journal::new(hooks.as_deref().ok());
-    let said = catch_unwind(AssertUnwindSafe(|| listen(agent, hooks, &journal)));
+fn called(agent: Option<&str>, terms: &Result<Terms, Failure>) -> Answer {
+    let journal = Journal::new(terms.as_ref().ok().map(|terms| &*terms.hooks));
+    let said = catch_unwind(AssertUnwindSafe(|| listen(agent, terms, &journal)));
     let said = said.unwrap_or_else(|_| {
         journal.line(Level::Error, "hook: unexpected failure; nothing was told");
         String::new()
@@ -47,7 +47,7 @@ fn called(agent: Option<&str>, hooks: &Result<PathBuf, Failure>) -> Answer {
     Answer::new(Value::Null, String::new()).with_payload(Some(Vec::new()))
 }
 
-fn listen(agent: Option<&str>, hooks: &Result<PathBuf, Failure>, journal: &Journal) -> String {
+fn listen(agent: Option<&str>, terms: &Result<Terms, Failure>, journal: &Journal) -> String {
     let mut payload = Vec::new();
     if std::io::stdin().is_terminal() {
         let message = "hook: reads an agent's JSON on stdin; see `compactctl hook install --help`";
@@ -66,8 +66,9 @@ fn listen(agent: Option<&str>, hooks: &Result<PathBuf, Failure>, journal: &Journ
             return String::new();
         }
     };
-    match hooks {
-        Ok(hooks) => host::answer(&call, hooks, Timestamp::now(), journal),
+    let journal = &journal.of(call.agent);
+    match terms {
+        Ok(terms) => host::answer(&call, terms, Timestamp::now(), journal),
         Err(failure) => {
             let line = format!("{}: {}", call.event, failure.message());
             journal.line(Level::Error, &line);
@@ -157,8 +158,20 @@ fn status(agent: Option<Agent>, hooks: PathBuf) -> Result<Answer, Failure> {
                 found.state.as_str(),
                 found.path.display()
             ));
-            places
-                .push(json!({ "scope": name, "file": found.path, "state": found.state.as_str() }));
+            let hindrance = match found.state {
+                State::Installed | State::Outdated => {
+                    settings::hindrance(agent, scope, &surroundings)
+                }
+                State::NotInstalled | State::Unreadable => None,
+            };
+            if let Some(why) = &hindrance {
+                let warning = "warning: they do not run:".yellow().to_string();
+                human.push_str(&format!("           {warning} {why}\n"));
+            }
+            places.push(json!({
+                "scope": name, "file": found.path, "state": found.state.as_str(),
+                "hindrance": hindrance,
+            }));
         }
         rows.push(json!({
             "agent": agent.name(), "auto_compaction": auto.as_str(),

@@ -6,12 +6,13 @@
 //! neither shows. Prompts keep the ledger up to date, so that the moment before is short.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use compact_core::redact::{Boundary, Counts, RedactionRules, Redactor};
 use compact_runtime::host::{
-    Call, Chars, Memory, Moment, Transcript, compare, live_text, must_keep, still_known,
+    Agent, Call, Chars, Memory, Moment, Transcript, compare, live_text, must_keep, still_known,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::journal::{Journal, Level};
 use super::shelf::{self, NotArchived, Open, Shelf};
@@ -23,36 +24,56 @@ const STANDING: Chars = Chars(4_000);
 /// The most that is put back once it is. Codex spills more than about 2,500 tokens to disk.
 const LOST: Chars = Chars(6_000);
 
+/// What is remembered of a session that nobody went on with for so long is removed.
+const STALE: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// What a hook goes by.
+#[derive(Debug)]
+pub struct Terms {
+    /// The folder of everything that hooks leave behind.
+    pub hooks: PathBuf,
+    /// What is redacted of it, and of what is told.
+    pub redaction: RedactionRules,
+}
+
 /// What a call is answered on stdout.
-pub fn answer(call: &Call, hooks: &Path, now: Timestamp, journal: &Journal) -> String {
+pub fn answer(call: &Call, terms: &Terms, now: Timestamp, journal: &Journal) -> String {
     let visit = Visit {
         call,
-        shelf: Shelf::of(hooks, call),
+        terms,
+        shelf: Shelf::of(&terms.hooks, call),
         journal,
     };
-    match call.moment {
-        Moment::BeforeCompaction => visit.before(now),
-        Moment::Resumed => visit.resumed(),
+    let told = match call.moment {
+        Moment::BeforeCompaction => {
+            let told = visit.before(now);
+            shelf::sweep(&terms.hooks, now - STALE);
+            told.map(|text| call.agent.instructions(text))
+        }
+        Moment::Resumed => visit.resumed().map(|text| visit.context(text)),
         Moment::AfterCompaction => visit.after(),
-        Moment::Prompt => visit.prompt(),
-        Moment::Other => String::new(),
-    }
+        Moment::Prompt => visit.prompt().map(|text| visit.context(text)),
+        Moment::Other => None,
+    };
+    told.unwrap_or_default()
 }
 
 /// One call with what it needs.
 struct Visit<'a> {
     call: &'a Call,
+    terms: &'a Terms,
     shelf: Shelf,
     journal: &'a Journal,
 }
 
 impl Visit<'_> {
-    fn before(&self, now: Timestamp) -> String {
-        let archived = match self.shelf.archive(self.call, now) {
+    fn before(&self, now: Timestamp) -> Option<String> {
+        let redactor = self.redactor(Boundary::Archive)?;
+        let archived = match self.shelf.archive(self.call, now, &redactor) {
             Ok(archived) => archived,
             Err(error) => {
                 self.say(level(&error), &error.to_string());
-                return String::new();
+                return None;
             }
         };
         self.say(
@@ -64,70 +85,80 @@ impl Visit<'_> {
                 archived.bytes as f64 / 1024.0
             ),
         );
-        let Some(memory) = self.memory(&archived.path) else {
-            return String::new();
+        let memory = match &self.call.transcript {
+            Transcript::File(path) => self.memory(path)?,
+            _ => self.memory(&archived.path)?,
         };
+        self.supersede(&memory, &archived.path);
         let open = Open {
             archive: archived.path,
             summaries: memory.summaries,
             summary: None,
         };
         self.noted(self.shelf.set_open(&open));
-        let text = must_keep(&memory.ledger, KEEP);
-        self.call.agent.instructions(text.unwrap_or_default())
+        self.told(&must_keep(&memory.ledger, KEEP)?)
+    }
+
+    /// Gemini CLI calls before it knows whether it will compress. An archive after which nothing was
+    /// compressed goes once a later one holds all of it.
+    fn supersede(&self, memory: &Memory, archive: &Path) {
+        if self.call.agent != Agent::GeminiCli {
+            return;
+        }
+        let earlier = self.shelf.open();
+        let earlier = earlier.filter(|open| open.summaries == memory.summaries);
+        if let Some(open) = earlier {
+            self.noted(shelf::replace(&open.archive, archive));
+        }
     }
 
     /// The session goes on: with a summary that is in the transcript already, or one still to come.
-    fn resumed(&self) -> String {
+    fn resumed(&self) -> Option<String> {
         let open = self.shelf.open().unwrap_or_default();
-        let Some((memory, place)) = self.known(&open) else {
-            return String::new();
-        };
+        let (memory, place) = self.known(&open)?;
         if memory.summaries > open.summaries {
-            return self.tell_lost(&memory, &open, &place);
+            return self.lost(&memory, &open, &place);
         }
-        let text = still_known(&memory.ledger, &place, STANDING);
-        text.map_or_else(String::new, |text| self.context(text))
+        self.told(&still_known(&memory.ledger, &place, STANDING)?)
     }
 
     /// The summary is known: it is kept until the next prompt, and the log says how good it is.
-    fn after(&self) -> String {
-        let (Some(mut open), Some(summary)) = (self.shelf.open(), &self.call.summary) else {
-            return String::new();
-        };
+    fn after(&self) -> Option<String> {
+        let (mut open, summary) = (self.shelf.open()?, self.call.summary.as_ref()?);
         if let Some((memory, place)) = self.known(&open) {
             let loss = compare(&memory.ledger, summary, &place, LOST);
             let told = format!("the summary shows {} of {}", loss.shown, loss.anchors);
             self.say(Level::Info, &told);
         }
-        open.summary = Some(summary.clone());
+        let redactor = self.redactor(Boundary::Archive)?;
+        open.summary = Some(redactor.redact(summary, &mut Counts::new()).into_owned());
         self.noted(self.shelf.set_open(&open));
-        String::new()
+        None
     }
 
-    fn prompt(&self) -> String {
+    fn prompt(&self) -> Option<String> {
         let Transcript::File(path) = &self.call.transcript else {
-            return String::new();
+            return None;
         };
         // Of a new session there is no file before its first prompt.
         if !path.exists() {
-            return String::new();
+            return None;
         }
-        let Some(memory) = self.memory(path) else {
-            return String::new();
-        };
-        self.noted(self.shelf.keep(&memory));
-        match self.shelf.open() {
-            Some(open) if memory.summaries > open.summaries || open.summary.is_some() => {
-                let place = open.archive.display().to_string();
-                self.tell_lost(&memory, &open, &place)
-            }
-            _ => String::new(),
+        let memory = self.memory(path)?;
+        // Where archives are redacted, nothing is kept in its own words.
+        if self.redactor(Boundary::Archive)?.is_off() {
+            self.noted(self.shelf.keep(&memory));
         }
+        let open = self.shelf.open()?;
+        if memory.summaries <= open.summaries && open.summary.is_none() {
+            return None;
+        }
+        let place = place(&open.archive);
+        self.lost(&memory, &open, &place)
     }
 
     /// Holds the new context against the ledger; what is missing goes to the model.
-    fn tell_lost(&self, memory: &Memory, open: &Open, place: &str) -> String {
+    fn lost(&self, memory: &Memory, open: &Open, place: &str) -> Option<String> {
         let live = match &self.call.transcript {
             Transcript::Missing => Ok(String::new()),
             Transcript::Inline(bytes) => live_text(bytes).map_err(unreadable),
@@ -135,9 +166,7 @@ impl Visit<'_> {
                 shelf::read(path).and_then(|bytes| live_text(&bytes).map_err(unreadable))
             }
         };
-        let Some(mut visible) = self.noted(live) else {
-            return String::new();
-        };
+        let mut visible = self.noted(live)?;
         visible.push_str(open.summary.as_deref().unwrap_or_default());
         let loss = compare(&memory.ledger, &visible, place, LOST);
         self.shelf.close();
@@ -153,8 +182,19 @@ impl Visit<'_> {
             Level::Info,
             &format!("the context shows {shown} of {all}; {told}"),
         );
-        loss.text
-            .map_or_else(String::new, |text| self.context(text))
+        self.told(&loss.text?)
+    }
+
+    /// A text as it may leave the process.
+    fn told(&self, text: &str) -> Option<String> {
+        let redactor = self.redactor(Boundary::Summary)?;
+        Some(redactor.redact(text, &mut Counts::new()).into_owned())
+    }
+
+    /// Nothing is archived or told under rules that cannot be used.
+    fn redactor(&self, boundary: Boundary) -> Option<Redactor> {
+        let made = self.terms.redaction.redactor(boundary);
+        self.noted(made.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error)))
     }
 
     /// The ledger of what the agent says now, or of the archive; and where the original lies.
@@ -168,11 +208,16 @@ impl Visit<'_> {
             }
             Transcript::Missing => self.memory(&open.archive)?,
         };
-        let place = match (&self.call.transcript, open.archive.as_os_str().is_empty()) {
-            (Transcript::File(path), true) => path.display(),
-            _ => open.archive.display(),
+        let archive = match open.archive.as_os_str().is_empty() {
+            true => self.shelf.last(),
+            false => Some(open.archive.clone()),
         };
-        Some((memory, place.to_string()))
+        let place = match (archive, &self.call.transcript) {
+            (Some(archive), _) => place(&archive),
+            (None, Transcript::File(path)) => path.display().to_string(),
+            (None, _) => "nowhere".to_owned(),
+        };
+        Some((memory, place))
     }
 
     fn memory(&self, file: &Path) -> Option<Memory> {
@@ -201,6 +246,16 @@ impl Visit<'_> {
         let line = format!("{}: {message}", self.call.event);
         self.journal.line(level, &line);
     }
+}
+
+/// Where an archive is, and what its lines go by.
+fn place(archive: &Path) -> String {
+    let receipt = shelf::receipt_of(archive).to_string();
+    let receipt: String = receipt.chars().take(12).collect();
+    format!(
+        "{} (what is marked [#N]: `compactctl expand {receipt}#N`, or the tool expand)",
+        archive.display()
+    )
 }
 
 fn level(error: &NotArchived) -> Level {

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use compact_runtime::host::Agent;
 use jiff::Timestamp;
 
 use super::shelf;
@@ -36,9 +37,17 @@ impl Level {
 }
 
 /// Where lines go.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Journal {
     file: Option<PathBuf>,
+    stderr: Stderr,
+}
+
+/// What stderr hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stderr {
+    Everything,
+    WhatIsNotInTheFile,
 }
 
 impl Journal {
@@ -46,6 +55,19 @@ impl Journal {
     pub fn new(folder: Option<&Path>) -> Journal {
         Journal {
             file: folder.map(|folder| folder.join("hook.log")),
+            stderr: Stderr::Everything,
+        }
+    }
+
+    /// The same for an agent: Gemini CLI shows stderr to the person who works with it.
+    pub fn of(&self, agent: Agent) -> Journal {
+        let stderr = match agent {
+            Agent::GeminiCli => Stderr::WhatIsNotInTheFile,
+            Agent::ClaudeCode | Agent::Codex | Agent::OpenCode => Stderr::Everything,
+        };
+        Journal {
+            stderr,
+            ..self.clone()
         }
     }
 
@@ -55,11 +77,15 @@ impl Journal {
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
-        output::aside(&format!("{}: {message}\n", level.as_str()));
-        let Some(file) = &self.file else { return };
         let line = format!("{} {} {message}\n", Timestamp::now(), level.as_str());
         // A disk that is full cannot be told about on the disk.
-        let _ = append(file, &line);
+        let is_written = match &self.file {
+            Some(file) => append(file, &line).is_ok(),
+            None => false,
+        };
+        if self.stderr == Stderr::Everything || !is_written {
+            output::aside(&format!("{}: {message}\n", level.as_str()));
+        }
     }
 }
 

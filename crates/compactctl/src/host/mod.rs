@@ -5,11 +5,12 @@
 
 mod drive;
 mod journal;
+pub mod library;
 pub mod settings;
 mod shelf;
 
 #[cfg(test)]
 mod tests;
 
-pub use drive::answer;
+pub use drive::{Terms, answer};
 pub use journal::{Journal, Level};

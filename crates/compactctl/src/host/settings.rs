@@ -19,7 +19,7 @@ use crate::args::HookScope;
 use crate::failure::Failure;
 use crate::output::Target;
 
-pub use place::{Surroundings, auto_compaction, notes};
+pub use place::{Surroundings, auto_compaction, hindrance, notes};
 
 /// Why settings were not changed.
 #[derive(Debug, thiserror::Error)]

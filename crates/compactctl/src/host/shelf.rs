@@ -13,10 +13,15 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use compact_adapters::transcript::plain;
+use compact_core::redact::{Counts, Redactor};
 use compact_runtime::host::{Call, MARK, Memory, Transcript};
+use compact_runtime::port::archive::PackId;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
+
+/// What follows `transcript` in the name of an archive that was redacted.
+pub const REDACTED: &str = "-redacted";
 
 /// What lies on disk for one session of one repository.
 #[derive(Debug)]
@@ -71,8 +76,13 @@ impl Shelf {
         }
     }
 
-    /// Copies a transcript, byte for byte, under a name of its own.
-    pub fn archive(&self, call: &Call, at: Timestamp) -> Result<Archived, NotArchived> {
+    /// Copies a transcript, byte for byte unless it is to be redacted, under a name of its own.
+    pub fn archive(
+        &self,
+        call: &Call,
+        at: Timestamp,
+        redactor: &Redactor,
+    ) -> Result<Archived, NotArchived> {
         let mut source = match &call.transcript {
             Transcript::Missing => return Err(NotArchived::NoPath(call.session.clone())),
             Transcript::Inline(bytes) => Source::Bytes(bytes),
@@ -81,9 +91,10 @@ impl Shelf {
         let folder = self.folder.join("archives");
         create_dir(&folder)?;
         restrict(&folder, 0o700)?;
-        let stem = format!("{}_{}_transcript", self.session, stamp(at));
+        let kind = if redactor.is_off() { "" } else { REDACTED };
+        let stem = format!("{}_{}_transcript{kind}", self.session, stamp(at));
         let (path, mut file) = create_new(&folder, &stem, &source.extension())?;
-        match source.copy_to(&mut file) {
+        match source.copy_to(&mut file, redactor) {
             Ok(bytes) => Ok(Archived { path, bytes }),
             Err(error) => {
                 // Half a transcript would pass for a whole one.
@@ -91,6 +102,15 @@ impl Shelf {
                 Err(error.into())
             }
         }
+    }
+
+    /// The latest archive of the session.
+    pub fn last(&self) -> Option<PathBuf> {
+        let start = format!("{}_", self.session);
+        let files = fs::read_dir(self.folder.join("archives")).ok()?.flatten();
+        let is_ours = |name: &std::ffi::OsString| name.to_string_lossy().starts_with(&start);
+        let names = files.map(|file| file.file_name()).filter(is_ours);
+        Some(self.folder.join("archives").join(names.max()?))
     }
 
     /// The ledger of a file, carried on from the last prompt where the file goes on from there.
@@ -185,24 +205,70 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn copy_to(&mut self, target: &mut File) -> io::Result<u64> {
-        match self {
-            Source::Bytes(bytes) => {
-                target.write_all(bytes)?;
-                target.sync_all()?;
-                Ok(bytes.len() as u64)
-            }
+    fn copy_to(&mut self, target: &mut File, redactor: &Redactor) -> io::Result<u64> {
+        let bytes = match self {
+            Source::File { file, .. } if redactor.is_off() => io::copy(file, target)?,
+            Source::Bytes(bytes) if redactor.is_off() => write(bytes, target)?,
+            Source::Bytes(bytes) => write(&redacted(bytes, redactor), target)?,
             Source::File { file, .. } => {
-                let bytes = io::copy(file, target)?;
-                let times = file.metadata().and_then(|found| found.modified());
-                if let Ok(modified) = times {
-                    target.set_modified(modified)?;
-                }
-                target.sync_all()?;
-                Ok(bytes)
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes)?;
+                write(&redacted(&bytes, redactor), target)?
             }
+        };
+        if let Source::File { file, .. } = self
+            && let Ok(modified) = file.metadata().and_then(|found| found.modified())
+        {
+            target.set_modified(modified)?;
+        }
+        target.sync_all()?;
+        Ok(bytes)
+    }
+}
+
+fn write(bytes: &[u8], target: &mut File) -> io::Result<u64> {
+    target.write_all(bytes)?;
+    Ok(bytes.len() as u64)
+}
+
+/// JSON, or lines of JSON, without secrets.
+fn redacted(bytes: &[u8], redactor: &Redactor) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let redacted = redactor.redact_json(&text, &mut Counts::new());
+    redacted.into_owned().into_bytes()
+}
+
+/// Removes an archive that a later one begins with.
+pub fn replace(earlier: &Path, later: &Path) -> io::Result<()> {
+    let Ok(bytes) = fs::read(earlier) else {
+        return Ok(());
+    };
+    match earlier != later && read(later)?.starts_with(&bytes) {
+        true => fs::remove_file(earlier),
+        false => Ok(()),
+    }
+}
+
+/// Removes what was remembered between two calls and not touched since.
+pub fn sweep(hooks: &Path, before: Timestamp) {
+    let folders = fs::read_dir(hooks).into_iter().flatten().flatten();
+    let files = folders.flat_map(|folder| fs::read_dir(folder.path().join("sessions")));
+    for file in files.flatten().flatten() {
+        let modified = file.metadata().and_then(|found| found.modified());
+        let is_old = |at| Timestamp::try_from(at).is_ok_and(|at| at < before);
+        if modified.is_ok_and(is_old) {
+            // One that stays is drawn again or removed the next time.
+            let _ = fs::remove_file(file.path());
         }
     }
+}
+
+/// What names an archive wherever the data directory is.
+pub fn receipt_of(archive: &Path) -> PackId {
+    let mut parts: Vec<_> = archive.components().rev().take(3).collect();
+    parts.reverse();
+    let place: PathBuf = parts.into_iter().collect();
+    PackId(*blake3::hash(place.as_os_str().as_encoded_bytes()).as_bytes())
 }
 
 fn regular(path: &Path) -> io::Result<File> {

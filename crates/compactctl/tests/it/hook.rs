@@ -623,3 +623,239 @@ fn opencode_sends_its_transcript_along() {
     let archived: Value = serde_json::from_slice(&fs::read(archive).unwrap()).unwrap();
     assert_eq!(archived, export);
 }
+
+/// No home and no data directory: nothing is written anywhere, and nowhere near somebody else's.
+#[test]
+fn s0_31_without_a_home_the_agent_goes_on_and_nothing_is_written() {
+    let agent = Agent::new();
+    let payload = agent.payload("PreCompact").to_string();
+    for home in [None, Some("")] {
+        let mut command = agent.place.command(&["hook"]);
+        command
+            .env_remove("COMPACT_STORAGE_PATH")
+            .env_remove("HOME");
+        command.envs(home.map(|home| ("HOME", home)));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
+        assert!(error.starts_with("ERROR: PreCompact: ") && error.contains("HOME is not set"));
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    assert!(!agent.place.store().exists());
+}
+
+const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+fn with_secret() -> Agent {
+    let text = user(
+        0,
+        &format!("Deploy src/billing/tax.rs with {SECRET}. {RULE}"),
+    );
+    Agent::new().with_transcript("session.jsonl", (text + &claude(12)).as_bytes())
+}
+
+/// What the hook prints goes to a model: no secret is in it. The archive is exact unless told otherwise.
+#[test]
+fn what_is_told_is_redacted_and_archives_are_when_configured() {
+    let agent = with_secret();
+    let told = agent.before().text();
+    assert!(told.contains(RULE) && !told.contains(SECRET), "{told}");
+    let [archive] = agent.archives().try_into().unwrap();
+    assert!(fs::read_to_string(archive).unwrap().contains(SECRET));
+
+    let agent = with_secret();
+    agent
+        .place
+        .write("redact.yaml", "redaction:\n  sinks:\n    archive: true\n");
+    for event in ["UserPromptSubmit", "PreCompact"] {
+        let payload = agent.payload(event).to_string();
+        let arguments = ["hook", "--config", "redact.yaml"];
+        agent
+            .place
+            .run_with_stdin(&arguments, payload.as_bytes())
+            .ok();
+    }
+    let [archive] = agent.archives().try_into().unwrap();
+    assert!(
+        archive
+            .to_str()
+            .unwrap()
+            .ends_with("_transcript-redacted.jsonl")
+    );
+    let mut folders = vec![agent.place.store()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(!text.contains(SECRET), "{}", path.display());
+            }
+        }
+    }
+    let archived = fs::read_to_string(archive).unwrap();
+    assert!(archived.contains(RULE), "{archived}");
+}
+
+/// The copies are found by what was said in them, and the numbers that are shown lead to the original.
+#[test]
+fn what_a_hook_archived_is_recalled_and_expanded() {
+    let agent = Agent::new();
+    agent.call("UserPromptSubmit", &json!({ "prompt": "go on" }));
+    agent.before();
+    let told = context(&agent.call("SessionStart", &json!({ "source": "compact" })));
+    // Nothing is indexed before somebody asks.
+    assert!(!agent.place.store().join("recall.db").exists());
+
+    let line = told.lines().find(|line| line.contains(RULE)).unwrap();
+    let number = line
+        .split("[#")
+        .nth(1)
+        .and_then(|rest| rest.split(']').next());
+    let receipt = told
+        .split("expand ")
+        .nth(1)
+        .and_then(|rest| rest.split('#').next());
+    let pointer = format!("{}#{}", receipt.unwrap(), number.unwrap());
+    let whole = agent.place.run(&["expand", &pointer]).ok().text();
+    assert!(
+        whole.contains(&format!("Move src/billing/tax.rs to the new API. {RULE}")),
+        "{whole}"
+    );
+
+    let found = agent
+        .place
+        .run(&["recall", "billing_events", "table", "--json"])
+        .ok()
+        .json();
+    let hit = &found["hits"][0];
+    assert_eq!(hit["pointer"], json!(pointer), "{found}");
+    assert_eq!(hit["session_id"], "5e551040-0000-4000-8000-000000000000");
+
+    // A copy that a person removed is forgotten.
+    fs::remove_file(agent.archives().remove(0)).unwrap();
+    agent.place.example("coding-session.jsonl");
+    agent
+        .place
+        .run(&[
+            "compact",
+            "coding-session.jsonl",
+            "--budget",
+            "8000",
+            "--quiet",
+        ])
+        .ok();
+    let found = agent
+        .place
+        .run(&["recall", "billing_events", "--json"])
+        .ok()
+        .json();
+    let hits = found["hits"].as_array().unwrap();
+    assert!(
+        hits.iter()
+            .all(|hit| hit["session_id"] != "5e551040-0000-4000-8000-000000000000")
+    );
+    assert!(!found.to_string().contains(RULE), "{found}");
+}
+
+/// A second archive of a session adds what is new in it.
+#[test]
+fn archives_of_one_session_are_searched_as_one() {
+    let agent = Agent::new();
+    agent.before();
+    agent
+        .place
+        .run(&["recall", "billing_events", "--json"])
+        .ok();
+    let grown = session() + &user(77, "The retry limit of the courier is 23 attempts.");
+    agent.place.write("session.jsonl", &grown);
+    agent.before();
+    let search = |words: &str| agent.place.run(&["recall", words, "--json"]).ok().json();
+    let hits = |words: &str| search(words)["hits"].as_array().unwrap().len();
+    assert_eq!(hits("courier retry limit"), 1);
+    assert_eq!(hits("billing_events"), 1, "found once, not in each copy");
+}
+
+fn gemini(agent: &Agent, event: &str, more: &Value) -> Run {
+    let mut payload = agent.payload(event);
+    payload
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    let arguments = ["hook", "--agent", "gemini-cli"];
+    agent
+        .place
+        .run_with_stdin(&arguments, payload.to_string().as_bytes())
+        .ok()
+}
+
+/// Gemini CLI calls before every request, compress it or not; and it shows stderr to the person.
+#[test]
+fn attempts_of_gemini_that_compress_nothing_leave_one_archive() {
+    let head = json!({ "sessionId": "g", "projectHash": "h", "kind": "main" });
+    let said =
+        |id: usize, text: &str| json!({ "id": format!("m{id}"), "type": "user", "content": text });
+    let mut text = format!("{head}\n{}\n", said(0, RULE));
+    let agent = Agent::new().with_transcript("chat.jsonl", text.as_bytes());
+    let before = |text: &str| {
+        agent.place.write("chat.jsonl", text);
+        let run = gemini(&agent, "PreCompress", &json!({ "trigger": "auto" }));
+        assert_eq!((run.text().as_str(), run.stderr.as_str()), ("", ""));
+    };
+    for nth in 1..4 {
+        before(&text);
+        text.push_str(&format!("{}\n", said(nth, "Go on.")));
+    }
+    let [archive] = agent.archives().try_into().unwrap();
+    assert!(text.starts_with(&fs::read_to_string(&archive).unwrap()));
+    // One that was followed by a compression stays.
+    let snapshot = said(9, "<state_snapshot>Short.</state_snapshot>");
+    text.push_str(&format!(
+        "{}\n",
+        json!({ "$set": { "messages": [snapshot] } })
+    ));
+    agent.place.write("chat.jsonl", &text);
+    let told = context(&gemini(&agent, "BeforeAgent", &json!({ "prompt": "x" })));
+    assert!(told.contains(RULE), "{told}");
+    before(&text);
+    before(&format!("{text}{}\n", said(10, "On.")));
+    assert_eq!(agent.archives().len(), 2);
+    assert!(agent.archives().contains(&archive));
+}
+
+/// What is remembered between prompts goes once nobody came back for a month; archives stay.
+#[test]
+fn what_was_remembered_of_old_sessions_is_removed() {
+    let agent = Agent::new();
+    agent.call("UserPromptSubmit", &json!({ "prompt": "go on" }));
+    agent.before();
+    let sessions = agent.repository().join("sessions");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(40 * 24 * 3600);
+    for entry in fs::read_dir(&sessions)
+        .unwrap()
+        .chain(fs::read_dir(agent.repository().join("archives")).unwrap())
+    {
+        let file = fs::File::options()
+            .append(true)
+            .open(entry.unwrap().path())
+            .unwrap();
+        file.set_modified(long_ago).unwrap();
+    }
+    let mut other = agent.payload("PreCompact");
+    other["session_id"] = json!("another");
+    agent.send(other.to_string().as_bytes());
+    let names: Vec<String> = fs::read_dir(&sessions)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(names, ["another.open.json"]);
+    assert_eq!(agent.archives().len(), 2);
+}

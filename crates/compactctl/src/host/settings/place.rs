@@ -122,11 +122,13 @@ impl AutoCompaction {
     }
 }
 
-/// Looks for what turns an agent's own compaction off, in its variables and its settings.
+/// Looks for what turns an agent's own compaction off, in its variables and its settings. Codex has
+/// nothing that does: a limit beyond the model's window is cut to the window.
 pub fn auto_compaction(agent: Agent, around: &Surroundings) -> AutoCompaction {
     let variables: &[&str] = match agent {
         Agent::ClaudeCode => &["DISABLE_AUTO_COMPACT", "DISABLE_COMPACT"],
-        _ => &[],
+        Agent::OpenCode => &["OPENCODE_DISABLE_AUTOCOMPACT"],
+        Agent::Codex | Agent::GeminiCli => &[],
     };
     let is_set = |name: &&&str| {
         let value = (around.variable)(name);
@@ -199,13 +201,52 @@ fn is_off(path: &Path, keys: &[&str]) -> bool {
     }
 }
 
+/// Why hooks that are installed do not run, as far as settings tell.
+pub fn hindrance(agent: Agent, scope: HookScope, around: &Surroundings) -> Option<String> {
+    let folder = around.settings(agent, scope).ok()?;
+    let (name, keys): (&str, &[&str]) = match agent {
+        Agent::Codex => return codex_hindrance(&around.file(agent, scope).ok()?, around),
+        Agent::GeminiCli => ("settings.json", &["hooksConfig", "enabled"]),
+        Agent::ClaudeCode | Agent::OpenCode => return None,
+    };
+    let path = folder.join(name);
+    let said = format!("{} in {} is off", keys.join("."), path.display());
+    is_off(&path, keys).then_some(said)
+}
+
+/// Codex runs hooks that a person trusted, unless they are off altogether. A hook that was changed
+/// since must be trusted again, which only Codex knows.
+fn codex_hindrance(hooks: &Path, around: &Surroundings) -> Option<String> {
+    let config = around.settings(Agent::Codex, HookScope::User).ok()?;
+    let config = config.join("config.toml");
+    let text = std::fs::read_to_string(&config).unwrap_or_default();
+    let table: toml::Table = match text.parse() {
+        Ok(table) => table,
+        Err(_) => return Some(format!("{} cannot be read", config.display())),
+    };
+    let within = |section: &str, key: &str| table.get(section)?.as_table()?.get(key).cloned();
+    if within("features", "hooks") == Some(toml::Value::Boolean(false)) {
+        return Some(format!("features.hooks in {} is false", config.display()));
+    }
+    let places = [hooks.to_owned(), hooks.canonicalize().unwrap_or_default()];
+    let starts = places.map(|place| format!("{}:pre_compact:", place.display()));
+    let state = within("hooks", "state");
+    let is_ours = |key: &String| starts.iter().any(|start| key.starts_with(start));
+    let has_hash = |value: &toml::Value| value.get("trusted_hash").is_some();
+    let known = state.as_ref().and_then(toml::Value::as_table);
+    let is_trusted =
+        known.is_some_and(|state| state.iter().any(|(k, v)| is_ours(k) && has_hash(v)));
+    (!is_trusted).then(|| "not trusted yet: start Codex and review them with /hooks".to_owned())
+}
+
 /// What a person must do beside installing.
 pub fn notes(agent: Agent) -> &'static [&'static str] {
     match agent {
-        Agent::ClaudeCode | Agent::OpenCode => &["sessions that run now must be started again"],
+        Agent::ClaudeCode | Agent::GeminiCli | Agent::OpenCode => {
+            &["sessions that run now must be started again"]
+        }
         Agent::Codex => {
             &["Codex runs hooks only after you trusted them: start it and review them with /hooks"]
         }
-        Agent::GeminiCli => &["hooks must be enabled in Gemini CLI: see /hooks there"],
     }
 }
