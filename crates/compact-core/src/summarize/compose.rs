@@ -1,8 +1,10 @@
 //! From what could be told to what is told: orders first, then the best bargains among lines and
 //! stretches of the record, a short list of names, and as much of it as fits.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
+use super::form::Forms;
 use super::layout::{self, Pick};
 use super::passage::Passage;
 use super::root::Root;
@@ -45,15 +47,10 @@ impl Material<'_> {
     }
 
     fn choice(&self) -> Choice<'_, '_> {
-        let by_name: ByName<'_> = self.groups.iter().map(|g| g.key).zip(0u32..).collect();
-        let shown = shown_by(
-            &self.orders,
-            self.request.prose,
-            &by_name,
-            self.groups.len(),
-        );
-        let offers = self.offered.iter().map(|l| offer(l, &by_name)).collect();
-        Choice::new(self.passages, offers, self.groups, shown)
+        let forms = Forms::of(self.groups);
+        let shown = shown_by(&self.orders, self.request.prose, &forms, self.groups.len());
+        let offers = self.offered.iter().map(|l| offer(l, &forms)).collect();
+        Choice::new(self.passages, offers, self.groups, &forms, shown)
     }
 
     /// What was chosen as a text that fits.
@@ -117,7 +114,7 @@ fn spans<'p>(
 }
 
 /// A line as something to choose: worth something for what it tells, and for the names in it.
-fn offer(line: &Line, by_name: &ByName<'_>) -> Offer {
+fn offer(line: &Line, forms: &Forms<'_>) -> Offer {
     let shows = match line.topic {
         Topic::Files | Topic::Steps | Topic::Plan => Shown::Bare,
         _ => Shown::InContext,
@@ -125,37 +122,29 @@ fn offer(line: &Line, by_name: &ByName<'_>) -> Offer {
     Offer {
         worth: tell::worth(line.topic),
         cost: cost(line),
-        shows: named_in(&line.text, by_name)
-            .into_iter()
-            .map(|group| (group, shows))
-            .collect(),
+        shows: named_in(&line.text, forms, shows),
     }
 }
 
-/// Groups by what shows them.
-type ByName<'g> = HashMap<&'g str, u32, foldhash::fast::FixedState>;
-
-/// The groups that a text shows.
-fn named_in(text: &str, by_name: &ByName<'_>) -> Vec<u32> {
+/// The groups that a text shows, and how well.
+fn named_in(text: &str, forms: &Forms<'_>, shows: Shown) -> Vec<(u32, Shown)> {
     let mut groups = Vec::new();
     scan(text, &mut |kind, _, name| {
-        for name in [name, weigh::key(kind, name)] {
-            groups.extend(by_name.get(name).copied());
-        }
+        let within = forms.within(weigh::key(kind, name), name);
+        groups.extend(within.map(|group| (group, shows.by_another_form())));
+        groups.extend(forms.named(kind, name).iter().map(|group| (*group, shows)));
     });
-    groups.sort_unstable();
-    groups.dedup();
+    groups.sort_unstable_by_key(|(group, shows)| (*group, Reverse(*shows)));
+    groups.dedup_by_key(|(group, _)| *group);
     groups
 }
 
 /// The user's own words show the names in them in context; prose barely, since it may have got the
 /// context wrong.
-fn shown_by(lines: &[Line], prose: &str, by_name: &ByName<'_>, groups: usize) -> Vec<Shown> {
+fn shown_by(lines: &[Line], prose: &str, forms: &Forms<'_>, groups: usize) -> Vec<Shown> {
     let mut shown = vec![Shown::No; groups];
-    let barely = named_in(prose, by_name)
-        .into_iter()
-        .map(|group| (group, Shown::Bare));
-    let quoted = lines.iter().flat_map(|l| offer(l, by_name).shows);
+    let barely = named_in(prose, forms, Shown::Bare).into_iter();
+    let quoted = lines.iter().flat_map(|l| offer(l, forms).shows);
     for (group, shows) in barely.chain(quoted) {
         if let Some(state) = shown.get_mut(group as usize) {
             *state = shows.max(*state);

@@ -6,6 +6,7 @@
 
 mod compose;
 mod finish;
+mod form;
 mod layout;
 mod passage;
 pub(crate) mod prose;

@@ -56,6 +56,8 @@ impl Passage<'_> {
 pub(super) const CONTEXT: u32 = 80;
 /// The share of those words that has to be shown.
 const SHARE: f64 = 0.40;
+/// With fewer words around it, a name is as good as bare: `Read path: …` tells nothing of a file.
+const FEWEST: usize = 3;
 /// How far a stretch is widened to reach the end of a line or sentence: half a sentence misleads,
 /// half a line of code does not.
 const SLACK: usize = 24;
@@ -253,7 +255,8 @@ fn context(text: &str, words: &[(u32, u32)], mark: &Mark, slack: usize) -> (u32,
         .rev()
         .peekable();
     let mut right = words.get(after..end).unwrap_or_default().iter().peekable();
-    let need = ((left.len() + right.len()) as f64 * SHARE).ceil() as u32;
+    let around = left.len() + right.len();
+    let need = (around as f64 * SHARE).ceil() as u32;
     let (mut from, mut to) = (mark.lo, mark.hi);
     for _ in 0..need {
         let near = match (left.peek(), right.peek()) {
@@ -270,7 +273,11 @@ fn context(text: &str, words: &[(u32, u32)], mark: &Mark, slack: usize) -> (u32,
         widen_left(text, from as usize, slack),
         widen_right(text, to as usize, slack),
     );
-    (from as u32, to as u32, need)
+    let enough = match around < FEWEST {
+        true => u32::MAX,
+        false => need,
+    };
+    (from as u32, to as u32, enough)
 }
 
 /// Words that carry meaning: four letters or three digits and more.

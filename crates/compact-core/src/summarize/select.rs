@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
+use super::form::Forms;
 use super::passage::{CONTEXT, Mark, Passage};
 use super::weigh::Group;
 
@@ -19,8 +20,10 @@ pub(super) struct Span {
     pub to: u32,
 }
 
-/// What a name is worth when it is shown without its context.
+/// What a name is worth when it is shown without its context, and when another form of it is shown in
+/// context.
 const BARE: f64 = 0.5;
+const KIN: f64 = 0.9;
 /// Characters that the first stretch of an entry costs beside its text, and each further one.
 const OPENING: f64 = 9.0;
 const JOINT: f64 = 3.0;
@@ -32,7 +35,16 @@ pub(super) const GAP: u32 = 6;
 pub(super) enum Shown {
     No,
     Bare,
+    /// A longer form of it is, in context.
+    Kin,
     InContext,
+}
+
+impl Shown {
+    /// How well that shows the forms within this one.
+    pub(super) fn by_another_form(self) -> Shown {
+        self.min(Shown::Kin)
+    }
 }
 
 /// A line that may be told: what it is worth by itself, what it costs, how it shows which groups.
@@ -55,6 +67,8 @@ pub(super) struct Choice<'p, 'l> {
     passages: &'p [Passage<'l>],
     offers: Vec<Offer>,
     weights: Vec<f64>,
+    /// The other groups that each group's name shows.
+    kin: Vec<Vec<u32>>,
     shown: Vec<Shown>,
     ranges: Vec<Vec<(u32, u32)>>,
     opened: std::collections::HashSet<u32, foldhash::fast::FixedState>,
@@ -97,12 +111,14 @@ impl<'p, 'l> Choice<'p, 'l> {
         passages: &'p [Passage<'l>],
         offers: Vec<Offer>,
         groups: &[Group<'_>],
+        forms: &Forms<'_>,
         shown: Vec<Shown>,
     ) -> Self {
         Choice {
             passages,
             offers,
             weights: groups.iter().map(|g| g.weight).collect(),
+            kin: kin(groups, forms),
             shown,
             ranges: vec![Vec::new(); passages.len()],
             opened: Default::default(),
@@ -337,6 +353,11 @@ impl<'p, 'l> Choice<'p, 'l> {
             })
             .filter(|(_, m)| self.state(m.group) < Shown::InContext)
             .filter_map(move |(p, m)| Some((m.group, shows(p, m, chosen, (from, to))?)))
+            .flat_map(|(group, shows)| {
+                let kin = self.kin.get(group as usize).into_iter().flatten();
+                kin.map(move |kin| (*kin, shows.by_another_form()))
+                    .chain([(group, shows)])
+            })
     }
 
     fn cover(&mut self, span: Span) {
@@ -369,10 +390,23 @@ impl<'p, 'l> Choice<'p, 'l> {
     }
 }
 
+fn kin(groups: &[Group<'_>], forms: &Forms<'_>) -> Vec<Vec<u32>> {
+    let within = |group: &Group<'_>, own: u32| {
+        let within = forms.within(group.key, group.text);
+        within.filter(|other| *other != own).collect()
+    };
+    groups
+        .iter()
+        .zip(0u32..)
+        .map(|(group, own)| within(group, own))
+        .collect()
+}
+
 fn worth(shown: Shown) -> f64 {
     match shown {
         Shown::No => 0.0,
         Shown::Bare => BARE,
+        Shown::Kin => KIN,
         Shown::InContext => 1.0,
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! Names that the user or the model used are weighed by how often and how long ago. Names that only
 //! tools mentioned are many and mostly noise: those count that stand in a short answer, near a name
-//! in use, and are made of words in use. Names that share an identity (a path and its shorter forms)
-//! are weighed as one. The numbers are log-odds, fitted on recorded sessions.
+//! in use, and are made of words in use. A path and its shorter forms are weighed apart: each is needed
+//! where it was used. The numbers are log-odds, fitted on recorded sessions.
 
 use std::collections::{HashMap, HashSet};
 
 use super::template::Template;
 use crate::ledger::{Kind, Ledger, Mention, Voice};
 
-/// Names that stand for the same thing.
+/// Entities that are written in the same way.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'l> {
+    /// The name.
+    pub text: &'l str,
     /// What has to be shown.
     pub key: &'l str,
     /// Members, as indices into the ledger's entities.
@@ -38,11 +40,11 @@ pub(super) fn groups<'l>(ledger: &'l Ledger, template: &Template) -> Vec<Group<'
     let mut index: HashMap<&str, usize, foldhash::fast::FixedState> = HashMap::default();
     let mut groups: Vec<Group<'l>> = Vec::new();
     for (entity, i) in ledger.entities.iter().zip(0u32..) {
-        let key = key(entity.kind, &entity.text);
-        let at = *index.entry(key).or_insert(groups.len());
+        let at = *index.entry(&entity.text).or_insert(groups.len());
         if at == groups.len() {
             groups.push(Group {
-                key,
+                text: &entity.text,
+                key: key(entity.kind, &entity.text),
                 members: Vec::new(),
                 weight: 0.0,
             });

@@ -67,11 +67,13 @@ pub fn anchors(
             source: Source::Rule { ordinal: f.ordinal },
         })
         .collect();
+    let mut seen = HashSet::new();
     out.extend(
         ranking
             .0
             .iter()
             .filter(|g| worth_keeping(ledger, g, &is_dropped))
+            .filter(|g| seen.insert(g.key))
             .map(|group| Anchor {
                 text: group.key.to_owned(),
                 source: Source::Name {
@@ -157,6 +159,7 @@ fn lines(ledger: &Ledger, anchors: &[&Anchor]) -> Vec<(Voice, String)> {
         .filter_map(|anchor| match &anchor.source {
             Source::Rule { .. } => None,
             Source::Name { members } => Some(weigh::Group {
+                text: &anchor.text,
                 key: &anchor.text,
                 members: members.clone(),
                 weight: 1.0,

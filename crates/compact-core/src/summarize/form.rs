@@ -1,0 +1,48 @@
+//! Forms of one name: a path as a whole, its last two components, its file name.
+//!
+//! A longer form shows the shorter ones, but not what was said of them: people speak of `parse.rs`
+//! where tools are given a path.
+
+use std::collections::HashMap;
+
+use super::weigh::{self, Group};
+use crate::ledger::Kind;
+
+/// Groups by the forms that show them.
+pub(super) struct Forms<'g> {
+    exact: HashMap<&'g str, u32, foldhash::fast::FixedState>,
+    by_key: HashMap<&'g str, Vec<u32>, foldhash::fast::FixedState>,
+}
+
+impl<'g> Forms<'g> {
+    pub(super) fn of(groups: &[Group<'g>]) -> Self {
+        let mut by_key: HashMap<&str, Vec<u32>, _> = HashMap::default();
+        for (group, at) in groups.iter().zip(0u32..) {
+            by_key.entry(group.key).or_default().push(at);
+        }
+        Forms {
+            exact: groups.iter().map(|g| g.text).zip(0u32..).collect(),
+            by_key,
+        }
+    }
+
+    /// The groups that a name in a text stands for. A form that nobody used, such as a path without
+    /// its root, stands for those that end in the same way.
+    pub(super) fn named(&self, kind: Kind, name: &str) -> &[u32] {
+        match self.exact.get(name) {
+            Some(group) => std::slice::from_ref(group),
+            None => self.with_key(weigh::key(kind, name)),
+        }
+    }
+
+    /// The groups whose names stand in this one, itself among them if it is known.
+    pub(super) fn within(&self, key: &str, name: &str) -> impl Iterator<Item = u32> {
+        let file = name.rsplit('/').next().filter(|file| *file != key);
+        let file = file.map(|file| self.with_key(file)).unwrap_or_default();
+        self.with_key(key).iter().chain(file).copied()
+    }
+
+    fn with_key(&self, key: &str) -> &[u32] {
+        self.by_key.get(key).map(Vec::as_slice).unwrap_or_default()
+    }
+}
