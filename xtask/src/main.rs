@@ -7,6 +7,7 @@ mod agents;
 mod architecture;
 mod bench;
 mod ci;
+mod collector;
 mod corpus;
 mod dependencies;
 mod docs;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::storage::{self, Servers};
-use crate::{agents, python, shell, wire};
+use crate::{agents, collector, python, shell, wire};
 
 /// Something outside of Rust that some tests need.
 struct Requirement {
@@ -63,6 +63,12 @@ const REQUIREMENTS: &[Requirement] = &[
         is_met: || python::LITELLM.is_ready(),
         install: || python::LITELLM.install(),
         without_it: "its hook is not tested (tests/python/test_litellm.py)",
+    },
+    Requirement {
+        name: "a collector of OpenTelemetry",
+        is_met: || collector::program().is_some(),
+        install: || collector::ENVIRONMENT.install(),
+        without_it: "no collector but our own judgement hears of events",
     },
 ];
 
@@ -121,14 +127,17 @@ fn set_up(requirements: &[Requirement]) -> Vec<String> {
 }
 
 fn tests(servers: &Servers) -> Result<&'static str> {
-    let python = wire::ENVIRONMENT.python();
+    let found = [
+        ("COMPACT_WIRE_PYTHON", wire::ENVIRONMENT.python()),
+        ("COMPACT_COLLECTOR", collector::program()),
+    ];
     let of_servers = servers
         .variables
         .iter()
         .map(|(name, value)| (*name, value.as_str()));
-    let variables: Vec<_> = python
+    let variables: Vec<_> = found
         .iter()
-        .map(|p| ("COMPACT_WIRE_PYTHON", p.as_str()))
+        .filter_map(|(name, value)| Some((*name, value.as_deref()?)))
         .chain(of_servers)
         .collect();
     if shell::answers("cargo", &["nextest", "--version"]) {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::policy::Policy;
 use crate::receipt::{Kept, Receipt};
 use crate::token::Tokens;
-use crate::trigger::Decision;
+use crate::trigger::{Cause, Decision};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -44,6 +44,13 @@ pub enum EventKind {
     /// The original is in the archive.
     #[serde(rename = "compact.archived")]
     Archived,
+    /// Something archived was asked for.
+    #[serde(rename = "compact.recalled")]
+    Recalled,
+    /// A call ended, such as `before_model_call`: how, and how long it took. The other events of the
+    /// call carry the same `span_id`.
+    #[serde(rename = "compact.call_ended")]
+    CallEnded,
     /// An original was not archived because there is no archive (C-29).
     #[serde(rename = "compact.not_archived")]
     NotArchived,
@@ -134,6 +141,9 @@ pub struct Event {
     pub event: EventKind,
     /// How much it matters.
     pub severity: Severity,
+    /// The call that it belongs to.
+    #[serde(flatten)]
+    pub call: Option<Call>,
     /// The model, when known.
     pub model: Option<String>,
     /// The estimate of the whole context.
@@ -151,6 +161,39 @@ pub struct Event {
     /// More, by kind of event: counts and ids only.
     #[serde(flatten)]
     pub detail: Map<String, Value>,
+}
+
+/// A call, by the names that tracing has for it: 32 and 16 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Call {
+    /// The trace: the caller's own, where it told it.
+    pub trace_id: String,
+    /// The call itself.
+    pub span_id: String,
+    /// The caller's span, within which the call was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_span_id: Option<String>,
+}
+
+impl Call {
+    /// The call that a `traceparent` header names: whoever takes part in its trace is its child.
+    /// `None` for anything but a W3C trace context of version 00.
+    pub fn parse(traceparent: &str) -> Option<Call> {
+        let mut parts = traceparent.trim().split('-');
+        let mut hex = |length: usize| {
+            let part = parts.next()?;
+            let fits = part.len() == length && part.bytes().all(|b| b.is_ascii_hexdigit());
+            fits.then(|| part.to_ascii_lowercase())
+        };
+        let (version, trace_id, span_id, _flags) = (hex(2)?, hex(32)?, hex(16)?, hex(2)?);
+        let is_set = |id: &str| id.bytes().any(|b| b != b'0');
+        let valid = version == "00" && is_set(&trace_id) && is_set(&span_id);
+        (valid && parts.next().is_none()).then_some(Call {
+            trace_id,
+            span_id,
+            parent_span_id: None,
+        })
+    }
 }
 
 /// Trigger and buffer.
@@ -175,6 +218,10 @@ pub struct Scope {
     pub policy: PolicyBrief,
     /// The estimate of the whole context.
     pub tokens: Tokens,
+    /// Why there is a compaction, if there is one.
+    pub cause: Option<Cause>,
+    /// The call.
+    pub call: Option<Call>,
 }
 
 impl Scope {
@@ -194,12 +241,25 @@ impl Scope {
                 buffer: policy.hard_cap_buffer,
             },
             tokens: decision.tokens,
+            cause: decision.cause,
+            call: None,
         }
+    }
+
+    /// The same as part of a call.
+    #[must_use]
+    pub fn within(mut self, call: Option<Call>) -> Scope {
+        self.call = call;
+        self
     }
 
     /// An event of this scope.
     pub fn event(&self, kind: EventKind, ts: &str) -> Event {
+        let cause = self
+            .cause
+            .map(|cause| ("cause".to_owned(), cause.as_str().into()));
         Event {
+            call: self.call.clone(),
             ts: ts.to_owned(),
             session_id: self.session_id.clone(),
             event: kind,
@@ -211,7 +271,7 @@ impl Scope {
             kept: Kept::default(),
             pruned_count: 0,
             summary_tokens: Tokens(0),
-            detail: Map::new(),
+            detail: cause.into_iter().collect(),
         }
     }
 }
@@ -229,5 +289,31 @@ impl Event {
         self.pruned_count = receipt.pruned_count;
         self.summary_tokens = receipt.summary_tokens;
         self.with("receipt_id", receipt.receipt_id.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_context_is_read_and_anything_else_is_not() {
+        let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+        let call = Call::parse(&format!("00-{trace}-{span}-01")).unwrap();
+        assert_eq!(
+            (call.trace_id.as_str(), call.span_id.as_str()),
+            (trace, span)
+        );
+        for odd in [
+            String::new(),
+            format!("01-{trace}-{span}-01"),
+            format!("00-{trace}-{span}"),
+            format!("00-{trace}-{span}-01-x"),
+            format!("00-{}-{span}-01", "0".repeat(32)),
+            format!("00-{span}-{trace}-01"),
+            format!("00-{trace}-{span}-é"),
+        ] {
+            assert_eq!(Call::parse(&odd), None, "{odd}");
+        }
     }
 }

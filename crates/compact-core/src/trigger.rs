@@ -36,6 +36,41 @@ impl Verdict {
     }
 }
 
+/// Why there is to be a compaction: the few words that reports count by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The trigger's share of the window was reached.
+    Threshold,
+    /// Too few tokens are left.
+    TokensLeft,
+    /// The soft threshold was reached.
+    SoftThreshold,
+    /// The context is larger than the window.
+    Exceeded,
+    /// Somebody asked for it.
+    Asked,
+    /// The session was idle.
+    Idle,
+    /// The provider refused the prompt.
+    Overflow,
+}
+
+impl Cause {
+    /// Its name in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Cause::Threshold => "threshold",
+            Cause::TokensLeft => "tokens_left",
+            Cause::SoftThreshold => "soft_threshold",
+            Cause::Exceeded => "exceeded",
+            Cause::Asked => "asked",
+            Cause::Idle => "idle",
+            Cause::Overflow => "overflow",
+        }
+    }
+}
+
 /// A verdict with the numbers it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decision {
@@ -43,6 +78,9 @@ pub struct Decision {
     pub verdict: Verdict,
     /// Why, in words.
     pub reason: String,
+    /// Why, in a word; `None` while nothing is to be done.
+    #[serde(skip)]
+    pub cause: Option<Cause>,
     /// Tokens over window.
     pub pressure: f64,
     /// What the next request would cost.
@@ -56,6 +94,7 @@ pub fn decide(tokens: Tokens, window: Tokens, policy: &Policy) -> Decision {
     let pressure = ratio(tokens, window);
     let (verdict, reason) = judge(tokens, window, pressure, policy);
     Decision {
+        cause: cause(verdict, tokens, window, policy),
         verdict,
         reason,
         pressure,
@@ -69,6 +108,7 @@ pub fn manual(tokens: Tokens, window: Tokens, note: &str) -> Decision {
     Decision {
         verdict: Verdict::CompactNow,
         reason: format!("asked for: {note}"),
+        cause: Some(Cause::Asked),
         pressure: ratio(tokens, window),
         tokens,
         window,
@@ -80,6 +120,7 @@ pub fn untracked(window: Tokens) -> Decision {
     Decision {
         verdict: Verdict::Stay,
         reason: "the provider reports no usage: pressure is not tracked".to_owned(),
+        cause: None,
         pressure: 0.0,
         tokens: Tokens(0),
         window,
@@ -122,6 +163,19 @@ fn judge(tokens: Tokens, window: Tokens, pressure: f64, policy: &Policy) -> (Ver
         Verdict::Stay,
         format!("{:.1} % of the window", pressure * 100.0),
     )
+}
+
+fn cause(verdict: Verdict, tokens: Tokens, window: Tokens, policy: &Policy) -> Option<Cause> {
+    let left = policy.trigger_tokens_left;
+    Some(match verdict {
+        Verdict::Stay | Verdict::Warn => return None,
+        Verdict::CompactSoon => Cause::SoftThreshold,
+        Verdict::CompactNow if left.is_some_and(|least| (window - tokens).0 <= least) => {
+            Cause::TokensLeft
+        }
+        Verdict::CompactNow => Cause::Threshold,
+        Verdict::Exceeded => Cause::Exceeded,
+    })
 }
 
 fn at(share: f64, threshold: f64, name: &str) -> String {

@@ -138,7 +138,7 @@ impl Engine {
             &Chars4,
             &mut TokenCache::default(),
         );
-        let ledger = engine::session_ledger(step.conversation, &hashes, step.prior);
+        let ledger = engine::session_ledger(step.conversation, &hashes, step.prior, &self.redactor);
         let input = Input {
             conversation: step.conversation,
             session_id: "eval",

@@ -110,6 +110,7 @@ impl Played {
             archive: Arc::clone(&self.stores.archive) as Arc<_>,
             catalog: Arc::clone(&self.stores.catalog) as Arc<_>,
             index: Arc::new(MemoryIndex::default()),
+            redactor: Arc::default(),
         };
         driver()?.block_on(async {
             recall.follow().await?;

@@ -15,6 +15,7 @@ use compact_runtime::manager::Storing;
 use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
 use compact_runtime::port::catalog::{CompactionRecord, MemoryCatalog, SessionCatalog};
 use compact_runtime::port::embedder::Embedder;
+use compact_runtime::port::event::{EventSink, Redacting};
 use compact_runtime::port::index::{MemoryIndex, RecallIndex};
 use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::{Manager, Recall};
@@ -119,20 +120,23 @@ pub(crate) fn build(config: &Config, callbacks: Callbacks) -> Result<Parts, PyEr
         before_record: callbacks.before_record,
         faults: Arc::clone(&faults),
     });
+    let summary = redactor(config, Boundary::Summary)?;
+    let sink: Arc<dyn EventSink> = Arc::new(PythonSink(callbacks.emit));
     let recall = store.archive.clone().zip(store.index);
     let recall = recall.map(|(archive, index)| Recall {
         archive,
         catalog: Arc::clone(&catalog),
         index,
+        redactor: Arc::clone(&summary),
     });
     let manager = Manager {
         archive: store.archive,
         catalog,
-        sink: Arc::new(PythonSink(callbacks.emit)),
+        sink: Arc::new(Redacting::new(redactor(config, Boundary::Export)?, sink)),
         estimator: estimator_of(config, callbacks.estimator, &faults),
         policy: config.policy.clone(),
         window: config.window(None).tokens,
-        redactor: redactor(config, Boundary::Summary)?,
+        redactor: summary,
         storing: storing(config)?,
         summarizer: summarizer_of(config, callbacks.summarizer)?,
         embedder: embedder_of(config),

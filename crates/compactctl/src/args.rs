@@ -72,6 +72,14 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub estimator: Option<String>,
+    /// Log events on stderr, in this form; RUST_LOG=warn logs fewer
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORM",
+        help_heading = "Global options"
+    )]
+    pub log_format: Option<LogFormat>,
     /// Name the session
     #[arg(
         long,
@@ -80,6 +88,15 @@ pub struct Global {
         help_heading = "Global options"
     )]
     pub session: Option<String>,
+}
+
+/// How events are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// A line to read.
+    Human,
+    /// A line of JSON.
+    Json,
 }
 
 /// When to colour.

@@ -3,6 +3,7 @@
 //! They explain a compaction and are no part of it: one that cannot be written is a warning.
 
 use compact_adapters::transcript::TranscriptFiles;
+use compact_core::redact::Boundary;
 use compact_core::reset::DEAD;
 use compact_core::view::View;
 use compact_runtime::port::transcript::{Artifact, TranscriptStore};
@@ -43,9 +44,9 @@ pub fn told(world: &World, opened: &Opened) -> Result<Option<Vec<String>>, Failu
     if world.sessions().is_none() {
         return Ok(None);
     }
-    let redactor = world.summary_redactor()?;
+    let redactor = world.redactor(Boundary::Summary);
     let conversation = &opened.parsed.conversation;
-    Ok(Some(summarizer_input(conversation, None, &redactor)))
+    Ok(Some(summarizer_input(conversation, None, redactor)))
 }
 
 /// Keeps the artifacts of a compaction; `None` under other profiles.

@@ -13,6 +13,7 @@ mod input;
 mod output;
 mod progress;
 mod report;
+mod telemetry;
 mod world;
 
 use std::ffi::OsString;
@@ -39,13 +40,15 @@ fn run(cli: &Cli) -> ExitCode {
         command::afterwards(cli, &answer);
         Ok(code)
     });
-    match result {
+    let code = match result {
         Ok(code) => code,
         Err(failure) => {
             failure.show(cli.global.json);
             failure.exit_code()
         }
-    }
+    };
+    telemetry::finish(cli.global.quiet);
+    code
 }
 
 /// Hands out what a command made: JSON alone, or the payload and the words about it.

@@ -4,16 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use compact_adapters::config::{
-    Config, EventFormat, Exporter, Flag, Loaded, Origin, Retention, Sources, StorageAdapter,
+    Config, Exporter, Flag, Loaded, Origin, Retention, Sources, StorageAdapter,
 };
 use compact_adapters::estimator;
-use compact_adapters::exporter::{Console, Form};
 use compact_adapters::store::Stores;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, EntryKind};
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
-use compact_core::redact::{Boundary, RedactionRules, Redactor};
+use compact_core::redact::{Boundary, Redaction, RedactionRules, Redactor};
 use compact_core::token::{Account, Estimator, TokenCache, Tokens};
 use compact_core::window::Window;
 use compact_formats::{Parsed, Scope};
@@ -21,18 +20,19 @@ use compact_runtime::manager::{Request, Storing};
 use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
 use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
 use compact_runtime::port::embedder::Embedder;
-use compact_runtime::port::event::{EventSink, Silent};
+use compact_runtime::port::event::EventSink;
 use compact_runtime::port::index::RecallIndex;
 use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::{Manager, Recall};
 use etcetera::BaseStrategy;
 use tokio::sync::watch;
 
-use crate::args::{Global, Goal, Manner, Subject};
+use crate::args::{Global, Goal, LogFormat, Manner, Subject};
 use crate::failure::{Code, Failure};
 use crate::host::library::{self, Library};
 use crate::input::Source;
 use crate::output;
+use crate::telemetry::{self, Least, Log};
 
 /// The folder of what hooks left behind in the data directory.
 pub const HOOKS: &str = "hooks";
@@ -44,8 +44,9 @@ const SESSIONS: &str = "sessions";
 #[derive(Clone, Debug)]
 pub struct World {
     config: Config,
-    quiet: bool,
-    sink: Exporter,
+    redaction: Redaction,
+    exporter: Exporter,
+    log: Log,
     root: PathBuf,
     stores: Stores,
     /// Who waits for the answer, where it may be given up: the other end is dropped then.
@@ -102,10 +103,16 @@ fn load_under(
         .estimator
         .as_deref()
         .map(|name| Flag::new("--estimator", "estimator", name));
+    let format = global.log_format.map(|format| {
+        let name = match format {
+            LogFormat::Human => "human",
+            LogFormat::Json => "json",
+        };
+        Flag::new("--log-format", "telemetry.format", name)
+    });
     let sources = Sources::discover(global.config.clone());
-    Ok(sources
-        .with_flags(profile.into_iter().chain(estimator).chain(flags))
-        .load()?)
+    let own = profile.into_iter().chain(estimator).chain(format);
+    Ok(sources.with_flags(own.chain(flags)).load()?)
 }
 
 impl World {
@@ -131,23 +138,17 @@ impl World {
             }
         }
         check_adapters(&loaded.config)?;
-        // A terminal gets a report; events join it only for those who asked for them.
-        let asked = loaded
-            .values
-            .iter()
-            .any(|v| v.path == "telemetry.exporter" && v.origin != Origin::Default);
+        let redaction = Redaction::new(&loaded.config.redaction)
+            .map_err(|error| Failure::of(Code::Usage, &error))?;
         let root = data_directory(&loaded.config)?;
         let stores = Stores::new(&loaded.config.storage, &root);
         Ok(World {
             stores: stores.map_err(|error| Failure::of(Code::Usage, &error))?,
-            sink: if asked {
-                loaded.config.telemetry.exporter
-            } else {
-                Exporter::None
-            },
+            redaction,
+            exporter: loaded.config.telemetry.exporter,
+            log: log(&loaded, global),
             root,
             config: loaded.config,
-            quiet: global.quiet,
             asker: None,
         })
     }
@@ -211,12 +212,6 @@ impl World {
         }
         let configured = self.config.storage.transcripts.clone();
         Some(configured.unwrap_or_else(|| self.root.join(SESSIONS)))
-    }
-
-    /// What is applied to everything that a summarizer reads or writes.
-    pub fn summary_redactor(&self) -> Result<Redactor, Failure> {
-        let rules = self.config.redaction.at(Boundary::Summary);
-        Redactor::new(&rules).map_err(|error| Failure::of(Code::Usage, &error))
     }
 
     /// The model that the configuration names.
@@ -303,12 +298,14 @@ impl World {
                 archive: store.archive,
                 catalog: store.catalog,
                 index,
+                redactor: Arc::clone(self.redactor(Boundary::Summary)),
             });
         }
         Ok(Recall {
             archive: Arc::new(Library::new(store.archive, &hooks)),
             catalog: Arc::new(Library::new(store.catalog, &hooks)),
             index,
+            redactor: Arc::clone(self.redactor(Boundary::Summary)),
         })
     }
 
@@ -351,23 +348,18 @@ impl World {
         policy: Policy,
         estimator: Arc<dyn Estimator>,
     ) -> Result<Manager, Failure> {
-        let rules = &self.config.redaction;
-        let redactor = |boundary| match Redactor::new(&rules.at(boundary)) {
-            Ok(redactor) => Ok(Arc::new(redactor)),
-            Err(error) => Err(Failure::of(Code::Usage, &error)),
-        };
+        let archived = self.redactor(Boundary::Archive);
         Ok(Manager {
             archive: self.keeps_originals().then_some(store.archive),
             catalog: store.catalog,
-            sink: self.sink(),
+            sink: self.sink()?,
             estimator,
             policy,
             window: self.config.window(None).tokens,
-            redactor: redactor(Boundary::Summary)?,
-            storing: if rules.enabled && rules.sinks.archive {
-                Storing::Redacted(redactor(Boundary::Archive)?)
-            } else {
-                Storing::Exact
+            redactor: Arc::clone(self.redactor(Boundary::Summary)),
+            storing: match archived.is_off() {
+                true => Storing::Exact,
+                false => Storing::Redacted(Arc::clone(archived)),
             },
             summarizer: None,
             embedder: None,
@@ -399,52 +391,45 @@ impl World {
         self.config.storage.adapter != StorageAdapter::None
     }
 
-    fn sink(&self) -> Arc<dyn EventSink> {
-        let form = match self.config.telemetry.format {
-            EventFormat::Human => Form::Human,
-            EventFormat::Json => Form::Json,
-        };
-        match self.sink {
-            Exporter::Console => Arc::new(Console::stderr(form)),
-            _ if self.quiet => Arc::new(Silent),
-            _ => Arc::new(Warnings),
-        }
+    /// Who is told.
+    pub fn sink(&self) -> Result<Arc<dyn EventSink>, Failure> {
+        let redactor = self.redaction.at(Boundary::Export);
+        telemetry::sink(&self.config, self.exporter, self.log, redactor)
+    }
+
+    /// What is applied to whatever crosses a boundary.
+    pub fn redactor(&self, boundary: Boundary) -> &Arc<Redactor> {
+        self.redaction.at(boundary)
     }
 }
 
-/// A person who asked for a model's summary should hear that it is none, whatever else is told.
-struct Warnings;
-
-impl EventSink for Warnings {
-    fn emit(&self, event: &serde_json::Value) {
-        if event
-            .get("event")
-            .is_none_or(|name| name != "compact.fallback")
-        {
-            return;
-        }
-        let text = |field: &str| event.get(field).and_then(|v| v.as_str());
-        let who = text("summarizer").or(text("embedder")).unwrap_or_default();
-        let why = text("reason").unwrap_or_default();
-        let taken = text("fallback").unwrap_or_default();
-        output::aside(&format!(
-            "warning: {who} failed ({why}); fallback: {taken}\n"
-        ));
+/// What is said on stderr: a terminal gets a report, events join it only for those who asked.
+fn log(loaded: &Loaded, global: &Global) -> Log {
+    let mut values = loaded.values.iter();
+    let is_set = values.any(|v| v.path == "telemetry.exporter" && v.origin != Origin::Default);
+    let exporter = loaded.config.telemetry.exporter;
+    let asked = (is_set && exporter == Exporter::Console) || global.log_format.is_some();
+    let filter = std::env::var("RUST_LOG").unwrap_or_default();
+    match Least::of(&filter) {
+        Some(least) => Log::Events(least),
+        None if asked => Log::Events(Least::Info),
+        None if global.quiet => Log::Silent,
+        None => Log::Warnings,
     }
 }
 
 /// What a program that embeds Compact may use, and this one cannot.
 fn check_adapters(config: &Config) -> Result<(), Failure> {
-    use Exporter::{Custom as CustomExporter, Otlp};
+    use Exporter::Custom as CustomExporter;
     use StorageAdapter::Custom as CustomStore;
     let key = match (config.storage.adapter, config.telemetry.exporter) {
         (CustomStore, _) => "storage.adapter",
-        (_, Otlp | CustomExporter) => "telemetry.exporter",
+        (_, CustomExporter) => "telemetry.exporter",
         _ => return Ok(()),
     };
     Err(Failure::usage(
         format!("{key}: this value is not available in compactctl"),
-        "use `fs`, `s3` or `none` for storage.adapter, `console` or `none` for telemetry.exporter",
+        "use `fs`, `s3` or `none` for storage.adapter, `console`, `otlp` or `none` for telemetry.exporter",
     ))
 }
 

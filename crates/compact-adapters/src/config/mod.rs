@@ -26,6 +26,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::estimator;
+#[cfg(feature = "otlp")]
+use crate::exporter::otlp;
 
 pub use error::{ConfigError, Problem};
 pub use field::{Field, Kind, fields};
@@ -67,13 +69,36 @@ pub struct Config {
 }
 
 /// Who is told about compactions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {
     /// Where events go.
     pub exporter: Exporter,
     /// How the console writes them.
     pub format: EventFormat,
+    /// Where the collector is.
+    pub otlp: Otlp,
+}
+
+/// Where the collector is. OpenTelemetry's own variables apply beside these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Otlp {
+    /// Its address; unset, `OTEL_EXPORTER_OTLP_ENDPOINT`, else port 4318 (4317 for gRPC) of this
+    /// machine.
+    pub endpoint: Option<String>,
+    /// How requests travel; unset, `OTEL_EXPORTER_OTLP_PROTOCOL`, else HTTP.
+    pub protocol: Option<OtlpProtocol>,
+}
+
+/// How requests to a collector travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OtlpProtocol {
+    /// gRPC.
+    Grpc,
+    /// Protocol buffers over HTTP.
+    Http,
 }
 
 /// Where events go (S2-128).
@@ -100,6 +125,20 @@ pub enum EventFormat {
     Human,
     /// A line of JSON.
     Json,
+}
+
+#[cfg(feature = "otlp")]
+impl Otlp {
+    /// How to reach the collector, OpenTelemetry's variables of this process taken in.
+    pub fn settings(&self) -> otlp::Settings {
+        let protocol = self.protocol.map(|protocol| match protocol {
+            OtlpProtocol::Grpc => otlp::Protocol::Grpc,
+            OtlpProtocol::Http => otlp::Protocol::Http,
+        });
+        let text = |s: std::ffi::OsString| s.into_string().ok();
+        let variables = std::env::vars_os().filter_map(|(n, v)| Some((text(n)?, text(v)?)));
+        otlp::Settings::new(self.endpoint.as_deref(), protocol, variables)
+    }
 }
 
 impl Config {

@@ -209,6 +209,14 @@ impl Place<'_> {
     }
 }
 
+/// What is wrong with an address that is none.
+pub(super) const URL: &str = "must begin with http:// or https://";
+
+/// True for an address, and for none.
+pub(super) fn is_url(url: Option<&str>) -> bool {
+    url.is_none_or(|url| url.starts_with("http://") || url.starts_with("https://"))
+}
+
 /// Paths with what their values should be.
 pub(super) fn ranges(
     summarizer: &Summarizer,
@@ -220,15 +228,11 @@ pub(super) fn ranges(
             wrong.push((path, message.to_owned()));
         }
     };
-    let is_url = |url: &Option<String>| {
-        let known = |u: &String| u.starts_with("http://") || u.starts_with("https://");
-        url.as_ref().is_none_or(known)
-    };
     let seconds = |s: f64| s > 0.0 && s <= MOST_SECONDS;
-    const URL: &str = "must begin with http:// or https://";
     const SECONDS: &str = "must be greater than 0 and at most 86400";
-    expect(is_url(&summarizer.url), "summarizer.url", URL);
-    expect(is_url(&embeddings.url), "embeddings.url", URL);
+    let url = |url: &Option<String>| is_url(url.as_deref());
+    expect(url(&summarizer.url), "summarizer.url", URL);
+    expect(url(&embeddings.url), "embeddings.url", URL);
     expect(
         seconds(summarizer.timeout_seconds),
         "summarizer.timeout_seconds",

@@ -71,6 +71,9 @@ fn ranges(config: &Config) -> Vec<(&'static str, String)> {
         "must be smaller than max_context_tokens",
     );
     wrong.extend(storage::ranges(&config.storage));
+    if !model::is_url(config.telemetry.otlp.endpoint.as_deref()) {
+        wrong.push(("telemetry.otlp.endpoint", model::URL.to_owned()));
+    }
     wrong.extend(model::ranges(&config.summarizer, &config.embeddings));
     wrong
 }

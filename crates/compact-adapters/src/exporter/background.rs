@@ -1,10 +1,10 @@
-//! A bounded queue and a thread in front of a sink that may be slow, hang or panic.
+//! A bounded queue and a thread in front of whatever may be slow, hang or panic.
 //!
 //! When the queue is full the newest event is dropped and counted: a compaction never waits for
 //! its reporters.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -15,12 +15,46 @@ use serde_json::Value;
 /// How many events wait at most.
 const CAPACITY: usize = 1024;
 
-/// Passes events to a sink on a thread of its own. Call [`Background::flush`] before the program
-/// ends, or what still waits is lost.
+/// How many events are taken from the queue at a time.
+const BURST: usize = 256;
+
+/// Takes events in bursts, on a thread where it may take its time.
+pub trait Courier: Send {
+    /// Passes a burst on and answers how many of its events were lost. `dropped` is how many were
+    /// lost before, for whoever reports it.
+    fn carry(&mut self, burst: Vec<Value>, dropped: u64) -> u64;
+
+    /// When to call [`Courier::flush`] if no event comes before.
+    fn due(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Passes on whatever it holds back.
+    fn flush(&mut self, _dropped: u64) {}
+}
+
+/// A sink as it is: each event by itself, so that one that panics loses that one.
+struct OneByOne<S>(S);
+
+impl<S: EventSink> Courier for OneByOne<S> {
+    fn carry(&mut self, burst: Vec<Value>, _dropped: u64) -> u64 {
+        let emit = |event| catch_unwind(AssertUnwindSafe(|| self.0.emit(event)));
+        burst.iter().filter(|event| emit(event).is_err()).count() as u64
+    }
+}
+
+/// Passes events on from a thread of its own. Call [`Background::flush`] before the program ends, or
+/// what still waits is lost.
 #[derive(Debug)]
 pub struct Background {
-    queue: SyncSender<Value>,
+    queue: SyncSender<Item>,
     progress: Arc<Progress>,
+}
+
+#[derive(Debug)]
+enum Item {
+    Event(Value),
+    Flush,
 }
 
 #[derive(Debug, Default)]
@@ -33,12 +67,7 @@ struct Progress {
 struct Counts {
     waiting: u64,
     dropped: u64,
-}
-
-/// What became of one event.
-enum Fate {
-    Delivered,
-    Dropped,
+    flushes: u64,
 }
 
 impl Progress {
@@ -46,26 +75,38 @@ impl Progress {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settle(&self, fate: &Fate) {
+    fn settle(&self, events: u64, lost: u64) {
         let mut counts = self.counts();
-        counts.waiting = counts.waiting.saturating_sub(1);
-        if matches!(fate, Fate::Dropped) {
-            counts.dropped += 1;
-        }
+        counts.waiting = counts.waiting.saturating_sub(events);
+        counts.dropped += lost;
+        self.moved.notify_all();
+    }
+
+    fn flushed(&self) {
+        let mut counts = self.counts();
+        counts.flushes = counts.flushes.saturating_sub(1);
         self.moved.notify_all();
     }
 }
 
 impl Background {
-    /// Starts the thread. If the system has none to give, every event counts as dropped.
+    /// A sink behind a queue.
     pub fn new(sink: impl EventSink + 'static) -> Background {
-        let (queue, events) = sync_channel(CAPACITY);
+        Background::carried_by(OneByOne(sink))
+    }
+
+    /// Starts the thread. If the system has none to give, every event counts as dropped.
+    pub fn carried_by(courier: impl Courier + 'static) -> Background {
+        let (queue, items) = sync_channel(CAPACITY);
         let progress = Arc::new(Progress::default());
-        let worker = Arc::clone(&progress);
-        let name = "compact-events".to_owned();
+        let worker = Worker {
+            courier,
+            items,
+            progress: Arc::clone(&progress),
+        };
         let _ = thread::Builder::new()
-            .name(name)
-            .spawn(move || deliver(&sink, &events, &worker));
+            .name("compact-events".to_owned())
+            .spawn(move || worker.run());
         Background { queue, progress }
     }
 
@@ -77,11 +118,13 @@ impl Background {
     /// Waits until everything is passed on, at most for `timeout`; returns how many events still
     /// wait.
     pub fn flush(&self, timeout: Duration) -> u64 {
-        let counts = self.progress.counts();
-        let waited = self
-            .progress
-            .moved
-            .wait_timeout_while(counts, timeout, |counts| counts.waiting > 0);
+        let mut counts = self.progress.counts();
+        if self.queue.try_send(Item::Flush).is_ok() {
+            counts.flushes += 1;
+        }
+        let is_behind = |counts: &mut Counts| counts.waiting > 0 || counts.flushes > 0;
+        let moved = &self.progress.moved;
+        let waited = moved.wait_timeout_while(counts, timeout, is_behind);
         let (counts, _) = waited.unwrap_or_else(PoisonError::into_inner);
         counts.waiting
     }
@@ -90,18 +133,57 @@ impl Background {
 impl EventSink for Background {
     fn emit(&self, event: &Value) {
         self.progress.counts().waiting += 1;
-        if self.queue.try_send(event.clone()).is_err() {
-            self.progress.settle(&Fate::Dropped);
+        if self.queue.try_send(Item::Event(event.clone())).is_err() {
+            self.progress.settle(1, 1);
         }
     }
 }
 
-fn deliver(sink: &dyn EventSink, events: &Receiver<Value>, progress: &Progress) {
-    for event in events {
-        let fate = match catch_unwind(AssertUnwindSafe(|| sink.emit(&event))) {
-            Ok(()) => Fate::Delivered,
-            Err(_) => Fate::Dropped,
-        };
-        progress.settle(&fate);
+struct Worker<C> {
+    courier: C,
+    items: Receiver<Item>,
+    progress: Arc<Progress>,
+}
+
+impl<C: Courier> Worker<C> {
+    fn run(mut self) {
+        loop {
+            let first = match self.courier.due() {
+                Some(wait) => self.items.recv_timeout(wait),
+                None => self.items.recv().map_err(RecvTimeoutError::from),
+            };
+            match first {
+                Ok(first) => self.burst(first),
+                Err(RecvTimeoutError::Timeout) => self.flush(),
+                Err(RecvTimeoutError::Disconnected) => return self.flush(),
+            }
+        }
+    }
+
+    /// Everything that waits, as far as a burst goes; a flush within it comes after its events.
+    fn burst(&mut self, first: Item) {
+        let mut events = Vec::new();
+        let mut flushes = 0;
+        for item in std::iter::once(first).chain(self.items.try_iter().take(BURST - 1)) {
+            match item {
+                Item::Event(event) => events.push(event),
+                Item::Flush => flushes += 1,
+            }
+        }
+        let (count, dropped) = (events.len() as u64, self.progress.counts().dropped);
+        if count > 0 {
+            let carry = AssertUnwindSafe(|| self.courier.carry(events, dropped));
+            let lost = catch_unwind(carry).unwrap_or(count);
+            self.progress.settle(count, lost);
+        }
+        for _ in 0..flushes {
+            self.flush();
+            self.progress.flushed();
+        }
+    }
+
+    fn flush(&mut self) {
+        let dropped = self.progress.counts().dropped;
+        let _ = catch_unwind(AssertUnwindSafe(|| self.courier.flush(dropped)));
     }
 }

@@ -65,8 +65,11 @@ impl<W: Write + Send> EventSink for Console<W> {
 }
 
 /// Fields that have their own place in the line, or none because every line repeats them.
-const PLACED: [&str; 9] = [
+const PLACED: [&str; 12] = [
     "ts",
+    "trace_id",
+    "span_id",
+    "parent_span_id",
     "session_id",
     "event",
     "severity",
@@ -80,10 +83,16 @@ const PLACED: [&str; 9] = [
 /// One line for a person: time, name, session, how full the window is, the verdict, and whatever
 /// else the event says that is not nothing.
 fn human(event: &Value) -> String {
-    let mut parts = vec![
-        time(event),
-        text(event, "event").unwrap_or_else(|| "event".to_owned()),
-    ];
+    let time = time(event);
+    match time.as_str() {
+        "" => line(event),
+        time => format!("{time} {}", line(event)),
+    }
+}
+
+/// The same without the time.
+pub(super) fn line(event: &Value) -> String {
+    let mut parts = vec![text(event, "event").unwrap_or_else(|| "event".to_owned())];
     parts.extend(
         text(event, "severity")
             .filter(|word| word != "info")

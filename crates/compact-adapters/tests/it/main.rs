@@ -6,9 +6,12 @@
     clippy::string_slice
 )]
 
+// The packages of the collector and of the server are for Linux.
+#[cfg(target_os = "linux")]
+mod collector;
 mod kill;
-// The server's package is for Linux.
 #[cfg(target_os = "linux")]
 mod llm;
 mod place;
+mod secret;
 mod sink;

@@ -135,11 +135,13 @@ pub fn ordinals(
         .collect()
 }
 
-/// The session's facts up to the last entry: those of the prior, and those of what is new.
+/// The session's facts up to the last entry: those of the prior, and those of what is new, drawn
+/// from redacted texts.
 pub fn session_ledger(
     conversation: &Conversation,
     hashes: &[EntryHash],
     prior: Option<&Prior>,
+    redactor: &Redactor,
 ) -> Ledger {
     let leading = conversation.leading_instructions();
     let (mut ledger, start) = match prior {
@@ -165,7 +167,7 @@ pub fn session_ledger(
             .split_last()
             .filter(|(last, _)| known(last))
             .map_or(run, |(_, rest)| rest);
-        ledger.merge(Ledger::of(words, ledger.next));
+        ledger.merge(Ledger::of(&redactor.redact_entries(words), ledger.next));
         ledger.next += (run.len() - words.len()) as u64;
     }
     ledger

@@ -8,24 +8,31 @@
 //!
 //! It does not decide what may be exported at all; exporters carry counts and ids.
 
+mod callback;
+mod entry;
 mod gate;
 mod json;
 mod pii;
+mod redaction;
 mod rules;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use callback::Callback;
+
+pub use callback::Scrub;
 pub use pii::PiiClass;
+pub use redaction::Redaction;
 
 /// How often each rule fired.
 pub type Counts = BTreeMap<String, u64>;
@@ -42,9 +49,10 @@ pub const SEED_PATTERNS: [&str; 2] = [
 pub enum Boundary {
     /// The archive on disk or in an object store.
     Archive,
-    /// Exporters, logs and hooks: anything that leaves the process.
+    /// Exporters and logs: whatever leaves the process and is not for a model.
     Export,
-    /// What a summarizer reads and what it writes.
+    /// Whatever a model reads: a summarizer's prompt, the summary in the view, what hooks tell an
+    /// agent, what recall and its tools give back.
     Summary,
 }
 
@@ -141,26 +149,14 @@ pub struct Redactor {
     pii: Vec<PiiClass>,
     custom: Vec<Custom>,
     allow: Option<RegexSet>,
+    callbacks: Vec<Callback>,
 }
 
-#[derive(Clone)]
+/// A pattern of the user's.
+#[derive(Clone, Debug)]
 struct Custom {
     name: String,
-    find: Find,
-}
-
-#[derive(Clone)]
-enum Find {
-    Pattern(Regex),
-    Function(Arc<Finder>),
-}
-
-type Finder = dyn Fn(&str) -> Vec<Range<usize>> + Send + Sync;
-
-impl fmt::Debug for Custom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Custom").field(&self.name).finish()
-    }
+    regex: Regex,
 }
 
 /// Something found: where it is and which rule found it.
@@ -212,10 +208,9 @@ impl Redactor {
             let regex = RegexBuilder::new(pattern)
                 .size_limit(MAX_PATTERN_BYTES)
                 .build();
-            let find = Find::Pattern(regex.map_err(|e| unusable("patterns", i, pattern, &e))?);
             custom.push(Custom {
                 name: format!("pattern-{}", i + 1),
-                find,
+                regex: regex.map_err(|e| unusable("patterns", i, pattern, &e))?,
             });
         }
         Ok(Redactor {
@@ -223,27 +218,20 @@ impl Redactor {
             pii: rules.pii_deny.iter().copied().collect(),
             custom,
             allow: allowed(&rules.allow)?,
+            callbacks: Vec::new(),
         })
     }
 
-    /// Adds a function that finds what to redact (S2-152); ranges that are no text are ignored.
+    /// Adds a rule of the user's own (S2-91, S2-152), called after all others.
     #[must_use]
-    pub fn with_function(
-        mut self,
-        name: impl Into<String>,
-        find: impl Fn(&str) -> Vec<Range<usize>> + Send + Sync + 'static,
-    ) -> Redactor {
-        let name = label(&name.into());
-        self.custom.push(Custom {
-            name,
-            find: Find::Function(Arc::new(find)),
-        });
+    pub fn with_callback(mut self, name: &str, scrub: Arc<dyn Scrub>) -> Redactor {
+        self.callbacks.push(Callback::new(name, scrub));
         self
     }
 
     /// True when nothing is ever replaced.
     pub fn is_off(&self) -> bool {
-        !self.secrets && self.pii.is_empty() && self.custom.is_empty()
+        !self.secrets && self.pii.is_empty() && self.custom.is_empty() && self.callbacks.is_empty()
     }
 
     /// Replaces what the rules find; borrowed when nothing is found.
@@ -255,7 +243,7 @@ impl Redactor {
     /// Personal data and user patterns are looked for in each decoded string; bare numbers stay.
     pub fn redact_json<'t>(&self, json: &'t str, counts: &mut Counts) -> Cow<'t, str> {
         let secrets = self.passes(json, Scope::Secrets, counts);
-        if self.custom.is_empty() && self.pii.is_empty() {
+        if self.custom.is_empty() && self.pii.is_empty() && self.callbacks.is_empty() {
             return secrets;
         }
         let redacted = json::map_strings(&secrets, |text| {
@@ -265,6 +253,24 @@ impl Redactor {
             }
         });
         redacted.map_or(secrets, Cow::Owned)
+    }
+
+    /// Redacts every text of a JSON value; keys and numbers stay.
+    pub fn redact_value(&self, value: &mut Value, counts: &mut Counts) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(redacted) = self.redact(text, counts) {
+                    *text = redacted;
+                }
+            }
+            Value::Array(items) => items
+                .iter_mut()
+                .for_each(|item| self.redact_value(item, counts)),
+            Value::Object(fields) => fields
+                .values_mut()
+                .for_each(|field| self.redact_value(field, counts)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     fn passes<'t>(&self, text: &'t str, scope: Scope, counts: &mut Counts) -> Cow<'t, str> {
@@ -279,7 +285,12 @@ impl Redactor {
             }
             out = Cow::Owned(replace(&out, &spans, counts));
         }
-        out
+        if scope == Scope::Secrets {
+            return out;
+        }
+        self.callbacks
+            .iter()
+            .fold(out, |text, callback| callback.apply(text, counts))
     }
 
     /// The disjoint spans to replace, in order.
@@ -312,20 +323,13 @@ impl Redactor {
 
 impl Custom {
     fn find<'r>(&'r self, text: &str, found: &mut Findings<'r>) {
-        let ranges = match &self.find {
-            Find::Function(find) => find(text),
-            Find::Pattern(regex) => regex
-                .captures_iter(text)
-                .filter_map(|c| c.name("secret").or_else(|| c.get(0)))
-                .map(|m| m.range())
-                .collect(),
-        };
-        let span = |range| Span {
-            range,
+        let matches = self.regex.captures_iter(text);
+        let secrets = matches.filter_map(|c| c.name("secret").or_else(|| c.get(0)));
+        found.spans.extend(secrets.map(|secret| Span {
+            range: secret.range(),
             priority: usize::MAX,
             rule: &self.name,
-        };
-        found.spans.extend(ranges.into_iter().map(span));
+        }));
     }
 }
 
@@ -380,8 +384,8 @@ fn replace(text: &str, spans: &[Span<'_>], counts: &mut Counts) -> String {
     out
 }
 
-/// Four hex digits tell secrets apart and say nothing about them.
-fn placeholder(rule: &str, secret: &str) -> String {
+/// What stands for a secret: four hex digits tell secrets apart and say nothing about them.
+pub fn placeholder(rule: &str, secret: &str) -> String {
     let key = blake3::derive_key("compact redaction placeholder", secret.as_bytes());
     let [a, b, ..] = key;
     format!("[REDACTED:{rule}:{a:02x}{b:02x}]")
@@ -398,7 +402,7 @@ fn label(name: &str) -> String {
     };
     let label: String = name.chars().map(keep).collect();
     if label.is_empty() {
-        "function".to_owned()
+        "callback".to_owned()
     } else {
         label
     }

@@ -408,18 +408,20 @@ fn s2_154_the_allow_list_lets_values_through() {
 }
 
 #[test]
-fn s2_152_patterns_and_functions_of_the_user_apply() {
+fn s2_91_s2_152_patterns_and_functions_of_the_user_apply() {
     let rules = RedactionRules {
         patterns: vec![r"PROJ-\d+".into(), r"badge (?<secret>\w+)".into()],
         ..RedactionRules::default()
     };
+    let rename = |text: &str| {
+        assert!(!text.contains("hunter2"), "a callback sees no secret");
+        let name = placeholder("code-name", "falcon");
+        text.contains("falcon")
+            .then(|| text.replace("falcon", &name))
+    };
     let redactor = Redactor::new(&rules)
         .unwrap()
-        .with_function("Code Name", |text| {
-            text.match_indices("falcon")
-                .map(|(i, m)| i..i + m.len())
-                .collect()
-        });
+        .with_callback("Code Name", Arc::new(rename));
     let (out, rules) = redact(&redactor, "PROJ-12 badge x9 falcon password=hunter2");
     assert_eq!(rules, ["code-name", "password", "pattern-1", "pattern-2"]);
     assert_eq!(
@@ -432,6 +434,41 @@ fn s2_152_patterns_and_functions_of_the_user_apply() {
             placeholder("password", "hunter2"),
         )
     );
+}
+
+/// S2-152.
+#[test]
+fn a_callback_that_panics_has_its_text_withheld() {
+    let fails = |text: &str| {
+        assert!(!text.contains("boom"), "it cannot cope");
+        None
+    };
+    let redactor = redactor().with_callback("mine", Arc::new(fails));
+    let mut counts = Counts::new();
+    assert_eq!(redactor.redact("fine", &mut counts), "fine");
+    assert_eq!(
+        redactor.redact("boom and more", &mut counts),
+        placeholder("mine", "boom and more")
+    );
+    assert_eq!(counts, Counts::from([("mine-failed".into(), 1)]));
+}
+
+/// S2-91.
+#[test]
+fn a_callback_stands_at_every_boundary_that_is_on_and_keeps_json_whole() {
+    let quotes = |text: &str| text.contains("falcon").then(|| "\"gone\"".to_owned());
+    let scrub: Arc<dyn Scrub> = Arc::new(quotes);
+    let all = Redaction::new(&RedactionRules::default()).unwrap();
+    let all = all.with_callback("mine", &scrub);
+    let json = r#"{"a": "falcon", "b": 1}"#;
+    let at = |boundary| {
+        let redacted = all.at(boundary).redact_json(json, &mut Counts::new());
+        redacted.into_owned()
+    };
+    let changed = r#"{"a": "\"gone\"", "b": 1}"#;
+    assert_eq!(at(Boundary::Summary), changed);
+    assert_eq!(at(Boundary::Export), changed);
+    assert_eq!(at(Boundary::Archive), json, "its sink is off");
 }
 
 #[test]

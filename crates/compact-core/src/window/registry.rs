@@ -10,6 +10,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::usage::Usage;
+
 /// What is known about a model. A row of the files is a list of these in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
@@ -50,6 +52,18 @@ pub struct Price {
     /// Prompt tokens written to the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
+}
+
+impl Price {
+    /// What a request cost; where a cache has no price of its own, the prompt's counts.
+    pub fn of(&self, usage: &Usage) -> f64 {
+        let (read, write) = (self.cache_read, self.cache_write);
+        let dollars = usage.input_tokens as f64 * self.input
+            + usage.output_tokens as f64 * self.output
+            + usage.cache_read_tokens as f64 * read.unwrap_or(self.input)
+            + usage.cache_creation_tokens as f64 * write.unwrap_or(self.input);
+        dollars / 1e6
+    }
 }
 
 /// What is kept by hand.

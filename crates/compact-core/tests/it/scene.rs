@@ -240,7 +240,7 @@ pub fn compact(
         hashes: &hashes,
         account: &account(conversation, setting),
         prior,
-        ledger: &engine::session_ledger(conversation, &hashes, prior),
+        ledger: &engine::session_ledger(conversation, &hashes, prior, &Redactor::default()),
         policy,
         budget,
         summary_limit: None,
@@ -265,6 +265,6 @@ pub fn prior_of(
         receipt_id: made.receipt.receipt_id.clone(),
         summary_version: made.receipt.summary_version,
         view: made.view_identity.clone(),
-        ledger: engine::session_ledger(conversation, &hashes, before),
+        ledger: engine::session_ledger(conversation, &hashes, before, &Redactor::default()),
     }
 }

@@ -106,6 +106,7 @@ fn open(folder: &Path) -> Result<Recall> {
         archive: Arc::new(ObjectArchive::open(folder)?),
         catalog: Arc::new(SqliteCatalog::open(&folder.join("catalog.db"))?),
         index: Arc::new(SqliteIndex::open(&folder.join("recall.db"))?),
+        redactor: Arc::default(),
     })
 }
 

@@ -15,6 +15,7 @@ async fn the_right_entry_comes_first_among_its_likes() {
         archive: Arc::new(ObjectArchive::open(folder.path()).unwrap()),
         catalog: Arc::new(SqliteCatalog::open(&folder.path().join("catalog.db")).unwrap()),
         index: Arc::new(SqliteIndex::open(&folder.path().join("recall.db")).unwrap()),
+        redactor: Arc::default(),
     };
     let quiz = Quiz::new(5, 40, 6_000, 20);
     let exam = Exam::prepare(&quiz, &recall).await.unwrap();

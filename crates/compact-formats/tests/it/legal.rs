@@ -83,7 +83,7 @@ fn compacted(
         hashes: &hashes,
         account: &account,
         prior: None,
-        ledger: &engine::session_ledger(conversation, &hashes, None),
+        ledger: &engine::session_ledger(conversation, &hashes, None, &Redactor::default()),
         policy,
         budget: Tokens(((account.history.0 as f64 * share) as u64).max(150)),
         summary_limit: None,

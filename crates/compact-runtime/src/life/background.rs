@@ -16,6 +16,7 @@ use tokio::sync::oneshot::{self, Receiver, Sender};
 use crate::error::Error;
 use crate::manager::Manager;
 use crate::manager::gate::Gate;
+use crate::manager::say::Began;
 use crate::manager::session::{Finished, Snapshot};
 
 /// What came of it; `None` when there was nothing to compact.
@@ -88,7 +89,15 @@ impl Drop for Running {
 }
 
 async fn compact(manager: &Manager, snapshot: Snapshot, gate: &Gate, sender: Sender<Outcome>) {
+    let began = Began::now("background_compact");
+    let scope = manager.scope_of_snapshot(&snapshot);
     let outcome = manager.compact_snapshot(snapshot, gate).await;
+    let told = match &outcome {
+        Ok(Some(_)) => "compacted",
+        Ok(None) => "unchanged",
+        Err(_) => "failed",
+    };
+    manager.ended(&scope, &began, told);
     // Nobody listens any more when the session is gone; what is on record stays true of it.
     let _ = sender.send(outcome);
 }

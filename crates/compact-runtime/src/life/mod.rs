@@ -18,7 +18,7 @@ use compact_core::message::{Conversation, Entry};
 use compact_core::policy::{DuringCompaction, OnSummaryFailure};
 use compact_core::receipt::Receipt;
 use compact_core::token::{Account, Tokens};
-use compact_core::trigger::{self, Decision, Verdict};
+use compact_core::trigger::{self, Cause, Decision, Verdict};
 use compact_core::usage::forecast::Pace;
 use compact_core::wire::WireRules;
 use compact_formats::Document;
@@ -26,6 +26,8 @@ use compact_formats::overflow::{Overflow, Sign};
 use compact_formats::usage::Reported;
 
 use crate::error::Error;
+use crate::manager::drive::BEFORE_MODEL_CALL;
+use crate::manager::say::call_within;
 use crate::manager::{Manager, Preflight, Session, now};
 use background::Running;
 
@@ -42,22 +44,6 @@ pub struct LiveSession {
     told: Option<u64>,
     /// The request that was refused and made smaller once.
     refused: Option<Chain>,
-}
-
-/// Why a compaction runs beside a session.
-#[derive(Clone, Copy)]
-enum Cause {
-    SoftThreshold,
-    Idle,
-}
-
-impl Cause {
-    fn as_str(self) -> &'static str {
-        match self {
-            Cause::SoftThreshold => "soft_threshold",
-            Cause::Idle => "idle",
-        }
-    }
 }
 
 impl LiveSession {
@@ -131,14 +117,23 @@ impl LiveSession {
 
     /// What to send now. Waits for a compaction only at the trigger; on an error nothing has changed.
     pub async fn preflight(&mut self) -> Result<Preflight, Error> {
+        let manager = Arc::clone(&self.manager);
+        let began = manager.begin(&mut self.session, BEFORE_MODEL_CALL);
+        let ready = self.ready().await;
+        manager.end(&mut self.session, &began, &ready);
+        ready
+    }
+
+    async fn ready(&mut self) -> Result<Preflight, Error> {
         let swapped = self.take_finished().await;
         let decision = self.manager.decide(&mut self.session).await;
         self.forecast(&decision);
         let ready = match decision.verdict {
             Verdict::CompactNow | Verdict::Exceeded => self.compact_now(decision).await?,
             verdict => {
+                self.manager.announce_room(&self.session, &decision);
                 if verdict == Verdict::CompactSoon {
-                    self.schedule(&decision, Cause::SoftThreshold);
+                    self.schedule(&decision);
                 }
                 self.manager.hand_out(&mut self.session, decision)
             }
@@ -179,7 +174,11 @@ impl LiveSession {
             true => decision.verdict >= Verdict::CompactSoon,
             false => decision.tokens.0 >= half,
         };
-        is_due && self.schedule(&decision, Cause::Idle)
+        let decision = Decision {
+            cause: Some(Cause::Idle),
+            ..decision
+        };
+        is_due && self.schedule(&decision)
     }
 
     /// Waits at most `limit` for what runs beside the session and takes it over.
@@ -204,7 +203,10 @@ impl LiveSession {
         let request = self.session.chain();
         let again = self.refused.replace(request) == Some(request);
         let note = "the provider refused the prompt";
-        let decision = trigger::manual(tokens, self.manager.window, note);
+        let decision = Decision {
+            cause: Some(Cause::Overflow),
+            ..trigger::manual(tokens, self.manager.window, note)
+        };
         let answer = if again { "given_up" } else { "smaller" };
         self.tell_overflow(&overflow, &decision, answer);
         if again {
@@ -251,18 +253,19 @@ impl LiveSession {
     async fn compact_now(&mut self, decision: Decision) -> Result<Preflight, Error> {
         let manager = Arc::clone(&self.manager);
         if self.running.is_none() {
-            return manager.preflight(&mut self.session).await;
+            return manager.ready(&mut self.session).await;
         }
         let limit = Duration::from_secs(manager.policy.wait_seconds);
         let mut taken = self.settle(limit).await;
         if self.running.is_some() {
             taken = self.give_up().await;
             if taken.is_none() && self.is_too_late(&decision) {
+                manager.announce_room(&self.session, &decision);
                 return Ok(manager.hand_out(&mut self.session, decision));
             }
         }
         // What was swapped in may be full again by what came since.
-        let ready = self.without_models().preflight(&mut self.session).await?;
+        let ready = self.without_models().ready(&mut self.session).await?;
         Ok(Preflight {
             receipt: ready.receipt.or(taken),
             ..ready
@@ -285,19 +288,20 @@ impl LiveSession {
     }
 
     /// Starts a compaction beside the session, if none runs and the last did not fail.
-    fn schedule(&mut self, decision: &Decision, cause: Cause) -> bool {
+    fn schedule(&mut self, decision: &Decision) -> bool {
         if self.running.is_some() || !self.manager.may_attempt(&self.session, decision) {
             return false;
         }
-        let snapshot = self.session.snapshot(decision, &*self.manager.estimator);
+        let mut snapshot = self.session.snapshot(decision, &*self.manager.estimator);
+        // The call ends before the compaction does, so that has a span of its own within it.
+        snapshot.call = Some(call_within(self.session.call.as_ref()));
         let manager = Arc::clone(&self.manager);
         let Some(running) = Running::start(manager, snapshot, decision.clone()) else {
             return false;
         };
         self.running = Some(running);
         let scope = self.manager.scope(&self.session, decision);
-        let event = scope.event(EventKind::Scheduled, &now());
-        self.manager.emit(event.with("cause", cause.as_str()));
+        self.manager.emit(scope.event(EventKind::Scheduled, &now()));
         true
     }
 

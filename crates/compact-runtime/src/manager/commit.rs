@@ -9,7 +9,7 @@ use compact_core::event::{EventKind, Scope};
 use compact_core::redact::{Counts, Redactor};
 use serde_json::{Value, json};
 
-use super::{Advice, Manager, Measured, now};
+use super::{Advice, Manager, Measured, now, say};
 use crate::error::Error;
 use crate::port::archive::{PackId, PackInfo};
 use crate::port::catalog::{CompactionRecord, Continues};
@@ -37,6 +37,23 @@ pub struct Commit {
 pub(super) struct Stored {
     made: Compaction,
     record: CompactionRecord,
+    /// Tokens by category before it.
+    before: Value,
+    started: Instant,
+}
+
+impl Stored {
+    /// Tokens by category after it: the history is the view's, the memory its summary.
+    fn after(&self) -> Value {
+        let receipt = &self.made.receipt;
+        let same = |category: &str| self.before.get(category).cloned().unwrap_or_default();
+        json!({
+            "system": same("system"),
+            "tools": same("tools"),
+            "history": receipt.tokens_after.0,
+            "memory": receipt.summary_tokens.0,
+        })
+    }
 }
 
 impl Manager {
@@ -59,7 +76,6 @@ impl Manager {
         scope: &Scope,
         started: Instant,
     ) -> Result<Stored, Error> {
-        self.emit(scope.event(EventKind::Started, &now()).of(&made.receipt));
         let continues = self.continues(measured).await;
         let input = self
             .archive_original(measured, continues, scope, &made)
@@ -71,13 +87,18 @@ impl Manager {
         };
         let receipt = self.full_receipt(&made, &kept, started)?;
         let record = record(measured, &made, receipt, continues, input.as_ref());
-        Ok(Stored { made, record })
+        Ok(Stored {
+            before: say::categories(&measured.account),
+            started,
+            made,
+            record,
+        })
     }
 
     /// Puts a stored compaction on record and tells of it.
     pub(super) async fn conclude(&self, scope: &Scope, stored: Stored) -> Result<Commit, Error> {
         self.catalog.record(&stored.record).await?;
-        self.report(scope, &stored.made);
+        self.report(scope, &stored);
         Ok(Commit {
             compaction: stored.made,
             receipt: stored.record.receipt,
@@ -206,8 +227,8 @@ impl Manager {
         Ok(receipt)
     }
 
-    fn report(&self, scope: &Scope, made: &Compaction) {
-        let receipt = &made.receipt;
+    fn report(&self, scope: &Scope, stored: &Stored) {
+        let receipt = &stored.made.receipt;
         for kind in [
             EventKind::PolicyApplied,
             EventKind::SummaryCreated,
@@ -224,7 +245,10 @@ impl Manager {
                 EventKind::Completed => event
                     .with("tokens_before", receipt.tokens_before.0)
                     .with("tokens_after", receipt.tokens_after.0)
-                    .with("retention", receipt.retention.score),
+                    .with("before", stored.before.clone())
+                    .with("after", stored.after())
+                    .with("retention", receipt.retention.score)
+                    .with("duration_ms", say::milliseconds(stored.started.elapsed())),
                 _ => event,
             });
         }

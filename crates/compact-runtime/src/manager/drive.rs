@@ -13,7 +13,8 @@ use compact_core::message::Entry;
 use compact_core::token::{Account, Estimator, EstimatorExt, Heuristic, Tokens, Units};
 use compact_core::trigger::{self, Decision};
 use compact_core::usage::gauge::Live;
-use compact_core::usage::{OnMissing, Semantics};
+use compact_core::usage::{OnMissing, Semantics, Usage};
+use compact_core::window;
 use compact_formats::usage::Reported;
 
 use super::advise::{Advice, Advised};
@@ -25,6 +26,9 @@ use crate::port::catalog::Attempt;
 
 /// An estimate of at least this share of what a provider counts is good enough.
 const AGREEMENT: f64 = 0.9;
+
+/// The call that a host makes before each of its own to a model (S2-151).
+pub(crate) const BEFORE_MODEL_CALL: &str = "before_model_call";
 
 impl Manager {
     /// Takes up what an earlier process left: a history that opens with a summary of ours goes on
@@ -44,8 +48,17 @@ impl Manager {
 
     /// Counts, decides, and compacts when it must (S2-29, S2-93). On an error nothing has changed.
     pub async fn preflight(&self, session: &mut Session) -> Result<Preflight, Error> {
+        let began = self.begin(session, BEFORE_MODEL_CALL);
+        let ready = self.ready(session).await;
+        self.end(session, &began, &ready);
+        ready
+    }
+
+    /// The same as part of a call that began already.
+    pub(crate) async fn ready(&self, session: &mut Session) -> Result<Preflight, Error> {
         let decision = self.decide(session).await;
         if !decision.verdict.is_now() || !self.may_attempt(session, &decision) {
+            self.announce_room(session, &decision);
             return Ok(self.hand_out(session, decision));
         }
         let snapshot = session.snapshot(&decision, &*self.estimator);
@@ -65,7 +78,11 @@ impl Manager {
         let mut snapshot = session.snapshot(&decision, &*self.estimator);
         snapshot.note = Some(note.to_owned());
         snapshot.budget = self.asked_budget(&snapshot);
-        self.compact_session(session, snapshot).await
+        let began = self.begin(session, "manual_compact");
+        snapshot.call.clone_from(&session.call);
+        let ready = self.compact_session(session, snapshot).await;
+        self.end(session, &began, &ready);
+        ready
     }
 
     /// Takes what the provider reported of the request that was handed out last; `None` when it
@@ -105,14 +122,22 @@ impl Manager {
                 .with("output_tokens", totals.output_tokens)
                 .with("cache_read_tokens", totals.cache_read_tokens)
                 .with("cache_creation_tokens", totals.cache_creation_tokens)
+                .with("turn_cache_creation", last.cache_creation_tokens)
+                .with("turn_cost_usd", self.cost(session, last))
                 .with("tracking", session.usage.is_tracking_enabled())
                 .with("pressure", decision.pressure),
         );
     }
 
+    /// What a request cost, where the model's prices are known.
+    fn cost(&self, session: &Session, usage: Usage) -> Option<f64> {
+        let model = window::find(session.source.model.as_deref()?)?;
+        model.price.map(|price| price.of(&usage))
+    }
+
     pub(crate) fn scope(&self, session: &Session, decision: &Decision) -> Scope {
         let model = session.source.model.as_deref();
-        Scope::new(&session.id, model, decision, &self.policy)
+        Scope::new(&session.id, model, decision, &self.policy).within(session.call.clone())
     }
 
     /// The verdict on a session, what is on record of its attempts taken in.
@@ -292,7 +317,7 @@ impl Manager {
         Ok(Some(Box::new(finished)))
     }
 
-    fn scope_of(&self, measured: &Measured<'_>) -> Scope {
+    pub(crate) fn scope_of(&self, measured: &Measured<'_>) -> Scope {
         let model = measured.request.conversation.model.as_deref();
         Scope::new(
             &measured.session_id,
@@ -300,6 +325,13 @@ impl Manager {
             &measured.decision,
             &self.policy,
         )
+        .within(measured.call.clone())
+    }
+
+    pub(crate) fn scope_of_snapshot(&self, snapshot: &Snapshot) -> Scope {
+        let model = snapshot.conversation.model.as_deref();
+        let scope = Scope::new(&snapshot.id, model, &snapshot.decision, &self.policy);
+        scope.within(snapshot.call.clone())
     }
 
     async fn measured<'a>(
@@ -310,7 +342,12 @@ impl Manager {
         let (conversation, hashes) = (request.conversation, snapshot.hashes.clone());
         let default = || self.reported_budget(&snapshot.account, snapshot.decision.tokens);
         Ok(Measured {
-            ledger: engine::session_ledger(conversation, &hashes, snapshot.prior.as_ref()),
+            ledger: engine::session_ledger(
+                conversation,
+                &hashes,
+                snapshot.prior.as_ref(),
+                &self.redactor,
+            ),
             budget: snapshot.budget.unwrap_or_else(default),
             summary_limit: self.summary_limit(request),
             original: super::digest(&request.original),
@@ -320,6 +357,8 @@ impl Manager {
             decision: snapshot.decision.clone(),
             account: snapshot.account.clone(),
             advice: Advice::default(),
+            note: self.redacted_note(request.note),
+            call: snapshot.call.clone(),
             request,
             hashes,
         })

@@ -5,10 +5,11 @@
 
 mod advise;
 mod commit;
-mod drive;
+pub(crate) mod drive;
 pub(crate) mod gate;
 pub(crate) mod history;
 mod remember;
+pub(crate) mod say;
 pub(crate) mod session;
 mod tally;
 #[cfg(test)]
@@ -20,18 +21,17 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use compact_core::engine::{self, Beyond, Input, Outcome, Prior};
-use compact_core::event::{EventKind, Scope};
+use compact_core::event::{Call, EventKind, Scope};
 use compact_core::identity::EntryHash;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, EntryKind};
 use compact_core::plan::Plan;
 use compact_core::policy::Policy;
-use compact_core::redact::Redactor;
+use compact_core::redact::{Counts, Redactor};
 use compact_core::token::{Account, Estimator, Tokens};
-use compact_core::trigger::{self, Decision};
+use compact_core::trigger::{self, Cause, Decision};
 use compact_core::usage::gauge::Live;
 use compact_core::wire::WireRules;
-use serde_json::Value;
 
 use crate::error::Error;
 
@@ -48,6 +48,7 @@ pub use remember::Memory;
 pub use session::{Preflight, Session};
 
 use advise::Advised;
+use say::Began;
 use tally::Tally;
 
 /// Runs compactions for any number of sessions.
@@ -119,6 +120,10 @@ pub struct Measured<'a> {
     pub advice: Advice,
     /// The verdict on its pressure.
     pub decision: Decision,
+    /// A person's wish, redacted: it is archived with the receipt.
+    note: Option<String>,
+    /// The call that it is part of.
+    call: Option<Call>,
 }
 
 /// What came of a request.
@@ -171,6 +176,8 @@ impl Manager {
             summary_limit: self.summary_limit(request),
             original: digest(&request.original),
             advice: Advice::default(),
+            note: self.redacted_note(request.note),
+            call: Some(say::call_within(None)),
             request,
             hashes,
             account,
@@ -190,7 +197,7 @@ impl Manager {
         let tally = Tally::new(&conversation.entries, &*self.estimator);
         let (ledger, mut counted) = std::thread::scope(|scope| {
             let other = scope.spawn(|| {
-                let ledger = engine::session_ledger(conversation, hashes, prior);
+                let ledger = engine::session_ledger(conversation, hashes, prior, &self.redactor);
                 (ledger, tally.count())
             });
             let mine = tally.count();
@@ -240,38 +247,66 @@ impl Manager {
 
     /// Compacts whatever the pressure, archives the original and records the receipt.
     pub async fn compact(&self, request: &Request<'_>) -> Result<Compacted, Error> {
-        let started = Instant::now();
+        let began = Began::now("compact");
         let mut measured = self.measure(request).await?;
-        let scope = Scope::new(
-            &measured.session_id,
-            request.conversation.model.as_deref(),
-            &measured.decision,
-            &self.policy,
-        );
+        let mut scope = self.scope_of(&measured);
+        // Whatever the pressure: somebody wanted it.
+        scope.cause = scope.cause.or(Some(Cause::Asked));
         self.announce(&scope, &measured.account, &measured.decision);
-        if let Advised::Leave(reason) = self.advise(&mut measured, &scope).await? {
+        let compacted = self.compact_measured(&mut measured, &scope, began.at).await;
+        let outcome = match &compacted {
+            Ok(Compacted::Done(_)) => "compacted",
+            Ok(_) => "unchanged",
+            Err(_) => "failed",
+        };
+        self.ended(&scope, &began, outcome);
+        compacted
+    }
+
+    async fn compact_measured(
+        &self,
+        measured: &mut Measured<'_>,
+        scope: &Scope,
+        started: Instant,
+    ) -> Result<Compacted, Error> {
+        let left = |measured: &Measured<'_>| {
+            let (session_id, tokens) = (measured.session_id.clone(), measured.account.history);
+            (session_id, tokens, measured.budget)
+        };
+        if let Advised::Leave(reason) = self.advise(measured, scope).await? {
+            let (session_id, tokens, budget) = left(measured);
             return Ok(Compacted::Declined {
-                session_id: measured.session_id,
-                tokens: measured.account.history,
-                budget: measured.budget,
+                session_id,
+                tokens,
+                budget,
                 reason,
             });
         }
-        match engine::compact(&self.input(&measured)) {
-            Ok(Outcome::Unchanged) => Ok(Compacted::Unchanged {
-                session_id: measured.session_id,
-                tokens: measured.account.history,
-                budget: measured.budget,
-            }),
-            Ok(Outcome::Compacted(made)) => {
-                let commit = self.commit(&measured, *made, &scope, started).await?;
-                Ok(Compacted::Done(Box::new(commit)))
+        let made = match engine::compact(&self.input(measured)) {
+            Ok(Outcome::Compacted(made)) => *made,
+            Ok(Outcome::Unchanged) => {
+                let (session_id, tokens, budget) = left(measured);
+                return Ok(Compacted::Unchanged {
+                    session_id,
+                    tokens,
+                    budget,
+                });
             }
             Err(error) => {
-                self.failed(&scope, &measured, &error.to_string()).await;
-                Err(error.into())
+                self.failed(scope, measured, &error.to_string()).await;
+                return Err(error.into());
             }
+        };
+        let commit = self.commit(measured, made, scope, started).await;
+        if let Err(error) = &commit {
+            self.failed(scope, measured, &error.to_string()).await;
         }
+        Ok(Compacted::Done(Box::new(commit?)))
+    }
+
+    fn redacted_note(&self, note: Option<&str>) -> Option<String> {
+        let redacted = |note| self.redactor.redact(note, &mut Counts::new()).into_owned();
+        note.map(redacted)
     }
 
     /// Half of the trigger point less what the host re-sends, so that a fresh view does not trigger.
@@ -309,7 +344,7 @@ impl Manager {
             rules: measured.request.rules,
             redactor: &self.redactor,
             beyond: self.beyond(),
-            note: measured.request.note,
+            note: measured.note.as_deref(),
             meaning: measured.advice.meaning.as_deref(),
             words: &measured.advice.words,
         }
@@ -353,7 +388,12 @@ impl Manager {
             let (conversation, _) = history::read(&original.bytes, &record)?;
             let hashes = EntryHash::all(&conversation.entries);
             prior = Some(Prior {
-                ledger: engine::session_ledger(&conversation, &hashes, prior.as_ref()),
+                ledger: engine::session_ledger(
+                    &conversation,
+                    &hashes,
+                    prior.as_ref(),
+                    &self.redactor,
+                ),
                 receipt_id: record.receipt_id.clone(),
                 summary_version: record.summary_version,
                 view: record.view(),
@@ -376,37 +416,6 @@ impl Manager {
         }
         line.reverse();
         Ok(line)
-    }
-
-    fn announce(&self, scope: &Scope, account: &Account, decision: &Decision) {
-        let now = now();
-        if self.redactor.is_off() {
-            self.emit(scope.event(EventKind::RedactionDisabled, &now));
-        }
-        self.emit(
-            scope
-                .event(EventKind::TokenEstimate, &now)
-                .with("system", account.system.0)
-                .with("tools", account.tools.0)
-                .with("memory", account.memory.0)
-                .with("history", account.history.0)
-                .with("user_input", account.user_input.0),
-        );
-        self.emit(
-            scope
-                .event(EventKind::TriggerDecision, &now)
-                .with(
-                    "verdict",
-                    serde_json::to_value(decision.verdict).unwrap_or(Value::Null),
-                )
-                .with("reason", decision.reason.clone()),
-        );
-    }
-
-    pub(crate) fn emit(&self, event: compact_core::event::Event) {
-        if let Ok(value) = serde_json::to_value(event) {
-            self.sink.emit(&value);
-        }
     }
 
     /// Tells and remembers a failure; a catalog that fails too must not hide the first error.

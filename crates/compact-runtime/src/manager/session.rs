@@ -9,6 +9,7 @@
 use bytes::Bytes;
 use compact_core::conform;
 use compact_core::engine::Prior;
+use compact_core::event::Call;
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::outline::Outline;
@@ -42,6 +43,10 @@ pub struct Session {
     /// The entries of the source when a view was last handed out.
     pub(super) sent: usize,
     reports: Reports,
+    /// The caller's span, within whose trace calls are.
+    pub(super) parent: Option<Call>,
+    /// The call that is being answered.
+    pub(crate) call: Option<Call>,
 }
 
 /// Whether the provider of a session reports usage.
@@ -99,6 +104,7 @@ pub(crate) struct Snapshot {
     pub(super) decision: Decision,
     pub(super) note: Option<String>,
     pub(crate) budget: Option<Tokens>,
+    pub(crate) call: Option<Call>,
     base: View,
     source: Basis,
 }
@@ -144,7 +150,14 @@ impl Session {
             measured: None,
             sent: 0,
             reports: Reports::Expected,
+            parent: None,
+            call: None,
         }
+    }
+
+    /// Makes the calls that follow part of the caller's trace; [`Call::parse`] reads its header.
+    pub fn trace_within(&mut self, parent: Option<Call>) {
+        self.parent = parent;
     }
 
     /// The history as the client tells it.
@@ -275,6 +288,7 @@ impl Session {
             decision: decision.clone(),
             note: None,
             budget: None,
+            call: self.call.clone(),
             base: self.view(),
             source: Basis {
                 covered: self.hashes.len(),

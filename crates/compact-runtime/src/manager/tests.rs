@@ -258,6 +258,7 @@ async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_stor
             "compact.summary_created",
             "compact.pruned_messages",
             "compact.completed",
+            "compact.call_ended",
         ]
     );
     let events = heard.0.lock().unwrap();
@@ -285,6 +286,87 @@ async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_stor
         .unwrap();
     assert!(pruned["pruned_count"].as_u64().unwrap() > 0);
     assert!(pruned["kept"]["tool_pairs"].as_u64().unwrap() > 0);
+}
+
+/// S2-29, S2-47.
+#[tokio::test]
+async fn s2_151_every_call_tells_its_decision_within_one_span() {
+    let (manager, heard) = manager(20_000);
+    let mut session = Session::new("quiet", &WireRules::LENIENT);
+    let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    session.trace_within(compact_core::event::Call::parse(&format!(
+        "00-{trace}-{parent}-01"
+    )));
+    session.append([Entry::text("u0", Role::User, "go")]);
+    manager.preflight(&mut session).await.unwrap();
+    manager.preflight(&mut session).await.unwrap();
+    let told = [
+        "compact.token_estimate",
+        "compact.trigger_decision",
+        "compact.call_ended",
+    ];
+    assert_eq!(heard.names(), [told, told].concat());
+    let events = heard.0.lock().unwrap();
+    let field = |name: &str| -> Vec<Value> { events.iter().map(|e| e[name].clone()).collect() };
+    let spans = field("span_id");
+    assert_eq!(spans[0], spans[1]);
+    assert_eq!(spans[0], spans[2]);
+    assert_ne!(spans[0], spans[3]);
+    assert!(field("trace_id").iter().all(|id| id == trace));
+    assert!(field("parent_span_id").iter().all(|id| id == parent));
+    assert_eq!(events[1]["verdict"], "stay");
+    assert_eq!(events[2]["call"], "before_model_call");
+    assert_eq!(events[2]["outcome"], "unchanged");
+    assert!(
+        events[2]["duration_ms"]
+            .as_f64()
+            .is_some_and(|ms| ms >= 0.0)
+    );
+}
+
+#[tokio::test]
+async fn a_compaction_says_why_it_is_and_what_it_made_of_the_tokens() {
+    let (manager, heard) = manager(2_000);
+    let mut session = Session::new("why", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    manager.preflight(&mut session).await.unwrap();
+    session.append([Entry::text("u1", Role::User, "on")]);
+    manager.manual_compact(&mut session, None).await.unwrap();
+    let events = heard.0.lock().unwrap();
+    let of = |name: &str| -> Vec<&Value> { events.iter().filter(|e| e["event"] == name).collect() };
+    let causes: Vec<&Value> = of("compact.trigger_decision")
+        .iter()
+        .map(|e| &e["cause"])
+        .collect();
+    assert_eq!(causes, ["exceeded", "asked"]);
+    let done = of("compact.completed")[0];
+    assert_eq!(done["cause"], "exceeded");
+    assert_eq!(done["before"]["history"], done["tokens_before"]);
+    assert_eq!(done["after"]["history"], done["tokens_after"]);
+    assert_eq!(done["after"]["memory"], done["summary_tokens"]);
+    assert!(done["duration_ms"].as_f64().unwrap() > 0.0);
+}
+
+/// S2-61.
+#[tokio::test]
+async fn s2_62_s2_175_a_secret_in_a_persons_note_is_in_no_event_and_no_receipt() {
+    let (manager, heard) = manager(2_000);
+    let mut session = Session::new("noted", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    let note = "keep the database, password=hunter2";
+    let made = manager
+        .manual_compact(&mut session, Some(note))
+        .await
+        .unwrap();
+    let receipt = made.receipt.unwrap();
+    let kept = serde_json::to_string(&receipt).unwrap();
+    assert!(kept.contains("keep the database") && !kept.contains("hunter2"));
+    let told = serde_json::to_string(&*heard.0.lock().unwrap()).unwrap();
+    assert!(told.contains("keep the database") && !told.contains("hunter2"));
+    let mismatches = manager.verify(&receipt.receipt_id).await.unwrap();
+    assert_eq!(mismatches, []);
 }
 
 #[tokio::test]

@@ -9,5 +9,6 @@ pub mod catalog;
 pub mod embedder;
 pub mod event;
 pub mod index;
+pub mod scrub;
 pub mod summarizer;
 pub mod transcript;

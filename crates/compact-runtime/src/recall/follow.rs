@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::receipt::{Span, ordinals};
+use compact_core::redact::Redactor;
 use compact_formats::Scope;
 use serde_json::Value;
 
@@ -126,8 +127,8 @@ impl Recall {
         };
         let whole = history::read_scope(&bytes, record, Scope::Whole).unwrap_or_default();
         let start = seen.common(record).max(continued(record, done));
-        let mut entries = unseen(&whole, &live, seen);
-        entries.extend(new(record, &live, start));
+        let mut entries = unseen(&whole, &live, seen, &self.redactor);
+        entries.extend(new(record, &live, start, &self.redactor));
         Ok(Some(once_each(entries)))
     }
 }
@@ -175,18 +176,24 @@ fn new<'a>(
     record: &'a CompactionRecord,
     live: &'a Conversation,
     start: usize,
+    redactor: &'a Redactor,
 ) -> impl Iterator<Item = IndexedEntry> + 'a {
     let first = first_ordinal(record);
     let numbered = live.entries.iter().enumerate().skip(start);
     numbered.filter_map(move |(at, entry)| {
         let ordinal = (at as u64).checked_sub(record.new_from);
-        passage::indexed(entry, ordinal.map(|after| first + after))
+        passage::indexed(entry, ordinal.map(|after| first + after), redactor)
     })
 }
 
 /// What the file holds beyond the context that was compacted: the part before its last boundary.
 /// Of what came before the first compaction nothing is new to a later one.
-fn unseen(whole: &Conversation, live: &Conversation, seen: &Seen) -> Vec<IndexedEntry> {
+fn unseen(
+    whole: &Conversation,
+    live: &Conversation,
+    seen: &Seen,
+    redactor: &Redactor,
+) -> Vec<IndexedEntry> {
     if whole.entries.len() <= live.entries.len() {
         return Vec::new();
     }
@@ -202,7 +209,7 @@ fn unseen(whole: &Conversation, live: &Conversation, seen: &Seen) -> Vec<Indexed
         .skip_while(|(hash, _)| !seen.hashes.is_empty() && !known(hash))
         .filter(|(hash, _)| !known(hash) && !shown.contains(hash))
         .filter(|(_, entry)| entry.meta.kind != EntryKind::ForeignSummary)
-        .filter_map(|(_, entry)| passage::indexed(entry, None))
+        .filter_map(|(_, entry)| passage::indexed(entry, None, redactor))
         .collect()
 }
 

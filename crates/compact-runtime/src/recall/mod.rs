@@ -14,10 +14,12 @@ mod snippet;
 pub mod term;
 #[cfg(test)]
 mod tests;
+pub mod told;
 
 use std::sync::Arc;
 
 use compact_core::message::{EntryId, Role};
+use compact_core::redact::{Counts, Redactor};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -43,6 +45,8 @@ pub struct Recall {
     pub catalog: Arc<dyn SessionCatalog>,
     /// Where their words are found.
     pub index: Arc<dyn RecallIndex>,
+    /// Applied to whatever is indexed, before it is cut, and to what is found: a model may read it.
+    pub redactor: Arc<Redactor>,
 }
 
 /// What to look for.
@@ -97,7 +101,29 @@ impl Recall {
         };
         let found = self.index.find(&lookup).await?;
         let ranked = rank::rank(&question, found, query.limit);
-        Ok(ranked.into_iter().map(hit).collect())
+        Ok(ranked.into_iter().map(|r| self.hit(r)).collect())
+    }
+
+    fn hit(&self, ranked: Ranked) -> Hit {
+        let candidate = ranked.candidate;
+        let pointer = Pointer::new(
+            &candidate.receipt_id,
+            candidate.ordinal,
+            &candidate.entry_id.0,
+        );
+        // What was indexed under other rules is redacted by the present ones.
+        let snippet = self.redactor.redact(&ranked.snippet, &mut Counts::new());
+        Hit {
+            pointer: pointer.to_string(),
+            session_id: candidate.session_id,
+            entry_id: candidate.entry_id,
+            ordinal: candidate.ordinal,
+            receipt_id: candidate.receipt_id,
+            role: candidate.role,
+            created_at: candidate.created_at,
+            score: (ranked.score * 10_000.0).round() / 10_000.0,
+            snippet: snippet.into_owned(),
+        }
     }
 
     async fn expect_session(&self, session: &str) -> Result<(), Error> {
@@ -105,25 +131,5 @@ impl Recall {
             Some(_) => Ok(()),
             None => Err(Error::NotFound(session.to_owned())),
         }
-    }
-}
-
-fn hit(ranked: Ranked) -> Hit {
-    let candidate = ranked.candidate;
-    let pointer = Pointer::new(
-        &candidate.receipt_id,
-        candidate.ordinal,
-        &candidate.entry_id.0,
-    );
-    Hit {
-        pointer: pointer.to_string(),
-        session_id: candidate.session_id,
-        entry_id: candidate.entry_id,
-        ordinal: candidate.ordinal,
-        receipt_id: candidate.receipt_id,
-        role: candidate.role,
-        created_at: candidate.created_at,
-        score: (ranked.score * 10_000.0).round() / 10_000.0,
-        snippet: ranked.snippet,
     }
 }

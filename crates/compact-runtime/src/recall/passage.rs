@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Entry, EntryKind, Role};
+use compact_core::redact::{Counts, Redactor};
 use serde_json::Value;
 
 use super::{sentence, term};
@@ -19,11 +20,16 @@ const PASSAGE: usize = 240;
 const CRUMB: usize = 48;
 
 /// What the index holds of an entry; nothing for one that says nothing, or is a summary of ours.
-pub(super) fn indexed(entry: &Entry, ordinal: Option<u64>) -> Option<IndexedEntry> {
+pub(super) fn indexed(
+    entry: &Entry,
+    ordinal: Option<u64>,
+    redactor: &Redactor,
+) -> Option<IndexedEntry> {
     if matches!(entry.meta.kind, EntryKind::Summary { .. }) {
         return None;
     }
     let text = readable(entry);
+    let text = redactor.redact(&text, &mut Counts::new()).into_owned();
     let passages: Vec<Passage> = cuts(&text)
         .into_iter()
         .filter_map(|span| passage(&text, span))
@@ -184,7 +190,7 @@ mod tests {
             name: "Write".to_owned(),
             arguments: r#"{"path":"a.rs","content":"one\ntwo"}"#.to_owned(),
         }];
-        let indexed = indexed(&entry, Some(3)).unwrap();
+        let indexed = super::indexed(&entry, Some(3), &Redactor::default()).unwrap();
         assert_eq!(indexed.text, "Write\npath: a.rs\ncontent: one\ntwo\n");
         assert_eq!((indexed.voice, indexed.ordinal), (Voice::Call, Some(3)));
     }
@@ -196,7 +202,14 @@ mod tests {
             version: 1,
             receipt: None,
         };
-        assert_eq!(indexed(&summary, None), None);
-        assert_eq!(indexed(&Entry::text("2", Role::User, " -- "), None), None);
+        assert_eq!(super::indexed(&summary, None, &Redactor::default()), None);
+        assert_eq!(
+            super::indexed(
+                &Entry::text("2", Role::User, " -- "),
+                None,
+                &Redactor::default()
+            ),
+            None
+        );
     }
 }

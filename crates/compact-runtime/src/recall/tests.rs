@@ -11,6 +11,7 @@ async fn holding(entries: &[(Role, &str)]) -> Recall {
         archive: Arc::new(MemoryArchive::default()),
         catalog: Arc::new(MemoryCatalog::default()),
         index: Arc::new(MemoryIndex::default()),
+        redactor: Arc::default(),
     };
     for (n, (role, text)) in entries.iter().enumerate() {
         let entry = Entry::text(format!("e{n}"), *role, *text);
@@ -18,7 +19,7 @@ async fn holding(entries: &[(Role, &str)]) -> Recall {
             session_id: format!("s{n}"),
             receipt_id: format!("receipt-{n}-of-many"),
             created_at: format!("2026-01-{:02}T00:00:00.000Z", n + 1),
-            entries: passage::indexed(&entry, Some(n as u64))
+            entries: passage::indexed(&entry, Some(n as u64), &Default::default())
                 .into_iter()
                 .collect(),
         };

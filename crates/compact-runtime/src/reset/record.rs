@@ -48,7 +48,7 @@ impl HardReset {
             .detail
             .shift_remove("model")
             .and_then(|m| m.as_str().map(str::to_owned));
-        self.emit(&told);
+        self.manager.emit(told);
     }
 
     fn scope(&self, pressure: &Pressure) -> Scope {
@@ -59,12 +59,6 @@ impl HardReset {
             &pressure.decision,
             &self.manager.policy,
         )
-    }
-
-    fn emit(&self, event: &compact_core::event::Event) {
-        if let Ok(value) = serde_json::to_value(event) {
-            self.manager.sink.emit(&value);
-        }
     }
 
     /// The model whose limit counts.
@@ -113,7 +107,7 @@ impl HardReset {
                 let event = self
                     .scope(pressure)
                     .event(EventKind::TranscriptFailed, &now());
-                self.emit(&event.with("error", error));
+                self.manager.emit(event.with("error", error));
                 None
             }
         }

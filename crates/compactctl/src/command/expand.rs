@@ -1,10 +1,13 @@
 //! `expand`: the entry behind a pointer, as it was before anything was cut.
 
-use compact_runtime::recall::Pointer;
+use std::time::Instant;
+
+use compact_runtime::recall::{Pointer, told};
 use serde_json::json;
 
 use crate::answer::{Answer, set};
 use crate::args::Expand;
+use crate::command::recall::tell_of;
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::report::number;
@@ -14,7 +17,9 @@ use crate::world::World;
 pub fn run(args: &Expand, world: &World) -> Result<Answer, Failure> {
     let pointer = Pointer::parse(&args.pointer.join(" "))?;
     let recall = world.recall()?;
+    let asked = Instant::now();
     let found = world.block_on(async { Ok(recall.expand(&pointer).await?) })?;
+    tell_of(world, &told::expanded(&found.session_id, asked.elapsed()))?;
     let text = found.text();
     let mut json = json!({
         "pointer": pointer.to_string(),

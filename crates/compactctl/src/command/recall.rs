@@ -1,9 +1,11 @@
 //! `recall`: search everything archived. The index is brought up to date first.
 
 use std::path::Path;
+use std::time::Instant;
 
+use compact_core::event::Event;
 use compact_core::message::Role;
-use compact_runtime::recall::{Followed, Hit, Query};
+use compact_runtime::recall::{Followed, Hit, Query, told};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -28,7 +30,10 @@ pub fn run(args: &Recall, world: &World, global: &Global) -> Result<Answer, Fail
             session_id: global.session.as_deref(),
             limit: args.limit as usize,
         };
-        Ok((followed, recall.search(&query).await?))
+        let asked = Instant::now();
+        let hits = recall.search(&query).await?;
+        tell_of(world, &told::searched(&query, &hits, asked.elapsed()))?;
+        Ok((followed, hits))
     })?;
     let json = json!({
         "session_id": global.session,
@@ -39,6 +44,14 @@ pub fn run(args: &Recall, world: &World, global: &Global) -> Result<Answer, Fail
         json,
         tell(&hits, followed, Charset::detect(global)),
     ))
+}
+
+/// Tells who is told that something archived was asked for.
+pub fn tell_of(world: &World, event: &Event) -> Result<(), Failure> {
+    if let Ok(event) = serde_json::to_value(event) {
+        world.sink()?.emit(&event);
+    }
+    Ok(())
 }
 
 /// Brings the index up to date, without a word.

@@ -24,5 +24,6 @@ mod recall;
 mod replay;
 mod reset;
 mod settings;
+mod telemetry;
 mod validate;
 mod verify;

@@ -60,6 +60,7 @@ impl Manager {
         if measured.account.history <= measured.budget {
             return Ok(Advised::Go);
         }
+        self.emit(scope.event(EventKind::Started, &now()));
         self.embed(measured, scope).await;
         let Some(summarizer) = &self.summarizer else {
             return Ok(Advised::Go);

@@ -404,7 +404,7 @@ async fn an_abandoned_compaction_leaves_nothing_behind() {
             .unwrap()
             .is_empty()
     );
-    assert!(heard.last("compact.started").is_none());
+    assert!(heard.last("compact.archived").is_none());
     let other = Manager {
         summarizer: None,
         ..manager

@@ -5,15 +5,24 @@
 //! here. Emitting is fire and forget: no answer, no error, and nothing that waits.
 
 pub mod conformance;
+mod redacting;
 #[cfg(test)]
 mod tests;
 
 use serde_json::Value;
 
+pub use redacting::{Redacting, redact};
+
 /// Takes events (S2-77). Must never block, fail or panic: a compaction does not depend on it.
 pub trait EventSink: Send + Sync {
     /// Passes one event on.
     fn emit(&self, event: &Value);
+}
+
+impl<S: EventSink + ?Sized> EventSink for std::sync::Arc<S> {
+    fn emit(&self, event: &Value) {
+        (**self).emit(event);
+    }
 }
 
 /// Drops every event.

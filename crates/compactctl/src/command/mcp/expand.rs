@@ -1,5 +1,8 @@
-//! The tool `expand`: the entry behind a pointer, in pages.
+//! The tool `expand`: the entry behind a pointer, in pages and without secrets: a model reads it.
 
+use std::borrow::Cow;
+
+use compact_core::redact::{Boundary, Counts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +39,7 @@ pub struct Whole {
     session_id: String,
     /// Who said it
     role: String,
-    /// False where secrets were redacted when it was archived
+    /// False where secrets were redacted, now or when it was archived
     exact: bool,
     /// The text.
     #[serde(flatten)]
@@ -67,13 +70,17 @@ impl tool::Ask for Ask {
             output: None,
         };
         let found: Found = tool::read(expand::run(&args, world)?.json)?;
-        let whole = if self.raw { found.source } else { found.text };
+        let redactor = world.redactor(Boundary::Summary);
+        let whole = match self.raw {
+            true => redactor.redact_json(&found.source, &mut Counts::new()),
+            false => redactor.redact(&found.text, &mut Counts::new()),
+        };
         Ok(Whole {
             note: QUOTED,
             pointer: tool::name(&found.pointer),
             session_id: tool::name(&found.session_id),
             role: found.role,
-            exact: found.exact,
+            exact: found.exact && matches!(whole, Cow::Borrowed(_)),
             page: Page::of(&whole, self.offset)?,
         })
     }
@@ -84,7 +91,7 @@ impl Reply for Whole {
         let session = one_line(&self.session_id, 80);
         let redacted = match self.exact {
             true => "",
-            false => "; secrets were redacted when it was archived",
+            false => "; secrets were redacted",
         };
         format!(
             "{} ({}, session {session}), {}{redacted}\n{}",

@@ -2,6 +2,7 @@
 //!
 //! The summary comes first and what is pinned last, since a running agent has that anyway.
 
+use compact_core::redact::{Boundary, Counts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +77,9 @@ impl tool::Ask for Ask {
             None => only_session(world)?,
         };
         let told: Told = tool::read(remember::run(&Remember { name }, world, global)?.json)?;
-        let page = Page::of(&told.text(), self.offset)?;
+        let redactor = world.redactor(Boundary::Summary);
+        let text = told.text();
+        let page = Page::of(&redactor.redact(&text, &mut Counts::new()), self.offset)?;
         Ok(Memory {
             note: QUOTED,
             session_id: tool::name(&told.session_id),

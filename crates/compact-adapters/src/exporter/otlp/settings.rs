@@ -1,0 +1,246 @@
+//! Where the collector is and how it is spoken to: OpenTelemetry's own variables, under what a
+//! configuration says.
+//!
+//! A variable that makes no sense is passed over: it may be meant for another program, and
+//! telemetry is no reason to stop.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+
+use super::attribute::{key_value, string};
+
+/// How requests travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// gRPC over HTTP/2, usually on port 4317.
+    Grpc,
+    /// Protocol buffers over HTTP, usually on port 4318.
+    Http,
+}
+
+/// What is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Signal {
+    /// A record for each event.
+    Logs,
+    /// A span for each call.
+    Traces,
+    /// Sums and histograms.
+    Metrics,
+}
+
+/// Which traces are drawn; logs and metrics are never sampled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sampler(f64);
+
+impl Sampler {
+    /// The same answer for the same trace, wherever it is asked.
+    pub(super) fn takes(self, trace_id: &[u8]) -> bool {
+        let low = trace_id.iter().rev().take(7).rev();
+        let number = low.fold(0_u64, |n, byte| (n << 8) | u64::from(*byte));
+        (number as f64) < self.0 * (1_u64 << 56) as f64
+    }
+}
+
+/// How to reach a collector.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// How requests travel.
+    pub protocol: Protocol,
+    /// The longest that a request may take.
+    pub timeout: Duration,
+    /// How often metrics are sent.
+    pub metric_interval: Duration,
+    places: BTreeMap<Signal, String>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) sampler: Sampler,
+    resource: BTreeMap<String, String>,
+}
+
+const SIGNALS: [Signal; 3] = [Signal::Logs, Signal::Traces, Signal::Metrics];
+
+impl Settings {
+    /// What variables say; `endpoint` and `protocol` come before them where they are given.
+    pub fn new(
+        endpoint: Option<&str>,
+        protocol: Option<Protocol>,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Settings {
+        let variables = Variables(variables.into_iter().collect());
+        let protocol = protocol.unwrap_or_else(|| variables.protocol());
+        let place = |signal| (signal, variables.place(signal, endpoint, protocol));
+        let is_on = |signal: &Signal| !variables.is_off(*signal);
+        Settings {
+            places: SIGNALS.into_iter().filter(is_on).map(place).collect(),
+            timeout: variables.milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT", 10_000),
+            metric_interval: variables.milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
+            headers: variables.pairs("OTEL_EXPORTER_OTLP_HEADERS"),
+            sampler: variables.sampler(),
+            resource: variables.resource(),
+            protocol,
+        }
+    }
+
+    /// Whether a kind of data is wanted.
+    pub fn sends(&self, signal: Signal) -> bool {
+        self.places.contains_key(&signal)
+    }
+
+    /// Where it is posted.
+    pub(super) fn place(&self, signal: Signal) -> Option<&str> {
+        self.places.get(&signal).map(String::as_str)
+    }
+
+    /// Who speaks.
+    pub(super) fn resource(&self) -> Vec<KeyValue> {
+        let attribute = |(key, value): (&String, &String)| key_value(key, string(value));
+        self.resource.iter().map(attribute).collect()
+    }
+}
+
+struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    /// A variable that is set and not blank.
+    fn get(&self, name: &str) -> Option<&str> {
+        let value = self.0.get(name)?.trim();
+        (!value.is_empty()).then_some(value)
+    }
+
+    fn protocol(&self) -> Protocol {
+        match self.get("OTEL_EXPORTER_OTLP_PROTOCOL") {
+            Some("grpc") => Protocol::Grpc,
+            _ => Protocol::Http,
+        }
+    }
+
+    fn is_off(&self, signal: Signal) -> bool {
+        let exporter = self.get(&format!("OTEL_{}_EXPORTER", signal.name()));
+        let disabled = self.get("OTEL_SDK_DISABLED");
+        exporter == Some("none") || disabled.is_some_and(|v| v.eq_ignore_ascii_case("true"))
+    }
+
+    /// A signal's own address is taken as it is; a path is added to one for all.
+    fn place(&self, signal: Signal, endpoint: Option<&str>, protocol: Protocol) -> String {
+        let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", signal.name());
+        let own = self.get(&own).filter(|_| endpoint.is_none());
+        let all = endpoint.or_else(|| self.get("OTEL_EXPORTER_OTLP_ENDPOINT"));
+        match protocol {
+            Protocol::Grpc => {
+                let host = own.or(all).unwrap_or("http://localhost:4317");
+                format!("{}{}", with_scheme(host), signal.method())
+            }
+            Protocol::Http => match own {
+                Some(own) => with_scheme(own),
+                None => {
+                    let base = with_scheme(all.unwrap_or("http://localhost:4318"));
+                    format!("{}{}", base.trim_end_matches('/'), signal.path())
+                }
+            },
+        }
+    }
+
+    fn milliseconds(&self, name: &str, otherwise: u64) -> Duration {
+        let given = self.get(name).and_then(|text| text.parse::<u64>().ok());
+        Duration::from_millis(given.filter(|ms| *ms > 0).unwrap_or(otherwise))
+    }
+
+    /// `a=1,b=2`, percent-encoded.
+    fn pairs(&self, name: &str) -> Vec<(String, String)> {
+        let list = self.get(name).unwrap_or_default().split(',');
+        let pair = |text: &str| {
+            let (key, value) = text.split_once('=')?;
+            let key = key.trim();
+            (!key.is_empty()).then(|| (key.to_owned(), decoded(value.trim())))
+        };
+        list.filter_map(pair).collect()
+    }
+
+    fn sampler(&self) -> Sampler {
+        let name = self.get("OTEL_TRACES_SAMPLER").unwrap_or_default();
+        let ratio = || {
+            let ratio = self.get("OTEL_TRACES_SAMPLER_ARG")?.parse::<f64>().ok();
+            ratio.filter(|ratio| (0.0..=1.0).contains(ratio))
+        };
+        Sampler(match name.trim_start_matches("parentbased_") {
+            "always_off" => 0.0,
+            "traceidratio" => ratio().unwrap_or(1.0),
+            _ => 1.0,
+        })
+    }
+
+    fn resource(&self) -> BTreeMap<String, String> {
+        let mut resource = BTreeMap::from([
+            ("service.name".to_owned(), "compact".to_owned()),
+            (
+                "service.version".to_owned(),
+                env!("CARGO_PKG_VERSION").to_owned(),
+            ),
+            ("process.pid".to_owned(), std::process::id().to_string()),
+        ]);
+        resource.extend(self.pairs("OTEL_RESOURCE_ATTRIBUTES"));
+        if let Some(name) = self.get("OTEL_SERVICE_NAME") {
+            resource.insert("service.name".to_owned(), name.to_owned());
+        }
+        resource
+    }
+}
+
+fn with_scheme(place: &str) -> String {
+    if place.contains("://") {
+        place.trim_end_matches('/').to_owned()
+    } else {
+        format!("http://{}", place.trim_end_matches('/'))
+    }
+}
+
+/// `%20` and its like; what is no such thing stays.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|hex| {
+            let hex = std::str::from_utf8(hex).ok()?;
+            u8::from_str_radix(hex, 16).ok()
+        });
+        match code.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl Signal {
+    fn name(self) -> &'static str {
+        match self {
+            Signal::Logs => "LOGS",
+            Signal::Traces => "TRACES",
+            Signal::Metrics => "METRICS",
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Signal::Logs => "/v1/logs",
+            Signal::Traces => "/v1/traces",
+            Signal::Metrics => "/v1/metrics",
+        }
+    }
+
+    fn method(self) -> &'static str {
+        match self {
+            Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+            Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        }
+    }
+}

