@@ -38,6 +38,12 @@ enum Command {
     Test,
     /// Of all tests, those with real agents.
     Agents,
+    /// Kills processes that share one PostgreSQL and one bucket, and looks at what is left.
+    Cluster {
+        /// How long.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
     /// Measures in release against limits; writes target/bench/report.json.
     Bench {
         /// Only benchmarks whose name contains this; `recall` for the search over a large archive.
@@ -71,6 +77,7 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Test => test::run(),
         Command::Agents => agents::run(),
+        Command::Cluster { seconds } => storage::cluster(seconds),
         Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Docs => docs::write(),
         Command::Examples => examples::write(),

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use compact_runtime::port::archive::{ArchiveError, ArchiveStore};
 use compact_runtime::port::catalog::{CatalogError, SessionCatalog};
@@ -102,9 +103,13 @@ impl Stores {
 
     /// The receipts.
     pub fn catalog(&self) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
+        let time = Duration::from_secs(self.storage.lease_seconds);
         Ok(match &self.server {
-            Some(server) => Arc::new(PostgresCatalog::new(server.clone())),
-            None => Arc::new(SqliteCatalog::open(&self.root.join(CATALOG))?),
+            Some(server) => Arc::new(PostgresCatalog::new(server.clone()).with_lease_time(time)),
+            None => {
+                let catalog = SqliteCatalog::open(&self.root.join(CATALOG))?;
+                Arc::new(catalog.with_lease_time(time))
+            }
         })
     }
 

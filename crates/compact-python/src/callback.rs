@@ -13,7 +13,7 @@ use compact_core::prompt::Answer;
 use compact_core::token::{Estimator, Heuristic, Tokens, Units};
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{
-    Attempt, CatalogError, CompactionRecord, SessionCatalog, SessionInfo,
+    Attempt, CatalogError, CompactionRecord, Lease, SessionCatalog, SessionInfo,
 };
 use compact_runtime::port::event::EventSink;
 use compact_runtime::port::summarizer::{About, Question, Summarizer, SummarizerError};
@@ -152,6 +152,26 @@ impl SessionCatalog for AskingCatalog {
     async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
         self.ask(record)?;
         self.catalog.record(record).await
+    }
+    async fn record_under(
+        &self,
+        lease: &Lease,
+        record: &CompactionRecord,
+    ) -> Result<(), CatalogError> {
+        self.ask(record)?;
+        self.catalog.record_under(lease, record).await
+    }
+    fn lease_time(&self) -> std::time::Duration {
+        self.catalog.lease_time()
+    }
+    async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError> {
+        self.catalog.claim(session).await
+    }
+    async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
+        self.catalog.renew(lease).await
+    }
+    async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
+        self.catalog.release(lease).await
     }
     async fn by_receipt(&self, receipt: &str) -> Result<Option<CompactionRecord>, CatalogError> {
         self.catalog.by_receipt(receipt).await

@@ -65,6 +65,9 @@ pub enum Error {
         "session '{0}' is being compacted: try again in a moment, or set policy.during_compaction to queue"
     )]
     Compacting(String),
+    /// Another process took the session over while this one compacted it.
+    #[error("another process took over session '{0}': nothing was changed, its view counts")]
+    Overtaken(String),
     /// A compaction beside a session ended without an outcome.
     #[error("the compaction ended before it was done; nothing was changed")]
     Interrupted,

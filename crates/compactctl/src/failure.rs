@@ -213,6 +213,9 @@ impl From<FormatError> for Failure {
 
 impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Failure {
+        if matches!(error, ArchiveError::Locked { .. }) {
+            return Failure::of(Code::Usage, &error);
+        }
         Failure::of(Code::Unexpected, &error).help(
             "nothing was changed; check that COMPACT_STORAGE_PATH is writable and has space, \
              and run `compactctl archive verify`",
@@ -252,6 +255,11 @@ impl From<compact_runtime::Error> for Failure {
                 format!("'{name}' is neither a receipt nor a session on record"),
             )
             .help("`compactctl archive list` shows what is"),
+            Runtime::Compacting(session) => Failure::new(
+                Code::Unexpected,
+                format!("another process is compacting session '{session}'"),
+            )
+            .help("try again in a moment; policy.wait_seconds says how long to wait"),
             Runtime::NotArchived(_) => Failure::of(Code::Input, &error),
             Runtime::Index(error) => error.into(),
             Runtime::EmptyQuery | Runtime::BadPointer(_) => {

@@ -42,7 +42,7 @@ impl Default for Storage {
             path: None,
             transcripts: None,
             catalog: None,
-            lease_seconds: 30,
+            lease_seconds: 15,
             s3: S3::default(),
             archive: Archive::default(),
             retention: Retention::default(),

@@ -6,6 +6,7 @@
     clippy::string_slice
 )]
 
+mod cluster;
 // The packages of the collector and of the server are for Linux.
 #[cfg(target_os = "linux")]
 mod collector;

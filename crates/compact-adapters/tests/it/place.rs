@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use compact_adapters::archive::ObjectArchive;
 use compact_adapters::catalog::SqliteCatalog;
@@ -17,6 +18,9 @@ use compact_runtime::port::event::{EventSink, Fanout};
 use serde_json::Value;
 
 pub(crate) const WINDOW: Tokens = Tokens(2_000);
+
+/// Short, since the next process is started at once when one was killed.
+const LEASE: Duration = Duration::from_millis(50);
 
 /// A sink that never comes back.
 struct Hanging;
@@ -47,7 +51,11 @@ pub(crate) fn manager(dir: &Path) -> Arc<Manager> {
     ];
     Arc::new(Manager {
         archive: Some(Arc::new(ObjectArchive::open(&dir.join("archive")).unwrap())),
-        catalog: Arc::new(SqliteCatalog::open(&dir.join("catalog.db")).unwrap()),
+        catalog: Arc::new(
+            SqliteCatalog::open(&dir.join("catalog.db"))
+                .unwrap()
+                .with_lease_time(LEASE),
+        ),
         sink: Arc::new(Fanout(sinks.into())),
         estimator: Arc::new(Chars4),
         policy: Policy {

@@ -91,7 +91,7 @@ impl Drop for Running {
 async fn compact(manager: &Manager, snapshot: Snapshot, gate: &Gate, sender: Sender<Outcome>) {
     let began = Began::now("background_compact");
     let scope = manager.scope_of_snapshot(&snapshot);
-    let outcome = manager.compact_snapshot(snapshot, gate).await;
+    let outcome = claimed(manager, snapshot, gate).await;
     let told = match &outcome {
         Ok(Some(_)) => "compacted",
         Ok(None) => "unchanged",
@@ -100,4 +100,18 @@ async fn compact(manager: &Manager, snapshot: Snapshot, gate: &Gate, sender: Sen
     manager.ended(&scope, &began, told);
     // Nobody listens any more when the session is gone; what is on record stays true of it.
     let _ = sender.send(outcome);
+}
+
+/// Compacts unless another process does, or did: then there is nothing to do, and the next call takes
+/// over what is on record.
+async fn claimed(manager: &Manager, snapshot: Snapshot, gate: &Gate) -> Outcome {
+    let Some(held) = manager.claim(&snapshot.id, Duration::ZERO).await? else {
+        return Ok(None);
+    };
+    if manager.is_overtaken(&snapshot).await? {
+        return Ok(None);
+    }
+    let lease = held.lease().cloned();
+    held.during(manager.compact_snapshot(snapshot, gate, lease.as_ref()))
+        .await
 }

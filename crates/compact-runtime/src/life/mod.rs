@@ -126,7 +126,13 @@ impl LiveSession {
 
     async fn ready(&mut self) -> Result<Preflight, Error> {
         let swapped = self.take_finished().await;
-        let decision = self.manager.decide(&mut self.session).await;
+        let mut decision = self.manager.decide(&mut self.session).await;
+        if decision.verdict >= Verdict::CompactSoon && self.running.is_none() {
+            let manager = Arc::clone(&self.manager);
+            if manager.catch_up(&mut self.session, &decision).await? {
+                decision = manager.judge(&mut self.session);
+            }
+        }
         self.forecast(&decision);
         let ready = match decision.verdict {
             Verdict::CompactNow | Verdict::Exceeded => self.compact_now(decision).await?,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Advice, Manager, Measured, now, say};
 use crate::error::Error;
 use crate::port::archive::{PackId, PackInfo};
-use crate::port::catalog::{CompactionRecord, Continues};
+use crate::port::catalog::{CompactionRecord, Continues, Lease};
 
 /// What the archive keeps of an original.
 #[derive(Clone, Debug, Default)]
@@ -57,17 +57,6 @@ impl Stored {
 }
 
 impl Manager {
-    pub(super) async fn commit(
-        &self,
-        measured: &Measured<'_>,
-        made: Compaction,
-        scope: &Scope,
-        started: Instant,
-    ) -> Result<Commit, Error> {
-        let stored = self.store(measured, made, scope, started).await?;
-        self.conclude(scope, stored).await
-    }
-
     /// Everything before the record: dropped halfway, it leaves at most a pack that nothing names.
     pub(super) async fn store(
         &self,
@@ -95,9 +84,18 @@ impl Manager {
         })
     }
 
-    /// Puts a stored compaction on record and tells of it.
-    pub(super) async fn conclude(&self, scope: &Scope, stored: Stored) -> Result<Commit, Error> {
-        self.catalog.record(&stored.record).await?;
+    /// Puts a stored compaction on record and tells of it. Under a lease that was lost nothing goes
+    /// on record.
+    pub(super) async fn conclude(
+        &self,
+        scope: &Scope,
+        stored: Stored,
+        lease: Option<&Lease>,
+    ) -> Result<Commit, Error> {
+        match lease {
+            Some(lease) => self.catalog.record_under(lease, &stored.record).await?,
+            None => self.catalog.record(&stored.record).await?,
+        }
         self.report(scope, &stored);
         Ok(Commit {
             compaction: stored.made,

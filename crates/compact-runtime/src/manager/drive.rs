@@ -22,7 +22,7 @@ use super::gate::Gate;
 use super::session::{Attempts, Finished, Preflight, Session, Snapshot, Stale};
 use super::{Manager, Measured, Request, now};
 use crate::error::Error;
-use crate::port::catalog::Attempt;
+use crate::port::catalog::{Attempt, Lease};
 
 /// An estimate of at least this share of what a provider counts is good enough.
 const AGREEMENT: f64 = 0.9;
@@ -221,8 +221,20 @@ impl Manager {
         session: &mut Session,
         snapshot: Snapshot,
     ) -> Result<Preflight, Error> {
+        let Some(held) = self.claim(&session.id, self.patience()).await? else {
+            // Somebody else compacts it and takes long: until then, the view that there is.
+            let decision = snapshot.decision;
+            return Ok(self.hand_out(session, decision));
+        };
+        let Some(snapshot) = self.caught_up(session, snapshot).await? else {
+            let decision = self.judge(session);
+            return Ok(self.hand_out(session, decision));
+        };
         let decision = snapshot.decision.clone();
-        let result = self.compact_snapshot(snapshot, &Gate::default()).await;
+        let lease = held.lease().cloned();
+        let gate = Gate::default();
+        let work = self.compact_snapshot(snapshot, &gate, lease.as_ref());
+        let result = held.during(work).await;
         match result {
             Ok(Some(finished)) => Ok(self.take_over(session, finished, decision).await),
             Ok(None) => {
@@ -234,6 +246,30 @@ impl Manager {
                 Err(error)
             }
         }
+    }
+
+    /// The snapshot again, if others compacted the session since it was taken; `None` when nothing
+    /// is left to do because they did.
+    async fn caught_up(
+        &self,
+        session: &mut Session,
+        snapshot: Snapshot,
+    ) -> Result<Option<Snapshot>, Error> {
+        if !self.catch_up(session, &snapshot.decision).await? {
+            return Ok(Some(snapshot));
+        }
+        let (note, budget) = (snapshot.note, snapshot.budget);
+        let was_asked = note.is_some() || budget.is_some();
+        let decision = match was_asked {
+            true => snapshot.decision,
+            false => self.judge(session),
+        };
+        if !was_asked && !decision.verdict.is_now() {
+            return Ok(None);
+        }
+        let mut again = session.snapshot(&decision, &*self.estimator);
+        (again.note, again.budget) = (note, budget);
+        Ok(Some(again))
     }
 
     /// Shows a finished view from now on, or throws it away when it is stale.
@@ -292,6 +328,7 @@ impl Manager {
         &self,
         snapshot: Snapshot,
         gate: &Gate,
+        lease: Option<&Lease>,
     ) -> Result<Option<Box<Finished>>, Error> {
         let started = Instant::now();
         let request = request(&snapshot);
@@ -306,7 +343,7 @@ impl Manager {
         let Some(stored) = stored.filter(|_| gate.enter()) else {
             return Ok(None);
         };
-        let made = self.conclude(&scope, stored).await?.compaction;
+        let made = self.conclude(&scope, stored, lease).await?.compaction;
         let prior = Prior {
             receipt_id: made.receipt.receipt_id.clone(),
             summary_version: made.receipt.summary_version,
@@ -334,7 +371,7 @@ impl Manager {
         scope.within(snapshot.call.clone())
     }
 
-    async fn measured<'a>(
+    pub(super) async fn measured<'a>(
         &self,
         snapshot: &Snapshot,
         request: &'a Request<'a>,

@@ -4,10 +4,12 @@
 //! A failure before the record leaves everything as it was; sinks are told and never asked.
 
 mod advise;
+mod catch_up;
 mod commit;
 pub(crate) mod drive;
 pub(crate) mod gate;
 pub(crate) mod history;
+pub(crate) mod lease;
 mod remember;
 pub(crate) mod say;
 pub(crate) mod session;
@@ -36,7 +38,7 @@ use compact_core::wire::WireRules;
 use crate::error::Error;
 
 use crate::port::archive::ArchiveStore;
-use crate::port::catalog::{Attempt, CompactionRecord, SessionCatalog};
+use crate::port::catalog::{Attempt, CompactionRecord, Lease, SessionCatalog};
 use crate::port::embedder::Embedder;
 use crate::port::event::EventSink;
 use crate::port::summarizer::Summarizer;
@@ -48,6 +50,7 @@ pub use remember::Memory;
 pub use session::{Preflight, Session};
 
 use advise::Advised;
+use lease::Waited;
 use say::Began;
 use tally::Tally;
 
@@ -245,15 +248,25 @@ impl Manager {
         Ok(engine::preview(&self.input(measured))?)
     }
 
-    /// Compacts whatever the pressure, archives the original and records the receipt.
+    /// Compacts whatever the pressure, archives the original and records the receipt. Waits while
+    /// another process compacts the same session.
     pub async fn compact(&self, request: &Request<'_>) -> Result<Compacted, Error> {
         let began = Began::now("compact");
         let mut measured = self.measure(request).await?;
+        let held = self.claim(&measured.session_id, self.patience()).await?;
+        let Some(held) = held else {
+            return Err(Error::Compacting(measured.session_id));
+        };
+        if held.waited() == Waited::Yes {
+            measured = self.measure(request).await?;
+        }
+        let lease = held.lease().cloned();
         let mut scope = self.scope_of(&measured);
         // Whatever the pressure: somebody wanted it.
         scope.cause = scope.cause.or(Some(Cause::Asked));
         self.announce(&scope, &measured.account, &measured.decision);
-        let compacted = self.compact_measured(&mut measured, &scope, began.at).await;
+        let work = self.compact_measured(&mut measured, &scope, began.at, lease.as_ref());
+        let compacted = held.during(work).await;
         let outcome = match &compacted {
             Ok(Compacted::Done(_)) => "compacted",
             Ok(_) => "unchanged",
@@ -268,12 +281,15 @@ impl Manager {
         measured: &mut Measured<'_>,
         scope: &Scope,
         started: Instant,
+        lease: Option<&Lease>,
     ) -> Result<Compacted, Error> {
         let left = |measured: &Measured<'_>| {
             let (session_id, tokens) = (measured.session_id.clone(), measured.account.history);
             (session_id, tokens, measured.budget)
         };
-        if let Advised::Leave(reason) = self.advise(measured, scope).await? {
+        if let Some(same) = self.same_as_latest(measured).await? {
+            measured.advice = same;
+        } else if let Advised::Leave(reason) = self.advise(measured, scope).await? {
             let (session_id, tokens, budget) = left(measured);
             return Ok(Compacted::Declined {
                 session_id,
@@ -297,7 +313,10 @@ impl Manager {
                 return Err(error.into());
             }
         };
-        let commit = self.commit(measured, made, scope, started).await;
+        let commit = match self.store(measured, made, scope, started).await {
+            Ok(stored) => self.conclude(scope, stored, lease).await,
+            Err(error) => Err(error),
+        };
         if let Err(error) = &commit {
             self.failed(scope, measured, &error.to_string()).await;
         }
@@ -307,6 +326,29 @@ impl Manager {
     fn redacted_note(&self, note: Option<&str>) -> Option<String> {
         let redacted = |note| self.redactor.redact(note, &mut Counts::new()).into_owned();
         note.map(redacted)
+    }
+
+    /// What models said when another process compacted the very same input: nobody is asked twice,
+    /// and the view is the same.
+    async fn same_as_latest(&self, measured: &Measured<'_>) -> Result<Option<Advice>, Error> {
+        let Some(latest) = measured
+            .latest
+            .as_ref()
+            .filter(|r| r.advice_pack().is_some())
+        else {
+            return Ok(None);
+        };
+        let budget = latest
+            .receipt
+            .get("budget")
+            .and_then(serde_json::Value::as_u64);
+        let is_same = latest.entry_hashes == measured.hashes
+            && budget == Some(measured.budget.0)
+            && latest.input_pack.is_some();
+        match is_same {
+            true => Ok(Some(self.advice_of(latest).await?)),
+            false => Ok(None),
+        }
     }
 
     /// Half of the trigger point less what the host re-sends, so that a fresh view does not trigger.

@@ -22,6 +22,8 @@ use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 use compact_formats::Document;
 
+use crate::port::catalog::CompactionRecord;
+
 /// Growth of the context that re-arms compaction after a failure.
 const REARM_GROWTH: f64 = 1.05;
 
@@ -93,7 +95,7 @@ pub struct Preflight {
 
 /// Everything that a compaction needs of a session, so that it can run beside it.
 pub(crate) struct Snapshot {
-    pub(super) id: String,
+    pub(crate) id: String,
     pub(super) rules: WireRules,
     pub(super) conversation: Conversation,
     pub(super) hashes: Vec<EntryHash>,
@@ -320,7 +322,52 @@ impl Session {
         self.prior.is_none()
     }
 
-    fn previous(&self) -> Option<String> {
+    /// What a compaction on record was made of, if that is how the live context begins.
+    pub(super) fn begun_with(
+        &self,
+        record: &CompactionRecord,
+        decision: &Decision,
+    ) -> Option<Snapshot> {
+        let (conversation, mut hashes) = self.live_conversation();
+        let length = record.entry_hashes.len();
+        if !hashes.starts_with(&record.entry_hashes) {
+            return None;
+        }
+        let mut items = self.view().items;
+        let beyond = items.split_off(length.min(items.len()));
+        let covered = self.source.entries.len().checked_sub(beyond.len())?;
+        // What comes after must stand in the source as it stands in the view.
+        let is_kept = |(at, item): (usize, &ViewItem)| matches!(item, ViewItem::Kept { entry } if *entry == covered + at);
+        if !beyond.iter().enumerate().all(is_kept) {
+            return None;
+        }
+        hashes.truncate(length);
+        Some(Snapshot {
+            id: self.id.clone(),
+            rules: self.rules.clone(),
+            call: self.call.clone(),
+            account: Account::default(),
+            original: Bytes::new(),
+            format: ENTRIES,
+            prior: self.prior.clone(),
+            decision: decision.clone(),
+            note: None,
+            budget: None,
+            base: View { items },
+            source: Basis {
+                covered,
+                chain: Chain::over(self.hashes.get(..covered)?),
+                previous: self.previous(),
+            },
+            conversation: Conversation {
+                entries: Vec::new(),
+                ..conversation
+            },
+            hashes,
+        })
+    }
+
+    pub(super) fn previous(&self) -> Option<String> {
         self.prior.as_ref().map(|prior| prior.receipt_id.clone())
     }
 
@@ -466,6 +513,14 @@ impl Finished {
 }
 
 impl Snapshot {
+    /// True when a record is the compaction of what this snapshot begins with.
+    pub(super) fn is_continued_by(&self, record: &CompactionRecord) -> bool {
+        let known = self.prior.as_ref().map(|prior| &prior.receipt_id);
+        known != Some(&record.receipt_id)
+            && record.previous.as_ref() == known
+            && self.hashes.starts_with(&record.entry_hashes)
+    }
+
     /// Joins a view that was made of this snapshot to it.
     pub(super) fn finished(self, made: View, prior: Prior, receipt: Receipt) -> Finished {
         Finished {

@@ -15,7 +15,7 @@ use compact_core::identity::EntryHash;
 use compact_formats::{Scope, parse};
 use compact_runtime::port::archive::{ArchiveError, ArchiveStore, PackId, PackInfo};
 use compact_runtime::port::catalog::{
-    Attempt, CatalogError, CompactionRecord, Continues, SessionCatalog, SessionInfo,
+    Attempt, CatalogError, CompactionRecord, Continues, Lease, SessionCatalog, SessionInfo,
 };
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -139,6 +139,30 @@ impl ArchiveStore for Library<dyn ArchiveStore> {
 impl SessionCatalog for Library<dyn SessionCatalog> {
     async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
         self.beneath.record(record).await
+    }
+
+    async fn record_under(
+        &self,
+        lease: &Lease,
+        record: &CompactionRecord,
+    ) -> Result<(), CatalogError> {
+        self.beneath.record_under(lease, record).await
+    }
+
+    fn lease_time(&self) -> std::time::Duration {
+        self.beneath.lease_time()
+    }
+
+    async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError> {
+        self.beneath.claim(session).await
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
+        self.beneath.renew(lease).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
+        self.beneath.release(lease).await
     }
 
     async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError> {

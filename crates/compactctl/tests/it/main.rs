@@ -24,6 +24,7 @@ mod recall;
 mod replay;
 mod reset;
 mod settings;
+mod storage;
 mod telemetry;
 mod validate;
 mod verify;

@@ -86,7 +86,7 @@ impl Place {
 }
 
 impl Run {
-    fn of(command: &mut Command) -> Run {
+    pub fn of(command: &mut Command) -> Run {
         Run::from(command.output().expect("the command runs"))
     }
 

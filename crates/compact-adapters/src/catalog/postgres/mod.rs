@@ -9,11 +9,13 @@ mod row;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{
-    Attempt, CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog, SessionInfo,
+    Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
+    SessionInfo,
 };
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -37,6 +39,7 @@ const SESSION: &str = "WITH held AS (INSERT INTO compact.sessions (key, name) VA
 #[derive(Clone, Debug)]
 pub struct PostgresCatalog {
     server: Server,
+    lease_time: Duration,
     /// The version of the tables as they were found, once somebody looked.
     found: Arc<OnceCell<u32>>,
 }
@@ -58,7 +61,16 @@ impl PostgresCatalog {
     pub fn new(server: Server) -> PostgresCatalog {
         PostgresCatalog {
             server,
+            lease_time: LEASE_TIME,
             found: Arc::default(),
+        }
+    }
+
+    /// The same with leases of another length.
+    pub fn with_lease_time(self, time: Duration) -> PostgresCatalog {
+        PostgresCatalog {
+            lease_time: time,
+            ..self
         }
     }
 
@@ -123,30 +135,15 @@ impl PostgresCatalog {
         self.rows(&select, &[value], row::record).await
     }
 
-    /// Tells damage from a failure of the moment.
-    fn explain(&self, verb: &str, problem: Problem) -> CatalogError {
-        match problem {
-            Problem::Server(error) => failed(&self.server, verb, error),
-            Problem::Damaged(reason) => CatalogError::Damaged {
-                place: self.server.place().to_owned(),
-                reason,
-            },
-        }
-    }
-}
-
-fn failed(server: &Server, verb: &str, error: ServerError) -> CatalogError {
-    CatalogError::Store {
-        action: format!("{verb} catalog {}", server.place()),
-        source: error.into(),
-    }
-}
-
-#[async_trait]
-impl SessionCatalog for PostgresCatalog {
-    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+    /// Adds a record to the session that `session` names and holds; `more` are its further values.
+    async fn insert(
+        &self,
+        session: &str,
+        record: &CompactionRecord,
+        more: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64, CatalogError> {
         let insert = format!(
-            "{SESSION} INSERT INTO compact.receipts (session, receipt_id, created_at, \
+            "{session} INSERT INTO compact.receipts (session, receipt_id, created_at, \
              summary_version, previous, input_pack, format, receipt, entry_hashes, view_hashes, \
              new_from, continues, advice_pack) \
              SELECT id, $3, $4, $5, $6, $7, $8, $9::text::json, $10, $11, $12, $13, $14 \
@@ -170,7 +167,87 @@ impl SessionCatalog for PostgresCatalog {
             &continues::text(record.continues),
             &record.advice_pack().map(|pack| pack.0.to_vec()),
         ];
-        self.write(&insert, &values).await.map(drop)
+        self.write(&insert, &[&values, more].concat()).await
+    }
+
+    fn milliseconds(&self) -> f64 {
+        self.lease_time.as_secs_f64() * 1000.0
+    }
+
+    /// Tells damage from a failure of the moment.
+    fn explain(&self, verb: &str, problem: Problem) -> CatalogError {
+        match problem {
+            Problem::Server(error) => failed(&self.server, verb, error),
+            Problem::Damaged(reason) => CatalogError::Damaged {
+                place: self.server.place().to_owned(),
+                reason,
+            },
+        }
+    }
+}
+
+fn failed(server: &Server, verb: &str, error: ServerError) -> CatalogError {
+    CatalogError::Store {
+        action: format!("{verb} catalog {}", server.place()),
+        source: error.into(),
+    }
+}
+
+#[async_trait]
+impl SessionCatalog for PostgresCatalog {
+    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        self.insert(SESSION, record, &[]).await.map(drop)
+    }
+
+    async fn record_under(
+        &self,
+        lease: &Lease,
+        record: &CompactionRecord,
+    ) -> Result<(), CatalogError> {
+        // The lease is locked until the record is committed: nobody is granted it in between.
+        const SESSION_UNDER: &str = "WITH mine AS (SELECT 1 FROM compact.leases \
+             WHERE key = $1 AND fence = $15 FOR UPDATE), \
+             held AS (INSERT INTO compact.sessions (key, name) SELECT $1, $2 FROM mine \
+             ON CONFLICT (key) DO UPDATE SET name = excluded.name RETURNING id) ";
+        let fence = integer(lease.fence);
+        match self.insert(SESSION_UNDER, record, &[&fence]).await? {
+            0 => Err(CatalogError::Fenced {
+                session: lease.session_id.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn lease_time(&self) -> Duration {
+        self.lease_time
+    }
+
+    async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError> {
+        const CLAIM: &str = "INSERT INTO compact.leases AS lease (key, ends) \
+             VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond') \
+             ON CONFLICT (key) DO UPDATE SET fence = DEFAULT, ends = excluded.ends \
+             WHERE lease.ends <= clock_timestamp() RETURNING fence";
+        let (key, time) = (key(session), self.milliseconds());
+        let read = |row: &Row| Ok(row.try_get::<_, i64>(0)?);
+        let fence = self.rows(CLAIM, &[&key, &time], read).await?.pop();
+        Ok(fence.map(|fence| Lease {
+            session_id: session.to_owned(),
+            fence: fence.unsigned_abs(),
+        }))
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
+        const RENEW: &str = "UPDATE compact.leases \
+             SET ends = clock_timestamp() + $1 * interval '1 millisecond' WHERE fence = $2";
+        let (time, fence) = (self.milliseconds(), integer(lease.fence));
+        Ok(self.write(RENEW, &[&time, &fence]).await? > 0)
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
+        const RELEASE: &str = "DELETE FROM compact.leases WHERE fence = $1";
+        self.write(RELEASE, &[&integer(lease.fence)])
+            .await
+            .map(drop)
     }
 
     async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError> {

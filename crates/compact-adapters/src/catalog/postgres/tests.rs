@@ -16,6 +16,16 @@ async fn postgres_conforms() {
 }
 
 #[tokio::test]
+async fn leases_run_out_and_late_writers_are_refused() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let catalog = PostgresCatalog::new(database.server());
+    let time = Duration::from_millis(400);
+    conformance::leases(&catalog.with_lease_time(time)).await;
+}
+
+#[tokio::test]
 async fn everything_is_there_for_another_process() {
     let Some(database) = Database::new().await else {
         return;

@@ -4,6 +4,7 @@
 //! and its write-ahead log keep order. Session ids are bound values, never part of a statement or a
 //! path.
 
+mod lease;
 mod row;
 mod schema;
 #[cfg(test)]
@@ -11,11 +12,13 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{
-    Attempt, CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog, SessionInfo,
+    Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
+    SessionInfo,
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior};
 use serde_json::Value;
@@ -27,9 +30,18 @@ use crate::database::{self, OpenError};
 pub struct SqliteCatalog {
     file: Arc<PathBuf>,
     connection: Arc<Mutex<Connection>>,
+    lease_time: Duration,
 }
 
 impl SqliteCatalog {
+    /// The same with leases of another length.
+    pub fn with_lease_time(self, time: Duration) -> SqliteCatalog {
+        SqliteCatalog {
+            lease_time: time,
+            ..self
+        }
+    }
+
     /// Opens `file`, creating it (0600) and the directories above it (0700) if they are not there,
     /// and brings its schema up to date.
     pub fn open(file: &Path) -> Result<SqliteCatalog, CatalogError> {
@@ -37,6 +49,7 @@ impl SqliteCatalog {
             Ok(connection) => Ok(SqliteCatalog {
                 file: Arc::new(file.to_owned()),
                 connection: Arc::new(Mutex::new(connection)),
+                lease_time: LEASE_TIME,
             }),
             Err(OpenError::Sql(error)) => Err(explain(file, "open", error)),
             Err(OpenError::Io(source)) => Err(failed(file, "open", source)),
@@ -107,11 +120,51 @@ impl Access {
 impl SessionCatalog for SqliteCatalog {
     async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
         let record = record.clone();
-        self.run(Access::Write, move |t| {
-            add_session(t, &record.session_id)?;
-            row::with_values(&record, |values| t.execute(row::INSERT, values)).map(drop)
-        })
-        .await
+        self.run(Access::Write, move |t| add_record(t, &record))
+            .await
+    }
+
+    async fn record_under(
+        &self,
+        lease: &Lease,
+        record: &CompactionRecord,
+    ) -> Result<(), CatalogError> {
+        let (mine, record) = (lease.clone(), record.clone());
+        let is_mine = self.run(Access::Write, move |t| {
+            let is_mine = lease::is_held(t, &mine)?;
+            if is_mine {
+                add_record(t, &record)?;
+            }
+            Ok(is_mine)
+        });
+        match is_mine.await? {
+            true => Ok(()),
+            false => Err(CatalogError::Fenced {
+                session: lease.session_id.clone(),
+            }),
+        }
+    }
+
+    fn lease_time(&self) -> Duration {
+        self.lease_time
+    }
+
+    async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError> {
+        let (session, time) = (session.to_owned(), self.lease_time);
+        self.run(Access::Write, move |t| lease::claim(t, session, time))
+            .await
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
+        let (lease, time) = (lease.clone(), self.lease_time);
+        self.run(Access::Write, move |t| lease::renew(t, &lease, time))
+            .await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
+        let lease = lease.clone();
+        self.run(Access::Write, move |t| lease::release(t, &lease))
+            .await
     }
 
     async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError> {
@@ -215,6 +268,11 @@ impl SessionCatalog for SqliteCatalog {
         })
         .await
     }
+}
+
+fn add_record(t: &Transaction<'_>, record: &CompactionRecord) -> rusqlite::Result<()> {
+    add_session(t, &record.session_id)?;
+    row::with_values(record, |values| t.execute(row::INSERT, values)).map(drop)
 }
 
 fn add_session(t: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {

@@ -7,7 +7,10 @@ use rusqlite::Connection;
 use crate::database::{self, Durability, OpenError};
 
 /// File `n` of `migrations/` leads from version `n - 1` to `n`.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_init.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("migrations/0001_init.sql"),
+    include_str!("migrations/0002_leases.sql"),
+];
 
 /// The newest schema that this version knows.
 pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;

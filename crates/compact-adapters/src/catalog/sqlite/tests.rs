@@ -48,6 +48,13 @@ async fn sqlite_conforms() {
 }
 
 #[tokio::test]
+async fn leases_run_out_and_late_writers_are_refused() {
+    let catalog = Fixture::new();
+    let catalog = catalog.open().with_lease_time(Duration::from_millis(300));
+    conformance::leases(&catalog).await;
+}
+
+#[tokio::test]
 async fn everything_survives_a_restart() {
     let fixture = Fixture::new();
     let attempt = Attempt {

@@ -10,7 +10,9 @@
 use compact_core::identity::EntryHash;
 use serde_json::{Value, json};
 
-use super::{Attempt, CatalogError, CompactionRecord, Continues, SessionCatalog, SessionInfo};
+use super::{
+    Attempt, CatalogError, CompactionRecord, Continues, Lease, SessionCatalog, SessionInfo,
+};
 use crate::port::archive::PackId;
 
 /// Runs every check against a catalog that is empty.
@@ -25,7 +27,77 @@ pub async fn suite(catalog: &dyn SessionCatalog) {
     events_come_back_in_order(catalog).await;
     the_last_attempt_counts(catalog).await;
     concurrent_records_all_arrive(catalog).await;
+    a_lease_is_granted_to_one(catalog).await;
     removal_forgets(catalog).await;
+}
+
+/// What must happen when time passes, against an empty catalog whose leases last well under a
+/// second.
+pub async fn leases(catalog: &dyn SessionCatalog) {
+    let time = catalog.lease_time();
+    assert!(
+        time.as_millis() < 1000,
+        "the suite waits for leases to run out"
+    );
+    let dead = catalog.claim("lease").await.unwrap().unwrap();
+    tokio::time::sleep(time / 2).await;
+    assert!(catalog.renew(&dead).await.unwrap());
+    tokio::time::sleep(time * 3 / 4).await;
+    assert_eq!(
+        catalog.claim("lease").await.unwrap(),
+        None,
+        "it was renewed"
+    );
+    tokio::time::sleep(time).await;
+    // Late, but nobody else came: what was made is as good as ever.
+    let record = sample("lease", "late-but-alone");
+    catalog.record_under(&dead, &record).await.unwrap();
+    let next = catalog.claim("lease").await.unwrap().unwrap();
+    assert!(next.fence > dead.fence);
+    a_late_writer_changes_nothing(catalog, &dead).await;
+    let record = sample("lease", "of-the-holder");
+    catalog.record_under(&next, &record).await.unwrap();
+    catalog.release(&next).await.unwrap();
+    a_late_writer_changes_nothing(catalog, &dead).await;
+    a_late_writer_changes_nothing(catalog, &next).await;
+    assert_eq!(catalog.chain("lease").await.unwrap().len(), 2);
+}
+
+async fn a_late_writer_changes_nothing(catalog: &dyn SessionCatalog, late: &Lease) {
+    let record = sample(&late.session_id, "too-late");
+    let refused = catalog.record_under(late, &record).await;
+    assert!(matches!(refused, Err(CatalogError::Fenced { session }) if session == late.session_id));
+    assert!(!catalog.renew(late).await.unwrap());
+    catalog.release(late).await.unwrap();
+    assert_eq!(catalog.by_receipt("too-late").await.unwrap(), None);
+}
+
+async fn a_lease_is_granted_to_one(catalog: &dyn SessionCatalog) {
+    for id in ODD_SESSION_IDS {
+        let claim = || catalog.claim(id);
+        let (a, b, c, d) = tokio::join!(claim(), claim(), claim(), claim());
+        let granted: Vec<Lease> = [a, b, c, d]
+            .into_iter()
+            .filter_map(Result::unwrap)
+            .collect();
+        let [lease] = granted.as_slice() else {
+            panic!("{} of four have the lease of {id:?}", granted.len());
+        };
+        let other = catalog.claim("another session").await.unwrap();
+        let other = other.expect("every session has its own");
+        assert!(other.fence > lease.fence);
+        assert!(catalog.renew(lease).await.unwrap());
+        let record = sample(id, "under-a-lease");
+        catalog.record_under(lease, &record).await.unwrap();
+        assert_eq!(catalog.latest(id).await.unwrap(), Some(record));
+        for lease in [lease, &other] {
+            catalog.release(lease).await.unwrap();
+        }
+        let again = catalog.claim(id).await.unwrap().expect("it was given back");
+        a_late_writer_changes_nothing(catalog, lease).await;
+        catalog.release(&again).await.unwrap();
+        catalog.remove_session(id).await.unwrap();
+    }
 }
 
 /// A record with every field filled, different for every `receipt_id`.

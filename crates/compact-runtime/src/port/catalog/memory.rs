@@ -1,17 +1,23 @@
 //! A catalog for programs that keep nothing: as durable as the process.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Attempt, CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog, SessionInfo};
+use super::{
+    Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
+    SessionInfo,
+};
 use crate::port::archive::PackId;
 
 /// Records in memory.
 #[derive(Debug, Default)]
 pub struct MemoryCatalog {
     contents: Mutex<Contents>,
+    lease_time: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -20,6 +26,9 @@ struct Contents {
     records: Vec<CompactionRecord>,
     /// In the order in which they were first seen.
     sessions: Vec<Session>,
+    /// Fence and end of each lease.
+    leases: HashMap<String, (u64, Instant)>,
+    last_fence: u64,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +47,26 @@ impl Contents {
             });
         }
         self.sessions.iter_mut().find(|session| session.id == id)
+    }
+
+    fn has(&self, lease: &Lease) -> bool {
+        let found = self.leases.get(&lease.session_id);
+        found.is_some_and(|(fence, _)| *fence == lease.fence)
+    }
+
+    fn record(&mut self, record: &CompactionRecord) {
+        self.session(&record.session_id);
+        let key = |r: &CompactionRecord| (r.session_id.clone(), r.receipt_id.clone());
+        match self
+            .records
+            .iter_mut()
+            .find(|known| key(known) == key(record))
+        {
+            Some(known) => {
+                known.input_pack = known.input_pack.or(record.input_pack);
+            }
+            None => self.records.push(record.clone()),
+        }
     }
 
     fn info(&self, session: &Session) -> SessionInfo {
@@ -68,6 +97,14 @@ impl Contents {
 }
 
 impl MemoryCatalog {
+    /// The same with leases of another length.
+    pub fn with_lease_time(self, time: Duration) -> MemoryCatalog {
+        MemoryCatalog {
+            lease_time: Some(time),
+            ..self
+        }
+    }
+
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,18 +113,59 @@ impl MemoryCatalog {
 #[async_trait]
 impl SessionCatalog for MemoryCatalog {
     async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        self.contents().record(record);
+        Ok(())
+    }
+
+    async fn record_under(
+        &self,
+        lease: &Lease,
+        record: &CompactionRecord,
+    ) -> Result<(), CatalogError> {
         let mut contents = self.contents();
-        contents.session(&record.session_id);
-        let key = |r: &CompactionRecord| (r.session_id.clone(), r.receipt_id.clone());
-        match contents
-            .records
-            .iter_mut()
-            .find(|known| key(known) == key(record))
-        {
-            Some(known) => {
-                known.input_pack = known.input_pack.or(record.input_pack);
-            }
-            None => contents.records.push(record.clone()),
+        if !contents.has(lease) {
+            let session = lease.session_id.clone();
+            return Err(CatalogError::Fenced { session });
+        }
+        contents.record(record);
+        Ok(())
+    }
+
+    fn lease_time(&self) -> Duration {
+        self.lease_time.unwrap_or(LEASE_TIME)
+    }
+
+    async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError> {
+        let mut contents = self.contents();
+        let now = Instant::now();
+        let held = contents.leases.get(session);
+        if held.is_some_and(|(_, end)| *end > now) {
+            return Ok(None);
+        }
+        contents.last_fence += 1;
+        let fence = contents.last_fence;
+        let end = now + self.lease_time();
+        contents.leases.insert(session.to_owned(), (fence, end));
+        Ok(Some(Lease {
+            session_id: session.to_owned(),
+            fence,
+        }))
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
+        let mut contents = self.contents();
+        if !contents.has(lease) {
+            return Ok(false);
+        }
+        let renewed = (lease.fence, Instant::now() + self.lease_time());
+        contents.leases.insert(lease.session_id.clone(), renewed);
+        Ok(true)
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
+        let mut contents = self.contents();
+        if contents.has(lease) {
+            contents.leases.remove(&lease.session_id);
         }
         Ok(())
     }

@@ -5,10 +5,13 @@
 
 pub mod conformance;
 mod copy;
+mod lease;
 mod memory;
 mod record;
 #[cfg(test)]
 mod tests;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -16,6 +19,7 @@ use serde_json::Value;
 use crate::port::archive::PackId;
 
 pub use copy::{Copied, copy};
+pub use lease::{LEASE_TIME, Lease};
 pub use memory::MemoryCatalog;
 pub use record::{Attempt, CompactionRecord, Continues, SessionInfo};
 
@@ -56,6 +60,14 @@ pub enum CatalogError {
         /// What the check found.
         reason: String,
     },
+    /// A lease ran out and somebody else has it, or had it: what was made under it does not count.
+    #[error(
+        "another process has taken over session '{session}': nothing was recorded, its view counts"
+    )]
+    Fenced {
+        /// The session.
+        session: String,
+    },
     /// The database behind the catalog failed.
     #[error("cannot {action}")]
     Store {
@@ -72,6 +84,28 @@ pub trait SessionCatalog: Send + Sync {
     /// Stores a compaction whole or not at all. A receipt is recorded once per session: recording
     /// it again changes nothing, except that packs it had not named before are filled in.
     async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError>;
+
+    /// The same for the holder of a lease. Refuses one that somebody else was granted since, whether
+    /// that one still has it or not: a late writer changes nothing.
+    async fn record_under(
+        &self,
+        lease: &Lease,
+        record: &CompactionRecord,
+    ) -> Result<(), CatalogError>;
+
+    /// How long a lease lasts that is not renewed.
+    fn lease_time(&self) -> Duration {
+        LEASE_TIME
+    }
+
+    /// Grants the lease of a session, unless somebody has it. Time is the catalog's own.
+    async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError>;
+
+    /// Lets a lease last its time from now on. False when somebody else was granted it.
+    async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError>;
+
+    /// Gives a lease back; one that is lost already is no error.
+    async fn release(&self, lease: &Lease) -> Result<(), CatalogError>;
 
     /// The record of a receipt, by its id or a unique prefix of at least [`MIN_PREFIX`] characters.
     /// A receipt that several sessions share answers with the one that recorded it first.

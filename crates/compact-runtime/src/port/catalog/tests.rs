@@ -5,6 +5,12 @@ async fn memory_conforms() {
     conformance::suite(&MemoryCatalog::default()).await;
 }
 
+#[tokio::test]
+async fn leases_in_memory_run_out() {
+    let time = std::time::Duration::from_millis(80);
+    conformance::leases(&MemoryCatalog::default().with_lease_time(time)).await;
+}
+
 #[test]
 fn a_record_survives_json() {
     let record = conformance::sample("s", "r");

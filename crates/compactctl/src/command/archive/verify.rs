@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use compact_adapters::archive::Exclusion;
 use compact_runtime::port::archive::PackId;
 use owo_colors::OwoColorize;
 use serde_json::json;
@@ -35,10 +36,12 @@ pub async fn run(store: &Store, world: &World, global: &Global) -> Result<Answer
     }
     drop(progress);
     let behind = behind(world).await?;
+    let exclusion = exclusion(world).await;
     let json = json!({
         "ok": problems.is_empty(),
         "packs": stored.len(),
         "sessions_to_index": behind,
+        "conditional_writes": exclusion.map(Exclusion::as_str),
         "problems": problems
             .iter()
             .map(|(pack, message)| json!({ "pack": pack, "message": message }))
@@ -49,7 +52,22 @@ pub async fn run(store: &Store, world: &World, global: &Global) -> Result<Answer
     } else {
         Code::Check as u8
     };
-    Ok(Answer::new(json, tell(stored.len(), &problems, behind)).with_code(code))
+    let mut human = tell(stored.len(), &problems, behind);
+    if let Some(exclusion) = exclusion.filter(|e| *e != Exclusion::Works) {
+        human.push_str(&format!(
+            "  conditional writes: {}; packs are read back after they are written\n",
+            exclusion.as_str()
+        ));
+    }
+    Ok(Answer::new(json, human).with_code(code))
+}
+
+/// Whether the store lets only one writer create a pack; `None` where it cannot be tried.
+async fn exclusion(world: &World) -> Option<Exclusion> {
+    if !world.has_store() {
+        return None;
+    }
+    world.stores().objects().ok()?.exclusion().await.ok()
 }
 
 /// Sessions that the recall index does not hold as the records say.

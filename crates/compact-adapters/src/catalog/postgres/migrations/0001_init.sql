@@ -46,4 +46,11 @@ CREATE TABLE compact.attempts (
     tokens  BIGINT NOT NULL
 );
 
+-- Who may compact a session. A fence is never given twice.
+CREATE TABLE compact.leases (
+    key   BYTEA PRIMARY KEY, -- of the session: it may be claimed before anything is known of it
+    fence BIGINT GENERATED ALWAYS AS IDENTITY UNIQUE,
+    ends  TIMESTAMPTZ NOT NULL
+);
+
 CREATE INDEX attempts_by_session ON compact.attempts (session, seq);

@@ -1,0 +1,316 @@
+//! Processes that share one PostgreSQL and one bucket, and are killed while they compact.
+//!
+//! Each process picks a session, tells it a little further, and compacts what is due. Some sessions are
+//! picked so often that processes meet. `COMPACT_TEST_POSTGRES` and `COMPACT_TEST_S3` name the servers,
+//! as `cargo xtask test` starts them; `cargo xtask cluster` runs this for a minute.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use compact_adapters::archive::{Bucket, ObjectArchive};
+use compact_adapters::catalog::PostgresCatalog;
+use compact_adapters::postgres::Server;
+use compact_core::message::{Block, Entry};
+use compact_core::policy::Policy;
+use compact_core::wire::WireRules;
+use compact_runtime::manager::Session;
+use compact_runtime::port::archive::PackId;
+use compact_runtime::port::catalog::CatalogError;
+use compact_runtime::{Error, Manager};
+
+use crate::place;
+
+const PROCESSES: usize = 4;
+const SESSIONS: u64 = 500;
+/// So many of them are picked half of the time.
+const HOT: u64 = 6;
+/// How much further a session is told each time.
+const STEP: usize = 40;
+const LEASE: Duration = Duration::from_secs(2);
+/// Sessions that must have been compacted.
+const ENOUGH: usize = 10;
+const PATIENCE: Duration = Duration::from_secs(60);
+const POSTGRES: &str = "COMPACT_TEST_POSTGRES";
+const S3: &str = "COMPACT_TEST_S3";
+const DATABASE: &str = "COMPACT_CLUSTER_DATABASE";
+const PREFIX: &str = "COMPACT_CLUSTER_PREFIX";
+const SEED: &str = "COMPACT_CLUSTER_SEED";
+/// How long it lasts, in seconds.
+const SECONDS: &str = "COMPACT_CLUSTER_SECONDS";
+
+/// What processes share.
+#[derive(Clone)]
+struct Shared {
+    database: String,
+    bucket: Bucket,
+}
+
+impl Shared {
+    fn from_env(database: String, prefix: String) -> Option<Shared> {
+        Some(Shared {
+            database,
+            bucket: Bucket {
+                name: "compact-test".to_owned(),
+                prefix,
+                endpoint: Some(std::env::var(S3).ok()?),
+                region: Some("us-east-1".to_owned()),
+                ..Bucket::default()
+            },
+        })
+    }
+
+    fn manager(&self) -> Arc<Manager> {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Server::new(self.database.parse().unwrap()).unwrap();
+        let embedded = place::manager(dir.path());
+        Arc::new(Manager {
+            archive: Some(Arc::new(ObjectArchive::in_bucket(&self.bucket).unwrap())),
+            catalog: Arc::new(PostgresCatalog::new(server).with_lease_time(LEASE)),
+            policy: Policy {
+                wait_seconds: 5,
+                ..embedded.policy.clone()
+            },
+            ..Manager::clone(&embedded)
+        })
+    }
+}
+
+/// The n-th entry of a session: no two sessions say the same.
+fn entry(session: &str, n: usize) -> Entry {
+    let mut entry = place::entry(n);
+    for block in &mut entry.blocks {
+        if let Block::Text(text) | Block::ToolResult { content: text, .. } = block {
+            *text = format!("in {session}: {text}");
+        }
+    }
+    entry
+}
+
+fn entries(session: &str, length: usize) -> Vec<Entry> {
+    (0..length).map(|n| entry(session, n)).collect()
+}
+
+async fn restored(manager: &Manager, session: &str) -> Vec<Entry> {
+    let whole = match manager.restore(session).await {
+        Err(Error::NotFound(_)) => return Vec::new(),
+        whole => whole.unwrap().bytes,
+    };
+    let lines = whole.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    lines.map(|l| serde_json::from_slice(l).unwrap()).collect()
+}
+
+/// A process that is killed: it says what it has put on record.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_process_of_a_cluster() {
+    let (Ok(database), Ok(prefix), Ok(seed)) = (
+        std::env::var(DATABASE),
+        std::env::var(PREFIX),
+        std::env::var(SEED),
+    ) else {
+        return;
+    };
+    let manager = Shared::from_env(database, prefix).unwrap().manager();
+    let mut random: u64 = seed.parse().unwrap();
+    loop {
+        random = next(random);
+        let hot = random >> 40 & 1 == 1;
+        let number = (random >> 33) % if hot { HOT } else { SESSIONS };
+        further(&manager, &format!("session-{number}")).await;
+    }
+}
+
+/// Tells a session further and compacts it if it is due.
+async fn further(manager: &Manager, name: &str) {
+    let length = restored(manager, name).await.len() + STEP;
+    let mut session = Session::new(name, &WireRules::LENIENT);
+    session.append(entries(name, length));
+    match manager.preflight(&mut session).await {
+        Ok(ready) if ready.receipt.is_some() => println!("recorded {name} {length}"),
+        Ok(_) => println!("left {name} {length}"),
+        // Another process was faster: that is what leases are for.
+        Err(Error::Overtaken(_) | Error::Catalog(CatalogError::Fenced { .. })) => {
+            println!("overtaken {name} {length}");
+        }
+        Err(error) => println!("failed {name} {error:?}"),
+    }
+}
+
+fn next(random: u64) -> u64 {
+    random
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407)
+}
+
+/// What processes said.
+#[derive(Default)]
+struct Said {
+    recorded: BTreeMap<String, usize>,
+    words: BTreeMap<String, usize>,
+    failures: Vec<String>,
+}
+
+impl Said {
+    fn hear(&mut self, line: &str) {
+        let mut words = line.split(' ');
+        let (Some(what), Some(session)) = (words.next(), words.next()) else {
+            return;
+        };
+        if !["recorded", "left", "overtaken", "failed"].contains(&what) {
+            return;
+        }
+        *self.words.entry(what.to_owned()).or_default() += 1;
+        match (what, words.next().and_then(|n| n.parse::<usize>().ok())) {
+            ("recorded", Some(length)) => {
+                let most = self.recorded.entry(session.to_owned()).or_default();
+                *most = length.max(*most);
+            }
+            ("failed", _) => self.failures.push(line.to_owned()),
+            _ => {}
+        }
+    }
+}
+
+fn start(shared: &Shared, seed: u64, said: &Arc<Mutex<Said>>) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "cluster::a_process_of_a_cluster", "--nocapture"])
+        .env(DATABASE, &shared.database)
+        .env(PREFIX, &shared.bucket.prefix)
+        .env(SEED, seed.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let said = Arc::clone(said);
+    thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            said.lock().unwrap().hear(&line);
+        }
+    });
+    child
+}
+
+/// Lets processes run and kills one of them every second. Returns how many were killed.
+fn storm(shared: &Shared, time: Duration, said: &Arc<Mutex<Said>>) -> usize {
+    let mut random = 7;
+    let mut seed = || {
+        random = next(random);
+        random
+    };
+    let mut children: Vec<Child> = (0..PROCESSES)
+        .map(|_| start(shared, seed(), said))
+        .collect();
+    let begin = Instant::now();
+    let mut killed = 0;
+    // On a busy machine it goes on until there is something to look at.
+    let recorded = || said.lock().unwrap().recorded.len();
+    while begin.elapsed() < time || (recorded() < ENOUGH && begin.elapsed() < time + PATIENCE) {
+        thread::sleep(Duration::from_millis(800 + (seed() >> 33) % 400));
+        let at = (seed() >> 33) as usize % PROCESSES;
+        children[at].kill().unwrap();
+        children[at].wait().unwrap();
+        children[at] = start(shared, seed(), said);
+        killed += 1;
+    }
+    for mut child in children {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    killed
+}
+
+async fn shared() -> Option<Shared> {
+    let server = std::env::var(POSTGRES).ok()?;
+    let name = format!("cluster_{}", std::process::id());
+    let config = format!("{server}/postgres");
+    let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let create = format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'");
+    client.batch_execute(&create).await.unwrap();
+    Shared::from_env(format!("{server}/{name}"), name)
+}
+
+/// S2-54: every transcript whole, one view for each compaction, no lease stuck, every pack sound.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_processes_lose_nothing_and_leave_one_line_of_views() {
+    let Some(shared) = shared().await else {
+        return;
+    };
+    let seconds = std::env::var(SECONDS).ok().and_then(|s| s.parse().ok());
+    let time = Duration::from_secs(seconds.unwrap_or(8));
+    let said = Arc::new(Mutex::new(Said::default()));
+    let killed = {
+        let (shared, said) = (shared.clone(), Arc::clone(&said));
+        let storm = tokio::task::spawn_blocking(move || storm(&shared, time, &said));
+        storm.await.unwrap()
+    };
+    tokio::time::sleep(LEASE).await;
+    let said = std::mem::take(&mut *said.lock().unwrap());
+    assert_eq!(said.failures, Vec::<String>::new());
+    let manager = shared.manager();
+    let records = inspect(&manager, &said).await;
+    println!("{killed} killed, {records} records, {:?}", said.words);
+    assert!(
+        records >= said.words["recorded"].min(2 * killed),
+        "{records}"
+    );
+}
+
+/// Returns how many compactions are on record.
+async fn inspect(manager: &Manager, said: &Said) -> usize {
+    let mut records = 0;
+    for info in manager.catalog.sessions().await.unwrap() {
+        let name = &info.session_id;
+        let lease = manager.catalog.claim(name).await.unwrap();
+        assert!(lease.is_some(), "the lease of {name} is stuck");
+        let chain = manager.catalog.chain(name).await.unwrap();
+        let mut previous = None;
+        for record in &chain {
+            assert_eq!(
+                record.previous, previous,
+                "{name} has two views of one history"
+            );
+            previous = Some(record.receipt_id.clone());
+        }
+        if let Some(last) = &previous {
+            assert_eq!(manager.verify(last).await.unwrap(), [], "{name}");
+        }
+        let whole = restored(manager, name).await;
+        assert_eq!(whole, entries(name, whole.len()));
+        let acknowledged = said.recorded.get(name).copied().unwrap_or(0);
+        assert!(
+            whole.len() >= acknowledged,
+            "{name}: {} < {acknowledged}",
+            whole.len()
+        );
+        records += chain.len();
+    }
+    for name in said.recorded.keys() {
+        assert!(
+            manager.catalog.latest(name).await.unwrap().is_some(),
+            "{name}"
+        );
+    }
+    every_pack_is_sound(manager).await;
+    records
+}
+
+async fn every_pack_is_sound(manager: &Manager) {
+    let archive = manager.archive.as_ref().unwrap();
+    let stored: BTreeSet<PackId> = archive.list().await.unwrap().into_iter().collect();
+    for pack in manager.catalog.packs().await.unwrap() {
+        assert!(
+            stored.contains(&pack),
+            "{pack} is on record and not in the archive"
+        );
+    }
+    for pack in &stored {
+        archive.verify(pack).await.unwrap();
+    }
+}

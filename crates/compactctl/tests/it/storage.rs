@@ -1,0 +1,216 @@
+//! Stores that are not the folder: moved to, moved back from, encrypted, shared.
+
+use crate::place::{Place, Run, lines};
+
+const SESSION: &[&str] = &[
+    "compact",
+    "s.jsonl",
+    "--budget",
+    "1500",
+    "--session",
+    "s",
+    "-q",
+];
+
+/// A place where one session was compacted.
+fn begun() -> Place {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    place.run(SESSION).ok();
+    place
+}
+
+fn with(place: &Place, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+    Run::of(place.command(arguments).envs(variables.iter().copied()))
+}
+
+#[test]
+fn a_store_is_exported_and_imported_whole_and_only_once() {
+    let place = begun();
+    let done = place.json(&["archive", "export", "backup"]);
+    assert_eq!(
+        (done["packs"].as_u64(), done["records"].as_u64()),
+        (Some(1), Some(1))
+    );
+    let elsewhere = place.path("elsewhere");
+    let there = [("COMPACT_STORAGE_PATH", elsewhere.to_str().unwrap())];
+    with(&place, &["archive", "import", "backup"], &there).ok();
+    let again = with(&place, &["archive", "import", "backup", "--json"], &there).ok();
+    assert_eq!(again.json()["packs"], 0);
+    assert_eq!(
+        with(&place, &["restore", "s"], &there).ok().text(),
+        lines(0..30)
+    );
+    assert_eq!(
+        with(&place, &["archive", "verify", "--json"], &there)
+            .ok()
+            .json()["ok"],
+        true
+    );
+    place.run(&["archive", "import", "nowhere"]).failed(3);
+}
+
+#[test]
+fn a_catalog_is_copied_to_another_folder_and_not_onto_itself() {
+    let place = begun();
+    std::fs::create_dir(place.path("copy")).unwrap();
+    let done = place.json(&["catalog", "copy", "--to", "copy"]);
+    assert_eq!(
+        (done["sessions"].as_u64(), done["records"].as_u64()),
+        (Some(1), Some(1))
+    );
+    let again = place.json(&["catalog", "copy", "--to", "copy"]);
+    assert_eq!(again["records"], 0);
+    let own = place.store();
+    place
+        .run(&["catalog", "copy", "--to", own.to_str().unwrap()])
+        .failed(2);
+    place.run(&["catalog", "copy"]).failed(2);
+    place.run(&["catalog", "migrate"]).ok();
+}
+
+/// S2-157, S2-206.
+#[test]
+fn an_encrypted_store_shows_no_word_and_needs_its_key() {
+    let key = "0f".repeat(32);
+    let sealed = [
+        ("COMPACT_STORAGE_ARCHIVE_KEY_ENV", "MY_KEY"),
+        ("MY_KEY", key.as_str()),
+    ];
+    let place = Place::new();
+    let secret = lines(0..30).replace("parser", "quokkaword");
+    place.write("s.jsonl", &secret);
+    with(&place, SESSION, &sealed).ok();
+    with(&place, &["recall", "quokkaword"], &sealed).ok();
+    assert_eq!(with(&place, &["restore", "s"], &sealed).ok().text(), secret);
+    let other = [sealed[0], ("MY_KEY", &*"1f".repeat(32))];
+    let locked = with(&place, &["restore", "s"], &other).failed(2);
+    assert!(locked.stderr.contains("encrypted"), "{}", locked.stderr);
+    let unset = with(&place, &["restore", "s"], &sealed[..1]).failed(2);
+    assert!(unset.stderr.contains("MY_KEY"), "{}", unset.stderr);
+    let short = [sealed[0], ("MY_KEY", "hunter2hunter2")];
+    let malformed = with(&place, &["restore", "s"], &short).failed(2);
+    assert!(
+        !malformed.stderr.contains("hunter2"),
+        "{}",
+        malformed.stderr
+    );
+    assert!(!holds(&place.store(), b"quokkaword"));
+}
+
+/// True when any file below a folder holds some bytes.
+fn holds(folder: &std::path::Path, needle: &[u8]) -> bool {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|e| e.unwrap().path()).any(|path| {
+        if path.is_dir() {
+            return holds(&path, needle);
+        }
+        let bytes = std::fs::read(path).unwrap();
+        bytes.windows(needle.len()).any(|w| w == needle)
+    })
+}
+
+/// S2-156, C-20.
+#[test]
+fn retention_lets_go_after_each_compaction_what_no_view_points_at() {
+    let place = Place::new();
+    let none = [("COMPACT_STORAGE_RETENTION_MAX_BYTES", "0")];
+    for (file, turns) in [("a.jsonl", 0..30), ("b.jsonl", 100..130)] {
+        place.write(file, lines(turns));
+        let arguments = ["compact", file, "--budget", "1500", "--session", "s", "-q"];
+        with(&place, &arguments, &none).ok();
+    }
+    let listed = place.json(&["archive", "list"]);
+    assert_eq!(listed["sessions"][0]["compactions"], 1);
+    assert_eq!(place.run(&["restore", "s"]).ok().text(), lines(100..130));
+    assert_eq!(place.json(&["archive", "verify"])["ok"], true);
+    let pruned = with(&place, &["archive", "prune", "--yes", "--json"], &none).ok();
+    assert_eq!(pruned.json()["removed"], serde_json::json!([]));
+    place.run(&["archive", "prune", "--yes"]).failed(2);
+}
+
+#[test]
+fn a_password_in_an_address_is_refused_and_not_repeated() {
+    let place = begun();
+    let url = "postgres://ann:hunter2@db.example/team";
+    for arguments in [&["archive", "list"][..], &["config", "show"]] {
+        let run = with(&place, arguments, &[("COMPACT_STORAGE_CATALOG", url)]).failed(2);
+        assert!(run.stderr.contains("PGPASSWORD"), "{}", run.stderr);
+        assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    }
+    let run = place.run(&["catalog", "copy", "--to", url]).failed(2);
+    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    let s3 = [("COMPACT_STORAGE_ADAPTER", "s3")];
+    let run = with(&place, &["archive", "list"], &s3).failed(2);
+    assert!(run.stderr.contains("storage.s3.bucket"), "{}", run.stderr);
+}
+
+/// What `cargo xtask test` starts; `None` without it.
+fn servers(name: &str) -> Option<Vec<(&'static str, String)>> {
+    let prefix = format!("{name}-{}", std::process::id());
+    Some(vec![
+        ("COMPACT_STORAGE_ADAPTER", "s3".to_owned()),
+        ("COMPACT_STORAGE_S3_BUCKET", "compact-test".to_owned()),
+        ("COMPACT_STORAGE_S3_PREFIX", prefix),
+        ("COMPACT_STORAGE_S3_REGION", "us-east-1".to_owned()),
+        (
+            "COMPACT_STORAGE_S3_ENDPOINT",
+            std::env::var("COMPACT_TEST_S3").ok()?,
+        ),
+        (
+            "COMPACT_STORAGE_CATALOG",
+            format!("{}/postgres", std::env::var("COMPACT_TEST_POSTGRES").ok()?),
+        ),
+        ("AWS_ACCESS_KEY_ID", "test".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
+    ])
+}
+
+/// Archived by one process, restored byte for byte by another that has nothing but the servers.
+#[test]
+fn what_one_machine_archives_another_restores_and_finds() {
+    let Some(servers) = servers("machines") else {
+        return;
+    };
+    let servers: Vec<(&str, &str)> = servers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    let (one, two) = (Place::new(), Place::new());
+    let session = format!("machines-{}", std::process::id());
+    one.write("s.jsonl", lines(0..30));
+    with(&one, &["catalog", "migrate"], &servers).ok();
+    let compact = [
+        "compact",
+        "s.jsonl",
+        "--budget",
+        "1500",
+        "--session",
+        &session,
+        "--json",
+    ];
+    let receipt = with(&one, &compact, &servers).ok().json();
+    assert!(!one.store().exists(), "nothing is left on the machine");
+    assert_eq!(
+        with(&two, &["restore", &session], &servers).ok().text(),
+        lines(0..30)
+    );
+    let id = receipt["receipt_id"].as_str().unwrap();
+    assert_eq!(
+        with(&two, &["verify", id, "--json"], &servers).ok().json()["ok"],
+        true
+    );
+    let found = with(
+        &two,
+        &["recall", "record field", "--session", &session, "--json"],
+        &servers,
+    );
+    assert!(found.code == 0, "{}", found.stderr);
+    let verified = with(&two, &["archive", "verify", "--json"], &servers).json();
+    assert_eq!(verified["conditional_writes"], "works");
+    // And back to a folder.
+    with(&two, &["archive", "export", "backup"], &servers[..]).ok();
+    let folder = two.path("backup");
+    let back = [("COMPACT_STORAGE_PATH", folder.to_str().unwrap())];
+    assert_eq!(
+        with(&two, &["restore", &session], &back).ok().text(),
+        lines(0..30)
+    );
+}
