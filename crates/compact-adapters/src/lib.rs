@@ -1,5 +1,6 @@
 //! What stands behind the ports: stores, estimators, exporters, and configuration files.
 
+pub mod agent;
 pub mod archive;
 pub mod catalog;
 pub mod config;
@@ -10,6 +11,7 @@ pub mod llm;
 pub mod postgres;
 mod private;
 pub mod recall;
+pub mod run;
 pub mod seal;
 pub mod store;
 pub mod transcript;

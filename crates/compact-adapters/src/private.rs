@@ -80,7 +80,7 @@ mod tests {
                 .unwrap();
             let output = String::from_utf8_lossy(&run.stdout);
             assert!(run.status.success(), "umask {umask}: {output}");
-            assert!(output.contains("3 passed"), "umask {umask}: {output}");
+            assert!(output.contains("4 passed"), "umask {umask}: {output}");
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod prune;
 pub mod receipt;
 pub mod redact;
 pub mod reset;
+pub mod restart;
 pub mod summarize;
 pub mod token;
 pub mod transcript;

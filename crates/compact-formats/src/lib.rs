@@ -36,6 +36,7 @@ mod responses;
 mod segment;
 mod session;
 mod source;
+pub mod stream;
 mod swe_agent;
 pub mod usage;
 pub mod validate;

@@ -11,6 +11,7 @@ pub mod manager;
 pub mod port;
 pub mod recall;
 pub mod reset;
+pub mod restart;
 pub mod tell;
 
 pub use error::Error;

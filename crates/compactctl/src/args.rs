@@ -1,6 +1,7 @@
 //! The command line, as clap reads it. Nothing here acts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use compact_adapters::config::Flag;
@@ -186,6 +187,12 @@ pub enum Command {
         after_help = "Example: compactctl eval sessions/ --budgets 0.05,0.1 --html report.html"
     )]
     Eval(Eval),
+    /// Let an agent carry a task across as many sessions as it takes: when its context is full, ask
+    /// for a checkpoint and go on from it in a fresh session
+    #[command(
+        after_help = "Example: compactctl run --agent claude --prompt task.md --timeout 4h -- --permission-mode acceptEdits"
+    )]
+    Run(Run),
     /// Serve recall, remember, expand and compact to an agent, as an MCP server on stdio
     #[command(after_help = "Example: compactctl mcp --session my-session")]
     Mcp,
@@ -623,6 +630,45 @@ pub struct Eval {
     pub sheets: Sheets,
 }
 
+/// `run`.
+#[derive(Args, Debug)]
+pub struct Run {
+    /// The agent: claude, codex, the path of one of them, or the command of any program that speaks
+    /// the protocol of docs/run.md
+    #[arg(long, value_name = "CMD", required_unless_present = "resume")]
+    pub agent: Option<String>,
+    /// The task; - for stdin
+    #[arg(long, value_name = "FILE", required_unless_present = "resume")]
+    pub prompt: Option<PathBuf>,
+    /// Go on with a run that was stopped
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["agent", "prompt", "until", "arguments"])]
+    pub resume: Option<String>,
+    /// The model's window in tokens, instead of the agent's or the registry's
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub window: Option<u64>,
+    /// The share of the window at which a session ends; above 1 only the provider's refusal ends one
+    #[arg(long, value_name = "RATIO", value_parser = parse_threshold)]
+    pub threshold: Option<f64>,
+    /// How long all sessions together may take: 90s, 45m, 4h
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub timeout: Option<Duration>,
+    /// How many sessions may follow the first
+    #[arg(long, value_name = "N")]
+    pub max_restarts: Option<u32>,
+    /// Go on until an answer of the agent contains this; without it, its first answer is the end
+    #[arg(long, value_name = "TEXT")]
+    pub until: Option<String>,
+    /// How long a checkpoint is waited for [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub checkpoint_timeout: Option<Duration>,
+    /// How long an agent may say nothing [default: 30m]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub max_silence: Option<Duration>,
+    /// What else the agent is given, in every session
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub arguments: Vec<String>,
+}
+
 /// `replay`.
 #[derive(Args, Debug)]
 pub struct Replay {
@@ -766,6 +812,33 @@ fn parse_ratio(text: &str) -> Result<f64, String> {
     }
 }
 
+fn parse_threshold(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if ratio > 0.0 && ratio.is_finite() => Ok(ratio),
+        _ => Err("expected a number above 0, such as 0.9".to_owned()),
+    }
+}
+
+/// A time with its unit; bare numbers are seconds.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic());
+    let (number, unit) = text
+        .split_at_checked(split.unwrap_or(text.len()))
+        .unwrap_or((text, ""));
+    let seconds = match unit {
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => f64::NAN,
+    };
+    let time = number.parse::<f64>().map(|number| number * seconds);
+    match time.map(Duration::try_from_secs_f64) {
+        Ok(Ok(time)) if !time.is_zero() => Ok(time),
+        _ => Err("expected a time such as 90s, 45m or 4h".to_owned()),
+    }
+}
+
 /// The names of the configuration; hyphens do as well as underscores.
 fn parse_style(name: &str) -> Result<Style, String> {
     let name = serde_json::Value::from(name.replace('-', "_"));
@@ -800,6 +873,18 @@ mod tests {
             }
         }
         check(&Cli::command());
+    }
+
+    #[test]
+    fn times_have_units() {
+        let seconds = |text| parse_time(text).map(|time| time.as_secs_f64());
+        assert_eq!(seconds("90"), Ok(90.0));
+        assert_eq!(seconds("1.5s"), Ok(1.5));
+        assert_eq!(seconds("45m"), Ok(2_700.0));
+        assert_eq!(seconds("2h"), Ok(7_200.0));
+        for odd in ["", "h", "0", "-3s", "3w", "3 h", "inf", "1e400"] {
+            assert!(parse_time(odd).is_err(), "{odd}");
+        }
     }
 
     #[test]

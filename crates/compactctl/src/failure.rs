@@ -111,7 +111,7 @@ impl Failure {
     }
 
     /// Messages of the libraries read `what is wrong; what to do`.
-    fn split_advice(mut self) -> Failure {
+    pub fn split_advice(mut self) -> Failure {
         let split = self.message.rsplit_once("; ");
         if let Some((what, advice)) = split.map(|(a, b)| (a.to_owned(), b.to_owned())) {
             self.message = what;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use compact_adapters::config::{
-    Config, Exporter, Flag, Loaded, Origin, Retention, Sources, StorageAdapter,
+    Config, Effective, Exporter, Flag, Loaded, Origin, Retention, Sources, StorageAdapter,
 };
 use compact_adapters::estimator;
 use compact_adapters::store::Stores;
@@ -129,6 +129,20 @@ impl World {
     /// The same under a profile, whichever the flags name.
     pub fn load_under(global: &Global, profile: Option<Profile>) -> Result<World, Failure> {
         World::of(load_under(global, profile, Vec::new())?, global)
+    }
+
+    /// The same under a profile that applies where nobody names one.
+    pub fn load_by_default(
+        global: &Global,
+        profile: Profile,
+        flags: Vec<Flag>,
+    ) -> Result<World, Failure> {
+        let loaded = load_flagged(global, flags.clone())?;
+        let named = |value: &Effective| value.path == "profile" && value.origin != Origin::Default;
+        if loaded.values.iter().any(named) {
+            return World::of(loaded, global);
+        }
+        World::of(load_under(global, Some(profile), flags)?, global)
     }
 
     fn of(loaded: Loaded, global: &Global) -> Result<World, Failure> {

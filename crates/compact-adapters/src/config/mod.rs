@@ -34,7 +34,7 @@ pub use field::{Field, Kind, fields};
 pub use layer::{Effective, Loaded, Origin};
 pub use model::{Embeddings, EmbeddingsKind, RequestManner, Summarizer, SummarizerKind};
 pub use reference::reference_markdown;
-pub use source::{Flag, Sources};
+pub use source::{Flag, RUN_VARIABLE, Sources};
 pub use storage::{
     AddressingStyle, Archive, Retention, S3, ServerSideEncryption, Storage, StorageAdapter,
 };

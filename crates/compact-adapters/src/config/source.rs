@@ -41,6 +41,9 @@ impl Flag {
 /// Names the file, like `--config`.
 const CONFIG_VARIABLE: &str = "COMPACT_CONFIG";
 
+/// Names the run that an agent works for; the same in all of its sessions.
+pub const RUN_VARIABLE: &str = "COMPACT_RUN_ID";
+
 /// The beginning of every variable that this program reads.
 pub(super) const PREFIX: &str = "COMPACT_";
 
@@ -48,7 +51,7 @@ pub(super) const PREFIX: &str = "COMPACT_";
 pub(super) const BORROWED: [(&str, &str); 1] = [("VT_SESSION_DIR", "storage.transcripts")];
 
 /// Variables that are no keys.
-pub(super) const RESERVED: [&str; 1] = [CONFIG_VARIABLE];
+pub(super) const RESERVED: [&str; 2] = [CONFIG_VARIABLE, RUN_VARIABLE];
 
 impl Sources {
     /// The environment of this process and the file that applies: the given one, the one that

@@ -120,7 +120,7 @@ const REFUSALS: [&str; 9] = [
     "as an ai",
 ];
 
-fn refuses(text: &str) -> bool {
+pub(crate) fn refuses(text: &str) -> bool {
     let plain = text.replace('\u{2019}', "'").to_lowercase();
     plain.len() <= REFUSAL && REFUSALS.iter().any(|opening| plain.starts_with(opening))
 }

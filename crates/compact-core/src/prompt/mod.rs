@@ -19,6 +19,7 @@ use crate::redact::Redactor;
 use crate::summarize::Style;
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 
+pub(crate) use answer::refuses;
 pub use answer::{Answer, Finish, Unfit, fit};
 pub use template::Template;
 

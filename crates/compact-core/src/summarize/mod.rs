@@ -4,6 +4,7 @@
 //! changed; then the stretches of the record that keep the most names in context for the fewest
 //! tokens; last a short list of names. Nothing is paraphrased, so nothing is invented.
 
+mod checkpoint;
 mod compose;
 mod finish;
 mod form;
@@ -36,6 +37,7 @@ use tell::Line;
 use template::{Template, Topic};
 use weigh::Group;
 
+pub use checkpoint::checkpoint;
 pub(crate) use layout::{FENCE, FENCE_HEAD, harmless};
 
 /// A named way to tell the ledger (S2-30 … S2-35, S2-84).

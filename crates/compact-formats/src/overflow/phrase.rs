@@ -17,6 +17,7 @@ const PHRASES: &[&str] = &[
     "maximum context length is <limit> tokens.{0,60}?<tokens>",
     "maximum context length is <limit>",
     "exceeds the context window of this model",
+    "ran out of room in the model's context window",
     "input tokens exceed the configured limit of <limit> tokens.{0,40}?<tokens> tokens",
     "please reduce the length of the messages",
     // vLLM and SGLang.

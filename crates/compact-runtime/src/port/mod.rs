@@ -4,6 +4,7 @@
 //! siblings) that every adapter calls from its tests, and, where a program without storage needs
 //! one, an implementation in memory that passes the same suite.
 
+pub mod agent;
 pub mod archive;
 pub mod catalog;
 pub mod embedder;

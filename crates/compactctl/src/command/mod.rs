@@ -19,6 +19,7 @@ mod recall;
 mod remember;
 mod replay;
 mod restore;
+mod run;
 mod sheet;
 mod validate;
 mod verify;
@@ -50,6 +51,7 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
         Command::Replay(args) => replay::run(args, global),
         Command::Eval(args) => eval::run(args, &with(args.writer.flags())?, global),
         Command::Mcp => mcp::run(world()?, global),
+        Command::Run(args) => run::run(args, global),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),
         Command::Hook(args) => hook::run(args, global),

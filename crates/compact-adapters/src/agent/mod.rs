@@ -1,0 +1,67 @@
+//! Agents as programs: Claude Code, Codex, and any other that speaks the small protocol of
+//! `docs/run.md`.
+//!
+//! Each runs in a process group of its own, so that it ends with everything that it started. None is
+//! allowed to compact by itself: two who keep a context small would each undo the other's work.
+
+mod claude_code;
+mod codex;
+mod lines;
+mod process;
+#[cfg(all(test, unix))]
+mod tests;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use compact_formats::stream::Dialect;
+use compact_runtime::port::agent::Agent;
+
+pub use claude_code::ClaudeCode;
+pub use codex::Codex;
+pub use lines::Lines;
+
+/// How an agent is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// A program on the path, the path of one, or a command line for the shell.
+    pub command: String,
+    /// What else it is given, in every session.
+    pub arguments: Vec<String>,
+    /// What is added to its environment, in every session.
+    pub environment: Vec<(String, String)>,
+    /// Where it works; unset, here.
+    pub folder: Option<PathBuf>,
+}
+
+impl Launch {
+    /// How the agent speaks, by the name of its program.
+    pub fn dialect(&self) -> Dialect {
+        let name = Path::new(&self.command).file_name();
+        match name.and_then(|name| name.to_str()) {
+            Some("claude") => Dialect::ClaudeCode,
+            Some("codex") => Dialect::Codex,
+            _ => Dialect::Lines,
+        }
+    }
+
+    /// The agent.
+    pub fn agent(self) -> Box<dyn Agent> {
+        match self.dialect() {
+            Dialect::ClaudeCode => Box::new(ClaudeCode(self)),
+            Dialect::Codex => Box::new(Codex(self)),
+            Dialect::Lines => Box::new(Lines(self)),
+        }
+    }
+
+    /// The program and its arguments. A command with blanks that is no file is the shell's to read.
+    fn program(&self, arguments: &[&str]) -> (OsString, Vec<OsString>) {
+        let given = arguments.iter().map(OsString::from);
+        if !self.command.contains(char::is_whitespace) || Path::new(&self.command).exists() {
+            return (OsString::from(&self.command), given.collect());
+        }
+        let script = format!("exec {} \"$@\"", self.command);
+        let head = ["-c".into(), script.into(), "sh".into()];
+        ("sh".into(), head.into_iter().chain(given).collect())
+    }
+}

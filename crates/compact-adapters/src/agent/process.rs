@@ -1,0 +1,189 @@
+//! A program in a process group of its own: lines in, lines out, and an end that nothing survives.
+
+use std::io;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use compact_runtime::port::agent::AgentError;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use super::Launch;
+
+/// How much of what a program says on its way out is kept, in bytes.
+const LAST_WORDS: usize = 2_000;
+
+/// How long a program that was asked to end may take, before it is asked less kindly.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How a program is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// As by Ctrl-C.
+    Interrupt,
+    /// As by kill.
+    Terminate,
+    /// It is not asked.
+    Kill,
+}
+
+/// A running program.
+pub(super) struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    line: Vec<u8>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    group: Option<u32>,
+}
+
+impl Process {
+    pub fn spawn(launch: &Launch, arguments: &[&str]) -> Result<Process, AgentError> {
+        let (program, arguments) = launch.program(arguments);
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(launch.environment.iter().map(|(key, value)| (key, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(folder) = &launch.folder {
+            command.current_dir(folder);
+        }
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|error| refused(launch, error))?;
+        let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+            return Err(io::Error::other("the program has no streams").into());
+        };
+        let last_words = Arc::default();
+        tokio::spawn(remember(stderr, Arc::clone(&last_words)));
+        Ok(Process {
+            stdin: child.stdin.take(),
+            group: child.id(),
+            stdout: BufReader::new(stdout),
+            line: Vec::new(),
+            stderr: last_words,
+            child,
+        })
+    }
+
+    /// The next line of stdout; nothing at its end. Dropping the future loses nothing.
+    pub async fn line(&mut self) -> io::Result<Option<String>> {
+        let read = self.stdout.read_until(b'\n', &mut self.line).await?;
+        if read == 0 && self.line.is_empty() {
+            return Ok(None);
+        }
+        let line = std::mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&line);
+        Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
+    }
+
+    /// Writes a line to stdin.
+    pub async fn send(&mut self, line: &str) -> Result<(), AgentError> {
+        let Some(stdin) = &mut self.stdin else {
+            return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
+        };
+        stdin.write_all(line.as_bytes()).await?;
+        stdin.write_all(b"\n").await?;
+        Ok(stdin.flush().await?)
+    }
+
+    /// Closes stdin.
+    pub fn hang_up(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Why it ended: what it answered its parent, and the last it said.
+    pub async fn farewell(&mut self) -> AgentError {
+        let waited = tokio::time::timeout(GRACE, self.child.wait()).await;
+        let status = match waited {
+            Ok(Ok(status)) => status.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no status".to_owned(),
+        };
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = String::from_utf8_lossy(&stderr).trim().to_owned();
+        AgentError::Exited { status, said }
+    }
+
+    /// Asks the program, and everything that it started, to end.
+    pub fn ask(&self, how: Ask) {
+        #[cfg(unix)]
+        if let Some(group) = self.group.and_then(|id| i32::try_from(id).ok())
+            && let Some(group) = rustix::process::Pid::from_raw(group)
+        {
+            use rustix::process::Signal;
+            let signal = match how {
+                Ask::Interrupt => Signal::INT,
+                Ask::Terminate => Signal::TERM,
+                Ask::Kill => Signal::KILL,
+            };
+            // A group that is gone needs no end.
+            let _ = rustix::process::kill_process_group(group, signal);
+        }
+        #[cfg(not(unix))]
+        let _ = how;
+    }
+
+    /// Waits until it has ended by itself, for a moment.
+    pub async fn ends(&mut self) -> bool {
+        // What it still prints must not keep it from ending.
+        let drained = async {
+            while let Ok(Some(_)) = self.line().await {}
+            self.child.wait().await
+        };
+        tokio::time::timeout(GRACE, drained).await.is_ok()
+    }
+
+    /// Ends it, kindly if it lets us, together with everything that it started.
+    pub async fn end(&mut self, first: Ask) {
+        self.hang_up();
+        let steps = [Ask::Interrupt, Ask::Terminate];
+        for how in steps.into_iter().skip_while(|how| *how != first) {
+            self.ask(how);
+            if self.ends().await {
+                break;
+            }
+        }
+        self.ask(Ask::Kill);
+        let _ = self.child.start_kill();
+        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+        self.group = None;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.ask(Ask::Kill);
+    }
+}
+
+fn refused(launch: &Launch, error: io::Error) -> AgentError {
+    let command = launch.command.clone();
+    let is_folder = || std::path::Path::new(&launch.command).is_dir();
+    match error.kind() {
+        io::ErrorKind::NotFound => AgentError::Missing(command),
+        io::ErrorKind::PermissionDenied => AgentError::NotExecutable(command),
+        _ if error.raw_os_error() == Some(EXEC_FORMAT) || is_folder() => {
+            AgentError::NotExecutable(command)
+        }
+        _ => error.into(),
+    }
+}
+
+/// What Unix answers to a file that is no program.
+const EXEC_FORMAT: i32 = 8;
+
+/// Keeps the end of what is said on stderr.
+async fn remember(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(buffer.iter().take(read));
+        let surplus = kept.len().saturating_sub(LAST_WORDS);
+        kept.drain(..surplus);
+    }
+}

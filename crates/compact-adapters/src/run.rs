@@ -1,0 +1,195 @@
+//! Runs on disk: what each goes on from, what was told of it, and every line that its agent printed.
+//!
+//! ```text
+//! runs/{run}/state.json          what the run goes on from; replaced whole at every step
+//! runs/{run}/events.jsonl        what was told
+//! runs/{run}/session-001.jsonl   the first session, as its agent printed it
+//! runs/{run}/lock                held by the process that drives the run
+//! ```
+//!
+//! Everything is its owner's alone: sessions may hold secrets.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use compact_runtime::restart::RunState;
+use serde::{Deserialize, Serialize};
+
+use crate::private::{self, Kind};
+use crate::transcript::plain;
+
+const RUNS: &str = "runs";
+
+/// A run with how its agent is started.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SavedRun {
+    /// The agent's command.
+    pub command: String,
+    /// What else it is given.
+    pub arguments: Vec<String>,
+    /// Where it works.
+    pub folder: PathBuf,
+    /// What the run goes on from.
+    pub state: RunState,
+}
+
+/// Why a run cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunFolderError {
+    /// There is one of that name.
+    #[error("there is a run '{0}' already; resume it, or choose another name")]
+    Exists(String),
+    /// There is none.
+    #[error("there is no run '{name}'; {}", listed(.known))]
+    Missing {
+        /// The name.
+        name: String,
+        /// The runs that there are, the latest first.
+        known: Vec<String>,
+    },
+    /// Another process drives it.
+    #[error("run '{0}' is driven by another process; end that first")]
+    Busy(String),
+    /// What is there cannot be read.
+    #[error("{} cannot be read; it may be of another version", .0.display())]
+    Unreadable(PathBuf, #[source] serde_json::Error),
+    /// The disk would not.
+    #[error("{} cannot be written or read; check its rights and the space left", .0.display())]
+    Io(PathBuf, #[source] io::Error),
+}
+
+fn listed(known: &[String]) -> String {
+    match known {
+        [] => "none was started yet".to_owned(),
+        known => {
+            let some: Vec<&str> = known.iter().take(5).map(String::as_str).collect();
+            format!("the latest are {}", some.join(", "))
+        }
+    }
+}
+
+/// The folder of one run, held by this process.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    _lock: File,
+    session: Option<(u32, File)>,
+}
+
+impl RunFolder {
+    /// Makes the folder of a new run.
+    pub fn create(root: &Path, run_id: &str) -> Result<RunFolder, RunFolderError> {
+        let path = root.join(RUNS).join(plain(run_id));
+        if path.join("state.json").exists() {
+            return Err(RunFolderError::Exists(run_id.to_owned()));
+        }
+        private::create_dir(&path).map_err(|error| RunFolderError::Io(path.clone(), error))?;
+        RunFolder::hold(path, run_id)
+    }
+
+    /// Opens the folder of a run that was left, with what it goes on from.
+    pub fn open(root: &Path, run_id: &str) -> Result<(RunFolder, SavedRun), RunFolderError> {
+        let path = root.join(RUNS).join(plain(run_id));
+        let file = path.join("state.json");
+        let bytes = fs::read(&file).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => RunFolderError::Missing {
+                name: run_id.to_owned(),
+                known: known(root),
+            },
+            _ => RunFolderError::Io(file.clone(), error),
+        })?;
+        let folder = RunFolder::hold(path, run_id)?;
+        match serde_json::from_slice(&bytes) {
+            Ok(saved) => Ok((folder, saved)),
+            Err(error) => Err(RunFolderError::Unreadable(file, error)),
+        }
+    }
+
+    fn hold(path: PathBuf, run_id: &str) -> Result<RunFolder, RunFolderError> {
+        let file = path.join("lock");
+        let failed = |error| RunFolderError::Io(file.clone(), error);
+        let lock = open(OpenOptions::new().create(true).append(true), &file).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(RunFolderError::Busy(run_id.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        Ok(RunFolder {
+            path,
+            _lock: lock,
+            session: None,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes down what the run goes on from: all of it or nothing.
+    pub fn keep(&self, run: &SavedRun) -> io::Result<()> {
+        let (staged, file) = (self.path.join("state.new"), self.path.join("state.json"));
+        let mut options = OpenOptions::new();
+        let mut writer = open(options.create(true).write(true).truncate(true), &staged)?;
+        writer.write_all(&serde_json::to_vec(run)?)?;
+        writer.sync_all()?;
+        fs::rename(&staged, &file)?;
+        private::sync_dir(&self.path)
+    }
+
+    /// Writes an event down.
+    pub fn told(&self, event: &str) -> io::Result<()> {
+        let file = self.path.join("events.jsonl");
+        let mut writer = open(OpenOptions::new().create(true).append(true), &file)?;
+        writer.write_all(format!("{event}\n").as_bytes())
+    }
+
+    /// Writes a line of the n-th session down.
+    pub fn heard(&mut self, session: u32, line: &str) -> io::Result<()> {
+        let mut writer = match self.session.take() {
+            Some((number, file)) if number == session => file,
+            _ => {
+                let file = self.path.join(format!("session-{session:03}.jsonl"));
+                open(OpenOptions::new().create(true).append(true), &file)?
+            }
+        };
+        let written = writer.write_all(format!("{line}\n").as_bytes());
+        self.session = Some((session, writer));
+        written
+    }
+}
+
+/// Opens a file that nobody else may read, not even for a moment.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    let file = options.open(path)?;
+    private::restrict(path, Kind::File)?;
+    Ok(file)
+}
+
+/// The runs that there are, the latest first.
+fn known(root: &Path) -> Vec<String> {
+    let found = fs::read_dir(root.join(RUNS))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut runs: Vec<_> = found
+        .filter_map(|entry| {
+            let state = entry.path().join("state.json").metadata().ok()?;
+            let name = entry.file_name().into_string().ok()?;
+            Some((state.modified().ok()?, name))
+        })
+        .collect();
+    runs.sort();
+    runs.into_iter().rev().map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! The checkpoint in an agent's answer, whatever it is wrapped in.
+//!
+//! Agents fence it, nest it, quote the tag before they use it, write several, repeat the request's
+//! own skeleton, or run out of room before they close it. What remains when none of that helps is
+//! the answer itself; what remains of no answer is nothing, and the ledger has to speak.
+
+use std::ops::Range;
+
+use super::REQUEST;
+use crate::prompt::refuses;
+
+const NAME: &str = "checkpoint";
+
+/// How a checkpoint was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrapping {
+    /// Between its tags.
+    Tagged,
+    /// Behind an opening tag that nothing closes.
+    Unclosed,
+    /// No tags: the whole answer (S4-110).
+    Untagged,
+}
+
+/// A checkpoint with how it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extracted {
+    /// Its text, never empty.
+    pub text: String,
+    /// How it was found.
+    pub wrapping: Wrapping,
+}
+
+/// The checkpoint in an answer; nothing when the answer is empty, refuses, or only repeats what was
+/// asked (S4-107 … S4-110).
+pub fn extract_checkpoint(answer: &str) -> Option<Extracted> {
+    let blocks = blocks(answer);
+    let found = |wrapping| {
+        let blocks = blocks
+            .iter()
+            .filter(move |block| block.wrapping == wrapping);
+        let texts = blocks.filter_map(|block| Some(unfenced(answer.get(block.span.clone())?)));
+        // Of several, the last is the newest.
+        let text = texts.filter(|text| is_told(text)).last()?.to_owned();
+        Some(Extracted { text, wrapping })
+    };
+    if let Some(tagged) = found(Wrapping::Tagged).or_else(|| found(Wrapping::Unclosed)) {
+        return Some(tagged);
+    }
+    let text = unfenced(answer);
+    (is_told(&untagged(text)) && !refuses(text)).then(|| Extracted {
+        text: text.to_owned(),
+        wrapping: Wrapping::Untagged,
+    })
+}
+
+/// A stretch that tags enclose.
+struct Enclosed {
+    span: Range<usize>,
+    wrapping: Wrapping,
+}
+
+/// The outermost stretches between tags, in order.
+fn blocks(text: &str) -> Vec<Enclosed> {
+    let mut out = Vec::new();
+    let mut open: Option<(usize, u32)> = None;
+    let mut closed_at = None;
+    for tag in tags(text) {
+        open = match (tag.side, open) {
+            (Side::Opens, None) => {
+                closed_at = None;
+                Some((tag.span.end, 1))
+            }
+            (Side::Opens, Some((start, depth))) => Some((start, depth + 1)),
+            (Side::Closes, Some((start, 1))) => {
+                let span = start..tag.span.start;
+                let wrapping = Wrapping::Tagged;
+                out.push(Enclosed { span, wrapping });
+                None
+            }
+            (Side::Closes, Some((start, depth))) => {
+                closed_at = Some(tag.span.start);
+                Some((start, depth - 1))
+            }
+            (Side::Closes, None) => None,
+        };
+    }
+    if let Some((start, _)) = open {
+        // More were opened than closed: the last closing tag ends it all the same.
+        let (end, wrapping) = match closed_at {
+            Some(end) => (end, Wrapping::Tagged),
+            None => (text.len(), Wrapping::Unclosed),
+        };
+        let span = start..end;
+        out.push(Enclosed { span, wrapping });
+    }
+    out
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Opens,
+    Closes,
+}
+
+struct Tag {
+    span: Range<usize>,
+    side: Side,
+}
+
+/// Every tag of a checkpoint, in whichever case and with whatever attributes. One that stands in
+/// backticks is spoken of, not used.
+fn tags(text: &str) -> impl Iterator<Item = Tag> {
+    text.match_indices('<').filter_map(|(start, _)| {
+        let inside = text.get(start + 1..)?;
+        let (side, name) = match inside.strip_prefix('/') {
+            Some(rest) => (Side::Closes, rest),
+            None => (Side::Opens, inside),
+        };
+        let (word, rest) = name.split_at_checked(NAME.len())?;
+        let attributes = rest.find('>')?;
+        let is_tag = word.eq_ignore_ascii_case(NAME)
+            && rest.starts_with(|c: char| c == '>' || c.is_whitespace())
+            && !rest.get(..attributes)?.contains('<');
+        let end = start + 1 + (inside.len() - rest.len()) + attributes + 1;
+        let is_quoted = text.get(..start)?.ends_with('`') && text.get(end..)?.starts_with('`');
+        (is_tag && !is_quoted).then_some(Tag {
+            span: start..end,
+            side,
+        })
+    })
+}
+
+/// The text without its tags.
+fn untagged(text: &str) -> String {
+    let mut out = String::new();
+    let mut from = 0;
+    for tag in tags(text) {
+        out.push_str(text.get(from..tag.span.start).unwrap_or_default());
+        from = tag.span.end;
+    }
+    out + text.get(from..).unwrap_or_default()
+}
+
+/// The text without the fences of code that hold all of it.
+fn unfenced(text: &str) -> &str {
+    let mut text = text.trim();
+    for fence in ["```", "~~~"] {
+        while let Some(rest) = text.strip_prefix(fence) {
+            let (_, inside) = rest.split_once('\n').unwrap_or(("", ""));
+            let inside = inside.trim();
+            match inside.strip_suffix(fence) {
+                Some(inside) => text = inside.trim(),
+                // One that closes further up holds a part only; one that nothing closes was cut off.
+                None if inside.contains(fence) => break,
+                None => text = inside,
+            }
+        }
+    }
+    text
+}
+
+/// Words, and not those that were to be replaced.
+fn is_told(text: &str) -> bool {
+    let placeholders = REQUEST.lines().filter(|line| line.starts_with('['));
+    let left = placeholders.filter(|line| text.contains(line)).count();
+    left < 2 && text.chars().any(char::is_alphanumeric)
+}

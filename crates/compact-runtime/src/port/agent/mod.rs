@@ -1,0 +1,102 @@
+//! An agent that works by itself: a program with a model, tools and sessions of its own.
+//!
+//! A session is opened with a prompt, heard until its turn ends, told more, interrupted, closed. The
+//! port knows nothing of pressure or checkpoints; an adapter knows nothing else of its agent than how
+//! to start it, read it and end it.
+
+pub mod conformance;
+mod scripted;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use compact_formats::stream::{Activity, Unreadable};
+
+pub use scripted::{Scripted, Step};
+
+/// How a session begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening<'a> {
+    /// With an empty context.
+    Fresh,
+    /// With the context of a session that was closed.
+    Resumed(&'a str),
+}
+
+/// One line of an agent, with what it tells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Heard {
+    /// The line as it was printed; none when something else than a line told it.
+    pub line: Option<String>,
+    /// What it tells.
+    pub told: Vec<Activity>,
+}
+
+/// Why an agent does not work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// No such program.
+    #[error("there is no program '{0}'; install it, or give its path")]
+    Missing(String),
+    /// A file that is no program.
+    #[error("'{0}' cannot be executed; give the path of a program")]
+    NotExecutable(String),
+    /// It ended in the middle of a turn.
+    #[error("the agent ended with {status} in the middle of its work{}", because(.said))]
+    Exited {
+        /// How.
+        status: String,
+        /// The last it said on its way out.
+        said: String,
+    },
+    /// It does not speak as expected.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// It has no such session.
+    #[error("the agent cannot take up session '{0}' again")]
+    NoSession(String),
+    /// The system would not.
+    #[error("the agent cannot be reached")]
+    Io(#[from] std::io::Error),
+}
+
+fn because(said: &str) -> String {
+    match said.trim() {
+        "" => String::new(),
+        said => format!(": {said}"),
+    }
+}
+
+/// Opens sessions.
+#[async_trait]
+pub trait Agent: Send + Sync {
+    /// What it is, for people.
+    fn name(&self) -> &str;
+
+    /// Whether a session that was closed can be taken up again.
+    fn resumes(&self) -> bool;
+
+    /// Opens a session with the prompt of its first turn.
+    async fn open(
+        &self,
+        opening: Opening<'_>,
+        prompt: &str,
+    ) -> Result<Box<dyn AgentSession>, AgentError>;
+}
+
+/// One session. Dropping it ends everything that it started.
+#[async_trait]
+pub trait AgentSession: Send {
+    /// Waits for the next line of a running turn. Dropping the future loses nothing.
+    async fn next(&mut self) -> Result<Heard, AgentError>;
+
+    /// Begins another turn, once the last has ended.
+    async fn say(&mut self, prompt: &str) -> Result<(), AgentError>;
+
+    /// Asks the running turn to end: `next` goes on to tell what comes, and its end.
+    async fn interrupt(&mut self) -> Result<(), AgentError>;
+
+    /// Ends the session and everything that it started, whatever it is doing.
+    async fn close(&mut self);
+}

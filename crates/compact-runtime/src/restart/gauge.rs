@@ -1,0 +1,113 @@
+//! How full a session's context is, by whatever its agent reports.
+//!
+//! Two readings, and the larger counts (C-31). One is the profile's own: its meaning of the numbers,
+//! its formula. The other guards against a wrong meaning: the whole prompt of the last request, where
+//! the agent declares that a report is of one request, with an estimate of what was said since.
+
+use compact_core::message::Entry;
+use compact_core::token::{Estimator, EstimatorExt, Tokens, Units};
+use compact_core::usage::{ContextUsage, OnMissing, Semantics, Usage, UsagePolicy};
+use compact_formats::stream::Report;
+
+/// The readings of one session.
+#[derive(Clone, Debug)]
+pub(super) struct Gauge {
+    policy: UsagePolicy,
+    told: ContextUsage,
+    last_prompt: Option<Tokens>,
+    /// What was said since the last request.
+    grown: Units,
+    /// What was said in all.
+    said: Units,
+    reports: u64,
+    missing: Missing,
+}
+
+/// Whether an agent that reports nothing was told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Untold,
+    Told,
+}
+
+impl Gauge {
+    pub(super) fn new(policy: UsagePolicy) -> Gauge {
+        let semantics = policy.semantics.unwrap_or(Semantics::LastRequest);
+        Gauge {
+            policy,
+            told: ContextUsage::new(semantics, policy.formula),
+            last_prompt: None,
+            grown: Units(0),
+            said: Units(0),
+            reports: 0,
+            missing: Missing::Untold,
+        }
+    }
+
+    /// A new context: everything is zero, and tracking stays as it was (S3-49).
+    pub(super) fn reset(&mut self) {
+        self.told.reset();
+        *self = Gauge {
+            told: self.told.clone(),
+            missing: self.missing,
+            ..Gauge::new(self.policy)
+        };
+    }
+
+    /// Takes a report; says whether anything is read from it.
+    pub(super) fn report(&mut self, report: &Report) -> bool {
+        self.reports += 1;
+        if self.policy.reenable_on_usage {
+            self.told.enable_tracking();
+        }
+        let own = self.policy.semantics.unwrap_or(Semantics::LastRequest);
+        let counts = report.measures.is_none_or(|measures| measures == own);
+        if counts {
+            self.told.record(report.usage, own);
+        }
+        if report.measures == Some(Semantics::LastRequest) {
+            self.last_prompt = Some(report.usage.prompt());
+            self.grown = Units(0);
+        }
+        counts || report.measures == Some(Semantics::LastRequest)
+    }
+
+    /// Something was said that the next request carries.
+    pub(super) fn grow(&mut self, entry: &Entry, estimator: &dyn Estimator) {
+        let parts = entry.blocks.iter().flat_map(|block| block.text_parts());
+        let units = parts.map(|part| estimator.units(part)).sum();
+        self.grown += units;
+        self.said += units;
+    }
+
+    /// A turn ended; true when its agent reports nothing, and nobody was told of that yet.
+    pub(super) fn is_missing(&mut self) -> bool {
+        if self.reports > 0 {
+            return false;
+        }
+        if self.policy.on_missing == OnMissing::Disable {
+            self.told.disable_tracking();
+        }
+        std::mem::replace(&mut self.missing, Missing::Told) == Missing::Untold
+    }
+
+    /// What the next request would cost; zero where nothing is tracked.
+    pub(super) fn tokens(&self, estimator: &dyn Estimator) -> Tokens {
+        if !self.told.is_tracking_enabled() {
+            return Tokens(0);
+        }
+        let guard = match self.last_prompt {
+            Some(prompt) => prompt + estimator.tokens(self.grown),
+            None if self.reports == 0 && self.policy.on_missing != OnMissing::Disable => {
+                estimator.tokens(self.said)
+            }
+            None => Tokens(0),
+        };
+        guard.max(self.told.live_tokens())
+    }
+
+    /// The totals of the context.
+    pub(super) fn totals(&self) -> Usage {
+        self.told.totals()
+    }
+}

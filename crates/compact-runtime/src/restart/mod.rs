@@ -1,0 +1,416 @@
+//! Checkpoint-restart: a task is carried from session to session of an agent (seeds 003 and 004).
+//!
+//! A runner hears an agent work. When its context fills, the turn is ended where no tool is at work,
+//! the session is asked for a checkpoint, and a fresh session goes on from that. An agent that gives
+//! none is spoken for by the ledger of everything said so far, so a restart depends on nobody's
+//! answer. Run, task, lock holder, working directory and time limit stay the same throughout; only
+//! the session, its usage and its prompt are new.
+
+mod checkpoint;
+mod event;
+mod gauge;
+mod session;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use compact_core::policy::Policy;
+use compact_core::restart::{self, Limit};
+use compact_core::token::{Estimator, Tokens};
+use compact_core::usage::ContextPressure;
+use compact_core::window::Window;
+use compact_formats::stream::{About, End};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::port::agent::{Agent, AgentError, Opening};
+use checkpoint::Asked;
+use gauge::Gauge;
+use session::{Session, Turn};
+
+pub use event::{CheckpointSource, RunEvent};
+pub use state::{Counters, Next, RunState};
+
+/// Where a run is written down.
+pub trait Record {
+    /// Something happened.
+    fn told(&mut self, event: &RunEvent);
+
+    /// The agent printed a line in its n-th session. A line that cannot be kept stops nothing.
+    fn heard(&mut self, session: u32, line: &str);
+
+    /// This is what the run goes on from, whatever happens next.
+    fn keep(&mut self, state: &RunState) -> std::io::Result<()>;
+}
+
+/// How long things are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For a checkpoint.
+    pub checkpoint: Duration,
+    /// For the next line of an agent that works.
+    pub silence: Duration,
+    /// For the end of a turn that was interrupted.
+    pub interrupt: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience {
+            checkpoint: Duration::from_secs(120),
+            silence: Duration::from_secs(30 * 60),
+            interrupt: Duration::from_secs(15),
+        }
+    }
+}
+
+/// How a run is judged.
+pub struct Terms<'r> {
+    /// When a context is full, and how its usage is read.
+    pub policy: &'r Policy,
+    /// The window, if somebody said so; else what the agent or the registry says.
+    pub window: Option<Tokens>,
+    /// The model, where the agent does not name it.
+    pub model: Option<&'r str>,
+    /// How texts are counted.
+    pub estimator: &'r dyn Estimator,
+    /// How long things are waited for.
+    pub patience: Patience,
+}
+
+impl Terms<'_> {
+    fn window(&self, about: &About) -> Tokens {
+        let model = about.model.as_deref().or(self.model);
+        Window::of(self.window.or(about.window), model).tokens
+    }
+}
+
+/// Why a run ended before its task did. What it goes on from is kept in any case.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Somebody asked it to stop.
+    #[error("stopped")]
+    Stopped,
+    /// A limit was reached.
+    #[error(transparent)]
+    Limit(#[from] Limit),
+    /// The agent does not work.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// The agent gave up.
+    #[error("the agent failed: {0}")]
+    Failed(String),
+    /// The agent hangs.
+    #[error("the agent has said nothing for {} s", .0.as_secs())]
+    Silent(Duration),
+    /// The agent stops again and again without doing anything.
+    #[error(
+        "the agent ended {0} turns in a row without doing anything, and its task is not finished"
+    )]
+    Idle(u32),
+    /// Even an empty session is too full.
+    #[error("a fresh session already fills its window of {window} tokens to the threshold")]
+    NoRoom {
+        /// The window.
+        window: Tokens,
+    },
+    /// The run cannot be written down.
+    #[error("the run cannot be written down")]
+    Record(#[from] std::io::Error),
+}
+
+/// Turns without any deed after which an agent that should go on is given up.
+const IDLE_TURNS: u32 = 3;
+
+/// What a checkpoint may take of a window.
+fn room(window: Tokens) -> Tokens {
+    Tokens((window.0 / 16).clamp(1_000, 8_000))
+}
+
+/// What it takes when even that is too much.
+const SMALLEST: Tokens = Tokens(250);
+
+/// Why a session cannot go on.
+enum Exhausted {
+    Pressure(ContextPressure),
+    TooLong,
+}
+
+/// What came of a session.
+enum Worked {
+    Finished(String),
+    Exhausted(Exhausted),
+}
+
+/// Carries one task.
+pub struct Runner<'r> {
+    agent: &'r dyn Agent,
+    record: &'r mut dyn Record,
+    terms: Terms<'r>,
+    state: RunState,
+    gauge: Gauge,
+    stop: watch::Receiver<bool>,
+    begun: Instant,
+    spent_before: Duration,
+}
+
+impl<'r> Runner<'r> {
+    /// A runner that goes on from `state` until `stop` turns true.
+    pub fn new(
+        agent: &'r dyn Agent,
+        record: &'r mut dyn Record,
+        terms: Terms<'r>,
+        state: RunState,
+        stop: watch::Receiver<bool>,
+    ) -> Runner<'r> {
+        Runner {
+            agent,
+            record,
+            gauge: Gauge::new(terms.policy.usage),
+            terms,
+            begun: Instant::now(),
+            spent_before: state.spent,
+            state,
+            stop,
+        }
+    }
+
+    /// Works until the task is finished, and answers the agent's last words. However it ends, what it
+    /// goes on from is kept first.
+    pub async fn run(mut self) -> Result<(String, RunState), RunError> {
+        let event = RunEvent::RunStarted {
+            run_id: self.state.run_id.clone(),
+            agent: self.agent.name().to_owned(),
+            continuation_count: self.state.continuation_count,
+        };
+        self.record.told(&event);
+        let outcome = self.carry().await;
+        if outcome.is_ok() {
+            self.state.next = Next::Nothing;
+        }
+        let kept = self.keep();
+        let answer = outcome?;
+        kept?;
+        self.record.told(&self.state.finished(&answer));
+        Ok((answer, self.state))
+    }
+
+    async fn carry(&mut self) -> Result<String, RunError> {
+        loop {
+            self.time_left()?;
+            let mut session = self.open().await?;
+            let worked = self.work(&mut session).await;
+            match worked {
+                Ok(Worked::Finished(answer)) => {
+                    self.leave(session).await;
+                    return Ok(answer);
+                }
+                Ok(Worked::Exhausted(why)) => self.exhausted(session, why).await?,
+                // A session that is gone for good is spoken for by its ledger.
+                Err(RunError::Agent(_) | RunError::Failed(_)) if session.is_lost() => {
+                    self.leave(session).await;
+                    let prompt = self.spoken_for("the session could not be taken up again");
+                    self.state.next = self.restart_with(prompt);
+                }
+                Err(error) => {
+                    self.set_aside(session).await;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Opens the session that the state asks for. A context that is new is measured anew (S3-47).
+    async fn open(&mut self) -> Result<Session, RunError> {
+        let until = self.state.until.clone();
+        let prompt = |text: &str| restart::with_until(text, until.as_deref());
+        let (opening, prompt) = match self.state.next.clone() {
+            Next::Begin | Next::Nothing => (None, prompt(&self.state.task)),
+            Next::Continue {
+                prompt: text,
+                restart,
+            } => {
+                self.state.limits.allow_restart(restart)?;
+                self.state.continuation_count = restart;
+                self.tell_restart();
+                (None, prompt(&text))
+            }
+            Next::Resume { session_id } => (Some(session_id), prompt(restart::go_on())),
+        };
+        self.gauge.reset();
+        self.state.counters.sessions += u32::from(opening.is_none());
+        self.record.told(&RunEvent::SessionStarted {
+            number: self.number(),
+            resumed: opening.clone(),
+            prompt_tokens: self.tokens(&prompt),
+        });
+        let opened = match &opening {
+            None => self.agent.open(Opening::Fresh, &prompt).await,
+            Some(id) => self.agent.open(Opening::Resumed(id), &prompt).await,
+        };
+        let fresh = opening.is_none();
+        let first = matches!(self.state.next, Next::Begin);
+        match opened {
+            Ok(agent) => Ok(Session::new(
+                agent,
+                fresh,
+                first.then_some(&self.state.task),
+            )),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Hears a session until the task is finished or the context is full.
+    async fn work(&mut self, session: &mut Session) -> Result<Worked, RunError> {
+        self.keep()?;
+        let mut idle = 0;
+        loop {
+            session.begin_turn();
+            let end = match self.turn(session).await? {
+                Turn::Ended(end) => end,
+                Turn::Pressed(pressure) => {
+                    self.interrupt(session).await?;
+                    return Ok(Worked::Exhausted(Exhausted::Pressure(pressure)));
+                }
+            };
+            self.state.counters.turns += 1;
+            let answer = match end {
+                End::Done(answer) => answer.unwrap_or_else(|| session.last_words()),
+                End::TooLong => return Ok(Worked::Exhausted(Exhausted::TooLong)),
+                End::Failed(why) => return Err(RunError::Failed(why)),
+            };
+            self.check_usage(session);
+            if self.state.is_finished(&answer) {
+                return Ok(Worked::Finished(answer));
+            }
+            if let Some(pressure) = self.pressure(session) {
+                return Ok(Worked::Exhausted(Exhausted::Pressure(pressure)));
+            }
+            idle = if session.has_worked() { 0 } else { idle + 1 };
+            if idle >= IDLE_TURNS {
+                return Err(RunError::Idle(idle));
+            }
+            let prompt = restart::with_until(restart::go_on(), self.state.until.as_deref());
+            session.agent.say(&prompt).await?;
+        }
+    }
+
+    /// Ends a full session with a checkpoint, and prepares the next.
+    async fn exhausted(&mut self, mut session: Session, why: Exhausted) -> Result<(), RunError> {
+        let window = self.terms.window(&session.about);
+        let no_room = session.is_barren(&why, window, self.terms.policy);
+        let asked = match &why {
+            Exhausted::TooLong => {
+                let id = session.id();
+                self.record
+                    .told(&RunEvent::PromptTooLong { session_id: id });
+                Asked::nothing("the prompt is too long")
+            }
+            Exhausted::Pressure(pressure) => {
+                self.record.told(&RunEvent::pressure(pressure));
+                match self.ask(&mut session).await {
+                    Ok(asked) => asked,
+                    Err(error) => {
+                        self.set_aside(session).await;
+                        return Err(error);
+                    }
+                }
+            }
+        };
+        self.state.pressure = match &why {
+            Exhausted::Pressure(pressure) => Some(pressure.pressure_ratio),
+            Exhausted::TooLong => None,
+        };
+        self.leave(session).await;
+        let prompt = match no_room {
+            false => self.continuation(&asked, room(window)),
+            // The checkpoint may be what fills a new session: the smallest one gets a try.
+            true => self.continuation(&Asked::nothing("a smaller one is tried"), SMALLEST),
+        };
+        let first = self.state.continuation_count == 0;
+        self.state.next = match no_room && first {
+            true => Next::Begin,
+            false => self.restart_with(prompt),
+        };
+        let tried = std::mem::replace(&mut self.state.narrowed, no_room);
+        if no_room && (first || tried) {
+            return Err(RunError::NoRoom { window });
+        }
+        self.keep()
+    }
+
+    fn restart_with(&self, prompt: String) -> Next {
+        let restart = self.state.continuation_count + 1;
+        Next::Continue { prompt, restart }
+    }
+
+    /// Closes a session that is done with; what it established stays.
+    async fn leave(&mut self, mut session: Session) {
+        session.agent.close().await;
+        self.learn(&session);
+    }
+
+    /// Closes a session that a later run may take up again, or else its ledger speaks for it.
+    async fn set_aside(&mut self, mut session: Session) {
+        session.agent.close().await;
+        self.learn(&session);
+        let id = session.about.id.clone().filter(|_| self.agent.resumes());
+        self.state.next = match id {
+            Some(session_id) => Next::Resume { session_id },
+            None if session.is_empty() => return,
+            None => {
+                let prompt = self.spoken_for("the session was cut off");
+                self.restart_with(prompt)
+            }
+        };
+    }
+
+    /// A continuation from the ledger alone.
+    fn spoken_for(&mut self, why: &str) -> String {
+        let window = self.terms.window(&About::default());
+        self.continuation(&Asked::nothing(why), room(window))
+    }
+
+    /// Adds what a session established to what is known of the task.
+    fn learn(&mut self, session: &Session) {
+        let ledger = session.ledger(self.state.ledger.next);
+        match self.state.ledger.next {
+            0 => self.state.ledger = ledger,
+            _ => self.state.ledger.merge(ledger),
+        }
+        self.state.counters.usage = self.state.counters.usage.plus(session.used);
+    }
+
+    fn keep(&mut self) -> Result<(), RunError> {
+        self.state.spent = self.spent();
+        Ok(self.record.keep(&self.state)?)
+    }
+
+    fn spent(&self) -> Duration {
+        self.spent_before + self.begun.elapsed()
+    }
+
+    /// The time that is left, all sessions together: a restart does not begin it anew.
+    fn time_left(&self) -> Result<Option<Duration>, Limit> {
+        self.state.limits.time_left(self.spent())
+    }
+
+    /// The session's number, from 1.
+    fn number(&self) -> u32 {
+        self.state.continuation_count + 1
+    }
+
+    fn tell_restart(&mut self) {
+        let continuation_count = self.state.continuation_count;
+        self.record.told(&RunEvent::ContextRestart {
+            run_id: self.state.run_id.clone(),
+            continuation_count,
+            pressure_ratio: self.state.pressure,
+        });
+        self.record
+            .told(&RunEvent::UsageReset { continuation_count });
+    }
+}

@@ -1,0 +1,239 @@
+//! `run`: an agent carries a task across as many sessions as it takes.
+//!
+//! Arguments become a run on disk, an agent and the terms by which it is judged; the rest is the
+//! runtime's. Ctrl-C ends the agent, not the run.
+
+mod screen;
+mod signal;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use compact_adapters::agent::Launch;
+use compact_adapters::config::{Flag, RUN_VARIABLE};
+use compact_adapters::run::{RunFolder, RunFolderError, SavedRun};
+use compact_core::profile::Profile;
+use compact_core::restart::Limits;
+use compact_core::token::Tokens;
+use compact_core::window::WindowSource;
+use compact_runtime::port::agent::AgentError;
+use compact_runtime::restart::{Next, Patience, RunError, RunState, Runner, Terms};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::args::{Global, Run};
+use crate::failure::{Code, Failure};
+use crate::input::Source;
+use crate::output;
+use crate::world::{World, block_on};
+use screen::Screen;
+use signal::Stop;
+
+/// Runs or resumes.
+pub fn run(args: &Run, global: &Global) -> Result<Answer, Failure> {
+    let threshold = args
+        .threshold
+        .map(|ratio| Flag::new("--threshold", "policy.trigger_pct", ratio));
+    let flags = threshold.into_iter().collect();
+    let world = World::load_by_default(global, Profile::CheckpointRestart, flags)?;
+    let (folder, mut saved) = match &args.resume {
+        Some(run_id) => RunFolder::open(world.root(), run_id).map_err(failure)?,
+        None => begin(args, &world, global)?,
+    };
+    set_limits(&mut saved.state, args);
+    if saved.state.next == Next::Nothing {
+        let message = format!("run '{}' is finished", saved.state.run_id);
+        return Err(Failure::usage(message, "start another with --prompt"));
+    }
+    if !saved.folder.is_dir() {
+        let message = format!("cannot work in {}: it is not there", saved.folder.display());
+        return Err(Failure::new(Code::Input, message));
+    }
+    drive(args, &world, global, folder, saved)
+}
+
+/// A new run, in a folder of its own.
+fn begin(args: &Run, world: &World, global: &Global) -> Result<(RunFolder, SavedRun), Failure> {
+    let (Some(command), Some(prompt)) = (&args.agent, &args.prompt) else {
+        return Err(Failure::usage(
+            "run needs an agent and a task",
+            "pass --agent claude --prompt FILE, or --resume RUN",
+        ));
+    };
+    let source = Source::read(prompt)?;
+    let Ok(task) = String::from_utf8(source.bytes.to_vec()) else {
+        return Err(Failure::new(
+            Code::Input,
+            format!("{}: it is not UTF-8", source.name),
+        ));
+    };
+    if task.trim().is_empty() {
+        let message = format!("{}: the task is empty", source.name);
+        return Err(Failure::new(Code::Input, message).help("write what the agent is to do"));
+    }
+    let run_id = global.session.clone().unwrap_or_else(new_id);
+    let here = std::env::current_dir();
+    let saved = SavedRun {
+        command: command.clone(),
+        arguments: args.arguments.clone(),
+        folder: here.map_err(|error| Failure::of(Code::Unexpected, &error))?,
+        state: RunState {
+            until: args.until.clone(),
+            ..RunState::new(&run_id, task)
+        },
+    };
+    Ok((
+        RunFolder::create(world.root(), &run_id).map_err(failure)?,
+        saved,
+    ))
+}
+
+/// A name that tells when the run began.
+fn new_id() -> String {
+    let now = Timestamp::now();
+    let salt = format!("{} {}", now.as_nanosecond(), std::process::id());
+    let salt = blake3::hash(salt.as_bytes()).to_hex();
+    let salt: String = salt.chars().take(4).collect();
+    let at = now.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M%S");
+    format!("{at}-{salt}")
+}
+
+/// What is given counts; what is not stays as the run has it.
+fn set_limits(state: &mut RunState, args: &Run) {
+    state.limits = Limits {
+        max_restarts: args.max_restarts.or(state.limits.max_restarts),
+        time: args.timeout.or(state.limits.time),
+    };
+}
+
+fn drive(
+    args: &Run,
+    world: &World,
+    global: &Global,
+    folder: RunFolder,
+    saved: SavedRun,
+) -> Result<Answer, Failure> {
+    let state = saved.state.clone();
+    let run_id = state.run_id.clone();
+    let agent = launch(&saved).agent();
+    let model = world.model().map(str::to_owned);
+    let window = world.window(None);
+    let explicit = (window.source == WindowSource::Explicit).then_some(window.tokens);
+    let estimator = world.estimator(model.as_deref());
+    let terms = Terms {
+        policy: world.base_policy(),
+        window: args.window.map(Tokens).or(explicit),
+        model: model.as_deref(),
+        estimator: &*estimator,
+        patience: patience(args),
+    };
+    if !global.quiet && std::io::stderr().is_terminal() {
+        output::aside(&format!(
+            "run {run_id}, kept in {}\n",
+            folder.path().display()
+        ));
+    }
+    let mut screen = Screen::new(global, folder, saved);
+    let (outcome, stop) = block_on(async {
+        let stop = Stop::listen()?;
+        let runner = Runner::new(&*agent, &mut screen, terms, state, stop.watch());
+        Ok((runner.run().await, stop))
+    })?;
+    match outcome {
+        Ok((answer, _)) => Ok(Answer::new(
+            screen.finished(),
+            format!("{}\n", answer.trim_end()),
+        )),
+        Err(RunError::Stopped) => Ok(stopped(&run_id, stop.code(), global)),
+        Err(error) => Err(gave_up(&error, &run_id)),
+    }
+}
+
+fn launch(saved: &SavedRun) -> Launch {
+    Launch {
+        command: saved.command.clone(),
+        arguments: saved.arguments.clone(),
+        // Whoever locks by the agent's name keeps its locks from session to session.
+        environment: vec![(RUN_VARIABLE.to_owned(), saved.state.run_id.clone())],
+        folder: Some(saved.folder.clone()),
+    }
+}
+
+fn patience(args: &Run) -> Patience {
+    let or = |given: Option<Duration>, usual| given.unwrap_or(usual);
+    let usual = Patience::default();
+    Patience {
+        checkpoint: or(args.checkpoint_timeout, usual.checkpoint),
+        silence: or(args.max_silence, usual.silence),
+        ..usual
+    }
+}
+
+fn how_to_resume(run_id: &str) -> String {
+    let plain = run_id
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    match plain {
+        true => format!("compactctl run --resume {run_id}"),
+        false => format!(
+            "compactctl run --resume '{}'",
+            run_id.replace('\'', r"'\''")
+        ),
+    }
+}
+
+/// A person stopped it: that is no failure, but not the end either.
+fn stopped(run_id: &str, code: u8, global: &Global) -> Answer {
+    let resume = how_to_resume(run_id);
+    if !global.quiet {
+        output::aside(&format!("stopped; nothing is lost, go on with: {resume}\n"));
+    }
+    let event = json!({"event": "run_stopped", "run_id": run_id, "resume": resume});
+    Answer::new(event, String::new()).with_code(code)
+}
+
+fn gave_up(error: &RunError, run_id: &str) -> Failure {
+    let resume = how_to_resume(run_id);
+    let code = match error {
+        RunError::Agent(AgentError::Missing(_) | AgentError::NotExecutable(_)) => Code::Usage,
+        RunError::Agent(AgentError::Unreadable(_)) => Code::Input,
+        RunError::NoRoom { .. } => Code::Budget,
+        RunError::Limit(_) => Code::Check,
+        _ => Code::Unexpected,
+    };
+    let advice = match error {
+        RunError::Agent(AgentError::Missing(_) | AgentError::NotExecutable(_)) => String::new(),
+        RunError::Limit(_) => {
+            format!("raise the limit and go on: {resume} --max-restarts N --timeout TIME")
+        }
+        RunError::NoRoom { .. } => {
+            format!(
+                "give it a larger window or threshold, or fewer tools: {resume} --window TOKENS"
+            )
+        }
+        RunError::Agent(AgentError::Unreadable(_)) => {
+            format!("docs/run.md says what an agent has to print; go on with: {resume}")
+        }
+        _ => format!("go on with: {resume}"),
+    };
+    match advice.is_empty() {
+        true => Failure::of(code, error).split_advice(),
+        false => Failure::of(code, error).help(advice),
+    }
+}
+
+fn failure(error: RunFolderError) -> Failure {
+    let code = match error {
+        RunFolderError::Exists(_) | RunFolderError::Busy(_) => Code::Usage,
+        RunFolderError::Missing { .. } | RunFolderError::Unreadable(..) => Code::Input,
+        _ => Code::Unexpected,
+    };
+    Failure::of(code, &error).split_advice()
+}
+
+/// The event that `--json` ends with.
+fn event(value: &impl serde::Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}

@@ -1,0 +1,123 @@
+//! What a person or a program sees of a run, and what is written down of it.
+
+use std::io;
+
+use compact_adapters::run::{RunFolder, SavedRun};
+use compact_runtime::restart::{Record, RunEvent, RunState};
+use owo_colors::OwoColorize;
+use serde_json::Value;
+
+use super::event;
+use crate::args::Global;
+use crate::output;
+use crate::report::text::printable;
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    /// Every event, as a line of JSON on stdout.
+    Json,
+    /// What the agent says and does, and what became of its sessions, on stderr.
+    Words,
+    /// Warnings.
+    Little,
+}
+
+/// The longest line that a message or a call is shown with.
+const SHOWN: usize = 160;
+
+/// The record of a run: its folder, and a screen.
+pub(super) struct Screen {
+    folder: RunFolder,
+    saved: SavedRun,
+    show: Show,
+    finished: Value,
+    broken: Option<io::ErrorKind>,
+}
+
+impl Screen {
+    pub fn new(global: &Global, folder: RunFolder, saved: SavedRun) -> Screen {
+        let show = match (global.json, global.quiet) {
+            (true, _) => Show::Json,
+            (false, true) => Show::Little,
+            (false, false) => Show::Words,
+        };
+        Screen {
+            folder,
+            saved,
+            show,
+            finished: Value::Null,
+            broken: None,
+        }
+    }
+
+    /// The event with which the run ended.
+    pub fn finished(self) -> Value {
+        self.finished
+    }
+
+    /// Says once that something cannot be written down.
+    fn warn(&mut self, written: io::Result<()>) {
+        if let Err(error) = written
+            && self.broken.replace(error.kind()).is_none()
+        {
+            let place = self.folder.path().display();
+            output::aside(&format!("warning: cannot write to {place}: {error}\n"));
+        }
+    }
+
+    fn show(&self, told: &RunEvent) {
+        match self.show {
+            Show::Json => {
+                // A reader who left has seen enough.
+                let _ = output::line(&event(told).to_string());
+            }
+            Show::Words | Show::Little => {
+                if let Some(line) = words(told, self.show) {
+                    output::aside(&format!("{line}\n"));
+                }
+            }
+        }
+    }
+}
+
+/// An event for people; nothing when it is of no interest to them.
+fn words(told: &RunEvent, show: Show) -> Option<String> {
+    let line: String = printable(&told.to_string()).chars().take(SHOWN).collect();
+    match told {
+        RunEvent::UsageMissing { .. } | RunEvent::PromptTooLong { .. } => {
+            Some(format!("{} {line}", "warning:".yellow().bold()))
+        }
+        _ if show == Show::Little => None,
+        RunEvent::ContextUsage { .. }
+        | RunEvent::UsageReset { .. }
+        | RunEvent::RunFinished { .. }
+        | RunEvent::CheckpointRequested { .. } => None,
+        RunEvent::Message { .. } => Some(line),
+        RunEvent::ToolCalled { .. } | RunEvent::Noise { .. } => Some(line.dimmed().to_string()),
+        _ => Some(line.cyan().to_string()),
+    }
+}
+
+impl Record for Screen {
+    fn told(&mut self, told: &RunEvent) {
+        let line = event(told);
+        let written = self.folder.told(&line.to_string());
+        self.warn(written);
+        match told {
+            // It is the answer of the command, which is delivered last.
+            RunEvent::RunFinished { .. } => self.finished = line,
+            told => self.show(told),
+        }
+    }
+
+    fn heard(&mut self, session: u32, line: &str) {
+        let written = self.folder.heard(session, line);
+        self.warn(written);
+    }
+
+    fn keep(&mut self, state: &RunState) -> io::Result<()> {
+        self.saved.state = state.clone();
+        self.folder.keep(&self.saved)
+    }
+}

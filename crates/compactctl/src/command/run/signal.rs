@@ -1,0 +1,69 @@
+//! Ctrl-C and its like: the run is asked to stop, and what asked is remembered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::sync::watch;
+
+use crate::failure::{Code, Failure};
+
+/// Ctrl-C, as shells report it.
+const INTERRUPTED: u8 = 130;
+
+/// Whether somebody asked to stop.
+pub(super) struct Stop {
+    asked: watch::Receiver<bool>,
+    code: Arc<AtomicU8>,
+}
+
+impl Stop {
+    /// Listens from now on; call it within the runtime.
+    pub fn listen() -> Result<Stop, Failure> {
+        let (sender, asked) = watch::channel(false);
+        let code = Arc::new(AtomicU8::new(INTERRUPTED));
+        listen(&sender, &code)
+            .map_err(|error| Failure::of(Code::Unexpected, &error).about("cannot catch signals"))?;
+        Ok(Stop { asked, code })
+    }
+
+    /// What turns true when the run is to stop.
+    pub fn watch(&self) -> watch::Receiver<bool> {
+        self.asked.clone()
+    }
+
+    /// What the process answers its parent.
+    pub fn code(&self) -> u8 {
+        self.code.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(unix)]
+fn listen(sender: &watch::Sender<bool>, code: &Arc<AtomicU8>) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    for kind in [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::hangup(),
+    ] {
+        let mut signals = signal(kind)?;
+        let (sender, code) = (sender.clone(), Arc::clone(code));
+        let number = u8::try_from(kind.as_raw_value()).unwrap_or(0);
+        tokio::spawn(async move {
+            signals.recv().await;
+            code.store(128 + number, Ordering::Relaxed);
+            sender.send_replace(true);
+        });
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn listen(sender: &watch::Sender<bool>, _code: &Arc<AtomicU8>) -> std::io::Result<()> {
+    let sender = sender.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            sender.send_replace(true);
+        }
+    });
+    Ok(())
+}
