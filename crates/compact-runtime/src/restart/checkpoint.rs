@@ -68,7 +68,7 @@ impl Runner<'_> {
 
     async fn answer(&mut self, session: &mut Session) -> Result<Asked, RunError> {
         session.agent.say(checkpoint_request()).await?;
-        let (words, end) = self.until_end(session).await?;
+        let (words, end) = self.reply(session).await?;
         Ok(match end {
             End::Done(repeated) if words.trim().is_empty() => {
                 Asked::of(&repeated.unwrap_or_default(), "the agent gave none")

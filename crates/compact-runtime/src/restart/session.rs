@@ -177,18 +177,28 @@ impl Runner<'_> {
     pub(super) async fn interrupt(&mut self, session: &mut Session) -> Result<(), RunError> {
         session.agent.interrupt().await?;
         let patience = self.terms.patience.interrupt;
-        let ended = tokio::time::timeout(patience, self.until_end(session)).await;
-        match ended {
-            Ok(Err(RunError::Agent(_) | RunError::Silent(_))) | Err(_) | Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(error),
+        match tokio::time::timeout(patience, self.wind_down(session)).await {
+            Ok(Err(RunError::Agent(_) | RunError::Silent(_))) | Err(_) => Ok(()),
+            Ok(ended) => ended,
         }
     }
 
-    /// Hears the rest of a turn; what it says is not part of the work.
-    pub(super) async fn until_end(
-        &mut self,
-        session: &mut Session,
-    ) -> Result<(String, End), RunError> {
+    /// Hears the rest of a turn that was interrupted: what was begun meanwhile is part of the work.
+    async fn wind_down(&mut self, session: &mut Session) -> Result<(), RunError> {
+        loop {
+            for activity in self.hear(session).await?.told {
+                match activity {
+                    Activity::Said(entry) => self.take(session, entry),
+                    Activity::Used(report) => self.add(session, &report),
+                    Activity::Session(about) => self.meet(session, about)?,
+                    Activity::Ended(_) => return Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Hears the answer to a question of ours, which is not part of the work.
+    pub(super) async fn reply(&mut self, session: &mut Session) -> Result<(String, End), RunError> {
         let mut words = String::new();
         loop {
             for activity in self.hear(session).await?.told {

@@ -1,1 +1,793 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use compact_core::message::{Block, Entry, EntryId, Meta, Role};
+use compact_core::profile::Profile;
+use compact_core::restart::Limits;
+use compact_core::token::Chars4;
+use compact_core::usage::{OnMissing, Semantics, Usage};
+use compact_formats::stream::{Activity, Report};
+
+use super::*;
+use crate::port::agent::{Scripted, Step, Told};
+
+const RULE: &str = "Never touch the table billing_events.";
+
+/// Everything that is written down, and the test's view of it.
+#[derive(Default)]
+struct Paper {
+    events: Vec<RunEvent>,
+    lines: Vec<(u32, String)>,
+    kept: Vec<RunState>,
+}
+
+impl Record for Paper {
+    fn told(&mut self, event: &RunEvent) {
+        self.events.push(event.clone());
+    }
+    fn heard(&mut self, session: u32, line: &str) {
+        self.lines.push((session, line.to_owned()));
+    }
+    fn keep(&mut self, state: &RunState) -> std::io::Result<()> {
+        self.kept.push(state.clone());
+        Ok(())
+    }
+}
+
+impl Paper {
+    fn state(&self) -> &RunState {
+        self.kept.last().unwrap()
+    }
+    fn restarts(&self) -> Vec<(u32, Option<f64>)> {
+        let restarts = self.events.iter().filter_map(|event| match event {
+            RunEvent::ContextRestart {
+                continuation_count,
+                pressure_ratio,
+                ..
+            } => Some((*continuation_count, *pressure_ratio)),
+            _ => None,
+        });
+        restarts.collect()
+    }
+    fn sources(&self) -> Vec<CheckpointSource> {
+        let sources = self.events.iter().filter_map(|event| match event {
+            RunEvent::Checkpoint { source, .. } => Some(*source),
+            _ => None,
+        });
+        sources.collect()
+    }
+    fn has(&self, text: &str) -> bool {
+        self.events
+            .iter()
+            .any(|event| event.to_string().contains(text))
+    }
+}
+
+struct Scene {
+    policy: Policy,
+    window: u64,
+    patience: Patience,
+    state: RunState,
+    paper: Paper,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        Scene {
+            policy: Profile::CheckpointRestart.policy(),
+            window: 1_000,
+            patience: Patience {
+                checkpoint: Duration::from_millis(200),
+                silence: Duration::from_secs(20),
+                interrupt: Duration::from_millis(200),
+            },
+            state: RunState {
+                until: Some("DONE".to_owned()),
+                ..RunState::new("r1", format!("Fix the parser. {RULE}"))
+            },
+            paper: Paper::default(),
+        }
+    }
+
+    fn limited(mut self, max_restarts: Option<u32>, millis: Option<u64>) -> Scene {
+        self.state.limits = Limits {
+            max_restarts,
+            time: millis.map(Duration::from_millis),
+        };
+        self
+    }
+
+    async fn run(&mut self, agent: &Scripted) -> Result<String, RunError> {
+        let (_sender, stop) = watch::channel(false);
+        self.run_until(agent, stop).await
+    }
+
+    async fn run_until(
+        &mut self,
+        agent: &Scripted,
+        stop: watch::Receiver<bool>,
+    ) -> Result<String, RunError> {
+        let terms = Terms {
+            policy: &self.policy,
+            window: Some(Tokens(self.window)),
+            model: None,
+            estimator: &Chars4,
+            patience: self.patience,
+        };
+        let runner = Runner::new(agent, &mut self.paper, terms, self.state.clone(), stop);
+        runner.run().await.map(|(answer, _)| answer)
+    }
+}
+
+fn named(id: &str) -> Step {
+    Step::Tells(Activity::Session(About {
+        id: Some(id.to_owned()),
+        ..About::default()
+    }))
+}
+
+fn said(role: Role, block: Block) -> Step {
+    Step::Tells(Activity::Said(Entry {
+        id: EntryId(String::new()),
+        role,
+        blocks: vec![block],
+        meta: Meta::default(),
+    }))
+}
+
+fn says(text: &str) -> Step {
+    said(Role::Assistant, Block::Text(text.to_owned()))
+}
+
+fn calls(id: &str, command: &str) -> Step {
+    let arguments = format!(r#"{{"command":"{command}"}}"#);
+    said(
+        Role::Assistant,
+        Block::ToolCall {
+            id: id.to_owned(),
+            name: "Bash".to_owned(),
+            arguments,
+        },
+    )
+}
+
+fn answers(id: &str) -> Step {
+    said(
+        Role::Tool,
+        Block::ToolResult {
+            call: id.to_owned(),
+            content: "fine".to_owned(),
+            is_error: false,
+        },
+    )
+}
+
+fn used(input: i64, output: i64, cached: i64, measures: Option<Semantics>) -> Step {
+    Step::Tells(Activity::Used(Report {
+        usage: Usage::of_turn(input, output, cached),
+        measures,
+    }))
+}
+
+fn ends() -> Step {
+    Step::Tells(Activity::Ended(End::Done(None)))
+}
+
+fn ends_with(end: End) -> Step {
+    Step::Tells(Activity::Ended(end))
+}
+
+fn is_request(told: &Told) -> bool {
+    told.prompt == restart::checkpoint_request()
+}
+
+const CHECKPOINT: &str =
+    "```xml\n<checkpoint>\n## Remaining Tasks\n1. the lexer\n</checkpoint>\n```";
+
+/// An agent whose sessions report `usage` at the end of their first turn, until the last is done.
+fn tiring(sessions: usize, usage: i64) -> Scripted {
+    Scripted::new(move |told| {
+        if is_request(told) {
+            return vec![says(CHECKPOINT), ends()];
+        }
+        let id = named(&format!("s{}", told.session));
+        let work = [id, says("working"), calls("c", "make"), answers("c")];
+        let last = match told.session >= sessions {
+            true => vec![says("DONE"), used(10, 0, 0, None), ends()],
+            false => vec![used(usage, 0, 0, None), ends()],
+        };
+        work.into_iter().chain(last).collect()
+    })
+}
+
+#[tokio::test]
+async fn s4_2_to_s4_6_s4_8_to_s4_10_s4_34_s4_47_to_s4_52_s4_73_s4_74_s4_115_to_s4_126_s4_150_s4_151_sessions_follow_each_other()
+ {
+    let agent = tiring(4, 900);
+    let mut scene = Scene::new();
+    assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
+    let paper = &scene.paper;
+    let restarts: Vec<u32> = paper.restarts().iter().map(|(n, _)| *n).collect();
+    assert_eq!(restarts, [1, 2, 3]);
+    assert_eq!(paper.restarts()[0].1, Some(0.9));
+    assert_eq!(paper.sources(), [CheckpointSource::Tagged; 3]);
+    assert!(paper.has("Session r1: context restart #2 at 90.0%"));
+    assert!(paper.has("Context pressure: 90.0%"));
+    // Each session is fresh, and is told the user's words and its predecessor's.
+    let heard = agent.heard();
+    let openings: Vec<&Told> = heard.iter().filter(|told| told.turn == 1).collect();
+    assert_eq!(openings.len(), 4);
+    assert!(
+        openings
+            .iter()
+            .all(|told| told.resumed.is_none() && told.prompt.contains(RULE))
+    );
+    for told in &openings[1..] {
+        assert!(told.prompt.starts_with("CONTINUING FROM PREVIOUS SESSION"));
+        assert!(told.prompt.contains("1. the lexer") && !told.prompt.contains("<checkpoint>"));
+    }
+    // The request went to the session that was full, once its turn was over.
+    let asked: Vec<(usize, usize)> = heard
+        .iter()
+        .filter(|told| is_request(told))
+        .map(|told| (told.session, told.turn))
+        .collect();
+    assert_eq!(asked, [(1, 2), (2, 2), (3, 2)]);
+    let state = paper.state();
+    assert_eq!((state.continuation_count, &state.next), (3, &Next::Nothing));
+    assert_eq!(state.counters.sessions, 4);
+    assert_eq!(state.counters.checkpoints_tagged, 3);
+    assert!(paper.lines.iter().any(|(session, _)| *session == 4));
+}
+
+#[tokio::test]
+async fn s4_45_s4_88_s4_92_s4_152_the_threshold_itself_is_enough() {
+    for (usage, restarts) in [(890, 0), (900, 1), (910, 1)] {
+        let mut scene = Scene::new().limited(Some(0), None);
+        let agent = Scripted::new(move |told| match told.turn {
+            1 => vec![
+                calls("c", "make"),
+                answers("c"),
+                used(usage, 0, 0, None),
+                ends(),
+            ],
+            _ => vec![says("DONE"), ends()],
+        });
+        let outcome = scene.run(&agent).await;
+        assert_eq!(outcome.is_err(), restarts == 1, "{usage}");
+        assert_eq!(scene.paper.sources().len(), restarts, "{usage}");
+    }
+}
+
+#[tokio::test]
+async fn s4_155_a_threshold_above_one_never_ends_a_session() {
+    let mut scene = Scene::new();
+    scene.policy.trigger_pct = 1.1;
+    let agent = Scripted::new(|_| vec![used(5_000, 0, 0, None), says("DONE"), ends()]);
+    assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
+}
+
+#[tokio::test]
+async fn s4_54_a_turn_is_cut_where_no_tool_is_at_work() {
+    let full = Some(Semantics::LastRequest);
+    let agent = Scripted::new(move |told| {
+        if is_request(told) {
+            return vec![says(CHECKPOINT), ends()];
+        }
+        match told.session {
+            1 => vec![
+                used(500, 0, 0, full),
+                calls("a", "make parser"),
+                calls("b", "make lexer"),
+                used(3, 9, 950, full),
+                says("two at a time"),
+                answers("a"),
+                says("one is left"),
+                answers("b"),
+                calls("c", "never"),
+                Step::Hangs,
+            ],
+            _ => vec![says("DONE"), ends()],
+        }
+    });
+    let mut scene = Scene::new();
+    assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
+    let called: Vec<String> = scene.paper.events.iter().map(ToString::to_string).collect();
+    let called = called.iter().filter(|line| line.starts_with("Bash"));
+    assert_eq!(
+        called.count(),
+        2,
+        "both were answered before the turn was cut"
+    );
+    // Cached tokens fill a window too: the last request's whole prompt guards (C-31).
+    assert!(scene.paper.restarts()[0].1.unwrap() > 0.95);
+}
+
+#[tokio::test]
+async fn s4_46_a_finished_task_needs_no_restart() {
+    let mut scene = Scene::new();
+    scene.state.until = None;
+    let agent = Scripted::new(|_| vec![used(950, 0, 0, None), says("That is all."), ends()]);
+    assert_eq!(scene.run(&agent).await.unwrap(), "That is all.");
+    assert_eq!(scene.paper.restarts(), []);
+}
+
+#[tokio::test]
+async fn s3_8_s3_9_s3_58_to_s3_60_s4_37_turns_add_up_under_the_profile_of_deltas() {
+    let delta = Profile::CheckpointRestartDelta;
+    let turns = |usages: &'static [(i64, i64, i64)]| {
+        Scripted::new(move |told| {
+            if is_request(told) {
+                return vec![says(CHECKPOINT), ends()];
+            }
+            let (input, output, cached) = usages.get(told.turn - 1).copied().unwrap_or_default();
+            let work = [named("s"), calls("c", "make"), answers("c")];
+            let end = match told.session > 1 || told.turn > usages.len() {
+                true => vec![says("DONE"), ends()],
+                false => vec![used(input, output, cached, None), ends()],
+            };
+            work.into_iter().chain(end).collect()
+        })
+    };
+    let mut scene = Scene::new();
+    scene.policy = Policy {
+        trigger_pct: 0.5,
+        ..delta.policy()
+    };
+    scene
+        .run(&turns(&[(200, 200, 7), (100, 100, 5)]))
+        .await
+        .unwrap();
+    let pressure = RunEvent::ContextPressure {
+        session_id: "s".to_owned(),
+        input_tokens: 300,
+        output_tokens: 300,
+        cache_read_tokens: 12,
+        pressure_ratio: 0.6,
+    };
+    assert!(
+        scene.paper.events.contains(&pressure),
+        "{:?}",
+        scene.paper.events
+    );
+    // Huge cache reads that nobody says are of one request restart nothing.
+    let mut scene = Scene::new();
+    scene.policy = delta.policy();
+    scene.window = 200_000;
+    scene.run(&turns(&[(487, 5_880, 1_432_262)])).await.unwrap();
+    assert_eq!(scene.paper.restarts(), []);
+}
+
+#[tokio::test]
+async fn s3_39_s3_43_s3_47_s3_48_s3_50_s3_62_s3_70_s3_71_s4_41_s4_42_s4_72_s4_120_s4_129_a_restart_counts_from_zero()
+ {
+    let mut scene = Scene::new();
+    scene.policy = Profile::CheckpointRestartDelta.policy();
+    let agent = Scripted::new(|told| {
+        if is_request(told) {
+            return vec![says(CHECKPOINT), ends()];
+        }
+        let work = [calls("c", "make"), answers("c")];
+        let rest = match (told.session, told.turn) {
+            (1, 1) => vec![used(600, 0, 0, None), ends()],
+            (1, _) | (2, 1) => vec![used(350, 0, 0, None), ends()],
+            _ => vec![says("DONE"), ends()],
+        };
+        work.into_iter().chain(rest).collect()
+    });
+    scene.run(&agent).await.unwrap();
+    let log: Vec<String> = scene
+        .paper
+        .events
+        .iter()
+        .map(ToString::to_string)
+        .filter(|line| line.starts_with("Context usage") || line.starts_with("Resetting"))
+        .collect();
+    let usage = |turn: u64, sum: u64, pressure: &str| {
+        format!(
+            "Context usage: turn=(input={turn} output=0 cache_read=0) cumulative=(input={sum} output=0 \
+             cache_read=0) limit=1000 pressure={pressure}%"
+        )
+    };
+    assert_eq!(
+        log,
+        [
+            usage(600, 600, "60.0"),
+            usage(350, 950, "95.0"),
+            "Resetting context usage for restart (continuation #1)".to_owned(),
+            usage(350, 350, "35.0"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn s3_40_s3_49_s4_89_s4_91_s4_127_s4_135_without_usage_the_session_goes_on_untracked() {
+    let silent = |told: &Told| match (is_request(told), told.session, told.turn) {
+        (true, ..) => vec![says(CHECKPOINT), ends()],
+        (_, 1, 1..4) => vec![calls("c", &"x".repeat(2_000)), answers("c"), ends()],
+        _ => vec![says("DONE"), ends()],
+    };
+    let mut scene = Scene::new();
+    scene.run(&Scripted::new(silent)).await.unwrap();
+    let missing = |paper: &Paper| {
+        let lines = paper.events.iter().map(ToString::to_string);
+        lines
+            .filter(|line| line.contains("did not provide token usage, context tracking disabled"))
+            .count()
+    };
+    assert_eq!(missing(&scene.paper), 1, "told once");
+    assert_eq!(scene.paper.restarts(), []);
+    // Another policy counts by itself.
+    let mut scene = Scene::new();
+    scene.policy.usage.on_missing = OnMissing::Estimator;
+    scene.run(&Scripted::new(silent)).await.unwrap();
+    assert!(!scene.paper.restarts().is_empty());
+}
+
+#[tokio::test]
+async fn s3_44_to_s3_46_s4_48_s4_68_s4_118_s4_128_s4_136_s4_137_s4_140_to_s4_143_every_answer_leads_to_a_restart()
+ {
+    use CheckpointSource::{Built, Raw, Tagged};
+    let answers_of: Vec<(fn() -> Vec<Step>, CheckpointSource, &str)> = vec![
+        (
+            || vec![says("<checkpoint>left: the lexer</checkpoint>"), ends()],
+            Tagged,
+            "left: the lexer",
+        ),
+        (
+            || vec![says("<checkpoint>left: {the lexer"), ends()],
+            Tagged,
+            "left: {the lexer",
+        ),
+        (
+            || vec![says("<checkpoint>left: a"), says("b</checkpoint>"), ends()],
+            Tagged,
+            "left: a\nb",
+        ),
+        (
+            || vec![says("the lexer is left"), ends()],
+            Raw,
+            "the lexer is left",
+        ),
+        (
+            || vec![ends_with(End::Done(Some("the lexer is left".to_owned())))],
+            Raw,
+            "the lexer is left",
+        ),
+        (|| vec![ends()], Built, "make parser"),
+        (
+            || vec![says("I'm sorry, I can't."), ends()],
+            Built,
+            "make parser",
+        ),
+        (
+            || vec![says(restart::checkpoint_request()), ends()],
+            Built,
+            "make parser",
+        ),
+        (|| vec![ends_with(End::TooLong)], Built, "make parser"),
+        (
+            || {
+                vec![
+                    says("half an answ"),
+                    ends_with(End::Failed("overloaded".to_owned())),
+                ]
+            },
+            Built,
+            "make parser",
+        ),
+        (
+            || {
+                vec![
+                    says("<checkpoint>whole</checkpoint>"),
+                    ends_with(End::Failed("x".to_owned())),
+                ]
+            },
+            Tagged,
+            "whole",
+        ),
+        (|| vec![says("thinking"), Step::Hangs], Built, "make parser"),
+        (
+            || {
+                vec![Step::Breaks(AgentError::Exited {
+                    status: "1".to_owned(),
+                    said: String::new(),
+                })]
+            },
+            Built,
+            "make parser",
+        ),
+    ];
+    for (answer, source, told_next) in answers_of {
+        let agent = Scripted::new(move |told| match (is_request(told), told.session) {
+            (true, _) => answer(),
+            (_, 1) => vec![
+                calls("c", "make parser"),
+                answers("c"),
+                used(950, 0, 0, None),
+                ends(),
+            ],
+            _ => vec![says("DONE"), ends()],
+        });
+        let mut scene = Scene::new();
+        assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
+        assert_eq!(scene.paper.sources(), [source], "{told_next}");
+        let heard = agent.heard();
+        let next = heard.iter().find(|told| told.session == 2).unwrap();
+        assert!(next.prompt.contains(told_next), "{}", next.prompt);
+        assert!(next.prompt.contains(RULE), "{}", next.prompt);
+    }
+}
+
+#[tokio::test]
+async fn s4_5_s4_67_a_refused_prompt_is_a_boundary_too_and_nobody_is_asked_in_vain() {
+    let agent = Scripted::new(|told| match told.session {
+        1 => vec![
+            calls("c", "make parser"),
+            answers("c"),
+            ends_with(End::TooLong),
+        ],
+        _ => vec![says("DONE"), ends()],
+    });
+    let mut scene = Scene::new();
+    assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
+    assert_eq!(scene.paper.restarts(), [(1, None)]);
+    assert!(!agent.heard().iter().any(is_request));
+    assert!(scene.paper.has("context restart #1 after a refused prompt"));
+}
+
+#[tokio::test]
+async fn a_session_that_is_full_at_once_is_tried_smaller_and_then_given_up() {
+    let agent = Scripted::new(|told| match told.session {
+        1 => vec![
+            calls("c", "make parser"),
+            answers("c"),
+            ends_with(End::TooLong),
+        ],
+        _ => vec![ends_with(End::TooLong)],
+    });
+    let mut scene = Scene::new();
+    let error = scene.run(&agent).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            RunError::NoRoom {
+                window: Tokens(1_000)
+            }
+        ),
+        "{error}"
+    );
+    let sizes: Vec<usize> = agent.heard().iter().map(|told| told.prompt.len()).collect();
+    assert_eq!(sizes.len(), 3);
+    assert!(sizes[2] <= sizes[1]);
+    assert!(matches!(scene.paper.state().next, Next::Continue { .. }));
+    // A task that does not fit by itself is not tried again.
+    let mut scene = Scene::new();
+    let agent = Scripted::new(|_| vec![named("s"), ends_with(End::TooLong)]);
+    assert!(matches!(
+        scene.run(&agent).await,
+        Err(RunError::NoRoom { .. })
+    ));
+    assert_eq!(agent.heard().len(), 1);
+    assert_eq!(scene.paper.state().next, Next::Begin);
+}
+
+#[tokio::test]
+async fn c_11_the_depth_limit_holds_and_the_next_prompt_is_kept() {
+    let mut scene = Scene::new().limited(Some(2), None);
+    let agent = tiring(9, 950);
+    let error = scene.run(&agent).await.unwrap_err();
+    assert!(
+        matches!(error, RunError::Limit(Limit::Restarts(2))),
+        "{error}"
+    );
+    let state = scene.paper.state().clone();
+    assert_eq!(state.continuation_count, 2);
+    let Next::Continue { prompt, restart: 3 } = &state.next else {
+        panic!("{:?}", state.next)
+    };
+    assert!(prompt.contains("1. the lexer"));
+    // With more of them, it goes on from there.
+    let mut again = Scene::new();
+    again.state = RunState {
+        limits: Limits::default(),
+        ..state
+    };
+    assert_eq!(again.run(&tiring(1, 0)).await.unwrap(), "DONE");
+    assert_eq!(again.paper.restarts().first().map(|(n, _)| *n), Some(3));
+}
+
+#[tokio::test]
+async fn s4_138_the_time_limit_is_that_of_all_sessions_together() {
+    let turns = std::sync::Arc::new(AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&turns);
+    let agent = Scripted::new(move |told| {
+        if is_request(told) {
+            return vec![says(CHECKPOINT), ends()];
+        }
+        counted.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(60));
+        vec![
+            calls("c", "make"),
+            answers("c"),
+            used(950, 0, 0, None),
+            ends(),
+        ]
+    });
+    let mut scene = Scene::new().limited(None, Some(300));
+    let error = scene.run(&agent).await.unwrap_err();
+    assert!(matches!(error, RunError::Limit(Limit::Time(_))), "{error}");
+    assert!((3..=6).contains(&turns.load(Ordering::Relaxed)));
+    assert!(scene.paper.state().spent >= Duration::from_millis(300));
+    // What was spent stays spent.
+    let mut again = Scene::new();
+    again.state = scene.paper.state().clone();
+    assert!(matches!(
+        again.run(&agent).await,
+        Err(RunError::Limit(Limit::Time(_)))
+    ));
+    // It also ends a turn that runs, and a checkpoint that is waited for.
+    for hangs_at in ["work", "checkpoint"] {
+        let agent = Scripted::new(move |told| match (hangs_at, is_request(told)) {
+            ("checkpoint", false) => {
+                vec![calls("c", "m"), answers("c"), used(950, 0, 0, None), ends()]
+            }
+            _ => vec![Step::Hangs],
+        });
+        let mut scene = Scene::new().limited(None, Some(100));
+        scene.patience.checkpoint = Duration::from_secs(20);
+        let outcome = scene.run(&agent).await;
+        assert!(
+            matches!(outcome, Err(RunError::Limit(Limit::Time(_)))),
+            "{hangs_at}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn s4_144_a_run_that_is_stopped_goes_on_in_the_session_that_was_cut_off() {
+    let (sender, stop) = watch::channel(false);
+    let agent = Scripted::new(move |told| match told.resumed.as_deref() {
+        None => {
+            sender.send_replace(true);
+            vec![named("s1"), calls("c", "make parser"), Step::Hangs]
+        }
+        Some(_) => vec![says("DONE"), ends()],
+    });
+    let mut scene = Scene::new();
+    // The stop is seen before the session's first line: nothing is known of it yet.
+    let outcome = scene.run_until(&agent, stop).await;
+    assert!(matches!(outcome, Err(RunError::Stopped)));
+    assert_eq!(scene.paper.state().next, Next::Begin);
+
+    let agent = Scripted::new(|told| match told.resumed.as_deref() {
+        None => vec![named("s1"), calls("c", "make parser"), Step::Hangs],
+        Some(_) => vec![says("DONE"), ends()],
+    });
+    let (sender, stop) = watch::channel(false);
+    let mut scene = Scene::new();
+    let stopping = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        sender.send_replace(true);
+    };
+    let (outcome, ()) = tokio::join!(scene.run_until(&agent, stop), stopping);
+    assert!(matches!(outcome, Err(RunError::Stopped)));
+    let state = scene.paper.state().clone();
+    assert_eq!(
+        state.next,
+        Next::Resume {
+            session_id: "s1".to_owned()
+        }
+    );
+    assert!(
+        !state.ledger.facts.runs.is_empty(),
+        "what was begun is on record"
+    );
+    let mut again = Scene::new();
+    again.state = state;
+    assert_eq!(again.run(&agent).await.unwrap(), "DONE");
+    let heard = agent.heard();
+    assert_eq!(heard[1].resumed.as_deref(), Some("s1"));
+    assert!(heard[1].prompt.starts_with(restart::go_on()));
+    assert_eq!(again.paper.restarts(), []);
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_taken_up_again_is_spoken_for() {
+    let gone = || AgentError::Exited {
+        status: "exit status: 1".to_owned(),
+        said: "No conversation found".to_owned(),
+    };
+    let agent = Scripted::new(move |told| match told.resumed {
+        Some(_) => vec![Step::Breaks(gone())],
+        None => vec![says("DONE"), ends()],
+    });
+    let mut scene = Scene::new();
+    scene.state.next = Next::Resume {
+        session_id: "gone".to_owned(),
+    };
+    assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
+    assert_eq!(scene.paper.sources(), [CheckpointSource::Built]);
+    assert_eq!(scene.paper.restarts().len(), 1);
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_dies_hangs_or_idles_is_said_to() {
+    let outcome = |steps: fn() -> Vec<Step>| async move {
+        let mut scene = Scene::new();
+        scene.patience.silence = Duration::from_millis(50);
+        let error = scene
+            .run(&Scripted::new(move |_| steps()))
+            .await
+            .unwrap_err();
+        error.to_string()
+    };
+    assert_eq!(
+        outcome(|| vec![ends_with(End::Failed("no key".to_owned()))]).await,
+        "the agent failed: no key"
+    );
+    let died = outcome(|| {
+        vec![Step::Breaks(AgentError::Exited {
+            status: "exit status: 3".to_owned(),
+            said: "boom".to_owned(),
+        })]
+    });
+    assert_eq!(
+        died.await,
+        "the agent ended with exit status: 3 in the middle of its work: boom"
+    );
+    assert_eq!(
+        outcome(|| vec![Step::Hangs]).await,
+        "the agent has said nothing for 0 s"
+    );
+    assert_eq!(
+        outcome(|| vec![says("I wait."), ends()]).await,
+        "the agent ended 3 turns in a row without doing anything, and its task is not finished"
+    );
+}
+
+#[tokio::test]
+async fn what_does_not_belong_is_told_and_borne() {
+    let agent = Scripted::new(|_| {
+        vec![
+            Step::Prints("npm warn"),
+            Step::Prints("{}"),
+            says("DONE"),
+            ends(),
+        ]
+    });
+    let mut scene = Scene::new();
+    scene.run(&agent).await.unwrap();
+    let noise = scene
+        .paper
+        .events
+        .iter()
+        .filter(|e| matches!(e, RunEvent::Noise { .. }));
+    assert_eq!(noise.count(), 1);
+    assert_eq!(scene.paper.lines[0], (1, "npm warn".to_owned()));
+}
+
+#[test]
+fn s4_64_to_s4_66_s4_116_s4_154_events_are_told_to_programs_and_people() {
+    let restart = RunEvent::ContextRestart {
+        run_id: "r1".to_owned(),
+        continuation_count: 3,
+        pressure_ratio: Some(0.912),
+    };
+    assert_eq!(
+        restart.to_string(),
+        "Session r1: context restart #3 at 91.2%"
+    );
+    assert_eq!(
+        serde_json::to_value(&restart).unwrap(),
+        serde_json::json!({"event": "context_restart", "run_id": "r1", "continuation_count": 3, "pressure_ratio": 0.912})
+    );
+}
+
+#[test]
+fn a_state_is_read_back_whatever_version_wrote_it() {
+    let state = Scene::new().state;
+    let text = serde_json::to_string(&state).unwrap();
+    assert_eq!(serde_json::from_str::<RunState>(&text).unwrap(), state);
+    let old: RunState = serde_json::from_str(r#"{"run_id":"r","task":"t"}"#).unwrap();
+    assert_eq!(old, RunState::new("r", "t"));
+}

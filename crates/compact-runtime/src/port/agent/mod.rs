@@ -12,7 +12,7 @@ mod tests;
 use async_trait::async_trait;
 use compact_formats::stream::{Activity, Unreadable};
 
-pub use scripted::{Scripted, Step};
+pub use scripted::{Scripted, Step, Told};
 
 /// How a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 use compact_core::message::{Block, Entry, EntryId, Meta, Role};
 use compact_formats::stream::{About, Activity, End};
 
-use super::scripted::Told;
-use super::{Scripted, Step, conformance};
+use super::{Scripted, Step, Told, conformance};
 
 fn said(role: Role, block: Block) -> Step {
     Step::Tells(Activity::Said(Entry {
