@@ -41,7 +41,7 @@ pub fn extract_checkpoint(answer: &str) -> Option<Extracted> {
             .filter(move |block| block.wrapping == wrapping);
         let texts = blocks.filter_map(|block| Some(unfenced(answer.get(block.span.clone())?)));
         // Of several, the last is the newest.
-        let text = texts.filter(|text| is_told(text)).last()?.to_owned();
+        let text = texts.rev().find(|text| is_told(text))?.to_owned();
         Some(Extracted { text, wrapping })
     };
     if let Some(tagged) = found(Wrapping::Tagged).or_else(|| found(Wrapping::Unclosed)) {

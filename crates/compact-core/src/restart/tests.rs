@@ -97,7 +97,7 @@ fn s4_142_nested_several_and_unclosed_tags_are_read_for_what_they_hold() {
 }
 
 #[test]
-fn s4_68_s4_110_s4_113_s4_128_without_tags_the_answer_is_the_checkpoint() {
+fn s4_68_s4_110_s4_113_s4_128_c_30_without_tags_the_answer_is_the_checkpoint() {
     for (answer, text) in [
         ("All of src/a.rs is done.", "All of src/a.rs is done."),
         ("```\nDone: {a}\n```", "Done: {a}"),

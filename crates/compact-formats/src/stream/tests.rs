@@ -59,7 +59,7 @@ fn about(id: &str) -> About {
 
 /// Lines as Claude Code 2.1.325 prints them, shortened.
 #[test]
-fn s4_20_s4_44_a_turn_of_claude_code() {
+fn s4_44_a_turn_of_claude_code() {
     let usage = json!({"input_tokens": 3, "cache_read_input_tokens": 70, "output_tokens": 1});
     let lines = [
         json!({"type": "system", "subtype": "init", "session_id": "e2", "model": "m", "tools": []}),

@@ -267,7 +267,7 @@ async fn s4_155_a_threshold_above_one_never_ends_a_session() {
 }
 
 #[tokio::test]
-async fn s4_54_a_turn_is_cut_where_no_tool_is_at_work() {
+async fn s4_54_c_31_a_turn_is_cut_where_no_tool_is_at_work() {
     let full = Some(Semantics::LastRequest);
     let agent = Scripted::new(move |told| {
         if is_request(told) {
@@ -312,7 +312,7 @@ async fn s4_46_a_finished_task_needs_no_restart() {
 }
 
 #[tokio::test]
-async fn s3_8_s3_9_s3_58_to_s3_60_s4_37_turns_add_up_under_the_profile_of_deltas() {
+async fn s3_8_s3_9_s3_37_s3_58_to_s3_60_turns_add_up_under_the_profile_of_deltas() {
     let delta = Profile::CheckpointRestartDelta;
     let turns = |usages: &'static [(i64, i64, i64)]| {
         Scripted::new(move |told| {

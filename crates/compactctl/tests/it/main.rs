@@ -23,6 +23,8 @@ mod place;
 mod recall;
 mod replay;
 mod reset;
+#[cfg(unix)]
+mod run;
 mod settings;
 mod storage;
 mod telemetry;

@@ -1,0 +1,411 @@
+//! `run`: a task across sessions of an agent that speaks the small protocol, and everything that can
+//! be wrong with one.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::place::{Place, Run};
+
+/// Says that it is full until its fourth session, and leaves a line for each.
+const TIRING: &str = r#"#!/bin/sh
+echo "$COMPACT_RUN_ID $PWD $*" >> sessions
+count=$(wc -l < sessions | tr -d ' ')
+while read -r line; do
+  case "$line" in
+    *'CHECKPOINT REQUIRED'*)
+      printf '%s\n' '{"type":"text","text":"<checkpoint>\n## Remaining Tasks\nthe rest of {it}\n</checkpoint>"}' ;;
+    *)
+      printf '%s\n' "$line" >> prompts
+      printf '%s\n' '{"type":"tool_call","id":"c","name":"Bash","arguments":{"command":"make parser"}}'
+      printf '%s\n' '{"type":"tool_result","id":"c","content":"ok"}'
+      if [ "$count" -ge 4 ]; then
+        printf '%s\n' '{"type":"text","text":"All of it is READY."}'
+      else
+        printf '%s\n' '{"type":"usage","input_tokens":950,"output_tokens":10}'
+      fi ;;
+  esac
+  printf '%s\n' '{"type":"result"}'
+done
+"#;
+
+const TASK: &str = "Fix the parser. Never touch the table billing_events.";
+
+/// A place with a task and an agent that does what the script says.
+fn place(script: &str) -> Place {
+    let place = Place::new();
+    place.write("task.md", TASK);
+    place.write("agent", script);
+    executable(&place, 0o755);
+    place
+}
+
+fn executable(place: &Place, mode: u32) {
+    let mode = PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(place.path("agent"), mode).unwrap();
+}
+
+const RUN: [&str; 7] = [
+    "run",
+    "--session",
+    "r1",
+    "--agent",
+    "./agent",
+    "--prompt",
+    "task.md",
+];
+
+fn run(place: &Place, more: &[&str]) -> Run {
+    place.run(&[&RUN, more].concat())
+}
+
+fn events(run: &Run) -> Vec<Value> {
+    let text = run.text();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn count(events: &[Value], kind: &str) -> usize {
+    events.iter().filter(|event| event["event"] == kind).count()
+}
+
+const SMALL: [&str; 4] = ["--window", "1000", "--until", "READY"];
+
+#[test]
+fn s4_117_s4_153_s4_154_a_small_window_restarts_and_the_work_goes_on() {
+    let place = place(TIRING);
+    let more = [&SMALL[..], &["--json", "--", "--model", "m"]].concat();
+    let run = run(&place, &more).ok();
+    let told = events(&run);
+    assert_eq!(count(&told, "context_restart"), 3);
+    assert_eq!(told.last().unwrap()["event"], "run_finished");
+    assert_eq!(told.last().unwrap()["text"], "All of it is READY.");
+    assert_eq!(told.last().unwrap()["continuation_count"], 3);
+    // The same holder of locks, folder and arguments in every session.
+    let here = place.path("").canonicalize().unwrap();
+    let line = format!(
+        "r1 {} --model m\n",
+        here.display().to_string().trim_end_matches('/')
+    );
+    assert_eq!(
+        String::from_utf8(place.read("sessions")).unwrap(),
+        line.repeat(4)
+    );
+    let prompts = String::from_utf8(place.read("prompts")).unwrap();
+    let prompts: Vec<&str> = prompts.lines().collect();
+    assert_eq!(prompts.len(), 4);
+    for prompt in &prompts[1..] {
+        assert!(
+            prompt.contains("CONTINUING FROM PREVIOUS SESSION"),
+            "{prompt}"
+        );
+        assert!(prompt.contains("the rest of {it}") && prompt.contains("billing_events"));
+        assert!(!prompt.contains("<checkpoint>"));
+    }
+    // Everything is kept, and its owner's alone.
+    let kept = place.store().join("runs/r1");
+    for name in [
+        "state.json",
+        "events.jsonl",
+        "session-001.jsonl",
+        "session-004.jsonl",
+    ] {
+        let found = std::fs::metadata(kept.join(name)).unwrap();
+        assert_eq!(found.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+}
+
+#[test]
+fn s4_116_people_get_the_answer_and_beside_it_the_story() {
+    let place = place(TIRING);
+    let run = run(&place, &SMALL).ok();
+    assert_eq!(run.text(), "All of it is READY.\n");
+    assert!(
+        run.stderr
+            .contains("Session r1: context restart #3 at 96.0%"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("Checkpoint written by the agent: "),
+        "{}",
+        run.stderr
+    );
+    let quiet = self::place(TIRING);
+    let quiet = super::run::run(&quiet, &[&SMALL[..], &["--quiet"]].concat()).ok();
+    assert_eq!((quiet.text().as_str(), quiet.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn c_11_s4_138_limits_are_told_with_how_to_go_on() {
+    let place = place(TIRING);
+    let stopped = run(&place, &[&SMALL[..], &["--max-restarts", "1"]].concat()).failed(5);
+    assert!(
+        stopped.stderr.contains("took all of its 1 restarts"),
+        "{}",
+        stopped.stderr
+    );
+    assert!(
+        stopped.stderr.contains("compactctl run --resume r1"),
+        "{}",
+        stopped.stderr
+    );
+    let resumed = place
+        .run(&[
+            "run",
+            "--resume",
+            "r1",
+            "--window",
+            "1000",
+            "--max-restarts",
+            "5",
+            "--json",
+        ])
+        .ok();
+    assert_eq!(count(&events(&resumed), "context_restart"), 2);
+    let again = place.run(&["run", "--resume", "r1"]).failed(2);
+    assert!(
+        again.stderr.contains("run 'r1' is finished"),
+        "{}",
+        again.stderr
+    );
+    let taken = run(&place, &[]).failed(2);
+    assert!(
+        taken.stderr.contains("there is a run 'r1' already"),
+        "{}",
+        taken.stderr
+    );
+    let missing = place.run(&["run", "--resume", "r2"]).failed(3);
+    assert!(
+        missing.stderr.contains("the latest are r1"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn c_13_ctrl_c_ends_the_agent_and_not_the_run() {
+    let hangs = "#!/bin/sh\nread -r line\necho $$ > pid\n\
+        printf '%s\\n' '{\"type\":\"tool_call\",\"id\":\"c\",\"name\":\"Bash\",\"arguments\":{\"command\":\"make parser\"}}'\nsleep 300\n";
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let place = place(hangs);
+        let mut command = place.command(&[&RUN[..], &["--json"]].concat());
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        while !place.path("pid").exists() && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        let pid = child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", signal, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains("go on with: compactctl run --resume r1"),
+            "{said}"
+        );
+        let agent = String::from_utf8(place.read("pid")).unwrap();
+        assert!(
+            !Command::new("kill")
+                .args(["-0", agent.trim()])
+                .stderr(Stdio::null())
+                .status()
+                .unwrap()
+                .success()
+        );
+        // This agent cannot take a session up again: the next one is told what was begun.
+        place.write("agent", "#!/bin/sh\nread -r line\nprintf '%s' \"$line\" > told\necho '{\"type\":\"result\",\"text\":\"ok\"}'\n");
+        assert_eq!(place.run(&["run", "--resume", "r1"]).ok().text(), "ok\n");
+        let told = String::from_utf8(place.read("told")).unwrap();
+        assert!(told.contains("make parser → no answer yet"), "{told}");
+        assert!(told.contains("billing_events"), "{told}");
+    }
+}
+
+#[test]
+fn a_run_has_one_driver() {
+    let place = place("#!/bin/sh\nread -r line\ntouch started\nsleep 300\n");
+    let mut first = place
+        .command(&RUN)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !place.path("started").exists() && begun.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let second = place.run(&["run", "--resume", "r1"]).failed(2);
+    assert!(
+        second.stderr.contains("driven by another process"),
+        "{}",
+        second.stderr
+    );
+    let pid = first.id().to_string();
+    Command::new("kill").arg(&pid).status().unwrap();
+    first.wait().unwrap();
+}
+
+#[test]
+fn agents_that_do_not_work_are_told_with_what_to_do() {
+    let said = |script: &str, more: &[&str], code: i32, words: &[&str]| {
+        let place = place(script);
+        let run = run(&place, more).failed(code);
+        for word in words {
+            assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
+        }
+    };
+    let resume = "compactctl run --resume r1";
+    said(
+        "#!/bin/sh\necho 'no key' >&2; exit 7\n",
+        &[],
+        1,
+        &["exit status: 7", "no key", resume],
+    );
+    said(
+        "#!/bin/sh\necho Welcome to the agent!\n",
+        &[],
+        3,
+        &["Welcome to the agent!", "docs/run.md"],
+    );
+    said(
+        "#!/bin/sh\nread -r line\nsleep 60\n",
+        &["--max-silence", "1s"],
+        1,
+        &["said nothing for 1 s", resume],
+    );
+    said(
+        "#!/bin/sh\nread -r line\nsleep 60\n",
+        &["--timeout", "1s"],
+        5,
+        &["took all of its 1 s", resume],
+    );
+    said(
+        "#!/bin/sh\nread -r line\necho '{\"type\":\"result\",\"is_error\":true,\"message\":\"quota\"}'\n",
+        &[],
+        1,
+        &["the agent failed: quota", resume],
+    );
+    said(
+        "#!/bin/sh\nread -r line\necho '{\"type\":\"result\",\"is_error\":true,\"message\":\"prompt is too long\"}'\n",
+        &[],
+        4,
+        &["already fills its window", "--window"],
+    );
+    let idle = "#!/bin/sh\nwhile read -r line; do echo '{\"type\":\"result\",\"text\":\"I wait.\"}'; done\n";
+    said(
+        idle,
+        &["--until", "READY"],
+        1,
+        &["3 turns in a row", resume],
+    );
+    let place = place("not a program");
+    executable(&place, 0o644);
+    assert!(
+        run(&place, &[])
+            .failed(2)
+            .stderr
+            .contains("'./agent' cannot be executed")
+    );
+    std::fs::remove_file(place.path("agent")).unwrap();
+    let other = place
+        .run(&["run", "--agent", "./agent", "--prompt", "task.md"])
+        .failed(2);
+    assert!(
+        other.stderr.contains("there is no program './agent'"),
+        "{}",
+        other.stderr
+    );
+}
+
+#[test]
+fn tasks_and_arguments_that_cannot_be_read_are_refused() {
+    let place = place(TIRING);
+    place.write("empty.md", " \n");
+    place.write("binary.md", [0xff, 0xfe]);
+    for (arguments, code) in [
+        (
+            vec!["run", "--agent", "./agent", "--prompt", "nowhere.md"],
+            3,
+        ),
+        (vec!["run", "--agent", "./agent", "--prompt", "empty.md"], 3),
+        (
+            vec!["run", "--agent", "./agent", "--prompt", "binary.md"],
+            3,
+        ),
+        (vec!["run", "--agent", "./agent"], 2),
+        (vec!["run", "--resume", "r1", "--agent", "./agent"], 2),
+        (
+            vec![
+                "run",
+                "--agent",
+                "./agent",
+                "--prompt",
+                "task.md",
+                "--timeout",
+                "soon",
+            ],
+            2,
+        ),
+        (
+            vec![
+                "run",
+                "--agent",
+                "./agent",
+                "--prompt",
+                "task.md",
+                "--threshold",
+                "0",
+            ],
+            2,
+        ),
+    ] {
+        place.run(&arguments).failed(code);
+    }
+    assert!(!place.store().join("runs").exists(), "nothing was begun");
+    let piped = place.run_with_stdin(
+        &[&["run", "--agent", "./agent", "--prompt", "-"][..], &SMALL].concat(),
+        TASK.as_bytes(),
+    );
+    assert_eq!(piped.ok().text(), "All of it is READY.\n");
+}
+
+#[test]
+fn a_folder_that_is_gone_and_a_broken_state_are_named() {
+    let place = place(TIRING);
+    run(&place, &[&SMALL[..], &["--max-restarts", "0"]].concat()).failed(5);
+    let file = place.store().join("runs/r1/state.json");
+    let state = std::fs::read_to_string(&file).unwrap();
+    let here = place.path("").canonicalize().unwrap();
+    let here = here.display().to_string();
+    std::fs::write(&file, state.replace(here.trim_end_matches('/'), "/nowhere")).unwrap();
+    assert!(
+        place
+            .run(&["run", "--resume", "r1"])
+            .failed(3)
+            .stderr
+            .contains("/nowhere")
+    );
+    std::fs::write(&file, "{\"state\":3}").unwrap();
+    assert!(
+        place
+            .run(&["run", "--resume", "r1"])
+            .failed(3)
+            .stderr
+            .contains("state.json")
+    );
+}
