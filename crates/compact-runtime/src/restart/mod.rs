@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use crate::port::agent::{Agent, AgentError, Opening};
 use checkpoint::Asked;
 use gauge::Gauge;
-use session::{Session, Turn};
+use session::{Session, Start, Turn};
 
 pub use event::{CheckpointSource, RunEvent};
 pub use state::{Counters, Next, RunState};
@@ -247,20 +247,14 @@ impl<'r> Runner<'r> {
             resumed: opening.clone(),
             prompt_tokens: self.tokens(&prompt),
         });
-        let opened = match &opening {
-            None => self.agent.open(Opening::Fresh, &prompt).await,
-            Some(id) => self.agent.open(Opening::Resumed(id), &prompt).await,
+        let (how, start) = match &opening {
+            None => (Opening::Fresh, Start::Fresh),
+            Some(id) => (Opening::Resumed(id), Start::Resumed),
         };
-        let fresh = opening.is_none();
-        let first = matches!(self.state.next, Next::Begin);
-        match opened {
-            Ok(agent) => Ok(Session::new(
-                agent,
-                fresh,
-                first.then_some(&self.state.task),
-            )),
-            Err(error) => Err(error.into()),
-        }
+        let agent = self.agent.open(how, &prompt).await?;
+        let begins = self.state.next == Next::Begin;
+        let task = begins.then_some(self.state.task.as_str());
+        Ok(Session::new(agent, start, task))
     }
 
     /// Hears a session until the task is finished or the context is full.

@@ -24,7 +24,7 @@ pub(super) enum Turn {
 
 /// Whether a session began with an empty context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
+pub(super) enum Start {
     Fresh,
     Resumed,
 }
@@ -45,13 +45,13 @@ pub(super) struct Session {
 const SHOWN: usize = 160;
 
 impl Session {
-    pub fn new(agent: Box<dyn AgentSession>, fresh: bool, task: Option<&String>) -> Session {
-        let asked = task.map(|task| Entry::text("task", Role::User, task.as_str()));
+    pub fn new(agent: Box<dyn AgentSession>, start: Start, task: Option<&str>) -> Session {
+        let asked = task.map(|task| Entry::text("task", Role::User, task));
         Session {
             agent,
             about: About::default(),
             used: Usage::default(),
-            start: if fresh { Start::Fresh } else { Start::Resumed },
+            start,
             entries: asked.into_iter().collect(),
             open: HashSet::new(),
             first_prompt: None,
