@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use compact_formats::stream::{About, Activity, Dialect, End, token_count};
@@ -77,9 +77,12 @@ async fn turn(launch: &Launch, thread: Option<&str>, prompt: &str) -> Result<Pro
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Running,
-    Interrupted,
+    Interrupted(Instant),
     Over,
 }
+
+/// How long a turn that was interrupted may take to end, before it is asked less kindly.
+const GRACE: Duration = Duration::from_secs(3);
 
 struct Thread {
     launch: Launch,
@@ -101,8 +104,18 @@ impl Thread {
         }
     }
 
+    /// A program that was started in the background may not hear an interruption.
+    fn insist(&mut self) {
+        match self.turn {
+            State::Interrupted(since) if since.elapsed() > GRACE => {
+                self.process.ask(Ask::Terminate);
+            }
+            _ => {}
+        }
+    }
+
     async fn gone(&mut self) -> Result<Heard, AgentError> {
-        if self.turn == State::Interrupted {
+        if matches!(self.turn, State::Interrupted(_)) {
             self.turn = State::Over;
             return Ok(Heard {
                 line: None,
@@ -122,6 +135,7 @@ impl AgentSession for Thread {
                 return Ok(Heard { line: None, told });
             }
             let Ok(line) = tokio::time::timeout(GLANCE, self.process.line()).await else {
+                self.insist();
                 continue;
             };
             let Some(line) = line? else {
@@ -143,7 +157,7 @@ impl AgentSession for Thread {
     }
 
     async fn interrupt(&mut self) -> Result<(), AgentError> {
-        self.turn = State::Interrupted;
+        self.turn = State::Interrupted(Instant::now());
         self.process.ask(Ask::Interrupt);
         Ok(())
     }
