@@ -135,7 +135,17 @@ impl Process {
             while let Ok(Some(_)) = self.line().await {}
             self.child.wait().await
         };
-        tokio::time::timeout(GRACE, drained).await.is_ok()
+        let ended = tokio::time::timeout(GRACE, drained).await.is_ok();
+        if ended {
+            self.sweep();
+        }
+        ended
+    }
+
+    /// Ends what a program that has ended left behind, once: its number may be another's later.
+    fn sweep(&mut self) {
+        self.ask(Ask::Kill);
+        self.group = None;
     }
 
     /// Ends it, kindly if it lets us, together with everything that it started.
@@ -148,10 +158,9 @@ impl Process {
                 break;
             }
         }
-        self.ask(Ask::Kill);
+        self.sweep();
         let _ = self.child.start_kill();
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
-        self.group = None;
     }
 }
 

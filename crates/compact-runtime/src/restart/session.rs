@@ -153,7 +153,7 @@ impl Runner<'_> {
         let wait = left.map_or(silence, |left| left.min(silence));
         let heard = tokio::select! {
             biased;
-            _ = self.stop.wait_for(|stop| *stop) => return Err(RunError::Stopped),
+            Ok(_) = self.stop.wait_for(|stop| *stop) => return Err(RunError::Stopped),
             heard = tokio::time::timeout(wait, session.agent.next()) => heard,
         };
         let heard = match heard {
