@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use compact_formats::stream::{Activity, End};
-use compact_runtime::port::agent::{Agent, AgentError, Opening, conformance};
+use compact_runtime::port::agent::{AgentError, Opening, conformance};
 use tempfile::TempDir;
 
 use super::*;
