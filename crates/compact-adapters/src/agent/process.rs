@@ -17,6 +17,9 @@ const LAST_WORDS: usize = 2_000;
 /// How long a program that was asked to end may take, before it is asked less kindly.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long the rest of what it says is waited for.
+const LISTEN: Duration = Duration::from_millis(500);
+
 /// How a program is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
@@ -35,6 +38,7 @@ pub(super) struct Process {
     stdout: BufReader<ChildStdout>,
     line: Vec<u8>,
     stderr: Arc<Mutex<Vec<u8>>>,
+    listener: tokio::task::JoinHandle<()>,
     group: Option<u32>,
 }
 
@@ -59,8 +63,8 @@ impl Process {
             return Err(io::Error::other("the program has no streams").into());
         };
         let last_words = Arc::default();
-        tokio::spawn(remember(stderr, Arc::clone(&last_words)));
         Ok(Process {
+            listener: tokio::spawn(remember(stderr, Arc::clone(&last_words))),
             stdin: child.stdin.take(),
             group: child.id(),
             stdout: BufReader::new(stdout),
@@ -104,6 +108,8 @@ impl Process {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no status".to_owned(),
         };
+        // What it started may hold the stream open, so its end is not waited for.
+        let _ = tokio::time::timeout(LISTEN, &mut self.listener).await;
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let said = String::from_utf8_lossy(&stderr).trim().to_owned();
         AgentError::Exited { status, said }

@@ -288,7 +288,8 @@ impl Runner<'_> {
     /// Says once that the agent reports no usage; the session goes on (S4-89).
     pub(super) fn check_usage(&mut self, session: &Session) {
         if self.gauge.is_missing() {
-            let session_id = session.id();
+            let named = session.about.id.clone();
+            let session_id = named.unwrap_or_else(|| self.state.run_id.clone());
             self.record.told(&RunEvent::UsageMissing { session_id });
         }
     }

@@ -142,10 +142,10 @@ fn drive(
         Ok((runner.run().await, stop))
     })?;
     match outcome {
-        Ok((answer, _)) => Ok(Answer::new(
-            screen.finished(),
-            format!("{}\n", answer.trim_end()),
-        )),
+        Ok((answer, _)) => {
+            let answer = format!("{}\n", answer.trim_end()).into_bytes();
+            Ok(Answer::new(screen.finished(), String::new()).with_payload(Some(answer)))
+        }
         Err(RunError::Stopped) => Ok(stopped(&run_id, stop.code(), global)),
         Err(error) => Err(gave_up(&error, &run_id)),
     }

@@ -19,8 +19,8 @@ enum Show {
     Json,
     /// What the agent says and does, and what became of its sessions, on stderr.
     Words,
-    /// Warnings.
-    Little,
+    /// Nothing.
+    Nothing,
 }
 
 /// The longest line that a message or a call is shown with.
@@ -39,7 +39,7 @@ impl Screen {
     pub fn new(global: &Global, folder: RunFolder, saved: SavedRun) -> Screen {
         let show = match (global.json, global.quiet) {
             (true, _) => Show::Json,
-            (false, true) => Show::Little,
+            (false, true) => Show::Nothing,
             (false, false) => Show::Words,
         };
         Screen {
@@ -72,23 +72,23 @@ impl Screen {
                 // A reader who left has seen enough.
                 let _ = output::line(&event(told).to_string());
             }
-            Show::Words | Show::Little => {
-                if let Some(line) = words(told, self.show) {
+            Show::Words => {
+                if let Some(line) = words(told) {
                     output::aside(&format!("{line}\n"));
                 }
             }
+            Show::Nothing => {}
         }
     }
 }
 
 /// An event for people; nothing when it is of no interest to them.
-fn words(told: &RunEvent, show: Show) -> Option<String> {
+fn words(told: &RunEvent) -> Option<String> {
     let line: String = printable(&told.to_string()).chars().take(SHOWN).collect();
     match told {
         RunEvent::UsageMissing { .. } | RunEvent::PromptTooLong { .. } => {
             Some(format!("{} {line}", "warning:".yellow().bold()))
         }
-        _ if show == Show::Little => None,
         RunEvent::ContextUsage { .. }
         | RunEvent::UsageReset { .. }
         | RunEvent::RunFinished { .. }
