@@ -1,0 +1,248 @@
+"""The Claude Agent SDK: its hooks as the SDK calls them, its stores, and what its numbers mean."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, HookMatcher, ResultMessage, TextBlock
+
+from compact import CompactManager
+from compact.integrations.claude import (
+    CompactSessionStore,
+    context_tokens,
+    get_repo_runs_dir,
+    make_precompact_hook,
+    make_session_start_hook,
+)
+from compact.runner import (
+    CHECKPOINT_REQUEST,
+    ContextPressureError,
+    ContextUsage,
+    SessionRunner,
+    build_continuation_prompt,
+    extract_checkpoint,
+)
+
+from .conftest import chat, config
+
+
+@pytest.fixture
+def repo(tmp_path, monkeypatch):
+    monkeypatch.delenv("COMPACT_STORAGE_PATH", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "repo"
+
+
+def payload(path: Any, **more: Any) -> dict[str, Any]:
+    return {"session_id": "s-1", "transcript_path": str(path), "trigger": "auto", **more}
+
+
+def archives(repo: Path) -> list[Path]:
+    return sorted((get_repo_runs_dir(repo) / "archives").iterdir())
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    path = tmp_path / "session.jsonl"
+    path.write_text('{"type":"user"}\n', encoding="utf-8")
+    return path
+
+
+async def fire(repo: Path, hook_input: dict[str, Any]) -> Any:
+    """As the SDK calls it: input, tool use id, context."""
+    return await make_precompact_hook(repo)(hook_input, None, {"signal": None})
+
+
+async def test_precompact_hook_archives_transcript(repo, transcript, caplog):
+    caplog.set_level(logging.INFO)
+    assert await fire(repo, payload(transcript)) == {}
+    (copy,) = archives(repo)
+    assert copy.read_bytes() == transcript.read_bytes()
+    assert copy.name.startswith("s-1_") and copy.name.endswith("_transcript.jsonl")
+    assert f"PreCompact: archived transcript (trigger='auto') to {copy} (0.0 KB)" in caplog.text
+
+
+async def test_precompact_hook_creates_archive_dir(repo, transcript):
+    folder = get_repo_runs_dir(repo) / "archives"
+    assert not folder.exists()
+    await fire(repo, payload(transcript))
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+async def test_precompact_hook_handles_missing_transcript(repo, tmp_path, caplog):
+    missing = tmp_path / "gone.jsonl"
+    assert await fire(repo, payload(missing)) == {}
+    assert f"PreCompact: transcript not found at {missing}" in caplog.text
+
+
+async def test_precompact_hook_handles_missing_path(repo, caplog):
+    assert await fire(repo, {}) == {}
+    assert await fire(repo, {"session_id": "s-2", "transcript_path": ""}) == {}
+    assert "no transcript_path provided for unknown" in caplog.text
+    assert "no transcript_path provided for s-2" in caplog.text
+
+
+async def test_precompact_hook_handles_io_error(repo, transcript, caplog):
+    data = Path(os.environ["XDG_DATA_HOME"])
+    data.parent.mkdir(exist_ok=True)
+    data.write_text("a file where a folder should be")
+    assert await fire(repo, payload(transcript)) == {}
+    assert "PreCompact: failed to archive transcript:" in caplog.text
+
+
+async def test_precompact_hook_timestamp_uniqueness(repo, transcript):
+    for _ in range(20):
+        await fire(repo, payload(transcript))
+    assert len(archives(repo)) == 20
+
+
+async def test_precompact_hook_file_permissions(repo, transcript):
+    transcript.chmod(0o644)
+    before = os.umask(0)
+    try:
+        await fire(repo, payload(transcript))
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(copy.stat().st_mode) for copy in archives(repo)] == [0o600]
+
+
+async def test_precompact_hook_preserves_extension(repo, tmp_path):
+    for name, expected in (("a.md", ".md"), ("b.jsonl", ".jsonl"), ("c", ".txt")):
+        (tmp_path / name).write_text("x")
+        await fire(repo, payload(tmp_path / name, session_id=f"../{name[0]}"))
+    assert [copy.suffix for copy in archives(repo)] == [".md", ".jsonl", ".txt"]
+    assert all(copy.parent == get_repo_runs_dir(repo) / "archives" for copy in archives(repo))
+
+
+def test_s0_44_s0_45_s0_48_a_repository_has_a_folder_of_its_own(repo, monkeypatch):
+    assert get_repo_runs_dir("/home/cyou/mala").name == "-home-cyou-mala"
+    assert get_repo_runs_dir("/a/b") != get_repo_runs_dir("/a/c")
+    monkeypatch.setenv("COMPACT_STORAGE_PATH", "/elsewhere")
+    assert get_repo_runs_dir("/a") == Path("/elsewhere/hooks/-a")
+
+
+def test_s0_58_s0_73_the_hook_is_registered_like_any_other(repo):
+    options = ClaudeAgentOptions(hooks={"PreCompact": [HookMatcher(hooks=[make_precompact_hook(repo)])]})
+    assert len(options.hooks["PreCompact"][0].hooks) == 1
+
+
+async def test_after_a_compaction_what_is_remembered_goes_before_the_model():
+    manager = CompactManager(config())
+    manager.preflight("known", chat(60))
+    hook = make_session_start_hook(manager)
+    assert await hook({"source": "startup", "session_id": "known"}) == {}
+    assert await hook({"source": "compact", "session_id": "unheard-of"}) == {}
+    answer = await hook({"source": "compact", "session_id": "known"}, None, {})
+    output = answer["hookSpecificOutput"]
+    assert output["hookEventName"] == "SessionStart"
+    assert output["additionalContext"].startswith("What I remember now")
+
+
+async def test_a_session_is_resumed_from_a_smaller_history():
+    manager = CompactManager(config(window=30_000))
+    store = CompactSessionStore(manager)
+    lines = [json.loads(line) for line in open("examples/coding-session.jsonl", encoding="utf-8")]
+    key = {"project_key": "p", "session_id": "resumed"}
+    assert await store.load(key) is None
+    await store.append(key, lines[:100])
+    await store.append(key, lines[100:])
+    loaded = await store.load(key)
+    assert loaded[: len(lines)] == lines
+    assert loaded[len(lines)]["subtype"] == "compact_boundary"
+    assert any(line.get("isCompactSummary") for line in loaded[len(lines) :])
+    over = CompactSessionStore(manager, underlying=store)
+    await over.append({**key, "subpath": "sub"}, lines[:3])
+    assert await over.load({**key, "subpath": "sub"}) == lines[:3]
+    small = {"project_key": "p", "session_id": "small"}
+    await store.append(small, lines[:3])
+    assert await store.load(small) == lines[:3]
+    await store.append({"session_id": "odd"}, [{"type": "user", "uuid": 1, "message": 7, "parentUuid": None}])
+    assert len(await store.load({"session_id": "odd"})) == 1
+
+
+def said(text: str, usage: dict[str, int] | None) -> AssistantMessage:
+    return AssistantMessage(content=[TextBlock(text)], model="m", usage=usage)
+
+
+def result(usage: dict[str, int] | None = None, text: str = "done") -> ResultMessage:
+    return ResultMessage("success", 1, 1, False, 1, "session-1", usage=usage, result=text, total_cost_usd=0.0)
+
+
+def counted(n: int) -> dict[str, int]:
+    return {"input_tokens": n, "cache_read_input_tokens": 10, "cache_creation_input_tokens": 7, "output_tokens": 3}
+
+
+def test_s0_1_only_one_of_three_numbers_is_the_size_of_a_context():
+    messages = [said("a", counted(100)), said("b", counted(200)), result({"input_tokens": 300, "output_tokens": 9})]
+    assert context_tokens(messages) == 217
+    assert context_tokens([said("a", None), result(counted(5))]) is None
+
+
+class Client:
+    """A scripted ClaudeSDKClient: each session is a list of answers, each a list of messages."""
+
+    def __init__(self, sessions: list[list[list[Any]]]) -> None:
+        self.sessions, self.prompts, self.opened = sessions, [], 0
+        self.answers: list[list[Any]] = []
+
+    def __call__(self) -> Client:
+        return self
+
+    async def __aenter__(self) -> Client:
+        self.answers = self.sessions[self.opened]
+        self.opened += 1
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        pass
+
+    async def query(self, prompt: str) -> None:
+        self.prompts.append(prompt)
+
+    async def receive_response(self) -> Any:
+        for message in self.answers.pop(0):
+            yield message
+
+
+CHECKPOINT = "Sure.\n<checkpoint>\n## Goal\nMend {it}\n</checkpoint>"
+
+
+async def test_s4_8_s4_10_a_full_context_ends_the_session_and_not_the_task(caplog):
+    caplog.set_level(logging.INFO)
+    full = [[said("…", counted(190_000)), result(counted(999_999))], [said(CHECKPOINT, counted(1)), result()]]
+    client = Client([full, [list(full[0]), list(full[1])], [[said("…", counted(500)), result(text="mended")]]])
+    seen: list[Any] = []
+    run = await SessionRunner(client, on_message=seen.append).run("Mend it.")
+    assert (run.result, run.continuation_count, client.opened) == ("mended", 2, 3)
+    assert run.checkpoints == ["## Goal\nMend {it}"] * 2
+    assert client.prompts[:3] == ["Mend it.", CHECKPOINT_REQUEST, build_continuation_prompt("## Goal\nMend {it}")]
+    assert "context restart #2 at 95.0%" in caplog.text
+    assert len(seen) == 6 and run.usage.pressure_ratio() < 0.01
+
+
+async def test_s4_140_missing_usage_is_told_and_restarts_are_bounded(caplog):
+    run = await SessionRunner(Client([[[said("…", None), result()]]])).run("Mend it.")
+    assert run.result == "done" and "context tracking disabled" in caplog.text
+    full = [[said("…", counted(199_000)), result()]]
+    run = await SessionRunner(Client([full]), max_restarts=0).run("Mend it.")
+    assert run.continuation_count == 0
+
+
+def test_s4_57_checkpoints_are_found_however_they_are_wrapped():
+    assert extract_checkpoint("a <checkpoint>b</checkpoint> c") == "b"
+    assert extract_checkpoint("```xml\n<checkpoint>b</checkpoint>\n```") == "b"
+    assert extract_checkpoint("<checkpoint>\n```\nb\n```\n</checkpoint>") == "b"
+    assert extract_checkpoint("```\nno tags\n```") == "no tags"
+    assert extract_checkpoint("no tags") == "no tags"
+
+
+def test_pressure_is_a_share_of_the_window():
+    usage = ContextUsage(input_tokens=90_000, output_tokens=10_000)
+    assert (usage.pressure_ratio(), usage.pressure_ratio(0), ContextUsage(-1).pressure_ratio()) == (0.5, 0.0, 0.0)
+    assert str(ContextPressureError("s", usage)) == "Context pressure: 50.0%"
