@@ -39,7 +39,7 @@ pub fn run(args: &Run, global: &Global) -> Result<Answer, Failure> {
     let flags = threshold.into_iter().collect();
     let world = World::load_by_default(global, Profile::CheckpointRestart, flags)?;
     let (folder, mut saved) = match &args.resume {
-        Some(run_id) => RunFolder::open(world.root(), run_id).map_err(failure)?,
+        Some(run_id) => RunFolder::open(world.root(), run_id).map_err(|error| failure(&error))?,
         None => begin(args, &world, global)?,
     };
     set_limits(&mut saved.state, args);
@@ -85,7 +85,7 @@ fn begin(args: &Run, world: &World, global: &Global) -> Result<(RunFolder, Saved
         },
     };
     Ok((
-        RunFolder::create(world.root(), &run_id).map_err(failure)?,
+        RunFolder::create(world.root(), &run_id).map_err(|error| failure(&error))?,
         saved,
     ))
 }
@@ -224,13 +224,13 @@ fn gave_up(error: &RunError, run_id: &str) -> Failure {
     }
 }
 
-fn failure(error: RunFolderError) -> Failure {
+fn failure(error: &RunFolderError) -> Failure {
     let code = match error {
         RunFolderError::Exists(_) | RunFolderError::Busy(_) => Code::Usage,
         RunFolderError::Missing { .. } | RunFolderError::Unreadable(..) => Code::Input,
         _ => Code::Unexpected,
     };
-    Failure::of(code, &error).split_advice()
+    Failure::of(code, error).split_advice()
 }
 
 /// The event that `--json` ends with.
