@@ -195,13 +195,7 @@ impl fmt::Display for RunEvent {
                 cumulative,
                 limit,
                 pressure_ratio,
-            } => write!(
-                f,
-                "Context usage: turn=({}) cumulative=({}) limit={limit} pressure={:.1}%",
-                counted(turn),
-                counted(cumulative),
-                pressure_ratio * 100.0
-            ),
+            } => told_usage(f, [turn, cumulative], *limit, *pressure_ratio),
             RunEvent::UsageMissing { session_id } => write!(
                 f,
                 "Session {session_id}: the agent did not provide token usage, context tracking disabled"
@@ -209,14 +203,14 @@ impl fmt::Display for RunEvent {
             RunEvent::ContextPressure { pressure_ratio, .. } => {
                 write!(f, "Context pressure: {:.1}%", pressure_ratio * 100.0)
             }
-            RunEvent::PromptTooLong { session_id } => {
+            RunEvent::PromptTooLong { session_id: id } => {
                 write!(
                     f,
-                    "Session {session_id}: the provider refused the prompt as too long"
+                    "Session {id}: the provider refused the prompt as too long"
                 )
             }
-            RunEvent::CheckpointRequested { session_id } => {
-                write!(f, "Session {session_id}: asked for a checkpoint")
+            RunEvent::CheckpointRequested { session_id: id } => {
+                write!(f, "Session {id}: asked for a checkpoint")
             }
             RunEvent::Checkpoint {
                 source,
@@ -230,17 +224,13 @@ impl fmt::Display for RunEvent {
                 run_id,
                 continuation_count,
                 pressure_ratio,
+            } => told_restart(f, run_id, *continuation_count, *pressure_ratio),
+            RunEvent::UsageReset {
+                continuation_count: nth,
             } => {
-                write!(f, "Session {run_id}: context restart #{continuation_count}")?;
-                match pressure_ratio {
-                    Some(ratio) => write!(f, " at {:.1}%", ratio * 100.0),
-                    None => f.write_str(" after a refused prompt"),
-                }
-            }
-            RunEvent::UsageReset { continuation_count } => {
                 write!(
                     f,
-                    "Resetting context usage for restart (continuation #{continuation_count})"
+                    "Resetting context usage for restart (continuation #{nth})"
                 )
             }
             RunEvent::Noise { line } => write!(f, "Not of the stream: {line}"),
@@ -257,6 +247,33 @@ impl fmt::Display for RunEvent {
             }
         }
     }
+}
+
+fn told_usage(
+    f: &mut fmt::Formatter<'_>,
+    [turn, cumulative]: [&Usage; 2],
+    limit: u64,
+    ratio: f64,
+) -> fmt::Result {
+    write!(
+        f,
+        "Context usage: turn=({}) cumulative=({}) limit={limit} pressure={:.1}%",
+        counted(turn),
+        counted(cumulative),
+        ratio * 100.0
+    )
+}
+
+fn told_restart(
+    f: &mut fmt::Formatter<'_>,
+    run: &str,
+    nth: u32,
+    ratio: Option<f64>,
+) -> fmt::Result {
+    let why = ratio.map_or("after a refused prompt".to_owned(), |ratio| {
+        format!("at {:.1}%", ratio * 100.0)
+    });
+    write!(f, "Session {run}: context restart #{nth} {why}")
 }
 
 fn told_checkpoint(
