@@ -8,7 +8,8 @@ mod claude_code;
 mod codex;
 mod lines;
 mod process;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests;
 
 use std::ffi::OsString;

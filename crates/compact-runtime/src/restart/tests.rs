@@ -423,11 +423,13 @@ async fn s3_40_s3_49_s4_89_s4_91_s4_127_s4_135_without_usage_the_session_goes_on
     assert!(!scene.paper.restarts().is_empty());
 }
 
-#[tokio::test]
-async fn s3_44_to_s3_46_s4_48_s4_68_s4_118_s4_128_s4_136_s4_137_s4_140_to_s4_143_every_answer_leads_to_a_restart()
- {
+type Answer = fn() -> Vec<Step>;
+
+/// What agents answer when they are asked for a checkpoint, what becomes of it, and what the next
+/// session is told.
+fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
     use CheckpointSource::{Built, Raw, Tagged};
-    let answers_of: Vec<(fn() -> Vec<Step>, CheckpointSource, &str)> = vec![
+    vec![
         (
             || vec![says("<checkpoint>left: the lexer</checkpoint>"), ends()],
             Tagged,
@@ -496,8 +498,13 @@ async fn s3_44_to_s3_46_s4_48_s4_68_s4_118_s4_128_s4_136_s4_137_s4_140_to_s4_143
             Built,
             "make parser",
         ),
-    ];
-    for (answer, source, told_next) in answers_of {
+    ]
+}
+
+#[tokio::test]
+async fn s3_44_to_s3_46_s4_48_s4_68_s4_118_s4_128_s4_136_s4_137_s4_140_to_s4_143_every_answer_leads_to_a_restart()
+ {
+    for (answer, source, told_next) in answers_to_a_request() {
         let agent = Scripted::new(move |told| match (is_request(told), told.session) {
             (true, _) => answer(),
             (_, 1) => vec![
