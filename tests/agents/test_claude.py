@@ -74,7 +74,7 @@ def test_s0_125_a_compaction_by_hand_is_archived_and_what_it_lost_is_told(claude
     receipt = re.search(r"expand (\w+)#N", told)[1]
     number = re.search(r'\[#(\d+)\] \\"Never drop', told)[1]
     assert f"to the new API. {RULE}" in claude.compactctl("expand", f"{receipt}#{number}")
-    assert RULE in claude.compactctl("recall", "amount_legacy", "column")
+    assert RULE in claude.compactctl("recall", "amount_legacy", "column", "--json")
     claude.go_on("And on.")
     assert claude.is_untroubled(), claude.log()
 
