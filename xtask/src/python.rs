@@ -2,7 +2,7 @@
 //! it works in.
 //!
 //! The wheel is built without optimisation, from what the other tests have compiled already; how large and
-//! how quick it is when people build it is measured by `cargo xtask bench python`.
+//! how quick it is when people build it is measured by `python -m tests.python.bench`.
 
 use std::path::{Path, PathBuf};
 
