@@ -524,9 +524,7 @@ pub enum Archive {
         folder: PathBuf,
     },
     /// Copy every original and receipt of a folder into this store
-    #[command(
-        after_help = "Example: COMPACT_STORAGE_ADAPTER=s3 compactctl archive import ~/.local/share/compact"
-    )]
+    #[command(after_help = "Example: compactctl archive import backup/")]
     Import {
         /// A data directory, or what `archive export` wrote
         #[arg(value_name = "FOLDER")]

@@ -130,7 +130,6 @@ fn adapters_that_are_not_here_are_refused_not_ignored() {
     for (key, value) in [
         ("COMPACT_STORAGE_ADAPTER", "s3"),
         ("COMPACT_STORAGE_ADAPTER", "custom"),
-        ("COMPACT_TELEMETRY_EXPORTER", "otlp"),
         ("COMPACT_STORAGE_ADAPTER", "none"),
     ] {
         let mut command = place.command(&["compact", "s.jsonl", "--budget", "1500"]);
