@@ -14,13 +14,16 @@ use crate::shell;
 /// Where the seeds of a format are.
 const CORPUS: &str = "crates/compact-formats/corpus";
 
-/// Fuzzes every format, or one of them; fails when a promise was broken.
-pub(crate) fn run(seconds: u64, target: Option<&str>) -> Result<()> {
+/// Fuzzes every format, or one of them; fails when a promise was broken. Without a seed, another
+/// run tries other inputs.
+pub(crate) fn run(seconds: u64, target: Option<&str>, seed: Option<u64>) -> Result<()> {
+    let seed = seed.unwrap_or_else(moment);
+    println!("seed {seed}");
     let found = shell::target().join("fuzz");
     fs::create_dir_all(&found)?;
     let mut broken = 0;
     for name in targets(target)? {
-        broken += usize::from(!fuzz_one(&name, seconds, &found)?);
+        broken += usize::from(!fuzz_one(&name, seconds, seed, &found)?);
     }
     match broken {
         0 => {
@@ -49,7 +52,7 @@ fn targets(wanted: Option<&str>) -> Result<Vec<String>> {
 }
 
 /// Fuzzes one format; false when a promise was broken.
-fn fuzz_one(name: &str, seconds: u64, found: &Path) -> Result<bool> {
+fn fuzz_one(name: &str, seconds: u64, seed: u64, found: &Path) -> Result<bool> {
     let Ok(format) = name.parse() else {
         println!("{name:<18} skipped: no reader of that name");
         return Ok(true);
@@ -63,7 +66,7 @@ fn fuzz_one(name: &str, seconds: u64, found: &Path) -> Result<bool> {
     let run = fuzz::run(
         format,
         &seeds,
-        moment(),
+        seed,
         Duration::from_secs(seconds),
         &mut keep,
     );
@@ -90,7 +93,6 @@ fn seeds(name: &str) -> Result<Vec<Vec<u8>>> {
     Ok(seeds)
 }
 
-/// Another run tries other inputs.
 fn moment() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)

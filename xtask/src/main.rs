@@ -67,6 +67,9 @@ enum Command {
         /// Only this format.
         #[arg(long)]
         target: Option<String>,
+        /// Tries the inputs of an earlier run again; another run tries others.
+        #[arg(long)]
+        seed: Option<u64>,
     },
     /// Writes the models' limits and prices anew, from litellm and genai-prices.
     Registry,
@@ -82,7 +85,11 @@ fn main() -> ExitCode {
         Command::Docs => docs::write(),
         Command::Examples => examples::write(),
         Command::Corpus { paths } => corpus::run(&paths),
-        Command::Fuzz { seconds, target } => fuzz::run(seconds, target.as_deref()),
+        Command::Fuzz {
+            seconds,
+            target,
+            seed,
+        } => fuzz::run(seconds, target.as_deref(), seed),
         Command::Registry => registry::write(),
     };
     match result {

@@ -219,8 +219,9 @@ pub(crate) fn read_line<'s, T: Deserialize<'s>>(
 }
 
 /// What the boundaries say that may be appended to a transcript.
-const BOUNDARIES: [&str; 4] = [
+const BOUNDARIES: [&str; 5] = [
     "\"compact_boundary\"",
+    "\"$set\":{\"messages\"",
     "\"compacted\"",
     "\"type\":\"compaction\"",
     "\"session.compaction_complete\"",

@@ -216,6 +216,25 @@ fn what_tools_answered_is_read_once() {
     assert_eq!(lines(&records, Scope::Live).conversation.entries.len(), 3);
 }
 
+const STAMP: crate::Stamp<'static> = crate::Stamp {
+    timestamp: "2026-01-01T00:00:00.000Z",
+    receipt: "r",
+    tokens_before: 2,
+    tokens_after: 1,
+};
+
+#[test]
+fn a_torn_line_is_still_read_over_once_a_view_is_appended() {
+    let (torn, _) = REPLY.split_at(40);
+    let parsed = parse([HEAD, USER, torn].join("\n"), None, Scope::Live).unwrap();
+    let view = View {
+        items: vec![ViewItem::New(Entry::text("n", Role::User, "summary"))],
+    };
+    let appended = parsed.document.append(&parsed.conversation, &view, &STAMP);
+    let again = parse(appended.unwrap(), None, Scope::Live).unwrap();
+    assert_eq!(texts(&again), ["summary"]);
+}
+
 #[test]
 fn views_of_lines_are_lines_and_boundaries_what_gemini_writes() {
     let parsed = lines(&[HEAD, USER, REPLY], Scope::Live);
@@ -231,13 +250,7 @@ fn views_of_lines_are_lines_and_boundaries_what_gemini_writes() {
         written.starts_with(HEAD) && written.lines().count() == 3,
         "{written}"
     );
-    let stamp = crate::Stamp {
-        timestamp: "2026-01-01T00:00:00.000Z",
-        receipt: "r",
-        tokens_before: 2,
-        tokens_after: 1,
-    };
-    let appended = parsed.document.append(&parsed.conversation, &view, &stamp);
+    let appended = parsed.document.append(&parsed.conversation, &view, &STAMP);
     let appended = String::from_utf8(appended.unwrap()).unwrap();
     for text in [written, appended.clone()] {
         let again = parse(text, None, Scope::Live).unwrap();
