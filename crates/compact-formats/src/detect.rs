@@ -169,7 +169,13 @@ pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
             }),
             None => detect_lines(source),
         },
-        _ => Err(unrecognised()),
+        // A file that is no text, UTF-16 or compressed, can be told so by its first bytes.
+        _ => Err(match std::str::from_utf8(body) {
+            Ok(_) => unrecognised(),
+            Err(error) => FormatError::Utf8 {
+                at: Position::of(source, start + error.valid_up_to()),
+            },
+        }),
     }
 }
 

@@ -227,6 +227,16 @@ fn an_empty_file_is_said_to_be_empty() {
 }
 
 #[test]
+fn a_file_that_is_no_text_is_told_so() {
+    let utf16 = "[{}]".encode_utf16().flat_map(u16::to_le_bytes);
+    let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(utf16).collect();
+    for source in [utf16.as_slice(), b"\x1f\x8b\x08\x00compressed"] {
+        let told = detect(source).unwrap_err().to_string();
+        assert!(told.contains("re-encode the file as UTF-8"), "{told}");
+    }
+}
+
+#[test]
 fn a_hundred_thousand_levels_are_copied_or_refused() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let chat = format!("[{{\"role\":\"user\",\"content\":\"x\",\"deep\":{deep}}}]");
