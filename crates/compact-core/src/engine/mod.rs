@@ -149,7 +149,16 @@ pub fn session_ledger(
             prior.ledger.clone(),
             leading + common_prefix(conversation, hashes, prior),
         ),
-        None => (Ledger::of(&[], leading as u64), leading),
+        None => {
+            let next = leading as u64;
+            (
+                Ledger {
+                    next,
+                    ..Ledger::default()
+                },
+                leading,
+            )
+        }
     };
     let known = |e: &Entry| {
         prior.is_some_and(|p| {
@@ -167,7 +176,7 @@ pub fn session_ledger(
             .split_last()
             .filter(|(last, _)| known(last))
             .map_or(run, |(_, rest)| rest);
-        ledger.merge(Ledger::of(&redactor.redact_entries(words), ledger.next));
+        ledger.merge(Ledger::redacted(words, ledger.next, redactor));
         ledger.next += (run.len() - words.len()) as u64;
     }
     ledger

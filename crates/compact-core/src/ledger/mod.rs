@@ -5,6 +5,7 @@
 //! Names are found by a byte scanner; the text around their newest mentions is kept as excerpts.
 
 mod cue;
+mod draw;
 mod entity;
 mod excerpt;
 mod fact;
@@ -15,6 +16,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
@@ -46,10 +48,10 @@ pub struct Ledger {
 
 impl Ledger {
     /// Draws the facts of `entries`, whose first one has ordinal `first` in its session.
-    pub fn of(entries: &[Entry], first: u64) -> Ledger {
+    pub fn of<E: Borrow<Entry>>(entries: &[E], first: u64) -> Ledger {
         let mut names = Names::default();
         let mut facts = fact::Collector::default();
-        for (entry, ordinal) in entries.iter().zip(first..) {
+        for (entry, ordinal) in entries.iter().map(E::borrow).zip(first..) {
             for (block, part) in entry.blocks.iter().zip(0..) {
                 if let Some(reading) = reading::read(entry, block)
                     && facts.block(ordinal as u32, entry, block, &reading)
@@ -70,6 +72,11 @@ impl Ledger {
 
     /// Adds a later ledger to this one.
     pub fn merge(&mut self, later: Ledger) {
+        let next = self.next.max(later.next);
+        if self.is_blank() {
+            *self = Ledger { next, ..later };
+            return;
+        }
         let mut names = Names::over(std::mem::take(&mut self.entities));
         for entity in later.entities {
             names.absorb(entity);
@@ -80,7 +87,12 @@ impl Ledger {
         sources.sort_by_key(|e| (e.ordinal, e.part, e.start));
         self.excerpts = excerpt::recut(&excerpt::windows(&self.entities), sources);
         self.facts.merge(later.facts);
-        self.next = self.next.max(later.next);
+        self.next = next;
+    }
+
+    /// True while nothing has been drawn.
+    fn is_blank(&self) -> bool {
+        self.entities.is_empty() && self.facts == Facts::default()
     }
 }
 
@@ -183,7 +195,7 @@ fn is_value(text: &str, start: usize, name: &str) -> bool {
 }
 
 /// Measures the mentions that are left and cuts the text around them out of the entries.
-fn cut(entries: &[Entry], first: u64, entities: &mut [Entity]) -> Vec<Excerpt> {
+fn cut<E: Borrow<Entry>>(entries: &[E], first: u64, entities: &mut [Entity]) -> Vec<Excerpt> {
     let mut all: Vec<(u32, u16, u32, u32)> = Vec::new();
     let mut index: Vec<(u32, u32, u8)> = Vec::new();
     for (entity, i) in entities.iter().zip(0u32..) {
@@ -201,8 +213,8 @@ fn cut(entries: &[Entry], first: u64, entities: &mut [Entity]) -> Vec<Excerpt> {
 }
 
 /// Cuts the windows of one block, whose mentions are `block`.
-fn cut_block(
-    entries: &[Entry],
+fn cut_block<E: Borrow<Entry>>(
+    entries: &[E],
     first: u64,
     block: &[(u32, u16, u32, u32)],
     index: &[(u32, u32, u8)],
@@ -210,7 +222,7 @@ fn cut_block(
     excerpts: &mut Vec<Excerpt>,
 ) -> Option<()> {
     let &(ordinal, part, ..) = block.first()?;
-    let entry = entries.get((u64::from(ordinal) - first) as usize)?;
+    let entry: &Entry = entries.get((u64::from(ordinal) - first) as usize)?.borrow();
     let reading = reading::read(entry, entry.blocks.get(usize::from(part))?)?;
     let mut open: Option<(u32, u32)> = None;
     let mut close = |window: Option<(u32, u32)>| {

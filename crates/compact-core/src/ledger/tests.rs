@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::message::{Block, EntryId, EntryKind, Meta, Role};
+use crate::redact::{Boundary, RedactionRules};
 
 fn check(text: &str, expect: &Expect) {
     let mut out = String::new();
@@ -284,6 +285,37 @@ proptest! {
         let stored = serde_json::to_string(&merged).unwrap();
         prop_assert_eq!(serde_json::from_str::<Ledger>(&stored).unwrap(), merged);
     }
+}
+
+#[test]
+fn a_long_ledger_drawn_in_halves_is_the_same() {
+    let text = "Please keep `src/store.rs` as it is. ".repeat(60);
+    let mut entries = Vec::new();
+    for i in 0..60 {
+        entries.push(Entry::text(format!("u{i}"), Role::User, &text));
+        let call = Block::ToolCall {
+            id: format!("c{i}"),
+            name: "read".to_owned(),
+            arguments: format!(r#"{{"path":"src/part_{i}.rs"}}"#),
+        };
+        let mut calls = Entry::text(format!("a{i}"), Role::Assistant, "I will read it.");
+        calls.blocks.push(call);
+        let answer = Block::ToolResult {
+            call: format!("c{i}"),
+            content: format!("pub fn load_part_{i}() {{}}\npassword=hunter{i}2x\n"),
+            is_error: false,
+        };
+        let mut results = Entry::text(format!("r{i}"), Role::Tool, "");
+        results.blocks = vec![answer];
+        entries.extend([calls, results]);
+    }
+    let redactor = RedactionRules::default()
+        .redactor(Boundary::Summary)
+        .unwrap();
+    let redacted = redactor.redact_entries(&entries);
+    assert_ne!(Ledger::of(&redacted, 7), Ledger::of(&entries, 7));
+    let drawn = Ledger::redacted(&entries, 7, &redactor);
+    assert_eq!(drawn, Ledger::of(&redacted, 7));
 }
 
 #[test]

@@ -9,21 +9,23 @@ use super::{Counts, Redactor};
 use crate::message::{Block, Entry};
 
 impl Redactor {
-    /// The entries without what the rules find; borrowed when nothing is found.
-    pub fn redact_entries<'e>(&self, entries: &'e [Entry]) -> Cow<'e, [Entry]> {
-        let mut out = Cow::Borrowed(entries);
-        if self.is_off() {
-            return out;
-        }
-        for (at, entry) in entries.iter().enumerate() {
-            for (block, redacted) in entry.blocks.iter().enumerate() {
-                let Some(redacted) = self.redacted_block(redacted) else {
-                    continue;
-                };
-                let place = out.to_mut().get_mut(at);
-                if let Some(place) = place.and_then(|entry| entry.blocks.get_mut(block)) {
-                    *place = redacted;
-                }
+    /// The entries without what the rules find; borrowed where nothing is found.
+    pub fn redact_entries<'e>(&self, entries: &'e [Entry]) -> Vec<Cow<'e, Entry>> {
+        let redacted = |entry| match self.is_off() {
+            true => Cow::Borrowed(entry),
+            false => self.redacted_entry(entry),
+        };
+        entries.iter().map(redacted).collect()
+    }
+
+    fn redacted_entry<'e>(&self, entry: &'e Entry) -> Cow<'e, Entry> {
+        let mut out = Cow::Borrowed(entry);
+        for (at, block) in entry.blocks.iter().enumerate() {
+            let Some(redacted) = self.redacted_block(block) else {
+                continue;
+            };
+            if let Some(place) = out.to_mut().blocks.get_mut(at) {
+                *place = redacted;
             }
         }
         out
