@@ -194,6 +194,16 @@ impl TokenCache {
             .or_insert_with(|| estimator.entry(entry))
     }
 
+    /// True when an entry has been counted.
+    pub fn knows(&self, hash: EntryHash, entry: &Entry) -> bool {
+        self.units.contains_key(&(hash, unhashed_weight(entry)))
+    }
+
+    /// Takes what was counted elsewhere.
+    pub fn remember(&mut self, hash: EntryHash, entry: &Entry, units: Units) {
+        self.units.insert((hash, unhashed_weight(entry)), units);
+    }
+
     /// How many contents are remembered.
     pub fn len(&self) -> usize {
         self.units.len()

@@ -120,6 +120,13 @@ pub(super) fn recut(windows: &[Window], sources: Vec<Excerpt>) -> Vec<Excerpt> {
             .next_if(|s| (s.place(), s.end()) < (place, end))
             .is_some()
         {}
+        // Most are needed as they are.
+        if let Some(whole) =
+            sources.next_if(|s| (s.place(), s.start, s.end()) == (place, start, end))
+        {
+            out.push(whole);
+            continue;
+        }
         let Some(source) = sources.peek() else { break };
         let from = start.saturating_sub(source.start) as usize;
         let to = end.saturating_sub(source.start) as usize;

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use bytes::Bytes;
 use compact_adapters::archive::ObjectArchive;
 use compact_core::token::Tokens;
 use compact_runtime::manager::Request;
@@ -17,19 +16,17 @@ pub(crate) fn over_zstd(subject: &Subject) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     let manager = manager(WINDOW, Some(Arc::new(ObjectArchive::open(folder.path())?)))?;
     let runtime = runtime()?;
-    let lines: Vec<&str> = subject.file.split_inclusive('\n').collect();
+    let bytes = subject.file.iter().enumerate();
+    let ends: Vec<usize> = bytes.filter(|b| *b.1 == b'\n').map(|b| b.0).collect();
     for part in 1..=COMPACTIONS {
-        let file: String = lines
-            .iter()
-            .take(lines.len() * part / COMPACTIONS)
-            .copied()
-            .collect();
-        let parsed = parse(&file)?;
+        let last = ends.get((ends.len() * part / COMPACTIONS).saturating_sub(1));
+        let file = subject.file.slice(..=*last.context("no line")?);
+        let parsed = parse(file.clone())?;
         let request = Request {
             conversation: &parsed.conversation,
             rules: parsed.document.rules(),
             format: parsed.document.format().name(),
-            original: Bytes::from(file),
+            original: file,
             session_id: Some("bench"),
             budget: Some(Tokens(WINDOW / 10)),
             summary_limit: None,
@@ -40,7 +37,7 @@ pub(crate) fn over_zstd(subject: &Subject) -> Result<f64> {
             .block_on(manager.compact(&request))
             .with_context(|| format!("compaction {part}"))?;
     }
-    let transcript = zstd::encode_all(subject.file.as_bytes(), 3)?.len();
+    let transcript = zstd::encode_all(&*subject.file, 3)?.len();
     Ok(bytes_below(folder.path())? as f64 / transcript as f64)
 }
 

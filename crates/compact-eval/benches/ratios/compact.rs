@@ -22,12 +22,12 @@ pub(crate) fn file_to_view(subject: &Subject) -> Result<Timing> {
     in_turns(
         || subject.count(),
         fresh,
-        |manager| view_of(&runtime, &manager?, &subject.file),
+        |manager| view_of(&runtime, &manager?, subject.file.clone()),
     )
 }
 
 /// Parses, compacts and emits.
-pub(crate) fn view_of(runtime: &Runtime, manager: &Manager, file: &str) -> Result<Vec<u8>> {
+pub(crate) fn view_of(runtime: &Runtime, manager: &Manager, file: Bytes) -> Result<Vec<u8>> {
     let parsed = parse(file)?;
     let request = request(&parsed);
     let Compacted::Done(commit) = runtime.block_on(manager.compact(&request))? else {
@@ -41,7 +41,7 @@ pub(crate) fn view_of(runtime: &Runtime, manager: &Manager, file: &str) -> Resul
 /// Where the time of [`file_to_view`] goes, in seconds; nothing is compared.
 pub(crate) fn stages(subject: &Subject) -> Result<Vec<(&'static str, f64)>> {
     let (runtime, manager) = (runtime()?, manager(WINDOW, None)?);
-    let (parsed, parsing) = timed(|| parse(&subject.file))?;
+    let (parsed, parsing) = timed(|| parse(subject.file.clone()))?;
     let request = request(&parsed);
     let (measured, measuring) = timed(|| Ok(runtime.block_on(manager.measure(&request))?))?;
     let (outcome, compacting) = timed(|| Ok(manager.plan(&measured)?))?;

@@ -52,8 +52,8 @@ fn write_large(path: &std::path::Path) -> Result<usize> {
 pub(crate) fn child(file: &str) -> Result<()> {
     Bpe::O200k.units("load the tables");
     let tables = status_kb("VmRSS:")?;
-    let text = std::fs::read_to_string(file)?;
-    let view = view_of(&runtime()?, &manager(WINDOW, None)?, &text)?;
+    let file = std::fs::read(file)?;
+    let view = view_of(&runtime()?, &manager(WINDOW, None)?, file.into())?;
     std::hint::black_box(view);
     println!("{}", status_kb("VmHWM:")?.saturating_sub(tables) * 1024);
     Ok(())

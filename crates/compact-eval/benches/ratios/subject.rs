@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use bytes::Bytes;
 use compact_adapters::estimator::Bpe;
 use compact_core::message::{Conversation, Entry};
 use compact_core::policy::Policy;
@@ -21,7 +22,7 @@ use tokio::runtime::Runtime;
 pub(crate) const WINDOW: u64 = 200_000;
 
 pub(crate) struct Subject {
-    pub(crate) file: String,
+    pub(crate) file: Bytes,
     pub(crate) conversation: Conversation,
     pub(crate) tokens: u64,
 }
@@ -33,8 +34,8 @@ impl Subject {
 
     /// A session of about so many tokens.
     pub(crate) fn of(tokens: usize) -> Subject {
-        let file = generate::coding(21, tokens).text;
-        let conversation = parse(&file)
+        let file = Bytes::from(generate::coding(21, tokens).text);
+        let conversation = parse(file.clone())
             .map(|parsed| parsed.conversation)
             .unwrap_or_default();
         let tokens = count(&conversation.entries);
@@ -51,9 +52,10 @@ impl Subject {
     }
 }
 
-pub(crate) fn parse(file: &str) -> Result<Parsed> {
+/// The document holds the bytes that it was read from, as everywhere.
+pub(crate) fn parse(file: Bytes) -> Result<Parsed> {
     Ok(compact_formats::parse(
-        file.to_owned(),
+        file,
         Some(Format::ClaudeCode),
         Scope::Live,
     )?)

@@ -20,7 +20,7 @@ use compact_formats::usage::Reported;
 use super::advise::{Advice, Advised};
 use super::gate::Gate;
 use super::session::{Attempts, Finished, Preflight, Session, Snapshot, Stale};
-use super::{Manager, Measured, Request, now};
+use super::{Manager, Measured, Request, now, tally};
 use crate::error::Error;
 use crate::port::catalog::{Attempt, Lease};
 
@@ -184,6 +184,10 @@ impl Manager {
         let guess = session.is_missing() && self.policy.usage.on_missing == OnMissing::Heuristic;
         let estimator: &dyn Estimator = if guess { &Heuristic } else { &*self.estimator };
         let mut cache = std::mem::take(&mut session.cache);
+        // Most calls add a few entries; a look at each that is known would cost more than those.
+        if !guess && session.live().count() > cache.len() + tally::WORTH_A_THREAD {
+            tally::fill(&mut cache, session.live(), estimator);
+        }
         let counted: Vec<(&Entry, Units)> = session
             .live()
             .map(|(entry, hash)| match guess {

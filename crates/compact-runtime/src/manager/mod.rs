@@ -198,19 +198,8 @@ impl Manager {
         prior: Option<&Prior>,
     ) -> (Account, Ledger) {
         let tally = Tally::new(&conversation.entries, &*self.estimator);
-        let (ledger, mut counted) = std::thread::scope(|scope| {
-            let other = scope.spawn(|| {
-                let ledger = engine::session_ledger(conversation, hashes, prior, &self.redactor);
-                (ledger, tally.count())
-            });
-            let mine = tally.count();
-            let (ledger, theirs) = other
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (ledger, [mine, theirs].concat())
-        });
-        counted.sort_unstable_by_key(|(at, _)| *at);
-        let units = counted.into_iter().flat_map(|(_, units)| units).collect();
+        let draw = || engine::session_ledger(conversation, hashes, prior, &self.redactor);
+        let (ledger, units) = tally.beside(draw);
         let account = Account::from_units(conversation, units, &*self.estimator);
         (account, ledger)
     }

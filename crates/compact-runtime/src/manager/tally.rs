@@ -1,22 +1,28 @@
 //! Counting shared by threads: each takes the next few entries until none is left.
 
+use std::borrow::Borrow;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
+use compact_core::identity::EntryHash;
 use compact_core::message::Entry;
-use compact_core::token::{Estimator, EstimatorExt, Units};
+use compact_core::token::{Estimator, EstimatorExt, TokenCache, Units};
 
 /// Entries taken at a time: few enough to end together, many enough not to meet often.
 const HANDFUL: usize = 16;
 
+/// Fewer entries are counted before a second thread has begun.
+pub(super) const WORTH_A_THREAD: usize = 4 * HANDFUL;
+
 /// The entries that are still to be counted.
-pub(super) struct Tally<'a> {
-    entries: &'a [Entry],
+pub(super) struct Tally<'a, E> {
+    entries: &'a [E],
     estimator: &'a dyn Estimator,
     next: AtomicUsize,
 }
 
-impl<'a> Tally<'a> {
-    pub(super) fn new(entries: &'a [Entry], estimator: &'a dyn Estimator) -> Self {
+impl<'a, E: Borrow<Entry> + Sync> Tally<'a, E> {
+    pub(super) fn new(entries: &'a [E], estimator: &'a dyn Estimator) -> Self {
         Tally {
             entries,
             estimator,
@@ -33,8 +39,41 @@ impl<'a> Tally<'a> {
             let Some(entries) = self.entries.get(at..end).filter(|e| !e.is_empty()) else {
                 return counted;
             };
-            let units = entries.iter().map(|e| self.estimator.entry(e)).collect();
-            counted.push((at, units));
+            let count = |entry: &E| self.estimator.entry(entry.borrow());
+            counted.push((at, entries.iter().map(count).collect()));
         }
+    }
+
+    /// Counts with the thread that does something else first: what that gave, and all units in order.
+    pub(super) fn beside<T: Send>(&self, first: impl FnOnce() -> T + Send) -> (T, Vec<Units>) {
+        let (other, mut counted) = thread::scope(|scope| {
+            let other = scope.spawn(|| (first(), self.count()));
+            let mine = self.count();
+            let (other, theirs) = other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (other, [mine, theirs].concat())
+        });
+        counted.sort_unstable_by_key(|(at, _)| *at);
+        (
+            other,
+            counted.into_iter().flat_map(|(_, units)| units).collect(),
+        )
+    }
+}
+
+/// Counts what the cache does not know yet, on two threads.
+pub(super) fn fill<'a>(
+    cache: &mut TokenCache,
+    live: impl Iterator<Item = (&'a Entry, &'a EntryHash)>,
+    estimator: &dyn Estimator,
+) {
+    let new: Vec<_> = live
+        .filter(|(entry, hash)| !cache.knows(**hash, entry))
+        .collect();
+    let entries: Vec<&Entry> = new.iter().map(|(entry, _)| *entry).collect();
+    let ((), units) = Tally::new(&entries, estimator).beside(|| ());
+    for ((entry, hash), units) in new.into_iter().zip(units) {
+        cache.remember(*hash, entry, units);
     }
 }
