@@ -135,7 +135,9 @@ impl Played {
 }
 
 fn driver() -> Result<tokio::runtime::Runtime, std::io::Error> {
-    tokio::runtime::Builder::new_current_thread().build()
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
 }
 
 /// Where a played session is kept.

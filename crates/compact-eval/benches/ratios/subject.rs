@@ -88,5 +88,7 @@ pub(crate) fn manager(window: u64, archive: Option<Arc<dyn ArchiveStore>>) -> Re
 }
 
 pub(crate) fn runtime() -> Result<Runtime> {
-    Ok(tokio::runtime::Builder::new_current_thread().build()?)
+    Ok(tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?)
 }

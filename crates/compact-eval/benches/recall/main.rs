@@ -46,7 +46,9 @@ fn run() -> Result<()> {
     let kept = std::env::var_os("RECALL_FOLDER").map(PathBuf::from);
     let folder = kept.unwrap_or_else(|| temporary.path().to_owned());
     let recall = open(&folder)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let quiz = Quiz::new(seed()?, SESSIONS, BYTES, QUESTIONS);
     let exam = runtime.block_on(Exam::prepare(&quiz, &recall))?;
     let start = Instant::now();

@@ -54,7 +54,8 @@ use lease::Waited;
 use say::Began;
 use tally::Tally;
 
-/// Runs compactions for any number of sessions.
+/// Runs compactions for any number of sessions. Its calls need a Tokio runtime with timers, as
+/// `enable_all` gives: a lease is renewed while work goes on.
 #[derive(Clone)]
 pub struct Manager {
     /// Where originals go; without one, what a view does not show is lost, and an event says so.
