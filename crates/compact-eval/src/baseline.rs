@@ -108,6 +108,15 @@ fn weight(voice: Voice) -> f64 {
     }
 }
 
+/// All but system prompts, which the host sends again and no method compacts.
+pub(crate) fn whole(events: &[Event]) -> String {
+    let spoken = events.iter().filter(|e| e.voice != Voice::System);
+    spoken
+        .map(|e| e.text.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
 /// The texts of events.
 pub(crate) fn texts(events: &[Event]) -> impl DoubleEndedIterator<Item = &str> {
     events.iter().map(|e| e.text.as_str())
@@ -119,6 +128,16 @@ mod tests {
 
     fn event(voice: Voice, text: &str) -> Event {
         Event::new(voice, text)
+    }
+
+    #[test]
+    fn the_whole_is_all_but_what_the_host_sends_again() {
+        let events = [
+            event(Voice::System, "be brief"),
+            event(Voice::User, "go"),
+            event(Voice::Result, "done"),
+        ];
+        assert_eq!(whole(&events), "go\ndone");
     }
 
     #[test]

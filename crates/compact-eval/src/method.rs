@@ -24,11 +24,13 @@ pub enum Method {
     Real,
     /// What hindsight would keep.
     Oracle,
+    /// All that the engine is given, whatever the budget: nothing can keep more.
+    Whole,
 }
 
 impl Method {
     /// All, in the order of a table.
-    pub const ALL: [Method; 8] = [
+    pub const ALL: [Method; 9] = [
         Method::Compact,
         Method::CompactLlm,
         Method::KeepLast,
@@ -37,6 +39,7 @@ impl Method {
         Method::EntityLedger,
         Method::Real,
         Method::Oracle,
+        Method::Whole,
     ];
 
     /// Its name on the command line and in tables.
@@ -50,6 +53,7 @@ impl Method {
             Method::EntityLedger => "entity_ledger",
             Method::Real => "real",
             Method::Oracle => "oracle",
+            Method::Whole => "whole",
         }
     }
 }
@@ -79,6 +83,6 @@ impl Serialize for Method {
 /// A method that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown method '{0}': use compact, compact_llm, keep_last, head_tail, trim_tools, entity_ledger, real or oracle"
+    "unknown method '{0}': use compact, compact_llm, keep_last, head_tail, trim_tools, entity_ledger, real, oracle or whole"
 )]
 pub struct UnknownMethod(String);

@@ -200,6 +200,7 @@ impl Conversation {
                 let named: Vec<_> = named.iter().map(Vec::as_slice).collect();
                 baseline::identifier_list(events, &named, budget, digits)
             }
+            Method::Whole => baseline::whole(events),
             Method::Real | Method::Oracle => return None,
         };
         let lower = text.to_lowercase();

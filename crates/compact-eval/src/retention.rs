@@ -68,7 +68,8 @@ pub struct Row {
 impl Row {
     /// True when the text is larger than allowed.
     pub fn is_over(&self) -> bool {
-        self.method != Method::Real && self.kept.is_some_and(|kept| kept > self.allowed)
+        let is_bound = !matches!(self.method, Method::Real | Method::Whole);
+        is_bound && self.kept.is_some_and(|kept| kept > self.allowed)
     }
 }
 
@@ -284,6 +285,7 @@ impl Trial<'_, '_> {
                 baseline::identifier_list(events, entities, budget, self.digits)
             }
             Method::Real => self.cut.summary.clone()?,
+            Method::Whole => baseline::whole(events),
             Method::Oracle => {
                 oracle::pack(self.cut.place.2, &self.need.strict, &self.contexts, budget)
             }

@@ -600,7 +600,7 @@ pub struct Eval {
     /// Where sessions are cut, as shares of their tokens
     #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.5,0.75", value_parser = parse_ratio)]
     pub cuts: Vec<f64>,
-    /// What is compared: compact, compact_llm (with a model's words), keep_last, head_tail, trim_tools, entity_ledger, real, oracle
+    /// What is compared: compact, compact_llm (with a model's words), keep_last, head_tail, trim_tools, entity_ledger, real, oracle, whole (the ceiling)
     #[arg(
         long,
         value_name = "NAMES",
