@@ -9,7 +9,14 @@ What it answers is what to send: your own messages, or a smaller view of them in
 keep their results, protected messages stay as they are, and a summary names what was left out.
 """
 
-from .adapters import FileStorage, MemoryStorage, NativeStorage, StorageAdapter
+from .adapters import (
+    FileStorage,
+    MemoryStorage,
+    NativeStorage,
+    S3Storage,
+    SqlStorage,
+    StorageAdapter,
+)
 from .config import CompactConfig
 from .estimators import (
     HeuristicEstimator,
@@ -25,11 +32,12 @@ from .exceptions import (
     FormatError,
     InsufficientBudget,
     NotFound,
+    RedactorError,
     SessionBusy,
     StorageError,
     SummaryError,
 )
-from .exporters import CallbackExporter, ConsoleExporter, Exporter
+from .exporters import CallbackExporter, ConsoleExporter, Exporter, OtlpExporter
 from .manager import CompactManager, Prepared
 from .message import Message, Role
 from .policy import CompactPolicy
@@ -62,10 +70,14 @@ __all__ = [
     "NativeStorage",
     "NoopEstimator",
     "NotFound",
+    "OtlpExporter",
     "Prepared",
     "Receipt",
+    "RedactorError",
     "Role",
+    "S3Storage",
     "SessionBusy",
+    "SqlStorage",
     "StorageAdapter",
     "StorageError",
     "Summarizer",

@@ -3,11 +3,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 __all__ = [
+    "Carried",
+    "Collector",
     "Engine",
     "account",
+    "checkpoint_request",
     "console_line",
+    "continuation_prompt",
     "count",
     "detect",
+    "extract_checkpoint",
     "load_config",
     "usage",
     "validate",
@@ -15,6 +20,19 @@ __all__ = [
 ]
 
 _Turn = tuple[list[int | str], str | None, str, str | None]
+
+@final
+class Carried:
+    def __new__(cls, task: str, window: int) -> Carried: ...
+    def hear(self, messages: str) -> None: ...
+    def continuation(self, answer: str | None = None) -> tuple[str, str]: ...
+
+@final
+class Collector:
+    def __new__(cls, endpoint: str | None = None, protocol: str | None = None) -> Collector: ...
+    def emit(self, event: str) -> None: ...
+    def flush(self, seconds: float) -> int: ...
+    def dropped(self) -> int: ...
 
 @final
 class Engine:
@@ -25,6 +43,7 @@ class Engine:
         before_record: Callable[[str, str], None],
         estimator: tuple[str, Callable[[str], int]] | None = None,
         summarizer: tuple[str, Callable[[str, str, int], str]] | None = None,
+        redact: Callable[[str], str] | None = None,
         max_sessions: int = 256,
     ) -> Engine: ...
     def preflight(
@@ -72,9 +91,12 @@ def account(
     estimator: str,
     model: str | None = None,
 ) -> str: ...
+def checkpoint_request() -> str: ...
 def console_line(event: str) -> str: ...
+def continuation_prompt(checkpoint: str) -> str: ...
 def count(text: str, estimator: str, model: str | None = None) -> int: ...
 def detect(body: str) -> str: ...
+def extract_checkpoint(answer: str) -> str | None: ...
 def load_config(
     file: str | os.PathLike[str] | None = None,
     env: Sequence[tuple[str, str]] = ...,

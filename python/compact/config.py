@@ -11,10 +11,13 @@ from typing import Any
 from . import _native
 from .adapters.custom import StorageAdapter
 from .adapters.fs import FileStorage, NativeStorage
+from .adapters.s3 import S3Storage
+from .adapters.sql import SqlStorage
 from .estimators.tiktoken import NativeEstimator, TokenEstimator
 from .exceptions import ConfigError
 from .exporters.console import ConsoleExporter
 from .exporters.custom import Exporter
+from .exporters.otlp import OtlpExporter
 from .message import Message
 from .policy import CompactPolicy
 from .summarizer import Summarizer
@@ -35,7 +38,8 @@ class CompactConfig:
     #: Unset, nothing is archived, and an event says so.
     storage: StorageAdapter | NativeStorage | None = None
     exporter: Exporter | None = None
-    #: Applied to whatever goes to your storage and your summarizer, and to summaries.
+    #: Applied to every text that goes to a summarizer, into a summary, to your storage or to an
+    #: exporter; where the engine asks, the message is a text without its role.
     redact: Callable[[Message], Message] | None = None
     #: Unset, summaries are extractive: no model, no network.
     summarizer: Summarizer | None = None
@@ -75,7 +79,7 @@ class CompactConfig:
         settings["model"] = self.model or None
         settings["max_context_tokens"] = self.max_context_tokens
         settings["policy"] = self.policy.settings()
-        settings["storage"] = {"adapter": "none"}
+        settings["storage"] = {"adapter": "none", "archive": {"required": False}}
         if isinstance(self.storage, NativeStorage):
             settings["storage"] = self.storage.settings()
         if isinstance(self.token_estimator, NativeEstimator):
@@ -85,23 +89,29 @@ class CompactConfig:
 
 def _arguments(loaded: dict[str, Any]) -> dict[str, Any]:
     """A configuration file's sections as arguments."""
-    storage, telemetry = loaded.pop("storage"), loaded.pop("telemetry")
+    del loaded["profile"]  # The policy has its values.
     return {
         "model": loaded.pop("model") or "",
         "max_context_tokens": loaded.pop("max_context_tokens"),
         "policy": CompactPolicy.from_settings(loaded.pop("policy")),
-        "storage": _storage(storage),
-        "exporter": ConsoleExporter(form=telemetry["format"])
-        if telemetry["exporter"] == "console"
-        else None,
+        "storage": _storage(loaded.pop("storage")),
+        "exporter": _exporter(loaded.pop("telemetry")),
         "settings": loaded,
     }
 
 
 def _storage(section: dict[str, Any]) -> NativeStorage | None:
-    adapter = section["adapter"]
-    if adapter == "fs":
-        return FileStorage(section["path"] or "./.compact/archive")
-    if adapter == "s3":
-        raise ConfigError("storage.adapter s3 is not part of this package: pass a storage")
+    """What a program keeps in a store of its own (``custom``), it passes as an argument."""
+    if section["adapter"] in ("none", "custom"):
+        return None
+    if section["catalog"] is not None:
+        return SqlStorage.of(section)
+    return (S3Storage if section["adapter"] == "s3" else FileStorage).of(section)
+
+
+def _exporter(section: dict[str, Any]) -> Exporter | None:
+    if section["exporter"] == "console":
+        return ConsoleExporter(form=section["format"])
+    if section["exporter"] == "otlp":
+        return OtlpExporter(**section["otlp"])
     return None

@@ -9,6 +9,7 @@ __all__ = [
     "FormatError",
     "InsufficientBudget",
     "NotFound",
+    "RedactorError",
     "SessionBusy",
     "StorageError",
     "SummaryError",
@@ -41,6 +42,10 @@ class FormatError(CompactError, ValueError):
 
 class EstimatorError(CompactError):
     """A token estimator of yours raised, or answered with something that is no count."""
+
+
+class RedactorError(CompactError):
+    """A redactor of yours raised, or answered with no message: nothing left and nothing was pruned."""
 
 
 class StorageError(CompactError):

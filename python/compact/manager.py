@@ -17,16 +17,19 @@ from .adapters.fs import NativeStorage
 from .config import CompactConfig
 from .estimators.tiktoken import NativeEstimator
 from .events import Deliver, Dispatcher, logger
-from .exceptions import CompactError, EstimatorError, InsufficientBudget, StorageError
+from .exceptions import (
+    CompactError,
+    EstimatorError,
+    InsufficientBudget,
+    RedactorError,
+    StorageError,
+)
 from .message import Message
 from .receipt import Decision, Hit, Memory, Receipt
 from .summarizer import asking
 from .wire import Codec, Told
 
 __all__ = ["CompactManager", "Prepared"]
-
-#: What stands in for a text that a redactor failed on.
-UNREDACTABLE = "[removed: the redactor failed]"
 
 #: Engines of a parent process: they must not be closed in a child, their files are the parent's.
 _OF_PARENT: list[Any] = []
@@ -240,7 +243,9 @@ class CompactManager:
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Waits until exporters have all events; false when that took longer."""
-        return self._events.flush(timeout)
+        flush = getattr(self.config.exporter, "flush", None)
+        done = self._events.flush(timeout)
+        return bool(flush(timeout)) and done if callable(flush) else done
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Hands an event of an integration to the exporters."""
@@ -260,6 +265,7 @@ class CompactManager:
             self._before_record,
             self._estimator(),
             self._summarizer(),
+            None if cfg.redact is None else self._redact_text,
             cfg.max_sessions,
         )
 
@@ -318,17 +324,11 @@ class CompactManager:
                 messages.append(told.items[item])
                 continue
             if item not in made:
-                made[item] = known[item] if item in known else self._load(item, told, codec)
+                made[item] = known[item] if item in known else codec.load(json.loads(item), told.items)
             messages.append(made[item])
         with self._lock:
             _remember(self._made, session_id, made, self.config.max_sessions)
         return messages
-
-    def _load(self, text: str, told: Told, codec: Codec) -> Any:
-        data = json.loads(text)
-        if self.config.redact is not None and "COMPACT-SUMMARY" in text:
-            data = _with_words(data, self._redact_text)
-        return codec.load(data, told.items)
 
     # What the user wrote.
 
@@ -358,24 +358,29 @@ class CompactManager:
             return
         texts = [item for item in items if isinstance(item, str) and "COMPACT-SUMMARY" in item]
         for text in texts[:1]:
-            summary = self._redact(wire.as_message(json.loads(text)))
+            summary = wire.as_message(json.loads(text))
             try:
                 storage.save_summary(session_id, summary, receipt.summary_version)
             except Exception as error:
                 self._warn(session_id, "compact.storage_failed", error)
 
     def _redact(self, message: Message) -> Message:
-        if self.config.redact is None:
+        redact = self.config.redact
+        if redact is None:
             return message
+        name = getattr(redact, "__name__", type(redact).__name__)
         try:
-            return self.config.redact(message)
+            redacted = redact(message)
         except Exception as error:
-            self._warn("", "compact.redaction_failed", error)
-            return Message(message.role, UNREDACTABLE, None)
+            raise RedactorError(
+                f"{name} failed: {error}; nothing left and nothing was pruned"
+            ) from error
+        if not isinstance(redacted, Message) or not isinstance(redacted.content, str):
+            raise RedactorError(f"{name} answered {redacted!r}: it must answer with a Message")
+        return redacted
 
     def _redact_text(self, text: str) -> str:
-        redacted = self._redact(Message("assistant", text)).content
-        return text if redacted == UNREDACTABLE else redacted
+        return self._redact(Message("user", text)).content
 
     def _warn(self, session_id: str, event: str, error: Exception) -> None:
         logger.warning("%s: %s", event, error)
@@ -406,7 +411,7 @@ class CompactManager:
         if theirs is None:
             return None
         policy = self.config.policy
-        ask = asking(theirs, policy.strategy, [policy.protected_flag], self._redact)
+        ask = asking(theirs, policy.strategy, [policy.protected_flag])
         return (f"python:{type(theirs).__name__}", ask)
 
 
@@ -429,17 +434,6 @@ def _remember(cache: OrderedDict[str, Any], key: str, value: Any, most: int) -> 
     cache.move_to_end(key)
     while len(cache) > most:
         cache.popitem(last=False)
-
-
-def _with_words(value: Any, change: Callable[[str], str]) -> Any:
-    """JSON with the words of a summary changed, wherever they stand."""
-    if isinstance(value, str):
-        return change(value) if "COMPACT-SUMMARY" in value else value
-    if isinstance(value, list):
-        return [_with_words(part, change) for part in value]
-    if isinstance(value, dict):
-        return {key: _with_words(part, change) for key, part in value.items()}
-    return value
 
 
 def _messages(original: bytes, format: str) -> list[Any]:

@@ -51,8 +51,10 @@ class CompactPolicy:
     usage: dict[str, Any] = field(default_factory=dict)
 
     def settings(self) -> dict[str, Any]:
-        """The policy as the engine reads it."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
+        """What differs from the engine's own defaults, as it reads it."""
+        usual = asdict(CompactPolicy())
+        mine = asdict(self).items()
+        return {key: _plain(value) for key, value in mine if value != usual[key]}
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> CompactPolicy:

@@ -27,22 +27,19 @@ class Summarizer(Protocol):
 
 
 def asking(
-    summarizer: Summarizer,
-    style: str,
-    keep_keys: Sequence[str],
-    redact: Callable[[Message], Message],
+    summarizer: Summarizer, style: str, keep_keys: Sequence[str]
 ) -> Callable[[str, str, int], str]:
     """The summarizer as the engine calls it: ``(system, prompt, limit) -> text``."""
 
     def ask(system: str, prompt: str, limit: int) -> str:
         instructions = Message("system", system, {"max_tokens": limit})
-        question = redact(Message("user", prompt))
+        question = Message("user", prompt)
         answer: Any = summarizer.summarize([instructions, question], style, keep_keys)
         if hasattr(answer, "__await__"):
             import asyncio
 
             answer = asyncio.run(_awaited(answer))
-        return redact(cast(Message, answer)).content
+        return cast(Message, answer).content
 
     return ask
 

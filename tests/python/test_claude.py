@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, HookMatcher, ResultMessage, TextBlock
+from claude_agent_sdk import (
+    AssistantMessage,
+    ClaudeAgentOptions,
+    HookMatcher,
+    ResultMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
 
 from compact import CompactManager
 from compact.integrations.claude import (
@@ -21,11 +31,11 @@ from compact.integrations.claude import (
     make_session_start_hook,
 )
 from compact.runner import (
-    CHECKPOINT_REQUEST,
     ContextPressureError,
     ContextUsage,
     SessionRunner,
     build_continuation_prompt,
+    checkpoint_request,
     extract_checkpoint,
 )
 
@@ -144,6 +154,19 @@ async def test_after_a_compaction_what_is_remembered_goes_before_the_model():
     assert output["additionalContext"].startswith("What I remember now")
 
 
+async def test_the_hooks_of_a_manager_work_together(repo, tmp_path, caplog):
+    manager = CompactManager(config(window=30_000))
+    lines = open("examples/coding-session.jsonl", encoding="utf-8").read()
+    (tmp_path / "session.jsonl").write_text(lines, encoding="utf-8")
+    hook = make_precompact_hook(repo, manager)
+    assert await hook(payload(tmp_path / "session.jsonl"), None, {}) == {}
+    answer = await make_session_start_hook(manager)({"source": "compact", "session_id": "s-1"}, None, {})
+    assert "What I remember now" in answer["hookSpecificOutput"]["additionalContext"]
+    (tmp_path / "odd.jsonl").write_bytes(b"\xff\xfe")
+    assert await hook(payload(tmp_path / "odd.jsonl", session_id="odd"), None, {}) == {}
+    assert "PreCompact: failed to read transcript" in caplog.text and len(archives(repo)) == 2
+
+
 async def test_a_session_is_resumed_from_a_smaller_history():
     manager = CompactManager(config(window=30_000))
     store = CompactSessionStore(manager)
@@ -188,14 +211,14 @@ class Client:
     """A scripted ClaudeSDKClient: each session is a list of answers, each a list of messages."""
 
     def __init__(self, sessions: list[list[list[Any]]]) -> None:
-        self.sessions, self.prompts, self.opened = sessions, [], 0
+        self.sessions, self.prompts, self.opened, self.interrupts = sessions, [], 0, 0
         self.answers: list[list[Any]] = []
 
     def __call__(self) -> Client:
         return self
 
     async def __aenter__(self) -> Client:
-        self.answers = self.sessions[self.opened]
+        self.answers = list(self.sessions[self.opened])
         self.opened += 1
         return self
 
@@ -205,25 +228,68 @@ class Client:
     async def query(self, prompt: str) -> None:
         self.prompts.append(prompt)
 
+    async def interrupt(self) -> None:
+        self.interrupts += 1
+
     async def receive_response(self) -> Any:
         for message in self.answers.pop(0):
+            if isinstance(message, Exception):
+                raise message
             yield message
 
 
+TASK = "Mend src/ledger.py. Never drop the column amount_legacy."
 CHECKPOINT = "Sure.\n<checkpoint>\n## Goal\nMend {it}\n</checkpoint>"
+
+
+def working(n: int) -> list[Any]:
+    """A tool is called and answers while the window fills; then another is begun."""
+    edit = ToolUseBlock(f"t{n}", "Edit", {"file_path": "src/ledger.py", "new_string": "def add_rows(): ..."})
+    calls = [ThinkingBlock("Hm.", "sig"), TextBlock("I edit."), edit]
+    answered = UserMessage([ToolResultBlock(f"t{n}", "edited", None)])
+    return [AssistantMessage(calls, "m", usage=counted(190_000)), answered]
 
 
 async def test_s4_8_s4_10_a_full_context_ends_the_session_and_not_the_task(caplog):
     caplog.set_level(logging.INFO)
-    full = [[said("…", counted(190_000)), result(counted(999_999))], [said(CHECKPOINT, counted(1)), result()]]
-    client = Client([full, [list(full[0]), list(full[1])], [[said("…", counted(500)), result(text="mended")]]])
+    full = [[*working(1), result(counted(999_999))], [said(CHECKPOINT, counted(1)), result()]]
+    client = Client([full, full, [[said("…", counted(500)), result(text="mended")]]])
     seen: list[Any] = []
-    run = await SessionRunner(client, on_message=seen.append).run("Mend it.")
+    run = await SessionRunner(client, on_message=seen.append).run(TASK)
     assert (run.result, run.continuation_count, client.opened) == ("mended", 2, 3)
-    assert run.checkpoints == ["## Goal\nMend {it}"] * 2
-    assert client.prompts[:3] == ["Mend it.", CHECKPOINT_REQUEST, build_continuation_prompt("## Goal\nMend {it}")]
+    assert client.prompts == [TASK, checkpoint_request(), run.prompts[0], checkpoint_request(), run.prompts[1]]
+    first = run.prompts[0]
+    assert first.startswith("CONTINUING FROM PREVIOUS SESSION") and first.endswith("Do not repeat completed work.")
+    assert TASK in first and "Mend {it}" in first
+    assert "src/ledger.py" in first.split("quoted from the session")[1], "what the checkpoint left out is put back"
+    assert run.sources == ["tagged", "tagged"]
     assert "context restart #2 at 95.0%" in caplog.text
-    assert len(seen) == 6 and run.usage.pressure_ratio() < 0.01
+    assert len(seen) == 8 and run.usage.pressure_ratio() < 0.01
+
+
+async def test_a_turn_that_fills_the_window_is_cut_once_between_tools():
+    calls = [ToolUseBlock("a", "Read", {}), ToolUseBlock("b", "Read", {})]
+    answer = [
+        AssistantMessage(calls, "m", usage=counted(190_000)),
+        UserMessage([ToolResultBlock("a", [{"type": "text", "text": "x"}], False)]),
+        AssistantMessage([TextBlock("of a subagent")], "m", usage=counted(1), parent_tool_use_id="a"),
+    ]
+    rest = [UserMessage([ToolResultBlock("b", None, True)]), UserMessage("interrupted"), *working(3), result()]
+    client = Client([[[*answer, *rest], [said("none", None)]], [[said("…", counted(5)), result(text="mended")]]])
+    interrupted_after: list[int] = []
+    seen: list[Any] = []
+    runner = SessionRunner(client, on_message=lambda m: (seen.append(m), interrupted_after.append(client.interrupts)))
+    assert (await runner.run(TASK)).result == "mended"
+    assert client.interrupts == 1 and interrupted_after[:5] == [0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("prompt is too long"), said("I'm sorry, I cannot do that.", None)])
+async def test_s4_136_a_restart_depends_on_nobodys_answer(answer, caplog):
+    client = Client([[[*working(1), result()], [answer]], [[said("…", counted(5)), result(text="mended")]]])
+    run = await SessionRunner(client).run(TASK)
+    assert (run.result, run.sources) == ("mended", ["built"])
+    assert TASK in run.prompts[0] and "src/ledger.py edited: add_rows" in run.prompts[0]
+    assert ("no checkpoint: prompt is too long" in caplog.text) == isinstance(answer, Exception)
 
 
 async def test_s4_140_missing_usage_is_told_and_restarts_are_bounded(caplog):
@@ -240,6 +306,9 @@ def test_s4_57_checkpoints_are_found_however_they_are_wrapped():
     assert extract_checkpoint("<checkpoint>\n```\nb\n```\n</checkpoint>") == "b"
     assert extract_checkpoint("```\nno tags\n```") == "no tags"
     assert extract_checkpoint("no tags") == "no tags"
+    assert extract_checkpoint("<checkpoint>old</checkpoint><checkpoint>new</checkpoint>") == "new"
+    assert extract_checkpoint(" I'm sorry, but I cannot do that. ") == "I'm sorry, but I cannot do that."
+    assert "a {checkpoint} in braces {}" in build_continuation_prompt("a {checkpoint} in braces {}")
 
 
 def test_pressure_is_a_share_of_the_window():

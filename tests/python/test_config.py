@@ -14,7 +14,9 @@ from compact import (
     ConsoleExporter,
     FileStorage,
     MemoryStorage,
-    NativeStorage,
+    OtlpExporter,
+    S3Storage,
+    SqlStorage,
 )
 
 SEED = """\
@@ -89,14 +91,24 @@ def test_the_file_is_found_where_the_program_runs(tmp_path, monkeypatch):
 def test_mistakes_are_told_with_the_key(tmp_path):
     with pytest.raises(ConfigError, match="keep_recent_turns"):
         CompactConfig.load(_file(tmp_path, "policy:\n  keep_recent_turn: 3\n"), env={})
-    with pytest.raises(ConfigError, match="s3"):
+    with pytest.raises(ConfigError, match="s3 needs storage.s3.bucket"):
         CompactConfig.load(_file(tmp_path, "storage:\n  adapter: s3\n"), env={})
+    with pytest.raises(ConfigError, match="policy.trigger_pct in CompactConfig: must be greater than 0"):
+        CompactManager(CompactConfig(policy=CompactPolicy(trigger_pct=-1)))
+    with pytest.raises(ConfigError, match="storage.catalog"):
+        CompactManager(CompactConfig(storage=SqlStorage("mysql://host/db")))
+    with pytest.raises(ConfigError, match="storage.s3.endpoint in CompactConfig: must begin with http"):
+        CompactManager(CompactConfig(storage=S3Storage("b", endpoint="minio:9000")))
+    with pytest.raises(ConfigError, match="telemetry.otlp.endpoint in OtlpExporter: must begin with http"):
+        OtlpExporter("localhost:4318")
     with pytest.raises(ConfigError, match="max_context_tokens is 0"):
         CompactConfig(max_context_tokens=0)
     with pytest.raises(ConfigError, match="redaction.patterns"):
         CompactManager(CompactConfig(settings={"redaction": {"patterns": ["("]}}))
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match="nonsense"):
         CompactManager(CompactConfig(settings={"nonsense": 1}))
+    with pytest.raises(ConfigError, match="redaction.enable.*did you mean 'enabled'"):
+        CompactManager(CompactConfig(settings={"redaction": {"enable": True}}))
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         CompactManager(CompactConfig(settings={"summarizer": {"kind": "openai"}}))
     with pytest.raises(ConfigError, match="not a regular expression"):
@@ -110,5 +122,27 @@ def test_a_folder_is_private_and_named(tmp_path):
     CompactManager(CompactConfig(storage=storage))
     assert (tmp_path / "deep" / "archive").stat().st_mode & 0o777 == 0o700
     assert repr(storage) == f"FileStorage({str(tmp_path / 'deep' / 'archive')!r})"
-    with pytest.raises(NotImplementedError):
-        NativeStorage().settings()
+
+
+def test_every_store_and_exporter_of_a_file_is_there(tmp_path):
+    def loaded(text):
+        return CompactConfig.load(_file(tmp_path, text), env={})
+
+    s3 = loaded("storage:\n  adapter: s3\n  lease_seconds: 9\n  s3: {bucket: b, prefix: p}\n")
+    assert repr(s3.storage) == "S3Storage('s3://b/p')" and s3.storage.settings()["lease_seconds"] == 9
+    sql = loaded(f"storage:\n  path: {tmp_path}\n  catalog: sqlite:{tmp_path}/receipts.db\n")
+    assert repr(sql.storage) == f"SqlStorage('{tmp_path}/receipts.db')"
+    CompactManager(sql)
+    assert (tmp_path / "receipts.db").exists() and not (tmp_path / "catalog.db").exists()
+    shared = loaded("storage:\n  catalog: postgres://ann@db.example/team\n")
+    assert repr(shared.storage) == "SqlStorage('postgres://ann@db.example/team')"
+    assert repr(SqlStorage("postgres://ann:secret@db/team")) == "SqlStorage('postgres://ann:***@db/team')"
+    otlp = loaded("telemetry:\n  exporter: otlp\n  otlp: {endpoint: 'http://127.0.0.1:1', protocol: grpc}\n").exporter
+    assert (otlp.endpoint, otlp.protocol) == ("http://127.0.0.1:1", "grpc")
+    assert loaded("storage: {adapter: custom}\ntelemetry: {exporter: custom}\n").storage is None
+
+
+def test_a_profile_gives_the_policy_its_values(tmp_path):
+    loaded = CompactConfig.load(_file(tmp_path, "profile: checkpoint-restart\npolicy: {keep_recent_turns: 6}\n"), env={})
+    assert loaded.policy.trigger_pct == 0.9 and "profile" not in loaded.settings
+    assert CompactManager(loaded).prepare("s", [{"role": "user", "content": "x"}]).decision.verdict == "stay"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +56,10 @@ async def test_the_proxys_hook_names_sessions_and_leaves_the_rest_alone():
     assert await hook.async_pre_call_hook(None, None, {"input": "x"}, "embeddings") == {"input": "x"}
     odd = {"messages": [{"no": "role"}]}
     assert await hook.async_pre_call_hook(None, None, odd, "completion") == odd
+
+
+def test_the_example_runs_without_a_key(tmp_path):
+    script = Path("examples/litellm_hook.py").absolute()
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "the next call would send " in done.stdout and "<Receipt " in done.stdout

@@ -37,8 +37,9 @@ const LITELLM_TESTS: &str = "tests/python/test_litellm.py";
 /// The least share of the package's lines and branches that its tests must run.
 const COVERAGE: &str = "--cov-fail-under=90";
 
-/// Builds the wheel, installs it, and tests it: its behaviour, its coverage and its stubs.
-pub(crate) fn test() -> Result<()> {
+/// Builds the wheel, installs it, and tests it: its behaviour, its coverage and its stubs. The
+/// variables say where servers are.
+pub(crate) fn test(servers: &[(&str, String)]) -> Result<()> {
     let python = ENVIRONMENT
         .python()
         .context("the environment is not there")?;
@@ -48,7 +49,7 @@ pub(crate) fn test() -> Result<()> {
         &pytest("--cov=compact")[..],
         &["--ignore", LITELLM_TESTS, TESTS],
     ];
-    run(&python, &arguments.concat())?;
+    run(&python, &arguments.concat(), servers)?;
     run(
         &python,
         &[
@@ -58,8 +59,9 @@ pub(crate) fn test() -> Result<()> {
             "--mypy-config-file",
             "pyproject.toml",
         ],
+        &[],
     )?;
-    run(&python, &["-m", "mypy", "python/compact"])?;
+    run(&python, &["-m", "mypy", "python/compact"], &[])?;
     test_litellm(&wheel)
 }
 
@@ -72,7 +74,7 @@ fn test_litellm(wheel: &Path) -> Result<()> {
         &pytest("--cov=compact.integrations.litellm")[..],
         &[LITELLM_TESTS],
     ];
-    run(&python, &arguments.concat())
+    run(&python, &arguments.concat(), &[])
 }
 
 fn pytest(covered: &'static str) -> [&'static str; 8] {
@@ -88,16 +90,16 @@ fn pytest(covered: &'static str) -> [&'static str; 8] {
     ]
 }
 
-fn run(python: &str, arguments: &[&str]) -> Result<()> {
-    let coverage = shell::target().join("python.coverage");
-    let variables = [
+fn run(python: &str, arguments: &[&str], more: &[(&str, String)]) -> Result<()> {
+    let place = |name: &str| shell::target().join(name).display().to_string();
+    let (coverage, mypy) = (place("python.coverage"), place("mypy"));
+    let ours = [
         ("PYTHONDONTWRITEBYTECODE", "1"),
-        ("COVERAGE_FILE", &coverage.display().to_string()),
-        (
-            "MYPY_CACHE_DIR",
-            &shell::target().join("mypy").display().to_string(),
-        ),
+        ("COVERAGE_FILE", coverage.as_str()),
+        ("MYPY_CACHE_DIR", mypy.as_str()),
     ];
+    let more = more.iter().map(|(name, value)| (*name, value.as_str()));
+    let variables: Vec<_> = ours.into_iter().chain(more).collect();
     shell::run_with(python, arguments, &variables)
 }
 

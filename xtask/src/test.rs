@@ -90,7 +90,6 @@ pub(crate) fn run() -> Result<()> {
     }
     let servers = Servers::start()?;
     let runner = tests(&servers)?;
-    drop(servers);
     if wire::ENVIRONMENT.is_ready() {
         wire::ENVIRONMENT.test(wire::TESTS, &[], &[])?;
     }
@@ -98,8 +97,9 @@ pub(crate) fn run() -> Result<()> {
         agents::test()?;
     }
     if python::ENVIRONMENT.is_ready() {
-        python::test()?;
+        python::test(&servers.variables)?;
     }
+    drop(servers);
     crate::fuzz::run(FUZZ_SECONDS, None, Some(FUZZ_SEED))?;
     for line in &skipped {
         println!("skipped: {line}");

@@ -63,7 +63,12 @@ impl Stores {
 
     /// True once something may have been stored.
     pub fn exist(&self) -> bool {
-        self.server.is_some() || self.root.join(CATALOG).exists()
+        self.server.is_some() || self.catalog_file().exists()
+    }
+
+    fn catalog_file(&self) -> PathBuf {
+        let named = self.storage.catalog_file();
+        named.unwrap_or_else(|| self.root.join(CATALOG))
     }
 
     /// Where originals are, in words.
@@ -80,7 +85,7 @@ impl Stores {
     pub fn catalog_place(&self) -> String {
         match &self.server {
             Some(server) => server.place().to_owned(),
-            None => self.root.join(CATALOG).display().to_string(),
+            None => self.catalog_file().display().to_string(),
         }
     }
 
@@ -107,7 +112,7 @@ impl Stores {
         Ok(match &self.server {
             Some(server) => Arc::new(PostgresCatalog::new(server.clone()).with_lease_time(time)),
             None => {
-                let catalog = SqliteCatalog::open(&self.root.join(CATALOG))?;
+                let catalog = SqliteCatalog::open(&self.catalog_file())?;
                 Arc::new(catalog.with_lease_time(time))
             }
         })

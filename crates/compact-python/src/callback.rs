@@ -4,42 +4,95 @@
 //! record: the caller gets the error, and nothing has changed. Events are handed to a queue of
 //! Python's, which never waits.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use async_trait::async_trait;
 use compact_core::prompt::Answer;
+use compact_core::redact::{Scrub, placeholder};
 use compact_core::token::{Estimator, Heuristic, Tokens, Units};
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, Lease, SessionCatalog, SessionInfo,
 };
 use compact_runtime::port::event::EventSink;
+use compact_runtime::port::index::{Addition, Found, IndexError, Lookup, RecallIndex};
 use compact_runtime::port::summarizer::{About, Question, Summarizer, SummarizerError};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-/// The first error that callbacks raised, by the thread that they ran on.
+thread_local! {
+    /// How many calls of the engine this thread is in: a callback may make another.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// Whether a callback raised on this thread, which nobody waits for.
+    static FAILED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whose a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    /// It is in a call of the engine.
+    Call(ThreadId, u32),
+    /// It helps one that is.
+    Helper,
+    /// It compacts in the background: what fails there is told by an event and raised to nobody.
+    Background,
+}
+
+impl Place {
+    fn here() -> Place {
+        let thread = thread::current();
+        match (DEPTH.get(), thread.name()) {
+            (0, Some("compact-background")) => Place::Background,
+            (0, _) => Place::Helper,
+            (depth, _) => Place::Call(thread.id(), depth),
+        }
+    }
+}
+
+/// The first error that callbacks raised in each call.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Mutex<HashMap<ThreadId, PyErr>>);
+pub(crate) struct Faults(Mutex<HashMap<Place, PyErr>>);
 
 impl Faults {
-    fn map(&self) -> MutexGuard<'_, HashMap<ThreadId, PyErr>> {
+    fn map(&self) -> MutexGuard<'_, HashMap<Place, PyErr>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, error: PyErr) {
-        self.map().entry(thread::current().id()).or_insert(error);
+        match Place::here() {
+            Place::Background => FAILED.set(true),
+            place => {
+                self.map().entry(place).or_insert(error);
+            }
+        }
     }
 
     fn is_noted(&self) -> bool {
-        self.map().contains_key(&thread::current().id())
+        match Place::here() {
+            Place::Background => FAILED.get(),
+            place => {
+                let map = self.map();
+                map.contains_key(&place) || map.contains_key(&Place::Helper)
+            }
+        }
     }
 
-    /// The error of this thread.
-    pub(crate) fn take(&self) -> Option<PyErr> {
-        self.map().remove(&thread::current().id())
+    fn take(&self) -> Option<PyErr> {
+        let mut map = self.map();
+        let of_helper = map.remove(&Place::Helper);
+        map.remove(&Place::here()).or(of_helper)
+    }
+
+    /// Runs a call of the engine. What callbacks raise in it is the caller's, in their own words.
+    pub(crate) fn during<T>(&self, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        DEPTH.set(DEPTH.get() + 1);
+        let answer = work();
+        let fault = self.take();
+        DEPTH.set(DEPTH.get().saturating_sub(1));
+        fault.map_or(answer, Err)
     }
 }
 
@@ -70,6 +123,29 @@ impl Estimator for PythonEstimator {
             Err(error) => {
                 self.faults.note(error);
                 Units(Heuristic.units(text).0 / 4)
+            }
+        }
+    }
+}
+
+/// Takes out of texts what a function `(text) -> text` finds. What it fails on is withheld, and the call
+/// that it belongs to fails.
+pub(crate) struct PythonScrub {
+    pub(crate) function: Py<PyAny>,
+    pub(crate) faults: Arc<Faults>,
+}
+
+impl Scrub for PythonScrub {
+    fn scrub(&self, text: &str) -> Option<String> {
+        let withheld = || Some(placeholder("redact", text));
+        if self.faults.is_noted() {
+            return withheld();
+        }
+        match call(|py| self.function.call1(py, (text,))?.extract::<String>(py)) {
+            Ok(changed) => Some(changed),
+            Err(error) => {
+                self.faults.note(error);
+                withheld()
             }
         }
     }
@@ -125,6 +201,37 @@ fn kind(error: &PyErr) -> String {
     call(name).unwrap_or_else(|_| "an error".to_owned())
 }
 
+/// An index that takes nothing in which a redactor withheld what it failed on: it would stay that way.
+pub(crate) struct CarefulIndex {
+    pub(crate) index: Arc<dyn RecallIndex>,
+    pub(crate) faults: Arc<Faults>,
+}
+
+#[async_trait]
+impl RecallIndex for CarefulIndex {
+    async fn receipts(&self) -> Result<Vec<(String, String)>, IndexError> {
+        self.index.receipts().await
+    }
+    async fn add(&self, addition: Addition) -> Result<(), IndexError> {
+        if self.faults.is_noted() {
+            return Err(IndexError::Store {
+                action: "add to the recall index".to_owned(),
+                source: RAISED.into(),
+            });
+        }
+        self.index.add(addition).await
+    }
+    async fn forget(&self, session: &str) -> Result<(), IndexError> {
+        self.index.forget(session).await
+    }
+    async fn find(&self, lookup: &Lookup) -> Result<Found, IndexError> {
+        self.index.find(lookup).await
+    }
+}
+
+/// Why a store is not asked; the caller gets what was raised.
+const RAISED: &str = "a callback raised an error";
+
 /// A catalog that asks Python before it records: `(session_id, receipt) -> None`.
 pub(crate) struct AskingCatalog {
     pub(crate) catalog: Arc<dyn SessionCatalog>,
@@ -142,7 +249,7 @@ impl AskingCatalog {
         }
         Err(CatalogError::Store {
             action: "record a compaction".to_owned(),
-            source: "a callback raised an error".into(),
+            source: RAISED.into(),
         })
     }
 }

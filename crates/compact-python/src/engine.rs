@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use compact_adapters::config::Config;
 use compact_core::message::Entry;
 use compact_core::receipt::Receipt;
 use compact_formats::overflow;
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 use crate::callback::Faults;
 use crate::exchange::{Item, Sent, Told};
 use crate::failure::{self, Class, raise, told};
-use crate::function::{format_named, source_named};
+use crate::function::{config_of, format_named, source_named};
 use crate::manager::{Callbacks, Keeping, Parts, build, under_terms};
 use crate::runtime::block_on;
 use crate::session::{Held, Sessions};
@@ -55,7 +54,10 @@ enum Ask<'a> {
 #[pymethods]
 impl Engine {
     #[new]
-    #[pyo3(signature = (config, emit, before_record, estimator=None, summarizer=None, max_sessions=256))]
+    #[pyo3(signature = (
+        config, emit, before_record, estimator=None, summarizer=None, redact=None, max_sessions=256
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "one argument of Python's each")]
     fn new(
         py: Python<'_>,
         config: &str,
@@ -63,15 +65,16 @@ impl Engine {
         before_record: Py<PyAny>,
         estimator: Option<(String, Py<PyAny>)>,
         summarizer: Option<(String, Py<PyAny>)>,
+        redact: Option<Py<PyAny>>,
         max_sessions: usize,
     ) -> PyResult<Engine> {
-        let config: Config =
-            serde_json::from_str(config).map_err(|error| raise(Class::Config, &error))?;
+        let config = config_of("CompactConfig", config)?;
         let callbacks = Callbacks {
             emit,
             before_record,
             estimator,
             summarizer,
+            redact,
         };
         let parts = py.detach(|| build(&config, callbacks))?;
         let Parts {
@@ -100,7 +103,7 @@ impl Engine {
         items: Vec<String>,
     ) -> PyResult<Turn<'py>> {
         let told = told_of(format, head, list, items)?;
-        let ready = py.detach(|| self.turn(session_id, &told, Ask::Preflight))?;
+        let ready = self.call(py, || self.turn(session_id, &told, Ask::Preflight))?;
         turn(py, ready)
     }
 
@@ -117,7 +120,7 @@ impl Engine {
         note: &str,
     ) -> PyResult<Turn<'py>> {
         let told = told_of(format, head, list, items)?;
-        let ready = py.detach(|| self.turn(session_id, &told, Ask::Compact(note)))?;
+        let ready = self.call(py, || self.turn(session_id, &told, Ask::Compact(note)))?;
         turn(py, ready)
     }
 
@@ -139,7 +142,7 @@ impl Engine {
             return Ok(None);
         };
         let told = told_of(format, head, list, items)?;
-        let ready = py.detach(|| self.turn(session_id, &told, Ask::Overflow(overflow)))?;
+        let ready = self.call(py, || self.turn(session_id, &told, Ask::Overflow(overflow)))?;
         let made = ready.receipt.is_some();
         made.then(|| turn(py, ready)).transpose()
     }
@@ -160,20 +163,20 @@ impl Engine {
             }
             None => None,
         };
-        py.detach(|| {
+        self.call(py, || {
             let (slot, _) = self.sessions.slot(session_id);
             let mut held = slot.hold()?;
             if let Some(live) = held.existing() {
                 live.observe(reported);
             }
-            self.settled()
+            Ok(())
         })
     }
 
     /// Tells that nothing happened for so long; true when a compaction was started for it.
     fn idle(&self, py: Python<'_>, session_id: &str, seconds: f64) -> PyResult<bool> {
         let quiet = std::time::Duration::from_secs_f64(seconds.max(0.0));
-        py.detach(|| {
+        self.call(py, || {
             let (slot, _) = self.sessions.slot(session_id);
             let mut held = slot.hold()?;
             match held.existing() {
@@ -195,10 +198,8 @@ impl Engine {
         note: Option<&str>,
     ) -> PyResult<Option<(String, String)>> {
         let format = format_named(format)?;
-        py.detach(|| {
-            let answer = transcript::rewrite(&self.manager, session_id, source, format, note);
-            self.settled()?;
-            answer
+        self.call(py, || {
+            transcript::rewrite(&self.manager, session_id, source, format, note)
         })
     }
 
@@ -212,7 +213,7 @@ impl Engine {
         limit: usize,
     ) -> PyResult<String> {
         let recall = self.recalling()?;
-        let hits = py.detach(|| {
+        let hits = self.call(py, || {
             run(async {
                 recall.follow().await?;
                 let query = Query {
@@ -229,7 +230,8 @@ impl Engine {
     /// The entry that a pointer names, whole: session, receipt, role, text and its own JSON.
     fn expand(&self, py: Python<'_>, pointer: &str) -> PyResult<String> {
         let recall = self.recalling()?;
-        let found = py.detach(|| run(async { recall.expand(&Pointer::parse(pointer)?).await }))?;
+        let expand = async { recall.expand(&Pointer::parse(pointer)?).await };
+        let found = self.call(py, || run(expand))?;
         let answer = json!({
             "session_id": found.session_id,
             "receipt_id": found.receipt_id,
@@ -244,7 +246,7 @@ impl Engine {
 
     /// What a session knows after its last compaction, as JSON.
     fn remember(&self, py: Python<'_>, name: &str) -> PyResult<String> {
-        py.detach(|| {
+        self.call(py, || {
             let record = self.record(name)?;
             let manager = under_terms(&self.manager, &record)?;
             let memory = run(manager.remember(&record))?;
@@ -272,10 +274,10 @@ impl Engine {
         py: Python<'py>,
         name: &str,
     ) -> PyResult<(Bound<'py, PyBytes>, String, bool)> {
-        let (original, format) = py.detach(|| {
+        let (original, format) = self.call(py, || {
             let record = self.record(name)?;
             let original = run(self.manager.restore(name))?;
-            Ok::<_, PyErr>((original, record.format))
+            Ok((original, record.format))
         })?;
         let bytes = PyBytes::new(py, &original.bytes);
         Ok((bytes, format, original.exact))
@@ -283,15 +285,15 @@ impl Engine {
 
     /// The receipts of a session as a JSON list, the oldest first.
     fn receipts(&self, py: Python<'_>, session_id: &str) -> PyResult<String> {
-        let chain =
-            py.detach(|| run(async { Ok(self.manager.catalog.chain(session_id).await?) }))?;
+        let chain = async { Ok(self.manager.catalog.chain(session_id).await?) };
+        let chain = self.call(py, || run(chain))?;
         let receipts: Vec<Value> = chain.into_iter().map(|record| record.receipt).collect();
         Ok(json!(receipts).to_string())
     }
 
     /// Recomputes a receipt from the archive: what differs, as a JSON list.
     fn verify(&self, py: Python<'_>, receipt_id: &str) -> PyResult<String> {
-        py.detach(|| {
+        self.call(py, || {
             let record = self.record(receipt_id)?;
             let manager = under_terms(&self.manager, &record)?;
             Ok(json!(run(manager.verify(&record.receipt_id))?).to_string())
@@ -300,7 +302,7 @@ impl Engine {
 
     /// Lets go of a session's state in memory; what is archived stays.
     fn forget(&self, py: Python<'_>, session_id: &str) -> PyResult<()> {
-        py.detach(|| {
+        self.call(py, || {
             self.sessions.remove(session_id);
             self.release(session_id)
         })
@@ -319,15 +321,22 @@ impl Engine {
 }
 
 impl Engine {
+    /// Runs a call without the interpreter.
+    fn call<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| self.faults.during(work))
+    }
+
     fn turn(&self, session_id: &str, told: &Told, ask: Ask<'_>) -> PyResult<Ready> {
         let (slot, evicted) = self.sessions.slot(session_id);
         if let Some(evicted) = evicted {
             self.release(&evicted)?;
         }
         let mut held = slot.hold()?;
-        let ready = self.answer(&mut held, session_id, told, ask);
-        self.settled()?;
-        ready
+        self.answer(&mut held, session_id, told, ask)
     }
 
     /// What is kept in this process alone is of no use once its session is gone.
@@ -356,11 +365,6 @@ impl Engine {
             ask.of(live).await
         })?;
         ready(told, live, preflight)
-    }
-
-    /// Errors of callbacks are the caller's, in their own words.
-    fn settled(&self) -> PyResult<()> {
-        self.faults.take().map_or(Ok(()), Err)
     }
 
     fn recalling(&self) -> PyResult<&Recall> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use compact_adapters::config::Sources;
+use compact_adapters::config::{Config, Flag, Sources};
 use compact_adapters::estimator;
 use compact_adapters::exporter::Form;
 use compact_core::identity::EntryHash;
@@ -182,6 +182,29 @@ pub(crate) fn load_config(
         .load()
         .map_err(|error| raise(Class::Config, &error))?;
     Ok((json!(loaded.config).to_string(), loaded.warnings))
+}
+
+/// A configuration that a program made, as JSON; `place` is what messages call it.
+pub(crate) fn config_of(place: &str, json: &str) -> PyResult<Config> {
+    let value: Value = serde_json::from_str(json).map_err(|e| raise(Class::Config, &e))?;
+    let mut sources = Sources::default();
+    set(place, "", value, &mut sources.flags);
+    let loaded = sources.load().map_err(|e| raise(Class::Config, &e))?;
+    Ok(loaded.config)
+}
+
+/// Every key that has a value.
+fn set(place: &str, path: &str, value: Value, flags: &mut Vec<Flag>) {
+    match value {
+        Value::Null => {}
+        Value::Object(members) => {
+            for (name, value) in members {
+                let dot = if path.is_empty() { "" } else { "." };
+                set(place, &format!("{path}{dot}{name}"), value, flags);
+            }
+        }
+        value => flags.push(Flag::new(place, path, value)),
+    }
 }
 
 /// An event as a line for people.

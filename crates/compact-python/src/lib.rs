@@ -6,11 +6,13 @@
 //! of while the engine works, and taken again to call what the user wrote in Python.
 
 mod callback;
+mod collector;
 mod engine;
 mod exchange;
 mod failure;
 mod function;
 mod manager;
+mod restart;
 mod runtime;
 mod session;
 mod transcript;
@@ -45,9 +47,13 @@ mod _native {
     }
 
     #[pymodule_export]
+    use super::collector::Collector;
+    #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
     use super::function::{
         account, console_line, count, detect, load_config, usage, validate, window,
     };
+    #[pymodule_export]
+    use super::restart::{Carried, checkpoint_request, continuation_prompt, extract_checkpoint};
 }

@@ -1,15 +1,12 @@
 //! From a configuration and what Python lends to a manager: where ports meet their adapters.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use compact_adapters::archive::ObjectArchive;
-use compact_adapters::catalog::SqliteCatalog;
-use compact_adapters::config::{Config, StorageAdapter};
+use compact_adapters::config::{Config, Storage, StorageAdapter};
 use compact_adapters::estimator;
-use compact_adapters::recall::SqliteIndex;
+use compact_adapters::store::Stores;
 use compact_core::policy::Policy;
-use compact_core::redact::{Boundary, Redactor};
+use compact_core::redact::{Boundary, Redactor, Scrub};
 use compact_core::token::Estimator;
 use compact_runtime::manager::Storing;
 use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
@@ -21,12 +18,10 @@ use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::{Manager, Recall};
 use pyo3::prelude::*;
 
-use crate::callback::{AskingCatalog, Faults, PythonEstimator, PythonSink, PythonSummarizer};
+use crate::callback::{
+    AskingCatalog, CarefulIndex, Faults, PythonEstimator, PythonScrub, PythonSink, PythonSummarizer,
+};
 use crate::failure::{Class, raise, told};
-
-/// The catalog's and the recall index's files: those of `compactctl`, which reads the same folder.
-const CATALOG: &str = "catalog.db";
-const RECALL: &str = "recall.db";
 
 /// Functions of the user's.
 pub(crate) struct Callbacks {
@@ -34,6 +29,7 @@ pub(crate) struct Callbacks {
     pub(crate) before_record: Py<PyAny>,
     pub(crate) estimator: Option<(String, Py<PyAny>)>,
     pub(crate) summarizer: Option<(String, Py<PyAny>)>,
+    pub(crate) redact: Option<Py<PyAny>>,
 }
 
 /// What an engine runs on.
@@ -45,10 +41,10 @@ pub(crate) struct Parts {
 }
 
 /// Where originals are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
-    /// In a folder.
-    Files(PathBuf),
+    /// In the stores that the configuration names: those of `compactctl`, which reads the same.
+    Stores,
     /// In this process.
     Memory,
     /// Nowhere.
@@ -56,19 +52,11 @@ pub(crate) enum Keeping {
 }
 
 impl Keeping {
-    fn of(config: &Config) -> Result<Keeping, PyErr> {
-        match (config.storage.adapter, &config.storage.path) {
-            (StorageAdapter::Fs, Some(path)) => Ok(Keeping::Files(path.clone())),
-            (StorageAdapter::Fs, None) => Err(told(
-                Class::Config,
-                "storage.path is not set: name a folder, as in FileStorage(\"./.compact/archive\")",
-            )),
-            (StorageAdapter::Custom, _) => Ok(Keeping::Memory),
-            (StorageAdapter::None, _) => Ok(Keeping::Nothing),
-            (other, _) => Err(told(
-                Class::Config,
-                &format!("storage.adapter {other:?} is not part of this package"),
-            )),
+    fn of(storage: &Storage) -> Keeping {
+        match storage.adapter {
+            StorageAdapter::Fs | StorageAdapter::S3 => Keeping::Stores,
+            StorageAdapter::Custom => Keeping::Memory,
+            StorageAdapter::None => Keeping::Nothing,
         }
     }
 }
@@ -81,9 +69,9 @@ struct Store {
 }
 
 impl Store {
-    fn open(keeping: &Keeping) -> Result<Store, PyErr> {
-        match keeping {
-            Keeping::Files(root) => Store::files(root),
+    fn open(storage: &Storage) -> Result<Store, PyErr> {
+        match Keeping::of(storage) {
+            Keeping::Stores => Store::named(storage),
             Keeping::Memory => Ok(Store {
                 archive: Some(Arc::new(MemoryArchive::default())),
                 catalog: Arc::new(MemoryCatalog::default()),
@@ -97,47 +85,50 @@ impl Store {
         }
     }
 
-    fn files(root: &Path) -> Result<Store, PyErr> {
+    fn named(storage: &Storage) -> Result<Store, PyErr> {
         let failed = |error: &dyn std::error::Error| raise(Class::Storage, error);
-        let archive = ObjectArchive::open(root).map_err(|e| failed(&e))?;
-        let catalog = SqliteCatalog::open(&root.join(CATALOG)).map_err(|e| failed(&e))?;
-        let index = SqliteIndex::open(&root.join(RECALL)).map_err(|e| failed(&e))?;
+        let wrong = |error: &dyn std::error::Error| raise(Class::Config, error);
+        let root = storage.folder().map_err(|e| wrong(&e))?;
+        let stores = Stores::new(storage, &root).map_err(|e| wrong(&e))?;
         Ok(Store {
-            archive: Some(Arc::new(archive)),
-            catalog: Arc::new(catalog),
-            index: Some(Arc::new(index)),
+            archive: Some(stores.archive().map_err(|e| failed(&e))?),
+            catalog: stores.catalog().map_err(|e| failed(&e))?,
+            index: Some(stores.index().map_err(|e| failed(&e))?),
         })
     }
 }
 
 /// Builds everything that an engine runs on.
 pub(crate) fn build(config: &Config, callbacks: Callbacks) -> Result<Parts, PyErr> {
-    let keeping = Keeping::of(config)?;
-    let store = Store::open(&keeping)?;
+    let store = Store::open(&config.storage)?;
     let faults = Arc::new(Faults::default());
+    let redaction = Redaction::of(config, callbacks.redact, &faults);
     let catalog: Arc<dyn SessionCatalog> = Arc::new(AskingCatalog {
         catalog: store.catalog,
         before_record: callbacks.before_record,
         faults: Arc::clone(&faults),
     });
-    let summary = redactor(config, Boundary::Summary)?;
+    let summary = redaction.at(Boundary::Summary)?;
     let sink: Arc<dyn EventSink> = Arc::new(PythonSink(callbacks.emit));
     let recall = store.archive.clone().zip(store.index);
     let recall = recall.map(|(archive, index)| Recall {
         archive,
         catalog: Arc::clone(&catalog),
-        index,
+        index: Arc::new(CarefulIndex {
+            index,
+            faults: Arc::clone(&faults),
+        }),
         redactor: Arc::clone(&summary),
     });
     let manager = Manager {
         archive: store.archive,
         catalog,
-        sink: Arc::new(Redacting::new(redactor(config, Boundary::Export)?, sink)),
+        sink: Arc::new(Redacting::new(redaction.at(Boundary::Export)?, sink)),
         estimator: estimator_of(config, callbacks.estimator, &faults),
         policy: config.policy.clone(),
         window: config.window(None).tokens,
         redactor: summary,
-        storing: storing(config)?,
+        storing: redaction.storing()?,
         summarizer: summarizer_of(config, callbacks.summarizer)?,
         embedder: embedder_of(config),
     };
@@ -145,7 +136,7 @@ pub(crate) fn build(config: &Config, callbacks: Callbacks) -> Result<Parts, PyEr
         manager: Arc::new(manager),
         recall,
         faults,
-        keeping,
+        keeping: Keeping::of(&config.storage),
     })
 }
 
@@ -164,16 +155,49 @@ fn estimator_of(
     }
 }
 
-fn redactor(config: &Config, boundary: Boundary) -> Result<Arc<Redactor>, PyErr> {
-    let made = config.redaction.redactor(boundary);
-    Ok(Arc::new(made.map_err(|e| raise(Class::Config, &e))?))
+/// What is taken out of texts: what the configuration says, and what the user's function finds.
+struct Redaction<'c> {
+    config: &'c Config,
+    theirs: Option<Arc<dyn Scrub>>,
 }
 
-fn storing(config: &Config) -> Result<Storing, PyErr> {
-    if config.redaction.enabled && config.redaction.sinks.archive {
-        return Ok(Storing::Redacted(redactor(config, Boundary::Archive)?));
+impl Redaction<'_> {
+    fn of<'c>(
+        config: &'c Config,
+        theirs: Option<Py<PyAny>>,
+        faults: &Arc<Faults>,
+    ) -> Redaction<'c> {
+        let scrub = |function| {
+            let faults = Arc::clone(faults);
+            Arc::new(PythonScrub { function, faults }) as Arc<dyn Scrub>
+        };
+        let theirs = theirs.map(scrub);
+        Redaction { config, theirs }
     }
-    Ok(Storing::Exact)
+
+    /// The function applies wherever its boundary is on, whether or not the maintained rules do.
+    fn at(&self, boundary: Boundary) -> Result<Arc<Redactor>, PyErr> {
+        let rules = &self.config.redaction;
+        let made = rules.redactor(boundary);
+        let made = made.map_err(|e| raise(Class::Config, &e))?;
+        let is_on = match boundary {
+            Boundary::Archive => rules.sinks.archive,
+            Boundary::Export => rules.sinks.export,
+            Boundary::Summary => rules.sinks.summary_prompt,
+        };
+        Ok(Arc::new(match &self.theirs {
+            Some(scrub) if is_on => made.with_callback("redact", Arc::clone(scrub)),
+            _ => made,
+        }))
+    }
+
+    fn storing(&self) -> Result<Storing, PyErr> {
+        let archive = self.at(Boundary::Archive)?;
+        Ok(match archive.is_off() {
+            true => Storing::Exact,
+            false => Storing::Redacted(archive),
+        })
+    }
 }
 
 fn summarizer_of(

@@ -24,7 +24,6 @@ use compact_runtime::port::event::EventSink;
 use compact_runtime::port::index::RecallIndex;
 use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::{Manager, Recall};
-use etcetera::BaseStrategy;
 use tokio::sync::watch;
 
 use crate::args::{Global, Goal, LogFormat, Manner, Subject};
@@ -472,15 +471,11 @@ pub fn hook_terms(global: &Global) -> Result<(PathBuf, RedactionRules), Failure>
 }
 
 fn data_directory(config: &Config) -> Result<PathBuf, Failure> {
-    if let Some(path) = &config.storage.path {
-        return Ok(path.clone());
-    }
-    match etcetera::choose_base_strategy() {
-        Ok(dirs) => Ok(dirs.data_dir().join("compact")),
-        Err(error) => Err(Failure::of(Code::Usage, &error)
+    config.storage.folder().map_err(|error| {
+        Failure::of(Code::Usage, &error)
             .about("cannot find the user's data directory")
-            .help("set COMPACT_STORAGE_PATH to a directory for the archive")),
-    }
+            .help("set COMPACT_STORAGE_PATH to a directory for the archive")
+    })
 }
 
 impl Opened {

@@ -2,5 +2,14 @@
 
 from .custom import StorageAdapter
 from .fs import FileStorage, MemoryStorage, NativeStorage
+from .s3 import S3Storage
+from .sql import SqlStorage
 
-__all__ = ["FileStorage", "MemoryStorage", "NativeStorage", "StorageAdapter"]
+__all__ = [
+    "FileStorage",
+    "MemoryStorage",
+    "NativeStorage",
+    "S3Storage",
+    "SqlStorage",
+    "StorageAdapter",
+]

@@ -2,5 +2,6 @@
 
 from .console import ConsoleExporter
 from .custom import CallbackExporter, Exporter
+from .otlp import OtlpExporter
 
-__all__ = ["CallbackExporter", "ConsoleExporter", "Exporter"]
+__all__ = ["CallbackExporter", "ConsoleExporter", "Exporter", "OtlpExporter"]

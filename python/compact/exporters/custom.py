@@ -13,7 +13,8 @@ class Exporter(Protocol):
     """Takes events: counts and ids, never content.
 
     It is called on a thread of its own. What it raises is logged and counted, and it may hang
-    without delaying anybody but later events.
+    without delaying anybody but later events. One that holds events back has a
+    ``flush(timeout) -> bool``, which ``CompactManager.flush`` calls.
     """
 
     def emit(self, event: dict[str, Any]) -> None:

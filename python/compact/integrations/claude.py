@@ -6,7 +6,7 @@ of a session that is resumed, and ``context_tokens`` reads the one number that i
 
 >>> options = ClaudeAgentOptions(
 ...     hooks={
-...         "PreCompact": [HookMatcher(hooks=[make_precompact_hook(repo)])],
+...         "PreCompact": [HookMatcher(hooks=[make_precompact_hook(repo, manager)])],
 ...         "SessionStart": [HookMatcher(hooks=[make_session_start_hook(manager)])],
 ...     }
 ... )  # doctest: +SKIP
@@ -14,6 +14,7 @@ of a session that is resumed, and ``context_tokens`` reads the one number that i
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -51,8 +52,13 @@ def get_repo_runs_dir(repo_path: str | os.PathLike[str]) -> Path:
     return root / "hooks" / key
 
 
-def make_precompact_hook(repo_path: str | os.PathLike[str]) -> Hook:
-    """A PreCompact hook that archives the transcript. It never blocks a compaction."""
+def make_precompact_hook(
+    repo_path: str | os.PathLike[str], manager: CompactManager | None = None
+) -> Hook:
+    """A PreCompact hook that archives the transcript. It never blocks a compaction.
+
+    A manager reads the transcript as well, so that it remembers afterwards what was said.
+    """
 
     async def precompact_hook(hook_input: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         session_id = hook_input.get("session_id", "unknown")
@@ -73,9 +79,21 @@ def make_precompact_hook(repo_path: str | os.PathLike[str]) -> Hook:
             )
         except OSError as error:
             logger.error("PreCompact: failed to archive transcript: %s", error)
+            return {}
+        if manager is not None:
+            await asyncio.to_thread(_learn, manager, session_id, dest)
         return {}
 
     return precompact_hook
+
+
+def _learn(manager: CompactManager, session_id: str, transcript: Path) -> None:
+    """Draws from a transcript what is to be remembered of it."""
+    try:
+        text = transcript.read_text(encoding="utf-8")
+        manager.rewrite(session_id, text, "claude-code", note="precompact")
+    except (CompactError, OSError, UnicodeError) as error:
+        logger.error("PreCompact: failed to read transcript: %s", error)
 
 
 def _archive(source: Path, folder: Path, session_id: str) -> Path:
@@ -100,7 +118,8 @@ def _archive(source: Path, folder: Path, session_id: str) -> Path:
 def make_session_start_hook(manager: CompactManager, session_id: str | None = None) -> Hook:
     """A SessionStart hook: after a compaction, what the manager remembers goes before the model.
 
-    Nothing is added when the manager knows nothing about the session.
+    The manager learns about the session from :func:`make_precompact_hook`; nothing is added when it
+    knows nothing.
     """
 
     async def session_start_hook(hook_input: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -108,7 +127,7 @@ def make_session_start_hook(manager: CompactManager, session_id: str | None = No
             return {}
         name = session_id or hook_input.get("session_id", "unknown")
         try:
-            memory = manager.remember(name)
+            memory = await asyncio.to_thread(manager.remember, name)
         except CompactError as error:
             events.info("nothing is remembered of %s: %s", name, error)
             return {}

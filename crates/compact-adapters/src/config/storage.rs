@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use etcetera::{BaseStrategy, HomeDirError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +22,8 @@ pub struct Storage {
     /// `sessions` in the folder above. `VT_SESSION_DIR` sets it too.
     pub transcripts: Option<PathBuf>,
     /// The database that holds receipts and the recall index, as
-    /// `postgres://user@host/database?sslmode=verify-full`; unset, SQLite files in the folder above.
-    /// The password comes from `PGPASSWORD`.
+    /// `postgres://user@host/database?sslmode=verify-full`; the password comes from `PGPASSWORD`. Or the
+    /// SQLite file of the receipts, as `sqlite:receipts.db`. Unset, SQLite files in the folder above.
     pub catalog: Option<String>,
     /// How long a process that compacts a session may be silent before another one takes over.
     pub lease_seconds: u64,
@@ -139,7 +140,24 @@ pub struct Retention {
     pub max_bytes: Option<u64>,
 }
 
+/// What a catalog that is a file begins with.
+const SQLITE: &str = "sqlite:";
+
 impl Storage {
+    /// The folder that is configured, or the one in the user's data directory.
+    pub fn folder(&self) -> Result<PathBuf, HomeDirError> {
+        match &self.path {
+            Some(path) => Ok(path.clone()),
+            None => Ok(etcetera::choose_base_strategy()?.data_dir().join("compact")),
+        }
+    }
+
+    /// The SQLite file of the catalog, if one is named.
+    pub fn catalog_file(&self) -> Option<PathBuf> {
+        let file = self.catalog.as_deref()?.strip_prefix(SQLITE)?;
+        Some(PathBuf::from(file))
+    }
+
     /// The address of the shared catalog, if there is one. It was validated when it was read.
     pub fn address(&self) -> Option<Address> {
         self.catalog.as_deref()?.parse().ok()
@@ -177,9 +195,21 @@ pub(super) fn ranges(storage: &Storage) -> Vec<(&'static str, String)> {
     if storage.adapter == StorageAdapter::S3 && storage.s3.bucket.is_none() {
         wrong.push(("storage.adapter", "s3 needs storage.s3.bucket".to_owned()));
     }
-    let address = storage.catalog.as_deref().map(str::parse::<Address>);
-    if let Some(Err(error)) = address {
+    let shared = storage
+        .catalog
+        .as_deref()
+        .filter(|c| !c.starts_with(SQLITE));
+    if let Some(Err(error)) = shared.map(str::parse::<Address>) {
         wrong.push(("storage.catalog", error.to_string()));
+    }
+    if storage
+        .catalog_file()
+        .is_some_and(|file| file.file_name().is_none())
+    {
+        wrong.push((
+            "storage.catalog",
+            "sqlite: needs a file behind it".to_owned(),
+        ));
     }
     if !(1..=3600).contains(&storage.lease_seconds) {
         wrong.push(("storage.lease_seconds", "must be from 1 to 3600".to_owned()));

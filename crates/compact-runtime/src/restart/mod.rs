@@ -126,7 +126,7 @@ pub enum RunError {
 const IDLE_TURNS: u32 = 3;
 
 /// What a checkpoint may take of a window.
-fn room(window: Tokens) -> Tokens {
+pub fn room(window: Tokens) -> Tokens {
     Tokens((window.0 / 16).clamp(1_000, 8_000))
 }
 

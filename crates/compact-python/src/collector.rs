@@ -1,0 +1,52 @@
+//! `compact._native.Collector`: a queue in front of a collector of OpenTelemetry.
+
+use std::time::Duration;
+
+use compact_adapters::exporter::Background;
+use compact_adapters::exporter::otlp::otlp;
+use compact_runtime::port::event::EventSink;
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::failure::{Class, raise, told};
+use crate::function::config_of;
+
+/// Sends events from a thread of its own; what a collector does not take in time is dropped and counted.
+#[pyclass(frozen, module = "compact._native")]
+pub(crate) struct Collector(Background);
+
+#[pymethods]
+impl Collector {
+    #[new]
+    #[pyo3(signature = (endpoint=None, protocol=None))]
+    fn new(py: Python<'_>, endpoint: Option<&str>, protocol: Option<&str>) -> PyResult<Collector> {
+        let section = json!({ "otlp": { "endpoint": endpoint, "protocol": protocol } });
+        let config = config_of("OtlpExporter", &json!({ "telemetry": section }).to_string())?;
+        let queue = py.detach(|| otlp(config.telemetry.otlp.settings()));
+        let none = |error: String| {
+            told(
+                Class::Config,
+                &format!("no client for a collector: {error}"),
+            )
+        };
+        Ok(Collector(queue.map_err(none)?))
+    }
+
+    /// Takes an event as JSON; never waits.
+    fn emit(&self, event: &str) -> PyResult<()> {
+        let event = serde_json::from_str(event).map_err(|e| raise(Class::Format, &e))?;
+        self.0.emit(&event);
+        Ok(())
+    }
+
+    /// Waits until everything is sent, for so long at most; answers how many events still wait.
+    fn flush(&self, py: Python<'_>, seconds: f64) -> u64 {
+        let patience = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        py.detach(|| self.0.flush(patience))
+    }
+
+    /// How many events could not be sent so far.
+    fn dropped(&self) -> u64 {
+        self.0.dropped()
+    }
+}

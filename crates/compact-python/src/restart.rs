@@ -1,0 +1,84 @@
+//! `compact._native.Carried`: a task on its way from session to session of an agent, as
+//! `compact_core::restart` carries it. Sessions themselves are Python's.
+
+use compact_adapters::estimator;
+use compact_core::ledger::Ledger;
+use compact_core::restart::{self, Notes, Wrapping};
+use compact_core::token::Tokens;
+use compact_formats::{Format, Scope};
+use compact_runtime::restart::room;
+use pyo3::prelude::*;
+
+use crate::failure::{Class, raise};
+
+/// A task, and what its sessions established so far.
+#[pyclass(module = "compact._native")]
+pub(crate) struct Carried {
+    task: String,
+    window: Tokens,
+    ledger: Ledger,
+}
+
+#[pymethods]
+impl Carried {
+    #[new]
+    fn new(task: String, window: u64) -> Carried {
+        Carried {
+            task,
+            window: Tokens(window),
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// Takes what a session said: a JSON list of messages as Anthropic has them.
+    fn hear(&mut self, messages: String) -> PyResult<()> {
+        let parsed = compact_formats::parse(messages, Some(Format::Anthropic), Scope::Live)
+            .map_err(|error| raise(Class::Format, &error))?;
+        let first = self.ledger.next;
+        let ledger = Ledger::of(&parsed.conversation.entries, first);
+        match first {
+            0 => self.ledger = ledger,
+            _ => self.ledger.merge(ledger),
+        }
+        Ok(())
+    }
+
+    /// What the next session begins with, given what the last one answered, and where it comes from:
+    /// `tagged`, `raw`, or `built` from what was heard.
+    #[pyo3(signature = (answer=None))]
+    fn continuation(&self, answer: Option<&str>) -> (String, &'static str) {
+        let found = answer.and_then(restart::extract_checkpoint);
+        let source = match found.as_ref().map(|found| found.wrapping) {
+            Some(Wrapping::Tagged | Wrapping::Unclosed) => "tagged",
+            Some(Wrapping::Untagged) => "raw",
+            None => "built",
+        };
+        let notes = Notes {
+            task: &self.task,
+            written: found.as_ref().map(|found| found.text.as_str()),
+            ledger: &self.ledger,
+            room: room(self.window),
+            estimator: &*estimator::Choice::Heuristic.estimator(None),
+        };
+        let prompt = restart::continuation_prompt(&notes.checkpoint().text);
+        (prompt, source)
+    }
+}
+
+/// What a full session is asked.
+#[pyfunction]
+pub(crate) fn checkpoint_request() -> &'static str {
+    restart::checkpoint_request()
+}
+
+/// What a session begins with that goes on from a checkpoint.
+#[pyfunction]
+pub(crate) fn continuation_prompt(checkpoint: &str) -> String {
+    restart::continuation_prompt(checkpoint)
+}
+
+/// The checkpoint in an answer; `None` when there is none in it.
+#[pyfunction]
+pub(crate) fn extract_checkpoint(answer: &str) -> Option<String> {
+    restart::extract_checkpoint(answer).map(|found| found.text)
+}

@@ -1,0 +1,52 @@
+"""Originals in a bucket that speaks S3."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from .fs import NativeStorage
+
+__all__ = ["S3Storage"]
+
+
+class S3Storage(NativeStorage):
+    """A bucket of Amazon's or of any server that speaks S3.
+
+    Keys come from ``AWS_ACCESS_KEY_ID`` and the other variables of Amazon's clients, or from the
+    machine's role. Receipts and the recall index stay in the folder ``path``, in the user's data
+    directory if none is given; ``SqlStorage(url, originals=S3Storage(…))`` shares them as well.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        *,
+        prefix: str | None = None,
+        endpoint: str | None = None,
+        region: str | None = None,
+        style: Literal["path", "host"] = "path",
+        sse: Literal["unset", "aes256", "kms"] = "unset",
+        kms_key: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        key_env: str | None = None,
+    ) -> None:
+        self.section = {
+            "adapter": "s3",
+            "path": None if path is None else os.path.abspath(os.path.expanduser(os.fspath(path))),
+            "archive": {"key_env": key_env},
+            "s3": {
+                "bucket": bucket,
+                "prefix": prefix,
+                "endpoint": endpoint,
+                "region": region,
+                "style": style,
+                "sse": sse,
+                "kms_key": kms_key,
+            },
+        }
+
+    def __repr__(self) -> str:
+        bucket = self.section["s3"]
+        place = "/".join(part for part in (bucket["bucket"], bucket["prefix"]) if part)
+        return f"S3Storage('s3://{place}')"

@@ -1,0 +1,40 @@
+"""Receipts in a database: a file of SQLite, or PostgreSQL for processes on several machines."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from .fs import FileStorage, NativeStorage
+from .s3 import S3Storage
+
+__all__ = ["SqlStorage"]
+
+
+class SqlStorage(NativeStorage):
+    """Receipts and sessions in the database at ``place``, originals beside it or elsewhere.
+
+    ``place`` is ``postgres://user@host/database?sslmode=verify-full``, with the password in
+    ``PGPASSWORD``, or the path of a SQLite file. Originals go to ``originals``; if that is not given,
+    to the folder of the SQLite file, or with PostgreSQL to the user's data directory.
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        *,
+        originals: FileStorage | S3Storage | None = None,
+    ) -> None:
+        place = os.fspath(place)
+        section: dict[str, Any] = {"adapter": "fs"} if originals is None else originals.settings()
+        if "://" not in place:
+            file = os.path.abspath(os.path.expanduser(place))
+            beside = {"path": os.path.dirname(file)} if originals is None else {}
+            self.section = {**section, **beside, "catalog": f"sqlite:{file}"}
+        else:
+            self.section = {**section, "catalog": place}
+
+    def __repr__(self) -> str:
+        place = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", self.section["catalog"])
+        return f"SqlStorage({place.removeprefix('sqlite:')!r})"
