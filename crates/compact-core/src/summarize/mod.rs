@@ -118,8 +118,10 @@ pub struct Summary {
 /// Characters below which a name is not worth choosing for: bounds the work by the budget.
 const CHARS_PER_NAME: f64 = 24.0;
 
-/// Characters of one line that every topic may have when the budget is not tiny.
+/// Characters that a topic may have in a small summary: one line, and of the user's rules as many as
+/// most sessions have.
 const LINE: f64 = 160.0;
+const RULES: f64 = 800.0;
 
 /// Renders the ledger within the budget.
 pub fn render(request: &Request<'_>) -> Summary {
@@ -240,7 +242,11 @@ fn afford(lines: Vec<Line>, template: &Template, visible: &Visible<'_>, chars: f
         .filter(|l| {
             let spent = spent.entry(l.topic).or_default();
             *spent += l.text.chars().count() as f64 + 10.0;
-            *spent <= (chars * tell::share(l.topic, template)).max(LINE.min(chars / 8.0))
+            let least = match l.topic {
+                Topic::Rules => RULES.min(chars * 0.4),
+                _ => LINE.min(chars / 8.0),
+            };
+            *spent <= least.max(chars * tell::share(l.topic, template))
         })
         .collect()
 }

@@ -280,6 +280,19 @@ mod tests {
     }
 
     #[test]
+    fn a_tenth_of_the_window_keeps_orders_and_work_and_recall_finds_the_rest() {
+        let engine = Engine::new(Default::default()).unwrap();
+        for (kind, seed) in Kind::ALL.into_iter().flat_map(|k| [(k, 0), (k, 2)]) {
+            let trial = Trial::new(kind, seed).unwrap();
+            let whole = Chars4.tokens(units(&trial.entries));
+            let (shown, recalled) = trial.windowed(&engine, Tokens(whole.0 / 10)).unwrap();
+            let is_looked_up = matches!(kind, Kind::UseEarlyId | Kind::ReuseFix);
+            assert!(is_looked_up || trial.succeeds(&shown), "{kind:?} {seed}");
+            assert!(trial.succeeds(&recalled), "{kind:?} {seed} with recall");
+        }
+    }
+
+    #[test]
     fn a_task_is_compacted_on_the_way() {
         let engine = Engine::new(Default::default()).unwrap();
         let trial = Trial::new(Kind::UseEarlyId, 1).unwrap();

@@ -54,6 +54,9 @@ use lease::Waited;
 use say::Began;
 use tally::Tally;
 
+/// Tokens that hold the orders, the open work and the latest steps of most sessions.
+const SMALL_SUMMARY: u64 = 4_096;
+
 /// Runs compactions for any number of sessions. Its calls need a Tokio runtime with timers, as
 /// `enable_all` gives: a lease is renewed while work goes on.
 #[derive(Clone)]
@@ -347,12 +350,14 @@ impl Manager {
         half - account.system - account.tools
     }
 
-    /// What the summary of a request may cost.
+    /// What the summary of a request may cost. In a small window it may take half of the view: a
+    /// few hundred tokens would not hold the orders and the open work of a long session.
     fn summary_limit(&self, request: &Request<'_>) -> Option<Tokens> {
-        match request.budget {
-            Some(_) => request.summary_limit,
-            None => Some(Tokens(self.window.0 / 16)),
+        if request.budget.is_some() {
+            return request.summary_limit;
         }
+        let half = trigger::trigger_point(self.window, &self.policy).0 / 4;
+        Some(Tokens((self.window.0 / 16).max(half.min(SMALL_SUMMARY))))
     }
 
     /// The most that a view may cost: the window less the buffer (S2-101).
