@@ -30,6 +30,8 @@ pub enum Code {
     Check = 5,
     /// The summarizer failed and the policy says fail; nothing was changed.
     Summarizer = 6,
+    /// A person interrupted it; what a shell reports of any program that was.
+    Interrupted = 130,
 }
 
 impl Code {
@@ -41,6 +43,7 @@ impl Code {
             Code::Budget => "insufficient_budget",
             Code::Check => "check_failed",
             Code::Summarizer => "summarizer_failed",
+            Code::Interrupted => "interrupted",
         }
     }
 }
@@ -213,13 +216,23 @@ impl From<FormatError> for Failure {
 
 impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Failure {
-        if matches!(error, ArchiveError::Locked { .. }) {
-            return Failure::of(Code::Usage, &error);
+        match error {
+            ArchiveError::Locked { .. } => Failure::of(Code::Usage, &error),
+            ArchiveError::Refused { .. } => Failure::of(Code::Usage, &error).split_advice(),
+            ArchiveError::Unreachable { .. } => {
+                Failure::of(Code::Unexpected, &error).split_advice()
+            }
+            ArchiveError::Damaged { .. }
+            | ArchiveError::Missing { .. }
+            | ArchiveError::MissingBase { .. } => Failure::of(Code::Unexpected, &error).help(
+                "`compactctl archive verify` names all that is not whole; where it was removed, \
+                 `archive import DIR` takes it from a copy",
+            ),
+            _ => Failure::of(Code::Unexpected, &error).help(
+                "nothing was changed; check that the archive is writable and has space, and run \
+                 `compactctl archive verify`",
+            ),
         }
-        Failure::of(Code::Unexpected, &error).help(
-            "nothing was changed; check that COMPACT_STORAGE_PATH is writable and has space, \
-             and run `compactctl archive verify`",
-        )
     }
 }
 
@@ -228,8 +241,12 @@ impl From<CatalogError> for Failure {
         match error {
             CatalogError::Ambiguous { .. } => Failure::of(Code::Usage, &error)
                 .help("`compactctl archive list` shows the receipts on record"),
+            CatalogError::Refused { .. } => Failure::of(Code::Usage, &error).split_advice(),
+            CatalogError::Unreachable { .. } => {
+                Failure::of(Code::Unexpected, &error).split_advice()
+            }
             _ => Failure::of(Code::Unexpected, &error)
-                .help("the archive is not affected; COMPACT_STORAGE_PATH names another directory"),
+                .help("the archive is not affected; storage.catalog or COMPACT_STORAGE_PATH names another catalog"),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! lost: whoever writes a pack writes the same content, and reads it back.
 
 mod exclusion;
+mod fault;
 mod fs;
 mod pack;
 mod s3;
@@ -45,6 +46,8 @@ const PARTS: usize = 4;
 pub struct ObjectArchive {
     store: Arc<dyn ObjectStore>,
     medium: Medium,
+    /// Where a bucket is, for whoever has to be told that something is wrong there.
+    place: Option<Arc<str>>,
     seal: Option<Arc<Seal>>,
 }
 
@@ -63,6 +66,7 @@ impl ObjectArchive {
         ObjectArchive {
             store,
             medium: Medium::Service(Arc::default()),
+            place: None,
             seal: None,
         }
     }
@@ -82,7 +86,10 @@ impl ObjectArchive {
     pub fn in_bucket(bucket: &Bucket) -> Result<ObjectArchive, ArchiveError> {
         let store = s3::open(bucket)
             .map_err(|source| failed(format!("open the bucket {}", bucket.name), source))?;
-        Ok(ObjectArchive::new(store))
+        Ok(ObjectArchive {
+            place: Some(bucket.place().into()),
+            ..ObjectArchive::new(store)
+        })
     }
 
     /// The same, encrypting whatever it writes from now on. What was written in the clear before is
@@ -102,14 +109,17 @@ impl ObjectArchive {
         let verdict = known.get_or_try_init(|| exclusion::of(&*self.store)).await;
         verdict
             .copied()
-            .map_err(|source| failed("write to the archive".to_owned(), source))
+            .map_err(|source| self.failed("write to the archive".to_owned(), source))
     }
 
     /// The stored bytes of a pack, checked, with its head.
     async fn fetch(&self, id: PackId) -> Result<(Bytes, Head), ArchiveError> {
         let result = self.store.get(&location(&id)).await;
-        let read = result.map_err(|error| absent(id, error))?.bytes().await;
-        let stored = read.map_err(|error| absent(id, error))?;
+        let read = result
+            .map_err(|error| self.absent(id, error))?
+            .bytes()
+            .await;
+        let stored = read.map_err(|error| self.absent(id, error))?;
         let head = pack::check(&stored).map_err(|flaw| damaged(id, &flaw))?;
         Ok((stored, head))
     }
@@ -149,9 +159,11 @@ impl ObjectArchive {
                 let decoded = blocking(move || decode_chain(chain, seal.as_deref())).await?;
                 Ok(decoded.map(|(_, history)| history).unwrap_or_default())
             }
-            Err(ArchiveError::Store { action, source }) => {
-                Err(ArchiveError::Store { action, source })
-            }
+            Err(
+                error @ (ArchiveError::Store { .. }
+                | ArchiveError::Refused { .. }
+                | ArchiveError::Unreachable { .. }),
+            ) => Err(error),
             Ok(_) | Err(_) => Ok(History::default()),
         }
     }
@@ -173,7 +185,7 @@ impl ObjectArchive {
         match written {
             // Someone else put the same content meanwhile.
             Ok(()) | Err(object_store::Error::AlreadyExists { .. }) => {}
-            Err(error) => return Err(failed(format!("write pack {id}"), error)),
+            Err(error) => return Err(self.failed(format!("write pack {id}"), error)),
         }
         if in_parts || exclusion != Exclusion::Works {
             self.verify(&id).await?;
@@ -247,12 +259,12 @@ impl ArchiveStore for ObjectArchive {
             .store
             .head(&place)
             .await
-            .map_err(|error| absent(*id, error))?;
+            .map_err(|error| self.absent(*id, error))?;
         if meta.size < HEAD_BYTES as u64 {
             return Err(damaged(*id, &Flaw::Short));
         }
         let bytes = self.store.get_range(&place, 0..HEAD_BYTES as u64).await;
-        let bytes = bytes.map_err(|error| absent(*id, error))?;
+        let bytes = bytes.map_err(|error| self.absent(*id, error))?;
         let (head, _) = Head::split(&bytes).map_err(|flaw| damaged(*id, &flaw))?;
         Ok(PackInfo {
             id: *id,
@@ -270,7 +282,7 @@ impl ArchiveStore for ObjectArchive {
             .try_filter_map(|meta| std::future::ready(Ok(pack_id(&meta.location))))
             .try_collect()
             .await
-            .map_err(|source| failed("list the archive".to_owned(), source))?;
+            .map_err(|source| self.failed("list the archive".to_owned(), source))?;
         ids.sort_unstable();
         Ok(ids)
     }
@@ -278,7 +290,7 @@ impl ArchiveStore for ObjectArchive {
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
         match self.store.delete(&location(id)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(failed(format!("remove pack {id}"), error)),
+            Err(error) => Err(self.failed(format!("remove pack {id}"), error)),
         }
     }
 }
@@ -318,13 +330,6 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, ArchiveError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|source| failed("finish work on a pack".to_owned(), source))
-}
-
-fn absent(pack: PackId, error: object_store::Error) -> ArchiveError {
-    match error {
-        object_store::Error::NotFound { .. } => ArchiveError::Missing { pack },
-        other => failed(format!("read pack {pack}"), other),
-    }
 }
 
 fn damaged(pack: PackId, flaw: &Flaw) -> ArchiveError {

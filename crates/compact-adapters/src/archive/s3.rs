@@ -27,6 +27,16 @@ pub struct Bucket {
     pub encryption: ServerSide,
 }
 
+impl Bucket {
+    /// Where it is, in words.
+    pub(super) fn place(&self) -> String {
+        match &self.endpoint {
+            Some(endpoint) => format!("bucket {} at {endpoint}", self.name),
+            None => format!("bucket {}", self.name),
+        }
+    }
+}
+
 /// Where the name of a bucket stands in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
@@ -57,6 +67,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Opens a bucket; nothing is sent yet.
 pub(super) fn open(bucket: &Bucket) -> Result<Arc<dyn ObjectStore>> {
+    open_from(AmazonS3Builder::from_env(), bucket)
+}
+
+/// The same for who is known already.
+pub(super) fn open_from(builder: AmazonS3Builder, bucket: &Bucket) -> Result<Arc<dyn ObjectStore>> {
     // One provider of cryptography for the process; whoever was first has chosen it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let options = ClientOptions::new()
@@ -68,7 +83,7 @@ pub(super) fn open(bucket: &Bucket) -> Result<Arc<dyn ObjectStore>> {
         retry_timeout: PATIENCE,
         ..RetryConfig::default()
     };
-    let mut builder = AmazonS3Builder::from_env()
+    let mut builder = builder
         .with_client_options(options)
         .with_retry(retry)
         .with_bucket_name(&bucket.name)

@@ -1,3 +1,6 @@
+mod flawed;
+mod refused;
+
 use std::path::PathBuf;
 
 use compact_runtime::port::archive::conformance;

@@ -118,6 +118,12 @@ impl Sources {
         }
         let config = assemble(&values)?;
         validate::check(&config, &values)?;
+        // A variable that a key names is known, whatever it is called.
+        let named = values.values().filter(|v| v.path.ends_with("_env"));
+        let named: Vec<String> = named
+            .filter_map(|v| Some(ignored(v.value.as_str()?)))
+            .collect();
+        warnings.retain(|warning| !named.iter().any(|known| warning.starts_with(known)));
         let values = fields()
             .iter()
             .filter_map(|f| values.remove(&f.path))
@@ -192,11 +198,12 @@ fn variable(name: &str, text: &str, warnings: &mut Vec<String>) -> Option<Settin
     let all: Vec<String> = fields().iter().flat_map(variable_names).collect();
     let hint =
         closest(name, all.iter().map(String::as_str)).map(|n| format!(", did you mean {n}?"));
-    warnings.push(format!(
-        "unknown variable {name} is ignored{}",
-        hint.unwrap_or_default()
-    ));
+    warnings.push(ignored(name) + &hint.unwrap_or_default());
     None
+}
+
+fn ignored(name: &str) -> String {
+    format!("unknown variable {name} is ignored")
 }
 
 /// The variables that set a key; keys of `policy` have a short one.

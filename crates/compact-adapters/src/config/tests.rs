@@ -190,6 +190,11 @@ fn s2_64_short_variables_work_and_bad_ones_are_named() {
         warnings,
         ["unknown variable COMPACT_TRIGER_PCT is ignored, did you mean COMPACT_TRIGGER_PCT?"]
     );
+    let key = [
+        ("COMPACT_STORAGE_ARCHIVE_KEY_ENV", "COMPACT_KEY"),
+        ("COMPACT_KEY", "0f"),
+    ];
+    assert_eq!(with_env("", &key).unwrap().warnings, Vec::<String>::new());
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! is in the tables is not known here.
 
 mod address;
+mod fault;
 mod pool;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use compact_runtime::port::catalog::CatalogError;
+
 use super::*;
 
 const VARIABLE: &str = "COMPACT_TEST_POSTGRES";
@@ -171,4 +173,31 @@ async fn sslmode_is_honoured() {
         let found = is_encrypted(&parameters, host).await.ok();
         assert_eq!(found, want, "{parameters} {host}");
     }
+}
+
+/// A server that says that it does not speak TLS, as PostgreSQL does.
+#[tokio::test]
+async fn a_server_without_tls_is_told_where_it_was_asked_for() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 8];
+            let _ = stream.read_exact(&mut request).await;
+            let _ = stream.write_all(b"N").await;
+        }
+    });
+    let url = format!("postgres://ann@{place}/team?sslmode=require");
+    let server = Server::new(url.parse().unwrap()).unwrap();
+    let Err(error) = server.client().await else {
+        panic!("it let us in");
+    };
+    let error = error.of_catalog("open it".to_owned());
+    assert_eq!(
+        error.to_string(),
+        "cannot open it: error performing TLS handshake: server does not support TLS; \
+         turn TLS on there, or say sslmode=prefer or sslmode=disable"
+    );
+    assert!(matches!(error, CatalogError::Refused { .. }));
 }

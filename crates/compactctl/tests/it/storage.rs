@@ -166,6 +166,70 @@ fn servers(name: &str) -> Option<Vec<(&'static str, String)>> {
     ])
 }
 
+/// What, where, and what to do about it; never a secret.
+#[test]
+fn stores_that_are_not_as_configured_are_told_with_what_to_do() {
+    let Some(servers) = servers("wrong") else {
+        return;
+    };
+    let place = begun();
+    let base = std::env::var("COMPACT_TEST_POSTGRES").unwrap();
+    let catalog = |url: String| vec![("COMPACT_STORAGE_CATALOG", url)];
+    // `cargo xtask test` lets this one in with a password only.
+    let guarded = format!("{}/postgres", base.replace("test@", "guarded@"));
+    let wrong = ("PGPASSWORD", "hunter2-hunter2".to_owned());
+    let bucket = ("COMPACT_STORAGE_S3_BUCKET", "nowhere".to_owned());
+    let endpoint = (
+        "COMPACT_STORAGE_S3_ENDPOINT",
+        "http://127.0.0.1:1".to_owned(),
+    );
+    let cases = [
+        (catalog(guarded.clone()), 2, "password", "PGPASSWORD"),
+        (
+            [catalog(guarded), vec![wrong]].concat(),
+            2,
+            "password authentication failed for user \"guarded\"",
+            "PGPASSWORD",
+        ),
+        (
+            catalog(format!("{base}/nowhere")),
+            2,
+            "database \"nowhere\" does not exist",
+            "createdb",
+        ),
+        (
+            catalog("postgres://ann@127.0.0.1:1/team".to_owned()),
+            1,
+            "cannot open catalog postgres://ann@127.0.0.1:1/team",
+            "host and port",
+        ),
+        (
+            vec![bucket],
+            2,
+            "there is no bucket nowhere at http://",
+            "storage.s3.bucket",
+        ),
+        (
+            vec![endpoint],
+            1,
+            "http://127.0.0.1:1 does not answer",
+            "storage.s3.endpoint",
+        ),
+    ];
+    for (changed, code, what, advice) in cases {
+        let variables: Vec<(&str, &str)> = servers
+            .iter()
+            .chain(&changed)
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let run = with(&place, &["archive", "verify"], &variables).failed(code);
+        let (message, help) = run.stderr.split_once("\nhelp: ").unwrap();
+        assert!(message.contains(what), "{}", run.stderr);
+        assert!(help.contains(advice), "{}", run.stderr);
+        assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    }
+}
+
 /// Archived by one process, restored byte for byte by another that has nothing but the servers.
 #[test]
 fn what_one_machine_archives_another_restores_and_finds() {

@@ -187,10 +187,7 @@ impl PostgresCatalog {
 }
 
 fn failed(server: &Server, verb: &str, error: ServerError) -> CatalogError {
-    CatalogError::Store {
-        action: format!("{verb} catalog {}", server.place()),
-        source: error.into(),
-    }
+    error.of_catalog(format!("{verb} catalog {}", server.place()))
 }
 
 #[async_trait]

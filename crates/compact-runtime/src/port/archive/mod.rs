@@ -145,6 +145,26 @@ pub enum ArchiveError {
         /// The most that is accepted.
         limit: u64,
     },
+    /// The store is not as it was configured, or lets nobody in who comes like this.
+    #[error("cannot {action}: {reason}; {advice}")]
+    Refused {
+        /// What was being done.
+        action: String,
+        /// What is wrong, and where.
+        reason: String,
+        /// What to do about it.
+        advice: String,
+    },
+    /// The store does not answer.
+    #[error("cannot {action}: {reason}; {advice}")]
+    Unreachable {
+        /// What was being done.
+        action: String,
+        /// Who does not answer, and how it shows.
+        reason: String,
+        /// What to do about it.
+        advice: String,
+    },
     /// The store behind the archive failed.
     #[error("cannot {action}")]
     Store {

@@ -68,6 +68,26 @@ pub enum CatalogError {
         /// The session.
         session: String,
     },
+    /// The database is not as it was configured, or lets nobody in who comes like this.
+    #[error("cannot {action}: {reason}; {advice}")]
+    Refused {
+        /// What was being done.
+        action: String,
+        /// What is wrong, and where.
+        reason: String,
+        /// What to do about it.
+        advice: String,
+    },
+    /// The database does not answer.
+    #[error("cannot {action}: {reason}; {advice}")]
+    Unreachable {
+        /// What was being done.
+        action: String,
+        /// Who does not answer, and how it shows.
+        reason: String,
+        /// What to do about it.
+        advice: String,
+    },
     /// The database behind the catalog failed.
     #[error("cannot {action}")]
     Store {

@@ -1,0 +1,81 @@
+//! What a bucket's refusal means to whoever configured it.
+
+use compact_runtime::port::archive::{ArchiveError, PackId};
+use object_store::Error;
+
+use super::ObjectArchive;
+
+impl ObjectArchive {
+    /// The error of an `action` that the store stopped.
+    pub(super) fn failed(&self, action: String, error: Error) -> ArchiveError {
+        match &self.place {
+            Some(place) => explained(action, place, error),
+            None => super::failed(action, error),
+        }
+    }
+
+    /// The error of a pack that cannot be read.
+    pub(super) fn absent(&self, pack: PackId, error: Error) -> ArchiveError {
+        match error {
+            Error::NotFound { .. } if !names_no_bucket(&error) => ArchiveError::Missing { pack },
+            other => self.failed(format!("read pack {pack}"), other),
+        }
+    }
+}
+
+fn explained(action: String, place: &str, error: Error) -> ArchiveError {
+    let said = error.to_string();
+    if names_no_bucket(&error) {
+        return ArchiveError::Refused {
+            action,
+            reason: format!("there is no {place}"),
+            advice: "create it, or name another in storage.s3.bucket".to_owned(),
+        };
+    }
+    // Without keys in the environment, the machine itself is asked for its role's.
+    if said.contains("169.254.") {
+        return ArchiveError::Refused {
+            action,
+            reason: format!("there are no credentials for the {place}"),
+            advice: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".to_owned(),
+        };
+    }
+    if is_denial(&error) {
+        let code = code(&said).unwrap_or("access denied");
+        return ArchiveError::Refused {
+            action,
+            reason: format!("the {place} does not let us do that ({code})"),
+            advice: "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may read, \
+                     write and list there"
+                .to_owned(),
+        };
+    }
+    if said.contains("error sending request") {
+        let cause = said.rsplit(": ").next().unwrap_or_default();
+        return ArchiveError::Unreachable {
+            action,
+            reason: format!("the {place} does not answer: {cause}"),
+            advice: "check storage.s3.endpoint, and that the server runs".to_owned(),
+        };
+    }
+    super::failed(action, error)
+}
+
+fn names_no_bucket(error: &Error) -> bool {
+    error.to_string().contains("NoSuchBucket")
+}
+
+fn is_denial(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. }
+    ) || ["403 Forbidden", "401 Unauthorized"]
+        .iter()
+        .any(|status| error.to_string().contains(status))
+}
+
+/// The server's own word for what is wrong.
+fn code(said: &str) -> Option<&str> {
+    let (_, after) = said.split_once("<Code>")?;
+    after.split_once("</Code>").map(|(code, _)| code)
+}
