@@ -113,7 +113,9 @@ pub(super) struct Ranked {
 }
 
 /// The best passage of each entry, the best first; of passages that say the same the newest.
-pub(super) fn rank(question: &Question, found: Found, limit: usize) -> Vec<Ranked> {
+pub(super) fn rank(question: &Question, mut found: Found, limit: usize) -> Vec<Ranked> {
+    // In whichever order an index brings them, the same candidates get the same answer.
+    found.candidates.sort_by(|a, b| place(a).cmp(&place(b)));
     let emphasis = question.emphasis.iter();
     let weights: Vec<f64> = found
         .weights()
@@ -132,7 +134,7 @@ pub(super) fn rank(question: &Question, found: Found, limit: usize) -> Vec<Ranke
         weights: &weights,
         average: lengths as f64 / readings.len().max(1) as f64,
     };
-    let recency = recency(&found.candidates);
+    let recency = recency(found.candidates.len());
     let mut ranked: Vec<(Ranked, Vec<String>)> = found
         .candidates
         .into_iter()
@@ -190,18 +192,15 @@ fn age(candidate: &Candidate) -> (&str, Option<u64>) {
     (&candidate.created_at, candidate.ordinal)
 }
 
-/// From 0 for the oldest candidate to 1 for the newest.
-fn recency(candidates: &[Candidate]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..candidates.len()).collect();
-    order.sort_by_key(|at| candidates.get(*at).map(age));
-    let last = candidates.len().saturating_sub(1).max(1) as f64;
-    let mut recency = vec![0.0; candidates.len()];
-    for (rank, at) in order.into_iter().enumerate() {
-        if let Some(slot) = recency.get_mut(at) {
-            *slot = rank as f64 / last;
-        }
-    }
-    recency
+/// Where a passage stands among all, the oldest first.
+fn place(candidate: &Candidate) -> ((&str, Option<u64>), &str, usize) {
+    (age(candidate), &candidate.session_id, candidate.span.start)
+}
+
+/// From 0 for the oldest of so many candidates to 1 for the newest.
+fn recency(candidates: usize) -> impl Iterator<Item = f64> {
+    let last = candidates.saturating_sub(1).max(1) as f64;
+    (0..candidates).map(move |rank| rank as f64 / last)
 }
 
 /// People and the model say what was decided; tools repeat what is there anyway.

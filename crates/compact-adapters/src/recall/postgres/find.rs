@@ -8,7 +8,7 @@ use compact_runtime::port::index::{Candidate, Found, Lookup, TOLD};
 use tokio_postgres::Row;
 use zstd::bulk::Decompressor;
 
-use super::is_lexeme;
+use super::quoted;
 use crate::postgres::{Client, Server, ServerError, key};
 use crate::recall::row::{decompressed, named};
 
@@ -16,7 +16,7 @@ pub(super) async fn find(server: &Server, lookup: &Lookup) -> Result<Found, Serv
     const COUNT: &str = "SELECT coalesce(sum(passages), 0)::bigint FROM compact.recall_sessions";
     let client = server.client().await?;
     let passages: i64 = client.query_one(COUNT, &[]).await?.get(0);
-    let queries: Vec<Option<String>> = lookup.terms.iter().map(|term| query(term)).collect();
+    let queries: Vec<Option<String>> = lookup.terms.iter().map(|term| quoted(term)).collect();
     let mut found = Found {
         passages: passages.unsigned_abs(),
         frequencies: frequencies(&client, &queries).await?,
@@ -24,12 +24,6 @@ pub(super) async fn find(server: &Server, lookup: &Lookup) -> Result<Found, Serv
     };
     found.candidates = candidates(&client, lookup, &queries, &found.weights()).await?;
     Ok(found)
-}
-
-/// The query for a term as it is; `None` for one that nothing can hold.
-fn query(term: &str) -> Option<String> {
-    let quoted = || format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
-    is_lexeme(term).then(quoted)
 }
 
 async fn frequencies(
@@ -50,14 +44,16 @@ async fn candidates(
     queries: &[Option<String>],
     weights: &[f64],
 ) -> Result<Vec<Candidate>, ServerError> {
-    // Which passages count is decided before anything else of them is read.
+    // Which passages count is decided before anything else of them is read. Weights are single
+    // precision and added up in the order of the terms, as the embedded index does it: which of two
+    // passages is the better one may hang on the last digit.
     const SELECT: &str = "WITH asked AS MATERIALIZED (\
-           SELECT query::tsquery, weight FROM unnest($1::text[], $2::float8[]) \
+           SELECT query::tsquery, weight FROM unnest($1::text[], $2::float4[]) \
              AS asked (query, weight) WHERE query IS NOT NULL), \
          best AS MATERIALIZED (\
            SELECT entry, first, beyond, id, \
              (SELECT sum(weight) FROM asked WHERE terms @@ query) \
-               * CASE WHEN told THEN $3::float8 ELSE 1 END AS score \
+               * CASE WHEN told THEN $3::float4 ELSE 1::float4 END AS score \
            FROM compact.recall_passages \
            WHERE terms @@ $4::text::tsquery AND ($5::bytea IS NULL \
              OR session = (SELECT id FROM compact.recall_sessions WHERE key = $5)) \
@@ -73,8 +69,10 @@ async fn candidates(
     let session = lookup.session_id.as_deref().map(key);
     let limit = i64::try_from(lookup.limit).unwrap_or(i64::MAX);
     let any = any.join(" | ");
+    let weights: Vec<f32> = weights.iter().map(|weight| *weight as f32).collect();
+    let told = TOLD as f32;
     let rows = client
-        .query(SELECT, &[&queries, &weights, &TOLD, &any, &session, &limit])
+        .query(SELECT, &[&queries, &weights, &told, &any, &session, &limit])
         .await?;
     let mut texts = Decompressor::new()?;
     Ok(rows

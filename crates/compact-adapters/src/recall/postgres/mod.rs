@@ -15,7 +15,8 @@ use compact_runtime::port::index::{
     Addition, Found, IndexError, IndexedEntry, Lookup, RecallIndex,
 };
 use tokio::sync::OnceCell;
-use tokio_postgres::Transaction;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Statement, Transaction};
 
 use super::row::{compressed, name};
 use crate::postgres::{Server, ServerError, integer, is_text, key};
@@ -27,6 +28,9 @@ const PART: &str = "recall";
 
 /// A longer lexeme is refused; nobody asks for one.
 const LONGEST_TERM: usize = 2000;
+
+/// So many passages are sent at once.
+const BATCH: usize = 1000;
 
 /// An index in one database.
 #[derive(Clone, Debug)]
@@ -130,74 +134,117 @@ async fn add(t: &Transaction<'_>, addition: &Addition) -> Result<(), ServerError
     let Some(receipt) = t.query_opt(RECEIPT, &[&session, receipt, at]).await? else {
         return Ok(());
     };
-    let filing = Filing {
-        session,
-        receipt: receipt.get(0),
-    };
-    let mut passages = 0;
+    let filing = Filing::new(t, session, receipt.get(0)).await?;
+    let mut passages = Passages::default();
+    let mut count = 0;
     for entry in &addition.entries {
-        passages += filing.add(t, entry).await?;
+        if let Some(id) = filing.add(entry).await? {
+            passages.take(id, entry);
+        }
+        if passages.entry.len() >= BATCH {
+            count += filing.add_all(std::mem::take(&mut passages)).await?;
+        }
     }
-    t.execute(COUNT, &[&integer(passages), &session]).await?;
+    count += filing.add_all(passages).await?;
+    t.execute(COUNT, &[&integer(count), &session]).await?;
     Ok(())
 }
 
-/// Where the entries of an addition belong.
-struct Filing {
+/// Where the entries of an addition belong, and how they get there.
+struct Filing<'a> {
+    transaction: &'a Transaction<'a>,
     session: i64,
     receipt: i64,
+    move_entry: Statement,
+    insert_entry: Statement,
 }
 
-impl Filing {
-    /// An entry that its session holds already takes the new place. Returns how many passages came
-    /// with it.
-    async fn add(&self, t: &Transaction<'_>, entry: &IndexedEntry) -> Result<u64, ServerError> {
+impl<'a> Filing<'a> {
+    async fn new(
+        transaction: &'a Transaction<'a>,
+        session: i64,
+        receipt: i64,
+    ) -> Result<Filing<'a>, ServerError> {
         const MOVE: &str = "UPDATE compact.recall_entries SET receipt = $1, entry_id = $2, \
              ordinal = $3 WHERE session = $4 AND hash = $5 AND $3::bigint IS NOT NULL";
         const INSERT: &str = "INSERT INTO compact.recall_entries \
              (receipt, entry_id, ordinal, session, hash, role, voice, text) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (session, hash) DO NOTHING \
              RETURNING id";
-        let ordinal = entry.ordinal.map(integer);
-        let (id, hash) = (entry.entry_id.0.as_bytes(), entry.hash.0.as_slice());
-        let moved = t.prepare(MOVE).await?;
-        let key: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-            [&self.receipt, &id, &ordinal, &self.session, &hash];
-        if t.execute(&moved, &key).await? > 0 {
-            return Ok(0);
-        }
-        let [receipt, id, ordinal, session, hash] = key;
-        let (role, voice) = (name(entry.role), name(entry.voice));
-        let text = compressed(&entry.text)?;
-        let values = [receipt, id, ordinal, session, hash, &role, &voice, &text];
-        let Some(row) = t.query_opt(INSERT, &values).await? else {
-            return Ok(0);
-        };
-        self.file(t, row.get(0), entry).await
+        Ok(Filing {
+            transaction,
+            session,
+            receipt,
+            move_entry: transaction.prepare(MOVE).await?,
+            insert_entry: transaction.prepare(INSERT).await?,
+        })
     }
 
-    async fn file(
-        &self,
-        t: &Transaction<'_>,
-        id: i64,
-        entry: &IndexedEntry,
-    ) -> Result<u64, ServerError> {
+    /// An entry that its session holds already takes the new place. Returns the id of a new one.
+    async fn add(&self, entry: &IndexedEntry) -> Result<Option<i64>, ServerError> {
+        let ordinal = entry.ordinal.map(integer);
+        let (id, hash) = (entry.entry_id.0.as_bytes(), entry.hash.0.as_slice());
+        let key: [&(dyn ToSql + Sync); 5] = [&self.receipt, &id, &ordinal, &self.session, &hash];
+        if self.transaction.execute(&self.move_entry, &key).await? > 0 {
+            return Ok(None);
+        }
+        let (role, voice) = (name(entry.role), name(entry.voice));
+        let text = compressed(&entry.text)?;
+        let values = [key.as_slice(), &[&role, &voice, &text]].concat();
+        let row = self
+            .transaction
+            .query_opt(&self.insert_entry, &values)
+            .await?;
+        Ok(row.map(|row| row.get(0)))
+    }
+
+    /// Returns how many there were.
+    async fn add_all(&self, passages: Passages) -> Result<u64, ServerError> {
         const INSERT: &str = "INSERT INTO compact.recall_passages \
              (session, entry, first, beyond, told, terms) \
-             VALUES ($1, $2, $3, $4, $5, array_to_tsvector($6))";
-        let insert = t.prepare(INSERT).await?;
-        let told = entry.voice.tells();
-        for passage in &entry.passages {
-            let (first, beyond) = (passage.span.start as i32, passage.span.end as i32);
-            let terms: Vec<&String> = passage.terms.iter().filter(|t| is_lexeme(t)).collect();
-            t.execute(
-                &insert,
-                &[&self.session, &id, &first, &beyond, &told, &terms],
-            )
-            .await?;
-        }
-        Ok(entry.passages.len() as u64)
+             SELECT $1, entry, first, beyond, told, terms::tsvector \
+             FROM unnest($2::bigint[], $3::int[], $4::int[], $5::bool[], $6::text[]) \
+             AS passage (entry, first, beyond, told, terms)";
+        let values: [&(dyn ToSql + Sync); 6] = [
+            &self.session,
+            &passages.entry,
+            &passages.first,
+            &passages.beyond,
+            &passages.told,
+            &passages.terms,
+        ];
+        Ok(self.transaction.execute(INSERT, &values).await?)
     }
+}
+
+/// Passages on their way to the server, column by column: many are sent as one statement, since a
+/// session has thousands and each statement waits for its answer.
+#[derive(Default)]
+struct Passages {
+    entry: Vec<i64>,
+    first: Vec<i32>,
+    beyond: Vec<i32>,
+    told: Vec<bool>,
+    terms: Vec<String>,
+}
+
+impl Passages {
+    fn take(&mut self, id: i64, entry: &IndexedEntry) {
+        for passage in &entry.passages {
+            let lexemes = passage.terms.iter().filter_map(|term| quoted(term));
+            self.entry.push(id);
+            self.first.push(passage.span.start as i32);
+            self.beyond.push(passage.span.end as i32);
+            self.told.push(entry.voice.tells());
+            self.terms.push(lexemes.collect::<Vec<_>>().join(" "));
+        }
+    }
+}
+
+/// A term as PostgreSQL reads it, whatever it consists of; `None` for one that no `tsvector` holds.
+fn quoted(term: &str) -> Option<String> {
+    let quoted = || format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
+    is_lexeme(term).then(quoted)
 }
 
 /// Whether a `tsvector` can hold a term.

@@ -1,4 +1,13 @@
+use compact_core::policy::Policy;
+use compact_core::token::{Chars4, Tokens};
+use compact_formats::Scope;
+use compact_runtime::manager::{Compacted, Request, Storing};
+use compact_runtime::port::archive::MemoryArchive;
+use compact_runtime::port::catalog::MemoryCatalog;
+use compact_runtime::port::event::Silent;
 use compact_runtime::port::index::conformance;
+use compact_runtime::recall::Query;
+use compact_runtime::{Manager, Recall};
 
 use super::*;
 use crate::postgres::tests::Database;
@@ -59,5 +68,99 @@ async fn it_answers_as_the_embedded_index_does() {
         }
         assert_eq!(one, two, "{question}");
         assert!(!one.candidates.is_empty());
+    }
+}
+
+/// The facts of a generated session, asked for in their own words and in parts of them: the same
+/// entries in the same order with the same scores, whichever index is asked.
+#[tokio::test]
+async fn it_ranks_as_the_embedded_index_does() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let dir = tempfile::TempDir::new().unwrap();
+    let embedded = crate::recall::SqliteIndex::open(&dir.path().join("recall.db")).unwrap();
+    let shared = PostgresIndex::new(database.server());
+    let manager = archived("research-session.jsonl").await;
+    let [embedded, shared] = [Arc::new(embedded) as Arc<dyn RecallIndex>, Arc::new(shared)]
+        .map(|index| recall(&manager, index));
+    let followed = (
+        embedded.follow().await.unwrap(),
+        shared.follow().await.unwrap(),
+    );
+    assert_eq!(followed.0, followed.1);
+    let questions = questions("research-session.facts.json");
+    assert!(questions.len() > 80, "{}", questions.len());
+    let mut found = 0;
+    for text in &questions {
+        let query = Query {
+            text,
+            session_id: None,
+            limit: 5,
+        };
+        let hits = embedded.search(&query).await.unwrap();
+        assert_eq!(shared.search(&query).await.unwrap(), hits, "{text}");
+        found += usize::from(!hits.is_empty());
+    }
+    // Every second word of some is a small one, which nothing is found by.
+    assert!(found > 100, "{found} of {}", questions.len());
+}
+
+fn example(name: &str) -> Vec<u8> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    std::fs::read(root.join(name)).unwrap()
+}
+
+/// What each fact says, and every second word of it.
+fn questions(name: &str) -> Vec<String> {
+    let facts: serde_json::Value = serde_json::from_slice(&example(name)).unwrap();
+    let texts = facts["facts"].as_array().unwrap().iter();
+    let texts = texts.map(|fact| fact["text"].as_str().unwrap().to_owned());
+    let asked = texts.flat_map(|text| {
+        let half: Vec<&str> = text.split(' ').step_by(2).collect();
+        [half.join(" "), text]
+    });
+    asked.step_by(2).collect()
+}
+
+/// A manager that compacted an example.
+async fn archived(name: &str) -> Manager {
+    let manager = Manager {
+        archive: Some(Arc::new(MemoryArchive::default())),
+        catalog: Arc::new(MemoryCatalog::default()),
+        sink: Arc::new(Silent),
+        estimator: Arc::new(Chars4),
+        policy: Policy::default(),
+        window: Tokens(100_000),
+        redactor: Arc::default(),
+        storing: Storing::Exact,
+        summarizer: None,
+        embedder: None,
+    };
+    let bytes = bytes::Bytes::from(example(name));
+    let parsed = compact_formats::parse(bytes.clone(), None, Scope::Live).unwrap();
+    let request = Request {
+        conversation: &parsed.conversation,
+        rules: parsed.document.rules(),
+        format: parsed.document.format().name(),
+        original: bytes,
+        session_id: None,
+        budget: Some(Tokens(10_000)),
+        summary_limit: None,
+        note: None,
+        told: None,
+        parent: None,
+    };
+    let compacted = manager.compact(&request).await.unwrap();
+    assert!(matches!(compacted, Compacted::Done(_)));
+    manager
+}
+
+fn recall(manager: &Manager, index: Arc<dyn RecallIndex>) -> Recall {
+    Recall {
+        archive: manager.archive.clone().unwrap(),
+        catalog: Arc::clone(&manager.catalog),
+        index,
+        redactor: Arc::default(),
     }
 }
