@@ -87,7 +87,7 @@ impl Environment {
 }
 
 /// Where an environment of this name that holds what `text` lists is kept.
-fn folder(name: &str, text: &str) -> Result<PathBuf> {
+pub(crate) fn folder(name: &str, text: &str) -> Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let cache = cache

@@ -44,6 +44,8 @@ enum Command {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
+    /// The archive against servers whose conditional writes do not work; builds one of them.
+    Storage,
     /// Measures in release against limits; writes target/bench/report.json.
     Bench {
         /// Only benchmarks whose name contains this; `recall` for the search over a large archive.
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Agents => agents::run(),
         Command::Cluster { seconds } => storage::cluster(seconds),
+        Command::Storage => storage::flawed::run(),
         Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Docs => docs::write(),
         Command::Examples => examples::write(),

@@ -1,5 +1,8 @@
-//! Servers for the stores that are not embedded: PostgreSQL and one that speaks S3. Each is started on
-//! a free port of the loopback with data of its own, and stopped, data and all, when it is dropped.
+//! Servers for the stores that are not embedded: PostgreSQL, one that speaks S3, and some that speak it
+//! and get conditional writes wrong ([`flawed`]). Each is started on a free port of the loopback with
+//! data of its own, and stopped, data and all, when it is dropped.
+
+pub(crate) mod flawed;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -28,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The name of the bucket that tests write to.
 const BUCKET: &str = "compact-test";
 
+/// The name and the secret that one server insists on and the others take; no secret at all.
+const KEY: &str = "S3RVER";
+
 /// Servers that run.
 #[derive(Default)]
 pub(crate) struct Servers {
@@ -39,13 +45,17 @@ pub(crate) struct Servers {
 struct Server {
     child: Child,
     data: Option<PathBuf>,
+    /// How it is told to end, where being killed would leave something behind.
+    farewell: Option<&'static str>,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // PostgreSQL ends its own processes when it is told to; being killed, it could not.
-        let told = shell::answers("kill", &["-QUIT", &self.child.id().to_string()]);
-        if !told || self.data.is_none() {
+        let id = self.child.id().to_string();
+        let told = self
+            .farewell
+            .is_some_and(|signal| shell::answers("kill", &[signal, &id]));
+        if !told {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
@@ -64,6 +74,9 @@ impl Servers {
         }
         if let Some(python) = S3.python() {
             servers.start_s3(&python)?;
+        }
+        if let Some(flawed) = flawed::Flawed::Ignoring.ready() {
+            servers.start_flawed(&flawed)?;
         }
         Ok(servers)
     }
@@ -90,6 +103,7 @@ impl Servers {
             "--no-instructions",
         ];
         quietly(&owner, &initdb, &arguments)?;
+        guard(&owner, programs, &cluster)?;
         let port = free_port()?;
         let settings = [
             "listen_addresses=localhost".to_owned(),
@@ -118,6 +132,8 @@ impl Servers {
         self.running.push(Server {
             child,
             data: Some(data),
+            // It ends its own processes then.
+            farewell: Some("-QUIT"),
         });
         wait_for(port).context("PostgreSQL did not start")?;
         let url = format!("postgres://test@127.0.0.1:{port}");
@@ -134,19 +150,26 @@ impl Servers {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        self.running.push(Server { child, data: None });
+        self.running.push(Server {
+            child,
+            data: None,
+            farewell: None,
+        });
         let port: u16 = port.parse()?;
         wait_for(port).context("the server that speaks S3 did not start")?;
         make_bucket(port)?;
         let endpoint = format!("http://127.0.0.1:{port}");
         self.variables.push(("COMPACT_TEST_S3", endpoint));
-        // It lets everybody in; these are no secrets.
-        self.variables
-            .push(("AWS_ACCESS_KEY_ID", "test".to_owned()));
-        self.variables
-            .push(("AWS_SECRET_ACCESS_KEY", "test".to_owned()));
+        self.variables.extend(keys());
         Ok(())
     }
+}
+
+fn keys() -> [(&'static str, String); 2] {
+    [
+        ("AWS_ACCESS_KEY_ID", KEY.to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", KEY.to_owned()),
+    ]
 }
 
 /// The test of processes that are killed, for longer than `cargo xtask test` has time.
@@ -227,6 +250,25 @@ fn owner(data: &Path) -> Result<Vec<&'static str>> {
         "--regid=postgres",
         "--clear-groups",
     ])
+}
+
+/// Adds a user who is let in with a password only, for tests of those who do not know it.
+fn guard(owner: &[&str], programs: &Path, cluster: &str) -> Result<()> {
+    let rules = Path::new(cluster).join("pg_hba.conf");
+    let others = std::fs::read_to_string(&rules)?;
+    let rule = "host all guarded 127.0.0.1/32 scram-sha-256";
+    std::fs::write(&rules, format!("{rule}\n{others}"))?;
+    let server = programs.join("postgres").display().to_string();
+    let mut child = under(owner, &server)
+        .args(["--single", "-D", cluster, "postgres"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut told = child.stdin.take().context("nobody listens")?;
+    writeln!(told, "CREATE ROLE guarded LOGIN PASSWORD 'known to nobody'")?;
+    drop(told);
+    child.wait().map(drop).context("no user could be added")
 }
 
 fn user_id() -> Result<String> {

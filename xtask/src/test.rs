@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::storage::{self, Servers};
+use crate::storage::{self, Servers, flawed};
 use crate::{agents, collector, python, shell, wire};
 
 /// Something outside of Rust that some tests need.
@@ -51,6 +51,12 @@ const REQUIREMENTS: &[Requirement] = &[
         is_met: || storage::S3.is_ready(),
         install: || storage::S3.install(),
         without_it: "the archive in a bucket is not tested",
+    },
+    Requirement {
+        name: "a server that speaks S3 and ignores conditions",
+        is_met: || flawed::PACKAGES.ready().is_some(),
+        install: || flawed::PACKAGES.install(),
+        without_it: "conditional writes that do not work are only tested against stores of our own",
     },
     Requirement {
         name: "Python with the frameworks of agents",
