@@ -5,6 +5,7 @@
 
 use compact_core::ledger::Ledger;
 use compact_core::message::EntryKind;
+use compact_core::redact::Redactor;
 use compact_formats::{Format, FormatError, Scope, branch, parse};
 use serde::{Deserialize, Serialize};
 
@@ -42,8 +43,9 @@ impl Memory {
             && !branch::rewinds(format, self.leaf.as_deref(), more)
     }
 
-    /// Adds what follows; of a broken last line, nothing.
-    pub fn follow(&mut self, more: &[u8]) -> Result<(), FormatError> {
+    /// Adds what follows; of a broken last line, nothing. Secrets are taken out first: what becomes of
+    /// a text in a ledger may no longer look like one.
+    pub fn follow(&mut self, more: &[u8], redactor: &Redactor) -> Result<(), FormatError> {
         let known = self.format();
         let more = match known.is_none_or(is_lines) {
             true => whole_lines(more),
@@ -54,7 +56,7 @@ impl Memory {
         }
         let parsed = parse(bytes::Bytes::copy_from_slice(more), known, Scope::Whole)?;
         let entries = &parsed.conversation.entries;
-        let later = Ledger::of(entries, self.ledger.next);
+        let later = Ledger::redacted(entries, self.ledger.next, redactor);
         match self.ledger.next {
             0 => self.ledger = later,
             _ => self.ledger.merge(later),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use compact_core::redact::Redactor;
 use serde_json::json;
 
 use super::*;
@@ -116,9 +117,11 @@ fn a_ledger_is_carried_on_from_where_it_was_left() {
     let half: String = text.split_inclusive('\n').take(2).collect();
     let (before, more) = text.as_bytes().split_at(half.len());
     let mut at_once = Memory::default();
-    at_once.follow(text.as_bytes()).unwrap();
+    at_once
+        .follow(text.as_bytes(), &Redactor::default())
+        .unwrap();
     let mut in_steps = Memory::default();
-    in_steps.follow(before).unwrap();
+    in_steps.follow(before, &Redactor::default()).unwrap();
     assert_eq!(in_steps.read, half.len() as u64);
     let stored = serde_json::to_string(&in_steps).unwrap();
     let mut in_steps: Memory = serde_json::from_str(&stored).unwrap();
@@ -128,7 +131,7 @@ fn a_ledger_is_carried_on_from_where_it_was_left() {
     // The person went back to before the answer.
     let rewound = line(7, "user", "Rather not.").replace("\"u6\"", "\"u0\"");
     assert!(!in_steps.continues(before, rewound.as_bytes()));
-    in_steps.follow(more).unwrap();
+    in_steps.follow(more, &Redactor::default()).unwrap();
     assert_eq!(in_steps, at_once);
 }
 
@@ -137,18 +140,22 @@ fn a_line_that_is_half_written_waits_for_the_next_call() {
     let text = session();
     let (most, _) = text.as_bytes().split_at(text.len() - 20);
     let mut memory = Memory::default();
-    memory.follow(most).unwrap();
+    memory.follow(most, &Redactor::default()).unwrap();
     assert!(memory.read < most.len() as u64);
     let rest = text.as_bytes().get(memory.read as usize..).unwrap();
-    memory.follow(rest).unwrap();
+    memory.follow(rest, &Redactor::default()).unwrap();
     let mut at_once = Memory::default();
-    at_once.follow(text.as_bytes()).unwrap();
+    at_once
+        .follow(text.as_bytes(), &Redactor::default())
+        .unwrap();
     assert_eq!(memory.ledger, at_once.ledger);
 }
 
 fn ledger() -> compact_core::ledger::Ledger {
     let mut memory = Memory::default();
-    memory.follow(session().as_bytes()).unwrap();
+    memory
+        .follow(session().as_bytes(), &Redactor::default())
+        .unwrap();
     memory.ledger
 }
 

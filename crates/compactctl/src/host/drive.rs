@@ -126,7 +126,8 @@ impl Visit<'_> {
     fn after(&self) -> Option<String> {
         let (mut open, summary) = (self.shelf.open()?, self.call.summary.as_ref()?);
         if let Some((memory, place)) = self.known(&open) {
-            let loss = compare(&memory.ledger, summary, &place, LOST);
+            let visible = self.told(summary)?;
+            let loss = compare(&memory.ledger, &visible, &place, LOST);
             let told = format!("the summary shows {} of {}", loss.shown, loss.anchors);
             self.say(Level::Info, &told);
         }
@@ -168,6 +169,8 @@ impl Visit<'_> {
         };
         let mut visible = self.noted(live)?;
         visible.push_str(open.summary.as_deref().unwrap_or_default());
+        // The ledger names secrets by their placeholders.
+        let visible = self.told(&visible)?;
         let loss = compare(&memory.ledger, &visible, place, LOST);
         self.shelf.close();
         let told = match &loss.text {
@@ -203,7 +206,8 @@ impl Visit<'_> {
             Transcript::File(path) => self.memory(path)?,
             Transcript::Inline(bytes) => {
                 let mut memory = Memory::default();
-                self.noted(memory.follow(bytes).map_err(unreadable))?;
+                let redactor = self.redactor(Boundary::Summary)?;
+                self.noted(memory.follow(bytes, &redactor).map_err(unreadable))?;
                 memory
             }
             Transcript::Missing => self.memory(&open.archive)?,
@@ -221,7 +225,8 @@ impl Visit<'_> {
     }
 
     fn memory(&self, file: &Path) -> Option<Memory> {
-        let read = self.shelf.follow(file);
+        let redactor = self.redactor(Boundary::Summary)?;
+        let read = self.shelf.follow(file, &redactor);
         self.noted(read.map_err(|error| {
             let message = format!("cannot tell what to keep of {}: {error}", file.display());
             io::Error::new(error.kind(), message)

@@ -114,17 +114,17 @@ impl Shelf {
     }
 
     /// The ledger of a file, carried on from the last prompt where the file goes on from there.
-    pub fn follow(&self, file: &Path) -> io::Result<Memory> {
+    pub fn follow(&self, file: &Path, redactor: &Redactor) -> io::Result<Memory> {
         let mut source = regular(file)?;
         let known = load::<Memory>(&self.file("ledger"));
-        if let Some(memory) = known.and_then(|known| carry_on(known, &mut source)) {
+        if let Some(memory) = known.and_then(|known| carry_on(known, &mut source, redactor)) {
             return Ok(memory);
         }
         source.rewind()?;
         let mut bytes = Vec::new();
         source.read_to_end(&mut bytes)?;
         let mut memory = Memory::default();
-        let read = memory.follow(&bytes);
+        let read = memory.follow(&bytes, redactor);
         read.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
         Ok(memory)
     }
@@ -157,7 +157,7 @@ impl Shelf {
 }
 
 /// A ledger with what a file says since; `None` when the file is not the one that was read.
-fn carry_on(mut memory: Memory, source: &mut File) -> Option<Memory> {
+fn carry_on(mut memory: Memory, source: &mut File, redactor: &Redactor) -> Option<Memory> {
     let from = memory.read.saturating_sub(MARK as u64);
     let mut bytes = Vec::new();
     source.seek(SeekFrom::Start(from)).ok()?;
@@ -166,7 +166,7 @@ fn carry_on(mut memory: Memory, source: &mut File) -> Option<Memory> {
     if !memory.continues(before, more) {
         return None;
     }
-    memory.follow(more).ok()?;
+    memory.follow(more, redactor).ok()?;
     Some(memory)
 }
 
