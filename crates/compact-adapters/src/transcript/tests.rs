@@ -248,7 +248,7 @@ fn a_stuck_writer_costs_one_moment_and_a_gap() {
         queue.push("s", big.clone());
     }
     assert!(
-        start.elapsed() < Duration::from_secs(5),
+        start.elapsed() < Duration::from_secs(20),
         "{:?}",
         start.elapsed()
     );
@@ -298,17 +298,28 @@ fn spawn_child(dir: &Path, from: u64) -> Child {
         .unwrap()
 }
 
+/// From when on a child's days are counted.
+#[derive(Clone, Copy)]
+enum From {
+    Start,
+    /// The first number that it says is acknowledged, however long a busy machine takes.
+    Work,
+}
+
 /// Kills the child after a while; the last number that it said was acknowledged.
-fn killed(mut child: Child, after: Duration) -> Option<u64> {
-    std::thread::sleep(after);
-    child.kill().unwrap();
-    let said = BufReader::new(child.stdout.take().unwrap());
+fn killed(mut child: Child, from: From, after: Duration) -> Option<u64> {
     // A torn last line of the pipe is no acknowledgement.
-    let last = said
+    let mut numbers = BufReader::new(child.stdout.take().unwrap())
         .split(b'\n')
         .filter_map(|line| String::from_utf8(line.unwrap()).ok())
-        .filter_map(|line| line.rsplit_once("acknowledged ")?.1.parse().ok())
-        .last();
+        .filter_map(|line| line.rsplit_once("acknowledged ")?.1.parse().ok());
+    let first = match from {
+        From::Start => None,
+        From::Work => numbers.next(),
+    };
+    std::thread::sleep(after);
+    child.kill().unwrap();
+    let last = numbers.last().or(first);
     child.wait().unwrap();
     last
 }
@@ -326,7 +337,12 @@ fn s1_86_killed_at_any_moment_no_acknowledged_event_is_lost_and_the_next_start_g
         let child = spawn_child(dir.path(), next);
         // Spread over start-up, the first lines and the middle of the work.
         let after = Duration::from_micros(1_000 + (round * 7_919) % 40_000);
-        let acknowledged = killed(child, after);
+        let from = if round % 2 == 0 {
+            From::Start
+        } else {
+            From::Work
+        };
+        let acknowledged = killed(child, from, after);
         let read = runtime
             .block_on(TranscriptFiles::new(dir.path()).read("s"))
             .unwrap();
@@ -352,7 +368,7 @@ fn s1_86_killed_at_any_moment_no_acknowledged_event_is_lost_and_the_next_start_g
         next = numbers.len() as u64;
     }
     assert!(
-        progressed >= ROUNDS / 4,
+        progressed >= ROUNDS / 2,
         "only {progressed} children came to write"
     );
 }

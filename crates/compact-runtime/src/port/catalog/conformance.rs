@@ -7,6 +7,8 @@
     reason = "a conformance suite reports a violation by panicking, like any test"
 )]
 
+use std::time::Instant;
+
 use compact_core::identity::EntryHash;
 use serde_json::{Value, json};
 
@@ -39,15 +41,7 @@ pub async fn leases(catalog: &dyn SessionCatalog) {
         time.as_millis() < 1000,
         "the suite waits for leases to run out"
     );
-    let dead = catalog.claim("lease").await.unwrap().unwrap();
-    tokio::time::sleep(time / 2).await;
-    assert!(catalog.renew(&dead).await.unwrap());
-    tokio::time::sleep(time * 3 / 4).await;
-    assert_eq!(
-        catalog.claim("lease").await.unwrap(),
-        None,
-        "it was renewed"
-    );
+    let dead = a_renewed_lease_lasts(catalog).await;
     tokio::time::sleep(time).await;
     // Late, but nobody else came: what was made is as good as ever.
     let record = sample("lease", "late-but-alone");
@@ -61,6 +55,25 @@ pub async fn leases(catalog: &dyn SessionCatalog) {
     a_late_writer_changes_nothing(catalog, &dead).await;
     a_late_writer_changes_nothing(catalog, &next).await;
     assert_eq!(catalog.chain("lease").await.unwrap().len(), 2);
+}
+
+/// Returns the lease. A machine that is too busy to ask in time shows nothing, and is asked again.
+async fn a_renewed_lease_lasts(catalog: &dyn SessionCatalog) -> Lease {
+    let time = catalog.lease_time();
+    for _ in 0..50 {
+        let lease = catalog.claim("lease").await.unwrap().unwrap();
+        tokio::time::sleep(time / 2).await;
+        let renewed = Instant::now();
+        assert!(catalog.renew(&lease).await.unwrap());
+        tokio::time::sleep(time * 3 / 4).await;
+        let other = catalog.claim("lease").await.unwrap();
+        if renewed.elapsed() < time {
+            assert_eq!(other, None, "it was renewed");
+            return lease;
+        }
+        catalog.release(&other.unwrap_or(lease)).await.unwrap();
+    }
+    panic!("nothing here is ever done within {time:?}");
 }
 
 async fn a_late_writer_changes_nothing(catalog: &dyn SessionCatalog, late: &Lease) {

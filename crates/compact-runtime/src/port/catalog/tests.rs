@@ -7,7 +7,7 @@ async fn memory_conforms() {
 
 #[tokio::test]
 async fn leases_in_memory_run_out() {
-    let time = std::time::Duration::from_millis(80);
+    let time = std::time::Duration::from_millis(200);
     conformance::leases(&MemoryCatalog::default().with_lease_time(time)).await;
 }
 
