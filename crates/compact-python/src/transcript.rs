@@ -30,6 +30,7 @@ pub(crate) fn rewrite(
         summary_limit: None,
         note,
         told: None,
+        parent: None,
     };
     let compacted = run(async {
         let needed = note.is_some() || manager.measure(&request).await?.decision.verdict.is_now();

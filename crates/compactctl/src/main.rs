@@ -10,6 +10,7 @@ mod command;
 mod failure;
 mod host;
 mod input;
+mod interrupt;
 mod output;
 mod progress;
 mod report;

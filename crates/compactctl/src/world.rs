@@ -8,6 +8,7 @@ use compact_adapters::config::{
 };
 use compact_adapters::estimator;
 use compact_adapters::store::Stores;
+use compact_core::event::Call;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, EntryKind};
 use compact_core::policy::Policy;
@@ -30,6 +31,7 @@ use crate::args::{Global, Goal, LogFormat, Manner, Subject};
 use crate::failure::{Code, Failure};
 use crate::host::library::{self, Library};
 use crate::input::Source;
+use crate::interrupt;
 use crate::output;
 use crate::telemetry::{self, Least, Log};
 
@@ -38,6 +40,9 @@ pub const HOOKS: &str = "hooks";
 
 /// The folder of transcripts there.
 const SESSIONS: &str = "sessions";
+
+/// Names the caller's span, as W3C's trace context has it.
+const TRACEPARENT: &str = "TRACEPARENT";
 
 /// Everything that a command may need, resolved once.
 #[derive(Clone, Debug)]
@@ -50,6 +55,8 @@ pub struct World {
     stores: Stores,
     /// Who waits for the answer, where it may be given up: the other end is dropped then.
     asker: Option<watch::Receiver<()>>,
+    /// The span that the program was called in.
+    caller: Option<Call>,
 }
 
 /// A transcript that was read, with how it is to be measured.
@@ -163,6 +170,9 @@ impl World {
             root,
             config: loaded.config,
             asker: None,
+            caller: std::env::var(TRACEPARENT)
+                .ok()
+                .and_then(|value| Call::parse(&value)),
         })
     }
 
@@ -174,13 +184,19 @@ impl World {
         }
     }
 
-    /// Drives the asynchronous part of a command for as long as its answer is waited for.
+    /// The span that the program was called in, if somebody said so.
+    pub fn caller(&self) -> Option<&Call> {
+        self.caller.as_ref()
+    }
+
+    /// Drives the asynchronous part of a command for as long as its answer is waited for: until its
+    /// asker gives up or, where a person asked, interrupts it.
     pub fn block_on<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let Some(mut asker) = self.asker.clone() else {
-            return block_on(work);
+            return block_on(interrupt::heeded(work));
         };
         block_on(async move {
             tokio::select! {
@@ -496,6 +512,7 @@ impl Opened {
             summary_limit: None,
             note: manner.note.as_deref(),
             told: None,
+            parent: None,
         }
     }
 

@@ -16,6 +16,7 @@ use compact_core::policy::Policy;
 use compact_core::redact::{Boundary, Counts, Redaction, RedactionRules};
 use compact_core::token::{Chars4, Tokens};
 use compact_formats::Scope;
+use compact_runtime::host::{Chars, Memory, compare, must_keep, still_known};
 use compact_runtime::manager::{Compacted, Request, Storing};
 use compact_runtime::port::event::{EventSink, Redacting};
 use compact_runtime::port::summarizer::{Scripted, Turn};
@@ -265,6 +266,7 @@ impl Scene {
             summary_limit: None,
             note: Some(note),
             told: None,
+            parent: None,
         };
         let Compacted::Done(commit) = self.manager.compact(&request).await.unwrap() else {
             panic!("nothing was compacted");
@@ -393,6 +395,32 @@ async fn s2_176_a_raw_archive_leaks_through_nothing_that_is_built_on_it() {
         scene.database("recall.db"),
     ] {
         assert_eq!(shown(&secrets, &text), Vec::<&str>::new());
+    }
+}
+
+/// What hooks tell an agent, and what is kept of its session between two calls: the ledger of the raw
+/// transcript, drawn without a manager.
+#[test]
+fn s2_62_no_planted_secret_is_told_by_a_hook() {
+    let secrets = secrets();
+    let redactor = RedactionRules::default()
+        .redactor(Boundary::Summary)
+        .unwrap();
+    let mut memory = Memory::default();
+    memory.follow(&transcript(&secrets), &redactor).unwrap();
+    let kept = serde_json::to_string(&memory).unwrap();
+    assert_eq!(shown(&secrets, &kept), Vec::<&str>::new(), "what is kept");
+    for most in [300, 6_000, 60_000].map(Chars) {
+        let texts = [
+            must_keep(&memory.ledger, most),
+            still_known(&memory.ledger, "/archive", most),
+            compare(&memory.ledger, "", "/archive", most).text,
+        ];
+        for text in texts.map(Option::unwrap) {
+            let told = redactor.redact(&text, &mut Counts::new()).into_owned();
+            assert!(told.len() > 100, "nothing is told");
+            assert_eq!(shown(&secrets, &told), Vec::<&str>::new(), "{most:?}");
+        }
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn over_zstd(subject: &Subject) -> Result<f64> {
             summary_limit: None,
             note: None,
             told: None,
+            parent: None,
         };
         runtime
             .block_on(manager.compact(&request))

@@ -68,5 +68,6 @@ fn request(parsed: &Parsed) -> Request<'_> {
         summary_limit: None,
         note: None,
         told: None,
+        parent: None,
     }
 }

@@ -470,5 +470,6 @@ fn request(snapshot: &Snapshot) -> Request<'_> {
         summary_limit: None,
         note: snapshot.note.as_deref(),
         told: None,
+        parent: None,
     }
 }

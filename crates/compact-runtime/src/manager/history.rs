@@ -124,6 +124,7 @@ pub(super) fn request_of<'a>(
         summary_limit: tokens("summary_limit"),
         note: field("note").and_then(Value::as_str),
         told: None,
+        parent: None,
     }
 }
 

@@ -104,6 +104,8 @@ pub struct Request<'a> {
     pub note: Option<&'a str>,
     /// What a model is given to summarize, when its host tells it better than the entries do.
     pub told: Option<&'a [String]>,
+    /// The caller's span, within which this call's is drawn.
+    pub parent: Option<&'a Call>,
 }
 
 /// A request with everything measured: ready for the engine.
@@ -184,7 +186,7 @@ impl Manager {
             original: digest(&request.original),
             advice: Advice::default(),
             note: self.redacted_note(request.note),
-            call: Some(say::call_within(None)),
+            call: Some(say::call_within(request.parent)),
             request,
             hashes,
             account,

@@ -96,6 +96,7 @@ impl HardReset {
             summary_limit: Some(Tokens(self.manager.window.0 / 16)),
             note: None,
             told: Some(told),
+            parent: None,
         };
         match self.manager.compact(&request).await? {
             Compacted::Done(commit) => Ok(*commit),

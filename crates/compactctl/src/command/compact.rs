@@ -176,6 +176,7 @@ fn compact(
 ) -> Result<Compacted, Failure> {
     let mut request = opened.request(&args.goal, &args.manner, global);
     request.told = told;
+    request.parent = world.caller();
     let policy = world.policy(&args.manner);
     if !world.has_store() {
         let store = world.store_to_read()?;
@@ -328,7 +329,7 @@ fn archived(world: &World, receipt: &Value) -> String {
             "{} as {} in {}",
             bytes(plain),
             bytes(stored),
-            world.root().display()
+            world.stores().archive_place()
         ),
         _ => "none: the original was not kept".to_owned(),
     }

@@ -18,6 +18,8 @@ mod hook;
 mod hook_settings;
 mod hostile;
 mod inspect;
+#[cfg(target_os = "linux")]
+mod interrupt;
 mod mcp;
 mod place;
 mod recall;

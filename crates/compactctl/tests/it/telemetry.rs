@@ -75,6 +75,50 @@ fn s2_164_disabled_redaction_is_logged_first_and_loudest() {
     }
 }
 
+/// Whichever boundary it is: said before anything else is.
+#[test]
+fn s2_164_disabled_redaction_is_the_first_that_is_said() {
+    for (rules, boundary) in [
+        ("enabled: false", "export"),
+        ("sinks: {summary_prompt: false}", "summary"),
+        ("sinks: {export: false}", "export"),
+    ] {
+        let place = place();
+        place.write("c.yaml", format!("redaction:\n  {rules}\n"));
+        let own = ["--config", "c.yaml", "--log-format", "json", "--json"];
+        let log = logged(&place, &[&COMPACT[..], &own].concat(), Some("info"));
+        let mut events = log.lines().filter_map(|l| serde_json::from_str(l).ok());
+        let first: Value = events.next().unwrap();
+        let told = ["event", "severity", "boundary"].map(|field| first[field].as_str());
+        let expected = ["compact.redaction_disabled", "high", boundary];
+        assert_eq!(told, expected.map(Some), "{rules}");
+    }
+}
+
+/// A span of ours is part of the trace that the program was called in.
+#[test]
+fn a_caller_names_its_span() {
+    let place = place();
+    let own = ["--log-format", "json", "--json"];
+    let mut command = place.command(&[&COMPACT[..], &own].concat());
+    let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+    command.env("TRACEPARENT", format!("00-{trace}-{span}-01"));
+    let log = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let events: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(events.len() > 5, "{log}");
+    for event in &events {
+        let ids = ["trace_id", "parent_span_id"].map(|field| event[field].as_str());
+        assert_eq!(ids, [Some(trace), Some(span)], "{event}");
+    }
+    let odd = [&COMPACT[..], &own].concat();
+    let mut command = place.command(&odd);
+    command.env("TRACEPARENT", "nonsense");
+    assert_eq!(command.output().unwrap().status.code(), Some(0));
+}
+
 /// S2-52.
 #[test]
 fn a_dead_collector_costs_a_warning_and_little_time() {

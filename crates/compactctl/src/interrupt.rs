@@ -1,0 +1,72 @@
+//! Ctrl-C while a command waits: for another process, a database, a bucket, a model.
+//!
+//! What it does is given up, which gives a lease back, and said. What cannot be given up, because it
+//! computes and does not wait, ends with the process a moment later. `run` and `mcp` go their own ways.
+
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+
+use crate::failure::{Code, Failure};
+
+/// How long a lease may take to be given back.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// How long a command may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Work that ends when a person interrupts it.
+pub async fn heeded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let Some(mut interrupted) = listened() else {
+        return work.await;
+    };
+    let done = {
+        let work = std::pin::pin!(work);
+        tokio::select! {
+            biased;
+            Ok(_) = interrupted.wait_for(|was| *was) => None,
+            done = work => Some(done),
+        }
+    };
+    match done {
+        Some(done) => done,
+        None => {
+            tokio::time::sleep(FAREWELL).await;
+            Err(failure())
+        }
+    }
+}
+
+fn failure() -> Failure {
+    Failure::new(Code::Interrupted, "interrupted before it was done")
+        .help("run it again: what was begun is there whole or not at all")
+}
+
+/// Tells when a person interrupts the program, from the first time that it is asked for; `None` where
+/// that cannot be known.
+fn listened() -> Option<watch::Receiver<bool>> {
+    static HEARD: OnceLock<Option<watch::Receiver<bool>>> = OnceLock::new();
+    HEARD.get_or_init(listen).clone()
+}
+
+fn listen() -> Option<watch::Receiver<bool>> {
+    let (tell, heard) = watch::channel(false);
+    let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+    let wait = move || {
+        runtime.block_on(async {
+            if tokio::signal::ctrl_c().await.is_err() {
+                return;
+            }
+            let _ = tell.send(true);
+            tokio::time::sleep(PATIENCE).await;
+            failure().show(false);
+            std::process::exit(Code::Interrupted as i32);
+        });
+    };
+    let name = "compact-interrupt".to_owned();
+    thread::Builder::new().name(name).spawn(wait).ok()?;
+    Some(heard)
+}
