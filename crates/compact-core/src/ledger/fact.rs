@@ -221,7 +221,7 @@ impl Collector {
             self.facts.requests.push(fact(&reading.text, REQUEST_CHARS));
         }
         for (sentence, place) in sentences(&reading.text) {
-            let facts = &mut self.facts;
+            let (facts, sentence) = (&mut self.facts, &*sentence);
             let list = match reading.voice {
                 Voice::User | Voice::Model if cue::postpones(sentence) => &mut facts.open,
                 Voice::User | Voice::System if place == Place::RuleList || cue::rules(sentence) => {

@@ -343,6 +343,35 @@ fn rules_of(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn sentences_that_were_wrapped_at_a_margin_are_whole() {
+    let text = "\
+Hold to these rules for the rest of the work:
+- If the audit reports something critical in a dependency of one of
+  our dependencies that cannot be updated, add it to the list of
+  exceptions rather than failing the build
+- Keep lines short
+- Ask before you add a table
+
+Do not touch the login flow. Whatever you find there must go into the ticket
+(nothing there is ours). Tests must pass
+Leave the rest
+";
+    assert_eq!(
+        rules_of(text),
+        [
+            "If the audit reports something critical in a dependency of one of our dependencies that \
+             cannot be updated, add it to the list of exceptions rather than failing the build",
+            "Keep lines short",
+            "Ask before you add a table",
+            "Do not touch the login flow.",
+            "Whatever you find there must go into the ticket (nothing there is ours).",
+            "Tests must pass",
+            "Leave the rest",
+        ]
+    );
+}
+
+#[test]
 fn orders_limits_and_labelled_sentences_rule() {
     for rule in [
         "Never push to the release branch.",

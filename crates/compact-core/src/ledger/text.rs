@@ -1,5 +1,8 @@
 //! Small cuts of text: sentences, and one line of at most so many characters.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use super::cue;
 
 /// Where a sentence stands.
@@ -11,14 +14,56 @@ pub(crate) enum Place {
     RuleList,
 }
 
-/// The sentences that someone wrote: lines split after `.`, `!`, `?` and `;`. Code fences, indented
-/// paste, quotations of others and what a client wraps in a tag of its own are not theirs.
-pub(crate) fn sentences(text: &str) -> impl Iterator<Item = (&str, Place)> {
-    let mut page = Page::default();
-    text.lines()
-        .filter_map(move |line| page.turn(line))
-        .flat_map(|(line, place)| Clauses { rest: line }.map(move |s| (s, place)))
+/// The sentences that someone wrote: lines split after `.`, `!`, `?` and `;`, those joined that were
+/// wrapped at a margin. Code fences, indented paste, quotations of others and what a client wraps in a
+/// tag of its own are not theirs.
+pub(crate) fn sentences(text: &str) -> impl Iterator<Item = (Cow<'_, str>, Place)> {
+    paragraphs(text)
+        .into_iter()
+        .flat_map(|(lines, place)| Clauses { rest: lines }.map(move |s| (s, place)))
         .filter(|(s, _)| s.len() >= 8)
+        .map(|(s, place)| match s.contains('\n') {
+            true => (Cow::Owned(clip(s, usize::MAX - 1)), place),
+            false => (Cow::Borrowed(s), place),
+        })
+}
+
+/// The writer's own lines; one that goes on below stands with what follows.
+fn paragraphs(text: &str) -> Vec<(&str, Place)> {
+    let mut page = Page::default();
+    let mut found: Vec<(Range<usize>, Place)> = Vec::new();
+    let mut next = 0;
+    let mut above: Option<&str> = None;
+    for line in text.split_inclusive('\n') {
+        next += line.len();
+        let end = next - (line.len() - line.trim_end().len());
+        if let (true, Some((lines, _))) =
+            (above.is_some_and(|l| goes_on(l, line)), found.last_mut())
+        {
+            (lines.end, above) = (end, Some(line));
+            continue;
+        }
+        above = page.turn(line).map(|(own, place)| {
+            found.push((end - own.len()..end, place));
+            line
+        });
+    }
+    let slice = |(lines, place)| Some((text.get::<Range<usize>>(lines)?, place));
+    found.into_iter().filter_map(slice).collect()
+}
+
+/// A line of at least so many characters may have been wrapped.
+const MARGIN: usize = 50;
+
+/// Whether a line of prose was wrapped, and the next one is the rest of it.
+fn goes_on(line: &str, next: &str) -> bool {
+    let (line, rest) = (line.trim_end(), next.trim_start());
+    let indent = next.len() - rest.len();
+    line.len() >= MARGIN
+        && !line.ends_with(['.', ':', ';', '!', '?'])
+        && rest.starts_with(|c: char| c.is_lowercase() || c == '(')
+        && indent < 4
+        && item(rest).is_none()
 }
 
 /// What the lines above say about the next one.

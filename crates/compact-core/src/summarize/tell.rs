@@ -4,6 +4,7 @@
 //! that a later run mended is told as mended, a finished step is told as done.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::finish::Finished;
@@ -93,15 +94,11 @@ pub(super) fn lines(ledger: &Ledger, revoked: &Revoked<'_>, root: &Root<'_>) -> 
     out
 }
 
-/// The rules that hold, the user's before the host's, the newest first.
+/// The rules that hold, the user's before the host's, those of the newest message first and each
+/// message's in their order.
 fn rules(facts: &Facts, revoked: &Revoked<'_>) -> Vec<Line> {
-    let mut rules: Vec<&Fact> = facts
-        .rules
-        .iter()
-        .rev()
-        .filter(|f| !revoked.has(f))
-        .collect();
-    rules.sort_by_key(|f| f.voice != Voice::User);
+    let mut rules: Vec<&Fact> = facts.rules.iter().filter(|f| !revoked.has(f)).collect();
+    rules.sort_by_key(|f| (f.voice != Voice::User, Reverse(f.ordinal)));
     let quoted = |f: &&Fact| line(Topic::Rules, f.ordinal, format!("\"{}\"", f.text));
     rules.iter().map(quoted).collect()
 }
