@@ -52,8 +52,17 @@ class CompactConfig:
 
     def __post_init__(self) -> None:
         window = self.max_context_tokens
-        if window is not None and window <= 0:
+        if isinstance(window, int) and window <= 0:
             raise ConfigError(f"max_context_tokens is {window}: give the model's window, or None")
+        for name, kinds, methods in _EXPECTED:
+            value = getattr(self, name)
+            has_methods = methods and all(callable(getattr(value, m, None)) for m in methods)
+            if value is not None and not isinstance(value, kinds) and not has_methods:
+                wanted = [kind.__name__ for kind in kinds]
+                wanted += [f"object with {' and '.join(methods)}"] if methods else []
+                raise ConfigError(f"{name} is {value!r}: give {' or '.join(wanted)}")
+        if self.redact is not None and not callable(self.redact):
+            raise ConfigError(f"redact is {self.redact!r}: give a function of a Message")
 
     @classmethod
     def load(
@@ -85,6 +94,19 @@ class CompactConfig:
         if isinstance(self.token_estimator, NativeEstimator):
             settings["estimator"] = self.token_estimator.name
         return settings
+
+
+#: Arguments with the classes that they may be of, and the methods that do as well.
+_EXPECTED: tuple[tuple[str, tuple[type, ...], tuple[str, ...]], ...] = (
+    ("max_context_tokens", (int,), ()),
+    ("policy", (CompactPolicy,), ()),
+    ("settings", (Mapping,), ()),
+    ("max_sessions", (int,), ()),
+    ("token_estimator", (NativeEstimator,), ("estimate",)),
+    ("storage", (NativeStorage,), ("save_transcript", "save_summary", "save_event")),
+    ("exporter", (), ("emit",)),
+    ("summarizer", (), ("summarize",)),
+)
 
 
 def _arguments(loaded: dict[str, Any]) -> dict[str, Any]:

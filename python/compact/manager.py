@@ -55,6 +55,8 @@ class CompactManager:
     """
 
     def __init__(self, cfg: CompactConfig) -> None:
+        if not isinstance(cfg, CompactConfig):
+            raise TypeError(f"cfg must be a CompactConfig, found {type(cfg).__name__}")
         self.config = cfg
         self._codec = Codec(cfg.format)
         self._lock = threading.Lock()
@@ -287,6 +289,8 @@ class CompactManager:
         tools: Any = None,
         more: Mapping[str, Any] | None = None,
     ) -> Told:
+        if not isinstance(session_id, str) or not session_id:
+            raise TypeError(f"session_id must be a text that names the session, found {session_id!r}")
         codec = codec or self._codec
         told = wire.tell(
             messages, codec, model=self.config.model, system=system, tools=tools, more=more

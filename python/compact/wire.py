@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _native
+from .exceptions import FormatError
 from .message import Message
 
 __all__ = ["Account", "Codec", "Told", "Violation", "account", "as_message", "tell", "validate"]
@@ -70,6 +71,8 @@ def _plain(item: Any) -> Any:
     """Dicts as they are, objects by what they know about their own JSON."""
     if isinstance(item, (dict, list, str, int, float, bool)) or item is None:
         return item
+    if isinstance(item, (bytes, bytearray, memoryview)):
+        raise TypeError("bytes are no text: decode them")
     dump = getattr(item, "model_dump", None)
     if callable(dump):
         return dump(mode="json", by_alias=True, exclude_none=True)
@@ -130,9 +133,15 @@ def _texts(value: Any) -> list[str]:
     return []
 
 
+# One for all: making an encoder takes longer than most messages do.
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+)
+
+
 def dumps(value: Any) -> str:
     """JSON as the engine reads it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return _ENCODER.encode(value)
 
 
 @dataclass
@@ -161,14 +170,49 @@ def tell(
     more: Mapping[str, Any] | None = None,
 ) -> Told:
     """Messages with what stands beside them, as the engine reads them."""
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise TypeError(f"messages must be a list of messages, found {type(messages).__name__}")
     items = list(messages)
-    texts = [dumps(codec.dump(item)) for item in items]
-    format = codec.format or _native.detect("[" + ",".join(texts) + "]")
+    texts = [_text(place, item, codec) for place, item in enumerate(items)]
+    format = codec.format or _detected(texts)
     list_key, system_key = _MEMBERS.get(format, ("", ""))
     beside = {"model": model, "tools": tools, system_key: system, **(more or {})}
     members = {key: value for key, value in beside.items() if value}
-    head = dumps(members) if members and list_key else ""
+    head = _head(members) if members and list_key else ""
     return Told(items, texts, format, head, list_key, system_key)
+
+
+def _text(place: int, item: Any, codec: Codec) -> str:
+    """A message as JSON; an error names its place."""
+    try:
+        data = codec.dump(item)
+        if not isinstance(data, dict):
+            raise TypeError(f"{type(item).__name__} is no message")
+        text = dumps(data)
+        text.encode()  # A lone surrogate is no text.
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(
+            f"messages[{place}] cannot be read: {error}; "
+            "pass a dict of the provider's, a Message or an object of an SDK"
+        ) from error
+    return text
+
+
+def _head(members: Mapping[str, Any]) -> str:
+    try:
+        return dumps(members)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(f"system or tools cannot be read: {error}") from error
+
+
+def _detected(texts: Sequence[str]) -> str:
+    try:
+        return _native.detect("[" + ",".join(texts) + "]")
+    except FormatError as error:
+        raise FormatError(
+            "cannot tell whose messages these are: each needs a role, or name the format, as in "
+            "CompactConfig(format=\"openai-chat\"), openai-responses, anthropic or gemini"
+        ) from error
 
 
 @dataclass(frozen=True)

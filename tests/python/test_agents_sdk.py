@@ -103,6 +103,15 @@ def history_tokens(items: list[Any]) -> int:
     return compact.account(items, model="gpt-5", codec=RESPONSES).total
 
 
+def check_kinds(items: list[Any], handoffs: int) -> None:
+    """The run had everything in it: reasoning, calls, several at once, and handoffs."""
+    kinds = [item.get("type") for item in items]
+    names = [item["name"] for item in items if item.get("type") == "function_call"]
+    assert kinds.count("reasoning") >= 60 and kinds.count("function_call") == kinds.count("function_call_output")
+    assert any(pair == ("function_call", "function_call") for pair in zip(kinds, kinds[1:]))
+    assert sum(name.startswith("transfer_to_") for name in names) == handoffs
+
+
 def prefixes_are_stable(sent: list[list[Any]]) -> int:
     """How often the prefix changed; between changes, every call begins with what the last one sent."""
     changes = 0
@@ -124,13 +133,14 @@ async def test_s2_13_s2_57_s2_58_s2_209_a_run_of_three_windows_never_overflows()
     result = await Runner.run(pair(model), "Read all parts.", max_turns=200, run_config=run_config)
     assert result.final_output == "All is read."
     assert history_tokens(result.to_input_list()) > 3 * WINDOW
+    check_kinds(result.to_input_list(), handoffs=4)
     receipts = manager.receipts("run")
     assert len(receipts) >= 3
     assert prefixes_are_stable(model.sent) == len(receipts)
 
 
 async def test_a_streamed_run_never_overflows():
-    model = StrictModel(steps(60))
+    model = StrictModel(steps(60, handoffs=4))
     manager = CompactManager(config(WINDOW))
     run_config = RunConfig(call_model_input_filter=compact_filter(manager, "stream"))
     result = Runner.run_streamed(pair(model), "Read all parts.", max_turns=200, run_config=run_config)
@@ -138,7 +148,8 @@ async def test_a_streamed_run_never_overflows():
         pass
     assert result.final_output == "All is read."
     assert history_tokens(result.to_input_list()) > 3 * WINDOW
-    assert prefixes_are_stable(model.sent) == len(manager.receipts("stream"))
+    check_kinds(result.to_input_list(), handoffs=4)
+    assert prefixes_are_stable(model.sent) == len(manager.receipts("stream")) >= 3
 
 
 async def test_without_it_the_same_run_fails():

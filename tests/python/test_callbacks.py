@@ -323,6 +323,34 @@ def test_a_redactor_that_fails_is_an_error_and_nothing_leaves(answer, storage, e
     assert getattr(store, "transcripts", []) == []
 
 
+def test_what_one_thread_raises_is_never_lost():
+    class Picky(Words):
+        def estimate(self, messages, model):
+            if any("poison" in message.content for message in messages):
+                raise RuntimeError("poison")
+            return super().estimate(messages, model)
+
+    manager = CompactManager(config(token_estimator=Picky()))
+    outcomes: dict[str, list[str]] = {"good": [], "bad": []}
+
+    def work(kind, name):
+        messages = chat(40, seed=len(name))
+        if kind == "bad":
+            messages[3]["content"] += " poison"
+        try:
+            manager.preflight(name, messages)
+            outcomes[kind].append("done")
+        except EstimatorError:
+            outcomes[kind].append("raised")
+
+    threads = [threading.Thread(target=work, args=(k, f"{k}-{n}")) for n in range(8) for k in outcomes]
+    [thread.start() for thread in threads]
+    [thread.join(60) for thread in threads]
+    assert outcomes["bad"] == ["raised"] * 8 and len(outcomes["good"]) == 8
+    assert all(manager.receipts(f"bad-{n}") == [] for n in range(8))
+    assert manager.prepare("later", chat(40)).receipt is not None
+
+
 def test_a_redactor_that_fails_once_does_no_lasting_harm():
     broken = [True]
 

@@ -95,6 +95,8 @@ def test_mistakes_are_told_with_the_key(tmp_path):
         CompactConfig.load(_file(tmp_path, "storage:\n  adapter: s3\n"), env={})
     with pytest.raises(ConfigError, match="policy.trigger_pct in CompactConfig: must be greater than 0"):
         CompactManager(CompactConfig(policy=CompactPolicy(trigger_pct=-1)))
+    with pytest.raises(ConfigError, match="place is empty"):
+        SqlStorage("")
     with pytest.raises(ConfigError, match="storage.catalog"):
         CompactManager(CompactConfig(storage=SqlStorage("mysql://host/db")))
     with pytest.raises(ConfigError, match="storage.s3.endpoint in CompactConfig: must begin with http"):
@@ -115,6 +117,24 @@ def test_mistakes_are_told_with_the_key(tmp_path):
         CompactManager(CompactConfig(model="gpt-5", max_context_tokens=50,
                                      policy=CompactPolicy(protected_patterns=("(",)))).preflight(
             "s", [{"role": "user", "content": "word " * 90}, {"role": "user", "content": "x"}])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("max_context_tokens", "8000", "give int"),
+        ("policy", {"trigger_pct": 0.5}, "give CompactPolicy"),
+        ("token_estimator", "o200k", "give NativeEstimator or object with estimate"),
+        ("storage", "./x", "give NativeStorage or object with save_transcript and"),
+        ("exporter", print, "give object with emit"),
+        ("summarizer", print, "give object with summarize"),
+        ("redact", "x", "give a function of a Message"),
+        ("settings", [1], "give Mapping"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_told_at_once(name, value, words):
+    with pytest.raises(ConfigError, match=f"^{name} is .*: {words}"):
+        CompactConfig(**{name: value})
 
 
 def test_a_folder_is_private_and_named(tmp_path):

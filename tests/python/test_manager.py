@@ -247,6 +247,38 @@ def test_sessions_beyond_the_bound_are_taken_up_again():
     assert manager._native.session_count() == 1
 
 
+@pytest.mark.parametrize(
+    ("messages", "error", "words"),
+    [
+        (None, TypeError, "messages must be a list of messages, found NoneType"),
+        ("hello", TypeError, "found str"),
+        ({"role": "user", "content": "x"}, TypeError, "found dict"),
+        (["hello"], compact.FormatError, r"messages\[0\] cannot be read: str is no message; pass a dict"),
+        ([{"role": "user", "content": "x"}, {"role": "user", "content": b"x"}], compact.FormatError, r"messages\[1\].*decode"),
+        ([{"role": "user", "content": float("nan")}], compact.FormatError, r"messages\[0\]"),
+        ([{"role": "user", "content": "\ud800"}], compact.FormatError, "surrogates"),
+        ([{"content": "x"}], compact.FormatError, "each needs a role, or name the format"),
+        ([{"role": "user", "content": 7}], compact.FormatError, "`content` must be a string"),
+    ],
+)
+def test_what_is_no_conversation_is_refused_in_words(manager, messages, error, words):
+    with pytest.raises(error, match=words):
+        manager.preflight("s", messages)
+
+
+def test_arguments_that_are_wrong_are_told(manager):
+    for session in (None, 7, ""):
+        with pytest.raises(TypeError, match="session_id must be a text"):
+            manager.preflight(session, chat(1))
+    with pytest.raises(TypeError, match="cfg must be a CompactConfig, found dict"):
+        CompactManager({"model": "gpt-5"})
+    assert manager.preflight("g", (m for m in chat(1))) == chat(1)
+    assert manager.preflight("n", [{"role": "user", "content": None}]) == [{"role": "user", "content": None}]
+    assert not manager.idle("g", float("inf")) and not manager.idle("g", float("nan"))
+    with pytest.raises(InsufficientBudget, match="tokens are needed"):
+        CompactManager(config(window=50)).preflight("s", [{"role": "user", "content": "hello there " * 100}])
+
+
 def test_messages_that_are_none_are_refused(manager):
     with pytest.raises(compact.FormatError):
         manager.preflight("s", [{"no": "role"}])

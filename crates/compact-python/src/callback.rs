@@ -31,12 +31,12 @@ thread_local! {
 }
 
 /// Whose a thread is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// It is in a call of the engine.
     Call(ThreadId, u32),
-    /// It helps one that is.
-    Helper,
+    /// It works for one that is.
+    Worker,
     /// It compacts in the background: what fails there is told by an event and raised to nobody.
     Background,
 }
@@ -46,52 +46,82 @@ impl Place {
         let thread = thread::current();
         match (DEPTH.get(), thread.name()) {
             (0, Some("compact-background")) => Place::Background,
-            (0, _) => Place::Helper,
+            (0, _) => Place::Worker,
             (depth, _) => Place::Call(thread.id(), depth),
         }
     }
 }
 
 /// The first error that callbacks raised in each call.
+///
+/// A worker's error is that of every call that is open, since nobody knows whose it is: a call that fails
+/// for nothing may be made again, one that goes on after a failed callback may not.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Mutex<HashMap<Place, PyErr>>);
+pub(crate) struct Faults(Mutex<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// The open calls, with what was raised in them.
+    calls: HashMap<(ThreadId, u32), Option<PyErr>>,
+    /// Whether a worker failed and the background has not heard of it.
+    worker: bool,
+}
 
 impl Faults {
-    fn map(&self) -> MutexGuard<'_, HashMap<Place, PyErr>> {
+    fn noted(&self) -> MutexGuard<'_, Noted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, error: PyErr) {
         match Place::here() {
             Place::Background => FAILED.set(true),
-            place => {
-                self.map().entry(place).or_insert(error);
+            Place::Call(thread, depth) => {
+                let mut noted = self.noted();
+                noted
+                    .calls
+                    .entry((thread, depth))
+                    .or_default()
+                    .get_or_insert(error);
+            }
+            Place::Worker => {
+                // An interpreter that is shutting down has nobody who waits for it.
+                let _ = call(|py| {
+                    let mut noted = self.noted();
+                    noted.worker = true;
+                    for fault in noted.calls.values_mut() {
+                        fault.get_or_insert_with(|| error.clone_ref(py));
+                    }
+                    Ok(())
+                });
             }
         }
     }
 
+    /// Whether something was raised in this call.
     fn is_noted(&self) -> bool {
+        let mut noted = self.noted();
         match Place::here() {
-            Place::Background => FAILED.get(),
-            place => {
-                let map = self.map();
-                map.contains_key(&place) || map.contains_key(&Place::Helper)
+            Place::Background => {
+                let of_worker = std::mem::take(&mut noted.worker);
+                FAILED.set(FAILED.get() || of_worker);
+                FAILED.get()
             }
+            Place::Call(thread, depth) => {
+                matches!(noted.calls.get(&(thread, depth)), Some(Some(_)))
+            }
+            Place::Worker => noted.worker && noted.calls.values().all(Option::is_some),
         }
-    }
-
-    fn take(&self) -> Option<PyErr> {
-        let mut map = self.map();
-        let of_helper = map.remove(&Place::Helper);
-        map.remove(&Place::here()).or(of_helper)
     }
 
     /// Runs a call of the engine. What callbacks raise in it is the caller's, in their own words.
     pub(crate) fn during<T>(&self, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-        DEPTH.set(DEPTH.get() + 1);
+        let depth = DEPTH.get() + 1;
+        let call = (thread::current().id(), depth);
+        DEPTH.set(depth);
+        self.noted().calls.insert(call, None);
         let answer = work();
-        let fault = self.take();
-        DEPTH.set(DEPTH.get().saturating_sub(1));
+        let fault = self.noted().calls.remove(&call).flatten();
+        DEPTH.set(depth - 1);
         fault.map_or(answer, Err)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use compact_core::message::Entry;
 use compact_core::receipt::Receipt;
@@ -175,7 +176,7 @@ impl Engine {
 
     /// Tells that nothing happened for so long; true when a compaction was started for it.
     fn idle(&self, py: Python<'_>, session_id: &str, seconds: f64) -> PyResult<bool> {
-        let quiet = std::time::Duration::from_secs_f64(seconds.max(0.0));
+        let quiet = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
         self.call(py, || {
             let (slot, _) = self.sessions.slot(session_id);
             let mut held = slot.hold()?;

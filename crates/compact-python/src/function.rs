@@ -34,7 +34,10 @@ pub(crate) fn source_named(name: &str) -> PyResult<UsageSource> {
         "claude-agent-message" => UsageSource::AgentMessage,
         "claude-agent-models" => UsageSource::AgentModels,
         _ => {
-            let message = format!("unknown source of usage `{name}`");
+            let message = format!(
+                "unknown source of usage `{name}`; one of openai-chat, openai-responses, anthropic, \
+                 gemini, claude-agent-message, claude-agent-result, claude-agent-models"
+            );
             return Err(told(Class::Format, &message));
         }
     })

@@ -6,6 +6,7 @@ import os
 import re
 from typing import Any
 
+from ..exceptions import ConfigError
 from .fs import FileStorage, NativeStorage
 from .s3 import S3Storage
 
@@ -27,6 +28,8 @@ class SqlStorage(NativeStorage):
         originals: FileStorage | S3Storage | None = None,
     ) -> None:
         place = os.fspath(place)
+        if not place:
+            raise ConfigError("place is empty: give postgres://user@host/database, or a file")
         section: dict[str, Any] = {"adapter": "fs"} if originals is None else originals.settings()
         if "://" not in place:
             file = os.path.abspath(os.path.expanduser(place))
