@@ -44,7 +44,7 @@ async def say(client: ClaudeSDKClient, prompt: str) -> None:
         pass
 
 
-async def test_s0_125_a_compaction_is_archived_and_what_it_forgot_is_told_again(api, tmp_path, monkeypatch):
+async def test_a_compaction_is_archived_and_what_it_forgot_is_told_again(api, tmp_path, monkeypatch):
     monkeypatch.setenv("COMPACT_STORAGE_PATH", str(tmp_path / "store"))
     manager = CompactManager(config(window=4_000))
     hooks = {
@@ -67,7 +67,7 @@ async def test_s0_125_a_compaction_is_archived_and_what_it_forgot_is_told_again(
     assert "What I remember now" in last and "amount_legacy" in last, "and from what that summary lost"
 
 
-async def test_s4_8_a_full_session_is_followed_by_another(api, tmp_path):
+async def test_a_full_session_is_followed_by_another(api, tmp_path):
     # Each answer of the script is said to have taken 900 tokens.
     api.words = "<checkpoint>\n## Goal\nMove the ledger\n</checkpoint>"
     runner = SessionRunner(lambda: ClaudeSDKClient(options(tmp_path, api)), context_limit=950, max_restarts=1)
