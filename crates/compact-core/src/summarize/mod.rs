@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod compose;
+mod context;
 mod finish;
 mod form;
 mod layout;
@@ -38,6 +39,7 @@ use template::{Template, Topic};
 use weigh::Group;
 
 pub use checkpoint::checkpoint;
+pub(crate) use context::{Contexts, Stretch};
 pub(crate) use layout::{FENCE, FENCE_HEAD, harmless};
 
 /// A named way to tell the ledger (S2-30 … S2-35, S2-84).
@@ -161,26 +163,6 @@ pub fn render(request: &Request<'_>) -> Summary {
 pub(crate) fn live_rules(ledger: &Ledger) -> impl Iterator<Item = &Fact> {
     let revoked = Revoked::of(&ledger.facts);
     ledger.facts.rules.iter().filter(move |f| !revoked.has(f))
-}
-
-/// For each group the newest line that shows it in context, with provenance.
-pub(crate) fn context_lines(ledger: &Ledger, groups: &[Group<'_>]) -> Vec<Option<String>> {
-    let mut lines = vec![None; groups.len()];
-    let revoked = Revoked::of(&ledger.facts);
-    for passage in passage::passages(ledger, groups, &Root::of(ledger)) {
-        if revoked.shows(passage.excerpt.ordinal, &passage.excerpt.text) {
-            continue;
-        }
-        for mark in &passage.marks {
-            let Some(text) = passage.text.get(mark.from as usize..mark.to as usize) else {
-                continue;
-            };
-            if let Some(line) = lines.get_mut(mark.group as usize) {
-                *line = Some(format!("[#{}] {}", passage.excerpt.ordinal, harmless(text)));
-            }
-        }
-    }
-    lines
 }
 
 /// What stands elsewhere in the view.

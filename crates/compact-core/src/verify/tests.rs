@@ -1,6 +1,7 @@
 use super::*;
 use crate::message::{Entry, Role};
-use crate::token::Chars4;
+use crate::summarize::Summary;
+use crate::token::{Chars4, Estimator, Units};
 
 fn ledger() -> Ledger {
     Ledger::of(
@@ -86,7 +87,41 @@ fn repair_puts_rules_before_the_fence_and_the_rest_inside() {
     // Repairing again finds the sections that are there.
     let again = mended(&text);
     assert_eq!(again.matches(summarize::FENCE_HEAD).count(), 1, "{again}");
-    assert_eq!(again.matches(RULES_HEAD).count(), 1, "{again}");
+    assert_eq!(again.matches(repair::RULES_HEAD).count(), 1, "{again}");
+}
+
+/// A rule whose names are missing too, said twice, beside a name of the same message.
+#[test]
+fn repair_says_each_thing_once() {
+    let rule = "Never drop the column ledger_rows.amount_legacy before the table billing_events is closed.";
+    let said = [
+        format!(
+            "We move src/ledger/rows.py to the API of POST_BATCH_7. {rule} See docs/close.md then."
+        ),
+        "I read src/ledger/rows.py and read_rows_now next to sum_rows_then in it.".to_owned(),
+        format!("Once more. {rule}"),
+    ];
+    let roles = [Role::User, Role::Assistant, Role::User];
+    let entries: Vec<Entry> = said
+        .iter()
+        .zip(roles)
+        .map(|(text, role)| Entry::text("e", role, text))
+        .collect();
+    let ledger = Ledger::of(&entries, 0);
+    let anchors = of(&ledger, &|_| true);
+    let missing: Vec<&Anchor> = anchors.iter().collect();
+    let mended = repair(&ledger, &Summary::default(), &missing, Units(4000), &Chars4);
+    let text = mended.unwrap().text;
+    assert!(shown(&anchors, &text).into_iter().all(|s| s), "{text}");
+    for once in [
+        rule,
+        "docs/close.md",
+        "read_rows_now next to sum_rows_then",
+        "POST_BATCH_7",
+    ] {
+        assert_eq!(text.matches(once).count(), 1, "{once} in {text}");
+    }
+    assert_eq!(text.matches("billing_events").count(), 1, "{text}");
 }
 
 #[test]

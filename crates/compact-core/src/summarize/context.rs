@@ -1,0 +1,69 @@
+//! Where names stand in the record: for each the newest stretch that shows it in context.
+
+use super::passage::{self, Passage};
+use super::revoke::Revoked;
+use super::root::Root;
+use super::weigh::Group;
+use crate::ledger::Ledger;
+
+/// Part of a passage: which, its first byte, and its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    passage: usize,
+    from: u32,
+    to: u32,
+}
+
+impl Stretch {
+    /// Both as one, where they touch.
+    pub(crate) fn join(self, other: Stretch) -> Option<Stretch> {
+        let touch = self.passage == other.passage && self.from <= other.to && other.from <= self.to;
+        touch.then(|| Stretch {
+            passage: self.passage,
+            from: self.from.min(other.from),
+            to: self.to.max(other.to),
+        })
+    }
+}
+
+/// The stretches of some groups.
+pub(crate) struct Contexts<'l> {
+    passages: Vec<Passage<'l>>,
+    found: Vec<Option<Stretch>>,
+}
+
+impl<'l> Contexts<'l> {
+    /// Looks the groups up; what was taken back is not shown.
+    pub(crate) fn of(ledger: &'l Ledger, groups: &[Group<'_>]) -> Contexts<'l> {
+        let mut passages = passage::passages(ledger, groups, &Root::of(ledger));
+        let revoked = Revoked::of(&ledger.facts);
+        passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
+        let mut found = vec![None; groups.len()];
+        for (passage, nth) in passages.iter().zip(0..) {
+            for mark in &passage.marks {
+                if let Some(place) = found.get_mut(mark.group as usize) {
+                    *place = Some(Stretch {
+                        passage: nth,
+                        from: mark.from,
+                        to: mark.to,
+                    });
+                }
+            }
+        }
+        Contexts { passages, found }
+    }
+
+    /// The newest stretch that shows the n-th group.
+    pub(crate) fn stretch(&self, nth: usize) -> Option<Stretch> {
+        self.found.get(nth).copied().flatten()
+    }
+
+    /// The words of a stretch, and the ordinal of their entry.
+    pub(crate) fn words(&self, stretch: Stretch) -> (u32, &str) {
+        let Some(passage) = self.passages.get(stretch.passage) else {
+            return (0, "");
+        };
+        let words = passage.text.get(stretch.from as usize..stretch.to as usize);
+        (passage.excerpt.ordinal, words.unwrap_or_default())
+    }
+}

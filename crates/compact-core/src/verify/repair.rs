@@ -1,0 +1,245 @@
+//! Putting back what is missing: rules before the fence, everything else inside it, and nothing twice.
+//!
+//! An anchor that a line before it shows needs no line of its own. Stretches of one passage that touch
+//! become one, and what stands as a rule is not quoted again around a name.
+
+use std::collections::HashSet;
+
+use super::{Anchor, Source, names_in};
+use crate::ledger::{Ledger, Voice};
+use crate::summarize::{self, Contexts, Stretch, Summary, weigh};
+use crate::token::{Estimator, Units};
+
+pub(super) const RULES_HEAD: &str = "## Standing rules, in the user's words\n";
+const RECORD_HEAD: &str = "## Also said\n";
+
+/// No line that is put back costs fewer characters than this, which bounds how many can fit.
+const SHORTEST_LINE: u64 = 12;
+
+/// The summary with as many of the missing anchors put back as fit into `room` more units; `None` when
+/// none fits.
+pub fn repair(
+    ledger: &Ledger,
+    summary: &Summary,
+    missing: &[&Anchor],
+    room: Units,
+    estimator: &dyn Estimator,
+) -> Option<Summary> {
+    let most = room.0 * 4 / estimator.units_per_token().max(1) / SHORTEST_LINE;
+    let missing = missing.get(..most as usize).unwrap_or(missing);
+    let around = around(summary, estimator);
+    let mut account = Account {
+        lines: Vec::new(),
+        cost: around,
+        names: HashSet::default(),
+        contexts: contexts(ledger, missing),
+        estimator,
+    };
+    for (anchor, nth) in missing.iter().zip(0..) {
+        let Some(line) = account.line(anchor, nth) else {
+            continue;
+        };
+        if account.cost_with(&line) > room {
+            break;
+        }
+        account.put(line);
+    }
+    if account.lines.is_empty() {
+        return None;
+    }
+    Some(Summary {
+        cost: summary.cost + account.cost,
+        text: with_lines(&summary.text, &account.lines),
+    })
+}
+
+/// What headings and fences cost.
+fn around(summary: &Summary, estimator: &dyn Estimator) -> Units {
+    let fence = match summary.text.contains(summarize::FENCE_HEAD) {
+        true => "",
+        false => summarize::FENCE_HEAD,
+    };
+    let around = [RULES_HEAD, RECORD_HEAD, fence, summarize::FENCE];
+    around.iter().map(|text| estimator.units(text)).sum()
+}
+
+/// Where each anchor that is a name stands, by its place among `anchors`.
+fn contexts<'l>(ledger: &'l Ledger, anchors: &[&Anchor]) -> Contexts<'l> {
+    let groups: Vec<weigh::Group<'_>> = anchors
+        .iter()
+        .map(|anchor| weigh::Group {
+            text: &anchor.text,
+            key: &anchor.text,
+            members: match &anchor.source {
+                Source::Rule { .. } => Vec::new(),
+                Source::Name { members } => members.clone(),
+            },
+            weight: 1.0,
+        })
+        .collect();
+    Contexts::of(ledger, &groups)
+}
+
+/// One line that is put back.
+struct Line {
+    /// Only the user's may stand as an instruction.
+    voice: Voice,
+    ordinal: Option<u32>,
+    words: String,
+    /// What of the record it quotes.
+    stretch: Option<Stretch>,
+    cost: Units,
+}
+
+impl Line {
+    fn text(&self) -> String {
+        match (self.ordinal, self.voice.instructs()) {
+            (None, _) => self.words.clone(),
+            (Some(n), true) => format!("[#{n}] \"{}\"", self.words),
+            (Some(n), false) => format!("[#{n}] {}", self.words),
+        }
+    }
+
+    /// Whether this line quotes all that another does.
+    fn covers(&self, other: &Line) -> bool {
+        let both = self.stretch.zip(other.stretch);
+        both.is_some_and(|(ours, theirs)| ours.join(theirs) == Some(ours))
+    }
+}
+
+/// What is put back so far.
+struct Account<'l> {
+    lines: Vec<Line>,
+    cost: Units,
+    /// The names in the lines.
+    names: HashSet<String, foldhash::fast::FixedState>,
+    contexts: Contexts<'l>,
+    estimator: &'l dyn Estimator,
+}
+
+impl Account<'_> {
+    /// The line that shows the n-th anchor; `None` when one does already.
+    fn line(&self, anchor: &Anchor, nth: usize) -> Option<Line> {
+        match anchor.source {
+            Source::Rule { ordinal } => {
+                let words = folded(&anchor.text);
+                let is_told = self.rules().any(|rule| folded(rule).contains(&words));
+                (!is_told).then(|| self.made(Voice::User, Some(ordinal), &anchor.text, None))
+            }
+            Source::Name { .. } if self.names.contains(&anchor.text) => None,
+            Source::Name { .. } => Some(match self.contexts.stretch(nth) {
+                Some(stretch) => self.quote(stretch),
+                None => self.made(Voice::Model, None, &anchor.text, None),
+            }),
+        }
+    }
+
+    /// A stretch together with those that it touches.
+    fn quote(&self, stretch: Stretch) -> Line {
+        let told = self.lines.iter().filter_map(|line| line.stretch);
+        let whole = told.fold(stretch, |whole, told| whole.join(told).unwrap_or(whole));
+        let (ordinal, words) = self.contexts.words(whole);
+        let words = self
+            .rules()
+            .fold(summarize::harmless(words), |words, rule| {
+                words.replace(rule.trim_end_matches('…'), "…")
+            });
+        self.made(Voice::Model, Some(ordinal), &words, Some(whole))
+    }
+
+    fn made(
+        &self,
+        voice: Voice,
+        ordinal: Option<u32>,
+        words: &str,
+        stretch: Option<Stretch>,
+    ) -> Line {
+        let mut line = Line {
+            voice,
+            ordinal,
+            words: summarize::harmless(words),
+            stretch,
+            cost: Units(self.estimator.units_per_token()),
+        };
+        line.cost += self.estimator.units(&line.text());
+        line
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &str> {
+        let rules = self.lines.iter().filter(|line| line.voice.instructs());
+        rules.map(|line| line.words.as_str())
+    }
+
+    /// What everything costs once a line is put.
+    fn cost_with(&self, line: &Line) -> Units {
+        let covered = self.lines.iter().filter(|told| line.covers(told));
+        self.cost + line.cost - covered.map(|told| told.cost).sum()
+    }
+
+    /// Puts a line in the place of what it covers.
+    fn put(&mut self, line: Line) {
+        self.cost = self.cost_with(&line);
+        names_in(&line.words, |name| {
+            self.names.insert(name.to_owned());
+        });
+        let first = self.lines.iter().position(|told| line.covers(told));
+        self.lines.retain(|told| !line.covers(told));
+        self.lines.insert(first.unwrap_or(self.lines.len()), line);
+    }
+}
+
+/// Words to compare by.
+fn folded(words: &str) -> String {
+    words.trim_end_matches('…').to_lowercase()
+}
+
+fn with_lines(summary: &str, lines: &[Line]) -> String {
+    let (mut rules, mut record) = (String::new(), String::new());
+    for line in lines {
+        let (out, bullet) = match line.voice.instructs() {
+            true => (&mut rules, "- "),
+            false => (&mut record, ""),
+        };
+        out.push_str(bullet);
+        out.push_str(&line.text());
+        out.push('\n');
+    }
+    let (head, fenced) = match summary.find(summarize::FENCE_HEAD) {
+        Some(at) => summary.split_at_checked(at).unwrap_or((summary, "")),
+        None => (summary, ""),
+    };
+    let mut out = head.to_owned();
+    if !rules.is_empty() {
+        end_line(&mut out);
+        if !head.contains(RULES_HEAD) {
+            out.push_str(RULES_HEAD);
+        }
+        out.push_str(&rules);
+    }
+    push_record(&mut out, fenced, &record);
+    out
+}
+
+fn push_record(out: &mut String, fenced: &str, record: &str) {
+    if record.is_empty() {
+        out.push_str(fenced);
+        return;
+    }
+    end_line(out);
+    match fenced.trim_end().strip_suffix(summarize::FENCE) {
+        Some(open) if open.contains('\n') => out.push_str(open),
+        _ => {
+            out.push_str(summarize::FENCE_HEAD);
+            out.push('\n');
+        }
+    }
+    out.push_str(RECORD_HEAD);
+    out.push_str(record);
+    out.push_str(summarize::FENCE);
+}
+
+fn end_line(out: &mut String) {
+    if !out.is_empty() && !out.ends_with('\n') {
+        out.push('\n');
+    }
+}
