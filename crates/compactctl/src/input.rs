@@ -77,7 +77,7 @@ fn read_file(path: &Path, name: &str) -> io::Result<Bytes> {
     if found.is_dir() {
         return Err(io::Error::new(
             io::ErrorKind::IsADirectory,
-            "it is a directory, not a transcript",
+            "it is a directory, not a file",
         ));
     }
     if found.len() > LARGE {

@@ -7,6 +7,7 @@
 //! the session, its usage and its prompt are new.
 
 mod checkpoint;
+mod deed;
 mod event;
 mod gauge;
 mod session;
@@ -27,6 +28,7 @@ use tokio::time::Instant;
 
 use crate::port::agent::{Agent, AgentError, Opening};
 use checkpoint::Asked;
+use deed::Deeds;
 use gauge::Gauge;
 use session::{Session, Start, Turn};
 
@@ -111,6 +113,9 @@ pub enum RunError {
         "the agent ended {0} turns in a row without doing anything, and its task is not finished"
     )]
     Idle(u32),
+    /// Session after session fills up, and nothing comes of it.
+    #[error("{0} sessions in a row filled up without doing anything that was not done before")]
+    Fruitless(u32),
     /// Even an empty session is too full.
     #[error("a fresh session already fills its window of {window} tokens to the threshold")]
     NoRoom {
@@ -124,6 +129,9 @@ pub enum RunError {
 
 /// Turns without any deed after which an agent that should go on is given up.
 const IDLE_TURNS: u32 = 3;
+
+/// Sessions without a new deed after which the task is given up.
+const FRUITLESS_SESSIONS: u32 = 3;
 
 /// What a checkpoint may take of a window.
 pub fn room(window: Tokens) -> Tokens {
@@ -152,6 +160,7 @@ pub struct Runner<'r> {
     terms: Terms<'r>,
     state: RunState,
     gauge: Gauge,
+    deeds: Deeds,
     stop: watch::Receiver<bool>,
     begun: Instant,
     spent_before: Duration,
@@ -170,6 +179,7 @@ impl<'r> Runner<'r> {
             agent,
             record,
             gauge: Gauge::new(terms.policy.usage),
+            deeds: Deeds::default(),
             terms,
             begun: Instant::now(),
             spent_before: state.spent,
@@ -318,6 +328,7 @@ impl<'r> Runner<'r> {
             Exhausted::Pressure(pressure) => Some(pressure.pressure_ratio),
             Exhausted::TooLong => None,
         };
+        let fruitless = self.deeds.without_new(session.entries());
         self.leave(session).await;
         let prompt = match no_room {
             false => self.continuation(&asked, room(window)),
@@ -332,6 +343,9 @@ impl<'r> Runner<'r> {
         let tried = std::mem::replace(&mut self.state.narrowed, no_room);
         if no_room && (first || tried) {
             return Err(RunError::NoRoom { window });
+        }
+        if fruitless >= FRUITLESS_SESSIONS {
+            return Err(RunError::Fruitless(fruitless));
         }
         self.keep()
     }

@@ -94,6 +94,11 @@ impl Session {
         self.start == Start::Resumed && self.is_empty()
     }
 
+    /// Everything that was said.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// The agent's last words.
     pub fn last_words(&self) -> String {
         let words = self
@@ -221,13 +226,15 @@ impl Runner<'_> {
         known.id = about.id.or(known.id.take());
         known.model = about.model.or(known.model.take());
         known.window = about.window.or(known.window.take());
-        if *known == before {
+        let window = self.terms.window(known);
+        let is_new = known.id != before.id || known.model != before.model;
+        if !is_new && window == self.terms.window(&before) {
             return Ok(());
         }
         self.record.told(&RunEvent::SessionNamed {
             session_id: session.id(),
             model: session.about.model.clone(),
-            window: self.terms.window(&session.about).0,
+            window: window.0,
         });
         match session.about.id.clone().filter(|_| self.agent.resumes()) {
             // Should this process die, the session is where the work goes on.

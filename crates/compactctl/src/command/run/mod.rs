@@ -62,7 +62,8 @@ fn begin(args: &Run, world: &World, global: &Global) -> Result<(RunFolder, Saved
             "pass --agent claude --prompt FILE, or --resume RUN",
         ));
     };
-    let source = Source::read(prompt)?;
+    let source = Source::read(prompt)
+        .map_err(|failure| failure.help("write the task into a file, or pass - for stdin"))?;
     let Ok(task) = String::from_utf8(source.bytes.to_vec()) else {
         return Err(Failure::new(
             Code::Input,
@@ -200,7 +201,7 @@ fn gave_up(error: &RunError, run_id: &str) -> Failure {
         RunError::Agent(AgentError::Missing(_) | AgentError::NotExecutable(_)) => Code::Usage,
         RunError::Agent(AgentError::Unreadable(_)) => Code::Input,
         RunError::NoRoom { .. } => Code::Budget,
-        RunError::Limit(_) => Code::Check,
+        RunError::Limit(_) | RunError::Fruitless(_) => Code::Check,
         _ => Code::Unexpected,
     };
     let advice = match error {
@@ -212,6 +213,9 @@ fn gave_up(error: &RunError, run_id: &str) -> Failure {
             format!(
                 "give it a larger window or threshold, or fewer tools: {resume} --window TOKENS"
             )
+        }
+        RunError::Fruitless(_) => {
+            format!("see what it lacks in the sessions that were kept, then go on with: {resume}")
         }
         RunError::Agent(AgentError::Unreadable(_)) => {
             format!("docs/run.md says what an agent has to print; go on with: {resume}")
