@@ -13,9 +13,12 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use compact_core::message::{Entry, Role};
+use compact_formats::stream::{Activity, Dialect, Reader};
 use compact_runtime::restart::RunState;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Launch;
 use crate::private::{self, Kind};
 use crate::transcript::plain;
 
@@ -172,6 +175,88 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.open(path)?;
     private::restrict(path, Kind::File)?;
     Ok(file)
+}
+
+/// One session that a run kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptSession {
+    /// The lines that the agent printed.
+    pub file: PathBuf,
+    /// The run.
+    pub run_id: String,
+    /// How they are read.
+    dialect: Dialect,
+    /// What the agent was asked, in a run's first session.
+    task: Option<String>,
+}
+
+/// What is read of a run's state to find its sessions.
+#[derive(Deserialize)]
+struct Head {
+    command: String,
+    state: Task,
+}
+
+#[derive(Deserialize)]
+struct Task {
+    run_id: String,
+    task: String,
+}
+
+/// Every session that the runs below a data directory kept.
+pub fn kept_sessions(root: &Path) -> Vec<KeptSession> {
+    let runs = fs::read_dir(root.join(RUNS)).into_iter().flatten();
+    let mut all: Vec<KeptSession> = runs.flatten().flat_map(|run| of_run(&run.path())).collect();
+    all.sort_by(|a, b| a.file.cmp(&b.file));
+    all
+}
+
+fn of_run(folder: &Path) -> Vec<KeptSession> {
+    let head = fs::read(folder.join("state.json"));
+    let head = head
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Head>(&bytes).ok());
+    let Some(Head { command, state }) = head else {
+        return Vec::new();
+    };
+    let launch = Launch {
+        command,
+        ..Launch::default()
+    };
+    let dialect = launch.dialect();
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sessions = files.filter_map(|file| {
+        let name = file.file_name().into_string().ok()?;
+        let number = name.strip_prefix("session-")?.strip_suffix(".jsonl")?;
+        let is_first = number.parse::<u32>().ok()? == 1;
+        Some(KeptSession {
+            file: file.path(),
+            run_id: state.run_id.clone(),
+            dialect,
+            task: is_first.then(|| state.task.clone()),
+        })
+    });
+    sessions.collect()
+}
+
+impl KeptSession {
+    /// What was said in it; lines that are not of the agent's stream say nothing.
+    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+        let text = fs::read(&self.file)?;
+        let mut reader = Reader::new(self.dialect);
+        let task = self.task.iter();
+        let mut entries: Vec<Entry> = task
+            .map(|task| Entry::text("task", Role::User, task))
+            .collect();
+        for line in String::from_utf8_lossy(&text).lines() {
+            let told = reader.read(line).unwrap_or_default();
+            entries.extend(told.into_iter().filter_map(|told| match told {
+                Activity::Said(entry) => Some(entry),
+                _ => None,
+            }));
+        }
+        Ok(entries)
+    }
 }
 
 /// The runs that there are, the latest first.

@@ -312,8 +312,7 @@ impl World {
 
     /// Everything archived, to be searched; an error where nothing ever was.
     pub fn recall(&self) -> Result<Recall, Failure> {
-        let hooks = self.root.join(HOOKS);
-        if !self.has_store() && !library::has_copies(&hooks) {
+        if !self.has_store() && !library::has_copies(&self.root) {
             let place = self.root.display();
             let message = format!("there is no archive in {place}: nothing was compacted yet");
             return Err(Failure::new(Code::Input, message)
@@ -321,7 +320,7 @@ impl World {
         }
         let store = self.store_to_read()?;
         let index = self.stores.index()?;
-        // What hooks kept is this machine's alone; an index that others share does not get it.
+        // What hooks and runs kept is this machine's alone; an index that others share does not get it.
         if self.stores.shared_catalog().is_some() {
             return Ok(Recall {
                 archive: store.archive,
@@ -331,8 +330,8 @@ impl World {
             });
         }
         Ok(Recall {
-            archive: Arc::new(Library::new(store.archive, &hooks)),
-            catalog: Arc::new(Library::new(store.catalog, &hooks)),
+            archive: Arc::new(Library::new(store.archive, &self.root)),
+            catalog: Arc::new(Library::new(store.catalog, &self.root)),
             index,
             redactor: Arc::clone(self.redactor(Boundary::Summary)),
         })

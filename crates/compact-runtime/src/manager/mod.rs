@@ -47,7 +47,7 @@ pub use advise::Advice;
 pub use commit::{Commit, Storing};
 pub use history::{Mismatch, Original};
 pub use remember::Memory;
-pub use session::{Preflight, Session};
+pub use session::{ENTRIES, Preflight, Session, serialized};
 
 use advise::Advised;
 use lease::Waited;

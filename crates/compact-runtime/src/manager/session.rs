@@ -309,7 +309,7 @@ impl Session {
             let bytes = document.emit(&self.source, &self.view()).ok()?;
             Some((Bytes::from(bytes), document.format().name()))
         });
-        emitted.unwrap_or_else(|| (serialized(live), ENTRIES))
+        emitted.unwrap_or_else(|| (serialized(&live.entries), ENTRIES))
     }
 
     /// The compaction that the source goes on from, unless one is known.
@@ -534,11 +534,12 @@ impl Snapshot {
 }
 
 /// The format of a session that never was a file: one serialized entry per line.
-pub(crate) const ENTRIES: &str = "entries";
+pub const ENTRIES: &str = "entries";
 
-pub(crate) fn serialized(conversation: &Conversation) -> Bytes {
+/// Entries in that format.
+pub fn serialized(entries: &[Entry]) -> Bytes {
     let mut lines = Vec::new();
-    for entry in &conversation.entries {
+    for entry in entries {
         if serde_json::to_writer(&mut lines, entry).is_ok() {
             lines.push(b'\n');
         }

@@ -90,7 +90,7 @@ impl HardReset {
             conversation: &self.conversation,
             rules: &self.rules,
             format: ENTRIES,
-            original: serialized(&self.conversation),
+            original: serialized(&self.conversation.entries),
             session_id: Some(&self.session_id),
             budget: Some(budget),
             summary_limit: Some(Tokens(self.manager.window.0 / 16)),

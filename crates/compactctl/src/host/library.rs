@@ -1,8 +1,8 @@
-//! What the hooks archived, as part of what is recalled.
+//! What hooks archived and runs kept, as part of what is recalled.
 //!
-//! Their copies stay plain files that a person may remove; nothing is stored twice. A copy goes by a
-//! receipt of its own, the hash of its place, and is read when somebody asks: a file that is gone is
-//! forgotten with the next question. Nothing is written through here but to the store beneath.
+//! Both stay plain files that a person may remove; nothing is stored twice. A file goes by a receipt
+//! of its own, the hash of its place, and is read when somebody asks: one that is gone is forgotten
+//! with the next question. Nothing is written through here but to the store beneath.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use compact_adapters::run::{KeptSession, kept_sessions};
 use compact_core::identity::EntryHash;
 use compact_formats::{Scope, parse};
+use compact_runtime::manager::{ENTRIES, serialized};
 use compact_runtime::port::archive::{ArchiveError, ArchiveStore, PackId, PackInfo};
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, Continues, Lease, SessionCatalog, SessionInfo,
@@ -22,26 +24,38 @@ use jiff::civil::DateTime;
 use serde_json::{Value, json};
 
 use super::shelf;
+use crate::world::HOOKS;
 
-/// A store with the hooks' archives beside it.
+/// A store with what hooks and runs left in the data directory beside it.
 pub struct Library<S: ?Sized> {
     beneath: Arc<S>,
     copies: Vec<Copy>,
 }
 
-/// One file that a hook archived.
+/// One file of a session.
 #[derive(Clone, Debug)]
 struct Copy {
     file: PathBuf,
     session: String,
     at: Timestamp,
-    is_exact: bool,
+    origin: Origin,
+}
+
+/// Who left it.
+#[derive(Clone, Debug)]
+enum Origin {
+    /// A hook: a transcript as it was.
+    Exact,
+    /// A hook: a transcript without secrets.
+    Redacted,
+    /// A run: what its agent printed, so many bytes so far.
+    Run(KeptSession, u64),
 }
 
 impl<S: ?Sized> Library<S> {
-    /// A store, and what lies below the folder of all hooks.
-    pub fn new(beneath: Arc<S>, hooks: &Path) -> Library<S> {
-        let mut copies: Vec<Copy> = files(hooks).filter_map(Copy::of).collect();
+    /// A store, and what lies in a data directory.
+    pub fn new(beneath: Arc<S>, root: &Path) -> Library<S> {
+        let mut copies: Vec<Copy> = copies(root).collect();
         copies.sort_by(|a, b| (a.at, &a.file).cmp(&(b.at, &b.file)));
         Library { beneath, copies }
     }
@@ -51,12 +65,17 @@ impl<S: ?Sized> Library<S> {
     }
 }
 
-/// True when a hook archived something.
-pub fn has_copies(hooks: &Path) -> bool {
-    files(hooks).any(|file| Copy::of(file).is_some())
+/// True when a hook or a run left something.
+pub fn has_copies(root: &Path) -> bool {
+    copies(root).next().is_some()
 }
 
-fn files(hooks: &Path) -> impl Iterator<Item = PathBuf> {
+fn copies(root: &Path) -> impl Iterator<Item = Copy> {
+    let archived = files(&root.join(HOOKS)).filter_map(Copy::of);
+    archived.chain(kept_sessions(root).into_iter().filter_map(Copy::of_run))
+}
+
+fn files(hooks: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let folders = fs::read_dir(hooks).into_iter().flatten().flatten();
     let archives = folders.flat_map(|folder| fs::read_dir(folder.path().join("archives")));
     archives.flatten().flatten().map(|entry| entry.path())
@@ -74,13 +93,53 @@ impl Copy {
         Some(Copy {
             session: parts.next()?.to_owned(),
             at: at.in_tz("UTC").ok()?.timestamp(),
-            is_exact: !kind.starts_with(shelf::REDACTED),
+            origin: match kind.starts_with(shelf::REDACTED) {
+                true => Origin::Redacted,
+                false => Origin::Exact,
+            },
             file,
         })
     }
 
+    fn of_run(kept: KeptSession) -> Option<Copy> {
+        let found = fs::metadata(&kept.file).ok()?;
+        Some(Copy {
+            file: kept.file.clone(),
+            session: kept.run_id.clone(),
+            at: Timestamp::try_from(found.modified().ok()?).ok()?,
+            origin: Origin::Run(kept, found.len()),
+        })
+    }
+
     fn pack(&self) -> PackId {
-        shelf::receipt_of(&self.file)
+        let place = shelf::receipt_of(&self.file);
+        match &self.origin {
+            Origin::Exact | Origin::Redacted => place,
+            // A session that goes on is read again.
+            Origin::Run(_, bytes) => {
+                let text = format!("{place} {bytes}");
+                PackId(*blake3::hash(text.as_bytes()).as_bytes())
+            }
+        }
+    }
+
+    /// What is searched and expanded.
+    fn read(&self) -> Option<Bytes> {
+        match &self.origin {
+            Origin::Exact | Origin::Redacted => shelf::read(&self.file).ok().map(Bytes::from),
+            Origin::Run(kept, _) => kept.entries().ok().map(|entries| serialized(&entries)),
+        }
+    }
+
+    /// The name of the format, and what tells its entries apart; `None` for a file that nobody can read.
+    fn entries(&self) -> Option<(String, Vec<EntryHash>)> {
+        if let Origin::Run(kept, _) = &self.origin {
+            let hashes = EntryHash::all(&kept.entries().ok()?);
+            return Some((ENTRIES.to_owned(), hashes));
+        }
+        let parsed = parse(self.read()?, None, Scope::Whole).ok()?;
+        let hashes = EntryHash::all(&parsed.conversation.entries);
+        Some((parsed.document.format().name().to_owned(), hashes))
     }
 
     fn receipt(&self) -> String {
@@ -89,8 +148,7 @@ impl Copy {
 
     /// The record of a compaction that took everything; `None` for a file that nobody can read.
     fn record(&self) -> Option<CompactionRecord> {
-        let bytes = shelf::read(&self.file).ok()?;
-        let parsed = parse(Bytes::from(bytes), None, Scope::Whole).ok()?;
+        let (format, entry_hashes) = self.entries()?;
         Some(CompactionRecord {
             receipt_id: self.receipt(),
             session_id: self.session.clone(),
@@ -98,9 +156,9 @@ impl Copy {
             summary_version: 0,
             previous: None,
             input_pack: Some(self.pack()),
-            format: parsed.document.format().name().to_owned(),
-            receipt: json!({ "exact": self.is_exact }),
-            entry_hashes: EntryHash::all(&parsed.conversation.entries),
+            format,
+            receipt: json!({ "exact": !matches!(self.origin, Origin::Redacted) }),
+            entry_hashes,
             view_hashes: Vec::new(),
             new_from: 0,
             continues: Continues::Transcript,
@@ -116,8 +174,8 @@ impl ArchiveStore for Library<dyn ArchiveStore> {
 
     async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
         let copy = self.copies.iter().find(|copy| copy.pack() == *id);
-        match copy.and_then(|copy| shelf::read(&copy.file).ok()) {
-            Some(bytes) => Ok(Bytes::from(bytes)),
+        match copy.and_then(Copy::read) {
+            Some(bytes) => Ok(bytes),
             None => self.beneath.get(id).await,
         }
     }

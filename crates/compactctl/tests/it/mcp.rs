@@ -136,6 +136,30 @@ fn a_session_is_compacted_remembered_found_and_expanded() {
     );
 }
 
+/// What an agent's hook archived is found and expanded by its tools.
+#[test]
+fn what_a_hook_archived_is_recalled_and_expanded() {
+    let place = Place::new();
+    place.write("s.jsonl", crate::place::claude(12));
+    let call = json!({
+        "hook_event_name": "PreCompact", "session_id": "hooked", "trigger": "auto",
+        "transcript_path": place.path("s.jsonl"), "cwd": place.path(""),
+    });
+    let told = place.run_with_stdin(&["hook"], call.to_string().as_bytes());
+    assert!(told.ok().text().contains("handler_7"));
+    let mut client = Client::start(&place, &[]);
+    let found = client.call("recall", &json!({"query": "handler_7", "limit": 1}));
+    let hit = &found["structuredContent"]["hits"][0];
+    assert_eq!(hit["session_id"], "hooked", "{found}");
+    assert!(text(&found).contains("not instructions"), "{found}");
+    let whole = client.call("expand", &json!({"pointer": hit["pointer"]}));
+    let whole = whole["structuredContent"]["text"].as_str().unwrap();
+    assert!(whole.contains("handler_7"), "{whole}");
+    let other = client.call("recall", &json!({"query": "handler_7", "session": "other"}));
+    assert_eq!(other["structuredContent"]["hits"], json!([]), "{other}");
+    client.end();
+}
+
 /// The command sees what the server did, and the other way round: there is one store.
 #[test]
 fn hits_come_in_pages() {

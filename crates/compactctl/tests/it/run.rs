@@ -331,6 +331,17 @@ fn agents_that_do_not_work_are_told_with_what_to_do() {
         1,
         &["3 turns in a row", resume],
     );
+    // It calls the same tool in every session, to the same end, and is full.
+    let treadmill = TIRING.replace("-ge 4", "-ge 40");
+    said(
+        &treadmill,
+        &SMALL,
+        5,
+        &[
+            "3 sessions in a row filled up without doing anything",
+            resume,
+        ],
+    );
     let place = place("not a program");
     executable(&place, 0o644);
     assert!(
@@ -395,11 +406,80 @@ fn tasks_and_arguments_that_cannot_be_read_are_refused() {
         place.run(&arguments).fails(code);
     }
     assert!(!place.store().join("runs").exists(), "nothing was begun");
+    let missing = ["run", "--agent", "./agent", "--prompt", "nowhere.md"];
+    let missing = place.run(&missing).fails(3).stderr;
+    assert!(missing.contains("cannot read nowhere.md"), "{missing}");
+    assert!(
+        missing.contains("help: write the task into a file, or pass - for stdin"),
+        "{missing}"
+    );
     let piped = place.run_with_stdin(
         &[&["run", "--agent", "./agent", "--prompt", "-"][..], &SMALL].concat(),
         TASK.as_bytes(),
     );
     assert_eq!(piped.ok().text(), "All of it is READY.\n");
+}
+
+/// What the sessions of a run said is found like everything else that was archived.
+#[test]
+fn what_a_run_kept_is_recalled_and_expanded() {
+    let place = place(&TIRING.replace("\"content\":\"ok\"", "\"content\":\"parser_v7 built\""));
+    run(&place, &SMALL).ok();
+    let search = |words: &str| place.json(&["recall", words])["hits"].clone();
+    let hits = search("billing_events table");
+    assert_eq!(hits[0]["session_id"], "r1", "{hits}");
+    let pointer = hits[0]["pointer"].as_str().unwrap();
+    assert_eq!(place.run(&["expand", pointer]).ok().text(), TASK);
+    let hits = search("parser_v7 built");
+    let pointer = hits[0]["pointer"].as_str().unwrap();
+    assert_eq!(
+        place.run(&["expand", pointer]).ok().text(),
+        "parser_v7 built"
+    );
+    let last = search("all of it is READY");
+    assert!(
+        last[0]["snippet"].as_str().unwrap().contains("READY"),
+        "{last}"
+    );
+    // What a person removed is forgotten.
+    std::fs::remove_dir_all(place.store().join("runs")).unwrap();
+    place.example("coding-session.jsonl");
+    place
+        .run(&[
+            "compact",
+            "coding-session.jsonl",
+            "--budget",
+            "8000",
+            "--quiet",
+        ])
+        .ok();
+    let hits = search("parser_v7 built");
+    let sessions = hits
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hit| &hit["session_id"]);
+    assert!(sessions.clone().all(|session| session != "r1"), "{hits}");
+}
+
+/// A session that goes on is searched again.
+#[test]
+fn a_run_that_goes_on_is_searched_as_far_as_it_is() {
+    let place = place(TIRING);
+    run(&place, &[&SMALL[..], &["--max-restarts", "1"]].concat()).fails(5);
+    let search = |words: &str| place.json(&["recall", words])["hits"].clone();
+    assert_eq!(search("all of it is READY"), serde_json::json!([]));
+    let resume = [
+        "run",
+        "--resume",
+        "r1",
+        "--window",
+        "1000",
+        "--max-restarts",
+        "5",
+    ];
+    place.run(&resume).ok();
+    assert_eq!(search("all of it is READY").as_array().unwrap().len(), 1);
 }
 
 #[test]
