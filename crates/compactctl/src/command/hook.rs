@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use compact_runtime::host::{Agent, Call};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::args::{Global, Hook, HookCommand, HookPlace, HookScope};
 use crate::failure::{Code, Failure};
-use crate::host::settings::{self, State, Surroundings};
+use crate::host::settings::{self, Surroundings};
 use crate::host::{self, Journal, Level, Terms};
 use crate::output;
 use crate::world::{HOOKS, hook_terms};
@@ -85,18 +85,32 @@ fn install(place: &HookPlace, hooks: PathBuf) -> Result<Answer, Failure> {
     }
     let mut answer = changed(place, &change, "installed");
     let auto = settings::auto_compaction(place.agent, &surroundings);
-    if let Some(warning) = auto.warning() {
+    let twice = match place.scope {
+        HookScope::User => settings::installed(place.agent, HookScope::Project, &surroundings),
+        HookScope::Project => settings::installed(place.agent, HookScope::User, &surroundings),
+    };
+    // At home both are one file.
+    let twice = twice.filter(|other| *other != change.path);
+    let twice = twice.map(|other| twice_told(&other));
+    for warning in auto.warning().into_iter().chain(twice) {
         answer
             .human
             .push_str(&format!("{} {warning}\n", "warning:".yellow().bold()));
     }
-    for note in settings::notes(place.agent) {
+    let notes = settings::notes(place.agent).iter();
+    for note in notes.filter(|_| !change.is_empty()) {
         answer
             .human
             .push_str(&format!("{} {note}\n", "note:".cyan().bold()));
     }
     crate::answer::set(&mut answer.json, "auto_compaction", auto.as_str());
     Ok(answer)
+}
+
+/// Agents run what the user's settings and the project's say, one after the other.
+fn twice_told(other: &Path) -> String {
+    let other = other.display();
+    format!("{other} calls the hooks too, so each call would be answered twice; uninstall one")
 }
 
 fn uninstall(place: &HookPlace, hooks: PathBuf) -> Result<Answer, Failure> {
@@ -111,7 +125,7 @@ fn uninstall(place: &HookPlace, hooks: PathBuf) -> Result<Answer, Failure> {
 fn changed(place: &HookPlace, change: &settings::Change, done: &str) -> Answer {
     let path = change.path.display();
     let verb = match (change.is_empty(), place.dry_run) {
-        (true, _) => format!("nothing to change: the hooks are {done}"),
+        (true, _) => format!("nothing to change: {done} already"),
         (false, true) => format!("would be {done}"),
         (false, false) => done.to_owned(),
     };
@@ -146,33 +160,12 @@ fn status(agent: Option<Agent>, hooks: PathBuf) -> Result<Answer, Failure> {
             agent.name().bold(),
             auto.told()
         ));
-        let mut places = Vec::new();
-        for scope in [HookScope::User, HookScope::Project] {
-            let found = settings::look(agent, scope, &surroundings);
-            let name = match scope {
-                HookScope::User => "user",
-                HookScope::Project => "project",
-            };
-            human.push_str(&format!(
-                "  {name:<8} {:<14} {}\n",
-                found.state.as_str(),
-                found.path.display()
-            ));
-            let hindrance = match found.state {
-                State::Installed | State::Outdated => {
-                    settings::hindrance(agent, scope, &surroundings)
-                }
-                State::NotInstalled | State::Unreadable => None,
-            };
-            if let Some(why) = &hindrance {
-                let warning = "warning: they do not run:".yellow().to_string();
-                human.push_str(&format!("           {warning} {why}\n"));
-            }
-            places.push(json!({
-                "scope": name, "file": found.path, "state": found.state.as_str(),
-                "hindrance": hindrance,
-            }));
-        }
+        let scopes = [HookScope::User, HookScope::Project];
+        let places = scopes.map(|scope| {
+            let (told, place) = place_status(agent, scope, &surroundings);
+            human.push_str(&told);
+            place
+        });
         rows.push(json!({
             "agent": agent.name(), "auto_compaction": auto.as_str(),
             "auto_compaction_from": auto.source(), "places": places,
@@ -183,6 +176,44 @@ fn status(agent: Option<Agent>, hooks: PathBuf) -> Result<Answer, Failure> {
         json!({ "agents": rows, "archives": surroundings.hooks }),
         human,
     ))
+}
+
+/// What one file of settings says, for people and for programs.
+fn place_status(agent: Agent, scope: HookScope, surroundings: &Surroundings) -> (String, Value) {
+    let found = settings::look(agent, scope, surroundings);
+    let name = match scope {
+        HookScope::User => "user",
+        HookScope::Project => "project",
+    };
+    let state = found.state.as_str();
+    let mut human = format!("  {name:<8} {state:<14} {}\n", found.path.display());
+    let is_there = found.state.calls_us();
+    let hindrance = is_there.then(|| settings::hindrance(agent, scope, surroundings));
+    let hindrance = hindrance.flatten();
+    let other = match scope {
+        HookScope::User => None,
+        HookScope::Project => settings::installed(agent, HookScope::User, surroundings),
+    };
+    let warnings = [
+        hindrance
+            .as_ref()
+            .map(|why| format!("they do not run: {why}")),
+        found
+            .error
+            .as_ref()
+            .map(|why| format!("it cannot be read: {why}")),
+        other
+            .filter(|other| is_there && *other != found.path)
+            .map(|other| twice_told(&other)),
+    ];
+    for warning in warnings.into_iter().flatten() {
+        human.push_str(&format!("           {} {warning}\n", "warning:".yellow()));
+    }
+    let place = json!({
+        "scope": name, "file": found.path, "state": state, "hindrance": hindrance,
+        "error": found.error,
+    });
+    (human, place)
 }
 
 impl From<settings::Refused> for Failure {

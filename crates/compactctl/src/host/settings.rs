@@ -86,6 +86,8 @@ pub struct Found {
     pub path: PathBuf,
     /// Whether our hooks are there.
     pub state: State,
+    /// Why the file cannot be read.
+    pub error: Option<String>,
 }
 
 /// Whether hooks are installed.
@@ -102,6 +104,11 @@ pub enum State {
 }
 
 impl State {
+    /// Whether any of our hooks is there.
+    pub fn calls_us(self) -> bool {
+        matches!(self, State::Installed | State::Outdated)
+    }
+
     /// For programs and people.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -162,31 +169,40 @@ pub fn uninstall(agent: Agent, scope: HookScope, around: &Surroundings) -> Resul
 /// What is there now.
 pub fn look(agent: Agent, scope: HookScope, around: &Surroundings) -> Found {
     let path = around.file(agent, scope).unwrap_or_default();
-    let state = match read(&path) {
-        Err(_) => State::Unreadable,
-        Ok(None) => State::NotInstalled,
-        Ok(Some(text)) => state(agent, &path, &text, &around.command(scope)),
+    let state = read(&path).and_then(|text| match text {
+        None => Ok(State::NotInstalled),
+        Some(text) => state(agent, &path, &text, &around.command(scope)),
+    });
+    let (state, error) = match state {
+        Ok(state) => (state, None),
+        Err(refused) => (State::Unreadable, Some(refused.to_string())),
     };
-    Found { path, state }
+    Found { path, state, error }
 }
 
-fn state(agent: Agent, path: &Path, text: &str, command: &str) -> State {
+/// The file that calls our hooks, if it does.
+pub fn installed(agent: Agent, scope: HookScope, around: &Surroundings) -> Option<PathBuf> {
+    let found = look(agent, scope, around);
+    found.state.calls_us().then_some(found.path)
+}
+
+fn state(agent: Agent, path: &Path, text: &str, command: &str) -> Result<State, Refused> {
     if agent == Agent::OpenCode {
-        return match (text == edit::plugin(command), edit::is_plugin(text)) {
-            (true, _) => State::Installed,
-            (_, true) => State::Outdated,
-            _ => State::NotInstalled,
-        };
+        return Ok(
+            match (text == edit::plugin(command), edit::is_plugin(text)) {
+                (true, _) => State::Installed,
+                (_, true) => State::Outdated,
+                _ => State::NotInstalled,
+            },
+        );
     }
-    match (
-        edit::remove(agent, path, text),
-        edit::insert(agent, path, text, command),
-    ) {
-        (Ok(_), Ok(with)) if with == text => State::Installed,
-        (Ok(without), Ok(_)) if without == text => State::NotInstalled,
-        (Ok(_), Ok(_)) => State::Outdated,
-        _ => State::Unreadable,
-    }
+    let without = edit::remove(agent, path, text)?;
+    let with = edit::insert(agent, path, text, command)?;
+    Ok(match (with == text, without == text) {
+        (true, _) => State::Installed,
+        (_, true) => State::NotInstalled,
+        _ => State::Outdated,
+    })
 }
 
 impl Change {
@@ -244,7 +260,7 @@ impl Surroundings {
     }
 
     fn set_record(&self, path: &Path, record: &Record) -> io::Result<()> {
-        shelf::save(&self.record_file(path), record)
+        shelf::save(&self.record_file(path), &[&serde_json::to_vec(record)?])
     }
 
     fn forget(&self, path: &Path) {

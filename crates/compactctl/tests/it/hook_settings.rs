@@ -57,6 +57,46 @@ fn s0_123_hooks_are_registered_beside_what_is_there() {
     }
 }
 
+/// Agents run both, so the same would be archived and told twice.
+#[test]
+fn hooks_for_the_user_and_for_the_project_are_warned_of() {
+    let place = Place::new();
+    let install = |scope: &str| {
+        let arguments = [
+            "hook",
+            "install",
+            "--agent",
+            "claude-code",
+            "--scope",
+            scope,
+        ];
+        place.run(&arguments).ok().text()
+    };
+    assert!(!install("user").contains("warning"));
+    let told = install("project");
+    assert!(told.contains("answered twice"), "{told}");
+    let status = || {
+        place
+            .run(&["hook", "status", "--agent", "claude-code"])
+            .ok()
+    };
+    assert!(status().text().contains("answered twice"));
+    place
+        .run(&["hook", "uninstall", "--agent", "claude-code"])
+        .ok();
+    assert!(!status().text().contains("warning"));
+    fs::write(
+        place.path(".claude/settings.json"),
+        "{\n  \"a\": 1,\n  b\n}\n",
+    )
+    .unwrap();
+    let told = status().text();
+    assert!(
+        told.contains("it cannot be read: ") && told.contains("settings.json:3:3"),
+        "{told}"
+    );
+}
+
 #[test]
 fn uninstalling_gives_the_same_bytes_back() {
     for (agent, file) in AGENTS {
