@@ -84,6 +84,22 @@ def test_s0_20_an_automatic_compaction_is_archived_and_the_rule_it_lost_is_told(
     assert codex.is_untroubled(), codex.log()
 
 
+def test_s0_141_a_prompt_that_is_too_long_fails_its_turn_and_the_next_one_compacts_first(codex, responses):
+    codex.say(f"We move src/ledger/rows.py to the new API. {RULE}")
+    codex.go_on(LONG)
+    responses.is_full, responses.summary = True, SUMMARY
+    with pytest.raises(AssertionError, match="ran out of room"):
+        codex.go_on("Look at src/ledger/totals.py.")
+    assert codex.archives() == [], "it does not compact by itself here"
+    codex.go_on("Go on.")
+    check_archive(codex, "auto")
+    last = responses.turns()[-1]
+    assert SUMMARY in last, "the agent goes on from its own summary"
+    [told] = [item for item in json.loads(last) if "The conversation was compacted." in json.dumps(item)]
+    assert json.dumps(told).count(RULE) == 1, "the rule that the summary lost stands in the next request"
+    assert codex.is_untroubled(), codex.log()
+
+
 def test_what_codex_keeps_is_not_told_again(codex, responses):
     codex.say(f"We move src/ledger/rows.py to the new API. {RULE}")
     responses.tokens = 60_000

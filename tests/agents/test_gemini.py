@@ -45,6 +45,26 @@ def gemini(tmp_path, gemini_api, program, gemini_program) -> Gemini:
     return gemini
 
 
+def test_s0_20_a_compression_by_hand_is_archived_and_what_it_lost_is_told_at_the_next_prompt(gemini, gemini_api):
+    settings = json.loads(gemini.settings.read_text())
+    settings["model"]["compressionThreshold"] = 0.9
+    gemini.settings.write_text(json.dumps(settings))
+    gemini.say(f"We move src/ledger/rows.py to the new API. {RULE}")
+    gemini.go_on("Then look at src/ledger/totals.py.\n" + "row 17 of the ledger was posted twice\n" * 300)
+    assert gemini_api.summaries() == []
+    gemini_api.summary = SUMMARY
+    # It compresses, and then sends the word to the model as well.
+    gemini.go_on("/compress")
+    assert gemini_api.summaries()
+    assert "PreCompress: archived transcript (trigger=manual)" in gemini.log()
+    assert any(RULE.encode() in archive and b"<state_snapshot>" not in archive for archive in gemini.archives())
+    gemini.go_on("Go on.")
+    last = gemini_api.turns()[-1]
+    assert SUMMARY in last, "the agent goes on from its own summary"
+    assert RULE in last.split("hook_context")[-2], "the rule that the summary lost stands in the next request"
+    assert gemini.is_untroubled(), gemini.log()
+
+
 def test_s0_20_compressions_are_archived_and_what_they_lost_is_told_at_the_next_prompt(gemini, gemini_api):
     gemini.say(f"We move src/ledger/rows.py to the new API. {RULE}")
     gemini.go_on("Then look at src/ledger/totals.py.\n" + "row 17 of the ledger was posted twice\n" * 300)

@@ -53,8 +53,8 @@ class Place:
         return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def use_claude(place: Place) -> None:
-    place.agent = str(CLAUDE)
+def use_claude(place: Place, program: str) -> None:
+    place.agent = program
     place.arguments = ["--model", "claude-sonnet-4-5", "--allowedTools", "Bash"]
     place.environment |= {
         "ANTHROPIC_BASE_URL": place.model.url, "ANTHROPIC_API_KEY": "sk-test-dummy",
@@ -88,7 +88,9 @@ def model():
 def place(request, tmp_path, program, model) -> Place:
     place = Place(tmp_path, program, model)
     if request.param == "claude":
-        use_claude(place)
+        use_claude(place, str(CLAUDE))
+    elif request.param == "claude from npm":
+        use_claude(place, request.getfixturevalue("claude_from_npm")[0])
     else:
         use_codex(place, request.getfixturevalue("codex_program")[0])
     return place
@@ -123,6 +125,7 @@ def check_sessions(place: Place, restarts: int) -> None:
     assert all("CONTINUING FROM PREVIOUS SESSION" in opening for opening in openings[1:])
 
 
+@pytest.mark.parametrize("place", ["claude", "claude from npm", "codex"], indirect=True)
 def test_s4_119_to_s4_126_s4_150_s4_151_a_task_is_carried_across_restarts(place):
     place.model.steps = 16
     ended = Ended(place.begin(), 0)

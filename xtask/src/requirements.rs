@@ -16,7 +16,7 @@ use crate::shell;
 const LIST: &str = "docs/requirements.txt";
 const PAGE: &str = "docs/requirements.md";
 /// Where tests are looked for.
-const SOURCES: [&str; 3] = ["crates", "xtask/src", "tests/python"];
+const SOURCES: [&str; 4] = ["crates", "xtask/src", "tests/python", "tests/agents"];
 
 /// A document and a number in it, as `S3-12`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
