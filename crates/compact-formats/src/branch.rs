@@ -17,17 +17,17 @@ pub fn leaf(format: Format, piece: &[u8]) -> Option<String> {
     }
 }
 
-/// True when a prompt in a piece hangs on something other than `leaf` and the piece itself.
+/// True when a prompt in a piece hangs on something other than `leaf` and the piece itself, or when
+/// the piece repeats what was said before it.
 pub fn rewinds(format: Format, leaf: Option<&str>, piece: &[u8]) -> bool {
     if format != Format::ClaudeCode {
         return false;
     }
     let mut known: HashSet<String> = leaf.map(str::to_owned).into_iter().collect();
     for link in claude_code::links(piece) {
-        if link
-            .prompts_after
-            .is_some_and(|parent| !known.contains(&parent))
-        {
+        let is_known = |line: &String| known.contains(line);
+        let is_within = |line: &String| is_known(line) && Some(line.as_str()) != leaf;
+        if !link.prompts_after.iter().all(is_known) || !link.repeats.iter().all(is_within) {
             return true;
         }
         known.extend(link.id);
@@ -61,6 +61,9 @@ mod tests {
         assert!(!rewinds(&line("c", "", "user")), "a boundary starts anew");
         assert!(!rewinds("{\"type\":\"mode\"}\nnot json\n"));
         assert!(rewinds(&line("c", "a", "user")));
+        let repeats =
+            line("c", "b", "assistant").replace("{\"type\"", "{\"compactedFrom\":\"a\",\"type\"");
+        assert!(rewinds(&repeats), "said before the piece");
         let twice = line("c", "b", "user") + &line("d", "c", "assistant");
         assert!(rewinds(&(twice.clone() + &line("e", "a", "user"))));
         assert!(

@@ -3,6 +3,8 @@
 //! An excerpt is the union of the windows of mentions in one block. Cutting works the same from an
 //! entry's reading and from older excerpts, which is what makes ledgers mergeable.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::entity::{Entity, Mention, Voice};
@@ -40,7 +42,7 @@ impl Excerpt {
 }
 
 /// A window in a block's reading: place, first byte, end.
-pub(super) type Window = ((u32, u16), u32, u32);
+type Window = ((u32, u16), u32, u32);
 
 /// Sets how much text around the name at `mention` is kept: whole words within reach.
 pub(super) fn measure(mention: &mut Mention, name: usize, reading: &Reading<'_>) {
@@ -84,11 +86,16 @@ fn word_end(text: &str, at: usize, reach: usize) -> usize {
     }
 }
 
-/// The windows of all mentions, sorted and joined where they touch.
-pub(super) fn windows(entities: &[Entity]) -> Vec<Window> {
+/// Blocks, by ordinal and index.
+pub(super) type Places = HashSet<(u32, u16), foldhash::fast::FixedState>;
+
+/// The windows of the mentions in these places, sorted and joined where they touch.
+fn windows(entities: &[Entity], places: &Places) -> Vec<Window> {
     let mut all: Vec<Window> = entities
         .iter()
-        .flat_map(|e| e.mentions().map(|m| window(m, e.text.len())))
+        .flat_map(|e| e.mentions().map(|m| (m, e.text.len())))
+        .filter(|(m, _)| places.contains(&m.place()))
+        .map(|(m, name)| window(m, name))
         .collect();
     all.sort_unstable();
     let mut joined: Vec<Window> = Vec::with_capacity(all.len() / 2);
@@ -111,8 +118,20 @@ pub(super) fn span(m: &Mention, name: usize) -> (u32, u32) {
     (m.2 - u32::from(m.3), m.2 + name as u32 + u32::from(m.4))
 }
 
+/// Cuts the excerpts in these places anew: names were added there, or need them no longer.
+pub(super) fn recut(entities: &[Entity], places: &Places, excerpts: &mut Vec<Excerpt>) {
+    let in_order = |e: &Excerpt| (e.ordinal, e.part, e.start);
+    if !places.is_empty() {
+        let is_stale = |e: &mut Excerpt| places.contains(&e.place());
+        let mut stale: Vec<Excerpt> = excerpts.extract_if(.., is_stale).collect();
+        stale.sort_by_key(in_order);
+        excerpts.extend(cut(&windows(entities, places), stale));
+    }
+    excerpts.sort_by_key(in_order);
+}
+
 /// Cuts `windows` out of excerpts that contain them, both sorted by place.
-pub(super) fn recut(windows: &[Window], sources: Vec<Excerpt>) -> Vec<Excerpt> {
+fn cut(windows: &[Window], sources: Vec<Excerpt>) -> Vec<Excerpt> {
     let mut out = Vec::with_capacity(windows.len());
     let mut sources = sources.into_iter().peekable();
     for &(place, start, end) in windows {

@@ -78,14 +78,13 @@ impl Ledger {
             return;
         }
         let mut names = Names::over(std::mem::take(&mut self.entities));
+        let mut changed = excerpt::Places::default();
         for entity in later.entities {
-            names.absorb(entity);
+            names.absorb(entity, &mut changed);
         }
         self.entities = names.entities;
-        let mut sources = std::mem::take(&mut self.excerpts);
-        sources.extend(later.excerpts);
-        sources.sort_by_key(|e| (e.ordinal, e.part, e.start));
-        self.excerpts = excerpt::recut(&excerpt::windows(&self.entities), sources);
+        self.excerpts.extend(later.excerpts);
+        excerpt::recut(&self.entities, &changed, &mut self.excerpts);
         self.facts.merge(later.facts);
         self.next = next;
     }
@@ -105,12 +104,18 @@ struct Names {
 }
 
 impl Names {
+    /// Names that are known already, each once.
     fn over(entities: Vec<Entity>) -> Names {
         let mut names = Names::default();
-        for entity in entities {
-            names.absorb(entity);
+        names.slots.reserve(entities.len());
+        for (entity, i) in entities.iter().zip(0..) {
+            let mut hash = names.hasher.hash_one(&*entity.text);
+            while names.slots.contains_key(&hash) {
+                hash = hash.wrapping_add(1);
+            }
+            names.slots.insert(hash, i);
         }
-        names
+        Names { entities, ..names }
     }
 
     fn take(&mut self, ordinal: u32, part: u16, reading: &Reading<'_>) {
@@ -158,11 +163,13 @@ impl Names {
         &mut self.entities[index]
     }
 
-    fn absorb(&mut self, later: Entity) {
+    /// Takes a later entity; where it adds to one that is known, the places of both have changed.
+    fn absorb(&mut self, later: Entity, changed: &mut excerpt::Places) {
         let known = self.slot(&later.text, later.kind, later.first);
         if known.mentions().next().is_none() {
             *known = later;
         } else {
+            changed.extend(known.mentions().chain(later.mentions()).map(Mention::place));
             known.absorb(&later);
         }
     }

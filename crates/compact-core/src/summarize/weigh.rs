@@ -199,21 +199,32 @@ impl<'l> Session<'l> {
 
 /// The lower-cased words that names and texts are made of: `runIndexTests` → run, index, tests.
 fn subwords(text: &str, mut found: impl FnMut(&str)) {
-    let mut word = String::new();
+    let mut lowered = String::new();
+    let mut tell = |word: Option<&str>| {
+        let Some(word) = word.filter(|word| word.len() >= 3) else {
+            return;
+        };
+        if word.bytes().any(|b| b.is_ascii_uppercase()) {
+            lowered.clear();
+            lowered.push_str(word);
+            lowered.make_ascii_lowercase();
+            return found(&lowered);
+        }
+        found(word);
+    };
+    let mut start = None;
     let mut lower = false;
-    for b in text.bytes().chain([b' ']) {
+    for (i, b) in text.bytes().enumerate() {
         let hump = lower && b.is_ascii_uppercase();
         if !b.is_ascii_alphabetic() || hump {
-            if word.len() >= 3 {
-                found(&word);
-            }
-            word.clear();
+            tell(start.take().and_then(|start| text.get(start..i)));
         }
         if b.is_ascii_alphabetic() {
-            word.push(char::from(b.to_ascii_lowercase()));
+            start.get_or_insert(i);
         }
         lower = b.is_ascii_lowercase();
     }
+    tell(start.and_then(|start| text.get(start..)));
 }
 
 /// The chance that a name is needed again, as odds.

@@ -9,6 +9,8 @@ pub(crate) struct Link {
     pub(crate) id: Option<String>,
     /// What it hangs on, if it is a prompt that hangs on anything.
     pub(crate) prompts_after: Option<String>,
+    /// What it says once more, after a boundary of ours.
+    pub(crate) repeats: Option<String>,
 }
 
 /// The lines of a piece; what cannot be read is left out.
@@ -19,6 +21,7 @@ pub(crate) fn links(piece: &[u8]) -> impl Iterator<Item = Link> {
         (line.kind() != Kind::Aside).then(|| Link {
             id: line.uuid().map(String::from),
             prompts_after: line.parent().filter(|_| line.is_prompt()).map(String::from),
+            repeats: line.compacted_from().map(String::from),
         })
     })
 }

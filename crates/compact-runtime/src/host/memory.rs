@@ -1,10 +1,13 @@
 //! What is remembered of an agent's session between two calls of its hook.
 //!
 //! A transcript of lines only grows, so its ledger is carried on from where the last call stopped.
-//! One that was rewritten or rewound, or that is no list of lines, is read again from the start.
+//! One that was rewritten or rewound, that was left while a tool was at work, or that is no list of
+//! lines, is read again from the start: the ledger is the same whether it is carried on or not.
+
+use std::collections::{HashMap, HashSet};
 
 use compact_core::ledger::Ledger;
-use compact_core::message::EntryKind;
+use compact_core::message::{Entry, EntryKind, Role};
 use compact_core::redact::Redactor;
 use compact_formats::{Format, FormatError, Scope, branch, parse};
 use serde::{Deserialize, Serialize};
@@ -23,6 +26,8 @@ pub struct Memory {
     mark: (usize, String),
     /// The line that the next prompt hangs on.
     leaf: Option<String>,
+    /// Whether a tool was at work: its call and its answer are one thing, and belong into one reading.
+    waits: bool,
     /// How many summaries of the agent were among them.
     pub summaries: u64,
     /// What was said.
@@ -39,23 +44,28 @@ impl Memory {
         let marked = before.len().checked_sub(self.mark.0);
         let marked = marked.and_then(|from| before.get(from..));
         self.version == version()
+            && !self.waits
             && marked.is_some_and(|bytes| mark(bytes) == self.mark)
             && !branch::rewinds(format, self.leaf.as_deref(), more)
     }
 
     /// Adds what follows; of a broken last line, nothing. Secrets are taken out first: what becomes of
-    /// a text in a ledger may no longer look like one.
-    pub fn follow(&mut self, more: &[u8], redactor: &Redactor) -> Result<(), FormatError> {
+    /// a text in a ledger may no longer look like one. False when it answers a call that stands before
+    /// it: nothing is added then, and the whole has to be read again.
+    pub fn follow(&mut self, more: &[u8], redactor: &Redactor) -> Result<bool, FormatError> {
         let known = self.format();
         let more = match known.is_none_or(is_lines) {
             true => whole_lines(more),
             false => more,
         };
         if more.trim_ascii().is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let parsed = parse(bytes::Bytes::copy_from_slice(more), known, Scope::Whole)?;
         let entries = &parsed.conversation.entries;
+        if self.ledger.next > 0 && answers_earlier(entries) {
+            return Ok(false);
+        }
         let later = Ledger::redacted(entries, self.ledger.next, redactor);
         match self.ledger.next {
             0 => self.ledger = later,
@@ -69,14 +79,39 @@ impl Memory {
         self.version = version();
         self.format = Some(format.name().to_owned());
         self.leaf = branch::leaf(format, more).or(self.leaf.take());
+        self.waits = waits(entries);
         self.read += more.len() as u64;
         self.mark = mark(more);
-        Ok(())
+        Ok(true)
     }
 
     fn format(&self) -> Option<Format> {
         self.format.as_deref()?.parse().ok()
     }
+}
+
+/// Whether a call may still be answered: the model has said nothing since somebody else did.
+fn waits(entries: &[Entry]) -> bool {
+    let mut open: HashMap<&str, bool> = HashMap::new();
+    for entry in entries {
+        if entry.role == Role::Assistant {
+            open.retain(|_, went_on| !*went_on);
+            open.extend(entry.calls().map(|call| (call, false)));
+        } else {
+            open.values_mut().for_each(|went_on| *went_on = true);
+            entry.results().for_each(|call| _ = open.remove(call));
+        }
+    }
+    !open.is_empty()
+}
+
+/// Whether an answer stands here without its call.
+fn answers_earlier(entries: &[Entry]) -> bool {
+    let mut called: HashSet<&str> = HashSet::new();
+    entries.iter().any(|entry| {
+        called.extend(entry.calls());
+        entry.results().any(|call| !called.contains(call))
+    })
 }
 
 /// A ledger of another version of the engine is drawn again.

@@ -96,8 +96,13 @@ impl Session {
             *sum += line.len();
             (*sum <= BYTES).then_some(line)
         });
+        let mut lines: Vec<&str> = lines.collect();
+        // A person writes the next prompt when the model has spoken, not while a tool is at work.
+        let has_spoken =
+            |line: &&str| line.contains("\"type\":\"assistant\"") && !line.contains("\"tool_use\"");
+        while lines.pop_if(|line| !has_spoken(line)).is_some() {}
         let file = folder.join("session.jsonl");
-        fs::write(&file, lines.collect::<String>())?;
+        fs::write(&file, lines.concat())?;
         fs::create_dir_all(folder.join("work/.git"))?;
         Ok(Session {
             folder: folder.to_owned(),

@@ -6,6 +6,7 @@
 //! neither shows. Prompts keep the ledger up to date, so that the moment before is short.
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use compact_core::redact::{Boundary, Counts, RedactionRules, Redactor};
@@ -89,6 +90,9 @@ impl Visit<'_> {
             Transcript::File(path) => self.memory(path)?,
             _ => self.memory(&archived.path)?,
         };
+        // The process ends with this call, and a person waits for it: a ledger of megabytes is not taken
+        // apart piece by piece first.
+        let memory = ManuallyDrop::new(memory);
         self.supersede(&memory, &archived.path);
         let open = Open {
             archive: archived.path,

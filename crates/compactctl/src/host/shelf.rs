@@ -4,9 +4,12 @@
 //! ```text
 //! hooks/hook.log
 //! hooks/-home-ann-shop/archives/{session}_{YYYYMMDD_HHMMSS_micros}_transcript.jsonl
-//! hooks/-home-ann-shop/sessions/{session}.ledger.json   where the ledger was left at the last prompt
-//! hooks/-home-ann-shop/sessions/{session}.open.json     a compaction whose losses are not told yet
+//! hooks/-home-ann-shop/sessions/{session}.ledger.sealed   where the ledger was left at the last prompt
+//! hooks/-home-ann-shop/sessions/{session}.open.json       a compaction whose losses are not told yet
 //! ```
+//!
+//! A ledger is megabytes and is read while a person waits, so it is kept as MessagePack behind its
+//! hash; what is not whole is drawn again from the transcript.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -116,7 +119,7 @@ impl Shelf {
     /// The ledger of a file, carried on from the last prompt where the file goes on from there.
     pub fn follow(&self, file: &Path, redactor: &Redactor) -> io::Result<Memory> {
         let mut source = regular(file)?;
-        let known = load::<Memory>(&self.file("ledger"));
+        let known = self.kept();
         if let Some(memory) = known.and_then(|known| carry_on(known, &mut source, redactor)) {
             return Ok(memory);
         }
@@ -131,27 +134,41 @@ impl Shelf {
 
     /// Keeps a ledger for the next call.
     pub fn keep(&self, memory: &Memory) -> io::Result<()> {
-        save(&self.file("ledger"), memory)
+        let packed = rmp_serde::to_vec(memory);
+        let packed = packed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        let hash = blake3::hash(&packed);
+        save(&self.file("ledger.sealed"), &[hash.as_bytes(), &*packed])
+    }
+
+    /// The ledger as it was kept, if all of it is there.
+    fn kept(&self) -> Option<Memory> {
+        let bytes = fs::read(self.file("ledger.sealed")).ok()?;
+        let (hash, packed) = bytes.split_first_chunk::<{ blake3::OUT_LEN }>()?;
+        let is_whole = blake3::hash(packed) == *hash;
+        is_whole
+            .then(|| rmp_serde::from_slice(packed).ok())
+            .flatten()
     }
 
     /// The compaction that is not closed yet.
     pub fn open(&self) -> Option<Open> {
-        load(&self.file("open"))
+        let bytes = fs::read(self.file("open.json")).ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     /// Opens a compaction, or says more about it.
     pub fn set_open(&self, open: &Open) -> io::Result<()> {
-        save(&self.file("open"), open)
+        save(&self.file("open.json"), &[&serde_json::to_vec(open)?])
     }
 
     /// Closes it.
     pub fn close(&self) {
         // One that stays open is told twice, which does no harm.
-        let _ = fs::remove_file(self.file("open"));
+        let _ = fs::remove_file(self.file("open.json"));
     }
 
     fn file(&self, kind: &str) -> PathBuf {
-        let name = format!("{}.{kind}.json", self.session);
+        let name = format!("{}.{kind}", self.session);
         self.folder.join("sessions").join(name)
     }
 }
@@ -166,8 +183,7 @@ fn carry_on(mut memory: Memory, source: &mut File, redactor: &Redactor) -> Optio
     if !memory.continues(before, more) {
         return None;
     }
-    memory.follow(more, redactor).ok()?;
-    Some(memory)
+    memory.follow(more, redactor).ok()?.then_some(memory)
 }
 
 /// Reads a whole file that must be a regular one: a pipe would never end.
@@ -341,16 +357,12 @@ fn create_new(folder: &Path, stem: &str, extension: &str) -> io::Result<(PathBuf
     Err(refused)
 }
 
-fn load<T: for<'de> Deserialize<'de>>(file: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(file).ok()?).ok()
-}
-
 /// Writes a file that appears whole or not at all.
-pub(super) fn save(file: &Path, value: &impl Serialize) -> io::Result<()> {
+pub(super) fn save(file: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     create_dir(folder)?;
     let mut staged = tempfile::NamedTempFile::new_in(folder)?;
-    staged.write_all(&serde_json::to_vec(value)?)?;
+    parts.iter().try_for_each(|part| staged.write_all(part))?;
     staged.persist(file)?;
     Ok(())
 }

@@ -1,8 +1,13 @@
-//! Names of repositories.
+//! Names of repositories, and ledgers that are carried on.
 
+use std::fs;
 use std::path::Path;
 
-use super::shelf::repository_key;
+use compact_runtime::host::{Call, Chars, must_keep};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::shelf::{Shelf, repository_key};
 
 /// S0-45, S0-47, S0-48.
 #[test]
@@ -24,4 +29,153 @@ fn s0_48_the_key_of_a_repository_is_its_path() {
             "{name}"
         );
     }
+}
+
+/// What happens in a session, one line of its transcript each.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Prompt,
+    /// A prompt that takes back what was said since an earlier one.
+    Rewind,
+    Words,
+    Call,
+    Answer,
+    Failure,
+    Summary,
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    use Deed::*;
+    prop_oneof![
+        3 => Just(Prompt), 1 => Just(Rewind), 3 => Just(Words), 5 => Just(Call),
+        5 => Just(Answer), 1 => Just(Failure), 1 => Just(Summary),
+    ]
+}
+
+/// A transcript of Claude Code, line by line.
+fn transcript(deeds: &[Deed]) -> Vec<String> {
+    let mut lines: Vec<Value> = Vec::new();
+    for (nth, deed) in deeds.iter().enumerate() {
+        let parent = match deed {
+            Deed::Rewind => nth.checked_sub(3),
+            _ => nth.checked_sub(1),
+        };
+        let call = (0..nth).rev().find(|at| matches!(deeds[*at], Deed::Call));
+        let answer = |text: String, is_error: bool| {
+            json!([{
+                "type": "tool_result", "tool_use_id": format!("call-{}", call.unwrap_or(0)),
+                "content": text, "is_error": is_error,
+            }])
+        };
+        let (kind, content) = match deed {
+            Deed::Prompt | Deed::Rewind => (
+                "user",
+                json!(format!(
+                    "Never touch table_{nth}. Look at src/part_{nth}.rs next."
+                )),
+            ),
+            Deed::Summary => ("user", json!(format!("So far part_{nth} was moved."))),
+            Deed::Words => (
+                "assistant",
+                json!([{ "type": "text", "text": format!("I decided to keep cursor_{nth}.") }]),
+            ),
+            Deed::Call => (
+                "assistant",
+                json!([{
+                    "type": "tool_use", "id": format!("call-{nth}"), "name": "Bash",
+                    "input": { "command": format!("make part_{nth}") },
+                }]),
+            ),
+            Deed::Answer => (
+                "user",
+                answer(format!("built target_{nth} in src/a.rs"), false),
+            ),
+            Deed::Failure => ("user", answer(format!("error: E0{nth} in src/b.rs"), true)),
+        };
+        let mut line = json!({
+            "parentUuid": parent.map(|at| format!("u{at}")), "isSidechain": false, "type": kind,
+            "uuid": format!("u{nth}"), "sessionId": "s", "version": "2.1.7",
+            "message": { "role": kind, "content": content },
+        });
+        if matches!(deed, Deed::Summary) {
+            line["isCompactSummary"] = json!(true);
+        }
+        lines.push(line);
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn shelf(folder: &Path) -> Shelf {
+    let call = json!({ "hook_event_name": "PreCompact", "session_id": "s", "cwd": "/src" });
+    let call = Call::read(call.to_string().as_bytes(), None).unwrap();
+    Shelf::of(folder, &call)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Wherever the last prompts found the transcript, half a line included, the list that comes of it
+    /// is the one that reading all of it gives.
+    #[test]
+    fn a_ledger_that_is_carried_on_is_the_one_of_the_whole(
+        deeds in prop::collection::vec(deed(), 2..24),
+        cuts in prop::collection::vec((0.0..1.0f64, 0usize..40), 1..4),
+    ) {
+        let (folder, lines) = (tempfile::tempdir().unwrap(), transcript(&deeds));
+        let (file, shelf) = (folder.path().join("t.jsonl"), shelf(folder.path()));
+        let mut places: Vec<(usize, usize)> = cuts
+            .iter()
+            .map(|(at, more)| ((*at * lines.len() as f64) as usize, *more))
+            .collect();
+        places.sort_unstable();
+        for (line, more) in places {
+            let half: String = lines[line].chars().take(more).collect();
+            fs::write(&file, lines[..line].concat() + &half).unwrap();
+            if let Ok(memory) = shelf.follow(&file) {
+                shelf.keep(&memory).unwrap();
+            }
+        }
+        fs::write(&file, lines.concat()).unwrap();
+        let warm = shelf.follow(&file).unwrap();
+        let cold = self::shelf(&folder.path().join("other")).follow(&file).unwrap();
+        prop_assert_eq!(must_keep(&warm.ledger, Chars(6_000)), must_keep(&cold.ledger, Chars(6_000)));
+        prop_assert_eq!((warm.summaries, warm.ledger), (cold.summaries, cold.ledger));
+    }
+}
+
+/// A ledger that is torn, of somebody else or of another session is drawn again.
+#[test]
+fn a_ledger_that_is_not_whole_is_drawn_again() {
+    let lines = transcript(&[Deed::Prompt, Deed::Words, Deed::Prompt, Deed::Words]);
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (file, shelf) = (folder.path().join("t.jsonl"), shelf(folder.path()));
+    fs::write(&file, lines.concat()).unwrap();
+    let cold = self::shelf(other.path()).follow(&file).unwrap();
+    shelf.keep(&cold).unwrap();
+    let kept = folder.path().join("-src/sessions/s.ledger.sealed");
+    let whole = fs::read(&kept).unwrap();
+    let mut flipped = whole.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    let torn = [
+        &whole[..0],
+        &whole[..7],
+        &whole[..40],
+        &whole[..whole.len() - 1],
+    ];
+    for bytes in torn.into_iter().chain([&flipped[..], b"{\"read\":7}"]) {
+        fs::write(&kept, bytes).unwrap();
+        assert_eq!(shelf.follow(&file).unwrap(), cold);
+    }
+    // The same name, another transcript.
+    fs::write(&kept, &whole).unwrap();
+    let another = transcript(&[
+        Deed::Prompt,
+        Deed::Call,
+        Deed::Answer,
+        Deed::Prompt,
+        Deed::Words,
+    ]);
+    fs::write(&file, another.concat()).unwrap();
+    let expected = self::shelf(other.path()).follow(&file).unwrap();
+    assert_eq!(shelf.follow(&file).unwrap(), expected);
 }
