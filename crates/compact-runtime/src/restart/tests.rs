@@ -604,6 +604,25 @@ async fn c_11_the_depth_limit_holds_and_the_next_prompt_is_kept() {
 }
 
 #[tokio::test]
+async fn sessions_that_do_nothing_new_end_the_run_which_can_be_resumed() {
+    let agent = Scripted::new(|told| match is_request(told) {
+        true => vec![says(CHECKPOINT), ends()],
+        false => vec![
+            calls("c", "make"),
+            answers("c"),
+            used(950, 0, 0, None),
+            ends(),
+        ],
+    });
+    let mut scene = Scene::new();
+    let error = scene.run(&agent).await.unwrap_err();
+    assert!(matches!(error, RunError::Fruitless(3)), "{error}");
+    // The first did something; three more did not.
+    assert_eq!(scene.paper.restarts().len(), 3);
+    assert!(matches!(scene.paper.state().next, Next::Continue { .. }));
+}
+
+#[tokio::test]
 async fn s4_138_the_time_limit_is_that_of_all_sessions_together() {
     let turns = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = std::sync::Arc::clone(&turns);
@@ -611,10 +630,10 @@ async fn s4_138_the_time_limit_is_that_of_all_sessions_together() {
         if is_request(told) {
             return vec![says(CHECKPOINT), ends()];
         }
-        counted.fetch_add(1, Ordering::Relaxed);
+        let turn = counted.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(60));
         vec![
-            calls("c", "make"),
+            calls("c", &format!("make part_{turn}")),
             answers("c"),
             used(950, 0, 0, None),
             ends(),
