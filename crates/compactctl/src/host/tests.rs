@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use compact_core::redact::{Boundary, RedactionRules, Redactor};
 use compact_runtime::host::{Call, Chars, must_keep};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -29,6 +30,11 @@ fn s0_48_the_key_of_a_repository_is_its_path() {
             "{name}"
         );
     }
+}
+
+fn redactor() -> Redactor {
+    let rules = RedactionRules::default();
+    rules.redactor(Boundary::Summary).unwrap()
 }
 
 /// What happens in a session, one line of its transcript each.
@@ -131,13 +137,13 @@ proptest! {
         for (line, more) in places {
             let half: String = lines[line].chars().take(more).collect();
             fs::write(&file, lines[..line].concat() + &half).unwrap();
-            if let Ok(memory) = shelf.follow(&file) {
+            if let Ok(memory) = shelf.follow(&file, &redactor()) {
                 shelf.keep(&memory).unwrap();
             }
         }
         fs::write(&file, lines.concat()).unwrap();
-        let warm = shelf.follow(&file).unwrap();
-        let cold = self::shelf(&folder.path().join("other")).follow(&file).unwrap();
+        let warm = shelf.follow(&file, &redactor()).unwrap();
+        let cold = self::shelf(&folder.path().join("other")).follow(&file, &redactor()).unwrap();
         prop_assert_eq!(must_keep(&warm.ledger, Chars(6_000)), must_keep(&cold.ledger, Chars(6_000)));
         prop_assert_eq!((warm.summaries, warm.ledger), (cold.summaries, cold.ledger));
     }
@@ -150,7 +156,9 @@ fn a_ledger_that_is_not_whole_is_drawn_again() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (file, shelf) = (folder.path().join("t.jsonl"), shelf(folder.path()));
     fs::write(&file, lines.concat()).unwrap();
-    let cold = self::shelf(other.path()).follow(&file).unwrap();
+    let cold = self::shelf(other.path())
+        .follow(&file, &redactor())
+        .unwrap();
     shelf.keep(&cold).unwrap();
     let kept = folder.path().join("-src/sessions/s.ledger.sealed");
     let whole = fs::read(&kept).unwrap();
@@ -164,7 +172,7 @@ fn a_ledger_that_is_not_whole_is_drawn_again() {
     ];
     for bytes in torn.into_iter().chain([&flipped[..], b"{\"read\":7}"]) {
         fs::write(&kept, bytes).unwrap();
-        assert_eq!(shelf.follow(&file).unwrap(), cold);
+        assert_eq!(shelf.follow(&file, &redactor()).unwrap(), cold);
     }
     // The same name, another transcript.
     fs::write(&kept, &whole).unwrap();
@@ -176,6 +184,8 @@ fn a_ledger_that_is_not_whole_is_drawn_again() {
         Deed::Words,
     ]);
     fs::write(&file, another.concat()).unwrap();
-    let expected = self::shelf(other.path()).follow(&file).unwrap();
-    assert_eq!(shelf.follow(&file).unwrap(), expected);
+    let expected = self::shelf(other.path())
+        .follow(&file, &redactor())
+        .unwrap();
+    assert_eq!(shelf.follow(&file, &redactor()).unwrap(), expected);
 }

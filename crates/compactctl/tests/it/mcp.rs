@@ -156,7 +156,7 @@ fn what_a_hook_archived_is_recalled_and_expanded() {
     let whole = whole["structuredContent"]["text"].as_str().unwrap();
     assert!(whole.contains("handler_7"), "{whole}");
     let other = client.call("recall", &json!({"query": "handler_7", "session": "other"}));
-    assert_eq!(other["structuredContent"]["hits"], json!([]), "{other}");
+    assert!(text(&other).contains("nor a session on record"), "{other}");
     client.end();
 }
 
