@@ -17,8 +17,8 @@ pub fn leaf(format: Format, piece: &[u8]) -> Option<String> {
     }
 }
 
-/// True when a prompt in a piece hangs on something other than `leaf` and the piece itself, or when
-/// the piece repeats what was said before it.
+/// True when a prompt in a piece hangs on something other than `leaf` and the piece itself, when it
+/// goes back to `leaf` after others, or when the piece repeats what was said before it.
 pub fn rewinds(format: Format, leaf: Option<&str>, piece: &[u8]) -> bool {
     if format != Format::ClaudeCode {
         return false;
@@ -27,7 +27,9 @@ pub fn rewinds(format: Format, leaf: Option<&str>, piece: &[u8]) -> bool {
     for link in claude_code::links(piece) {
         let is_known = |line: &String| known.contains(line);
         let is_within = |line: &String| is_known(line) && Some(line.as_str()) != leaf;
-        if !link.prompts_after.iter().all(is_known) || !link.repeats.iter().all(is_within) {
+        let goes_back = known.len() > 1 && link.prompts_after.as_deref() == leaf && leaf.is_some();
+        let goes_on = link.prompts_after.iter().all(is_known) && !goes_back;
+        if !goes_on || !link.repeats.iter().all(is_within) {
             return true;
         }
         known.extend(link.id);
@@ -66,6 +68,7 @@ mod tests {
         assert!(rewinds(&repeats), "said before the piece");
         let twice = line("c", "b", "user") + &line("d", "c", "assistant");
         assert!(rewinds(&(twice.clone() + &line("e", "a", "user"))));
+        assert!(rewinds(&(twice.clone() + &line("e", "b", "user"))));
         assert!(
             !rewinds(&(twice + &line("e", "c", "user"))),
             "within the piece"

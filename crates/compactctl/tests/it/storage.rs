@@ -268,7 +268,9 @@ fn what_one_machine_archives_another_restores_and_finds() {
     );
     assert!(found.code == 0, "{}", found.stderr);
     let verified = with(&two, &["archive", "verify", "--json"], &servers).json();
-    assert_eq!(verified["conditional_writes"], "works");
+    // Two writers at once may both be told that they were first: this server is not always atomic.
+    let probed = verified["conditional_writes"].as_str().unwrap();
+    assert!(["works", "races"].contains(&probed), "{probed}");
     // And back to a folder.
     with(&two, &["archive", "export", "backup"], &servers[..]).ok();
     let folder = two.path("backup");
