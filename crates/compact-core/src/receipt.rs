@@ -101,7 +101,7 @@ pub struct Receipt {
     pub pruned_count: u64,
     /// The proof of what was kept.
     pub retention: Retention,
-    /// How often each redaction rule fired in the summary.
+    /// How many placeholders of each redaction rule stand in the summary.
     pub redactions: BTreeMap<String, u64>,
     /// What a person should know: clipped requests, repaired pairs.
     pub notes: Vec<String>,

@@ -14,7 +14,7 @@ use crate::policy::Prune;
 use crate::prompt::Words;
 use crate::prune::meaning::{self, Vector};
 use crate::receipt::{ENGINE, Identity, spans};
-use crate::redact::Counts;
+use crate::redact::{Counts, placeholders};
 use crate::summarize::frame::Frame;
 use crate::summarize::{Ranking, Summary};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
@@ -223,15 +223,18 @@ impl<'i, 'a> Run<'i, 'a> {
         }
     }
 
+    /// The body without secrets, and what stands in it for which. Most were taken out of what the
+    /// ledger was drawn from.
     fn redacted(&self, body: Summary) -> (Summary, Counts) {
-        let mut redactions = Counts::new();
-        let body = match self.input.redactor.redact(&body.text, &mut redactions) {
+        let redacted = self.input.redactor.redact(&body.text, &mut Counts::new());
+        let body = match redacted {
             Cow::Owned(text) if text != body.text => Summary {
                 cost: self.input.estimator.units(&text),
                 text,
             },
             _ => body,
         };
+        let redactions = placeholders(&body.text);
         (body, redactions)
     }
 

@@ -391,6 +391,21 @@ pub fn placeholder(rule: &str, secret: &str) -> String {
     format!("[REDACTED:{rule}:{a:02x}{b:02x}]")
 }
 
+/// How many placeholders of each rule stand in a text, whoever put them there.
+pub fn placeholders(text: &str) -> Counts {
+    let mut counts = Counts::new();
+    for after in text.split("[REDACTED:").skip(1) {
+        let inside = after.split_once(']').map_or("", |(inside, _)| inside);
+        let Some((rule, digits)) = inside.rsplit_once(':') else {
+            continue;
+        };
+        if digits.len() == 4 && label(rule) == rule {
+            *counts.entry(rule.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
 /// A name that can stand in a placeholder.
 fn label(name: &str) -> String {
     let keep = |c: char| {

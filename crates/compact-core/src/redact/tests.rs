@@ -272,6 +272,15 @@ fn s2_132_s2_133_assigned_secrets_keep_their_name() {
 }
 
 #[test]
+fn placeholders_are_counted_by_rule() {
+    let (key, other) = (placeholder("aws-key", "a"), placeholder("pattern-1", "b"));
+    let text = format!("{key} and {key}, {other}, [REDACTED:Not one], [REDACTED: x:12345]");
+    let expected = [("aws-key", 2), ("pattern-1", 1)];
+    let expected = expected.map(|(rule, count)| (rule.to_owned(), count));
+    assert_eq!(placeholders(&text), Counts::from(expected));
+}
+
+#[test]
 fn a_key_read_with_line_numbers_is_redacted_whole() {
     let numbered: Vec<String> = pem("\n")
         .lines()
