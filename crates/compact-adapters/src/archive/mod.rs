@@ -15,6 +15,7 @@ mod tests;
 
 use std::path::Path as FsPath;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -59,6 +60,9 @@ enum Medium {
     /// Anything else: what it promises is tried out before the first write.
     Service(Arc<OnceCell<Exclusion>>),
 }
+
+/// How long to wait before an answer that broke off is asked for again.
+const READ_AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(400)];
 
 impl ObjectArchive {
     /// An archive in a store that is already open.
@@ -114,14 +118,21 @@ impl ObjectArchive {
 
     /// The stored bytes of a pack, checked, with its head.
     async fn fetch(&self, id: PackId) -> Result<(Bytes, Head), ArchiveError> {
-        let result = self.store.get(&location(&id)).await;
-        let read = result
-            .map_err(|error| self.absent(id, error))?
-            .bytes()
-            .await;
-        let stored = read.map_err(|error| self.absent(id, error))?;
+        let stored = self.read(id).await;
+        let stored = stored.map_err(|error| self.absent(id, error))?;
         let head = pack::check(&stored).map_err(|flaw| damaged(id, &flaw))?;
         Ok((stored, head))
+    }
+
+    /// The stored bytes; an answer that breaks off is asked for again.
+    async fn read(&self, id: PackId) -> Result<Bytes, object_store::Error> {
+        for pause in READ_AGAIN_AFTER {
+            match self.store.get(&location(&id)).await?.bytes().await {
+                Ok(stored) => return Ok(stored),
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+        }
+        self.store.get(&location(&id)).await?.bytes().await
     }
 
     /// The pack and what it builds on, the pack itself first.

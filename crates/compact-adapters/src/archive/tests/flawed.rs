@@ -49,6 +49,12 @@ async fn of_writers_at_once_everybody_has_the_same_whole_pack() {
         let (bucket, plain) = (bucket.clone(), plain.clone());
         tokio::spawn(async move {
             let archive = ObjectArchive::in_bucket(&bucket).unwrap();
+            // A server may show half of what another writes; who is told so writes again.
+            for _ in 0..4 {
+                if let Ok(info) = archive.put(plain.clone(), None).await {
+                    return info.id;
+                }
+            }
             archive.put(plain, None).await.unwrap().id
         })
     });
