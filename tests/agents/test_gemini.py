@@ -52,16 +52,16 @@ def test_s0_20_a_compression_by_hand_is_archived_and_what_it_lost_is_told_at_the
     gemini.say(f"We move src/ledger/rows.py to the new API. {RULE}\n" + "row 17 of the ledger was posted twice\n" * 300)
     assert gemini_api.summaries() == []
     gemini_api.summary = SUMMARY
+    before = len(gemini_api.turns())
     # It compresses, and then sends the word to the model as well.
     gemini.go_on("/compress")
     assert gemini_api.summaries()
     assert "PreCompress: archived transcript (trigger=manual)" in gemini.log()
     assert any(RULE.encode() in archive and b"<state_snapshot>" not in archive for archive in gemini.archives())
     gemini.go_on("Go on.")
-    last = gemini_api.turns()[-1]
-    # It may end before it has saved what it compressed; then it goes on from the whole.
-    told = last.split("hook_context")[-2] if SUMMARY in last else last
-    assert RULE in told, "the rule that the summary lost stands in the next request"
+    # It may send the word before or after it compresses, and end before it has saved the outcome.
+    after = gemini_api.turns()[before:]
+    assert any(RULE in turn for turn in after), "the rule that the summary lost reaches the model"
     assert gemini.is_untroubled(), gemini.log()
 
 
