@@ -12,6 +12,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use compact_core::message::{Entry, Role};
 use compact_formats::stream::{Activity, Dialect, Reader};
@@ -34,8 +35,37 @@ pub struct SavedRun {
     pub arguments: Vec<String>,
     /// Where it works.
     pub folder: PathBuf,
+    /// How it is judged, as far as somebody said so.
+    pub judged: Judged,
     /// What the run goes on from.
     pub state: RunState,
+}
+
+/// What was asked for when a run began or went on; it holds until something else is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Judged {
+    /// The window, in tokens.
+    pub window: Option<u64>,
+    /// The share of it at which a session ends.
+    pub threshold: Option<f64>,
+    /// How long a checkpoint is waited for.
+    pub checkpoint_timeout: Option<Duration>,
+    /// How long an agent may say nothing.
+    pub max_silence: Option<Duration>,
+}
+
+impl Judged {
+    /// These, and the earlier ones where nothing new is said.
+    #[must_use]
+    pub fn or(self, earlier: Judged) -> Judged {
+        Judged {
+            window: self.window.or(earlier.window),
+            threshold: self.threshold.or(earlier.threshold),
+            checkpoint_timeout: self.checkpoint_timeout.or(earlier.checkpoint_timeout),
+            max_silence: self.max_silence.or(earlier.max_silence),
+        }
+    }
 }
 
 /// Why a run cannot be opened.
@@ -130,6 +160,11 @@ impl RunFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Removes a run that never began.
+    pub fn discard(self) -> io::Result<()> {
+        fs::remove_dir_all(&self.path)
     }
 
     /// Writes down what the run goes on from: all of it or nothing.

@@ -6,6 +6,10 @@ fn saved(run_id: &str) -> SavedRun {
         command: "claude".to_owned(),
         arguments: vec!["--model".to_owned(), "m".to_owned()],
         folder: "/somewhere".into(),
+        judged: Judged {
+            threshold: Some(0.7),
+            ..Judged::default()
+        },
         state: RunState {
             next: Next::Resume {
                 session_id: "s".to_owned(),

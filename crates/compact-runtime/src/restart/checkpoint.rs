@@ -88,19 +88,22 @@ impl Runner<'_> {
 
     /// The prompt that the next session begins with.
     pub(super) fn continuation(&mut self, asked: &Asked, room: Tokens) -> String {
+        let written = asked.found.as_ref();
+        let written = written.map(|found| self.terms.redacted(&found.text));
         let checkpoint = Notes {
             task: &self.state.task,
-            written: asked.found.as_ref().map(|found| found.text.as_str()),
+            written: written.as_deref(),
             ledger: &self.state.ledger,
             room,
             estimator: self.terms.estimator,
         }
         .checkpoint();
         let prompt = continuation_prompt(&checkpoint.text);
+        let reason = asked.reason.as_deref();
         self.state.counters.count(asked.source());
         self.record.told(&RunEvent::Checkpoint {
             source: asked.source(),
-            reason: asked.reason.clone(),
+            reason: reason.map(|reason| self.terms.redacted(reason).into_owned()),
             prompt_tokens: self.tokens(&prompt),
             anchors: checkpoint.anchors,
             noted: checkpoint.noted,

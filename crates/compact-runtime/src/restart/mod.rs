@@ -15,9 +15,11 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use compact_core::policy::Policy;
+use compact_core::redact::{Counts, Redactor};
 use compact_core::restart::{self, Limit};
 use compact_core::token::{Estimator, Tokens};
 use compact_core::usage::ContextPressure;
@@ -78,6 +80,9 @@ pub struct Terms<'r> {
     pub model: Option<&'r str>,
     /// How texts are counted.
     pub estimator: &'r dyn Estimator,
+    /// What takes secrets out of all that is told and of what the run goes on from. The task is the
+    /// user's own and the lines of a session are the original: both stay as they are.
+    pub redactor: &'r Redactor,
     /// How long things are waited for.
     pub patience: Patience,
 }
@@ -86,6 +91,10 @@ impl Terms<'_> {
     fn window(&self, about: &About) -> Tokens {
         let model = about.model.as_deref().or(self.model);
         Window::of(self.window.or(about.window), model).tokens
+    }
+
+    fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redactor.redact(text, &mut Counts::new())
     }
 }
 
@@ -384,7 +393,7 @@ impl<'r> Runner<'r> {
 
     /// Adds what a session established to what is known of the task.
     fn learn(&mut self, session: &Session) {
-        let ledger = session.ledger(self.state.ledger.next);
+        let ledger = session.ledger(self.state.ledger.next, self.terms.redactor);
         match self.state.ledger.next {
             0 => self.state.ledger = ledger,
             _ => self.state.ledger.merge(ledger),

@@ -6,10 +6,12 @@ use std::time::Duration;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Block, Entry, Role};
 use compact_core::policy::Policy;
+use compact_core::redact::{Counts, Redactor};
 use compact_core::token::{EstimatorExt, Tokens};
 use compact_core::trigger;
 use compact_core::usage::{ContextPressure, Semantics, Usage};
 use compact_formats::stream::{About, Activity, End, Report};
+use serde::de::IgnoredAny;
 
 use super::event::RunEvent;
 use super::{Exhausted, RunError, Runner};
@@ -39,6 +41,11 @@ pub(super) struct Session {
     open: HashSet<String>,
     first_prompt: Option<Tokens>,
     deeds: u32,
+}
+
+/// Whether a line that tells nothing is at least of the kind that an agent prints.
+fn is_object(line: &str) -> bool {
+    line.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(line).is_ok()
 }
 
 /// How much of a call's arguments is told.
@@ -112,8 +119,8 @@ impl Session {
             .unwrap_or_default()
     }
 
-    pub fn ledger(&self, first: u64) -> Ledger {
-        Ledger::of(&self.entries, first)
+    pub fn ledger(&self, first: u64, redactor: &Redactor) -> Ledger {
+        Ledger::redacted(&self.entries, first, redactor)
     }
 
     fn follow(&mut self, entry: &Entry) {
@@ -170,8 +177,8 @@ impl Runner<'_> {
         };
         if let Some(line) = &heard.line {
             self.record.heard(self.number(), line);
-            if heard.told.is_empty() && !line.trim_start().starts_with('{') {
-                let line = line.chars().take(SHOWN).collect();
+            if heard.told.is_empty() && !is_object(line) {
+                let line = self.terms.redacted(line).chars().take(SHOWN).collect();
                 self.record.told(&RunEvent::Noise { line });
             }
         }
@@ -251,10 +258,16 @@ impl Runner<'_> {
         self.gauge.grow(&entry, self.terms.estimator);
         for block in &entry.blocks {
             match block {
-                Block::Text(text) => self.record.told(&RunEvent::Message { text: text.clone() }),
+                Block::Text(text) => {
+                    let text = self.terms.redacted(text).into_owned();
+                    self.record.told(&RunEvent::Message { text });
+                }
                 Block::ToolCall {
                     name, arguments, ..
                 } => {
+                    // A secret that is cut in two may no longer look like one.
+                    let redactor = self.terms.redactor;
+                    let arguments = redactor.redact_json(arguments, &mut Counts::new());
                     let arguments = arguments.chars().take(SHOWN).collect();
                     let name = name.clone();
                     self.record.told(&RunEvent::ToolCalled { name, arguments });

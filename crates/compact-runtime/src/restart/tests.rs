@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use compact_core::message::{Block, Entry, EntryId, Meta, Role};
 use compact_core::profile::Profile;
+use compact_core::redact::{Boundary, RedactionRules};
 use compact_core::restart::Limits;
 use compact_core::token::Chars4;
 use compact_core::usage::{OnMissing, Semantics, Usage};
@@ -65,6 +66,7 @@ impl Paper {
 struct Scene {
     policy: Policy,
     window: u64,
+    redactor: Redactor,
     patience: Patience,
     state: RunState,
     paper: Paper,
@@ -75,6 +77,9 @@ impl Scene {
         Scene {
             policy: Profile::CheckpointRestart.policy(),
             window: 1_000,
+            redactor: RedactionRules::default()
+                .redactor(Boundary::Summary)
+                .unwrap(),
             patience: Patience {
                 checkpoint: Duration::from_millis(200),
                 silence: Duration::from_secs(20),
@@ -111,6 +116,7 @@ impl Scene {
             window: Some(Tokens(self.window)),
             model: None,
             estimator: &Chars4,
+            redactor: &self.redactor,
             patience: self.patience,
         };
         let runner = Runner::new(agent, &mut self.paper, terms, self.state.clone(), stop);
@@ -400,7 +406,8 @@ async fn s3_39_s3_43_s3_47_s3_48_s3_50_s3_62_s3_70_s3_71_s4_41_s4_42_s4_72_s4_12
 }
 
 #[tokio::test]
-async fn s3_40_s3_49_s4_89_s4_91_s4_127_s4_135_without_usage_the_session_goes_on_untracked() {
+async fn s3_40_s3_49_s4_89_s4_91_s4_127_s4_135_s4_146_without_usage_the_session_goes_on_untracked()
+{
     let silent = |told: &Told| match (is_request(told), told.session, told.turn) {
         (true, ..) => vec![says(CHECKPOINT), ends()],
         (_, 1, 1..4) => vec![calls("c", &"x".repeat(2_000)), answers("c"), ends()],
@@ -777,6 +784,7 @@ async fn what_does_not_belong_is_told_and_borne() {
         vec![
             Step::Prints("npm warn"),
             Step::Prints("{}"),
+            Step::Prints(r#"{"type":"text","text":"half"#),
             says("DONE"),
             ends(),
         ]
@@ -788,7 +796,7 @@ async fn what_does_not_belong_is_told_and_borne() {
         .events
         .iter()
         .filter(|e| matches!(e, RunEvent::Noise { .. }));
-    assert_eq!(noise.count(), 1);
+    assert_eq!(noise.count(), 2);
     assert_eq!(scene.paper.lines[0], (1, "npm warn".to_owned()));
 }
 
@@ -816,4 +824,56 @@ fn a_state_is_read_back_whatever_version_wrote_it() {
     assert_eq!(serde_json::from_str::<RunState>(&text).unwrap(), state);
     let old: RunState = serde_json::from_str(r#"{"run_id":"r","task":"t"}"#).unwrap();
     assert_eq!(old, RunState::new("r", "t"));
+}
+
+const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+/// DESIGN, archive and redaction: sessions and the state know a secret only by its placeholder, however
+/// the checkpoint came about; the lines of the session are the original.
+#[tokio::test]
+async fn c_19_no_secret_of_a_session_reaches_the_next_one_or_the_state() {
+    for answer in ["", "<checkpoint>\nRemaining: push with KEY\n</checkpoint>"] {
+        let answer = answer.replace("KEY", KEY);
+        let agent = Scripted::new(move |told| {
+            if is_request(told) {
+                return vec![says(&answer), ends()];
+            }
+            if told.session > 1 {
+                return vec![says("DONE"), ends()];
+            }
+            let padding = "x".repeat(120);
+            vec![
+                says(&format!("I decided to push the parser with {KEY}.")),
+                // What is told of the call ends in the middle of the key.
+                calls("c", &format!("{padding} {KEY} git push")),
+                said(
+                    Role::Tool,
+                    Block::ToolResult {
+                        call: "c".to_owned(),
+                        content: format!("error: {KEY} was refused for src/parser.rs"),
+                        is_error: true,
+                    },
+                ),
+                Step::Prints("warning: ghp_0123456789abcdefghijABCDEFGHIJ012345 expires soon"),
+                used(950, 0, 0, None),
+                ends(),
+            ]
+        });
+        let mut scene = Scene::new();
+        assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
+        let heard = agent.heard();
+        let continued = heard.iter().find(|told| told.session == 2).unwrap();
+        assert!(continued.prompt.contains("parser"), "{}", continued.prompt);
+        assert!(!continued.prompt.contains("ghp_"), "{}", continued.prompt);
+        for state in &scene.paper.kept {
+            let state = serde_json::to_string(state).unwrap();
+            assert!(!state.contains("ghp_"), "{state}");
+        }
+        for event in &scene.paper.events {
+            let event = serde_json::to_string(event).unwrap();
+            assert!(!event.contains("ghp_"), "{event}");
+        }
+        let lines = &scene.paper.lines;
+        assert!(lines.iter().any(|(_, line)| line.contains(KEY)));
+    }
 }

@@ -90,7 +90,7 @@ fn count(events: &[Value], kind: &str) -> usize {
 const SMALL: [&str; 4] = ["--window", "1000", "--until", "READY"];
 
 #[test]
-fn s4_117_s4_153_s4_154_a_small_window_restarts_and_the_work_goes_on() {
+fn s4_36_s4_117_s4_153_s4_154_a_small_window_restarts_and_the_work_goes_on() {
     let place = place(TIRING);
     let more = [&SMALL[..], &["--json", "--", "--model", "m"]].concat();
     let run = run(&place, &more).ok();
@@ -160,28 +160,19 @@ fn s4_116_people_get_the_answer_and_beside_it_the_story() {
 #[test]
 fn c_11_s4_138_limits_are_told_with_how_to_go_on() {
     let place = place(TIRING);
-    let stopped = run(&place, &[&SMALL[..], &["--max-restarts", "1"]].concat()).fails(5);
+    place.write("compact.yaml", "redaction: {sinks: {archive: false}}\n");
+    let bounds = ["--max-restarts", "1", "--config", "compact.yaml"];
+    let stopped = run(&place, &[&SMALL[..], &bounds].concat()).fails(5);
     assert!(
         stopped.stderr.contains("took all of its 1 restarts"),
         "{}",
         stopped.stderr
     );
-    assert!(
-        stopped.stderr.contains("compactctl run --resume r1"),
-        "{}",
-        stopped.stderr
-    );
+    let help = "raise the limit and go on: compactctl run --resume r1 --config compact.yaml --max-restarts N\n";
+    assert!(stopped.stderr.ends_with(help), "{}", stopped.stderr);
+    // The window is that of the run.
     let resumed = place
-        .run(&[
-            "run",
-            "--resume",
-            "r1",
-            "--window",
-            "1000",
-            "--max-restarts",
-            "5",
-            "--json",
-        ])
+        .run(&["run", "--resume", "r1", "--max-restarts", "5", "--json"])
         .ok();
     assert_eq!(count(&events(&resumed), "context_restart"), 2);
     let again = place.run(&["run", "--resume", "r1"]).fails(2);
@@ -359,6 +350,9 @@ fn agents_that_do_not_work_are_told_with_what_to_do() {
         "{}",
         other.stderr
     );
+    // What could never begin leaves nothing to go on with.
+    let runs = std::fs::read_dir(place.store().join("runs")).unwrap();
+    assert_eq!(runs.count(), 0);
 }
 
 #[test]
@@ -506,4 +500,54 @@ fn a_folder_that_is_gone_and_a_broken_state_are_named() {
             .stderr
             .contains("state.json")
     );
+}
+
+const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+/// The files of the run that hold the secret.
+fn with_secret(place: &Place) -> Vec<String> {
+    let files = std::fs::read_dir(place.store().join("runs/r1")).unwrap();
+    let mut names: Vec<String> = files
+        .map(Result::unwrap)
+        .filter(|file| {
+            std::fs::read_to_string(file.path())
+                .unwrap()
+                .contains(SECRET)
+        })
+        .map(|file| file.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// C-19: a session's lines are the original. What the next session is told, what the run goes on from and
+/// its story are drawn from them, and know a secret by its placeholder only.
+#[test]
+fn c_19_secrets_stay_in_the_sessions_that_printed_them() {
+    let printed = TIRING
+        .replace(
+            "\"content\":\"ok\"",
+            &format!("\"content\":\"key {SECRET}\""),
+        )
+        .replace("the rest of {it}", &format!("push src/it.rs with {SECRET}"))
+        .replace("All of it is READY.", &format!("READY with {SECRET}"));
+    let exact = place(&printed);
+    let answer = run(&exact, &SMALL).ok().text();
+    assert_eq!(answer, format!("READY with {SECRET}\n"));
+    let prompts = String::from_utf8(exact.read("prompts")).unwrap();
+    assert!(
+        prompts.contains("src/it.rs") && !prompts.contains(SECRET),
+        "{prompts}"
+    );
+    let sessions = [1, 2, 3, 4].map(|n| format!("session-00{n}.jsonl"));
+    assert_eq!(with_secret(&exact), sessions);
+
+    let redacted = place(&printed);
+    redacted.write("redact.yaml", "redaction:\n  sinks:\n    archive: true\n");
+    run(
+        &redacted,
+        &[&SMALL[..], &["--config", "redact.yaml"]].concat(),
+    )
+    .ok();
+    assert_eq!(with_secret(&redacted), Vec::<String>::new());
 }

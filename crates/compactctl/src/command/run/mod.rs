@@ -7,13 +7,14 @@ mod screen;
 mod signal;
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use compact_adapters::agent::Launch;
 use compact_adapters::config::{Flag, RUN_VARIABLE};
-use compact_adapters::run::{RunFolder, RunFolderError, SavedRun};
+use compact_adapters::run::{Judged, RunFolder, RunFolderError, SavedRun};
+use compact_core::policy::Policy;
 use compact_core::profile::Profile;
-use compact_core::restart::Limits;
+use compact_core::redact::Boundary;
+use compact_core::restart::{Limit, Limits};
 use compact_core::token::Tokens;
 use compact_core::window::WindowSource;
 use compact_runtime::port::agent::AgentError;
@@ -42,7 +43,7 @@ pub fn run(args: &Run, global: &Global) -> Result<Answer, Failure> {
         Some(run_id) => RunFolder::open(world.root(), run_id).map_err(|error| failure(&error))?,
         None => begin(args, &world, global)?,
     };
-    set_limits(&mut saved.state, args);
+    hold(&mut saved, args);
     if saved.state.next == Next::Nothing {
         let message = format!("run '{}' is finished", saved.state.run_id);
         return Err(Failure::usage(message, "start another with --prompt"));
@@ -80,6 +81,7 @@ fn begin(args: &Run, world: &World, global: &Global) -> Result<(RunFolder, Saved
         command: command.clone(),
         arguments: args.arguments.clone(),
         folder: here.map_err(|error| Failure::of(Code::Unexpected, &error))?,
+        judged: Judged::default(),
         state: RunState {
             until: args.until.clone(),
             ..RunState::new(&run_id, task)
@@ -102,11 +104,19 @@ fn new_id() -> String {
 }
 
 /// What is given counts; what is not stays as the run has it.
-fn set_limits(state: &mut RunState, args: &Run) {
-    state.limits = Limits {
-        max_restarts: args.max_restarts.or(state.limits.max_restarts),
-        time: args.timeout.or(state.limits.time),
+fn hold(saved: &mut SavedRun, args: &Run) {
+    let limits = &mut saved.state.limits;
+    *limits = Limits {
+        max_restarts: args.max_restarts.or(limits.max_restarts),
+        time: args.timeout.or(limits.time),
     };
+    let given = Judged {
+        window: args.window,
+        threshold: args.threshold,
+        checkpoint_timeout: args.checkpoint_timeout,
+        max_silence: args.max_silence,
+    };
+    saved.judged = given.or(saved.judged);
 }
 
 fn drive(
@@ -123,12 +133,18 @@ fn drive(
     let window = world.window(None);
     let explicit = (window.source == WindowSource::Explicit).then_some(window.tokens);
     let estimator = world.estimator(model.as_deref());
+    let judged = saved.judged;
+    let policy = Policy {
+        trigger_pct: judged.threshold.unwrap_or(world.base_policy().trigger_pct),
+        ..world.base_policy().clone()
+    };
     let terms = Terms {
-        policy: world.base_policy(),
-        window: args.window.map(Tokens).or(explicit),
+        policy: &policy,
+        window: judged.window.map(Tokens).or(explicit),
         model: model.as_deref(),
         estimator: &*estimator,
-        patience: patience(args),
+        redactor: world.redactor(Boundary::Summary),
+        patience: patience(judged),
     };
     if !global.quiet && std::io::stderr().is_terminal() {
         output::aside(&format!(
@@ -136,7 +152,7 @@ fn drive(
             folder.path().display()
         ));
     }
-    let mut screen = Screen::new(global, folder, saved);
+    let mut screen = Screen::new(global, world, folder, saved);
     let (outcome, stop) = block_on(async {
         let stop = Stop::listen()?;
         let runner = Runner::new(&*agent, &mut screen, terms, state, stop.watch());
@@ -144,12 +160,32 @@ fn drive(
     })?;
     match outcome {
         Ok((answer, _)) => {
-            let answer = format!("{}\n", answer.trim_end()).into_bytes();
+            let answer = match screen.has_shown(&answer) {
+                true => Vec::new(),
+                false => format!("{}\n", answer.trim_end()).into_bytes(),
+            };
             Ok(Answer::new(screen.finished(), String::new()).with_payload(Some(answer)))
         }
-        Err(RunError::Stopped) => Ok(stopped(&run_id, stop.code(), global)),
-        Err(error) => Err(gave_up(&error, &run_id)),
+        Err(RunError::Stopped) => {
+            let resume = how_to_resume(&run_id, global);
+            Ok(stopped(&run_id, &resume, stop.code(), global))
+        }
+        Err(error) => {
+            let failure = gave_up(&error, &how_to_resume(&run_id, global));
+            if is_no_program(&error) && args.resume.is_none() {
+                screen.discard();
+            }
+            Err(failure)
+        }
     }
+}
+
+/// Whether there is nothing that could have begun.
+fn is_no_program(error: &RunError) -> bool {
+    matches!(
+        error,
+        RunError::Agent(AgentError::Missing(_) | AgentError::NotExecutable(_))
+    )
 }
 
 fn launch(saved: &SavedRun) -> Launch {
@@ -162,32 +198,41 @@ fn launch(saved: &SavedRun) -> Launch {
     }
 }
 
-fn patience(args: &Run) -> Patience {
-    let or = |given: Option<Duration>, usual| given.unwrap_or(usual);
+fn patience(judged: Judged) -> Patience {
     let usual = Patience::default();
     Patience {
-        checkpoint: or(args.checkpoint_timeout, usual.checkpoint),
-        silence: or(args.max_silence, usual.silence),
+        checkpoint: judged.checkpoint_timeout.unwrap_or(usual.checkpoint),
+        silence: judged.max_silence.unwrap_or(usual.silence),
         ..usual
     }
 }
 
-fn how_to_resume(run_id: &str) -> String {
-    let plain = run_id
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-    match plain {
-        true => format!("compactctl run --resume {run_id}"),
-        false => format!(
-            "compactctl run --resume '{}'",
-            run_id.replace('\'', r"'\''")
-        ),
+/// The command that goes on with a run, under the same configuration.
+fn how_to_resume(run_id: &str, global: &Global) -> String {
+    let mut command = format!("compactctl run --resume {}", quoted(run_id));
+    if let Some(file) = &global.config {
+        command.push_str(&format!(
+            " --config {}",
+            quoted(&file.display().to_string())
+        ));
+    }
+    for profile in &global.profile {
+        command.push_str(&format!(" --profile {profile}"));
+    }
+    command
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
 /// A person stopped it: that is no failure, but not the end either.
-fn stopped(run_id: &str, code: u8, global: &Global) -> Answer {
-    let resume = how_to_resume(run_id);
+fn stopped(run_id: &str, resume: &str, code: u8, global: &Global) -> Answer {
     if !global.quiet {
         output::aside(&format!("stopped; nothing is lost, go on with: {resume}\n"));
     }
@@ -195,19 +240,27 @@ fn stopped(run_id: &str, code: u8, global: &Global) -> Answer {
     Answer::new(event, String::new()).with_code(code)
 }
 
-fn gave_up(error: &RunError, run_id: &str) -> Failure {
-    let resume = how_to_resume(run_id);
+fn gave_up(error: &RunError, resume: &str) -> Failure {
     let code = match error {
-        RunError::Agent(AgentError::Missing(_) | AgentError::NotExecutable(_)) => Code::Usage,
+        error if is_no_program(error) => Code::Usage,
         RunError::Agent(AgentError::Unreadable(_)) => Code::Input,
         RunError::NoRoom { .. } => Code::Budget,
         RunError::Limit(_) | RunError::Fruitless(_) => Code::Check,
         _ => Code::Unexpected,
     };
     let advice = match error {
-        RunError::Agent(AgentError::Missing(_) | AgentError::NotExecutable(_)) => String::new(),
-        RunError::Limit(_) => {
-            format!("raise the limit and go on: {resume} --max-restarts N --timeout TIME")
+        error if is_no_program(error) => String::new(),
+        RunError::Limit(Limit::Restarts(_)) => {
+            format!("raise the limit and go on: {resume} --max-restarts N")
+        }
+        RunError::Limit(Limit::Time(_)) => {
+            format!("raise the limit and go on: {resume} --timeout TIME")
+        }
+        RunError::Record(_) => {
+            format!("make room on the disk, then start again, or go on with: {resume}")
+        }
+        RunError::Silent(_) => {
+            format!("go on with: {resume}, or with more patience: --max-silence TIME")
         }
         RunError::NoRoom { .. } => {
             format!(

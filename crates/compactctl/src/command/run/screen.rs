@@ -1,8 +1,10 @@
 //! What a person or a program sees of a run, and what is written down of it.
 
-use std::io;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
 
 use compact_adapters::run::{RunFolder, SavedRun};
+use compact_core::redact::{Boundary, Counts, Redactor};
 use compact_runtime::restart::{Record, RunEvent, RunState};
 use owo_colors::OwoColorize;
 use serde_json::Value;
@@ -11,6 +13,7 @@ use super::event;
 use crate::args::Global;
 use crate::output;
 use crate::report::text::printable;
+use crate::world::World;
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +33,18 @@ const SHOWN: usize = 160;
 pub(super) struct Screen {
     folder: RunFolder,
     saved: SavedRun,
+    /// What is taken out of the story, and out of the sessions themselves.
+    story: Arc<Redactor>,
+    archive: Arc<Redactor>,
     show: Show,
+    /// The last line that was shown.
+    shown: String,
     finished: Value,
     broken: Option<io::ErrorKind>,
 }
 
 impl Screen {
-    pub fn new(global: &Global, folder: RunFolder, saved: SavedRun) -> Screen {
+    pub fn new(global: &Global, world: &World, folder: RunFolder, saved: SavedRun) -> Screen {
         let show = match (global.json, global.quiet) {
             (true, _) => Show::Json,
             (false, true) => Show::Nothing,
@@ -45,15 +53,30 @@ impl Screen {
         Screen {
             folder,
             saved,
+            story: Arc::clone(world.redactor(Boundary::Summary)),
+            archive: Arc::clone(world.redactor(Boundary::Archive)),
             show,
+            shown: String::new(),
             finished: Value::Null,
             broken: None,
         }
     }
 
+    /// Whether a person who sees the story and the answer in one place has seen the answer already.
+    pub fn has_shown(&self, answer: &str) -> bool {
+        let is_one_place = io::stdout().is_terminal() && io::stderr().is_terminal();
+        is_one_place && !self.shown.is_empty() && self.shown == answer.trim_end()
+    }
+
     /// The event with which the run ended.
     pub fn finished(self) -> Value {
         self.finished
+    }
+
+    /// Removes what was written down of a run that never began.
+    pub fn discard(self) {
+        // What cannot be removed is an empty run among others.
+        let _ = self.folder.discard();
     }
 
     /// Says once that something cannot be written down.
@@ -66,7 +89,7 @@ impl Screen {
         }
     }
 
-    fn show(&self, told: &RunEvent) {
+    fn show(&mut self, told: &RunEvent) {
         match self.show {
             Show::Json => {
                 // A reader who left has seen enough.
@@ -75,6 +98,7 @@ impl Screen {
             Show::Words => {
                 if let Some(line) = words(told) {
                     output::aside(&format!("{line}\n"));
+                    self.shown = line;
                 }
             }
             Show::Nothing => {}
@@ -102,7 +126,10 @@ fn words(told: &RunEvent) -> Option<String> {
 impl Record for Screen {
     fn told(&mut self, told: &RunEvent) {
         let line = event(told);
-        let written = self.folder.told(&line.to_string());
+        let text = line.to_string();
+        // The answer comes as the agent gave it; on disk it is a line of the story like the others.
+        let text = self.story.redact_json(&text, &mut Counts::new());
+        let written = self.folder.told(&text);
         self.warn(written);
         match told {
             // It is the answer of the command, which is delivered last.
@@ -112,7 +139,8 @@ impl Record for Screen {
     }
 
     fn heard(&mut self, session: u32, line: &str) {
-        let written = self.folder.heard(session, line);
+        let line = self.archive.redact_json(line, &mut Counts::new());
+        let written = self.folder.heard(session, &line);
         self.warn(written);
     }
 
