@@ -97,14 +97,41 @@ fn install(place: &HookPlace, hooks: PathBuf) -> Result<Answer, Failure> {
             .human
             .push_str(&format!("{} {warning}\n", "warning:".yellow().bold()));
     }
-    let notes = settings::notes(place.agent).iter();
-    for note in notes.filter(|_| !change.is_empty()) {
+    let program = program_of(place.agent);
+    if !is_on_path(program) {
+        answer.human.push_str(&format!(
+            "{} there is no `{program}` on the PATH; the hooks wait until it runs\n",
+            "note:".cyan().bold()
+        ));
+    }
+    let is_written = !change.is_empty() && !place.dry_run;
+    for note in settings::notes(place.agent).iter().filter(|_| is_written) {
         answer
             .human
             .push_str(&format!("{} {note}\n", "note:".cyan().bold()));
     }
     crate::answer::set(&mut answer.json, "auto_compaction", auto.as_str());
     Ok(answer)
+}
+
+/// What an agent is started by.
+fn program_of(agent: Agent) -> &'static str {
+    match agent {
+        Agent::ClaudeCode => "claude",
+        Agent::Codex => "codex",
+        Agent::GeminiCli => "gemini",
+        Agent::OpenCode => "opencode",
+    }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| {
+        let file = folder.join(program);
+        file.is_file()
+            || file.with_extension("exe").is_file()
+            || file.with_extension("cmd").is_file()
+    })
 }
 
 /// Agents run what the user's settings and the project's say, one after the other.

@@ -72,7 +72,10 @@ fn hooks_for_the_user_and_for_the_project_are_warned_of() {
         ];
         place.run(&arguments).ok().text()
     };
-    assert!(!install("user").contains("warning"));
+    let told = install("user");
+    assert!(!told.contains("warning"), "{told}");
+    // There is no PATH here.
+    assert!(told.contains("there is no `claude` on the PATH"), "{told}");
     let told = install("project");
     assert!(told.contains("answered twice"), "{told}");
     let status = || {
