@@ -21,6 +21,27 @@ fn an_empty_archive_is_no_error() {
     assert!(!place.store().exists());
 }
 
+#[test]
+fn a_session_whose_every_attempt_failed_is_told_as_that() {
+    let place = Place::new();
+    place.write("s.jsonl", claude(20));
+    let compact = ["compact", "s.jsonl", "--budget", "1500", "-q"];
+    let by_nobody = ["--summarizer", "openai", "--summarizer-model", "m"];
+    let nowhere = ["--summarizer-url", "http://127.0.0.1:1/v1"];
+    let strict = ["--profile", "hard-reset"];
+    let failing = [&compact[..], &by_nobody, &nowhere, &strict].concat();
+    place.run(&failing).failed(6);
+    let json = place.json(&["archive", "list"]);
+    let session = &json["sessions"][0];
+    assert_eq!(session["compactions"], 0, "{json}");
+    assert_eq!(session["last_attempt"]["outcome"], "failed", "{json}");
+    let listed = place.run(&["archive", "list"]).ok().text();
+    assert!(listed.contains("none: failed"), "{listed}");
+    place.run(&compact).ok();
+    let json = place.json(&["archive", "list"]);
+    assert_eq!(json["sessions"][0].get("last_attempt"), None, "{json}");
+}
+
 /// S0-103, S0-104.
 #[test]
 fn the_store_is_private() {

@@ -1,7 +1,8 @@
 //! `archive list`: every session, and what all of it takes.
 
-use compact_runtime::port::catalog::SessionInfo;
+use compact_runtime::port::catalog::{Attempt, SessionInfo};
 use owo_colors::Style;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::Answer;
@@ -11,9 +12,18 @@ use crate::report::table::{Column, Table};
 use crate::report::text::one_line;
 use crate::world::{Store, World};
 
+/// A session, and what came of the last attempt where there is no compaction to show.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    info: SessionInfo,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_attempt: Option<Attempt>,
+}
+
 /// Lists the sessions.
 pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
-    let sessions = store.catalog.sessions().await?;
+    let sessions = listed(store).await?;
     let packs = store.archive.list().await?;
     let mut size = 0;
     for pack in &packs {
@@ -46,7 +56,19 @@ pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
     Ok(Answer::new(json, human))
 }
 
-fn table(sessions: &[SessionInfo]) -> String {
+async fn listed(store: &Store) -> Result<Vec<Listed>, Failure> {
+    let mut listed = Vec::new();
+    for info in store.catalog.sessions().await? {
+        let last_attempt = match info.compactions {
+            0 => store.catalog.last_attempt(&info.session_id).await?,
+            _ => None,
+        };
+        listed.push(Listed { info, last_attempt });
+    }
+    Ok(listed)
+}
+
+fn table(sessions: &[Listed]) -> String {
     if sessions.is_empty() {
         return "  nothing has been compacted yet\n".to_owned();
     }
@@ -58,16 +80,24 @@ fn table(sessions: &[SessionInfo]) -> String {
         Column::left().style(dim),
     ]);
     table.row(["session", "compactions", "last receipt", "when"].map(str::to_owned));
-    for session in sessions {
-        let receipt = session.last_receipt.as_deref().unwrap_or_default();
+    for Listed { info, last_attempt } in sessions {
+        let attempt = last_attempt.as_ref();
+        let receipt = info.last_receipt.as_deref();
+        let receipt = receipt.map(|id| id.chars().take(12).collect());
+        let at = info.last_at.as_deref();
+        let at = at.or(attempt.map(|attempt| attempt.at.as_str()));
         table.row([
-            one_line(&session.session_id, 36),
-            session.compactions.to_string(),
-            receipt.chars().take(12).collect(),
-            session.last_at.as_deref().map_or_else(String::new, minute),
+            one_line(&info.session_id, 36),
+            info.compactions.to_string(),
+            receipt.unwrap_or_else(|| attempt.map_or_else(String::new, outcome)),
+            at.map_or_else(String::new, minute),
         ]);
     }
     table.render()
+}
+
+fn outcome(attempt: &Attempt) -> String {
+    format!("none: {}", attempt.outcome.replace('_', " "))
 }
 
 /// A time down to the minute.
