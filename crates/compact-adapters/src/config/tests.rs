@@ -403,6 +403,14 @@ fn c_23_s0_10_s0_11_s0_86_s0_91_s0_129_s0_140_removed_keys_are_unknown_in_their_
 }
 
 #[test]
+fn s0_128_a_file_without_the_removed_keys_is_in_order() {
+    let (_folder, sources) = written("mala.yaml", "profile: native-archive\n");
+    let loaded = sources.load().unwrap();
+    assert_eq!(loaded.config.policy, Profile::NativeArchive.policy());
+    assert_eq!(loaded.warnings, [""; 0]);
+}
+
+#[test]
 fn c_23_s1_148_s1_149_deprecated_keys_are_accepted_with_a_warning() {
     let (_folder, sources) = written(
         "compact.yaml",

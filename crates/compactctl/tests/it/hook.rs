@@ -134,7 +134,8 @@ fn s0_115_precompact_archives_the_transcript() {
     }
 }
 
-/// S0-44 … S0-47, S0-61 … S0-64, S0-105, S0-116, C-17: below the data directory, by repository.
+/// S0-44 … S0-47, S0-61 … S0-64, S0-105, S0-116, S0-142, C-17: below the data directory, by repository,
+/// and not in the repository.
 #[test]
 fn s0_116_precompact_creates_the_folder_of_the_repository() {
     let agent = Agent::new();
@@ -152,6 +153,10 @@ fn s0_116_precompact_creates_the_folder_of_the_repository() {
     let key = key.file_name().unwrap().to_str().unwrap();
     // The root of the repository, not the folder within it.
     assert!(key.contains("-repo") && !key.contains("deep"), "{key}");
+    let within = fs::read_dir(agent.place.path("repo")).unwrap();
+    let mut within: Vec<_> = within.map(|entry| entry.unwrap().file_name()).collect();
+    within.sort();
+    assert_eq!(within, [".git", "deep"]);
 }
 
 /// S0-43, S0-70, S0-95, S0-117, S0-134.
@@ -858,4 +863,78 @@ fn what_was_remembered_of_old_sessions_is_removed() {
         .collect();
     assert_eq!(names, ["another.open.json"]);
     assert_eq!(agent.archives().len(), 2);
+}
+
+/// S0-2, S0-13, S0-14, S0-38, S0-138: the agent decides when it compacts. However full a context is, there
+/// is nothing for us to do, and no answer of the hook asks the agent for anything.
+#[test]
+fn s0_138_the_agent_decides() {
+    let agent = Agent::new();
+    let plan = ["plan", "session.jsonl", "--window", "1000"];
+    assert_ne!(agent.place.json(&plan)["verdict"], "stay");
+    let native = [&plan[..], &["--profile", "native-archive"]].concat();
+    let plan = agent.place.json(&native);
+    assert_eq!(plan["verdict"], "stay", "{plan}");
+    for run in whole_compaction(&agent) {
+        let told = run.text();
+        for order in ["decision", "continue", "stopReason"] {
+            assert!(!told.contains(&format!("\"{order}\"")), "{told}");
+        }
+    }
+}
+
+/// S0-143: nothing is put before the person in the session; the log says what happened.
+#[test]
+fn s0_143_a_person_is_not_notified() {
+    let agent = Agent::new();
+    for run in whole_compaction(&agent) {
+        assert!(!run.text().contains("systemMessage"), "{}", run.text());
+    }
+    assert!(agent.log().contains("archived transcript"));
+}
+
+/// Every call that Claude Code makes around a compaction.
+fn whole_compaction(agent: &Agent) -> [Run; 4] {
+    [
+        agent.call("UserPromptSubmit", &json!({ "prompt": "Go on." })),
+        agent.before(),
+        agent.call("SessionStart", &json!({ "source": "compact" })),
+        agent.call("PostCompact", &json!({ "compact_summary": "All is well." })),
+    ]
+}
+
+/// S0-108, S0-112: what the guide says about looking at archives and removing old ones, as it stands there.
+#[test]
+fn s0_108_s0_112_the_commands_of_the_guide_work() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/claude-code.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let agent = Agent::new();
+    let home = |command: &mut Command| {
+        let run = command
+            .env_clear()
+            .env("HOME", agent.place.path("home"))
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(fs::File::open(agent.place.path("payload")).unwrap())
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{run:?}");
+        String::from_utf8(run.stdout).unwrap()
+    };
+    let typed = |first: &str| {
+        let line = guide.lines().find(|line| line.starts_with(first)).unwrap();
+        home(Command::new("sh").args(["-c", line]))
+    };
+    agent
+        .place
+        .write("payload", agent.payload("PreCompact").to_string());
+    let archive = || home(Command::new(env!("CARGO_BIN_EXE_compactctl")).arg("hook"));
+    archive();
+    let hooks = agent.place.path("home/.local/share/compact/hooks");
+    let old = "find \"$0\" -name '*_transcript.jsonl' -exec touch -d '9 days ago' {} +";
+    home(Command::new("sh").args(["-c", old]).arg(&hooks));
+    archive();
+    let listed = |text: &str| text.matches("_transcript.jsonl").count();
+    assert_eq!(listed(&typed("ls -lt ")), 2);
+    typed("find ");
+    assert_eq!(listed(&typed("ls -lt ")), 1);
 }
