@@ -59,11 +59,6 @@ fn middle(entries: &[Entry]) -> usize {
 }
 
 fn bytes(entry: &Entry) -> usize {
-    let size = |block: &Block| match block {
-        Block::Text(text) | Block::Reasoning { text, .. } => text.len(),
-        Block::ToolCall { arguments, .. } => arguments.len(),
-        Block::ToolResult { content, .. } => content.len(),
-        Block::Media { .. } | Block::Opaque { .. } => 0,
-    };
-    entry.blocks.iter().map(size).sum()
+    let parts = entry.blocks.iter().flat_map(Block::text_parts);
+    parts.map(str::len).sum()
 }

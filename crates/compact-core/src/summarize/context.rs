@@ -3,7 +3,6 @@
 use super::passage::{self, Passage};
 use super::revoke::Revoked;
 use super::root::Root;
-use super::weigh::Group;
 use crate::ledger::Ledger;
 
 /// Part of a passage: which, its first byte, and its end.
@@ -26,19 +25,22 @@ impl Stretch {
     }
 }
 
-/// The stretches of some groups.
+/// The stretches of some names.
 pub(crate) struct Contexts<'l> {
     passages: Vec<Passage<'l>>,
     found: Vec<Option<Stretch>>,
 }
 
 impl<'l> Contexts<'l> {
-    /// Looks the groups up; what was taken back is not shown.
-    pub(crate) fn of(ledger: &'l Ledger, groups: &[Group<'_>]) -> Contexts<'l> {
-        let mut passages = passage::passages(ledger, groups, &Root::of(ledger));
+    /// Looks names up by their indices; what was taken back is not shown.
+    pub(crate) fn of(
+        ledger: &'l Ledger,
+        names: impl ExactSizeIterator<Item = Option<u32>>,
+    ) -> Contexts<'l> {
+        let mut found = vec![None; names.len()];
+        let mut passages = passage::passages(ledger, names, &Root::of(ledger));
         let revoked = Revoked::of(&ledger.facts);
         passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
-        let mut found = vec![None; groups.len()];
         for (passage, nth) in passages.iter().zip(0..) {
             for mark in &passage.marks {
                 if let Some(place) = found.get_mut(mark.group as usize) {
@@ -53,7 +55,7 @@ impl<'l> Contexts<'l> {
         Contexts { passages, found }
     }
 
-    /// The newest stretch that shows the n-th group.
+    /// The newest stretch that shows the n-th name.
     pub(crate) fn stretch(&self, nth: usize) -> Option<Stretch> {
         self.found.get(nth).copied().flatten()
     }

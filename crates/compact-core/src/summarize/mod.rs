@@ -143,7 +143,7 @@ pub fn render(request: &Request<'_>) -> Summary {
         .take((chars / CHARS_PER_NAME) as usize + 8)
         .cloned()
         .collect();
-    let mut passages = passage::passages(request.ledger, &groups, &root);
+    let mut passages = passage::passages(request.ledger, groups.iter().map(|g| Some(g.nth)), &root);
     passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
 
     let (orders, offered) = told.into_iter().partition(|l| l.topic.instructs());

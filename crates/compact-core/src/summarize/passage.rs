@@ -7,7 +7,6 @@ use std::ops::Range;
 use crate::ledger::{Entity, Excerpt, Ledger, Mention, Voice};
 
 use super::root::Root;
-use super::weigh::Group;
 
 /// A mention in a passage: the name's place and the stretch that keeps it in context.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,32 +69,29 @@ fn slack(voice: Voice) -> usize {
     }
 }
 
-/// The passages that hold mentions of `groups`.
+/// The passages that hold mentions of these names, which are given by their indices in the ledger; a
+/// mark says which of them it is of.
 pub(super) fn passages<'l>(
     ledger: &'l Ledger,
-    groups: &[Group<'_>],
+    names: impl Iterator<Item = Option<u32>>,
     root: &Root<'_>,
 ) -> Vec<Passage<'l>> {
+    let entity = |nth: Option<u32>| ledger.entities.get(nth? as usize);
     let mut places: Vec<(u32, u32, u32, u32)> = Vec::new();
-    for (group, g) in groups.iter().zip(0u32..) {
-        for entity in group
-            .members
-            .iter()
-            .filter_map(|i| ledger.entities.get(*i as usize))
-        {
-            for m in telling(entity) {
-                let at = ledger
-                    .excerpts
-                    .partition_point(|e| (e.ordinal, e.part, e.start) <= (m.0, m.1, m.2));
-                let Some(at) = at.checked_sub(1) else {
-                    continue;
-                };
-                let Some(excerpt) = ledger.excerpts.get(at) else {
-                    continue;
-                };
-                let offset = m.2.saturating_sub(excerpt.start);
-                places.push((at as u32, offset, entity.text.len() as u32, g));
-            }
+    for (name, g) in names.zip(0u32..) {
+        let Some(entity) = entity(name) else { continue };
+        for m in telling(entity) {
+            let at = ledger
+                .excerpts
+                .partition_point(|e| (e.ordinal, e.part, e.start) <= (m.0, m.1, m.2));
+            let Some(at) = at.checked_sub(1) else {
+                continue;
+            };
+            let Some(excerpt) = ledger.excerpts.get(at) else {
+                continue;
+            };
+            let offset = m.2.saturating_sub(excerpt.start);
+            places.push((at as u32, offset, entity.text.len() as u32, g));
         }
     }
     places.sort_unstable();

@@ -8,17 +8,17 @@
 use std::collections::{HashMap, HashSet};
 
 use super::template::Template;
-use crate::ledger::{Kind, Ledger, Mention, Voice};
+use crate::ledger::{Entity, Kind, Ledger, Mention, Voice};
 
-/// Entities that are written in the same way.
-#[derive(Clone, Debug)]
+/// A name and what it is worth.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Group<'l> {
+    /// Its index among the ledger's names.
+    pub nth: u32,
     /// The name.
     pub text: &'l str,
     /// What has to be shown.
     pub key: &'l str,
-    /// Members, as indices into the ledger's entities.
-    pub members: Vec<u32>,
     /// How much showing it is worth.
     pub weight: f64,
 }
@@ -35,28 +35,20 @@ pub(crate) fn key(kind: Kind, text: &str) -> &str {
     }
 }
 
-/// Groups the ledger's names and weighs them, the heaviest first.
+/// Weighs the ledger's names, the heaviest first.
 pub(super) fn groups<'l>(ledger: &'l Ledger, template: &Template) -> Vec<Group<'l>> {
-    let mut index: HashMap<&str, usize, foldhash::fast::FixedState> = HashMap::default();
-    let mut groups: Vec<Group<'l>> = Vec::new();
-    for (entity, i) in ledger.entities.iter().zip(0u32..) {
-        let at = *index.entry(&entity.text).or_insert(groups.len());
-        if at == groups.len() {
-            groups.push(Group {
-                text: &entity.text,
-                key: key(entity.kind, &entity.text),
-                members: Vec::new(),
-                weight: 0.0,
-            });
-        }
-        if let Some(group) = groups.get_mut(at) {
-            group.members.push(i);
-        }
-    }
     let session = Session::of(ledger);
-    for group in &mut groups {
-        group.weight = weight(&session.features(group), template);
-    }
+    let weighed = |(entity, nth): (&'l Entity, u32)| {
+        let key = key(entity.kind, &entity.text);
+        Group {
+            nth,
+            text: &entity.text,
+            key,
+            weight: weight(&session.features(entity, key), template),
+        }
+    };
+    let names = ledger.entities.iter().zip(0..);
+    let mut groups: Vec<Group<'l>> = names.map(weighed).collect();
     sort(&mut groups);
     groups
 }
@@ -82,11 +74,17 @@ pub(super) fn favour(groups: &mut [Group<'_>], wish: &str) {
     sort(groups);
 }
 
+/// No two names are written alike, so their order is always the same.
 fn sort(groups: &mut [Group<'_>]) {
-    groups.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.key.cmp(b.key)));
+    groups.sort_unstable_by(|a, b| {
+        let heavier = b.weight.total_cmp(&a.weight);
+        heavier
+            .then_with(|| a.key.cmp(b.key))
+            .then_with(|| a.text.cmp(b.text))
+    });
 }
 
-/// What is known of a group when it is weighed.
+/// What is known of a name when it is weighed.
 #[derive(Clone, Debug)]
 struct Features {
     kind: Kind,
@@ -107,8 +105,9 @@ struct Features {
 }
 
 /// What the weighing of single names needs to know of the whole.
-struct Session<'l> {
-    ledger: &'l Ledger,
+struct Session {
+    /// The ordinal that the next entry will get.
+    next: u64,
     words: HashSet<String, foldhash::fast::FixedState>,
     crowds: HashMap<(u32, u16), u32, foldhash::fast::FixedState>,
     used: Vec<(u32, u16, u32)>,
@@ -117,8 +116,8 @@ struct Session<'l> {
 /// How close a name in use has to stand, in bytes.
 const NEAR: u32 = 80;
 
-impl<'l> Session<'l> {
-    fn of(ledger: &'l Ledger) -> Self {
+impl Session {
+    fn of(ledger: &Ledger) -> Self {
         let mut words = HashSet::default();
         for excerpt in ledger.excerpts.iter().filter(|e| e.voice.speaks()) {
             subwords(&excerpt.text, |word| {
@@ -139,41 +138,25 @@ impl<'l> Session<'l> {
         }
         used.sort_unstable();
         Session {
-            ledger,
+            next: ledger.next,
             words,
             crowds,
             used,
         }
     }
 
-    fn features(&self, group: &Group<'_>) -> Features {
-        let entities = || {
-            group
-                .members
-                .iter()
-                .filter_map(|i| self.ledger.entities.get(*i as usize))
-        };
-        let mut counts = [0; Voice::COUNT];
-        for entity in entities() {
-            counts
-                .iter_mut()
-                .zip(entity.counts)
-                .for_each(|(a, b)| *a += b);
-        }
-        let last = entities().map(|e| e.last).max().unwrap_or(0);
-        let heard = entities().filter_map(|e| e.heard.last()).max();
+    fn features(&self, entity: &Entity, key: &str) -> Features {
+        let heard = entity.heard.last();
+        let crowd = heard.and_then(|m| self.crowds.get(&m.place()));
         Features {
-            kind: entities().map(|e| e.kind).min().unwrap_or(Kind::Ident),
-            counts,
-            times: entities().map(|e| e.times).sum(),
-            age: (self.ledger.next as u32).saturating_sub(last + 1),
-            crowd: heard
-                .and_then(|m| self.crowds.get(&m.place()))
-                .copied()
-                .unwrap_or(0),
+            kind: entity.kind,
+            counts: entity.counts,
+            times: entity.times,
+            age: (self.next as u32).saturating_sub(entity.last + 1),
+            crowd: crowd.copied().unwrap_or(0),
             near: heard.is_some_and(|m| self.is_near(m)),
-            related: self.related(group.key),
-            length: group.key.len(),
+            related: self.related(key),
+            length: key.len(),
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Kind, Ledger, clip, scan};
+use crate::ledger::{Entity, Kind, Ledger, clip, scan};
 use crate::summarize::{self, Ranking, weigh};
 
 mod repair;
@@ -52,8 +52,8 @@ pub struct Anchor {
 enum Source {
     /// A rule, quoted whole: the one thing that may stand as an instruction.
     Rule { ordinal: u32 },
-    /// A name, by its entities in the ledger; its context is looked up only if it is missing.
-    Name { members: Vec<u32> },
+    /// A name, by its index in the ledger; its context is looked up only if it is missing.
+    Name { nth: u32 },
 }
 
 /// The anchors of the entries with ordinals in `dropped`, the most needed first.
@@ -75,29 +75,23 @@ pub fn anchors(
         ranking
             .0
             .iter()
-            .filter(|g| worth_keeping(ledger, g, &is_dropped))
+            .filter(|g| {
+                let entity = ledger.entities.get(g.nth as usize);
+                entity.is_some_and(|entity| worth_keeping(entity, &is_dropped))
+            })
             .filter(|g| seen.insert(g.key))
             .map(|group| Anchor {
                 text: group.key.to_owned(),
-                source: Source::Name {
-                    members: group.members.clone(),
-                },
+                source: Source::Name { nth: group.nth },
             }),
     );
     out
 }
 
 /// Named by the user or the model in a dropped entry; loose kinds more than once.
-fn worth_keeping(ledger: &Ledger, group: &weigh::Group<'_>, dropped: &dyn Fn(u32) -> bool) -> bool {
-    let members = || {
-        group
-            .members
-            .iter()
-            .filter_map(|i| ledger.entities.get(*i as usize))
-    };
-    let spoken: u32 = members().map(|e| e.spoken_count()).sum();
-    let loose = members().all(|e| matches!(e.kind, Kind::Slug | Kind::Flag));
-    spoken > u32::from(loose) && members().any(|e| e.spoken.iter().any(|m| dropped(m.0)))
+fn worth_keeping(entity: &Entity, dropped: &dyn Fn(u32) -> bool) -> bool {
+    let loose = matches!(entity.kind, Kind::Slug | Kind::Flag);
+    entity.spoken_count() > u32::from(loose) && entity.spoken.iter().any(|m| dropped(m.0))
 }
 
 /// Which anchors `text` shows. A path counts when its last two components are there; a rule when

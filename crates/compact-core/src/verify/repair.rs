@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::{Anchor, Source, names_in};
 use crate::ledger::{Ledger, Voice};
-use crate::summarize::{self, Contexts, Stretch, Summary, weigh};
+use crate::summarize::{self, Contexts, Stretch, Summary};
 use crate::token::{Estimator, Units};
 
 pub(super) const RULES_HEAD: &str = "## Standing rules, in the user's words\n";
@@ -65,19 +65,11 @@ fn around(summary: &Summary, estimator: &dyn Estimator) -> Units {
 
 /// Where each anchor that is a name stands, by its place among `anchors`.
 fn contexts<'l>(ledger: &'l Ledger, anchors: &[&Anchor]) -> Contexts<'l> {
-    let groups: Vec<weigh::Group<'_>> = anchors
-        .iter()
-        .map(|anchor| weigh::Group {
-            text: &anchor.text,
-            key: &anchor.text,
-            members: match &anchor.source {
-                Source::Rule { .. } => Vec::new(),
-                Source::Name { members } => members.clone(),
-            },
-            weight: 1.0,
-        })
-        .collect();
-    Contexts::of(ledger, &groups)
+    let names = anchors.iter().map(|anchor| match anchor.source {
+        Source::Rule { .. } => None,
+        Source::Name { nth } => Some(nth),
+    });
+    Contexts::of(ledger, names)
 }
 
 /// One line that is put back.

@@ -67,10 +67,7 @@ impl Memory {
             return Ok(false);
         }
         let later = Ledger::redacted(entries, self.ledger.next, redactor);
-        match self.ledger.next {
-            0 => self.ledger = later,
-            _ => self.ledger.merge(later),
-        }
+        self.ledger.merge(later);
         self.summaries += entries
             .iter()
             .filter(|e| e.meta.kind == EntryKind::ForeignSummary)

@@ -8,15 +8,16 @@
 use std::io;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
+use std::thread;
 
-use compact_core::redact::{Boundary, Counts, RedactionRules, Redactor};
+use compact_core::redact::{Boundary, Counts, RedactError, RedactionRules, Redactor};
 use compact_runtime::host::{
     Agent, Call, Chars, Memory, Moment, Transcript, compare, live_text, must_keep, still_known,
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::journal::{Journal, Level};
-use super::shelf::{self, NotArchived, Open, Shelf};
+use super::shelf::{self, Archived, NotArchived, Open, Shelf};
 
 /// The most that a summarizer is asked to keep.
 const KEEP: Chars = Chars(6_000);
@@ -68,31 +69,24 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
+    /// The copy waits for the disk and the ledger for the processor, so they are made side by side.
     fn before(&self, now: Timestamp) -> Option<String> {
         let redactor = self.redactor(Boundary::Archive)?;
-        let archived = match self.shelf.archive(self.call, now, &redactor) {
-            Ok(archived) => archived,
-            Err(error) => {
-                self.say(level(&error), &error.to_string());
-                return None;
-            }
-        };
-        self.say(
-            Level::Info,
-            &format!(
-                "archived transcript (trigger={}) to {} ({:.1} KB)",
-                self.call.trigger,
-                archived.path.display(),
-                archived.bytes as f64 / 1024.0
-            ),
-        );
-        let memory = match &self.call.transcript {
-            Transcript::File(path) => self.memory(path)?,
-            _ => self.memory(&archived.path)?,
-        };
+        let (shelf, call) = (&self.shelf, self.call);
+        let (archived, memory) = thread::scope(|scope| {
+            let copy = scope.spawn(|| shelf.archive(call, now, &redactor));
+            let memory = match &call.transcript {
+                Transcript::File(path) => Some(self.read(path)),
+                _ => None,
+            };
+            (copy.join(), memory)
+        });
+        let stopped = |_| Err(io::Error::other("the copy stopped").into());
+        let archived = self.archived(archived.unwrap_or_else(stopped))?;
+        let memory = memory.unwrap_or_else(|| self.read(&archived.path));
         // The process ends with this call, and a person waits for it: a ledger of megabytes is not taken
         // apart piece by piece first.
-        let memory = ManuallyDrop::new(memory);
+        let memory = ManuallyDrop::new(self.noted(memory)?);
         self.supersede(&memory, &archived.path);
         let open = Open {
             archive: archived.path,
@@ -101,6 +95,23 @@ impl Visit<'_> {
         };
         self.noted(self.shelf.set_open(&open));
         self.told(&must_keep(&memory.ledger, KEEP)?)
+    }
+
+    /// What became of the copy goes to the log.
+    fn archived(&self, archived: Result<Archived, NotArchived>) -> Option<Archived> {
+        match &archived {
+            Ok(Archived { path, bytes }) => self.say(
+                Level::Info,
+                &format!(
+                    "archived transcript (trigger={}) to {} ({:.1} KB)",
+                    self.call.trigger,
+                    path.display(),
+                    *bytes as f64 / 1024.0
+                ),
+            ),
+            Err(error) => self.say(level(error), &error.to_string()),
+        }
+        archived.ok()
     }
 
     /// Gemini CLI calls before it knows whether it will compress. An archive after which nothing was
@@ -201,7 +212,7 @@ impl Visit<'_> {
     /// Nothing is archived or told under rules that cannot be used.
     fn redactor(&self, boundary: Boundary) -> Option<Redactor> {
         let made = self.terms.redaction.redactor(boundary);
-        self.noted(made.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error)))
+        self.noted(made.map_err(unusable))
     }
 
     /// The ledger of what the agent says now, or of the archive; and where the original lies.
@@ -229,12 +240,16 @@ impl Visit<'_> {
     }
 
     fn memory(&self, file: &Path) -> Option<Memory> {
-        let redactor = self.redactor(Boundary::Summary)?;
-        let read = self.shelf.follow(file, &redactor);
-        self.noted(read.map_err(|error| {
+        self.noted(self.read(file))
+    }
+
+    fn read(&self, file: &Path) -> io::Result<Memory> {
+        let redactor = self.terms.redaction.redactor(Boundary::Summary);
+        let redactor = redactor.map_err(unusable)?;
+        self.shelf.follow(file, &redactor).map_err(|error| {
             let message = format!("cannot tell what to keep of {}: {error}", file.display());
             io::Error::new(error.kind(), message)
-        }))
+        })
     }
 
     fn context(&self, text: String) -> String {
@@ -272,6 +287,10 @@ fn level(error: &NotArchived) -> Level {
         NotArchived::NoPath(_) | NotArchived::NotFound(_) => Level::Warning,
         NotArchived::Failed(_) => Level::Error,
     }
+}
+
+fn unusable(error: RedactError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 fn unreadable(error: compact_formats::FormatError) -> io::Error {
