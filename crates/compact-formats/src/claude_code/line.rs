@@ -177,8 +177,12 @@ impl<'a> Line<'a> {
         Ok((role, pieces))
     }
 
-    /// What the client attached, when it carries words: a prompt queued meanwhile, or content.
+    /// What the client attached, when it carries words: a prompt queued meanwhile, or content. The list
+    /// of its skills is none: like its tools and agents, it tells that anew in every context.
     fn attachment_pieces(&self, at: At<'_>) -> Result<Vec<Piece<'a>>, FormatError> {
+        if lenient(self.attachment_member("type")).as_deref() == Some("skill_listing") {
+            return Ok(Vec::new());
+        }
         let words = self
             .attachment_member("prompt")
             .or_else(|| self.attachment_member("content"));

@@ -269,6 +269,11 @@ fn attachments_speak_when_they_carry_words() {
             "f",
             r#""type":"attachment","attachment":{"type":"todo_reminder"}"#,
         ),
+        line(
+            "s",
+            "n",
+            r#""type":"attachment","attachment":{"type":"skill_listing","content":"- loop: runs again"}"#,
+        ),
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let seen: Vec<(EntryKind, String)> = read(&lines, Scope::Live)
