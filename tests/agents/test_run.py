@@ -14,6 +14,7 @@ from stepwise import DONE, Stepwise
 
 RULE = "Never drop the column ledger_rows.amount_legacy before the September close."
 TASK = f"Work through all steps of the migration, one command at a time. {RULE}"
+KEY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 CLAUDE = pathlib.Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 WINDOW = 100_000
 
@@ -46,7 +47,7 @@ class Place:
         return self.start(*task, *bounds, *more, "--", *self.arguments)
 
     def resume(self, *more: str) -> subprocess.Popen:
-        return self.start("--resume", "r1", "--window", str(WINDOW), *more)
+        return self.start("--resume", "r1", *more)
 
     def steps(self) -> list[list[str]]:
         file = self.work / "steps.txt"
@@ -156,6 +157,19 @@ def test_s4_128_s4_136_s4_140_s4_142_s4_143_no_answer_stops_a_restart(place, ans
     assert restarts >= 1
     check_sessions(place, restarts)
     assert {event["source"] for event in ended.of("checkpoint")} == {source}
+
+
+def test_c_19_a_key_that_a_tool_printed_goes_into_no_other_session(place):
+    place.model.steps, place.model.checkpoint = 5, "silent"
+    place.model.command += f"; echo ' {KEY}'"
+    Ended(place.begin(), 0)
+    check_steps(place)
+    openings = place.model.openings()
+    assert len(openings) > 1
+    assert all(KEY not in opening for opening in openings)
+    kept = (place.store / "runs" / "r1").iterdir()
+    with_key = [file.name for file in kept if KEY in file.read_text()]
+    assert with_key and all(name.startswith("session-") for name in with_key), "the sessions are the original"
 
 
 def test_s4_5_a_prompt_that_is_refused_ends_a_session_and_not_the_work(place):
