@@ -292,13 +292,20 @@ class CompactManager:
         if not isinstance(session_id, str) or not session_id:
             raise TypeError(f"session_id must be a text that names the session, found {session_id!r}")
         codec = codec or self._codec
+        self._engine()
+        with self._lock:
+            before = self._told.get(session_id)
         told = wire.tell(
-            messages, codec, model=self.config.model, system=system, tools=tools, more=more
+            messages,
+            codec,
+            model=self.config.model,
+            system=system,
+            tools=tools,
+            more=more,
+            before=before[0] if before else None,
         )
-        if self._stores():
-            self._engine()
-            with self._lock:
-                _remember(self._told, session_id, (told, codec), self.config.max_sessions)
+        with self._lock:
+            _remember(self._told, session_id, (told, codec), self.config.max_sessions)
         return told
 
     def _prepared(self, session_id: str, told: Told, codec: Codec, turn: Any) -> Prepared:
@@ -335,10 +342,6 @@ class CompactManager:
         return messages
 
     # What the user wrote.
-
-    def _stores(self) -> bool:
-        storage = self.config.storage
-        return storage is not None and not isinstance(storage, NativeStorage)
 
     def _before_record(self, session_id: str, receipt: str) -> None:
         """Archive first, then prune: what is raised here leaves everything as it was."""

@@ -149,6 +149,8 @@ class Told:
     """A conversation on its way to the engine."""
 
     items: list[Any]
+    #: What each text was written from.
+    kept: list[Any]
     texts: list[str]
     format: str
     head: str
@@ -168,34 +170,93 @@ def tell(
     system: Any = None,
     tools: Any = None,
     more: Mapping[str, Any] | None = None,
+    before: Told | None = None,
 ) -> Told:
-    """Messages with what stands beside them, as the engine reads them."""
+    """Messages with what stands beside them, as the engine reads them.
+
+    Those that were told ``before``, and are still what they were, are not written again.
+    """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise TypeError(f"messages must be a list of messages, found {type(messages).__name__}")
     items = list(messages)
-    texts = [_text(place, item, codec) for place, item in enumerate(items)]
+    kept, texts = _written(items, codec, before)
     format = codec.format or _detected(texts)
     list_key, system_key = _MEMBERS.get(format, ("", ""))
     beside = {"model": model, "tools": tools, system_key: system, **(more or {})}
     members = {key: value for key, value in beside.items() if value}
     head = _head(members) if members and list_key else ""
-    return Told(items, texts, format, head, list_key, system_key)
+    return Told(items, kept, texts, format, head, list_key, system_key)
 
 
-def _text(place: int, item: Any, codec: Codec) -> str:
-    """A message as JSON; an error names its place."""
-    try:
-        data = codec.dump(item)
-        if not isinstance(data, dict):
-            raise TypeError(f"{type(item).__name__} is no message")
-        text = dumps(data)
-        text.encode()  # A lone surrogate is no text.
-    except (TypeError, ValueError, RecursionError) as error:
-        raise FormatError(
-            f"messages[{place}] cannot be read: {error}; "
-            "pass a dict of the provider's, a Message or an object of an SDK"
-        ) from error
+def _written(
+    items: Sequence[Any], codec: Codec, before: Told | None
+) -> tuple[list[Any], list[str]]:
+    """Each message as JSON, and what it was written from; an error names its place."""
+    known = before.kept if before else []
+    kept: list[Any] = []
+    texts: list[str] = []
+    for place, item in enumerate(items):
+        try:
+            data = codec.dump(item)
+            if before and place < len(known) and known[place] == data:
+                kept.append(known[place])
+                texts.append(before.texts[place])
+                continue
+            # Kept first: what another thread changes meanwhile is then told again.
+            kept.append(_copy(data))
+            texts.append(_text(data, item))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise FormatError(
+                f"messages[{place}] cannot be read: {error}; "
+                "pass a dict of the provider's, a Message or an object of an SDK"
+            ) from error
+    return kept, texts
+
+
+def _text(data: Any, item: Any) -> str:
+    if not isinstance(data, dict):
+        raise TypeError(f"{type(item).__name__} is no message")
+    text = dumps(data)
+    text.encode()  # A lone surrogate is no text.
     return text
+
+
+def _copy(data: Any) -> Any:
+    """A copy that equals what is written the same, and shares its texts, so that comparing is quick.
+
+    Messages may be changed in place, so who they are proves nothing.
+    """
+    try:
+        return _deeply(data)
+    except RecursionError:
+        return _Exact(data)
+
+
+def _deeply(value: Any) -> Any:
+    kind = type(value)
+    if kind is str or value is None:
+        return value
+    if kind is list:
+        return [_deeply(element) for element in list(value)]
+    if kind is dict:
+        members = dict(value)
+        if all(type(key) is str for key in members):
+            return {key: _deeply(member) for key, member in members.items()}
+    return _Exact(value)
+
+
+class _Exact:
+    """A number as it is written, where Python says ``1 == True``. What else it is made of equals nothing."""
+
+    __slots__ = ("value",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Any) -> None:
+        self.value = value if type(value) in (bool, int, float) else None
+
+    def __eq__(self, other: object) -> bool:
+        is_same = self.value is not None and type(self.value) is type(other)
+        return is_same and repr(self.value) == repr(other)
 
 
 def _head(members: Mapping[str, Any]) -> str:

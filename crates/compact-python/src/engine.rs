@@ -13,6 +13,7 @@ use compact_runtime::port::catalog::CompactionRecord;
 use compact_runtime::recall::{Pointer, Query};
 use compact_runtime::{Error, LiveSession, Manager, Recall};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList};
 use serde_json::{Value, json};
 
@@ -101,7 +102,7 @@ impl Engine {
         format: Option<&str>,
         head: String,
         list: String,
-        items: Vec<String>,
+        items: Vec<PyBackedStr>,
     ) -> PyResult<Turn<'py>> {
         let told = told_of(format, head, list, items)?;
         let ready = self.call(py, || self.turn(session_id, &told, Ask::Preflight))?;
@@ -117,7 +118,7 @@ impl Engine {
         format: Option<&str>,
         head: String,
         list: String,
-        items: Vec<String>,
+        items: Vec<PyBackedStr>,
         note: &str,
     ) -> PyResult<Turn<'py>> {
         let told = told_of(format, head, list, items)?;
@@ -135,7 +136,7 @@ impl Engine {
         format: Option<&str>,
         head: String,
         list: String,
-        items: Vec<String>,
+        items: Vec<PyBackedStr>,
         status: u16,
         body: &str,
     ) -> PyResult<Option<Turn<'py>>> {
@@ -406,7 +407,12 @@ pub(crate) fn run<T>(work: impl Future<Output = Result<T, Error>>) -> PyResult<T
     block_on(work)?.map_err(|error| failure::of(&error))
 }
 
-fn told_of(format: Option<&str>, head: String, list: String, items: Vec<String>) -> PyResult<Told> {
+fn told_of(
+    format: Option<&str>,
+    head: String,
+    list: String,
+    items: Vec<PyBackedStr>,
+) -> PyResult<Told> {
     Ok(Told {
         format: format.map(format_named).transpose()?,
         head,

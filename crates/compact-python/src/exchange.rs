@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use compact_core::message::Conversation;
 use compact_core::view::View;
-use compact_formats::{Document, Format, Parsed, Scope};
+use compact_formats::{Document, Format, FormatError, Parsed, Scope};
 use pyo3::PyErr;
+use pyo3::pybacked::PyBackedStr;
 use serde_json::value::RawValue;
 
-use crate::failure::{Class, raise};
+use crate::failure::{Class, raise, told};
 
 /// What a client passed.
 pub(crate) struct Told {
@@ -23,7 +24,7 @@ pub(crate) struct Told {
     /// The member that holds the list.
     pub(crate) list: String,
     /// The messages, one JSON text each.
-    pub(crate) items: Vec<String>,
+    pub(crate) items: Vec<PyBackedStr>,
 }
 
 /// A message of a view.
@@ -46,22 +47,44 @@ pub(crate) struct Sent {
 impl Told {
     /// Reads the messages.
     pub(crate) fn parse(&self) -> Result<Parsed, PyErr> {
-        compact_formats::parse(self.body(), self.format, Scope::Live)
-            .map_err(|error| raise(Class::Format, &error))
+        let (opening, closing) = self.frame();
+        let body = [&opening, &*self.items.join(","), closing].concat();
+        compact_formats::parse(body, self.format, Scope::Live)
+            .map_err(|error| self.refused(opening.len(), &error))
     }
 
-    /// The whole body.
-    pub(crate) fn body(&self) -> String {
-        let list = format!("[{}]", self.items.join(","));
+    /// What stands before and after the messages in the body.
+    fn frame(&self) -> (String, &'static str) {
         let Some(head) = self.head.trim_end().strip_suffix('}') else {
-            return list;
+            return ("[".to_owned(), "]");
         };
-        let comma = if head.trim_end().ends_with('{') {
-            ""
-        } else {
-            ","
+        let comma = if head.ends_with('{') { "" } else { "," };
+        (format!("{head}{comma}\"{}\":[", self.list), "]}")
+    }
+
+    /// An error in the caller's terms: which of the messages, not where in a body of ours.
+    fn refused(&self, opening: usize, error: &FormatError) -> PyErr {
+        let (FormatError::Field { at, .. }
+        | FormatError::Json { at, .. }
+        | FormatError::Unrecognised { at }
+        | FormatError::Utf8 { at }) = error
+        else {
+            return raise(Class::Format, error);
         };
-        format!("{head}{comma}\"{}\":{list}}}", self.list)
+        // The body is one line: JSON writes no newline into a text.
+        let mut end = opening;
+        let place = self.items.iter().position(|item| {
+            end += item.len() + 1;
+            (opening..end).contains(&at.column.saturating_sub(1))
+        });
+        let message = error.to_string();
+        let words = message.strip_prefix(&format!("{at}: "));
+        match (place, words) {
+            (Some(place), Some(words)) => {
+                told(Class::Format, &format!("messages[{place}]: {words}"))
+            }
+            _ => raise(Class::Format, error),
+        }
     }
 
     /// What to send for a view.
@@ -126,7 +149,7 @@ impl Told {
     fn items(&self, list: &[&RawValue]) -> Vec<Item> {
         let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
         for (index, item) in self.items.iter().enumerate() {
-            places.entry(item.as_str()).or_default().push_back(index);
+            places.entry(&**item).or_default().push_back(index);
         }
         let find = |raw: &&RawValue| {
             let place = places.get_mut(raw.get()).and_then(VecDeque::pop_front);

@@ -13,6 +13,7 @@ use compact_formats::Format;
 use compact_formats::usage::UsageSource;
 use compact_formats::validate::{Provider, Strictness, check};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use serde_json::{Value, json};
 
 use crate::exchange::Told;
@@ -71,7 +72,7 @@ pub(crate) fn account(
     format: Option<&str>,
     head: String,
     list: String,
-    items: Vec<String>,
+    items: Vec<PyBackedStr>,
     estimator: &str,
     model: Option<&str>,
 ) -> PyResult<String> {

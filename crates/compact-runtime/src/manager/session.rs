@@ -203,7 +203,7 @@ impl Session {
 
     /// Takes the whole history again; what is common with before keeps its view.
     pub fn replace(&mut self, conversation: Conversation) {
-        let hashes = EntryHash::all(&conversation.entries);
+        let hashes = self.hashes_of(&conversation.entries);
         let common = hashes
             .iter()
             .zip(&self.hashes)
@@ -217,6 +217,16 @@ impl Session {
         self.source = conversation;
         self.document = None;
         self.hashes = hashes;
+    }
+
+    /// Most of a history is what it was: to see that costs less than to hash it.
+    fn hashes_of(&self, entries: &[Entry]) -> Vec<EntryHash> {
+        let mut before = self.source.entries.iter().zip(&self.hashes);
+        let hash = |entry: &Entry| match before.next() {
+            Some((known, hash)) if known == entry => *hash,
+            _ => EntryHash::of(entry),
+        };
+        entries.iter().map(hash).collect()
     }
 
     /// Takes the whole history again as a document: what is archived of it are its own bytes.
