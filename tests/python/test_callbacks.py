@@ -392,6 +392,7 @@ def test_what_fails_in_the_background_is_raised_to_nobody(events):
         manager.flush()
         time.sleep(0.02)
     assert "compact.started" in names(events) and "compact.completed" not in names(events)
+    assert names(events).count("compact.failed") == 1
     assert manager.preflight("s", messages) == messages, "it is raised to nobody"
     assert manager.receipts("s") == []
     assert manager.prepare("s", messages, note="by hand").receipt is not None

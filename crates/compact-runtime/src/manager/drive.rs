@@ -347,7 +347,11 @@ impl Manager {
         let Some(stored) = stored.filter(|_| gate.enter()) else {
             return Ok(None);
         };
-        let made = self.conclude(&scope, stored, lease).await?.compaction;
+        let concluded = self.conclude(&scope, stored, lease).await;
+        if let Err(error) = &concluded {
+            self.failed(&scope, &measured, &error.to_string()).await;
+        }
+        let made = concluded?.compaction;
         let prior = Prior {
             receipt_id: made.receipt.receipt_id.clone(),
             summary_version: made.receipt.summary_version,
