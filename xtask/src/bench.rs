@@ -1,17 +1,19 @@
 //! `cargo xtask bench`: the benchmarks in release, a table, `target/bench/report.json`.
 //!
 //! `cargo xtask bench hook` runs only what times the hooks.
+//! `cargo xtask bench python` builds the wheel in release and times it against what others offer.
 //! `cargo xtask bench recall` fills an archive first and takes minutes, so it runs only when asked for.
 
 use anyhow::{Context, Result};
 
-use crate::shell;
+use crate::{python, shell};
 
 /// Runs the benchmarks whose name contains the filter; fails when one exceeds its limit.
 pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     match filter {
         Some("recall") => bench("compact-eval", "recall", filter),
         Some("hook") => bench("compactctl", "hook", None),
+        Some("python") => python::bench(),
         Some(_) => bench("compact-eval", "ratios", filter),
         None => {
             let ratios = bench("compact-eval", "ratios", None);

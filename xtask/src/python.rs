@@ -2,7 +2,7 @@
 //! it works in.
 //!
 //! The wheel is built without optimisation, from what the other tests have compiled already; how large and
-//! how quick it is when people build it is measured by `python -m tests.python.bench`.
+//! how quick it is when people build it is measured by `cargo xtask bench python`.
 
 use std::path::{Path, PathBuf};
 
@@ -63,6 +63,26 @@ pub(crate) fn test(servers: &[(&str, String)]) -> Result<()> {
     )?;
     run(&python, &["-m", "mypy", "python/compact"], &[])?;
     test_litellm(&wheel)
+}
+
+/// Times the wheel as people build it; fails when a limit is exceeded.
+pub(crate) fn bench() -> Result<()> {
+    for environment in [ENVIRONMENT, LITELLM] {
+        if !environment.is_ready() {
+            environment.install()?;
+        }
+    }
+    let missing = || "the environment is not there";
+    let python = ENVIRONMENT.python().with_context(missing)?;
+    let litellm = LITELLM.python().with_context(missing)?;
+    let wheel = build(&python, &["--release"])?;
+    install(&python, &wheel)?;
+    install(&litellm, &wheel)?;
+    run(
+        &python,
+        &["-m", "tests.python.bench", "LIMITS", &litellm],
+        &[],
+    )
 }
 
 fn test_litellm(wheel: &Path) -> Result<()> {
