@@ -12,6 +12,13 @@ use crate::view::Edit;
 /// Share of a clipped text that its head gets; the end of an output tells more than its middle.
 const HEAD_SHARE: f64 = 0.6;
 
+/// Fewer characters than this of a tool's answer tell nothing, and of a call's argument leave no room
+/// to say where the whole is.
+const SCRAP: usize = 64;
+
+/// A call tells more for its length than an answer: it may be so many times as long.
+const CALL_SHARE: u64 = 2;
+
 /// Says where the whole text is.
 #[derive(Clone, Copy, Debug)]
 pub struct Pointer<'a> {
@@ -47,6 +54,22 @@ pub fn text(
     Some(head_and_tail(text, total, 0, pointer))
 }
 
+/// An answer cut as a text is, but to its pointer alone where only scraps would be left of it.
+fn answer(
+    whole: &str,
+    limit: Units,
+    estimator: &dyn Estimator,
+    pointer: Pointer<'_>,
+) -> Option<String> {
+    let cut = text(whole, limit, estimator, pointer)?;
+    let total = whole.chars().count();
+    let alone = head_and_tail(whole, total, 0, pointer);
+    match cut.chars().count() < alone.chars().count() + SCRAP {
+        true => Some(alone),
+        false => Some(cut),
+    }
+}
+
 fn head_and_tail(text: &str, total: usize, chars: usize, pointer: Pointer<'_>) -> String {
     let head = (chars as f64 * HEAD_SHARE) as usize;
     let tail = chars - head;
@@ -72,15 +95,16 @@ pub fn entry(
     estimator: &dyn Estimator,
     pointer: Pointer<'_>,
 ) -> Vec<(usize, Edit)> {
-    let cut = |whole: &str| text(whole, level, estimator, pointer);
     entry
         .blocks
         .iter()
         .enumerate()
         .filter_map(|(i, block)| {
             let new = match block {
-                Block::Text(whole) | Block::ToolResult { content: whole, .. } => cut(whole),
+                Block::Text(whole) => text(whole, level, estimator, pointer),
+                Block::ToolResult { content, .. } => answer(content, level, estimator, pointer),
                 Block::ToolCall { arguments, .. } => {
+                    let level = Units(level.0.saturating_mul(CALL_SHARE));
                     arguments_within(arguments, level, estimator, pointer)
                 }
                 Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => None,
@@ -107,17 +131,17 @@ fn arguments_within(
     let mut each = arguments.chars().count() / 2;
     while each > 0 {
         let mut cut = value.clone();
-        shorten(&mut cut, each, &mut Some(pointer));
+        shorten(&mut cut, each, &mut (each >= SCRAP).then_some(pointer));
         let cut = cut.to_string();
         if estimator.units(&cut) <= level {
             return Some(cut);
         }
-        each /= 2;
+        each = each * 2 / 3;
     }
     Some("{}".to_owned())
 }
 
-/// Cuts every string to `each` characters; the first sentence cut says where the whole is.
+/// Cuts every string to `each` characters; the first one cut says where the whole is, if it may.
 fn shorten(value: &mut Value, each: usize, pointer: &mut Option<Pointer<'_>>) {
     match value {
         Value::String(whole) => {

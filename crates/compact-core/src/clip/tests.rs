@@ -54,11 +54,31 @@ fn clipped_arguments_stay_a_json_object() {
         let value: Value = serde_json::from_str(cut).unwrap();
         assert!(value.is_object());
         assert!(
-            cut.chars().count() as u64 <= level.max(2),
+            cut.chars().count() as u64 <= (level * CALL_SHARE).max(2),
             "{level}: {}",
             cut.len()
         );
     }
+}
+
+#[test]
+fn a_call_that_is_cut_still_says_what_it_asks_for() {
+    let arguments =
+        r#"{"pattern":"fn open_archive_of_the_session","path":"crates/store/src/lib.rs"}"#;
+    let cut = arguments_within(arguments, Units(60), &Chars4, AT).unwrap();
+    assert_eq!(
+        cut,
+        r#"{"pattern":"fn open_archive_…","path":"…store/src/lib.rs"}"#
+    );
+}
+
+#[test]
+fn an_answer_of_which_only_scraps_are_left_is_its_pointer() {
+    let whole = "line of output\n".repeat(100);
+    let alone = answer(&whole, Units(80), &Chars4, AT).unwrap();
+    assert_eq!(alone, " […1500 chars cut: 0123456789ab#57…]");
+    let cut = answer(&whole, Units(200), &Chars4, AT).unwrap();
+    assert!(cut.starts_with("line of output"), "{cut}");
 }
 
 #[test]

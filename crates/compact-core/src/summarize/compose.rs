@@ -33,7 +33,7 @@ pub(super) struct Material<'m> {
 const NAMES: f64 = 0.095;
 /// Stretches that touch cost less together than alone, and some texts cost less than others: so much
 /// more is chosen than should fit, and the least of it is cut.
-const OVERLAP: f64 = 1.25;
+const OVERLAP: f64 = 1.1;
 
 impl Material<'_> {
     /// The summary of about `chars` characters that the budget holds.

@@ -118,7 +118,7 @@ pub struct Summary {
 }
 
 /// Characters below which a name is not worth choosing for: bounds the work by the budget.
-const CHARS_PER_NAME: f64 = 24.0;
+const CHARS_PER_NAME: f64 = 16.0;
 
 /// Characters that a topic may have in a small summary: one line, and of the user's rules as many as
 /// most sessions have.

@@ -59,7 +59,7 @@ const SHARE: f64 = 0.40;
 const FEWEST: usize = 3;
 /// How far a stretch is widened to reach the end of a line or sentence: half a sentence misleads,
 /// half a line of code does not.
-const SLACK: usize = 24;
+const SLACK: usize = 16;
 const PROSE_SLACK: usize = 160;
 
 fn slack(voice: Voice) -> usize {

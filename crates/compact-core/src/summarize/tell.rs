@@ -51,10 +51,11 @@ pub(super) fn share(topic: Topic, template: &Template) -> f64 {
 pub(super) fn worth(topic: Topic) -> f64 {
     match topic {
         Topic::Goals | Topic::Rules => 1.0,
-        Topic::Open => 0.3,
-        Topic::Plan | Topic::Made | Topic::Failures => 0.18,
-        Topic::Done | Topic::Decisions | Topic::Steps => 0.1,
-        Topic::Files | Topic::Record | Topic::Names => 0.05,
+        Topic::Open => 0.4,
+        Topic::Plan | Topic::Made | Topic::Failures => 0.22,
+        Topic::Done => 0.2,
+        Topic::Decisions | Topic::Steps => 0.13,
+        Topic::Files | Topic::Record | Topic::Names => 0.06,
     }
 }
 

@@ -228,13 +228,13 @@ fn weight(f: &Features, template: &Template) -> f64 {
             - 0.12 * f64::from(f.crowd).ln_1p()
             - 0.03 * f.length as f64
     };
-    let fading = if spoken > 0.0 { 0.45 } else { 0.35 };
+    let fading = if spoken > 0.0 { 0.4 } else { 0.3 };
     let odds = evidence - fading * f64::from(f.age).ln_1p() + of_kind(f.kind);
     1.0 / (1.0 + (BASE - odds).exp())
 }
 
 /// Log-odds against a name of which nothing is known.
-const BASE: f64 = 4.5;
+const BASE: f64 = 4.0;
 
 fn of_kind(kind: Kind) -> f64 {
     match kind {
