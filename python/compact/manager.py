@@ -7,7 +7,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -258,7 +258,7 @@ class CompactManager:
     def _start(self) -> None:
         cfg = self.config
         self._process = os.getpid()
-        self._told: OrderedDict[str, tuple[Told, Codec]] = OrderedDict()
+        self._told: OrderedDict[str, Told] = OrderedDict()
         self._made: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._events = Dispatcher(_receivers(cfg))
         self._native = _native.Engine(
@@ -302,10 +302,12 @@ class CompactManager:
             system=system,
             tools=tools,
             more=more,
-            before=before[0] if before else None,
+            before=before,
         )
         with self._lock:
-            _remember(self._told, session_id, (told, codec), self.config.max_sessions)
+            # The caller's own objects are the caller's to keep.
+            known = replace(told, items=[])
+            _remember(self._told, session_id, known, self.config.max_sessions)
         return told
 
     def _prepared(self, session_id: str, told: Told, codec: Codec, turn: Any) -> Prepared:
@@ -349,9 +351,9 @@ class CompactManager:
         if storage is None or isinstance(storage, NativeStorage):
             return
         with self._lock:
-            told, codec = self._told[session_id]
-        plain = (wire.as_message(wire._plain(codec.dump(item))) for item in told.items)
-        transcript = [self._redact(message) for message in plain]
+            told = self._told[session_id]
+        messages = (wire.as_message(json.loads(text)) for text in told.texts)
+        transcript = [self._redact(message) for message in messages]
         try:
             storage.save_transcript(session_id, transcript)
         except Exception as error:

@@ -198,7 +198,7 @@ def _written(
     for place, item in enumerate(items):
         try:
             data = codec.dump(item)
-            if before and place < len(known) and known[place] == data:
+            if before and place < len(known) and _same(known[place], data):
                 kept.append(known[place])
                 texts.append(before.texts[place])
                 continue
@@ -222,19 +222,19 @@ def _text(data: Any, item: Any) -> str:
 
 
 def _copy(data: Any) -> Any:
-    """A copy that equals what is written the same, and shares its texts, so that comparing is quick.
+    """A copy that shares its texts, so that comparing is quick.
 
     Messages may be changed in place, so who they are proves nothing.
     """
     try:
         return _deeply(data)
     except RecursionError:
-        return _Exact(data)
+        return _FOREIGN
 
 
 def _deeply(value: Any) -> Any:
     kind = type(value)
-    if kind is str or value is None:
+    if kind is str or value is None or kind in _NUMBERS:
         return value
     if kind is list:
         return [_deeply(element) for element in list(value)]
@@ -242,21 +242,39 @@ def _deeply(value: Any) -> Any:
         members = dict(value)
         if all(type(key) is str for key in members):
             return {key: _deeply(member) for key, member in members.items()}
-    return _Exact(value)
+    return _FOREIGN
 
 
-class _Exact:
-    """A number as it is written, where Python says ``1 == True``. What else it is made of equals nothing."""
+class _Foreign:
+    """An object of the caller's in a message: what it is written as is only known by writing it."""
 
-    __slots__ = ("value",)
-    __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, value: Any) -> None:
-        self.value = value if type(value) in (bool, int, float) else None
+_FOREIGN = _Foreign()
+_NUMBERS = (bool, int, float)
 
-    def __eq__(self, other: object) -> bool:
-        is_same = self.value is not None and type(self.value) is type(other)
-        return is_same and repr(self.value) == repr(other)
+
+def _same(known: Any, value: Any) -> bool:
+    """Whether a value is still written as the copy was. No code of the caller's runs here."""
+    kind = type(value)
+    if known is value:
+        return kind is not _Foreign
+    if kind is not type(known):
+        return False
+    if kind is str:
+        return known == value
+    if kind in _NUMBERS:
+        return repr(known) == repr(value)
+    if kind is list:
+        return len(known) == len(value) and all(map(_same, known, value))
+    if kind is dict:
+        members = list(value.items())
+        return len(known) == len(members) and all(map(_same_member, known.items(), members))
+    return False
+
+
+def _same_member(known: tuple[str, Any], member: tuple[Any, Any]) -> bool:
+    key = member[0]
+    return type(key) is str and known[0] == key and _same(known[1], member[1])
 
 
 def _head(members: Mapping[str, Any]) -> str:

@@ -292,6 +292,20 @@ async def test_s4_136_a_restart_depends_on_nobodys_answer(answer, caplog):
     assert ("no checkpoint: prompt is too long" in caplog.text) == isinstance(answer, Exception)
 
 
+SECRET = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+
+
+@pytest.mark.parametrize("answer", [f"<checkpoint>\nPush with {SECRET}\n</checkpoint>", "I'm sorry, I cannot do that."])
+async def test_c_19_secrets_are_not_carried_into_the_next_session(answer):
+    printed = UserMessage([ToolResultBlock("t1", f"remote src/ledger.py token {SECRET}", None)])
+    client = Client(
+        [[[*working(1)[:1], printed, result()], [said(answer, None)]], [[said("…", counted(5)), result(text="mended")]]]
+    )
+    run = await SessionRunner(client).run(TASK)
+    assert run.result == "mended" and "src/ledger.py" in run.prompts[0]
+    assert not any(SECRET in prompt for prompt in client.prompts)
+
+
 async def test_s4_140_missing_usage_is_told_and_restarts_are_bounded(caplog):
     run = await SessionRunner(Client([[[said("…", None), result()]]])).run("Mend it.")
     assert run.result == "done" and "context tracking disabled" in caplog.text

@@ -121,6 +121,33 @@ def test_values_that_python_calls_equal_are_told_apart(before, after):
     assert tell([message], Codec(), before=told).texts == tell([message], Codec()).texts
 
 
+class Rude:
+    """Says that it equals any text, and fails when it is asked about one."""
+
+    def __init__(self, fails: bool) -> None:
+        self.fails, self.type, self.text = fails, "text", "mine"
+
+    def __eq__(self, other: object) -> bool:
+        if self.fails:
+            raise AttributeError(other)
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_the_callers_objects_say_of_equality_does_not_count(fails):
+    history = [{"role": "user", "content": "mine"}, {"role": "user", "content": Rude(fails)}]
+    told = tell(history, Codec())
+    assert tell(history[1:], Codec(), before=told).texts == told.texts[1:]
+
+
+def test_the_order_of_members_is_told_as_it_is():
+    told = tell([{"role": "user", "content": "hi"}], Codec())
+    turned = [{"content": "hi", "role": "user"}]
+    assert tell(turned, Codec(), before=told).texts == tell(turned, Codec()).texts
+
+
 @pytest.mark.parametrize("build", [lambda m: Said(**m), lambda m: Message(m["role"], m["content"] or "")])
 def test_objects_may_be_edited_in_place(steady, build):
     history = [build(message) for message in chat(20)]

@@ -341,11 +341,11 @@ fn section(out: &mut String, document: &str, words: &str, list: &List, tests: &T
     );
     for (id, item) in list.items.iter().filter(|(id, _)| id.0 == document) {
         let by = match (tests.get(id), &item.reason) {
-            (Some(names), _) => names
-                .iter()
-                .map(|n| shown(n))
-                .collect::<Vec<_>>()
-                .join("<br>"),
+            (Some(names), _) => {
+                let mut names: Vec<String> = names.iter().map(|n| shown(n)).collect();
+                names.dedup();
+                names.join("<br>")
+            }
             (None, Some(key)) => format!("*{}*", list.reasons.get(key).map_or("", String::as_str)),
             (None, None) => "**open**".to_owned(),
         };

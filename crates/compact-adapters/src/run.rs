@@ -162,9 +162,13 @@ impl RunFolder {
         &self.path
     }
 
-    /// Removes a run that never began.
-    pub fn discard(self) -> io::Result<()> {
-        fs::remove_dir_all(&self.path)
+    /// Removes a run that never began, and says so; one of which a line was heard stays.
+    pub fn discard(self) -> io::Result<bool> {
+        let never_began = self.session.is_none();
+        if never_began {
+            fs::remove_dir_all(&self.path)?;
+        }
+        Ok(never_began)
     }
 
     /// Writes down what the run goes on from: all of it or nothing.

@@ -1,7 +1,8 @@
 //! Clipping: the head and the tail of a long text with a pointer to the whole in between.
 //!
 //! Used where a text must stay in its place but not at its length: a huge tool result, a huge
-//! request. A call's arguments stay a JSON object, because providers reject anything else.
+//! request. A call's arguments stay a JSON object, because providers reject anything else; they point to
+//! the whole where there is room for it.
 
 use serde_json::Value;
 
@@ -191,19 +192,18 @@ pub fn water_level(costs: &[Units], limit: Units) -> Units {
     Units(u64::MAX)
 }
 
-/// The costs of an entry's blocks that clipping can lower.
+/// The costs of an entry's blocks that clipping can lower; a call, which may be longer, in parts.
 pub fn block_costs(entry: &Entry, estimator: &dyn Estimator) -> Vec<Units> {
-    entry
-        .blocks
-        .iter()
-        .filter(|b| {
-            matches!(
-                b,
-                Block::Text(_) | Block::ToolResult { .. } | Block::ToolCall { .. }
-            )
-        })
-        .map(|b| estimator.block(b))
-        .collect()
+    let parts = |block: &Block| {
+        let parts = match block {
+            Block::Text(_) | Block::ToolResult { .. } => 1,
+            Block::ToolCall { .. } => CALL_SHARE,
+            Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => 0,
+        };
+        let cost = estimator.block(block).0.checked_div(parts);
+        std::iter::repeat_n(Units(cost.unwrap_or_default()), parts as usize)
+    };
+    entry.blocks.iter().flat_map(parts).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! `compact._native.Carried`: a task on its way from session to session of an agent, as
-//! `compact_core::restart` carries it. Sessions themselves are Python's.
+//! `compact_core::restart` carries it, without the secrets that its sessions printed. The task stays as
+//! it is. Sessions themselves are Python's.
 
 use compact_adapters::estimator;
 use compact_core::ledger::Ledger;
+use compact_core::redact::{Boundary, Counts, RedactionRules, Redactor};
 use compact_core::restart::{self, Notes, Wrapping};
 use compact_core::token::Tokens;
 use compact_formats::{Format, Scope};
@@ -16,30 +18,30 @@ use crate::failure::{Class, raise};
 pub(crate) struct Carried {
     task: String,
     window: Tokens,
+    redactor: Redactor,
     ledger: Ledger,
 }
 
 #[pymethods]
 impl Carried {
     #[new]
-    fn new(task: String, window: u64) -> Carried {
-        Carried {
+    fn new(task: String, window: u64) -> PyResult<Carried> {
+        let redactor = RedactionRules::default().redactor(Boundary::Summary);
+        Ok(Carried {
             task,
             window: Tokens(window),
+            redactor: redactor.map_err(|error| raise(Class::Config, &error))?,
             ledger: Ledger::default(),
-        }
+        })
     }
 
     /// Takes what a session said: a JSON list of messages as Anthropic has them.
-    fn hear(&mut self, messages: String) -> PyResult<()> {
+    fn hear(&mut self, py: Python<'_>, messages: String) -> PyResult<()> {
         let parsed = compact_formats::parse(messages, Some(Format::Anthropic), Scope::Live)
             .map_err(|error| raise(Class::Format, &error))?;
-        let first = self.ledger.next;
-        let ledger = Ledger::of(&parsed.conversation.entries, first);
-        match first {
-            0 => self.ledger = ledger,
-            _ => self.ledger.merge(ledger),
-        }
+        let (first, redactor) = (self.ledger.next, &self.redactor);
+        let later = py.detach(|| Ledger::redacted(&parsed.conversation.entries, first, redactor));
+        self.ledger.merge(later);
         Ok(())
     }
 
@@ -53,9 +55,11 @@ impl Carried {
             Some(Wrapping::Untagged) => "raw",
             None => "built",
         };
+        let redacted = |text| self.redactor.redact(text, &mut Counts::new()).into_owned();
+        let written = found.as_ref().map(|found| redacted(&found.text));
         let notes = Notes {
             task: &self.task,
-            written: found.as_ref().map(|found| found.text.as_str()),
+            written: written.as_deref(),
             ledger: &self.ledger,
             room: room(self.window),
             estimator: &*estimator::Choice::Heuristic.estimator(None),

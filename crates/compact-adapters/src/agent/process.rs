@@ -179,6 +179,11 @@ impl Drop for Process {
 fn refused(launch: &Launch, error: io::Error) -> AgentError {
     let command = launch.command.clone();
     let is_folder = || std::path::Path::new(&launch.command).is_dir();
+    // The system says the same of a program that is missing and of the folder that it is to run in.
+    if let Some(gone) = launch.folder.as_deref().filter(|folder| !folder.is_dir()) {
+        let message = format!("the folder {} is gone", gone.display());
+        return io::Error::new(error.kind(), message).into();
+    }
     match error.kind() {
         io::ErrorKind::NotFound => AgentError::Missing(command),
         io::ErrorKind::PermissionDenied => AgentError::NotExecutable(command),

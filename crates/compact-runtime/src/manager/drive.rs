@@ -349,7 +349,7 @@ impl Manager {
         };
         let concluded = self.conclude(&scope, stored, lease).await;
         if let Err(error) = &concluded {
-            self.failed(&scope, &measured, &error.to_string()).await;
+            self.not_committed(&scope, &measured, error).await;
         }
         let made = concluded?.compaction;
         let prior = Prior {

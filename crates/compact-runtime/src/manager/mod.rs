@@ -38,7 +38,7 @@ use compact_core::wire::WireRules;
 use crate::error::Error;
 
 use crate::port::archive::ArchiveStore;
-use crate::port::catalog::{Attempt, CompactionRecord, Lease, SessionCatalog};
+use crate::port::catalog::{Attempt, CatalogError, CompactionRecord, Lease, SessionCatalog};
 use crate::port::embedder::Embedder;
 use crate::port::event::EventSink;
 use crate::port::summarizer::Summarizer;
@@ -313,7 +313,7 @@ impl Manager {
             Err(error) => Err(error),
         };
         if let Err(error) = &commit {
-            self.failed(scope, measured, &error.to_string()).await;
+            self.not_committed(scope, measured, error).await;
         }
         Ok(Compacted::Done(Box::new(commit?)))
     }
@@ -455,6 +455,17 @@ impl Manager {
         }
         line.reverse();
         Ok(line)
+    }
+
+    /// A compaction that another process was faster with did not fail: the other one counts.
+    async fn not_committed(&self, scope: &Scope, measured: &Measured<'_>, error: &Error) {
+        let is_overtaken = matches!(
+            error,
+            Error::Overtaken(_) | Error::Catalog(CatalogError::Fenced { .. })
+        );
+        if !is_overtaken {
+            self.failed(scope, measured, &error.to_string()).await;
+        }
     }
 
     /// Tells and remembers a failure; a catalog that fails too must not hide the first error.

@@ -80,8 +80,8 @@ pub struct Terms<'r> {
     pub model: Option<&'r str>,
     /// How texts are counted.
     pub estimator: &'r dyn Estimator,
-    /// What takes secrets out of all that is told and of what the run goes on from. The task is the
-    /// user's own and the lines of a session are the original: both stay as they are.
+    /// What takes secrets out of what the run goes on from and of its events. The task is the user's own,
+    /// the answer the agent's, and the lines of a session the original: they stay as they are.
     pub redactor: &'r Redactor,
     /// How long things are waited for.
     pub patience: Patience,
@@ -394,10 +394,7 @@ impl<'r> Runner<'r> {
     /// Adds what a session established to what is known of the task.
     fn learn(&mut self, session: &Session) {
         let ledger = session.ledger(self.state.ledger.next, self.terms.redactor);
-        match self.state.ledger.next {
-            0 => self.state.ledger = ledger,
-            _ => self.state.ledger.merge(ledger),
-        }
+        self.state.ledger.merge(ledger);
         self.state.counters.usage = self.state.counters.usage.plus(session.used);
     }
 

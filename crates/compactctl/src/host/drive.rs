@@ -72,18 +72,21 @@ impl Visit<'_> {
     /// The copy waits for the disk and the ledger for the processor, so they are made side by side.
     fn before(&self, now: Timestamp) -> Option<String> {
         let redactor = self.redactor(Boundary::Archive)?;
-        let (shelf, call) = (&self.shelf, self.call);
+        let (shelf, call, terms) = (&self.shelf, self.call, self.terms);
         let (archived, memory) = thread::scope(|scope| {
-            let copy = scope.spawn(|| shelf.archive(call, now, &redactor));
-            let memory = match &call.transcript {
-                Transcript::File(path) => Some(self.read(path)),
+            let reading = match &call.transcript {
+                Transcript::File(path) => {
+                    let read = || read(shelf, terms, path);
+                    thread::Builder::new().spawn_scoped(scope, read).ok()
+                }
                 _ => None,
             };
-            (copy.join(), memory)
+            let archived = shelf.archive(call, now, &redactor);
+            (archived, reading.and_then(|reading| reading.join().ok()))
         });
-        let stopped = |_| Err(io::Error::other("the copy stopped").into());
-        let archived = self.archived(archived.unwrap_or_else(stopped))?;
-        let memory = memory.unwrap_or_else(|| self.read(&archived.path));
+        let archived = self.archived(archived)?;
+        // Where no thread was to be had, the archive is read instead: it says the same.
+        let memory = memory.unwrap_or_else(|| read(shelf, terms, &archived.path));
         // The process ends with this call, and a person waits for it: a ledger of megabytes is not taken
         // apart piece by piece first.
         let memory = ManuallyDrop::new(self.noted(memory)?);
@@ -240,16 +243,7 @@ impl Visit<'_> {
     }
 
     fn memory(&self, file: &Path) -> Option<Memory> {
-        self.noted(self.read(file))
-    }
-
-    fn read(&self, file: &Path) -> io::Result<Memory> {
-        let redactor = self.terms.redaction.redactor(Boundary::Summary);
-        let redactor = redactor.map_err(unusable)?;
-        self.shelf.follow(file, &redactor).map_err(|error| {
-            let message = format!("cannot tell what to keep of {}: {error}", file.display());
-            io::Error::new(error.kind(), message)
-        })
+        self.noted(read(&self.shelf, self.terms, file))
     }
 
     fn context(&self, text: String) -> String {
@@ -270,6 +264,16 @@ impl Visit<'_> {
         let line = format!("{}: {message}", self.call.event);
         self.journal.line(level, &line);
     }
+}
+
+/// The ledger of a file.
+fn read(shelf: &Shelf, terms: &Terms, file: &Path) -> io::Result<Memory> {
+    let redactor = terms.redaction.redactor(Boundary::Summary);
+    let redactor = redactor.map_err(unusable)?;
+    shelf.follow(file, &redactor).map_err(|error| {
+        let message = format!("cannot tell what to keep of {}: {error}", file.display());
+        io::Error::new(error.kind(), message)
+    })
 }
 
 /// Where an archive is, and what its lines go by.

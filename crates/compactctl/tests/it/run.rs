@@ -551,3 +551,32 @@ fn c_19_secrets_stay_in_the_sessions_that_printed_them() {
     .ok();
     assert_eq!(with_secret(&redacted), Vec::<String>::new());
 }
+
+/// A line that is no JSON is redacted as the text that it is, by the user's patterns too.
+#[test]
+fn noise_of_a_redacted_archive_is_redacted() {
+    let printed = TIRING.replacen(
+        "#!/bin/sh\n",
+        "#!/bin/sh\necho 'npm warn password=hunter2-x9'\n",
+        1,
+    );
+    let place = place(&printed);
+    place.write("redact.yaml", "redaction:\n  sinks:\n    archive: true\n");
+    run(&place, &[&SMALL[..], &["--config", "redact.yaml"]].concat()).ok();
+    let first = String::from_utf8(place.read("store/runs/r1/session-001.jsonl")).unwrap();
+    assert!(
+        first.contains("npm warn") && !first.contains("hunter2"),
+        "{first}"
+    );
+}
+
+#[test]
+fn a_run_whose_program_vanished_is_kept() {
+    let place = place(&TIRING.replacen("#!/bin/sh\n", "#!/bin/sh\nrm -f \"$0\"\n", 1));
+    let told = run(&place, &SMALL).fails(2).stderr;
+    assert!(told.contains("compactctl run --resume r1"), "{told}");
+    assert!(place.store().join("runs/r1/session-001.jsonl").exists());
+    place.write("agent", TIRING);
+    executable(&place, 0o755);
+    place.run(&["run", "--resume", "r1"]).ok();
+}

@@ -137,4 +137,5 @@ async fn a_holder_that_was_overtaken_records_nothing() {
         "{error}"
     );
     assert_eq!(manager.catalog.chain("shared").await.unwrap(), []);
+    assert_eq!(manager.catalog.last_attempt("shared").await.unwrap(), None);
 }

@@ -171,11 +171,11 @@ fn drive(
             Ok(stopped(&run_id, &resume, stop.code(), global))
         }
         Err(error) => {
-            let failure = gave_up(&error, &how_to_resume(&run_id, global));
-            if is_no_program(&error) && args.resume.is_none() {
-                screen.discard();
+            let is_new = args.resume.is_none();
+            if is_no_program(&error) && is_new && screen.discard() {
+                return Err(Failure::of(Code::Usage, &error).split_advice());
             }
-            Err(failure)
+            Err(gave_up(&error, &how_to_resume(&run_id, global)))
         }
     }
 }
@@ -249,7 +249,7 @@ fn gave_up(error: &RunError, resume: &str) -> Failure {
         _ => Code::Unexpected,
     };
     let advice = match error {
-        error if is_no_program(error) => String::new(),
+        error if is_no_program(error) => format!("then go on with: {resume}"),
         RunError::Limit(Limit::Restarts(_)) => {
             format!("raise the limit and go on: {resume} --max-restarts N")
         }
@@ -275,10 +275,7 @@ fn gave_up(error: &RunError, resume: &str) -> Failure {
         }
         _ => format!("go on with: {resume}"),
     };
-    match advice.is_empty() {
-        true => Failure::of(code, error).split_advice(),
-        false => Failure::of(code, error).help(advice),
-    }
+    Failure::of(code, error).help(advice)
 }
 
 fn failure(error: &RunFolderError) -> Failure {

@@ -73,10 +73,10 @@ impl Screen {
         self.finished
     }
 
-    /// Removes what was written down of a run that never began.
-    pub fn discard(self) {
+    /// Removes what was written down of a run that never began, and says whether it was one.
+    pub fn discard(self) -> bool {
         // What cannot be removed is an empty run among others.
-        let _ = self.folder.discard();
+        self.folder.discard().unwrap_or(true)
     }
 
     /// Says once that something cannot be written down.
@@ -139,7 +139,11 @@ impl Record for Screen {
     }
 
     fn heard(&mut self, session: u32, line: &str) {
-        let line = self.archive.redact_json(line, &mut Counts::new());
+        let mut counts = Counts::new();
+        let line = match serde_json::from_str::<serde::de::IgnoredAny>(line) {
+            Ok(_) => self.archive.redact_json(line, &mut counts),
+            Err(_) => self.archive.redact(line, &mut counts),
+        };
         let written = self.folder.heard(session, &line);
         self.warn(written);
     }
