@@ -261,7 +261,7 @@ def _same(known: Any, value: Any) -> bool:
     if kind is not type(known):
         return False
     if kind is str:
-        return known == value
+        return bool(known == value)
     if kind in _NUMBERS:
         return repr(known) == repr(value)
     if kind is list:
