@@ -122,7 +122,10 @@ async fn what_is_no_agent_is_said_to_be_none() {
         ..launch("/bin/sh")
     };
     let error = refusal(homeless).await;
-    assert!(format!("{error:?}").contains("/nowhere is gone"), "{error:?}");
+    assert!(
+        format!("{error:?}").contains("/nowhere is gone"),
+        "{error:?}"
+    );
     let (folder, mut broken) = program("claude", "");
     let path = Path::new(&broken.command).to_owned();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();

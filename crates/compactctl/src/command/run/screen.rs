@@ -53,7 +53,7 @@ impl Screen {
         Screen {
             folder,
             saved,
-            story: Arc::clone(world.redactor(Boundary::Summary)),
+            story: Arc::clone(world.redactor(Boundary::Export)),
             archive: Arc::clone(world.redactor(Boundary::Archive)),
             show,
             shown: String::new(),
