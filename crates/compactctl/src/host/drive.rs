@@ -73,19 +73,20 @@ impl Visit<'_> {
     fn before(&self, now: Timestamp) -> Option<String> {
         let redactor = self.redactor(Boundary::Archive)?;
         let (shelf, call, terms) = (&self.shelf, self.call, self.terms);
+        let copy = || shelf.archive(call, now, &redactor);
         let (archived, memory) = thread::scope(|scope| {
-            let reading = match &call.transcript {
-                Transcript::File(path) => {
-                    let read = || read(shelf, terms, path);
-                    thread::Builder::new().spawn_scoped(scope, read).ok()
-                }
+            let Ok(copying) = thread::Builder::new().spawn_scoped(scope, copy) else {
+                // The system has no thread to give, and the archive must not wait for one.
+                return (copy(), None);
+            };
+            let memory = match &call.transcript {
+                Transcript::File(path) => Some(read(shelf, terms, path)),
                 _ => None,
             };
-            let archived = shelf.archive(call, now, &redactor);
-            (archived, reading.and_then(|reading| reading.join().ok()))
+            let stopped = |_| Err(io::Error::other("the copy stopped").into());
+            (copying.join().unwrap_or_else(stopped), memory)
         });
         let archived = self.archived(archived)?;
-        // Where no thread was to be had, the archive is read instead: it says the same.
         let memory = memory.unwrap_or_else(|| read(shelf, terms, &archived.path));
         // The process ends with this call, and a person waits for it: a ledger of megabytes is not taken
         // apart piece by piece first.
