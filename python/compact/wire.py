@@ -8,6 +8,7 @@ that role have.
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -149,8 +150,8 @@ class Told:
     """A conversation on its way to the engine."""
 
     items: list[Any]
-    #: What each text was written from.
-    kept: list[Any]
+    #: The form of what each text was written from.
+    kept: list[bytes | None]
     texts: list[str]
     format: str
     head: str
@@ -190,21 +191,19 @@ def tell(
 
 def _written(
     items: Sequence[Any], codec: Codec, before: Told | None
-) -> tuple[list[Any], list[str]]:
-    """Each message as JSON, and what it was written from; an error names its place."""
+) -> tuple[list[bytes | None], list[str]]:
+    """Each message as JSON, and the form of what it was written from; an error names its place."""
     known = before.kept if before else []
-    kept: list[Any] = []
+    kept: list[bytes | None] = []
     texts: list[str] = []
     for place, item in enumerate(items):
         try:
             data = codec.dump(item)
-            if before and place < len(known) and _same(known[place], data):
-                kept.append(known[place])
-                texts.append(before.texts[place])
-                continue
-            # Kept first: what another thread changes meanwhile is then told again.
-            kept.append(_copy(data))
-            texts.append(_text(data, item))
+            # Made first: what another thread changes meanwhile is then told again.
+            form = _form(data)
+            is_known = before and place < len(known) and form is not None and form == known[place]
+            kept.append(form)
+            texts.append(before.texts[place] if before and is_known else _text(data, item))
         except (TypeError, ValueError, RecursionError) as error:
             raise FormatError(
                 f"messages[{place}] cannot be read: {error}; "
@@ -221,60 +220,16 @@ def _text(data: Any, item: Any) -> str:
     return text
 
 
-def _copy(data: Any) -> Any:
-    """A copy that shares its texts, so that comparing is quick.
+def _form(data: Any) -> bytes | None:
+    """What a message is made of, down to the order of its members and the kinds of its numbers.
 
-    Messages may be changed in place, so who they are proves nothing.
+    Messages may be changed in place, so who they are proves nothing. Of one that holds objects of the
+    caller's nobody knows what it is written as but by writing it: ``None``.
     """
     try:
-        return _deeply(data)
-    except RecursionError:
-        return _FOREIGN
-
-
-def _deeply(value: Any) -> Any:
-    kind = type(value)
-    if kind is str or value is None or kind in _NUMBERS:
-        return value
-    if kind is list:
-        return [_deeply(element) for element in list(value)]
-    if kind is dict:
-        members = dict(value)
-        if all(type(key) is str for key in members):
-            return {key: _deeply(member) for key, member in members.items()}
-    return _FOREIGN
-
-
-class _Foreign:
-    """An object of the caller's in a message: what it is written as is only known by writing it."""
-
-
-_FOREIGN = _Foreign()
-_NUMBERS = (bool, int, float)
-
-
-def _same(known: Any, value: Any) -> bool:
-    """Whether a value is still written as the copy was. No code of the caller's runs here."""
-    kind = type(value)
-    if known is value:
-        return kind is not _Foreign
-    if kind is not type(known):
-        return False
-    if kind is str:
-        return bool(known == value)
-    if kind in _NUMBERS:
-        return repr(known) == repr(value)
-    if kind is list:
-        return len(known) == len(value) and all(map(_same, known, value))
-    if kind is dict:
-        members = list(value.items())
-        return len(known) == len(members) and all(map(_same_member, known.items(), members))
-    return False
-
-
-def _same_member(known: tuple[str, Any], member: tuple[Any, Any]) -> bool:
-    key = member[0]
-    return type(key) is str and known[0] == key and _same(known[1], member[1])
+        return marshal.dumps(data, 2)  # Later versions depend on who else holds a text.
+    except ValueError:
+        return None
 
 
 def _head(members: Mapping[str, Any]) -> str:
