@@ -224,7 +224,7 @@ def _form(data: Any) -> bytes | None:
     """What a message is made of, down to the order of its members and the kinds of its numbers.
 
     Messages may be changed in place, so who they are proves nothing. Of one that holds objects of the
-    caller's nobody knows what it is written as but by writing it: ``None``.
+    caller's nobody knows what it is written as but by writing it: ``None``. An array counts by its bytes.
     """
     try:
         return marshal.dumps(data, 2)  # Later versions depend on who else holds a text.
