@@ -89,6 +89,20 @@ impl Ledger {
         self.next = next;
     }
 
+    /// Leaves only the names whose indices are `wanted`, and the text around them.
+    pub(crate) fn retain(&mut self, wanted: impl Fn(usize) -> bool) {
+        let mut changed = excerpt::Places::default();
+        let mut nth = 0..;
+        self.entities.retain(|entity| {
+            let stays = nth.next().is_some_and(&wanted);
+            if !stays {
+                changed.extend(entity.mentions().map(Mention::place));
+            }
+            stays
+        });
+        excerpt::recut(&self.entities, &changed, &mut self.excerpts);
+    }
+
     /// True while nothing has been drawn.
     fn is_blank(&self) -> bool {
         self.entities.is_empty() && self.facts == Facts::default()

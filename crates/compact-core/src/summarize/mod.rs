@@ -15,6 +15,7 @@ pub(crate) mod prose;
 mod revoke;
 mod root;
 mod select;
+mod shed;
 mod tell;
 mod template;
 pub(crate) mod weigh;
@@ -41,6 +42,7 @@ use weigh::Group;
 pub use checkpoint::checkpoint;
 pub(crate) use context::{Contexts, Stretch};
 pub(crate) use layout::{FENCE, FENCE_HEAD, harmless};
+pub use shed::shed;
 
 /// A named way to tell the ledger (S2-30 … S2-35, S2-84).
 #[derive(
@@ -105,6 +107,11 @@ impl<'l> Ranking<'l> {
             weigh::favour(&mut groups, note);
         }
         Ranking(groups)
+    }
+
+    /// The names by their indices in the ledger.
+    fn indices(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|group| group.nth as usize)
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn groups<'l>(ledger: &'l Ledger, template: &Template) -> Vec<Group<'
             nth,
             text: &entity.text,
             key,
-            weight: weight(&session.features(entity, key), template),
+            weight: session.weight(entity, key, template),
         }
     };
     let names = ledger.entities.iter().zip(0..);
@@ -82,26 +82,6 @@ fn sort(groups: &mut [Group<'_>]) {
             .then_with(|| a.key.cmp(b.key))
             .then_with(|| a.text.cmp(b.text))
     });
-}
-
-/// What is known of a name when it is weighed.
-#[derive(Clone, Debug)]
-struct Features {
-    kind: Kind,
-    /// In how many blocks each voice named it.
-    counts: [u32; Voice::COUNT],
-    /// How often it stands in the text.
-    times: u32,
-    /// Entries since it was last named.
-    age: u32,
-    /// Names last heard in the same tool answer.
-    crowd: u32,
-    /// Whether a name in use stands close to its last mention.
-    near: bool,
-    /// The share of its words that are in use.
-    related: f64,
-    /// Its length.
-    length: usize,
 }
 
 /// What the weighing of single names needs to know of the whole.
@@ -145,21 +125,34 @@ impl Session {
         }
     }
 
-    fn features(&self, entity: &Entity, key: &str) -> Features {
-        let heard = entity.heard.last();
-        let crowd = heard.and_then(|m| self.crowds.get(&m.place()));
-        Features {
-            kind: entity.kind,
-            counts: entity.counts,
-            times: entity.times,
-            age: (self.next as u32).saturating_sub(entity.last + 1),
-            crowd: crowd.copied().unwrap_or(0),
-            near: heard.is_some_and(|m| self.is_near(m)),
-            related: self.related(key),
-            length: key.len(),
-        }
+    /// The chance that a name is needed again.
+    fn weight(&self, entity: &Entity, key: &str, template: &Template) -> f64 {
+        let said = |voice| said(entity, voice, template);
+        let spoken = 0.45 * said(Voice::User) + 0.58 * said(Voice::Model) + 0.9 * said(Voice::Call);
+        let (evidence, fading) = match spoken > 0.0 {
+            true => (1.6 + spoken, 0.4),
+            false => (self.heard(entity, key, template), 0.3),
+        };
+        let age = (self.next as u32).saturating_sub(entity.last + 1);
+        let odds = evidence - fading * f64::from(age).ln_1p() + of_kind(entity.kind);
+        1.0 / (1.0 + (BASE - odds).exp())
     }
 
+    /// What speaks for a name that neither the user nor the model used.
+    fn heard(&self, entity: &Entity, key: &str, template: &Template) -> f64 {
+        let last = entity.heard.last();
+        let near = last.is_some_and(|m| self.is_near(m));
+        // Names last heard in the same tool answer.
+        let crowd = last.and_then(|m| self.crowds.get(&m.place()));
+        0.25 * f64::from(entity.times).ln_1p() * template.weight(Voice::Tool)
+            + 0.5 * said(entity, Voice::Tool, template)
+            + 0.9 * self.related(key)
+            + 0.4 * f64::from(u8::from(near))
+            - 0.12 * f64::from(crowd.copied().unwrap_or(0)).ln_1p()
+            - 0.03 * key.len() as f64
+    }
+
+    /// Whether a name in use stands close.
     fn is_near(&self, m: &Mention) -> bool {
         let low = (m.0, m.1, m.2.saturating_sub(NEAR));
         let at = self.used.partition_point(|u| *u < low);
@@ -170,6 +163,7 @@ impl Session {
             .any(|u| (u.0, u.1) == m.place() && u.2 <= m.2 + NEAR && u.2 != m.2)
     }
 
+    /// The share of a name's words that are in use.
     fn related(&self, name: &str) -> f64 {
         let (mut all, mut used) = (0, 0);
         subwords(name, |word| {
@@ -210,27 +204,9 @@ fn subwords(text: &str, mut found: impl FnMut(&str)) {
     tell(start.and_then(|start| text.get(start..)));
 }
 
-/// The chance that a name is needed again, as odds.
-fn weight(f: &Features, template: &Template) -> f64 {
-    let said = |voice: Voice| -> f64 {
-        let n = f.counts.get(voice as usize).copied().unwrap_or(0);
-        f64::from(n).ln_1p() * template.weight(voice)
-    };
-    let spoken = 0.45 * said(Voice::User) + 0.58 * said(Voice::Model) + 0.9 * said(Voice::Call);
-    let evidence = if spoken > 0.0 {
-        1.6 + spoken
-    } else {
-        let near = f64::from(u8::from(f.near));
-        0.25 * f64::from(f.times).ln_1p() * template.weight(Voice::Tool)
-            + 0.5 * said(Voice::Tool)
-            + 0.9 * f.related
-            + 0.4 * near
-            - 0.12 * f64::from(f.crowd).ln_1p()
-            - 0.03 * f.length as f64
-    };
-    let fading = if spoken > 0.0 { 0.4 } else { 0.3 };
-    let odds = evidence - fading * f64::from(f.age).ln_1p() + of_kind(f.kind);
-    1.0 / (1.0 + (BASE - odds).exp())
+/// In how many blocks a voice named it, the more the less each counts.
+fn said(entity: &Entity, voice: Voice, template: &Template) -> f64 {
+    f64::from(entity.count(voice)).ln_1p() * template.weight(voice)
 }
 
 /// Log-odds against a name of which nothing is known.

@@ -2,18 +2,23 @@
 //!
 //! A transcript of lines only grows, so its ledger is carried on from where the last call stopped.
 //! One that was rewritten or rewound, that was left while a tool was at work, or that is no list of
-//! lines, is read again from the start: the ledger is the same whether it is carried on or not.
+//! lines, is read again from the start. The ledger is the same whether it is carried on or not, but for
+//! names that only tools said: a long session has so many that a person would wait for them to be read.
 
 use std::collections::{HashMap, HashSet};
 
 use compact_core::ledger::Ledger;
 use compact_core::message::{Entry, EntryKind, Role};
 use compact_core::redact::Redactor;
+use compact_core::summarize;
 use compact_formats::{Format, FormatError, Scope, branch, parse};
 use serde::{Deserialize, Serialize};
 
 /// How many bytes before the point reached tell whether a file is the one that was read.
 pub const MARK: usize = 256;
+
+/// How many names that only tools said are remembered: ten times what is ever told of a session.
+pub const UNUSED_NAMES: usize = 4_096;
 
 /// The ledger of a transcript as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,6 +85,11 @@ impl Memory {
         self.read += more.len() as u64;
         self.mark = mark(more);
         Ok(true)
+    }
+
+    /// Forgets what a long session cannot carry on with at every prompt.
+    pub fn shed(&mut self) {
+        summarize::shed(&mut self.ledger, UNUSED_NAMES);
     }
 
     fn format(&self) -> Option<Format> {

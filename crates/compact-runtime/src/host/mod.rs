@@ -14,5 +14,5 @@ mod tests;
 
 pub use agent::Agent;
 pub use call::{Call, Moment, Refusal, Transcript};
-pub use memory::{MARK, Memory};
+pub use memory::{MARK, Memory, UNUSED_NAMES};
 pub use record::{Chars, Loss, compare, live_text, must_keep, still_known};

@@ -151,6 +151,64 @@ fn a_line_that_is_half_written_waits_for_the_next_call() {
     assert_eq!(memory.ledger, at_once.ledger);
 }
 
+/// A session whose tools named twice as much as is remembered.
+fn long_session() -> String {
+    let call = json!({
+        "parentUuid": "u3", "isSidechain": false, "sessionId": "s", "type": "assistant", "uuid": "u4",
+        "message": { "role": "assistant", "content": [
+            { "type": "tool_use", "id": "t1", "name": "Grep", "input": { "pattern": "order_list" } },
+        ] },
+    });
+    let found: Vec<String> = (0..2 * UNUSED_NAMES)
+        .map(|n| format!("row_{n}_checked_by_column_{n}"))
+        .collect();
+    let answer = json!({
+        "parentUuid": "u4", "isSidechain": false, "sessionId": "s", "type": "user", "uuid": "u5",
+        "message": { "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": "t1", "content": found.join("\n") },
+        ] },
+    });
+    format!(
+        "{}{call}\n{answer}\n{}",
+        session(),
+        line(6, "assistant", "I have seen them all.")
+    )
+}
+
+#[test]
+fn of_names_that_only_tools_said_so_many_are_remembered() {
+    let text = long_session();
+    let mut whole = Memory::default();
+    whole.follow(text.as_bytes(), &Redactor::default()).unwrap();
+    let mut less = whole.clone();
+    less.shed();
+    let (used, unused): (Vec<_>, Vec<_>) = less
+        .ledger
+        .entities
+        .iter()
+        .partition(|e| e.spoken_count() > 0);
+    assert_eq!(unused.len(), UNUSED_NAMES);
+    assert!(used.iter().any(|e| &*e.text == "src/orders/export.rs"));
+    let bytes = |memory: &Memory| {
+        memory
+            .ledger
+            .excerpts
+            .iter()
+            .map(|e| e.text.len())
+            .sum::<usize>()
+    };
+    assert!(bytes(&less) * 10 < bytes(&whole) * 9);
+    // Nothing that the summarizer is told is missed, and the session goes on from there.
+    let told = |memory: &Memory| must_keep(&memory.ledger, Chars(6_000));
+    assert_eq!(told(&less), told(&whole));
+    let (before, _) = text.as_bytes().split_at(less.read as usize);
+    let more = line(7, "user", "Now the export.");
+    assert!(less.continues(before, more.as_bytes()));
+    let once = less.clone();
+    less.shed();
+    assert_eq!(less, once);
+}
+
 fn ledger() -> compact_core::ledger::Ledger {
     let mut memory = Memory::default();
     memory

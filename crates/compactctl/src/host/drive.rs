@@ -164,7 +164,8 @@ impl Visit<'_> {
         if !path.exists() {
             return None;
         }
-        let memory = self.memory(path)?;
+        let mut memory = self.memory(path)?;
+        memory.shed();
         // Where archives are redacted, nothing is kept in its own words.
         if self.redactor(Boundary::Archive)?.is_off() {
             self.noted(self.shelf.keep(&memory));

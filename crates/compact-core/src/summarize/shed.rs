@@ -1,0 +1,26 @@
+//! Making a ledger that is kept for a long time small: it lets go of names that nobody used.
+
+use std::collections::HashSet;
+
+use crate::ledger::{Entity, Ledger};
+
+use super::{Ranking, Style};
+
+/// Leaves a ledger every name that the user or the model used, and of those that only tools said the
+/// `most` heaviest. What they said around the others goes too; facts stay.
+pub fn shed(ledger: &mut Ledger, most: usize) {
+    if ledger.entities.iter().filter(|e| is_unused(e)).count() <= most {
+        return;
+    }
+    let ranking = Ranking::of(ledger, Style::TaskState, None);
+    let entity = |nth: &usize| ledger.entities.get(*nth);
+    let unused = ranking
+        .indices()
+        .filter(|nth| entity(nth).is_some_and(is_unused));
+    let gone: HashSet<usize> = unused.skip(most).collect();
+    ledger.retain(|nth| !gone.contains(&nth));
+}
+
+fn is_unused(entity: &Entity) -> bool {
+    entity.spoken.is_empty()
+}
