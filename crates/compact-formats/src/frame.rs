@@ -1,7 +1,7 @@
 //! Texts that say what they are: our own summaries, other programs' summaries, client injections.
 
 use compact_core::conform::BRIDGE;
-use compact_core::message::EntryKind;
+use compact_core::message::{Block, EntryKind, Role};
 use compact_core::summarize::frame;
 
 /// What the user says where a provider wants the user to open and nobody did.
@@ -28,6 +28,69 @@ pub(crate) fn summary(text: &str) -> Option<EntryKind> {
     }
     let frame::Frame { version, receipt } = frame::parse(text)?;
     Some(EntryKind::Summary { version, receipt })
+}
+
+/// Elements that agents write around what no person said: reminders, commands, surroundings, notices.
+/// An agent's history comes in its provider's format too, so every format knows them all.
+const INJECTED: [&str; 23] = [
+    // Claude Code
+    "system-reminder",
+    "command-name",
+    "command-message",
+    "command-args",
+    "command-contents",
+    "local-command-stdout",
+    "local-command-stderr",
+    "local-command-caveat",
+    "bash-input",
+    "bash-stdout",
+    "bash-stderr",
+    "user-prompt-submit-hook",
+    "task-notification",
+    "ide_opened_file",
+    "ide_selection",
+    "new-diagnostics",
+    // Codex
+    "environment_context",
+    "user_instructions",
+    "turn_aborted",
+    "subagent_notification",
+    "user_shell_command",
+    // Gemini CLI
+    "session_context",
+    "hook_context",
+];
+
+/// How agents open what they say in the user's place without an element around it.
+const NOTICES: [&str; 4] = [
+    "[Request interrupted by user",
+    "Caveat: The messages below were generated",
+    "# AGENTS.md instructions",
+    "System: Please continue.",
+];
+
+/// True for a text that a client wrote. The arguments of a command are the user's words.
+pub(crate) fn is_injected(text: &str) -> bool {
+    let has_arguments =
+        || element(text, "command-args").is_some_and(|args| !args.trim().is_empty());
+    NOTICES.iter().any(|opening| text.starts_with(opening))
+        || only_elements(text, &INJECTED) && !has_arguments()
+}
+
+/// What a message is by its texts: a summary, words that a client wrote, or what somebody said.
+pub(crate) fn kind(role: Role, blocks: &[Block]) -> EntryKind {
+    let mut texts = blocks.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    if let Some(summary) = texts.find_map(summary) {
+        return summary;
+    }
+    let is_client = |block: &Block| matches!(block, Block::Text(text) if is_injected(text));
+    match role == Role::User && !blocks.is_empty() && blocks.iter().all(is_client) {
+        true => EntryKind::Injected,
+        false => EntryKind::Message,
+    }
 }
 
 /// True when a text is nothing but elements with these names, one after another.

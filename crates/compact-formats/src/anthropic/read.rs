@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 
 use super::{BARE, DROPS_UNBOUND, MANUAL_THINKING, content};
 use crate::body::{self, messages};
-use crate::claude_code::is_injected;
 use crate::edit::{self, Piece};
 use crate::error::FormatError;
 use crate::frame;
@@ -186,7 +185,7 @@ fn is_compaction(block: &Block) -> bool {
 /// True for words that a person may have said.
 fn is_said(block: &Block) -> bool {
     match block {
-        Block::Text(text) => !is_injected(text),
+        Block::Text(text) => !frame::is_injected(text),
         _ => false,
     }
 }
@@ -195,18 +194,5 @@ fn kind_of(role: Role, blocks: &[Block]) -> EntryKind {
     if !blocks.is_empty() && blocks.iter().all(is_compaction) {
         return EntryKind::ForeignSummary;
     }
-    let texts = || {
-        blocks.iter().filter_map(|block| match block {
-            Block::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
-    };
-    if let Some(ours) = texts().find_map(frame::summary) {
-        return ours;
-    }
-    let only_injected = texts().count() > 0 && texts().all(is_injected);
-    if role == Role::User && only_injected && blocks.iter().all(|b| matches!(b, Block::Text(_))) {
-        return EntryKind::Injected;
-    }
-    EntryKind::Message
+    frame::kind(role, blocks)
 }

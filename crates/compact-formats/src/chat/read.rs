@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use compact_core::message::{Block, EntryKind, Meta, Role};
+use compact_core::message::{Block, Meta, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -184,7 +184,7 @@ impl<'s> Reader<'s> {
         let mut blocks = edit::blocks(pieces(at, &message, role)?);
         self.name_function_calls(&mut blocks, &place);
         let meta = Meta {
-            kind: kind_of(&blocks),
+            kind: frame::kind(role, &blocks),
             flags: flags(&message),
             ..Meta::default()
         };
@@ -243,16 +243,6 @@ pub(super) fn known_role(name: &str) -> Option<Role> {
         "tool" | "function" => Role::Tool,
         _ => return None,
     })
-}
-
-fn kind_of(blocks: &[Block]) -> EntryKind {
-    blocks
-        .iter()
-        .find_map(|block| match block {
-            Block::Text(text) => Some(frame::summary(text).unwrap_or_default()),
-            _ => None,
-        })
-        .unwrap_or_default()
 }
 
 /// Truthy keys of `meta`, and `protected` beside it (S2-72).

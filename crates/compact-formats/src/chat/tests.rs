@@ -243,6 +243,34 @@ fn a_summary_of_ours_is_recognised() {
     );
 }
 
+/// An agent's history is the same in its provider's format.
+#[test]
+fn what_an_agent_says_in_the_users_place_is_no_request() {
+    let kind = |content: &str| {
+        let source = serde_json::json!([{ "role": "user", "content": content }]);
+        read(&source.to_string()).conversation.entries[0]
+            .meta
+            .kind
+            .clone()
+    };
+    for injected in [
+        "<environment_context>\n  <cwd>/srv</cwd>\n</environment_context>",
+        "<system-reminder>Mind the time.</system-reminder>\n<command-name>/cost</command-name>",
+        "# AGENTS.md instructions for /srv\n\nUse tabs.",
+        "[Request interrupted by user for tool use]",
+    ] {
+        assert_eq!(kind(injected), EntryKind::Injected, "{injected}");
+    }
+    for said in [
+        "Why does <environment_context></environment_context> say nothing?",
+        "<command-name>/fix</command-name><command-args>the login</command-args>",
+        "<notes>Mine.</notes>",
+        "",
+    ] {
+        assert_eq!(kind(said), EntryKind::Message, "{said}");
+    }
+}
+
 #[test]
 fn an_edit_changes_only_its_own_string() {
     let source = r#"{"n": 1.0, "messages": [ {"z":1e2, "role":"tool", "tool_call_id":"1", "content": "long" ,"a":{"b":[]}} ], "x":2}"#;

@@ -132,7 +132,9 @@ impl<'a> Line<'a> {
         }
         let carries_result = blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }));
         let injected = match self.kind() {
-            Kind::User => is_true(self.is_meta) || texts().count() > 0 && texts().all(is_injected),
+            Kind::User => {
+                is_true(self.is_meta) || texts().count() > 0 && texts().all(frame::is_injected)
+            }
             Kind::Attachment => {
                 lenient(self.attachment_member("type")).as_deref() != Some("queued_command")
             }
@@ -196,36 +198,4 @@ impl<'a> Line<'a> {
             _ => Ok(Vec::new()),
         }
     }
-}
-
-/// Elements that the client writes around commands, reminders and notices.
-const INJECTED: &[&str] = &[
-    "system-reminder",
-    "command-name",
-    "command-message",
-    "command-args",
-    "command-contents",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "bash-input",
-    "bash-stdout",
-    "bash-stderr",
-    "user-prompt-submit-hook",
-    "task-notification",
-    "ide_opened_file",
-    "ide_selection",
-    "new-diagnostics",
-];
-
-/// True for a text that the client wrote. The arguments of a command are the user's words.
-pub(crate) fn is_injected(text: &str) -> bool {
-    if text.starts_with("[Request interrupted by user")
-        || text.starts_with("Caveat: The messages below were generated")
-    {
-        return true;
-    }
-    let has_arguments =
-        frame::element(text, "command-args").is_some_and(|args| !args.trim().is_empty());
-    frame::only_elements(text, INJECTED) && !has_arguments
 }

@@ -18,7 +18,6 @@ mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
-pub(crate) use self::line::is_injected;
 pub(crate) use self::link::links;
 use crate::wire::Wire;
 

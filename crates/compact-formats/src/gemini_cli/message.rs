@@ -314,11 +314,7 @@ pub(crate) fn kind_of_words(texts: &[&str]) -> EntryKind {
     {
         return EntryKind::ForeignSummary;
     }
-    let injected = |text: &&str| {
-        *text == "System: Please continue."
-            || frame::only_elements(text, &["session_context", "hook_context"])
-    };
-    if !texts.is_empty() && texts.iter().all(injected) {
+    if !texts.is_empty() && texts.iter().all(|text| frame::is_injected(text)) {
         EntryKind::Injected
     } else {
         EntryKind::Message

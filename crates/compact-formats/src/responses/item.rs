@@ -445,17 +445,8 @@ fn opaque<'a>(kind: &str, json: &str) -> Piece<'a> {
     }
 }
 
-/// Elements that the client puts before or between the user's words.
-const INJECTED: &[&str] = &[
-    "environment_context",
-    "user_instructions",
-    "turn_aborted",
-    "subagent_notification",
-    "user_shell_command",
-    "skill",
-    "INSTRUCTIONS",
-    "permissions instructions",
-];
+/// Elements of Codex that a person might write elsewhere.
+const INJECTED: &[&str] = &["skill", "INSTRUCTIONS", "permissions instructions"];
 
 fn entry_kind(item: &str, role: Role, pieces: &[Piece<'_>]) -> EntryKind {
     if role == Role::Assistant && item.contains("compaction") {
@@ -474,9 +465,7 @@ fn entry_kind(item: &str, role: Role, pieces: &[Piece<'_>]) -> EntryKind {
     if role != Role::User || texts.is_empty() {
         return EntryKind::Message;
     }
-    let injected = |text: &&str| {
-        frame::only_elements(text, INJECTED) || text.starts_with("# AGENTS.md instructions")
-    };
+    let injected = |text: &&str| frame::is_injected(text) || frame::only_elements(text, INJECTED);
     if texts.iter().all(injected) {
         EntryKind::Injected
     } else {
