@@ -198,9 +198,14 @@ fn of_names_that_only_tools_said_so_many_are_remembered() {
             .sum::<usize>()
     };
     assert!(bytes(&less) * 10 < bytes(&whole) * 9);
-    // Nothing that the summarizer is told is missed, and the session goes on from there.
-    let told = |memory: &Memory| must_keep(&memory.ledger, Chars(6_000));
-    assert_eq!(told(&less), told(&whole));
+    // The summarizer is told the same, but for how many of the names fit, and the session goes on.
+    let told = |memory: &Memory| must_keep(&memory.ledger, Chars(6_000)).unwrap();
+    let (less_told, told) = (told(&less), told(&whole));
+    let shared = less_told
+        .bytes()
+        .zip(told.bytes())
+        .take_while(|(a, b)| a == b);
+    assert!(shared.count() * 10 > told.len() * 8, "{less_told}");
     let (before, _) = text.as_bytes().split_at(less.read as usize);
     let more = line(7, "user", "Now the export.");
     assert!(less.continues(before, more.as_bytes()));
