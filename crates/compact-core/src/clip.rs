@@ -17,6 +17,9 @@ const HEAD_SHARE: f64 = 0.6;
 /// to say where the whole is.
 const SCRAP: usize = 64;
 
+/// A cut hides at least so many times what its marker takes: less is not worth a reader's trouble.
+const WORTH: usize = 2;
+
 /// A call tells more for its length than an answer: it may be so many times as long.
 const CALL_SHARE: u64 = 2;
 
@@ -29,7 +32,7 @@ pub struct Pointer<'a> {
     pub ordinal: u64,
 }
 
-/// Text cut to at most `limit` units; `None` when it fits as it is.
+/// Text cut to at most `limit` units; `None` when it fits as it is, or hardly anything would be cut.
 pub fn text(
     text: &str,
     limit: Units,
@@ -41,18 +44,20 @@ pub fn text(
         return None;
     }
     let total = text.chars().count();
-    let marker_cost = estimator.units(&marker(total, pointer));
+    let marker = marker(total, pointer);
+    let marker_cost = estimator.units(&marker);
+    let worth = WORTH * marker.chars().count();
     let room = (limit - marker_cost).0 as f64;
     let mut chars = (total as f64 * room / cost.0.max(1) as f64) as usize;
     // Tokens are not spread evenly over a text: shrink until the count agrees.
     for _ in 0..8 {
         let cut = head_and_tail(text, total, chars, pointer);
         if chars == 0 || estimator.units(&cut) <= limit {
-            return Some(cut);
+            return (total - chars >= worth).then_some(cut);
         }
         chars = chars * 4 / 5;
     }
-    Some(head_and_tail(text, total, 0, pointer))
+    (total >= worth).then(|| head_and_tail(text, total, 0, pointer))
 }
 
 /// An answer cut as a text is, but to its pointer alone where only scraps would be left of it.

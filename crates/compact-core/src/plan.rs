@@ -19,15 +19,22 @@ use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view;
 
 /// Share of the free budget that the recent part may take; the ledger's lines pay better beyond it.
-const RECENT_SHARE: f64 = 0.14;
+const RECENT_SHARE: f64 = 0.1375;
 
-/// A unit that would take more than one part in so many of the recent part is clipped.
-const UNIT_SHARE: u64 = 6;
+/// A unit that would take more than one part in so many of the recent part is clipped, but not to
+/// fewer tokens than these.
+const UNIT_SHARE: u64 = 5;
+const UNIT_LEAST: Tokens = Tokens(40);
+
+/// Where every text of a unit would be cut to fewer tokens, only pointers would be left of it.
+const SCRAP: Tokens = Tokens(24);
 
 /// A request that waits for its answer is clipped when it would take more than one part in so many
 /// of the budget; one that is being worked on sooner, since the ledger quotes its goals and rules.
 const PENDING_SHARE: u64 = 4;
 const REQUEST_SHARE: u64 = 12;
+/// A request of so many tokens is worth its place in any budget that holds it.
+const REQUEST_LEAST: Tokens = Tokens(100);
 
 /// Everything a plan looks at.
 pub struct Scene<'a> {
@@ -202,7 +209,8 @@ impl<'s, 'a> Draft<'s, 'a> {
                 true => PENDING_SHARE,
                 false => REQUEST_SHARE,
             };
-            let cap = Units(self.budget.0 / share);
+            let cap =
+                Units(self.budget.0 / share).max(self.scene.estimator.capacity(REQUEST_LEAST));
             let (fate, cost) = if user && cost > cap {
                 self.scene.clipped(unit, cap)
             } else {
@@ -275,7 +283,8 @@ impl<'s, 'a> Draft<'s, 'a> {
             turns: self.scene.policy.keep_recent_turns.max(1),
             pairs: self.scene.policy.keep_tool_io_pairs.max(1),
         };
-        let offers = self.price(&self.candidates(whole), Units(room.0 / UNIT_SHARE));
+        let cap = Units(room.0 / UNIT_SHARE).max(self.scene.estimator.capacity(UNIT_LEAST));
+        let offers = self.price(&self.candidates(whole), cap);
         for counts in rungs(whole) {
             let wanted = self.candidates(counts);
             let chosen: Vec<Offer> = offers
@@ -324,7 +333,8 @@ impl<'s, 'a> Draft<'s, 'a> {
             .collect()
     }
 
-    /// What each unit costs, clipped where it is larger than `cap`.
+    /// What each unit costs, clipped where it is larger than `cap`. One of which only pointers would be
+    /// left is told better by the summary, unless it is the newest.
     fn price(&self, units: &[usize], cap: Units) -> Vec<Offer> {
         let offer = |&unit: &usize| {
             let cost = self.scene.cost(unit);
@@ -335,7 +345,12 @@ impl<'s, 'a> Draft<'s, 'a> {
             };
             Offer { unit, fate, cost }
         };
-        units.iter().map(offer).collect()
+        let scrap = self.scene.estimator.capacity(SCRAP);
+        let tells = |offer: &Offer| match offer.fate {
+            Fate::Clipped(level) => level >= scrap || units.last() == Some(&offer.unit),
+            _ => true,
+        };
+        units.iter().map(offer).filter(tells).collect()
     }
 
     /// Takes units from the newest on while they fit; returns how many were taken.

@@ -21,6 +21,23 @@ fn a_text_that_fits_is_left_alone() {
     assert_eq!(text("short", Units(200), &Chars4, AT), None);
 }
 
+/// A cut that would hide less than its own words take is none.
+#[test]
+fn a_text_of_which_hardly_anything_would_go_is_left_alone() {
+    let whole = "Compare with 368750cee35f31935640a34ad199e889fc60f1a8 and list what changed.";
+    assert_eq!(text(whole, Units(70), &Chars4, AT), None);
+    assert_eq!(
+        text(
+            "The build is done; all 42 tests pass.",
+            Units(0),
+            &Chars4,
+            AT
+        ),
+        None
+    );
+    assert!(text(&whole.repeat(2), Units(70), &Chars4, AT).is_some());
+}
+
 #[test]
 fn multi_byte_texts_are_cut_between_characters() {
     let whole = "日本語のテキスト🎉".repeat(500);

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::assemble::{self, Placed};
+use crate::clip;
 use crate::conform;
 use crate::error::CompactError;
 use crate::identity::{Chain, EntryHash};
@@ -16,17 +17,17 @@ use crate::prune::meaning::{self, Vector};
 use crate::receipt::{ENGINE, Identity, spans};
 use crate::redact::{Counts, placeholders};
 use crate::summarize::frame::Frame;
-use crate::summarize::{Ranking, Summary};
+use crate::summarize::{Ranking, Summary, Visible};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::verify::Retention;
-use crate::view::{View, ViewItem};
+use crate::view::{Edit, View, ViewItem};
 use crate::wire::Placement;
 
 use super::tell::Told;
 use super::{Compaction, Input, ordinals};
 
 /// Share of the summary's allowance held back for what verification finds missing: one in so many.
-const REPAIR_SHARE: u64 = 100;
+const REPAIR_SHARE: u64 = 200;
 
 pub(super) struct Run<'i, 'a> {
     pub(super) input: &'i Input<'a>,
@@ -171,19 +172,36 @@ impl<'i, 'a> Run<'i, 'a> {
         })
     }
 
-    /// Every text that stands verbatim in the view.
-    pub(super) fn visible(&self, plan: &Plan) -> Vec<&str> {
-        self.outline
-            .units
-            .iter()
-            .zip(&plan.fates)
-            .filter(|(_, fate)| matches!(fate, Fate::Pinned | Fate::Verbatim))
-            .flat_map(|(unit, _)| self.input.conversation.entries.get(unit.entries.clone()))
-            .flatten()
-            .flat_map(|entry| &entry.blocks)
-            .flat_map(Block::text_parts)
-            .filter(|text| !text.is_empty())
-            .collect()
+    /// What the view shows beside its summary.
+    pub(super) fn visible(&self, plan: &Plan) -> Visible<'_> {
+        let mut visible = Visible::default();
+        for (unit, fate) in self.outline.units.iter().zip(&plan.fates) {
+            for at in unit.entries.clone().filter(|_| fate.stays()) {
+                self.see(at, *fate, &mut visible);
+            }
+        }
+        visible
+    }
+
+    /// Adds the texts of an entry as its fate leaves them.
+    fn see<'s>(&'s self, at: usize, fate: Fate, visible: &mut Visible<'s>) {
+        let Some(entry) = self.input.conversation.entries.get(at) else {
+            return;
+        };
+        let edits = match fate {
+            Fate::Clipped(level) => {
+                let scene = self.scene();
+                clip::entry(entry, level, scene.estimator, scene.pointer(at))
+            }
+            _ => Vec::new(),
+        };
+        for (block, nth) in entry.blocks.iter().zip(0..) {
+            match edits.iter().find(|(edited, _)| *edited == nth) {
+                Some((_, Edit::SetText(left))) => visible.cut.push(left.clone()),
+                Some((_, Edit::Drop)) => {}
+                None => visible.whole.extend(block.text_parts()),
+            }
+        }
     }
 
     /// The view with this body, redacted. Its cost is that of its parts: the summary was counted

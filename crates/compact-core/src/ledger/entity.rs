@@ -76,6 +76,8 @@ pub struct Entity {
     pub counts: [u32; Voice::COUNT],
     /// How often it stands in the text, every occurrence counted.
     pub times: u32,
+    /// The ordinal of the newest entry that defines it, as code does a function or a type.
+    pub defined: Option<u32>,
     /// The ordinal of the entry that named it first.
     pub first: u32,
     /// The ordinal of the entry that named it last.
@@ -93,6 +95,7 @@ impl Entity {
             kind,
             counts: [0; Voice::COUNT],
             times: 0,
+            defined: None,
             first,
             last: first,
             spoken: Vec::new(),
@@ -149,6 +152,7 @@ impl Entity {
             .zip(later.counts)
             .for_each(|(a, b)| *a += b);
         self.times = self.times.saturating_add(later.times);
+        self.defined = self.defined.max(later.defined);
         self.first = self.first.min(later.first);
         self.last = self.last.max(later.last);
         self.kind = self.kind.min(later.kind);
@@ -164,7 +168,8 @@ fn newest(mentions: &mut Vec<Mention>, later: &[Mention], cap: usize) {
 }
 
 /// An entity as it is stored: sessions have thousands, so numbers stand in one flat list: counts,
-/// times, first, last, how many spoken mentions, then five numbers per mention.
+/// times, first, last, how many spoken mentions, then five numbers per mention, and the entry that
+/// defines it, if any does.
 #[derive(Serialize, Deserialize)]
 struct Packed(Box<str>, Kind, Vec<u32>);
 
@@ -175,6 +180,7 @@ impl From<Entity> for Packed {
         for m in e.mentions() {
             numbers.extend([m.0, m.1.into(), m.2, m.3.into(), m.4.into()]);
         }
+        numbers.extend(e.defined);
         Packed(e.text, e.kind, numbers)
     }
 }
@@ -186,13 +192,16 @@ impl TryFrom<Packed> for Entity {
         let short = "an entity of the ledger lacks numbers";
         let (counts, rest) = numbers.split_first_chunk().ok_or(short)?;
         let (&[times, first, last, spoken], rest) = rest.split_first_chunk().ok_or(short)?;
-        let mut mentions: Vec<Mention> = rest.chunks_exact(5).filter_map(mention).collect();
+        let rest = rest.chunks_exact(5);
+        let defined = rest.remainder().first().copied();
+        let mut mentions: Vec<Mention> = rest.filter_map(mention).collect();
         let heard = mentions.split_off(mentions.len().min(spoken as usize));
         Ok(Entity {
             text,
             kind,
             counts: *counts,
             times,
+            defined,
             first,
             last,
             spoken: mentions,

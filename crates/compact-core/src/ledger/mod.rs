@@ -147,6 +147,9 @@ impl Names {
             }
             let entity = self.slot(name, kind, ordinal);
             entity.kind = entity.kind.min(kind);
+            if kind == Kind::Ident && is_defined(text, start) {
+                entity.defined = Some(ordinal);
+            }
             entity.saw(reading.voice, Mention(ordinal, part, start as u32, 0, 0));
         });
     }
@@ -201,6 +204,40 @@ fn is_key(text: &str, start: usize, name: &str) -> bool {
         && text
             .get(start + name.len()..)
             .is_some_and(|rest| rest.starts_with(": "))
+}
+
+/// Words of programming languages after which the name of a new thing stands.
+const DEFINERS: [&str; 10] = [
+    "fn",
+    "def",
+    "func",
+    "function",
+    "class",
+    "struct",
+    "enum",
+    "trait",
+    "interface",
+    "type",
+];
+
+/// Whether the name at `start` is being defined: `fn name`, `class Name`, `func (r *Receiver) Name`.
+fn is_defined(text: &str, start: usize) -> bool {
+    let head = text.get(..start).unwrap_or("");
+    let Some(head) = head.strip_suffix([' ', '\t']) else {
+        return false;
+    };
+    let head = match head.strip_suffix(')') {
+        None => head,
+        Some(receiver) => match receiver
+            .rfind(['(', '\n', ')'])
+            .map(|at| receiver.split_at(at))
+        {
+            Some((head, receiver)) if receiver.starts_with('(') => head.trim_end(),
+            _ => return false,
+        },
+    };
+    let word = head.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
+    word.is_some_and(|word| DEFINERS.contains(&word))
 }
 
 /// Numbers in tool output are mostly offsets and counts: short ones must stand as a value.

@@ -63,6 +63,21 @@ fn dotted_and_scoped_names_yield_their_parts() {
     );
 }
 
+/// A text within a text within JSON: its line breaks still stand as two characters.
+#[test]
+fn escapes_are_no_part_of_names() {
+    check(
+        r"first\nload_parts(x)\tPartStore.open\nType\nsrc/parts/list.rs C:\temp",
+        &expect![[r#"
+            Ident load_parts
+            Ident PartStore.open
+            Ident PartStore
+            Path src/parts/list.rs
+            File list.rs
+        "#]],
+    );
+}
+
 #[test]
 fn plain_prose_has_no_names() {
     check(
@@ -198,6 +213,29 @@ fn facts_have_their_source() {
 }
 
 #[test]
+fn names_that_code_defines_are_known_as_such() {
+    let code = "pub fn load_parts(path: &Path) {}\nclass PartStore extends BaseStore {\nfunc (s *part_store) FetchAll(ctx) {\n  call_other(load_more)\n}\nexport interface PartView {}\n(see load_list) other_part";
+    let ledger = Ledger::of(&[call("1", "Read", "{}"), result("1", code)], 4);
+    let defined: Vec<&str> = ledger
+        .entities
+        .iter()
+        .filter(|entity| entity.defined == Some(5))
+        .map(|entity| &*entity.text)
+        .collect();
+    assert_eq!(defined, ["load_parts", "PartStore", "FetchAll", "PartView"]);
+    let packed = serde_json::to_string(&ledger).unwrap();
+    assert_eq!(serde_json::from_str::<Ledger>(&packed).unwrap(), ledger);
+    // A later text that only uses a name does not make it less of a definition.
+    let mut whole = ledger.clone();
+    whole.merge(Ledger::of(
+        &[Entry::text("a", Role::Assistant, "PartStore is slow.")],
+        6,
+    ));
+    let store = whole.entities.iter().find(|e| &*e.text == "PartStore");
+    assert_eq!(store.and_then(|e| e.defined), Some(5));
+}
+
+#[test]
 fn a_patch_names_its_files() {
     let patch = "*** Begin Patch\n*** Update File: a/x.py\n+def go():\n*** Add File: b/y.py\n*** Delete File: c.py\n";
     let entry = call("1", "apply_patch", patch);
@@ -319,6 +357,26 @@ fn a_long_ledger_drawn_in_halves_is_the_same() {
 }
 
 #[test]
+fn announcements_and_copulas_leave_nothing_open() {
+    for open in [
+        "This remains to be done.",
+        "We are blocked by the missing key.",
+        "The export still fails.",
+    ] {
+        assert!(cue::remains(open), "{open}");
+    }
+    for closed in [
+        "`prune` remains optional.",
+        "There are no blocked refs.",
+        "Let me check which ones are still missing:",
+    ] {
+        assert!(!cue::remains(closed), "{closed}");
+    }
+    assert!(cue::decides("The problem was the lock that both held."));
+    assert!(!cue::decides("The problem is clear."));
+}
+
+#[test]
 fn cues_compile_and_fire() {
     assert!(cue::rules("You must not.") && !cue::rules("The sky is blue."));
     assert!(cue::revises("Actually, use spaces.") && !cue::revises("Use spaces."));
@@ -389,6 +447,12 @@ fn orders_limits_and_labelled_sentences_rule() {
     ] {
         assert_eq!(rules_of(rule), [rule]);
     }
+}
+
+#[test]
+fn what_explains_does_not_rule() {
+    let said = "This causes the estimate to always return 0. Without this step the data must be lost. Never call it twice.";
+    assert_eq!(rules_of(said), ["Never call it twice."]);
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Material<'_> {
 
     fn choice(&self) -> Choice<'_, '_> {
         let forms = Forms::of(self.groups);
-        let shown = shown_by(&self.orders, self.request.prose, &forms, self.groups.len());
+        let shown = shown_by(&self.orders, self.request, &forms, self.groups.len());
         let offers = self.offered.iter().map(|l| offer(l, &forms)).collect();
         Choice::new(self.passages, offers, self.groups, &forms, shown)
     }
@@ -116,7 +116,7 @@ fn spans<'p>(
 /// A line as something to choose: worth something for what it tells, and for the names in it.
 fn offer(line: &Line, forms: &Forms<'_>) -> Offer {
     let shows = match line.topic {
-        Topic::Files | Topic::Steps | Topic::Plan => Shown::Bare,
+        Topic::Files | Topic::Code | Topic::Steps | Topic::Plan => Shown::Bare,
         _ => Shown::InContext,
     };
     Offer {
@@ -139,11 +139,13 @@ fn named_in(text: &str, forms: &Forms<'_>, shows: Shown) -> Vec<(u32, Shown)> {
     groups
 }
 
-/// The user's own words show the names in them in context; prose barely, since it may have got the
-/// context wrong.
-fn shown_by(lines: &[Line], prose: &str, forms: &Forms<'_>, groups: usize) -> Vec<Shown> {
+/// The user's own words show the names in them in context; a text that was cut barely, and prose too,
+/// since it may have got the context wrong.
+fn shown_by(lines: &[Line], request: &Request<'_>, forms: &Forms<'_>, groups: usize) -> Vec<Shown> {
     let mut shown = vec![Shown::No; groups];
-    let barely = named_in(prose, forms, Shown::Bare).into_iter();
+    let texts = request.visible.cut.iter().map(String::as_str);
+    let texts = texts.chain([request.prose]);
+    let barely = texts.flat_map(|text| named_in(text, forms, Shown::Bare));
     let quoted = lines.iter().flat_map(|l| offer(l, forms).shows);
     for (group, shows) in barely.chain(quoted) {
         if let Some(state) = shown.get_mut(group as usize) {

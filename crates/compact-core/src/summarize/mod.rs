@@ -5,6 +5,7 @@
 //! tokens; last a short list of names. Nothing is paraphrased, so nothing is invented.
 
 mod checkpoint;
+mod code;
 mod compose;
 mod context;
 mod finish;
@@ -90,8 +91,8 @@ pub struct Request<'a> {
     pub budget: Units,
     /// How it is counted.
     pub estimator: &'a dyn Estimator,
-    /// Texts that stand verbatim elsewhere in the view: not worth paying for again.
-    pub visible: &'a [&'a str],
+    /// What stands elsewhere in the view: not worth paying for again.
+    pub visible: &'a Visible<'a>,
     /// A model's words that stand beside the body: the names in them need not be listed again.
     pub prose: &'a str,
 }
@@ -131,22 +132,25 @@ const CHARS_PER_NAME: f64 = 16.0;
 /// most sessions have.
 const LINE: f64 = 160.0;
 const RULES: f64 = 800.0;
+/// Characters at each end of a quotation by which it is found in a view.
+const EDGE: usize = 80;
 
 /// Renders the ledger within the budget.
 pub fn render(request: &Request<'_>) -> Summary {
     let template = template::of(request.style);
-    let visible = Visible::of(request.visible);
+    let words = Words::of(request.visible);
+    let names = request.visible.names();
     let chars = chars(request);
     let revoked = Revoked::of(&request.ledger.facts);
     let root = Root::of(request.ledger);
-    let told = tell::lines(request.ledger, &revoked, &root);
-    let told = afford(told, template, &visible, chars);
+    let told = tell::lines(request.ledger, &request.ranking.0, &revoked, &root);
+    let told = afford(told, template, &words, chars);
 
     let groups: Vec<Group<'_>> = request
         .ranking
         .0
         .iter()
-        .filter(|g| g.weight > 0.0 && !visible.names.contains(g.key))
+        .filter(|g| g.weight > 0.0 && !names.contains(g.key))
         .take((chars / CHARS_PER_NAME) as usize + 8)
         .cloned()
         .collect();
@@ -172,33 +176,48 @@ pub(crate) fn live_rules(ledger: &Ledger) -> impl Iterator<Item = &Fact> {
     ledger.facts.rules.iter().filter(move |f| !revoked.has(f))
 }
 
-/// What stands elsewhere in the view.
-struct Visible<'v> {
-    names: HashSet<&'v str, foldhash::fast::FixedState>,
-    text: String,
+/// The texts of a view beside its summary.
+#[derive(Clone, Debug, Default)]
+pub struct Visible<'v> {
+    /// Those that stand there whole.
+    pub whole: Vec<&'v str>,
+    /// What is left of those that were cut: enough to see a name, not to see what it means.
+    pub cut: Vec<String>,
 }
 
-impl<'v> Visible<'v> {
-    fn of(texts: &[&'v str]) -> Self {
+impl Visible<'_> {
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let cut = self.cut.iter().map(String::as_str);
+        self.whole.iter().copied().chain(cut)
+    }
+
+    /// The names in texts that stand there whole.
+    fn names(&self) -> HashSet<&str, foldhash::fast::FixedState> {
         let mut names = HashSet::default();
-        for text in texts {
+        for text in &self.whole {
             scan(text, &mut |kind, _, name| {
                 names.insert(name);
                 names.insert(weigh::key(kind, name));
             });
         }
-        let text = texts
-            .iter()
-            .map(|t| clip(t, usize::MAX - 1))
-            .collect::<Vec<_>>()
-            .join("\n");
-        Visible { names, text }
+        names
+    }
+}
+
+/// The words of a view, to look for quotations in.
+struct Words(String);
+
+impl Words {
+    fn of(visible: &Visible<'_>) -> Self {
+        let texts = visible.texts().map(|text| clip(text, usize::MAX - 1));
+        Words(texts.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Whether a quotation stands there, by its opening words.
-    fn shows(&self, quotation: &str) -> bool {
-        let opening = clip(quotation.trim_matches('"'), 80);
-        !opening.is_empty() && self.text.contains(opening.trim_end_matches('…'))
+    /// Whether a quotation stands there, by its first and last words.
+    fn show(&self, quotation: &str) -> bool {
+        let quotation = clip(quotation.trim_matches('"'), usize::MAX - 1);
+        let (opening, ending) = revoke::edges(quotation.trim_end_matches('…'), EDGE);
+        !opening.is_empty() && self.0.contains(opening) && self.0.contains(ending)
     }
 }
 
@@ -221,12 +240,12 @@ fn chars(request: &Request<'_>) -> f64 {
 }
 
 /// The lines that their topics' shares can pay, in the order given.
-fn afford(lines: Vec<Line>, template: &Template, visible: &Visible<'_>, chars: f64) -> Vec<Line> {
+fn afford(lines: Vec<Line>, template: &Template, words: &Words, chars: f64) -> Vec<Line> {
     let mut spent: std::collections::BTreeMap<Topic, f64> = Default::default();
     lines
         .into_iter()
         .filter(|l| {
-            template.rank(l.topic).is_some() && !(l.topic.instructs() && visible.shows(&l.text))
+            template.rank(l.topic).is_some() && !(l.topic.instructs() && words.show(&l.text))
         })
         .filter(|l| {
             let spent = spent.entry(l.topic).or_default();

@@ -23,7 +23,7 @@ pub(super) struct Span {
 /// What a name is worth when it is shown without its context, and when another form of it is shown in
 /// context.
 const BARE: f64 = 0.7;
-const KIN: f64 = 0.9;
+const KIN: f64 = 0.91;
 /// Characters that the first stretch of an entry costs beside its text, and each further one.
 const OPENING: f64 = 9.0;
 const JOINT: f64 = 3.0;

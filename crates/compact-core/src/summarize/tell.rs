@@ -7,10 +7,12 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
+use super::code;
 use super::finish::Finished;
 use super::revoke::{Revoked, without};
 use super::root::Root;
 use super::template::{Rank, Template, Topic};
+use super::weigh::Group;
 use crate::ledger::{Act, Fact, Facts, FileFact, Ledger, Outcome, Run, Voice, clip, postpones};
 
 /// One line of a section.
@@ -23,7 +25,7 @@ pub(super) struct Line {
     pub text: String,
 }
 
-fn line(topic: Topic, ordinal: u32, text: impl Into<String>) -> Line {
+pub(super) fn line(topic: Topic, ordinal: u32, text: impl Into<String>) -> Line {
     Line {
         topic,
         ordinal,
@@ -42,7 +44,7 @@ pub(super) fn share(topic: Topic, template: &Template) -> f64 {
         Topic::Open => 0.12,
         Topic::Done | Topic::Made | Topic::Failures => 0.06,
         Topic::Plan | Topic::Decisions | Topic::Files => 0.05,
-        Topic::Steps => 0.10,
+        Topic::Steps | Topic::Code => 0.10,
         Topic::Record | Topic::Names => 0.0,
     }
 }
@@ -55,12 +57,17 @@ pub(super) fn worth(topic: Topic) -> f64 {
         Topic::Plan | Topic::Made | Topic::Failures => 0.22,
         Topic::Done => 0.2,
         Topic::Decisions | Topic::Steps => 0.13,
-        Topic::Files | Topic::Record | Topic::Names => 0.06,
+        Topic::Files | Topic::Code | Topic::Record | Topic::Names => 0.06,
     }
 }
 
 /// All fact lines of a ledger, in the order in which they deserve room.
-pub(super) fn lines(ledger: &Ledger, revoked: &Revoked<'_>, root: &Root<'_>) -> Vec<Line> {
+pub(super) fn lines(
+    ledger: &Ledger,
+    ranking: &[Group<'_>],
+    revoked: &Revoked<'_>,
+    root: &Root<'_>,
+) -> Vec<Line> {
     let facts = &ledger.facts;
     let finished = Finished::of(facts);
     let mut out = goals(facts, revoked);
@@ -79,6 +86,7 @@ pub(super) fn lines(ledger: &Ledger, revoked: &Revoked<'_>, root: &Root<'_>) -> 
             .filter(|f| f.act != Act::Read)
             .map(file),
     );
+    out.extend(code::lines(ledger, ranking));
     out.extend(
         facts
             .decisions
@@ -164,9 +172,12 @@ fn plan(facts: &Facts) -> Vec<Line> {
         .collect()
 }
 
+/// A complaint so long is the same failure whatever command met it.
+const TELLING: usize = 48;
+
 /// Failures with their cure, or "later passed" for those that the same command outlived; those of
 /// the rarest commands first, then the newest.
-fn failures(facts: &Facts) -> Vec<Line> {
+pub(super) fn failures(facts: &Facts) -> Vec<Line> {
     let mut told = HashSet::new();
     let mut passed = HashSet::new();
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -176,7 +187,7 @@ fn failures(facts: &Facts) -> Vec<Line> {
             Outcome::Ok => {
                 passed.insert(&run.text);
             }
-            Outcome::Failed(why) if told.insert((&run.text, why)) => {
+            Outcome::Failed(why) if told.insert((why, command(run, why))) => {
                 let kind = kind(&run.text);
                 *counts.entry(kind).or_default() += 1;
                 let text = failure(facts, run, why, passed.contains(&run.text));
@@ -187,6 +198,11 @@ fn failures(facts: &Facts) -> Vec<Line> {
     }
     out.sort_by_key(|(kind, _)| counts.get(kind).copied());
     out.into_iter().map(|(_, line)| line).collect()
+}
+
+/// The command, where the complaint alone does not tell the failure.
+fn command<'r>(run: &'r Run, why: &str) -> Option<&'r str> {
+    (why.len() < TELLING).then_some(&*run.text)
 }
 
 /// The tool and the first word of its command.

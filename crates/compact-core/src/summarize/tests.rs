@@ -75,7 +75,7 @@ fn summary(style: Style, tokens: u64) -> String {
         style,
         budget: Units(tokens * 4),
         estimator: &Chars4,
-        visible: &[],
+        visible: &Visible::default(),
         prose: "",
     })
     .text
@@ -128,7 +128,6 @@ fn s2_108_s2_171_brief() {
             ## Files
             - [#4] src/export/writer.py edited: chunk_rows
             ## Key references (> tool call, < tool result)
-            [#1] > Read file_path: src/export/writer.py
             [#2] < def write_rows(rows, limit=5000): for batch in chunk_rows(rows, limit): flush_batch(batch)
             [#4] > Edit file_path: src/export/writer.py new_string: def chunk_rows(rows, size): return split_even(rows, size)
             [#6] > Bash command: pytest tests/test_export.py
@@ -301,7 +300,7 @@ fn of(entries: &[Entry]) -> String {
         style: Style::TaskState,
         budget: Units(4000),
         estimator: &Chars4,
-        visible: &[],
+        visible: &Visible::default(),
         prose: "",
     };
     render(&request).text
@@ -445,12 +444,77 @@ fn what_the_view_shows_is_not_paid_for_again() {
         style: Style::TaskState,
         budget: Units(4000),
         estimator: &Chars4,
-        visible: &[&first, "see split_even(rows, size)"],
+        visible: &Visible {
+            whole: vec![&first, "see split_even(rows, size)"],
+            cut: Vec::new(),
+        },
         prose: "",
     };
     let text = render(&request).text;
     assert!(!text.contains("The export job drops rows"), "{text}");
     assert!(text.contains("Always run ruff"), "{text}");
+}
+
+#[test]
+fn what_a_cut_text_shows_is_not_quoted_again() {
+    let ledger = Ledger::of(&session(), 0);
+    let text = |cut: &str| {
+        let visible = Visible {
+            whole: Vec::new(),
+            cut: vec![cut.to_owned()],
+        };
+        let request = Request {
+            ledger: &ledger,
+            ranking: &Ranking::of(&ledger, Style::TaskState, None),
+            style: Style::TaskState,
+            budget: Units(4000),
+            estimator: &Chars4,
+            visible: &visible,
+            prose: "",
+        };
+        render(&request).text
+    };
+    let goal = "The export job drops rows. Find out why and fix it.";
+    let shown = text(&format!("{goal} Never ed […20 chars cut: 0123#0…] "));
+    assert!(!shown.contains("The export job drops rows"), "{shown}");
+    assert!(shown.contains("Never edit vendor/csvlib."), "{shown}");
+    // Half of it is not it.
+    let half = text("The export job drops rows. Find […40 chars cut: 0123#0…] ");
+    assert!(half.contains(goal), "{half}");
+}
+
+#[test]
+fn what_code_defines_is_told_with_its_file() {
+    let mut code = String::new();
+    for i in 0..30 {
+        code.push_str(&format!(
+            "def handle_{i}(order):\n    return make_reply(order)\n\n"
+        ));
+    }
+    let entries = [
+        call("1", "Read", r#"{"file_path":"src/orders/handlers.py"}"#),
+        result("1", &code),
+    ];
+    let ledger = Ledger::of(&entries, 0);
+    let request = Request {
+        ledger: &ledger,
+        ranking: &Ranking::of(&ledger, Style::TaskState, None),
+        style: Style::TaskState,
+        budget: Units(2000),
+        estimator: &Chars4,
+        visible: &Visible::default(),
+        prose: "",
+    };
+    let text = render(&request).text;
+    let section = text.split("## Code that was read\n").nth(1).unwrap();
+    let line = section.lines().next().unwrap();
+    let names = line.strip_prefix("- [#1] src/orders/handlers.py defines ");
+    let names: Vec<&str> = names.unwrap().split(", ").collect();
+    assert_eq!(names.len(), 12, "{text}");
+    assert!(
+        names.iter().all(|name| name.starts_with("handle_")),
+        "{line}"
+    );
 }
 
 #[test]
@@ -470,7 +534,7 @@ fn a_note_raises_what_it_asks_for() {
             style: Style::TaskState,
             budget: Units(400),
             estimator: &Chars4,
-            visible: &[],
+            visible: &Visible::default(),
             prose: "",
         };
         render(&request).text
@@ -520,7 +584,7 @@ fn bare_names_are_at_most_a_tenth() {
         style: Style::TaskState,
         budget,
         estimator: &Chars4,
-        visible: &[],
+        visible: &Visible::default(),
         prose: "",
     };
     let text = render(&request).text;
@@ -557,7 +621,7 @@ proptest! {
         let estimators: [&dyn Estimator; 2] = [&Chars4, &Heuristic];
         for estimator in estimators {
             let budget = Units(tokens * 4);
-            let request = Request { ledger: &ledger, ranking: &Ranking::of(&ledger, STYLES[style], None), style: STYLES[style], budget, estimator, visible: &[], prose: "" };
+            let request = Request { ledger: &ledger, ranking: &Ranking::of(&ledger, STYLES[style], None), style: STYLES[style], budget, estimator, visible: &Visible::default(), prose: "" };
             let text = render(&request).text;
             prop_assert!(estimator.units(&text) <= budget);
             prop_assert_eq!(&text, &render(&request).text);
@@ -632,6 +696,32 @@ fn work_put_off_is_open_until_it_is_finished() {
         done.starts_with("- [#2] completed: prune the hedge at gate_9\n"),
         "{done}"
     );
+}
+
+#[test]
+fn one_complaint_of_two_commands_is_told_once() {
+    let complaint = "error TS2739: Type '{ noMatch: any; }' is missing the property selectedText";
+    let failed = |id: &str, command: &str, why: &str| {
+        let arguments = format!(r#"{{"command":"{command}"}}"#);
+        [
+            call(id, "Bash", &arguments),
+            result(id, &format!("Exit code: 2\n{why}\n")),
+        ]
+    };
+    let entries: Vec<Entry> = [
+        failed("1", "npm run check", complaint),
+        failed("2", "npx tsc --noEmit", complaint),
+        failed("3", "make lint", "error: stopped"),
+        failed("4", "make build", "error: stopped"),
+    ]
+    .concat();
+    let ledger = Ledger::of(&entries, 0);
+    let lines = tell::failures(&ledger.facts);
+    let told = |what: &str| lines.iter().filter(|l| l.text.contains(what)).count();
+    assert_eq!(told(complaint), 1, "{lines:?}");
+    assert_eq!(told("npx tsc"), 1, "{lines:?}");
+    // What says so little may mean two things.
+    assert_eq!(told("error: stopped"), 2, "{lines:?}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! How likely a name is needed again: few features that a person can check.
 //!
 //! Names that the user or the model used are weighed by how often and how long ago. Names that only
-//! tools mentioned are many and mostly noise: those count that stand in a short answer, near a name
-//! in use, and are made of words in use. A path and its shorter forms are weighed apart: each is needed
+//! tools mentioned are many and mostly noise: those count that code defines, that stand in a short
+//! answer, near a name in use, and are made of words in use. A path and its shorter forms are weighed apart: each is needed
 //! where it was used. The numbers are log-odds, fitted on recorded sessions.
 
 use std::collections::{HashMap, HashSet};
@@ -130,7 +130,7 @@ impl Session {
         let said = |voice| said(entity, voice, template);
         let spoken = 0.45 * said(Voice::User) + 0.58 * said(Voice::Model) + 0.9 * said(Voice::Call);
         let (evidence, fading) = match spoken > 0.0 {
-            true => (1.6 + spoken, 0.4),
+            true => (1.65 + spoken, 0.44),
             false => (self.heard(entity, key, template), 0.3),
         };
         let age = (self.next as u32).saturating_sub(entity.last + 1);
@@ -142,14 +142,21 @@ impl Session {
     fn heard(&self, entity: &Entity, key: &str, template: &Template) -> f64 {
         let last = entity.heard.last();
         let near = last.is_some_and(|m| self.is_near(m));
+        // A path is long by nature.
+        let per_char = if entity.kind == Kind::Path {
+            0.02
+        } else {
+            0.03
+        };
         // Names last heard in the same tool answer.
         let crowd = last.and_then(|m| self.crowds.get(&m.place()));
-        0.25 * f64::from(entity.times).ln_1p() * template.weight(Voice::Tool)
-            + 0.5 * said(entity, Voice::Tool, template)
+        0.27 * f64::from(entity.times).ln_1p() * template.weight(Voice::Tool)
+            + 0.45 * said(entity, Voice::Tool, template)
             + 0.9 * self.related(key)
-            + 0.4 * f64::from(u8::from(near))
-            - 0.12 * f64::from(crowd.copied().unwrap_or(0)).ln_1p()
-            - 0.03 * key.len() as f64
+            + 0.35 * f64::from(u8::from(near))
+            + 0.65 * f64::from(u8::from(entity.defined.is_some()))
+            - 0.15 * f64::from(crowd.copied().unwrap_or(0)).ln_1p()
+            - per_char * key.len() as f64
     }
 
     /// Whether a name in use stands close.

@@ -131,6 +131,49 @@ fn one_giant_result_is_clipped_and_points_to_the_whole() {
     assert!(made.receipt.kept.recent_turns >= 4);
 }
 
+/// One answer to each of eight calls made at once.
+fn parallel(i: usize) -> Vec<Entry> {
+    let pairs: Vec<[Entry; 2]> = (0..8).map(|n| exchange(i * 10 + n, 60)).collect();
+    let (mut calls, answers): (Vec<Entry>, Vec<Entry>) = pairs
+        .into_iter()
+        .map(|[call, answer]| (call, answer))
+        .unzip();
+    let blocks = calls
+        .iter_mut()
+        .flat_map(|call| std::mem::take(&mut call.blocks));
+    let blocks: Vec<Block> = blocks.collect();
+    let mut all = calls.split_off(7);
+    all.iter_mut().for_each(|call| call.blocks = blocks.clone());
+    all.extend(answers);
+    all
+}
+
+#[test]
+fn what_would_be_pointers_alone_is_left_to_the_summary() {
+    let mut entries = vec![user(0)];
+    entries.extend((1..4).flat_map(parallel));
+    let (conversation, made) = compact(entries, &Policy::default(), 1500);
+    let shown = made.view.entries(&conversation);
+    let answered: Vec<&str> = shown.iter().flat_map(Entry::results).collect();
+    // The newest unit is there, so that the model sees what it did last.
+    assert!(
+        answered.iter().all(|call| call.starts_with("call3")),
+        "{answered:?}"
+    );
+    assert_eq!(answered.len(), 8);
+    let summary = made.view.summary().unwrap().plain_text();
+    assert!(summary.contains("symbol_15"), "{summary}");
+}
+
+#[test]
+fn a_short_request_stays_whole_in_a_small_budget() {
+    let request = "Review the changes against the base branch `main`, whose merge base is 368750cee35f31935640a34ad199e889fc60f1a8, and list findings by how much they matter, the worst first, each with its file and line.";
+    let mut entries = vec![Entry::text("u0", Role::User, request)];
+    entries.extend((0..40).flat_map(|i| exchange(i, 30)));
+    let (conversation, made) = compact(entries, &Policy::default(), 500);
+    assert_eq!(made.view.entries(&conversation)[0].plain_text(), request);
+}
+
 #[test]
 fn a_request_larger_than_a_quarter_of_the_budget_is_cut_and_said_so() {
     let mut entries = vec![Entry::text("u0", Role::User, "spec line\n".repeat(3000))];

@@ -4,7 +4,7 @@
 //! engine's own, against the text that the agent goes on with.
 
 use compact_core::ledger::Ledger;
-use compact_core::summarize::{self, Ranking, Style, Summary};
+use compact_core::summarize::{self, Ranking, Style, Summary, Visible};
 use compact_core::token::{Chars4, Units};
 use compact_core::verify::{self, Anchor};
 use compact_formats::{FormatError, Scope, parse};
@@ -84,7 +84,7 @@ fn told(ledger: &Ledger, most: Chars) -> Option<String> {
         style: Style::TaskState,
         budget: Units(most.0),
         estimator: &Chars4,
-        visible: &[],
+        visible: &Visible::default(),
         prose: "",
     });
     (!summary.text.is_empty()).then_some(summary.text)

@@ -1,0 +1,82 @@
+//! What code that was read defines: for few words, more of what the next steps name than any line of it.
+
+use std::collections::HashMap;
+
+use super::tell::{Line, line};
+use super::template::Topic;
+use super::weigh::Group;
+use crate::ledger::Ledger;
+
+/// How many names one line tells.
+const NAMES: usize = 12;
+/// How many of a ledger's names are looked at, the heaviest first.
+const LOOKED_AT: usize = 2_000;
+
+/// One line per entry that shows code, or several where it defines much; the most needed first. What
+/// the user or the model named is told elsewhere.
+pub(super) fn lines(ledger: &Ledger, ranking: &[Group<'_>]) -> Vec<Line> {
+    let mut shown: Vec<Shown<'_>> = Vec::new();
+    let mut open: HashMap<u32, usize, foldhash::fast::FixedState> = HashMap::default();
+    for name in ranking.iter().take(LOOKED_AT) {
+        let entity = ledger.entities.get(name.nth as usize);
+        let unused = entity.filter(|entity| entity.spoken.is_empty());
+        let Some(ordinal) = unused.and_then(|entity| entity.defined) else {
+            continue;
+        };
+        let at = *open.entry(ordinal).or_insert(shown.len());
+        if at == shown.len() {
+            shown.push(Shown::by(ordinal));
+        }
+        if let Some(shown) = shown.get_mut(at) {
+            shown.names.push(name.text);
+            shown.weight += name.weight;
+            if shown.names.len() == NAMES {
+                open.remove(&ordinal);
+            }
+        }
+    }
+    shown.retain(|shown| shown.names.len() > 1);
+    shown.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    let files = files(ledger);
+    shown.iter().map(|shown| shown.told(&files)).collect()
+}
+
+/// Names that an entry defines.
+struct Shown<'n> {
+    ordinal: u32,
+    names: Vec<&'n str>,
+    weight: f64,
+}
+
+impl<'n> Shown<'n> {
+    fn by(ordinal: u32) -> Self {
+        Shown {
+            ordinal,
+            names: Vec::new(),
+            weight: 0.0,
+        }
+    }
+
+    fn told(&self, files: &Files<'_>) -> Line {
+        let names = self.names.join(", ");
+        let text = match files.get(&self.ordinal) {
+            Some(Some(path)) => format!("{path} defines {names}"),
+            _ => format!("defines {names}"),
+        };
+        line(Topic::Code, self.ordinal, text)
+    }
+}
+
+/// The files that entries show; `None` where the call before one named several.
+type Files<'l> = HashMap<u32, Option<&'l str>, foldhash::fast::FixedState>;
+
+fn files(ledger: &Ledger) -> Files<'_> {
+    let mut files = Files::default();
+    for file in &ledger.facts.files {
+        let shown = files.entry(file.ordinal + 1);
+        shown
+            .and_modify(|known| *known = None)
+            .or_insert(Some(&*file.path));
+    }
+    files
+}
