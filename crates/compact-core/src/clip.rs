@@ -32,7 +32,8 @@ pub struct Pointer<'a> {
     pub ordinal: u64,
 }
 
-/// Text cut to at most `limit` units; `None` when it fits as it is, or hardly anything would be cut.
+/// Text cut to at most `limit` units; `None` when it fits as it is. A text too short to hide much of is
+/// left alone too, unless there is room for its pointer at most.
 pub fn text(
     text: &str,
     limit: Units,
@@ -46,18 +47,22 @@ pub fn text(
     let total = text.chars().count();
     let marker = marker(total, pointer);
     let marker_cost = estimator.units(&marker);
-    let worth = WORTH * marker.chars().count();
+    let alone = || head_and_tail(text, total, 0, pointer);
+    let Some(most) = total.checked_sub(WORTH * marker.chars().count()) else {
+        return (limit < marker_cost && marker_cost < cost).then(alone);
+    };
     let room = (limit - marker_cost).0 as f64;
     let mut chars = (total as f64 * room / cost.0.max(1) as f64) as usize;
+    chars = chars.min(most);
     // Tokens are not spread evenly over a text: shrink until the count agrees.
     for _ in 0..8 {
         let cut = head_and_tail(text, total, chars, pointer);
         if chars == 0 || estimator.units(&cut) <= limit {
-            return (total - chars >= worth).then_some(cut);
+            return Some(cut);
         }
         chars = chars * 4 / 5;
     }
-    (total >= worth).then(|| head_and_tail(text, total, 0, pointer))
+    Some(alone())
 }
 
 /// An answer cut as a text is, but to its pointer alone where only scraps would be left of it.

@@ -3,7 +3,7 @@
 //! The demotion ladder: verbatim → clipped → ledger lines → archived only. Real sessions have one
 //! user turn and five hundred exchanges, or one result that fills the window, so after the policy's
 //! counts come fewer turns, then fewer tool pairs, then clipping; each rung is measured again.
-//! Beyond the seed's ladder, a unit that alone would eat a sixth of the recent part is clipped
+//! Beyond the seed's ladder, a unit that alone would eat a fifth of the recent part is clipped
 //! from the start, so that one giant result does not push out five ordinary turns.
 
 use crate::clip::{self, Pointer};
@@ -283,7 +283,8 @@ impl<'s, 'a> Draft<'s, 'a> {
             turns: self.scene.policy.keep_recent_turns.max(1),
             pairs: self.scene.policy.keep_tool_io_pairs.max(1),
         };
-        let cap = Units(room.0 / UNIT_SHARE).max(self.scene.estimator.capacity(UNIT_LEAST));
+        let least = self.scene.estimator.capacity(UNIT_LEAST).min(room);
+        let cap = Units(room.0 / UNIT_SHARE).max(least);
         let offers = self.price(&self.candidates(whole), cap);
         for counts in rungs(whole) {
             let wanted = self.candidates(counts);

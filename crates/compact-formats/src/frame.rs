@@ -32,7 +32,7 @@ pub(crate) fn summary(text: &str) -> Option<EntryKind> {
 
 /// Elements that agents write around what no person said: reminders, commands, surroundings, notices.
 /// An agent's history comes in its provider's format too, so every format knows them all.
-const INJECTED: [&str; 23] = [
+const INJECTED: [&str; 22] = [
     // Claude Code
     "system-reminder",
     "command-name",
@@ -52,7 +52,6 @@ const INJECTED: [&str; 23] = [
     "new-diagnostics",
     // Codex
     "environment_context",
-    "user_instructions",
     "turn_aborted",
     "subagent_notification",
     "user_shell_command",
@@ -61,32 +60,33 @@ const INJECTED: [&str; 23] = [
     "hook_context",
 ];
 
-/// How agents open what they say in the user's place without an element around it.
-const NOTICES: [&str; 4] = [
-    "[Request interrupted by user",
-    "Caveat: The messages below were generated",
-    "# AGENTS.md instructions",
-    "System: Please continue.",
-];
-
-/// True for a text that a client wrote. The arguments of a command are the user's words.
-pub(crate) fn is_injected(text: &str) -> bool {
+/// True for a text that a client wrote; `own` are elements that only one format knows as such. The
+/// arguments of a command are the user's words.
+pub(crate) fn is_injected(text: &str, own: &[&str]) -> bool {
     let has_arguments =
         || element(text, "command-args").is_some_and(|args| !args.trim().is_empty());
-    NOTICES.iter().any(|opening| text.starts_with(opening))
-        || only_elements(text, &INJECTED) && !has_arguments()
+    let names: Vec<&str> = INJECTED.iter().chain(own).copied().collect();
+    is_notice(text) || only_elements(text, &names) && !has_arguments()
+}
+
+/// What agents say in the user's place without an element around it.
+fn is_notice(text: &str) -> bool {
+    let interruption = text.strip_prefix("[Request interrupted by user");
+    interruption.is_some_and(|rest| rest.trim_end().find(']') == Some(rest.trim_end().len() - 1))
+        || text.starts_with("Caveat: The messages below were generated")
+        || text == "System: Please continue."
 }
 
 /// What a message is by its texts: a summary, words that a client wrote, or what somebody said.
 pub(crate) fn kind(role: Role, blocks: &[Block]) -> EntryKind {
-    let mut texts = blocks.iter().filter_map(|block| match block {
-        Block::Text(text) => Some(text.as_str()),
+    let mut said = blocks.iter().filter_map(|block| match block {
+        Block::Text(text) if !is_injected(text, &[]) => Some(text.as_str()),
         _ => None,
     });
-    if let Some(summary) = texts.find_map(summary) {
+    if let Some(summary) = said.next().and_then(summary) {
         return summary;
     }
-    let is_client = |block: &Block| matches!(block, Block::Text(text) if is_injected(text));
+    let is_client = |block: &Block| matches!(block, Block::Text(text) if is_injected(text, &[]));
     match role == Role::User && !blocks.is_empty() && blocks.iter().all(is_client) {
         true => EntryKind::Injected,
         false => EntryKind::Message,

@@ -24,18 +24,15 @@ fn a_text_that_fits_is_left_alone() {
 /// A cut that would hide less than its own words take is none.
 #[test]
 fn a_text_of_which_hardly_anything_would_go_is_left_alone() {
-    let whole = "Compare with 368750cee35f31935640a34ad199e889fc60f1a8 and list what changed.";
-    assert_eq!(text(whole, Units(70), &Chars4, AT), None);
-    assert_eq!(
-        text(
-            "The build is done; all 42 tests pass.",
-            Units(0),
-            &Chars4,
-            AT
-        ),
-        None
-    );
-    assert!(text(&whole.repeat(2), Units(70), &Chars4, AT).is_some());
+    let whole = "The build is done; all 42 tests pass, two skipped.";
+    assert_eq!(text(whole, Units(45), &Chars4, AT), None);
+    let alone = text(whole, Units(0), &Chars4, AT).unwrap();
+    assert_eq!(alone, " […50 chars cut: 0123456789ab#57…]");
+    assert_eq!(text("All 42 tests pass.", Units(0), &Chars4, AT), None);
+    // What is cut hides more than the marker says.
+    let request = "Compare with the base branch and list what changed. ".repeat(6);
+    let cut = text(&request, Units(300), &Chars4, AT).unwrap();
+    assert!(cut.chars().count() <= request.chars().count() - 36, "{cut}");
 }
 
 #[test]

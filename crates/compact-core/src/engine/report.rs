@@ -9,7 +9,7 @@ use crate::outline::{Health, UnitKind};
 use crate::plan::{Fate, Plan};
 use crate::receipt::{ENGINE, Kept, OutcomeKind, Receipt, spans};
 use crate::summarize::Summary;
-use crate::token::{EstimatorExt, Tokens, Units};
+use crate::token::{EstimatorExt, Tokens};
 use crate::verify::Retention;
 use crate::view::{View, ViewItem};
 
@@ -59,7 +59,7 @@ impl Run<'_, '_> {
             pruned_count: gone.len() as u64,
             retention,
             redactions: draft.redactions.clone(),
-            notes: self.notes(plan, draft),
+            notes: self.notes(draft),
             note: input.note.map(str::to_owned),
             prose: self.prose_use(draft),
         }
@@ -94,16 +94,14 @@ impl Run<'_, '_> {
         kept
     }
 
-    fn notes(&self, plan: &Plan, draft: &Draft) -> Vec<String> {
+    fn notes(&self, draft: &Draft) -> Vec<String> {
         let mut notes = self.notes_on_words(draft);
         for (name, unit) in [
             ("first request", self.outline.first_user()),
             ("latest message", self.outline.last_user()),
         ] {
-            let clipped = unit.and_then(|i| plan.fates.get(i)).is_some_and(
-                |fate| matches!(fate, Fate::Clipped(level) if *level < Units(u64::MAX)),
-            );
-            if clipped {
+            let unit = unit.and_then(|i| self.outline.units.get(i));
+            if unit.is_some_and(|unit| is_cut(&draft.view, unit.entries.start)) {
                 notes.push(format!(
                     "the user's {name} alone is larger than a quarter of the budget and was cut; the whole is archived"
                 ));
@@ -128,6 +126,11 @@ impl Run<'_, '_> {
         }
         notes
     }
+}
+
+fn is_cut(view: &View, entry: usize) -> bool {
+    let mut items = view.items.iter();
+    items.any(|item| matches!(item, ViewItem::Edited { entry: at, .. } if *at == entry))
 }
 
 fn rung_name(plan: &Plan) -> String {

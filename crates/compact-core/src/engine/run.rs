@@ -174,25 +174,23 @@ impl<'i, 'a> Run<'i, 'a> {
 
     /// What the view shows beside its summary.
     pub(super) fn visible(&self, plan: &Plan) -> Visible<'_> {
+        let scene = self.scene();
         let mut visible = Visible::default();
         for (unit, fate) in self.outline.units.iter().zip(&plan.fates) {
             for at in unit.entries.clone().filter(|_| fate.stays()) {
-                self.see(at, *fate, &mut visible);
+                self.see(&scene, at, *fate, &mut visible);
             }
         }
         visible
     }
 
     /// Adds the texts of an entry as its fate leaves them.
-    fn see<'s>(&'s self, at: usize, fate: Fate, visible: &mut Visible<'s>) {
+    fn see<'s>(&'s self, scene: &Scene<'_>, at: usize, fate: Fate, visible: &mut Visible<'s>) {
         let Some(entry) = self.input.conversation.entries.get(at) else {
             return;
         };
         let edits = match fate {
-            Fate::Clipped(level) => {
-                let scene = self.scene();
-                clip::entry(entry, level, scene.estimator, scene.pointer(at))
-            }
+            Fate::Clipped(level) => clip::entry(entry, level, scene.estimator, scene.pointer(at)),
             _ => Vec::new(),
         };
         for (block, nth) in entry.blocks.iter().zip(0..) {

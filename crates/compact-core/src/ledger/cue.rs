@@ -32,7 +32,7 @@ cues! {
     UNFINISHED: r"i'll|let me|going to|decided|not|\w+n't|yet|until|once|when|if|should|will|would|need|todo|before|remaining|still|to be";
     CREATION: r"create[sd]?|started|opened|queued|submitted|scheduled|booked|registered|issued|published|saved|launched|deployed|uploaded|reserved|provisioned|enqueued";
     DECISION: r"decided?|decision|chose|choose|going with|go with|opt(?:ed|ing)? for|instead of|rather than|because|root cause|the (?:fix|cause|problem|issue|reason|bug) (?:is|was)|turns out|trade-?off|conclu(?:de|sion)|confirmed|found (?:it|that|the)|so (?:I|we)(?:'ll| will)|the plan is|works? because|fails? because";
-    OPEN: r"todo|next steps?|remaining|remains (?:to|open|unclear|undone|unfixed)|still (?:need|have|to|missing|fails?|failing)|follow[- ]up|not yet|pending|(?:is|are|am|'m|'re) blocked|blocked (?:by|on|until)|waiting (?:for|on)|left to do|unresolved|outstanding|need to|in progress|running in (?:the )?background";
+    OPEN: r"todo|next steps?|remaining|remains (?:to|open|unclear|undone|unfixed)|still (?:need|have|to|missing|blocked|fails?|failing)|follow[- ]up|not yet|pending|(?:is|are|am|'m|'re) blocked|blocked (?:by|on|until)|waiting (?:for|on)|left to do|unresolved|outstanding|need to|in progress|running in (?:the )?background";
     COMPLAINT: r"error|failed|failure|panicked|exception|traceback|fatal|fail|cannot|denied|not found|undefined|unexpected|mismatch|invalid|conflict|refused|timed? ?out";
     EXIT: r"exit(?:ed)?(?: with)?[ _-]?(?:code|status)?[:= ]+(?:code |status )?-?[1-9]\d*";
     DEFINITION: r"(?:fn|def|func|function|class|struct|enum|trait|interface|type|impl|const|module)[ \t]+(?:\([ -(*-~]{0,60}\)[ \t]*)?([A-Za-z_][A-Za-z0-9_]{2,60})";
@@ -103,22 +103,18 @@ fn reports(sentence: &str) -> bool {
     .any(|word| head.eq_ignore_ascii_case(word))
 }
 
-/// A sentence that says what something leads to: "This causes it to always return 0."
+/// A sentence that says what something leads to, not what somebody must do: "This causes it to always
+/// return 0."
 fn explains(sentence: &str) -> bool {
-    const OPENINGS: [&str; 10] = [
+    const OPENINGS: [&str; 5] = [
         "this causes ",
-        "this means ",
         "this makes ",
         "this leads ",
         "this results ",
-        "that means ",
-        "it means ",
         "without this ",
-        "without that ",
-        "while this ",
     ];
     let opening = head(sentence, 16).to_ascii_lowercase();
-    OPENINGS.iter().any(|words| opening.starts_with(words))
+    OPENINGS.iter().any(|words| opening.starts_with(words)) && !sentence.contains(" you ")
 }
 
 /// What stands before a colon and says that a rule follows: `One condition`, `Important`.
@@ -183,12 +179,13 @@ pub(crate) fn revises(sentence: &str) -> bool {
 
 /// A sentence that decides or gives a cause. "The problem is clear." does neither.
 pub(crate) fn decides(sentence: &str) -> bool {
-    (22..=SENTENCE).contains(&sentence.len()) && says(&DECISION, sentence)
+    sentence.len() <= SENTENCE && !sentence.ends_with(" is clear.") && says(&DECISION, sentence)
 }
 
 /// A sentence that names what is left to do. What it announces is done in the next breath.
 pub(crate) fn remains(sentence: &str) -> bool {
-    sentence.len() <= SENTENCE && !sentence.ends_with(':') && says(&OPEN, sentence)
+    let is_left = sentence.trim_end_matches('.').ends_with(" remains");
+    sentence.len() <= SENTENCE && !sentence.ends_with(':') && (is_left || says(&OPEN, sentence))
 }
 
 /// How far from either end of an answer a failure is looked for.

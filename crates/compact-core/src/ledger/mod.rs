@@ -220,7 +220,30 @@ const DEFINERS: [&str; 10] = [
     "type",
 ];
 
-/// Whether the name at `start` is being defined: `fn name`, `class Name`, `func (r *Receiver) Name`.
+/// Words that may stand before those.
+const MODIFIERS: [&str; 18] = [
+    "pub",
+    "export",
+    "default",
+    "async",
+    "static",
+    "public",
+    "private",
+    "protected",
+    "internal",
+    "abstract",
+    "final",
+    "sealed",
+    "override",
+    "unsafe",
+    "const",
+    "extern",
+    "declare",
+    "inline",
+];
+
+/// Whether the name at `start` is being defined: `fn name`, `class Name`, `func (r *Receiver) Name`, at
+/// the start of a line or after its number or mark. "expected struct Name" is a complaint.
 fn is_defined(text: &str, start: usize) -> bool {
     let head = text.get(..start).unwrap_or("");
     let Some(head) = head.strip_suffix([' ', '\t']) else {
@@ -236,8 +259,37 @@ fn is_defined(text: &str, start: usize) -> bool {
             _ => return false,
         },
     };
-    let word = head.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
-    word.is_some_and(|word| DEFINERS.contains(&word))
+    let (mut head, word) = last_word(head);
+    if !DEFINERS.contains(&word) {
+        return false;
+    }
+    loop {
+        head = head.trim_end_matches([' ', '\t']);
+        let visibility = head.trim_end_matches(|c: char| c.is_ascii_lowercase() || c == ')');
+        let (before, word) = match visibility.strip_suffix("pub(") {
+            Some(before) => (before, "pub"),
+            None => last_word(head),
+        };
+        if !MODIFIERS.contains(&word) {
+            return word.is_empty() && opens_line(head);
+        }
+        head = before;
+    }
+}
+
+/// A text before its last word, and the word.
+fn last_word(text: &str) -> (&str, &str) {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let before = text.trim_end_matches(is_part);
+    (before, text.get(before.len()..).unwrap_or(""))
+}
+
+/// Whether a statement may begin after this: nothing, a line break, a line's number, a mark.
+fn opens_line(head: &str) -> bool {
+    match head.strip_suffix(':') {
+        Some(number) => number.ends_with(|c: char| c.is_ascii_digit()),
+        None => head.is_empty() || head.ends_with(['\n', '\r', '→', '|', '+', '-', '{', '}', ';']),
+    }
 }
 
 /// Numbers in tool output are mostly offsets and counts: short ones must stand as a value.

@@ -145,25 +145,14 @@ fn name<'t>(
     end: usize,
     found: &mut impl FnMut(Kind, usize, &'t str),
 ) -> usize {
-    let start = run.start + usize::from(is_escape(text, run.start));
-    let Some(raw) = text.get(start..end) else {
+    let Some(raw) = text.get(run.start..end) else {
         return end;
     };
-    if start > run.start && !Run::of(raw, start).is_telling() {
-        return end;
-    }
     if run.has(JOIN) {
-        return joined(text, raw, start, found);
+        return joined(text, raw, run.start, found);
     }
-    part(text, raw, start, found);
+    part(text, raw, run.start, found);
     end
-}
-
-/// Whether the letter at `start` is that of a line break or a tab, in a text that was escaped twice.
-fn is_escape(text: &str, start: usize) -> bool {
-    let bytes = text.as_bytes();
-    let before = start.checked_sub(1).and_then(|at| bytes.get(at));
-    before == Some(&b'\\') && matches!(bytes.get(start), Some(b'n' | b't' | b'r'))
 }
 
 /// A run with `:` or `@`: a url, an email, `A::B`, or several names in a row.

@@ -63,21 +63,6 @@ fn dotted_and_scoped_names_yield_their_parts() {
     );
 }
 
-/// A text within a text within JSON: its line breaks still stand as two characters.
-#[test]
-fn escapes_are_no_part_of_names() {
-    check(
-        r"first\nload_parts(x)\tPartStore.open\nType\nsrc/parts/list.rs C:\temp",
-        &expect![[r#"
-            Ident load_parts
-            Ident PartStore.open
-            Ident PartStore
-            Path src/parts/list.rs
-            File list.rs
-        "#]],
-    );
-}
-
 #[test]
 fn plain_prose_has_no_names() {
     check(
@@ -214,7 +199,13 @@ fn facts_have_their_source() {
 
 #[test]
 fn names_that_code_defines_are_known_as_such() {
-    let code = "pub fn load_parts(path: &Path) {}\nclass PartStore extends BaseStore {\nfunc (s *part_store) FetchAll(ctx) {\n  call_other(load_more)\n}\nexport interface PartView {}\n(see load_list) other_part";
+    let code = "pub fn load_parts(path: &Path) {}\nclass PartStore extends BaseStore {\nfunc (s *part_store) FetchAll(ctx) {\n  call_other(load_more)\n}\nexport interface PartView {}\n(see load_list) other_part
+12:    async def send_all(self):
+src/a.go:7:func OpenIt() {
++export default class PartList {
+expected struct OrderLine, found enum OrderKind
+Call to undefined function load_rest()
+value_type rowCount";
     let ledger = Ledger::of(&[call("1", "Read", "{}"), result("1", code)], 4);
     let defined: Vec<&str> = ledger
         .entities
@@ -222,7 +213,16 @@ fn names_that_code_defines_are_known_as_such() {
         .filter(|entity| entity.defined == Some(5))
         .map(|entity| &*entity.text)
         .collect();
-    assert_eq!(defined, ["load_parts", "PartStore", "FetchAll", "PartView"]);
+    let expected = [
+        "load_parts",
+        "PartStore",
+        "FetchAll",
+        "PartView",
+        "send_all",
+        "OpenIt",
+        "PartList",
+    ];
+    assert_eq!(defined, expected);
     let packed = serde_json::to_string(&ledger).unwrap();
     assert_eq!(serde_json::from_str::<Ledger>(&packed).unwrap(), ledger);
     // A later text that only uses a name does not make it less of a definition.
@@ -372,7 +372,8 @@ fn announcements_and_copulas_leave_nothing_open() {
     ] {
         assert!(!cue::remains(closed), "{closed}");
     }
-    assert!(cue::decides("The problem was the lock that both held."));
+    assert!(cue::remains("Only the migration remains."));
+    assert!(cue::decides("We chose Postgres."));
     assert!(!cue::decides("The problem is clear."));
 }
 
@@ -451,8 +452,11 @@ fn orders_limits_and_labelled_sentences_rule() {
 
 #[test]
 fn what_explains_does_not_rule() {
-    let said = "This causes the estimate to always return 0. Without this step the data must be lost. Never call it twice.";
-    assert_eq!(rules_of(said), ["Never call it twice."]);
+    let said = "This causes the estimate to always return 0. Without this step the data must be lost. Without this approval you must not deploy.";
+    assert_eq!(
+        rules_of(said),
+        ["Without this approval you must not deploy."]
+    );
 }
 
 #[test]

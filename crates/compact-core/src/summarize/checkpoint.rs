@@ -58,7 +58,7 @@ const LAST_STEPS: usize = 4;
 /// The sections of a checkpoint within a budget; empty when nothing was done.
 pub fn checkpoint(ledger: &Ledger, budget: Units, estimator: &dyn Estimator) -> String {
     let revoked = Revoked::of(&ledger.facts);
-    let lines = tell::lines(ledger, &[], &revoked, &Root::of(ledger));
+    let lines = tell::lines(ledger, std::iter::empty(), &revoked, &Root::of(ledger));
     let mut out = String::new();
     for section in &SECTIONS {
         let told = lines.iter().filter(|line| (section.tells)(line));

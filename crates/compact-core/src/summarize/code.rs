@@ -14,10 +14,10 @@ const LOOKED_AT: usize = 2_000;
 
 /// One line per entry that shows code, or several where it defines much; the most needed first. What
 /// the user or the model named is told elsewhere.
-pub(super) fn lines(ledger: &Ledger, ranking: &[Group<'_>]) -> Vec<Line> {
+pub(super) fn lines<'g>(ledger: &Ledger, ranked: impl Iterator<Item = &'g Group<'g>>) -> Vec<Line> {
     let mut shown: Vec<Shown<'_>> = Vec::new();
     let mut open: HashMap<u32, usize, foldhash::fast::FixedState> = HashMap::default();
-    for name in ranking.iter().take(LOOKED_AT) {
+    for name in ranked.take(LOOKED_AT) {
         let entity = ledger.entities.get(name.nth as usize);
         let unused = entity.filter(|entity| entity.spoken.is_empty());
         let Some(ordinal) = unused.and_then(|entity| entity.defined) else {
@@ -37,8 +37,9 @@ pub(super) fn lines(ledger: &Ledger, ranking: &[Group<'_>]) -> Vec<Line> {
     }
     shown.retain(|shown| shown.names.len() > 1);
     shown.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    let files = files(ledger);
-    shown.iter().map(|shown| shown.told(&files)).collect()
+    let told = |shown: &Shown<'_>| format!("defines {}", shown.names.join(", "));
+    let lines = shown.iter().map(|s| line(Topic::Code, s.ordinal, told(s)));
+    lines.collect()
 }
 
 /// Names that an entry defines.
@@ -56,27 +57,4 @@ impl<'n> Shown<'n> {
             weight: 0.0,
         }
     }
-
-    fn told(&self, files: &Files<'_>) -> Line {
-        let names = self.names.join(", ");
-        let text = match files.get(&self.ordinal) {
-            Some(Some(path)) => format!("{path} defines {names}"),
-            _ => format!("defines {names}"),
-        };
-        line(Topic::Code, self.ordinal, text)
-    }
-}
-
-/// The files that entries show; `None` where the call before one named several.
-type Files<'l> = HashMap<u32, Option<&'l str>, foldhash::fast::FixedState>;
-
-fn files(ledger: &Ledger) -> Files<'_> {
-    let mut files = Files::default();
-    for file in &ledger.facts.files {
-        let shown = files.entry(file.ordinal + 1);
-        shown
-            .and_modify(|known| *known = None)
-            .or_insert(Some(&*file.path));
-    }
-    files
 }

@@ -132,8 +132,8 @@ const CHARS_PER_NAME: f64 = 16.0;
 /// most sessions have.
 const LINE: f64 = 160.0;
 const RULES: f64 = 800.0;
-/// Characters at each end of a quotation by which it is found in a view.
-const EDGE: usize = 80;
+/// Characters by which a quotation is found in a text that stands whole in the view.
+const OPENING: usize = 80;
 
 /// Renders the ledger within the budget.
 pub fn render(request: &Request<'_>) -> Summary {
@@ -143,17 +143,12 @@ pub fn render(request: &Request<'_>) -> Summary {
     let chars = chars(request);
     let revoked = Revoked::of(&request.ledger.facts);
     let root = Root::of(request.ledger);
-    let told = tell::lines(request.ledger, &request.ranking.0, &revoked, &root);
+    let ranked = request.ranking.0.iter();
+    let unseen = ranked.filter(|g| g.weight > 0.0 && !names.contains(g.key));
+    let told = tell::lines(request.ledger, unseen.clone(), &revoked, &root);
     let told = afford(told, template, &words, chars);
-
-    let groups: Vec<Group<'_>> = request
-        .ranking
-        .0
-        .iter()
-        .filter(|g| g.weight > 0.0 && !names.contains(g.key))
-        .take((chars / CHARS_PER_NAME) as usize + 8)
-        .cloned()
-        .collect();
+    let groups = unseen.take((chars / CHARS_PER_NAME) as usize + 8);
+    let groups: Vec<Group<'_>> = groups.copied().collect();
     let mut passages = passage::passages(request.ledger, groups.iter().map(|g| Some(g.nth)), &root);
     passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
 
@@ -186,11 +181,6 @@ pub struct Visible<'v> {
 }
 
 impl Visible<'_> {
-    fn texts(&self) -> impl Iterator<Item = &str> {
-        let cut = self.cut.iter().map(String::as_str);
-        self.whole.iter().copied().chain(cut)
-    }
-
     /// The names in texts that stand there whole.
     fn names(&self) -> HashSet<&str, foldhash::fast::FixedState> {
         let mut names = HashSet::default();
@@ -205,19 +195,32 @@ impl Visible<'_> {
 }
 
 /// The words of a view, to look for quotations in.
-struct Words(String);
+struct Words {
+    whole: String,
+    cut: String,
+}
 
 impl Words {
     fn of(visible: &Visible<'_>) -> Self {
-        let texts = visible.texts().map(|text| clip(text, usize::MAX - 1));
-        Words(texts.collect::<Vec<_>>().join("\n"))
+        let joined = |texts: &mut dyn Iterator<Item = &str>| {
+            let texts = texts.map(|text| clip(text, usize::MAX - 1));
+            texts.collect::<Vec<_>>().join("\n")
+        };
+        Words {
+            whole: joined(&mut visible.whole.iter().copied()),
+            cut: joined(&mut visible.cut.iter().map(String::as_str)),
+        }
     }
 
-    /// Whether a quotation stands there, by its first and last words.
+    /// Whether a quotation stands there: by its opening where texts are whole, else all of it.
     fn show(&self, quotation: &str) -> bool {
-        let quotation = clip(quotation.trim_matches('"'), usize::MAX - 1);
-        let (opening, ending) = revoke::edges(quotation.trim_end_matches('…'), EDGE);
-        !opening.is_empty() && self.0.contains(opening) && self.0.contains(ending)
+        let quotation = quotation.trim_matches('"');
+        let shown = |text: &str, chars: usize| {
+            let words = clip(quotation, chars);
+            let words = words.trim_end_matches('…');
+            !words.is_empty() && text.contains(words)
+        };
+        shown(&self.whole, OPENING) || shown(&self.cut, usize::MAX - 1)
     }
 }
 

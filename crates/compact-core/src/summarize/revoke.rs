@@ -59,7 +59,7 @@ impl<'l> Revoked<'l> {
             return false;
         }
         let quotation = clip(quotation, usize::MAX - 1);
-        let (opening, ending) = edges(&quotation, EDGE);
+        let (opening, ending) = edges(&quotation);
         gone.any(|f| {
             quotation.contains(body(&f.text)) || f.text.contains(opening) || f.text.contains(ending)
         })
@@ -71,7 +71,7 @@ pub(super) fn without(text: &str, sentence: &str) -> String {
     if text.contains(sentence) {
         return text.replace(sentence, "");
     }
-    let (opening, _) = edges(sentence, EDGE);
+    let (opening, _) = edges(sentence);
     let cut = text.find(opening).filter(|at| {
         let rest = text.get(*at..).unwrap_or("").trim_end_matches('…');
         sentence.starts_with(rest)
@@ -83,12 +83,9 @@ pub(super) fn without(text: &str, sentence: &str) -> String {
 }
 
 /// The first and the last characters of a text, enough to recognise it by.
-pub(super) fn edges(text: &str, chars: usize) -> (&str, &str) {
-    let first = text
-        .char_indices()
-        .nth(chars)
-        .map_or(text.len(), |(i, _)| i);
-    let last = text.char_indices().nth_back(chars).map_or(0, |(i, _)| i);
+fn edges(text: &str) -> (&str, &str) {
+    let first = text.char_indices().nth(EDGE).map_or(text.len(), |(i, _)| i);
+    let last = text.char_indices().nth_back(EDGE).map_or(0, |(i, _)| i);
     (
         text.get(..first).unwrap_or(text),
         text.get(last..).unwrap_or(text),

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use crate::ledger::{Entity, Ledger};
+use crate::ledger::{Entity, Ledger, Voice};
 
 use super::{Ranking, Style};
 
-/// Leaves a ledger every name that the user or the model used, and of those that only tools said the
-/// `most` heaviest. What they said around the others goes too; facts stay.
+/// Leaves a ledger every name that somebody used, and of those that only tools said the `most` heaviest. What they said around the others goes too; facts stay.
 pub fn shed(ledger: &mut Ledger, most: usize) {
     if ledger.entities.iter().filter(|e| is_unused(e)).count() <= most {
         return;
@@ -22,5 +21,5 @@ pub fn shed(ledger: &mut Ledger, most: usize) {
 }
 
 fn is_unused(entity: &Entity) -> bool {
-    entity.spoken.is_empty()
+    entity.counts.iter().sum::<u32>() == entity.count(Voice::Tool)
 }

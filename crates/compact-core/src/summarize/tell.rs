@@ -62,9 +62,9 @@ pub(super) fn worth(topic: Topic) -> f64 {
 }
 
 /// All fact lines of a ledger, in the order in which they deserve room.
-pub(super) fn lines(
+pub(super) fn lines<'g>(
     ledger: &Ledger,
-    ranking: &[Group<'_>],
+    ranked: impl Iterator<Item = &'g Group<'g>>,
     revoked: &Revoked<'_>,
     root: &Root<'_>,
 ) -> Vec<Line> {
@@ -86,7 +86,7 @@ pub(super) fn lines(
             .filter(|f| f.act != Act::Read)
             .map(file),
     );
-    out.extend(code::lines(ledger, ranking));
+    out.extend(code::lines(ledger, ranked));
     out.extend(
         facts
             .decisions

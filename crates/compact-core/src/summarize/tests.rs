@@ -484,7 +484,7 @@ fn what_a_cut_text_shows_is_not_quoted_again() {
 }
 
 #[test]
-fn what_code_defines_is_told_with_its_file() {
+fn what_code_defines_is_told_by_the_answer_that_shows_it() {
     let mut code = String::new();
     for i in 0..30 {
         code.push_str(&format!(
@@ -508,7 +508,7 @@ fn what_code_defines_is_told_with_its_file() {
     let text = render(&request).text;
     let section = text.split("## Code that was read\n").nth(1).unwrap();
     let line = section.lines().next().unwrap();
-    let names = line.strip_prefix("- [#1] src/orders/handlers.py defines ");
+    let names = line.strip_prefix("- [#1] defines ");
     let names: Vec<&str> = names.unwrap().split(", ").collect();
     assert_eq!(names.len(), 12, "{text}");
     assert!(

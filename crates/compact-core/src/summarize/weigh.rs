@@ -2,8 +2,8 @@
 //!
 //! Names that the user or the model used are weighed by how often and how long ago. Names that only
 //! tools mentioned are many and mostly noise: those count that code defines, that stand in a short
-//! answer, near a name in use, and are made of words in use. A path and its shorter forms are weighed apart: each is needed
-//! where it was used. The numbers are log-odds, fitted on recorded sessions.
+//! answer, near a name in use, and are made of words in use. A path and its shorter forms are weighed
+//! apart: each is needed where it was used. The numbers are log-odds, fitted on recorded sessions.
 
 use std::collections::{HashMap, HashSet};
 

@@ -185,7 +185,7 @@ fn is_compaction(block: &Block) -> bool {
 /// True for words that a person may have said.
 fn is_said(block: &Block) -> bool {
     match block {
-        Block::Text(text) => !frame::is_injected(text),
+        Block::Text(text) => !frame::is_injected(text, &[]),
         _ => false,
     }
 }

@@ -256,8 +256,8 @@ fn what_an_agent_says_in_the_users_place_is_no_request() {
     for injected in [
         "<environment_context>\n  <cwd>/srv</cwd>\n</environment_context>",
         "<system-reminder>Mind the time.</system-reminder>\n<command-name>/cost</command-name>",
-        "# AGENTS.md instructions for /srv\n\nUse tabs.",
         "[Request interrupted by user for tool use]",
+        "System: Please continue.",
     ] {
         assert_eq!(kind(injected), EntryKind::Injected, "{injected}");
     }
@@ -265,6 +265,11 @@ fn what_an_agent_says_in_the_users_place_is_no_request() {
         "Why does <environment_context></environment_context> say nothing?",
         "<command-name>/fix</command-name><command-args>the login</command-args>",
         "<notes>Mine.</notes>",
+        "System: Please continue. And mend the tests.",
+        "[Request interrupted by user]\nDo the other one first.",
+        // They may hold orders.
+        "# AGENTS.md instructions for /srv\n\nUse tabs.",
+        "<user_instructions>Never push.</user_instructions>",
         "",
     ] {
         assert_eq!(kind(said), EntryKind::Message, "{said}");

@@ -133,7 +133,8 @@ impl<'a> Line<'a> {
         let carries_result = blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }));
         let injected = match self.kind() {
             Kind::User => {
-                is_true(self.is_meta) || texts().count() > 0 && texts().all(frame::is_injected)
+                is_true(self.is_meta)
+                    || texts().count() > 0 && texts().all(|text| frame::is_injected(text, &[]))
             }
             Kind::Attachment => {
                 lenient(self.attachment_member("type")).as_deref() != Some("queued_command")

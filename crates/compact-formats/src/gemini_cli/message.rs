@@ -314,7 +314,7 @@ pub(crate) fn kind_of_words(texts: &[&str]) -> EntryKind {
     {
         return EntryKind::ForeignSummary;
     }
-    if !texts.is_empty() && texts.iter().all(|text| frame::is_injected(text)) {
+    if !texts.is_empty() && texts.iter().all(|text| frame::is_injected(text, &[])) {
         EntryKind::Injected
     } else {
         EntryKind::Message

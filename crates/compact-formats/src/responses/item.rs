@@ -445,8 +445,13 @@ fn opaque<'a>(kind: &str, json: &str) -> Piece<'a> {
     }
 }
 
-/// Elements of Codex that a person might write elsewhere.
-const INJECTED: &[&str] = &["skill", "INSTRUCTIONS", "permissions instructions"];
+/// Elements that Codex writes around what a person might say elsewhere, or may have ordered.
+const INJECTED: &[&str] = &[
+    "user_instructions",
+    "skill",
+    "INSTRUCTIONS",
+    "permissions instructions",
+];
 
 fn entry_kind(item: &str, role: Role, pieces: &[Piece<'_>]) -> EntryKind {
     if role == Role::Assistant && item.contains("compaction") {
@@ -465,7 +470,9 @@ fn entry_kind(item: &str, role: Role, pieces: &[Piece<'_>]) -> EntryKind {
     if role != Role::User || texts.is_empty() {
         return EntryKind::Message;
     }
-    let injected = |text: &&str| frame::is_injected(text) || frame::only_elements(text, INJECTED);
+    let injected = |text: &&str| {
+        frame::is_injected(text, INJECTED) || text.starts_with("# AGENTS.md instructions for ")
+    };
     if texts.iter().all(injected) {
         EntryKind::Injected
     } else {
