@@ -284,11 +284,13 @@ fn last_word(text: &str) -> (&str, &str) {
     (before, text.get(before.len()..).unwrap_or(""))
 }
 
-/// Whether a statement may begin after this: nothing, a line break, a line's number, a mark.
+/// Whether a statement may begin after this: nothing, a line break, a line's number, a mark of a patch.
 fn opens_line(head: &str) -> bool {
     match head.strip_suffix(':') {
         Some(number) => number.ends_with(|c: char| c.is_ascii_digit()),
-        None => head.is_empty() || head.ends_with(['\n', '\r', '→', '|', '+', '-', '{', '}', ';']),
+        None => {
+            head.is_empty() || head.ends_with(['\n', '\r', '→', '|', '+', '-', '@', '{', '}', ';'])
+        }
     }
 }
 

@@ -203,6 +203,7 @@ fn names_that_code_defines_are_known_as_such() {
 12:    async def send_all(self):
 src/a.go:7:func OpenIt() {
 +export default class PartList {
+@@ -7,6 +7,7 @@ pub(crate) fn sort_parts() {
 expected struct OrderLine, found enum OrderKind
 Call to undefined function load_rest()
 value_type rowCount";
@@ -221,6 +222,7 @@ value_type rowCount";
         "send_all",
         "OpenIt",
         "PartList",
+        "sort_parts",
     ];
     assert_eq!(defined, expected);
     let packed = serde_json::to_string(&ledger).unwrap();
