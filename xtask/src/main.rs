@@ -15,6 +15,7 @@ mod environment;
 mod examples;
 mod fuzz;
 mod licences;
+mod prove;
 mod python;
 mod registry;
 mod requirements;
@@ -46,6 +47,11 @@ enum Command {
     },
     /// The archive against servers whose conditional writes do not work; builds one of them.
     Storage,
+    /// Tests of CI once more, with as many trials as a promise needs: minutes to an hour.
+    Prove {
+        /// Only proofs whose name contains this.
+        filter: Option<String>,
+    },
     /// Measures in release against limits; writes target/bench/report.json.
     Bench {
         /// Only benchmarks whose name contains this; `recall` for the search over a large archive.
@@ -84,6 +90,7 @@ fn main() -> ExitCode {
         Command::Agents => agents::run(),
         Command::Cluster { seconds } => storage::cluster(seconds),
         Command::Storage => storage::flawed::run(),
+        Command::Prove { filter } => prove::run(filter.as_deref()),
         Command::Bench { filter } => bench::run(filter.as_deref()),
         Command::Docs => docs::write(),
         Command::Examples => examples::write(),

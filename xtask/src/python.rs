@@ -85,6 +85,27 @@ pub(crate) fn bench() -> Result<()> {
     )
 }
 
+/// Builds the wheel as people do and installs it.
+pub(crate) fn install_release() -> Result<()> {
+    let python = ENVIRONMENT
+        .python()
+        .context("the environment is not there")?;
+    install(&python, &build(&python, &["--release"])?)
+}
+
+/// Runs one test of the installed wheel, and shows what it prints.
+pub(crate) fn test_one(test: &str, variables: &[(&str, &str)]) -> Result<()> {
+    let python = ENVIRONMENT
+        .python()
+        .context("the environment is not there")?;
+    let pytest = ["-m", "pytest", "--quiet", "-s", "-p", "no:cacheprovider"];
+    let more: Vec<_> = variables
+        .iter()
+        .map(|(name, value)| (*name, (*value).to_owned()))
+        .collect();
+    run(&python, &[&pytest[..], &[test]].concat(), &more)
+}
+
 fn test_litellm(wheel: &Path) -> Result<()> {
     let Some(python) = LITELLM.python() else {
         return Ok(());

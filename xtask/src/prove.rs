@@ -1,0 +1,130 @@
+//! `cargo xtask prove`: tests of CI once more, with as many trials as a promise needs.
+//!
+//! A proof is a test that reads how often it tries from `COMPACT_TRIALS` and prints what it counted.
+//! CI runs it a few times; here it runs hundreds of times, which takes minutes to an hour. A new proof
+//! is such a test and a row of [`PROOFS`].
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::storage::{self, Servers};
+use crate::{agents, python, shell};
+
+/// The variable that says how often a test tries.
+const TRIALS: &str = "COMPACT_TRIALS";
+
+/// A promise and the test that tries to break it.
+struct Proof {
+    name: &'static str,
+    /// What holds when it passes.
+    shows: &'static str,
+    trials: u32,
+    test: Test,
+}
+
+/// Where a test lives.
+#[expect(dead_code, reason = "a kind is there for the proofs to come")]
+enum Test {
+    /// In the integration tests of a crate.
+    Rust {
+        package: &'static str,
+        name: &'static str,
+    },
+    /// Below `tests/python`, with the frameworks of agents.
+    Python(&'static str),
+    /// Below `tests/agents`, with real agents.
+    Agents(&'static str),
+}
+
+/// Long runs, one row each.
+const PROOFS: &[Proof] = &[Proof {
+    name: "soak",
+    shows: "sessions of random density never overflow their window, and no prompt is refused",
+    trials: 1000,
+    test: Test::Python("tests/python/test_soak.py"),
+}];
+
+/// Runs the proofs whose name contains `filter`.
+pub(crate) fn run(filter: Option<&str>) -> Result<()> {
+    let is_wanted = |proof: &&Proof| filter.is_none_or(|wanted| proof.name.contains(wanted));
+    let proofs: Vec<&Proof> = PROOFS.iter().filter(is_wanted).collect();
+    if proofs.is_empty() {
+        let names: Vec<&str> = PROOFS.iter().map(|proof| proof.name).collect();
+        bail!(
+            "no proof has this in its name; there are: {}",
+            names.join(", ")
+        );
+    }
+    set_up(&proofs)?;
+    let servers = Servers::start()?;
+    let mut failed = Vec::new();
+    for proof in &proofs {
+        println!("{}, {} trials: {}", proof.name, proof.trials, proof.shows);
+        let start = Instant::now();
+        let result = proof.try_to_break(&servers);
+        let seconds = start.elapsed().as_secs();
+        match result {
+            Ok(()) => println!("{} holds ({seconds} s)", proof.name),
+            Err(error) => failed.push(format!("{}: {error:#} ({seconds} s)", proof.name)),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => bail!("not proved\n  {}", failed.join("\n  ")),
+    }
+}
+
+/// Gets what the chosen tests need.
+fn set_up(proofs: &[&Proof]) -> Result<()> {
+    if !storage::has_postgres() {
+        storage::install_postgres()?;
+    }
+    for environment in [&storage::S3, &python::ENVIRONMENT, &agents::ENVIRONMENT] {
+        if !environment.is_ready() {
+            environment.install()?;
+        }
+    }
+    if proofs
+        .iter()
+        .any(|proof| matches!(proof.test, Test::Python(_)))
+    {
+        python::install_release()?;
+    }
+    match proofs
+        .iter()
+        .any(|proof| matches!(proof.test, Test::Agents(_)))
+    {
+        true => agents::PACKAGES.install(),
+        false => Ok(()),
+    }
+}
+
+impl Proof {
+    fn try_to_break(&self, servers: &Servers) -> Result<()> {
+        let trials = self.trials.to_string();
+        let mut variables = vec![(TRIALS, trials.as_str())];
+        let of_servers = servers.variables.iter();
+        variables.extend(of_servers.map(|(name, value)| (*name, value.as_str())));
+        match self.test {
+            Test::Rust { package, name } => {
+                let test = ["test", "-p", package, "--test", "it", "--", "--exact"];
+                let arguments = [&test[..], &[name, "--nocapture"]].concat();
+                shell::run_with("cargo", &arguments, &variables)
+            }
+            Test::Python(test) => python::test_one(test, &variables),
+            Test::Agents(test) => agents::test_one(test, &variables),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_proof_is_refused_with_the_names_that_there_are() {
+        let refusal = run(Some("no such proof")).map_err(|error| error.to_string());
+        assert!(refusal.is_err_and(|text| text.starts_with("no proof has this in its name")));
+    }
+}
