@@ -2,8 +2,8 @@
 
 ``compact_filter`` is all that most agents need: it goes into ``RunConfig(call_model_input_filter=…)``,
 sees the whole history before every model call and answers with what to send. The SDK's own record
-stays as it is. ``CompactSession`` compacts what a session stores instead, ``CompactRunHooks`` tells
-the manager what the provider counted, and ``CompactTracing`` hands decisions on with their trace.
+stays as it is. ``CompactSession`` (of ``compact.session``) compacts what a session stores instead,
+``CompactRunHooks`` tells the manager what the provider counted, and ``CompactTracing`` hands decisions on with their trace.
 ``middleware`` is for runners that call hooks by name.
 """
 
@@ -11,22 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from agents import FunctionTool, RunHooks
 from agents.run_config import CallModelData, ModelInputData
 from agents.tracing import TracingProcessor, custom_span, get_current_trace
 
-from .events import logger
-from .exceptions import CompactError
 from .exporters.custom import Exporter
 from .identity import session_name
 from .manager import CompactManager, Prepared
-from .wire import Codec
+from .session import RESPONSES, CompactSession
 
 if TYPE_CHECKING:
     from agents import Agent, ModelResponse, RunContextWrapper
-    from agents.memory import OpenAIResponsesCompactionArgs, Session, SessionSettings
 
 __all__ = [
     "CompactRunHooks",
@@ -35,8 +32,6 @@ __all__ = [
     "compact_filter",
     "middleware",
 ]
-
-RESPONSES = Codec("openai-responses")
 
 SessionName = str | Callable[[CallModelData[Any]], str] | None
 
@@ -116,73 +111,6 @@ def _span(session_id: str) -> Iterator[Callable[[Prepared], None]]:
                 )
 
         yield note
-
-
-class CompactSession:
-    """A session whose record is compacted in place, by ``run_compaction`` after each turn.
-
-    What it leaves out of the record is in the manager's storage. ``underlying`` keeps the items,
-    in memory if none is given; it is rewritten only when all of the new items are at hand, and put
-    back as it was when that fails.
-    """
-
-    session_settings: SessionSettings | None = None
-
-    def __init__(
-        self, session_id: str, manager: CompactManager, underlying: Session | None = None
-    ) -> None:
-        self.session_id = session_id
-        self.manager = manager
-        self.underlying = underlying
-        self._items: list[Any] = []
-
-    async def get_items(self, limit: int | None = None) -> list[Any]:
-        """The items, or the last so many."""
-        if self.underlying is not None:
-            return cast("list[Any]", await self.underlying.get_items(limit))
-        return list(self._items if limit is None else self._items[-limit:] if limit else [])
-
-    async def add_items(self, items: list[Any]) -> None:
-        """Adds items."""
-        if self.underlying is not None:
-            await self.underlying.add_items(items)
-        else:
-            self._items.extend(items)
-
-    async def pop_item(self) -> Any:
-        """Takes the last item away."""
-        if self.underlying is not None:
-            return await self.underlying.pop_item()
-        return self._items.pop() if self._items else None
-
-    async def clear_session(self) -> None:
-        """Forgets everything."""
-        if self.underlying is not None:
-            await self.underlying.clear_session()
-        self._items.clear()
-
-    async def run_compaction(self, args: OpenAIResponsesCompactionArgs | None = None) -> None:
-        """Compacts the record when it must, or with ``force`` whatever the pressure."""
-        items = await self.get_items()
-        note = "run_compaction" if (args or {}).get("force") else None
-        try:
-            prepared = await self.manager.aprepare(
-                self.session_id, items, codec=RESPONSES, note=note
-            )
-        except CompactError as error:
-            logger.warning("session %s stays as it is: %s", self.session_id, error)
-            return
-        if prepared.receipt is not None:
-            await self._replace(items, prepared.messages)
-
-    async def _replace(self, before: list[Any], after: list[Any]) -> None:
-        try:
-            await self.clear_session()
-            await self.add_items(after)
-        except BaseException:
-            await self.clear_session()
-            await self.add_items(before)
-            raise
 
 
 class CompactRunHooks(RunHooks[Any]):

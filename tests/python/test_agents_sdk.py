@@ -200,9 +200,9 @@ async def test_a_session_of_its_own_keeps_its_contract(monkeypatch):
     async def broken(new):
         if any("v2" in json.dumps(item) for item in new):
             raise OSError("disk full")
-        session._items.extend(new)
+        session._record.items.extend(new)
 
-    monkeypatch.setattr(session, "add_items", broken)
+    monkeypatch.setattr(session._record, "add_items", broken)
     with pytest.raises(OSError):
         await session.run_compaction({"force": True})
     assert await session.get_items() == forced
