@@ -13,9 +13,11 @@ from .adapters import (
     FileStorage,
     MemoryStorage,
     NativeStorage,
+    ObjectStorage,
     S3Storage,
     SqlStorage,
     StorageAdapter,
+    check_storage,
 )
 from .config import CompactConfig
 from .estimators import (
@@ -70,6 +72,7 @@ __all__ = [
     "NativeStorage",
     "NoopEstimator",
     "NotFound",
+    "ObjectStorage",
     "OtlpExporter",
     "Prepared",
     "Receipt",
@@ -86,5 +89,6 @@ __all__ = [
     "TokenEstimator",
     "Violation",
     "account",
+    "check_storage",
     "validate",
 ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _native
-from .adapters.custom import StorageAdapter
+from .adapters.custom import ObjectStorage, StorageAdapter
 from .adapters.fs import FileStorage, NativeStorage
 from .adapters.s3 import S3Storage
 from .adapters.sql import SqlStorage
@@ -36,7 +36,7 @@ class CompactConfig:
     #: Unset, the BPE that fits the model.
     token_estimator: TokenEstimator | NativeEstimator | None = None
     #: Unset, nothing is archived, and an event says so.
-    storage: StorageAdapter | NativeStorage | None = None
+    storage: StorageAdapter | ObjectStorage | NativeStorage | None = None
     exporter: Exporter | None = None
     #: Applied to every text that goes to a summarizer, into a summary, to your storage or to an
     #: exporter; where the engine asks, the message is a text without its role.
@@ -56,10 +56,10 @@ class CompactConfig:
             raise ConfigError(f"max_context_tokens is {window}: give the model's window, or None")
         for name, kinds, methods in _EXPECTED:
             value = getattr(self, name)
-            has_methods = methods and all(callable(getattr(value, m, None)) for m in methods)
-            if value is not None and not isinstance(value, kinds) and not has_methods:
+            does = any(all(callable(getattr(value, m, None)) for m in some) for some in methods)
+            if value is not None and not isinstance(value, kinds) and not does:
                 wanted = [kind.__name__ for kind in kinds]
-                wanted += [f"object with {' and '.join(methods)}"] if methods else []
+                wanted += [f"object with {' and '.join(some)}" for some in methods]
                 raise ConfigError(f"{name} is {value!r}: give {' or '.join(wanted)}")
         if self.redact is not None and not callable(self.redact):
             raise ConfigError(f"redact is {self.redact!r}: give a function of a Message")
@@ -91,21 +91,27 @@ class CompactConfig:
         settings["storage"] = {"adapter": "none", "archive": {"required": False}}
         if isinstance(self.storage, NativeStorage):
             settings["storage"] = self.storage.settings()
+        elif isinstance(self.storage, ObjectStorage):
+            settings["storage"] = {"adapter": "custom"}
         if isinstance(self.token_estimator, NativeEstimator):
             settings["estimator"] = self.token_estimator.name
         return settings
 
 
-#: Arguments with the classes that they may be of, and the methods that do as well.
-_EXPECTED: tuple[tuple[str, tuple[type, ...], tuple[str, ...]], ...] = (
+#: Arguments with the classes that they may be of, and the sets of methods that do as well.
+_EXPECTED: tuple[tuple[str, tuple[type, ...], tuple[tuple[str, ...], ...]], ...] = (
     ("max_context_tokens", (int,), ()),
     ("policy", (CompactPolicy,), ()),
     ("settings", (Mapping,), ()),
     ("max_sessions", (int,), ()),
-    ("token_estimator", (NativeEstimator,), ("estimate",)),
-    ("storage", (NativeStorage,), ("save_transcript", "save_summary", "save_event")),
-    ("exporter", (), ("emit",)),
-    ("summarizer", (), ("summarize",)),
+    ("token_estimator", (NativeEstimator,), (("estimate",),)),
+    (
+        "storage",
+        (NativeStorage,),
+        (("save_transcript", "save_summary", "save_event"), ("put", "get", "names")),
+    ),
+    ("exporter", (), (("emit",),)),
+    ("summarizer", (), (("summarize",),)),
 )
 
 

@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from . import _native, wire
-from .adapters.custom import StorageAdapter
-from .adapters.fs import NativeStorage
+from .adapters.custom import ObjectStorage, StorageAdapter
 from .config import CompactConfig
 from .estimators.tiktoken import NativeEstimator
 from .events import Deliver, Dispatcher, logger
@@ -268,6 +267,7 @@ class CompactManager:
             self._estimator(),
             self._summarizer(),
             None if cfg.redact is None else self._redact_text,
+            _objects(cfg),
             cfg.max_sessions,
         )
 
@@ -347,12 +347,13 @@ class CompactManager:
 
     def _before_record(self, session_id: str, receipt: str) -> None:
         """Archive first, then prune: what is raised here leaves everything as it was."""
-        storage = self.config.storage
-        if storage is None or isinstance(storage, NativeStorage):
+        storage = _adapter(self.config)
+        if storage is None:
             return
         with self._lock:
             told = self._told[session_id]
-        messages = (wire.as_message(json.loads(text)) for text in told.texts)
+        texts = (self._native.handed_message(text) for text in told.texts)
+        messages = (wire.as_message(json.loads(text)) for text in texts)
         transcript = [self._redact(message) for message in messages]
         try:
             storage.save_transcript(session_id, transcript)
@@ -362,12 +363,13 @@ class CompactManager:
             ) from error
 
     def _store_summary(self, session_id: str, items: Sequence[int | str], receipt: Receipt) -> None:
-        storage = self.config.storage
-        if storage is None or isinstance(storage, NativeStorage):
+        storage = _adapter(self.config)
+        if storage is None:
             return
-        texts = [item for item in items if isinstance(item, str) and "COMPACT-SUMMARY" in item]
+        frame = f"COMPACT-SUMMARY v{receipt.summary_version}"
+        texts = [item for item in items if isinstance(item, str) and frame in item]
         for text in texts[:1]:
-            summary = wire.as_message(json.loads(text))
+            summary = wire.as_message(json.loads(self._native.handed_summary(text)))
             try:
                 storage.save_summary(session_id, summary, receipt.summary_version)
             except Exception as error:
@@ -428,10 +430,20 @@ def _receivers(cfg: CompactConfig) -> list[Deliver]:
     receivers: list[Deliver] = []
     if cfg.exporter is not None:
         receivers.append(cfg.exporter.emit)
-    storage = cfg.storage
-    if storage is not None and not isinstance(storage, NativeStorage):
+    storage = _adapter(cfg)
+    if storage is not None:
         receivers.append(partial(_save_event, storage))
     return receivers
+
+
+def _adapter(cfg: CompactConfig) -> StorageAdapter | None:
+    """A storage that wants to be told what is archived, summarized and reported."""
+    return cfg.storage if isinstance(cfg.storage, StorageAdapter) else None
+
+
+def _objects(cfg: CompactConfig) -> ObjectStorage | None:
+    """A storage that the engine keeps everything in."""
+    return cfg.storage if isinstance(cfg.storage, ObjectStorage) else None
 
 
 def _save_event(storage: StorageAdapter, event: dict[str, Any]) -> None:

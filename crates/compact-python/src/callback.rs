@@ -128,7 +128,7 @@ impl Faults {
 
 /// Calls Python. What is called may call the engine, which must be able to wait; an interpreter that
 /// is shutting down calls nothing any more.
-fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
+pub(crate) fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
     let gone = || pyo3::exceptions::PyRuntimeError::new_err("the interpreter is shutting down");
     let attached = || Python::try_attach(work).unwrap_or_else(|| Err(gone()));
     tokio::task::block_in_place(attached)

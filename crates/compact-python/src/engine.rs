@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use compact_core::message::Entry;
 use compact_core::receipt::Receipt;
+use compact_core::redact::{Counts, Redactor};
 use compact_formats::overflow;
 use compact_formats::{Document, Parsed};
 use compact_runtime::manager::Preflight;
@@ -21,7 +22,7 @@ use crate::callback::Faults;
 use crate::exchange::{Item, Sent, Told};
 use crate::failure::{self, Class, raise, told};
 use crate::function::{config_of, format_named, source_named};
-use crate::manager::{Callbacks, Keeping, Parts, build, under_terms};
+use crate::manager::{Callbacks, Handing, Keeping, Parts, build, under_terms};
 use crate::runtime::block_on;
 use crate::session::{Held, Sessions};
 use crate::transcript;
@@ -33,6 +34,7 @@ pub(crate) struct Engine {
     recall: Option<Recall>,
     faults: Arc<Faults>,
     keeping: Keeping,
+    handing: Handing,
     sessions: Sessions,
 }
 
@@ -57,7 +59,8 @@ enum Ask<'a> {
 impl Engine {
     #[new]
     #[pyo3(signature = (
-        config, emit, before_record, estimator=None, summarizer=None, redact=None, max_sessions=256
+        config, emit, before_record, estimator=None, summarizer=None, redact=None, objects=None,
+        max_sessions=256
     ))]
     #[expect(clippy::too_many_arguments, reason = "one argument of Python's each")]
     fn new(
@@ -68,6 +71,7 @@ impl Engine {
         estimator: Option<(String, Py<PyAny>)>,
         summarizer: Option<(String, Py<PyAny>)>,
         redact: Option<Py<PyAny>>,
+        objects: Option<Py<PyAny>>,
         max_sessions: usize,
     ) -> PyResult<Engine> {
         let config = config_of("CompactConfig", config)?;
@@ -77,6 +81,7 @@ impl Engine {
             estimator,
             summarizer,
             redact,
+            objects,
         };
         let parts = py.detach(|| build(&config, callbacks))?;
         let Parts {
@@ -84,12 +89,14 @@ impl Engine {
             recall,
             faults,
             keeping,
+            handing,
         } = parts;
         Ok(Engine {
             manager,
             recall,
             faults,
             keeping,
+            handing,
             sessions: Sessions::new(max_sessions),
         })
     }
@@ -310,6 +317,16 @@ impl Engine {
         })
     }
 
+    /// A message of an original as the user's storage is handed it.
+    fn handed_message(&self, py: Python<'_>, message: &str) -> PyResult<String> {
+        self.call(py, || Ok(without(message, &self.handing.transcript)))
+    }
+
+    /// A summary as the user's storage is handed it.
+    fn handed_summary(&self, py: Python<'_>, message: &str) -> PyResult<String> {
+        self.call(py, || Ok(without(message, &self.handing.summary)))
+    }
+
     /// How many sessions are in memory.
     fn session_count(&self) -> usize {
         self.sessions.len()
@@ -449,6 +466,11 @@ fn turn(py: Python<'_>, ready: Ready) -> PyResult<Turn<'_>> {
         }
     }
     Ok((items, ready.sent.beside, ready.decision, ready.receipt))
+}
+
+/// JSON without what a redactor takes out.
+fn without(json: &str, redactor: &Redactor) -> String {
+    redactor.redact_json(json, &mut Counts::new()).into_owned()
 }
 
 /// An entry's role and words.

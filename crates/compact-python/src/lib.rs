@@ -12,6 +12,7 @@ mod exchange;
 mod failure;
 mod function;
 mod manager;
+mod objects;
 mod restart;
 mod runtime;
 mod session;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use compact_adapters::archive::ObjectArchive;
+use compact_adapters::catalog::ObjectCatalog;
 use compact_adapters::config::{Config, Storage, StorageAdapter};
 use compact_adapters::estimator;
 use compact_adapters::store::Stores;
@@ -22,6 +24,7 @@ use crate::callback::{
     AskingCatalog, CarefulIndex, Faults, PythonEstimator, PythonScrub, PythonSink, PythonSummarizer,
 };
 use crate::failure::{Class, raise, told};
+use crate::objects::PythonObjects;
 
 /// Functions of the user's.
 pub(crate) struct Callbacks {
@@ -30,6 +33,8 @@ pub(crate) struct Callbacks {
     pub(crate) estimator: Option<(String, Py<PyAny>)>,
     pub(crate) summarizer: Option<(String, Py<PyAny>)>,
     pub(crate) redact: Option<Py<PyAny>>,
+    /// A store of the user's that everything is kept in.
+    pub(crate) objects: Option<Py<PyAny>>,
 }
 
 /// What an engine runs on.
@@ -38,6 +43,15 @@ pub(crate) struct Parts {
     pub(crate) recall: Option<Recall>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) keeping: Keeping,
+    pub(crate) handing: Handing,
+}
+
+/// What is taken out of what the user's storage is handed.
+pub(crate) struct Handing {
+    /// Of an original.
+    pub(crate) transcript: Arc<Redactor>,
+    /// Of a summary.
+    pub(crate) summary: Arc<Redactor>,
 }
 
 /// Where originals are kept.
@@ -45,6 +59,8 @@ pub(crate) struct Parts {
 pub(crate) enum Keeping {
     /// In the stores that the configuration names: those of `compactctl`, which reads the same.
     Stores,
+    /// In a store of the user's.
+    Objects,
     /// In this process.
     Memory,
     /// Nowhere.
@@ -52,11 +68,12 @@ pub(crate) enum Keeping {
 }
 
 impl Keeping {
-    fn of(storage: &Storage) -> Keeping {
-        match storage.adapter {
-            StorageAdapter::Fs | StorageAdapter::S3 => Keeping::Stores,
-            StorageAdapter::Custom => Keeping::Memory,
-            StorageAdapter::None => Keeping::Nothing,
+    fn of(storage: &Storage, objects: Option<&Py<PyAny>>) -> Keeping {
+        match (storage.adapter, objects) {
+            (StorageAdapter::Fs | StorageAdapter::S3, _) => Keeping::Stores,
+            (StorageAdapter::Custom, Some(_)) => Keeping::Objects,
+            (StorageAdapter::Custom, None) => Keeping::Memory,
+            (StorageAdapter::None, _) => Keeping::Nothing,
         }
     }
 }
@@ -69,19 +86,30 @@ struct Store {
 }
 
 impl Store {
-    fn open(storage: &Storage) -> Result<Store, PyErr> {
-        match Keeping::of(storage) {
-            Keeping::Stores => Store::named(storage),
-            Keeping::Memory => Ok(Store {
+    fn open(storage: &Storage, objects: Option<Py<PyAny>>) -> Result<Store, PyErr> {
+        match (Keeping::of(storage, objects.as_ref()), objects) {
+            (Keeping::Stores, _) => Store::named(storage),
+            (Keeping::Objects, Some(objects)) => Ok(Store::written(PythonObjects::new(objects))),
+            (Keeping::Memory | Keeping::Objects, _) => Ok(Store {
                 archive: Some(Arc::new(MemoryArchive::default())),
                 catalog: Arc::new(MemoryCatalog::default()),
                 index: Some(Arc::new(MemoryIndex::default())),
             }),
-            Keeping::Nothing => Ok(Store {
+            (Keeping::Nothing, _) => Ok(Store {
                 archive: None,
                 catalog: Arc::new(MemoryCatalog::default()),
                 index: None,
             }),
+        }
+    }
+
+    /// A store that the user wrote; what can be drawn from it again, the index, is in memory.
+    fn written(objects: PythonObjects) -> Store {
+        let objects = Arc::new(objects);
+        Store {
+            archive: Some(Arc::new(ObjectArchive::in_pieces(objects.clone()))),
+            catalog: Arc::new(ObjectCatalog::new(objects)),
+            index: Some(Arc::new(MemoryIndex::default())),
         }
     }
 
@@ -100,7 +128,8 @@ impl Store {
 
 /// Builds everything that an engine runs on.
 pub(crate) fn build(config: &Config, callbacks: Callbacks) -> Result<Parts, PyErr> {
-    let store = Store::open(&config.storage)?;
+    let keeping = Keeping::of(&config.storage, callbacks.objects.as_ref());
+    let store = Store::open(&config.storage, callbacks.objects)?;
     let faults = Arc::new(Faults::default());
     let redaction = Redaction::of(config, callbacks.redact, &faults);
     let catalog: Arc<dyn SessionCatalog> = Arc::new(AskingCatalog {
@@ -109,6 +138,7 @@ pub(crate) fn build(config: &Config, callbacks: Callbacks) -> Result<Parts, PyEr
         faults: Arc::clone(&faults),
     });
     let summary = redaction.at(Boundary::Summary)?;
+    let handing = redaction.handing()?;
     let sink: Arc<dyn EventSink> = Arc::new(PythonSink(callbacks.emit));
     let recall = store.archive.clone().zip(store.index);
     let recall = recall.map(|(archive, index)| Recall {
@@ -136,7 +166,8 @@ pub(crate) fn build(config: &Config, callbacks: Callbacks) -> Result<Parts, PyEr
         manager: Arc::new(manager),
         recall,
         faults,
-        keeping: Keeping::of(&config.storage),
+        keeping,
+        handing,
     })
 }
 
@@ -189,6 +220,21 @@ impl Redaction<'_> {
             Some(scrub) if is_on => made.with_callback("redact", Arc::clone(scrub)),
             _ => made,
         }))
+    }
+
+    /// A storage of the user's is no place of ours: what is redacted there is redacted as where text
+    /// leaves the process. Whether an original is, the archive's sink says.
+    fn handing(&self) -> Result<Handing, PyErr> {
+        let mut config = self.config.clone();
+        config.redaction.sinks.export = config.redaction.sinks.archive;
+        let original = Redaction {
+            config: &config,
+            theirs: self.theirs.clone(),
+        };
+        Ok(Handing {
+            transcript: original.at(Boundary::Export)?,
+            summary: self.at(Boundary::Export)?,
+        })
     }
 
     fn storing(&self) -> Result<Storing, PyErr> {

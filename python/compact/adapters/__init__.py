@@ -1,6 +1,6 @@
 """Where originals are kept."""
 
-from .custom import StorageAdapter
+from .custom import ObjectStorage, StorageAdapter, check_storage
 from .fs import FileStorage, MemoryStorage, NativeStorage
 from .s3 import S3Storage
 from .sql import SqlStorage
@@ -9,7 +9,9 @@ __all__ = [
     "FileStorage",
     "MemoryStorage",
     "NativeStorage",
+    "ObjectStorage",
     "S3Storage",
     "SqlStorage",
     "StorageAdapter",
+    "check_storage",
 ]

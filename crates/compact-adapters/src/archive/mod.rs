@@ -75,6 +75,14 @@ impl ObjectArchive {
         }
     }
 
+    /// An archive in a program's own store, which takes each object in one piece.
+    pub fn in_pieces(store: Arc<dyn ObjectStore>) -> ObjectArchive {
+        ObjectArchive {
+            medium: Medium::Folder,
+            ..ObjectArchive::new(store)
+        }
+    }
+
     /// An archive in a directory, created if it is not there: files 0600 in directories 0700,
     /// synced before `put` returns.
     pub fn open(root: &FsPath) -> Result<ObjectArchive, ArchiveError> {
