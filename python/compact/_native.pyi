@@ -19,7 +19,7 @@ __all__ = [
     "window",
 ]
 
-_Turn = tuple[list[int | str], str | None, str, str | None]
+_Turn = tuple[list[int | str], str | None, str, str | None, str]
 
 @final
 class Carried:
@@ -48,11 +48,11 @@ class Engine:
         max_sessions: int = 256,
     ) -> Engine: ...
     def preflight(
-        self, session_id: str, format: str | None, head: str, list: str, items: Sequence[str]
+        self, session_id: str | None, format: str | None, head: str, list: str, items: Sequence[str]
     ) -> _Turn: ...
     def manual_compact(
         self,
-        session_id: str,
+        session_id: str | None,
         format: str | None,
         head: str,
         list: str,
@@ -61,7 +61,7 @@ class Engine:
     ) -> _Turn: ...
     def overflowed(
         self,
-        session_id: str,
+        session_id: str | None,
         format: str | None,
         head: str,
         list: str,
@@ -72,7 +72,7 @@ class Engine:
     def observe(self, session_id: str, source: str, report: str | None) -> None: ...
     def idle(self, session_id: str, seconds: float) -> bool: ...
     def rewrite(
-        self, session_id: str, source: str, format: str, note: str | None = None
+        self, session_id: str | None, source: str, format: str, note: str | None = None
     ) -> tuple[str, str] | None: ...
     def recall(self, query: str, session_id: str | None = None, limit: int = 8) -> str: ...
     def expand(self, pointer: str) -> str: ...

@@ -6,7 +6,8 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -44,6 +45,8 @@ class Prepared:
     receipt: Receipt | None
     #: Instructions beside the messages, when the summary was put there.
     system: Any = None
+    #: The session's name: the one that was given, or the one that the engine knows it by.
+    session_id: str = ""
 
 
 class CompactManager:
@@ -65,21 +68,25 @@ class CompactManager:
 
     def preflight(
         self,
-        session_id: str,
+        session_id: str | None,
         messages: Iterable[Any],
         *,
         system: Any = None,
         tools: Any = None,
         codec: Codec | None = None,
     ) -> list[Any]:
-        """Counts, decides, and answers what to send: the messages, or a smaller view of them."""
+        """Counts, decides, and answers what to send: the messages, or a smaller view of them.
+
+        Without a name (``None``) the session is the one that these messages go on from; a history that
+        goes on from none is a new session.
+        """
         return self.prepare(
             session_id, messages, system=system, tools=tools, codec=codec
         ).messages
 
     def manual_compact(
         self,
-        session_id: str,
+        session_id: str | None,
         messages: Iterable[Any],
         note: str = "manual",
         *,
@@ -94,7 +101,7 @@ class CompactManager:
 
     def prepare(
         self,
-        session_id: str,
+        session_id: str | None,
         messages: Iterable[Any],
         *,
         system: Any = None,
@@ -107,15 +114,16 @@ class CompactManager:
         told = self._tell(session_id, messages, codec, system=system, tools=tools, more=more)
         arguments = (session_id, *told.arguments())
         engine = self._engine()
-        if note is None:
-            turn = engine.preflight(*arguments)
-        else:
-            turn = engine.manual_compact(*arguments, note)
-        return self._prepared(session_id, told, codec or self._codec, turn)
+        with self._during(told):
+            if note is None:
+                turn = engine.preflight(*arguments)
+            else:
+                turn = engine.manual_compact(*arguments, note)
+        return self._prepared(told, codec or self._codec, turn)
 
     def overflowed(
         self,
-        session_id: str,
+        session_id: str | None,
         messages: Iterable[Any],
         status: int,
         body: str,
@@ -129,12 +137,16 @@ class CompactManager:
         ``None`` when the refusal has another reason, or when nothing smaller can be made.
         """
         told = self._tell(session_id, messages, codec, system=system, tools=tools)
-        turn = self._engine().overflowed(session_id, *told.arguments(), status, body)
+        engine = self._engine()
+        with self._during(told):
+            turn = engine.overflowed(session_id, *told.arguments(), status, body)
         if turn is None:
             return None
-        return self._prepared(session_id, told, codec or self._codec, turn).messages
+        return self._prepared(told, codec or self._codec, turn).messages
 
-    def try_prepare(self, session_id: str, messages: Iterable[Any], **how: Any) -> Prepared | None:
+    def try_prepare(
+        self, session_id: str | None, messages: Iterable[Any], **how: Any
+    ) -> Prepared | None:
         """As :meth:`prepare`; ``None`` when the engine failed, and the history should go out as it is.
 
         What does not fit whatever is done still raises ``InsufficientBudget``.
@@ -148,7 +160,7 @@ class CompactManager:
             return None
 
     async def atry_prepare(
-        self, session_id: str, messages: Iterable[Any], **how: Any
+        self, session_id: str | None, messages: Iterable[Any], **how: Any
     ) -> Prepared | None:
         """:meth:`try_prepare` beside the event loop."""
         made: Prepared | None = await _beside(
@@ -156,17 +168,21 @@ class CompactManager:
         )
         return made
 
-    async def apreflight(self, session_id: str, messages: Iterable[Any], **how: Any) -> list[Any]:
+    async def apreflight(
+        self, session_id: str | None, messages: Iterable[Any], **how: Any
+    ) -> list[Any]:
         """:meth:`preflight` beside the event loop."""
         return (await self.aprepare(session_id, messages, **how)).messages
 
     async def amanual_compact(
-        self, session_id: str, messages: Iterable[Any], note: str = "manual", **how: Any
+        self, session_id: str | None, messages: Iterable[Any], note: str = "manual", **how: Any
     ) -> list[Any]:
         """:meth:`manual_compact` beside the event loop."""
         return (await self.aprepare(session_id, messages, note=note, **how)).messages
 
-    async def aprepare(self, session_id: str, messages: Iterable[Any], **how: Any) -> Prepared:
+    async def aprepare(
+        self, session_id: str | None, messages: Iterable[Any], **how: Any
+    ) -> Prepared:
         """:meth:`prepare` beside the event loop: it runs on a thread and lets go of the GIL."""
         made: Prepared = await _beside(partial(self.prepare, session_id, list(messages), **how))
         return made
@@ -258,6 +274,8 @@ class CompactManager:
         cfg = self.config
         self._process = os.getpid()
         self._told: OrderedDict[str, Told] = OrderedDict()
+        #: What the calls were told that run now, by their thread: a new session has no name before it.
+        self._telling: dict[int, Told] = {}
         self._made: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._events = Dispatcher(_receivers(cfg))
         self._native = _native.Engine(
@@ -281,7 +299,7 @@ class CompactManager:
 
     def _tell(
         self,
-        session_id: str,
+        session_id: str | None,
         messages: Iterable[Any],
         codec: Codec | None,
         *,
@@ -289,12 +307,14 @@ class CompactManager:
         tools: Any = None,
         more: Mapping[str, Any] | None = None,
     ) -> Told:
-        if not isinstance(session_id, str) or not session_id:
-            raise TypeError(f"session_id must be a text that names the session, found {session_id!r}")
+        if session_id is not None and (not isinstance(session_id, str) or not session_id):
+            raise TypeError(
+                f"session_id must be a text that names the session, or None, found {session_id!r}"
+            )
         codec = codec or self._codec
         self._engine()
         with self._lock:
-            before = self._told.get(session_id)
+            before = None if session_id is None else self._told.get(session_id)
         told = wire.tell(
             messages,
             codec,
@@ -304,14 +324,32 @@ class CompactManager:
             more=more,
             before=before,
         )
+        if session_id is not None:
+            self._keep(session_id, told)
+        return told
+
+    def _keep(self, session_id: str, told: Told) -> None:
         with self._lock:
             # The caller's own objects are the caller's to keep.
             known = replace(told, items=[])
             _remember(self._told, session_id, known, self.config.max_sessions)
-        return told
 
-    def _prepared(self, session_id: str, told: Told, codec: Codec, turn: Any) -> Prepared:
-        items, beside, decision, receipt = turn
+    @contextmanager
+    def _during(self, told: Told) -> Iterator[None]:
+        thread = threading.get_ident()
+        outer = self._telling.get(thread)
+        self._telling[thread] = told
+        try:
+            yield
+        finally:
+            if outer is None:
+                self._telling.pop(thread, None)
+            else:
+                self._telling[thread] = outer
+
+    def _prepared(self, told: Told, codec: Codec, turn: Any) -> Prepared:
+        items, beside, decision, receipt, session_id = turn
+        self._keep(session_id, told)
         messages = self._loaded(session_id, told, codec, items)
         changed = json.loads(beside) if beside else {}
         prepared = Prepared(
@@ -319,6 +357,7 @@ class CompactManager:
             decision=Decision(**json.loads(decision)),
             receipt=Receipt(json.loads(receipt)) if receipt else None,
             system=changed.get(told.system_key),
+            session_id=session_id,
         )
         if prepared.receipt is not None:
             self._store_summary(session_id, items, prepared.receipt)
@@ -350,8 +389,11 @@ class CompactManager:
         storage = _adapter(self.config)
         if storage is None:
             return
-        with self._lock:
-            told = self._told[session_id]
+        told = self._telling.get(threading.get_ident())
+        if told is None:
+            # It was compacted beside its session, which has a name by now.
+            with self._lock:
+                told = self._told[session_id]
         texts = (self._native.handed_message(text) for text in told.texts)
         messages = (wire.as_message(json.loads(text)) for text in texts)
         transcript = [self._redact(message) for message in messages]

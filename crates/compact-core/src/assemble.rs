@@ -69,6 +69,20 @@ pub fn reword(view: &mut View, summary: &Placed<'_>, rules: &WireRules) {
     }
 }
 
+/// The view with its summary where another wire takes it: the person's place, where that wire knows no
+/// summary of the model's.
+pub fn placed_for(mut view: View, rules: &WireRules) -> View {
+    for item in &mut view.items {
+        if let ViewItem::New(entry) = item
+            && matches!(entry.meta.kind, EntryKind::Summary { .. })
+            && !rules.placements.contains(&Placement::AssistantMessage)
+        {
+            speak_as_user(entry, rules);
+        }
+    }
+    view
+}
+
 /// A summary that comes last must not be the model's word: it would go on writing it.
 fn speak_as_user(summary: &mut Entry, rules: &WireRules) {
     if summary.role == Role::Assistant && rules.placements.contains(&Placement::UserMessage) {

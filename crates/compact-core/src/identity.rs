@@ -72,6 +72,29 @@ impl Chain {
             .iter()
             .fold(Chain::EMPTY, |chain, hash| chain.then(*hash))
     }
+
+    /// The chain over a history: entries with their hashes, without the instructions at its head.
+    pub fn of_history<'a>(entries: impl Iterator<Item = (&'a Entry, &'a EntryHash)>) -> Chain {
+        history(entries).fold(Chain::EMPTY, Chain::then)
+    }
+
+    /// The chain over every beginning of a history, the shortest first: one entry, two, and so on.
+    pub fn beginnings<'a>(entries: impl Iterator<Item = (&'a Entry, &'a EntryHash)>) -> Vec<Chain> {
+        let mut chain = Chain::EMPTY;
+        let longer = |hash| {
+            chain = chain.then(hash);
+            chain
+        };
+        history(entries).map(longer).collect()
+    }
+}
+
+/// The hashes behind the instructions that a host re-sends by itself.
+fn history<'a>(
+    entries: impl Iterator<Item = (&'a Entry, &'a EntryHash)>,
+) -> impl Iterator<Item = EntryHash> {
+    let said = entries.skip_while(|(entry, _)| entry.leads());
+    said.map(|(_, hash)| *hash)
 }
 
 macro_rules! hex_text {

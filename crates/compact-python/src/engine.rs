@@ -4,12 +4,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_core::message::Entry;
+use compact_core::identity::{Chain, EntryHash};
+use compact_core::message::{Conversation, Entry};
 use compact_core::receipt::Receipt;
 use compact_core::redact::{Counts, Redactor};
 use compact_formats::overflow;
 use compact_formats::{Document, Parsed};
-use compact_runtime::manager::Preflight;
+use compact_runtime::manager::{self, Preflight};
 use compact_runtime::port::catalog::CompactionRecord;
 use compact_runtime::recall::{Pointer, Query};
 use compact_runtime::{Error, LiveSession, Manager, Recall};
@@ -24,7 +25,7 @@ use crate::failure::{self, Class, raise, told};
 use crate::function::{config_of, format_named, source_named};
 use crate::manager::{Callbacks, Handing, Keeping, Parts, build, under_terms};
 use crate::runtime::block_on;
-use crate::session::{Held, Sessions};
+use crate::session::{Held, Sessions, Slot};
 use crate::transcript;
 
 /// Runs compactions for the sessions of one configuration.
@@ -38,14 +39,22 @@ pub(crate) struct Engine {
     sessions: Sessions,
 }
 
-/// What a call answers: messages, members beside them, the decision and the receipt, as JSON.
-type Turn<'py> = (Bound<'py, PyList>, Option<String>, String, Option<String>);
+/// What a call answers: messages, members beside them, the decision and the receipt as JSON, and the
+/// session's name.
+type Turn<'py> = (
+    Bound<'py, PyList>,
+    Option<String>,
+    String,
+    Option<String>,
+    String,
+);
 
 /// What a call answers, before Python sees it.
 struct Ready {
     sent: Sent,
     decision: String,
     receipt: Option<String>,
+    session_id: String,
 }
 
 /// What a caller wants to know before the next request.
@@ -101,11 +110,12 @@ impl Engine {
         })
     }
 
-    /// What to send now; compacts when it must.
+    /// What to send now; compacts when it must. Without a name, the session is the one that this
+    /// history goes on from.
     fn preflight<'py>(
         &self,
         py: Python<'py>,
-        session_id: &str,
+        session_id: Option<&str>,
         format: Option<&str>,
         head: String,
         list: String,
@@ -121,7 +131,7 @@ impl Engine {
     fn manual_compact<'py>(
         &self,
         py: Python<'py>,
-        session_id: &str,
+        session_id: Option<&str>,
         format: Option<&str>,
         head: String,
         list: String,
@@ -139,7 +149,7 @@ impl Engine {
     fn overflowed<'py>(
         &self,
         py: Python<'py>,
-        session_id: &str,
+        session_id: Option<&str>,
         format: Option<&str>,
         head: String,
         list: String,
@@ -201,7 +211,7 @@ impl Engine {
     fn rewrite(
         &self,
         py: Python<'_>,
-        session_id: &str,
+        session_id: Option<&str>,
         source: String,
         format: &str,
         note: Option<&str>,
@@ -349,13 +359,42 @@ impl Engine {
         py.detach(|| self.faults.during(work))
     }
 
-    fn turn(&self, session_id: &str, told: &Told, ask: Ask<'_>) -> PyResult<Ready> {
-        let (slot, evicted) = self.sessions.slot(session_id);
+    fn turn(&self, session_id: Option<&str>, told: &Told, ask: Ask<'_>) -> PyResult<Ready> {
+        let parsed = told.parse()?;
+        let Some(name) = session_id else {
+            return self.unnamed_turn(told, parsed, ask);
+        };
+        let slot = self.slot(name)?;
+        let mut held = slot.hold()?;
+        self.answer(&mut held, name, told, parsed, ask)
+    }
+
+    fn slot(&self, name: &str) -> PyResult<Arc<Slot>> {
+        let (slot, evicted) = self.sessions.slot(name);
         if let Some(evicted) = evicted {
             self.release(&evicted)?;
         }
-        let mut held = slot.hold()?;
-        self.answer(&mut held, session_id, told, ask)
+        Ok(slot)
+    }
+
+    /// Answers for the session that a history goes on from, else for a new one.
+    fn unnamed_turn(&self, told: &Told, parsed: Parsed, ask: Ask<'_>) -> PyResult<Ready> {
+        let beginnings = beginnings(&parsed.conversation);
+        loop {
+            let found = self.sessions.continued_by(&beginnings);
+            let name = found.unwrap_or_else(|| manager::unused_name(&beginnings));
+            let slot = self.slot(&name)?;
+            let mut held = slot.hold()?;
+            // Somebody else may have gone on from it meanwhile.
+            if !held.goes_on(&beginnings) {
+                continue;
+            }
+            let ready = self.answer(&mut held, &name, told, parsed, ask);
+            if let Some(live) = held.existing() {
+                self.sessions.note(&name, live.session().lines());
+            }
+            return ready;
+        }
     }
 
     /// What is kept in this process alone is of no use once its session is gone.
@@ -371,13 +410,14 @@ impl Engine {
         held: &mut Held<'_>,
         session_id: &str,
         told: &Told,
+        parsed: Parsed,
         ask: Ask<'_>,
     ) -> PyResult<Ready> {
         let Parsed {
             document,
             conversation,
             ..
-        } = told.parse()?;
+        } = parsed;
         let live = held.live(&self.manager, session_id, document.rules());
         let preflight = run(async {
             live.read(document, conversation).await?;
@@ -444,6 +484,7 @@ fn ready(told: &Told, live: &LiveSession, preflight: Option<Preflight>) -> PyRes
             sent: Sent::default(),
             decision: "null".to_owned(),
             receipt: None,
+            session_id: live.session().id().to_owned(),
         });
     };
     let session = live.session();
@@ -454,7 +495,14 @@ fn ready(told: &Told, live: &LiveSession, preflight: Option<Preflight>) -> PyRes
         sent: told.sent(document, session.source(), &preflight.view)?,
         decision: json!(preflight.decision).to_string(),
         receipt: preflight.receipt.as_ref().map(receipt),
+        session_id: session.id().to_owned(),
     })
+}
+
+/// What every history that begins like this one is called.
+fn beginnings(conversation: &Conversation) -> Vec<Chain> {
+    let hashes = EntryHash::all(&conversation.entries);
+    Chain::beginnings(conversation.entries.iter().zip(&hashes))
 }
 
 fn turn(py: Python<'_>, ready: Ready) -> PyResult<Turn<'_>> {
@@ -465,7 +513,13 @@ fn turn(py: Python<'_>, ready: Ready) -> PyResult<Turn<'_>> {
             Item::Other(json) => items.append(json)?,
         }
     }
-    Ok((items, ready.sent.beside, ready.decision, ready.receipt))
+    Ok((
+        items,
+        ready.sent.beside,
+        ready.decision,
+        ready.receipt,
+        ready.session_id,
+    ))
 }
 
 /// JSON without what a redactor takes out.

@@ -1,13 +1,15 @@
 //! The live sessions of an engine: the most recent ones, each used by one thread at a time.
 //!
 //! A session that was left out is taken up again from the history that its client passes, so a bound
-//! costs time and nothing else.
+//! costs time and nothing else. A session that nobody named is found by what a history begins with: the
+//! whole of what it was told, or of what it was handed out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 
+use compact_core::identity::Chain;
 use compact_core::wire::WireRules;
 use compact_runtime::{LiveSession, Manager};
 use pyo3::PyErr;
@@ -18,7 +20,14 @@ use crate::failure::{Class, told};
 pub(crate) struct Sessions {
     most: usize,
     clock: AtomicU64,
-    slots: Mutex<HashMap<String, Arc<Slot>>>,
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    slots: HashMap<String, Arc<Slot>>,
+    /// The sessions without a name of their client's, by the histories that go on from them.
+    unnamed: HashMap<Chain, String>,
 }
 
 /// One session.
@@ -39,17 +48,38 @@ impl Sessions {
         Sessions {
             most: most.max(1),
             clock: AtomicU64::new(0),
-            slots: Mutex::new(HashMap::new()),
+            shelf: Mutex::default(),
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<String, Arc<Slot>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The unnamed session that the longest of these beginnings of a history is all of.
+    pub(crate) fn continued_by(&self, beginnings: &[Chain]) -> Option<String> {
+        let shelf = self.shelf();
+        let found = beginnings
+            .iter()
+            .rev()
+            .find_map(|chain| shelf.unnamed.get(chain));
+        found.cloned()
+    }
+
+    /// Notes what a history must begin with to go on from an unnamed session.
+    pub(crate) fn note(&self, name: &str, lines: Vec<Chain>) {
+        let mut shelf = self.shelf();
+        shelf.unnamed.retain(|_, known| known != name);
+        if shelf.slots.contains_key(name) {
+            let named = lines.into_iter().map(|chain| (chain, name.to_owned()));
+            shelf.unnamed.extend(named);
+        }
     }
 
     /// The session of this name, and the name of one that had to make room.
     pub(crate) fn slot(&self, name: &str) -> (Arc<Slot>, Option<String>) {
-        let mut slots = self.slots();
+        let mut shelf = self.shelf();
+        let slots = &mut shelf.slots;
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let slot = slots.entry(name.to_owned()).or_insert_with(|| {
             Arc::new(Slot {
@@ -61,20 +91,27 @@ impl Sessions {
         slot.used.store(now, Ordering::Relaxed);
         let slot = Arc::clone(slot);
         let full = slots.len() > self.most;
-        let oldest = full.then(|| oldest(&slots, name)).flatten();
+        let oldest = full.then(|| oldest(slots, name)).flatten();
         if let Some(oldest) = &oldest {
-            slots.remove(oldest);
+            shelf.remove(oldest);
         }
         (slot, oldest)
     }
 
     /// Lets go of a session.
     pub(crate) fn remove(&self, name: &str) {
-        self.slots().remove(name);
+        self.shelf().remove(name);
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots().len()
+        self.shelf().slots.len()
+    }
+}
+
+impl Shelf {
+    fn remove(&mut self, name: &str) {
+        self.slots.remove(name);
+        self.unnamed.retain(|_, known| known != name);
     }
 }
 
@@ -112,19 +149,22 @@ impl Slot {
 }
 
 impl Held<'_> {
-    /// The session under these rules, a new one if there is none.
+    /// The session, a new one under these rules if there is none.
     pub(crate) fn live(
         &mut self,
         manager: &Arc<Manager>,
         name: &str,
         rules: &WireRules,
     ) -> &mut LiveSession {
-        let is_other = |live: &LiveSession| live.session().rules().name != rules.name;
-        if self.live.as_ref().is_some_and(is_other) {
-            *self.live = None;
-        }
         self.live
             .get_or_insert_with(|| LiveSession::new(Arc::clone(manager), name, rules))
+    }
+
+    /// True when a history that has these beginnings goes on from the session.
+    pub(crate) fn goes_on(&self, beginnings: &[Chain]) -> bool {
+        let lines = |live: &LiveSession| live.session().lines();
+        let lines = self.live.as_ref().map(lines).unwrap_or_default();
+        lines.is_empty() || lines.iter().any(|chain| beginnings.contains(chain))
     }
 
     /// The session, if there is one.

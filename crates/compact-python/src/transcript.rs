@@ -12,7 +12,7 @@ use crate::failure::{Class, raise};
 /// The transcript with a boundary and the view behind it, and the receipt as JSON.
 pub(crate) fn rewrite(
     manager: &Manager,
-    session_id: &str,
+    session_id: Option<&str>,
     source: String,
     format: Format,
     note: Option<&str>,
@@ -25,7 +25,7 @@ pub(crate) fn rewrite(
         rules: parsed.document.rules(),
         format: format.name(),
         original: source,
-        session_id: Some(session_id),
+        session_id,
         budget: None,
         summary_limit: None,
         note,

@@ -5,6 +5,7 @@
 
 mod advise;
 mod catch_up;
+mod clearing;
 mod commit;
 pub(crate) mod drive;
 pub(crate) mod gate;
@@ -24,7 +25,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use compact_core::engine::{self, Beyond, Input, Outcome, Prior};
 use compact_core::event::{Call, EventKind, Scope};
-use compact_core::identity::EntryHash;
+use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, EntryKind};
 use compact_core::plan::Plan;
@@ -488,6 +489,16 @@ impl Manager {
 pub fn now() -> String {
     let now = jiff::Timestamp::now();
     format!("{now:.3}")
+}
+
+/// A name for a session that nobody named and that goes on from none on record. Two of them may begin
+/// alike, in two processes at once: what the history says does not name it alone.
+pub fn unused_name(beginnings: &[Chain]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&beginnings.last().copied().unwrap_or(Chain::EMPTY).0);
+    hasher.update(say::call_within(None).trace_id.as_bytes());
+    let name: String = hasher.finalize().to_hex().chars().take(32).collect();
+    format!("session-{name}")
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -2,12 +2,13 @@
 //!
 //! Most clients pass their whole, uncompacted history with every call, so the handle remembers which
 //! prefix was compacted into which view. The same prefix gives the same items until the next
-//! compaction; only what came after is counted. A prefix that changed drops the frozen view and
-//! keeps the ledger. A compaction works on a [`Snapshot`] and is adopted whole or not at all. A client
-//! that tells its history as a document has it archived in its own bytes, else entry by entry.
+//! compaction; only what came after is counted. A prefix that changed drops the frozen view and the
+//! ledger behind it, which knows what this history no longer says; only results that the client cleared
+//! in place leave both as they are. A compaction works on a [`Snapshot`] and is adopted whole or not at
+//! all. A client that tells its history as a document has it archived in its own bytes, else entry by
+//! entry.
 
 use bytes::Bytes;
-use compact_core::conform;
 use compact_core::engine::Prior;
 use compact_core::event::Call;
 use compact_core::identity::{Chain, EntryHash};
@@ -20,8 +21,10 @@ use compact_core::usage::gauge::Reading;
 use compact_core::usage::{ContextUsage, Formula, Semantics, Usage};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
+use compact_core::{assemble, conform};
 use compact_formats::Document;
 
+use super::clearing;
 use crate::port::catalog::CompactionRecord;
 
 /// Growth of the context that re-arms compaction after a failure.
@@ -37,7 +40,8 @@ pub struct Session {
     pub(super) hashes: Vec<EntryHash>,
     pub(super) cache: TokenCache,
     frozen: Option<Frozen>,
-    prior: Option<Prior>,
+    /// The compaction whose view the source itself opens with.
+    base: Option<Prior>,
     pub(super) attempts: Attempts,
     pub(super) usage: ContextUsage,
     /// The entries of the source that the last report measured.
@@ -58,12 +62,13 @@ enum Reports {
     Missing,
 }
 
-/// A view over the first `covered` entries of the source.
+/// A view over the first `covered` entries of the source, and the compaction that made it.
 struct Frozen {
     covered: usize,
     view: View,
     shown: Vec<Entry>,
     hashes: Vec<EntryHash>,
+    prior: Prior,
 }
 
 /// What is known of attempts that came to nothing.
@@ -146,7 +151,7 @@ impl Session {
             hashes: Vec::new(),
             cache: TokenCache::default(),
             frozen: None,
-            prior: None,
+            base: None,
             attempts: Attempts::Unread,
             usage: ContextUsage::default(),
             measured: None,
@@ -187,6 +192,16 @@ impl Session {
         Chain::over(&self.hashes)
     }
 
+    /// Names what a later history of this session begins with: what its client told, or what it was
+    /// handed out. Instructions at the head are left out; nothing said yet has no name.
+    pub fn lines(&self) -> Vec<Chain> {
+        let said = self.source.entries.iter().zip(&self.hashes);
+        let told = Chain::of_history(said);
+        let shown = self.frozen.as_ref().map(|_| Chain::of_history(self.live()));
+        let known = [Some(told), shown].into_iter().flatten();
+        known.filter(|chain| *chain != Chain::EMPTY).collect()
+    }
+
     /// What providers reported of the current context.
     pub fn usage(&self) -> &ContextUsage {
         &self.usage
@@ -204,19 +219,68 @@ impl Session {
     /// Takes the whole history again; what is common with before keeps its view.
     pub fn replace(&mut self, conversation: Conversation) {
         let hashes = self.hashes_of(&conversation.entries);
-        let common = hashes
-            .iter()
-            .zip(&self.hashes)
-            .take_while(|(a, b)| a == b)
-            .count();
-        if self.frozen.as_ref().is_some_and(|f| f.covered > common) {
-            self.frozen = None;
-        }
+        let common = common_length(&hashes, &self.hashes);
         // A report about a prompt that was rewritten measured another one.
         self.measured = self.measured.filter(|measured| *measured <= common);
+        let is_cleared = common < self.hashes.len() && self.is_cleared_by(&conversation, &hashes);
         self.source = conversation;
         self.document = None;
         self.hashes = hashes;
+        match is_cleared {
+            true => self.show_cleared(),
+            false => self.leave_branch(common),
+        }
+    }
+
+    /// True when a history is the source with some old tool results made shorter.
+    fn is_cleared_by(&self, conversation: &Conversation, hashes: &[EntryHash]) -> bool {
+        let is_same_end = self.hashes.last()
+            == self
+                .hashes
+                .len()
+                .checked_sub(1)
+                .and_then(|at| hashes.get(at));
+        let mut pairs = self
+            .source
+            .entries
+            .iter()
+            .zip(&self.hashes)
+            .zip(conversation.entries.iter().zip(hashes));
+        is_same_end
+            && pairs.all(|((old, was), (new, is))| was == is || clearing::is_cleared(old, new))
+    }
+
+    /// Keeps the frozen view over entries whose results were cleared: its identities follow them.
+    fn show_cleared(&mut self) {
+        let leading = self.source.leading_instructions();
+        let frozen = self.frozen.take();
+        self.frozen = frozen.map(|frozen| frozen.shown_again(&self.source));
+        if let Some(base) = &mut self.base {
+            // Of the base's view only the hashes are known; its entries open the source.
+            let now = base.view.clone();
+            let now = now
+                .iter()
+                .map(|(hash, _)| hash)
+                .zip(self.hashes.iter().skip(leading));
+            follow(base, now);
+        }
+    }
+
+    /// Drops what a history that parts after `common` entries cannot know. What it was told as a view
+    /// of ours stays known.
+    fn leave_branch(&mut self, common: usize) {
+        let left = self.frozen.take_if(|frozen| frozen.covered > common);
+        let known = left
+            .map(|frozen| frozen.prior)
+            .into_iter()
+            .chain(self.base.take());
+        let leading = self.source.leading_instructions();
+        let history = self.hashes.get(leading..).unwrap_or_default();
+        let opens = |prior: &Prior| {
+            let view = prior.view.iter().map(|(hash, _)| hash);
+            history.len() >= prior.view.len() && view.eq(history.iter().take(prior.view.len()))
+        };
+        self.base = known.into_iter().find(opens);
     }
 
     /// Most of a history is what it was: to see that costs less than to hash it.
@@ -230,9 +294,29 @@ impl Session {
     }
 
     /// Takes the whole history again as a document: what is archived of it are its own bytes.
+    /// Its wire may have become another one: it is the same conversation, and its view stays.
     pub fn read(&mut self, document: Document, conversation: Conversation) {
         self.replace(conversation);
+        self.obey(document.rules());
         self.document = Some(document);
+    }
+
+    /// Goes on under the rules of another wire.
+    fn obey(&mut self, rules: &WireRules) {
+        if self.rules == *rules {
+            return;
+        }
+        self.rules = rules.clone();
+        let Some(frozen) = self.frozen.take() else {
+            return;
+        };
+        let outline = Outline::of(&self.source);
+        let view = assemble::placed_for(frozen.view, rules);
+        let view = conform::conform(view, &self.source, &outline, rules);
+        if conform::loop_is_whole(&view, &self.source, &outline, rules) {
+            let frozen = Frozen { view, ..frozen };
+            self.frozen = Some(frozen.shown_again(&self.source));
+        }
     }
 
     /// Allows another attempt in this turn (a person asked).
@@ -296,7 +380,7 @@ impl Session {
             account: Account::of(&conversation, &hashes, estimator, &mut self.cache),
             original,
             format,
-            prior: self.prior.clone(),
+            prior: self.prior().cloned(),
             decision: decision.clone(),
             note: None,
             budget: None,
@@ -324,12 +408,18 @@ impl Session {
 
     /// The compaction that the source goes on from, unless one is known.
     pub(super) fn continue_from(&mut self, prior: Prior) {
-        self.prior.get_or_insert(prior);
+        self.base.get_or_insert(prior);
     }
 
     /// True when nothing is known of an earlier compaction.
     pub(super) fn is_fresh(&self) -> bool {
-        self.prior.is_none()
+        self.prior().is_none()
+    }
+
+    /// The last compaction of what the session shows.
+    fn prior(&self) -> Option<&Prior> {
+        let frozen = self.frozen.as_ref().map(|frozen| &frozen.prior);
+        frozen.or(self.base.as_ref())
     }
 
     /// What a compaction on record was made of, if that is how the live context begins.
@@ -359,7 +449,7 @@ impl Session {
             account: Account::default(),
             original: Bytes::new(),
             format: ENTRIES,
-            prior: self.prior.clone(),
+            prior: self.prior().cloned(),
             decision: decision.clone(),
             note: None,
             budget: None,
@@ -378,7 +468,7 @@ impl Session {
     }
 
     pub(super) fn previous(&self) -> Option<String> {
-        self.prior.as_ref().map(|prior| prior.receipt_id.clone())
+        self.prior().map(|prior| prior.receipt_id.clone())
     }
 
     /// A name for the turn that the session is in.
@@ -432,8 +522,8 @@ impl Session {
             hashes: EntryHash::all(&shown),
             view,
             shown,
+            prior,
         });
-        self.prior = Some(prior);
         self.attempts = Attempts::Clear;
         // What was reported measured a prompt that is no more.
         self.usage.reset();
@@ -508,6 +598,20 @@ impl Session {
     }
 }
 
+impl Frozen {
+    /// The same view of entries that changed in what they show: identities follow them.
+    fn shown_again(mut self, source: &Conversation) -> Frozen {
+        self.shown = self.view.entries(source);
+        let before = std::mem::replace(&mut self.hashes, EntryHash::all(&self.shown));
+        let leading = self.shown.iter().take_while(|e| e.leads()).count();
+        follow(
+            &mut self.prior,
+            before.iter().zip(&self.hashes).skip(leading),
+        );
+        self
+    }
+}
+
 impl Stale {
     fn new(receipt: Receipt, reason: &'static str) -> Stale {
         let receipt = Box::new(receipt);
@@ -539,6 +643,21 @@ impl Snapshot {
             source: self.source,
             prior,
             receipt,
+        }
+    }
+}
+
+/// How many entries two histories have in common from the start on.
+fn common_length(one: &[EntryHash], other: &[EntryHash]) -> usize {
+    let pairs = one.iter().zip(other);
+    pairs.take_while(|(a, b)| a == b).count()
+}
+
+/// Gives the entries of a prior's view the identities that they have now.
+fn follow<'h>(prior: &mut Prior, now: impl Iterator<Item = (&'h EntryHash, &'h EntryHash)>) {
+    for ((known, _), (was, is)) in prior.view.iter_mut().zip(now) {
+        if known == was {
+            *known = *is;
         }
     }
 }
