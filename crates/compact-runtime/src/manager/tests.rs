@@ -217,7 +217,7 @@ async fn the_same_history_gives_the_same_view_between_compactions() {
 }
 
 #[tokio::test]
-async fn a_changed_prefix_drops_the_view_and_keeps_the_ledger() {
+async fn a_changed_prefix_drops_the_view_and_the_ledger_behind_it() {
     let (manager, _) = manager(4_000);
     let mut session = Session::new("rewound", &WireRules::LENIENT);
     session.append([Entry::text("u0", Role::User, "go")]);
@@ -236,7 +236,37 @@ async fn a_changed_prefix_drops_the_view_and_keeps_the_ledger() {
         .manual_compact(&mut session, Some("user-command"))
         .await
         .unwrap();
-    assert!(again.receipt.is_none_or(|r| r.summary_version == 2));
+    let words = again.view.entries(session.source());
+    let words = serde_json::to_string(&words).unwrap();
+    assert!(again.receipt.is_none_or(|r| r.previous.is_none()));
+    assert!(!words.contains("module_19"), "{words}");
+}
+
+/// What a client cleared in place stays known; what it took back does not.
+#[tokio::test]
+async fn results_that_were_cleared_in_place_are_no_other_history() {
+    let (manager, _) = manager(4_000);
+    let mut session = Session::new("cleared", &WireRules::LENIENT);
+    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append((0..20).flat_map(|i| exchange(i, 30)));
+    let first = manager.preflight(&mut session).await.unwrap();
+    let mut cleared = session.source().clone();
+    let last = cleared.entries.len() - 1;
+    for entry in cleared.entries.iter_mut().take(last) {
+        for block in &mut entry.blocks {
+            if let Block::ToolResult { content, .. } = block {
+                "[cleared]".clone_into(content);
+            }
+        }
+    }
+    session.replace(cleared);
+    let after = manager.preflight(&mut session).await.unwrap();
+    assert_eq!(after.view, first.view);
+    session.append((20..40).flat_map(|i| exchange(i, 30)));
+    let again = manager.preflight(&mut session).await.unwrap();
+    let receipt = again.receipt.unwrap();
+    assert_eq!(receipt.summary_version, 2);
+    assert_eq!(receipt.previous, first.receipt.map(|r| r.receipt_id));
 }
 
 /// S2-7, C-21.
