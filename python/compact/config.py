@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,12 +75,15 @@ class CompactConfig:
     ) -> CompactConfig:
         """Reads YAML or JSON, ``COMPACT_*`` variables over it, and arguments over both.
 
-        Without a path, ``COMPACT_CONFIG``, ``./compact.yaml`` or the user's own file is taken, if
-        there is one.
+        A path means that file alone. Without one, the user's own file is read and, above it, the one
+        that ``COMPACT_CONFIG`` names or ``./compact.yaml``. That last one comes with a repository: what
+        it may not decide is ignored with a warning, until ``compactctl config trust`` was run for it.
         """
         variables = list((os.environ if env is None else env).items())
         file = None if path is None else os.fspath(path)
-        text, _ = _native.load_config(file, variables, path is None)
+        text, notes = _native.load_config(file, variables, path is None)
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
         return cls(**{**_arguments(json.loads(text)), **overrides})
 
     def engine_settings(self) -> dict[str, Any]:

@@ -38,12 +38,23 @@ enum Test {
 }
 
 /// Long runs, one row each.
-const PROOFS: &[Proof] = &[Proof {
-    name: "soak",
-    shows: "sessions of random density never overflow their window, and no prompt is refused",
-    trials: 1000,
-    test: Test::Python("tests/python/test_soak.py"),
-}];
+const PROOFS: &[Proof] = &[
+    Proof {
+        name: "soak",
+        shows: "sessions of random density never overflow their window, and no prompt is refused",
+        trials: 1000,
+        test: Test::Python("tests/python/test_soak.py"),
+    },
+    Proof {
+        name: "trust",
+        shows: "no file of a project changes a setting that projects may not change",
+        trials: 20_000,
+        test: Test::Rust {
+            package: "compact-adapters",
+            name: "project::no_project_changes_what_it_may_not",
+        },
+    },
+];
 
 /// Runs the proofs whose name contains `filter`.
 pub(crate) fn run(filter: Option<&str>) -> Result<()> {

@@ -8,7 +8,7 @@ use compact_adapters::estimator;
 use compact_adapters::exporter::Form;
 use compact_core::identity::EntryHash;
 use compact_core::token::{Account, EstimatorExt, TokenCache, Tokens};
-use compact_core::window::Window;
+use compact_core::window::{Window, WindowSource};
 use compact_formats::Format;
 use compact_formats::usage::UsageSource;
 use compact_formats::validate::{Provider, Strictness, check};
@@ -173,19 +173,20 @@ pub(crate) fn load_config(
     env: Vec<(String, String)>,
     discover: bool,
 ) -> PyResult<(String, Vec<String>)> {
-    let file = match discover {
-        true => Sources::discover(file).file,
-        false => file,
+    let sources = match (file, discover) {
+        (file, true) => Sources::discover(file),
+        (Some(file), false) => Sources::of_file(file),
+        (None, false) => Sources::default(),
     };
-    let sources = Sources {
-        file,
-        env,
-        flags: Vec::new(),
-    };
-    let loaded = sources
+    let loaded = Sources { env, ..sources }
         .load()
         .map_err(|error| raise(Class::Config, &error))?;
-    Ok((json!(loaded.config).to_string(), loaded.warnings))
+    let mut config = loaded.config;
+    let window = config.window(None);
+    if window.source == WindowSource::Explicit {
+        config.max_context_tokens = Some(window.tokens.0);
+    }
+    Ok((json!(config).to_string(), loaded.warnings))
 }
 
 /// A configuration that a program made, as JSON; `place` is what messages call it.

@@ -1,6 +1,10 @@
 //! What a command gives back: the same facts for programs and for people.
 
-use serde_json::Value;
+use compact_adapters::config::FileInForce;
+use owo_colors::OwoColorize;
+use serde_json::{Value, json};
+
+use crate::report::text::printable;
 
 /// The result of a command.
 #[derive(Debug, Default)]
@@ -39,10 +43,43 @@ impl Answer {
         self
     }
 
+    /// The same, naming the files of settings that were in force.
+    pub fn naming(mut self, files: &[FileInForce]) -> Answer {
+        set(&mut self.json, "config_files", files_json(files));
+        if !self.human.is_empty() {
+            self.human.push_str(&settings_line(files));
+        }
+        self
+    }
+
     /// The same with another exit code.
     pub fn with_code(mut self, code: u8) -> Answer {
         self.code = code;
         self
+    }
+}
+
+/// The line of a report that names the files of settings; nothing where there are none.
+pub fn settings_line(files: &[FileInForce]) -> String {
+    let names: Vec<String> = files.iter().map(FileInForce::to_string).collect();
+    let line = format!("  settings  {}", printable(&names.join(", ")));
+    match files.is_empty() {
+        true => String::new(),
+        false => format!("{}\n", line.dimmed()),
+    }
+}
+
+/// The files of settings for programs.
+fn files_json(files: &[FileInForce]) -> Value {
+    json!(files.iter().map(located).collect::<Vec<_>>())
+}
+
+/// A file of settings by where it really is, for readers who are elsewhere.
+pub fn located(file: &FileInForce) -> FileInForce {
+    let path = std::path::absolute(&file.path);
+    FileInForce {
+        path: path.unwrap_or_else(|_| file.path.clone()),
+        ..file.clone()
     }
 }
 

@@ -712,7 +712,7 @@ pub struct Models {
 /// `config`.
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Write a commented configuration file
+    /// Write a commented configuration file, and trust it
     #[command(after_help = "Example: compactctl config init compact.yaml")]
     Init {
         /// Where to; - for stdout
@@ -722,9 +722,27 @@ pub enum Config {
         #[arg(long)]
         force: bool,
     },
-    /// Check a configuration and the environment
-    #[command(after_help = "Example: compactctl config check --config compact.yaml")]
-    Check,
+    /// Check the configuration in force, or what a project's file may and may not set
+    #[command(after_help = "Example: compactctl config check compact.yaml")]
+    Check {
+        /// A file that is read as a project's, trusted or not
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Obey a project's file in everything, as long as it is not changed
+    #[command(after_help = "Example: compactctl config trust compact.yaml")]
+    Trust {
+        /// The file; without it, the one in the working directory
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Obey a project's file no longer in what projects may not set
+    #[command(after_help = "Example: compactctl config distrust compact.yaml")]
+    Distrust {
+        /// The file; without it, the one in the working directory
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
     /// Print the JSON Schema of the configuration
     #[command(after_help = "Example: compactctl config schema > compact.schema.json")]
     Schema,

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use compact_adapters::config::{
-    Config, Effective, Exporter, Flag, Loaded, Origin, Retention, Sources, StorageAdapter,
+    Config, ConfigError, Effective, Exporter, FileInForce, Flag, Loaded, Origin, Retention,
+    Sources, StorageAdapter,
 };
 use compact_adapters::estimator;
 use compact_adapters::store::Stores;
@@ -33,6 +34,7 @@ use crate::host::library::{self, Library};
 use crate::input::Source;
 use crate::interrupt;
 use crate::output;
+use crate::report::text::printable;
 use crate::telemetry::{self, Least, Log};
 
 /// The folder of what hooks left behind in the data directory.
@@ -48,6 +50,7 @@ const TRACEPARENT: &str = "TRACEPARENT";
 #[derive(Clone, Debug)]
 pub struct World {
     config: Config,
+    files: Vec<FileInForce>,
     redaction: Redaction,
     exporter: Exporter,
     log: Log,
@@ -89,9 +92,14 @@ pub fn load_config(global: &Global) -> Result<Loaded, Failure> {
 
 /// The same with what a command's own arguments set.
 fn load_flagged(global: &Global, flags: Vec<Flag>) -> Result<Loaded, Failure> {
+    load_under(global, sole_profile(global)?, flags)
+}
+
+/// The profile that the flags name.
+fn sole_profile(global: &Global) -> Result<Option<Profile>, Failure> {
     match global.profile.as_slice() {
-        [] => load_under(global, None, flags),
-        [one] => load_under(global, Some(*one), flags),
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
         _ => Err(Failure::usage(
             "--profile was given more than once",
             "give one; only `replay` compares several",
@@ -104,6 +112,11 @@ fn load_under(
     profile: Option<Profile>,
     flags: Vec<Flag>,
 ) -> Result<Loaded, Failure> {
+    Ok(sources(global, profile).with_flags(flags).load()?)
+}
+
+/// The files, the environment and the global flags.
+pub fn sources(global: &Global, profile: Option<Profile>) -> Sources {
     let profile = profile.map(|profile| Flag::new("--profile", "profile", profile.as_str()));
     let estimator = global
         .estimator
@@ -116,9 +129,8 @@ fn load_under(
         };
         Flag::new("--log-format", "telemetry.format", name)
     });
-    let sources = Sources::discover(global.config.clone());
-    let own = profile.into_iter().chain(estimator).chain(format);
-    Ok(sources.with_flags(own.chain(flags)).load()?)
+    let flags = profile.into_iter().chain(estimator).chain(format);
+    Sources::discover(global.config.clone()).with_flags(flags)
 }
 
 impl World {
@@ -154,7 +166,7 @@ impl World {
     fn of(loaded: Loaded, global: &Global) -> Result<World, Failure> {
         if !global.quiet {
             for warning in &loaded.warnings {
-                output::aside(&format!("warning: {warning}\n"));
+                output::aside(&format!("warning: {}\n", printable(warning)));
             }
         }
         check_adapters(&loaded.config)?;
@@ -168,12 +180,18 @@ impl World {
             exporter: loaded.config.telemetry.exporter,
             log: log(&loaded, global),
             root,
+            files: loaded.files,
             config: loaded.config,
             asker: None,
             caller: std::env::var(TRACEPARENT)
                 .ok()
                 .and_then(|value| Call::parse(&value)),
         })
+    }
+
+    /// The files of settings that are in force.
+    pub fn files(&self) -> &[FileInForce] {
+        &self.files
     }
 
     /// The same for one answer, which is given up when the other end of `asker` is dropped.
@@ -250,7 +268,8 @@ impl World {
 
     /// The window of a model: the configuration's, the registry's or the default.
     pub fn window(&self, model: Option<&str>) -> Window {
-        Window::of(self.config.max_context_tokens.map(Tokens), model)
+        let window = Window::of(self.config.max_context_tokens.map(Tokens), model);
+        window.at_most(self.config.window_limit.map(Tokens))
     }
 
     /// Reads and parses a transcript.
@@ -264,9 +283,11 @@ impl World {
         let parsed = source.parse(subject.format, scope)?;
         let wanted = subject.model.as_ref().or(self.config.model.as_ref());
         let model = wanted.or(parsed.conversation.model.as_ref()).cloned();
-        let window = subject.window.or(self.config.max_context_tokens);
         Ok(Opened {
-            window: Window::of(window.map(Tokens), model.as_deref()),
+            window: match subject.window {
+                Some(given) => Window::of(Some(Tokens(given)), None),
+                None => self.window(model.as_deref()),
+            },
             estimator: self.estimator(model.as_deref()),
             source,
             parsed,
@@ -461,28 +482,69 @@ fn check_adapters(config: &Config) -> Result<(), Failure> {
     ))
 }
 
-/// What a hook goes by: the data directory, and what is redacted. Where the configuration is broken,
-/// the variable or the default.
-pub fn hook_terms(global: &Global) -> Result<(PathBuf, RedactionRules), Failure> {
-    let config = match load_config(global) {
-        Ok(loaded) => loaded.config,
-        Err(_) => {
-            let mut config = Config::default();
-            let path = std::env::var_os("COMPACT_STORAGE_PATH");
-            config.storage.path = path.filter(|path| !path.is_empty()).map(PathBuf::from);
-            config
-        }
+/// What a hook goes by.
+#[derive(Debug)]
+pub struct HookTerms {
+    /// The data directory.
+    pub root: PathBuf,
+    /// What is redacted.
+    pub redaction: RedactionRules,
+    /// The files of settings that are in force.
+    pub files: Vec<FileInForce>,
+    /// What was ignored.
+    pub warnings: Vec<String>,
+    /// What is wrong with the configuration.
+    pub fault: Option<String>,
+}
+
+/// What a hook goes by. A configuration that is broken is left out, the project's file before the
+/// user's, and what cannot be known is redacted: nobody can say that it need not be.
+pub fn hook_terms(global: &Global) -> Result<HookTerms, Failure> {
+    let sources = sources(global, global.profile.first().copied());
+    let (loaded, fault) = match sources.load() {
+        Ok(loaded) => (loaded, None),
+        Err(error) => (load_what_is_whole(sources)?, Some(error)),
+    };
+    let redaction = match fault {
+        None => loaded.config.redaction.clone(),
+        Some(_) => loaded.config.redaction.strictest(),
     };
     // Without a home of its own a process would be given the one in the list of users, which need not
     // be that of the person at work.
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if config.storage.path.is_none() && !is_set("HOME") && !is_set("XDG_DATA_HOME") {
+    let has_place = loaded.config.storage.path.is_some();
+    if !has_place && !is_set("HOME") && !is_set("XDG_DATA_HOME") {
         return Err(Failure::usage(
             "cannot find the user's data directory: HOME is not set",
             "set COMPACT_STORAGE_PATH to a directory for the archive",
         ));
     }
-    Ok((data_directory(&config)?, config.redaction))
+    Ok(HookTerms {
+        root: data_directory(&loaded.config)?,
+        redaction,
+        files: loaded.files,
+        warnings: loaded.warnings,
+        fault: fault.map(|error| error.to_string()),
+    })
+}
+
+/// As much of a broken configuration as can be used.
+fn load_what_is_whole(sources: Sources) -> Result<Loaded, ConfigError> {
+    let place = Sources {
+        env: sources
+            .env
+            .iter()
+            .filter(|(name, value)| name == "COMPACT_STORAGE_PATH" && !value.is_empty())
+            .cloned()
+            .collect(),
+        ..Sources::default()
+    };
+    let without_project = sources.clone().without_project();
+    let without_files = sources.without_files();
+    without_project
+        .load()
+        .or_else(|_| without_files.load())
+        .or_else(|_| place.load())
 }
 
 fn data_directory(config: &Config) -> Result<PathBuf, Failure> {

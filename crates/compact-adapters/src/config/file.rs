@@ -1,7 +1,13 @@
 //! A configuration file as keys with their lines. JSON is read as the YAML that it is.
+//!
+//! A file is read once: what is parsed is what was hashed, whatever becomes of it meanwhile. One that
+//! nobody named may be anything that a repository can hold, so it is opened without waiting for it and
+//! must be a regular file; none may be larger than any configuration is.
 
 use std::fmt;
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -9,6 +15,7 @@ use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::field::{is_section, join};
+use super::trust::may_be_written_by_others;
 use super::{ConfigError, Problem};
 
 /// Sections of other programs' files whose keys some profiles know (S1-150).
@@ -21,20 +28,105 @@ pub(super) struct Line {
     pub(super) number: u64,
 }
 
+/// The most bytes that are read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// What a file held when it was read.
+#[derive(Clone, Debug)]
+pub struct FileText {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    is_shared: bool,
+}
+
+impl FileText {
+    /// Reads a file that somebody named; it may be a pipe.
+    pub fn read(path: &Path) -> io::Result<FileText> {
+        FileText::drain(path, File::open(path)?)
+    }
+
+    /// Reads a file that was found; a pipe or a device is refused at once.
+    pub fn read_regular(path: &Path) -> io::Result<FileText> {
+        let file = open_at_once(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        FileText::drain(path, file)
+    }
+
+    fn drain(path: &Path, file: File) -> io::Result<FileText> {
+        let is_shared = may_be_written_by_others(&file.metadata()?);
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(io::Error::other("it is larger than 1 MiB"));
+        }
+        Ok(FileText {
+            path: path.to_owned(),
+            bytes,
+            is_shared,
+        })
+    }
+
+    /// What somebody just wrote into a file.
+    pub fn written(path: &Path, bytes: &[u8]) -> FileText {
+        FileText {
+            path: path.to_owned(),
+            bytes: bytes.to_vec(),
+            is_shared: false,
+        }
+    }
+
+    /// Where it was read.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it held.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The hash of what it held.
+    pub fn hash(&self) -> String {
+        blake3::hash(&self.bytes).to_hex().to_string()
+    }
+
+    /// True when somebody other than its user could have written it.
+    pub(super) fn may_be_written_by_others(&self) -> bool {
+        self.is_shared
+    }
+}
+
+/// Opens a file without waiting for whoever writes into it.
+fn open_at_once(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY)
+            .bits()
+            .cast_signed(),
+    );
+    options.open(path)
+}
+
 /// Every key of the file, in order.
-pub(super) fn read(path: &Path) -> Result<Vec<Line>, ConfigError> {
-    let unreadable = |source| ConfigError::Unreadable {
+pub(super) fn parse(file: &FileText) -> Result<Vec<Line>, ConfigError> {
+    let path = file.path();
+    let syntax = |line, message| ConfigError::Syntax {
         path: path.to_owned(),
-        source,
+        line,
+        message,
     };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let text = std::str::from_utf8(file.bytes()).map_err(|e| syntax(None, e.to_string()))?;
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let node = serde_saphyr::from_str(&text).map_err(|e| ConfigError::Syntax {
-        path: path.to_owned(),
-        line: e.location().map(|l| l.line()).filter(|n| *n > 0),
-        message: first_line(&e),
+    let node = serde_saphyr::from_str(text).map_err(|e| {
+        let line = e.location().map(|l| l.line()).filter(|n| *n > 0);
+        syntax(line, first_line(&e))
     })?;
     let mut lines = Vec::new();
     match node {

@@ -1,4 +1,7 @@
 //! Laying sources over each other, key by key, and remembering who had the last word.
+//!
+//! What a file that nobody trusts may not decide is left out here and told (`project` has the list), so
+//! whoever uses a configuration need not know where it came from.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +14,9 @@ use serde_json::{Map, Value};
 use super::field::{Field, Kind, field, fields, is_section, parent_paths};
 use super::file::OLD_SECTIONS;
 use super::source::{BORROWED, PREFIX, RESERVED};
-use super::{Config, ConfigError, Problem, Sources, file, validate};
+use super::{
+    Config, ConfigError, ConfigFile, FileRole, FileText, Problem, Sources, file, project, validate,
+};
 
 /// Who set a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,12 +26,14 @@ pub enum Origin {
     Default,
     /// The profile.
     Profile(Profile),
-    /// A line of the file.
+    /// A line of a file.
     File {
         /// The file.
         path: PathBuf,
         /// The line.
         line: u64,
+        /// Whose file it is.
+        role: FileRole,
     },
     /// An environment variable.
     Env(String),
@@ -39,13 +46,24 @@ impl fmt::Display for Origin {
         match self {
             Origin::Default => f.write_str("default"),
             Origin::Profile(profile) => write!(f, "profile {profile}"),
-            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Origin::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
             Origin::Env(name) | Origin::Flag(name) => f.write_str(name),
         }
     }
 }
 
 impl Origin {
+    /// The layer that it belongs to, as a word.
+    pub fn layer(&self) -> &'static str {
+        match self {
+            Origin::Default => "default",
+            Origin::Profile(_) => "profile",
+            Origin::File { role, .. } => role.as_str(),
+            Origin::Env(_) => "env",
+            Origin::Flag(_) => "flag",
+        }
+    }
+
     /// The name for a message: `compact.yaml`, `COMPACT_MODEL`, `--model`.
     fn name(&self) -> String {
         match self {
@@ -87,8 +105,82 @@ pub struct Loaded {
     pub values: Vec<Effective>,
     /// What was accepted and has no effect.
     pub warnings: Vec<String>,
-    /// The file that was read.
-    pub file: Option<PathBuf>,
+    /// The files that were read, the weakest first.
+    pub files: Vec<FileInForce>,
+}
+
+/// A file that has its part in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileInForce {
+    /// The file.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub role: FileRole,
+    /// Whether it may decide everything.
+    pub trusted: bool,
+    /// What it set in vain.
+    pub ignored: Vec<IgnoredKey>,
+}
+
+/// A key that a file may not set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IgnoredKey {
+    /// The key as the file has it.
+    pub key: String,
+    /// Its line.
+    pub line: u64,
+    /// What would be accepted; empty where nothing would be.
+    pub reason: String,
+}
+
+/// What a file sets, and what of it no project may set by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Survey {
+    /// Every key with its value, in order.
+    pub keys: Vec<(String, Value)>,
+    /// The keys that are ignored until the file is trusted.
+    pub ignored: Vec<IgnoredKey>,
+}
+
+impl fmt::Display for IgnoredKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let IgnoredKey { key, line, reason } = self;
+        let key: String = key.chars().filter(|c| !c.is_control()).collect();
+        match reason.as_str() {
+            "" => write!(f, "{key} (line {line})"),
+            reason => write!(f, "{key} (line {line}: {reason})"),
+        }
+    }
+}
+
+impl fmt::Display for FileInForce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, role) = (self.path.display(), self.role.as_str());
+        match (self.role, self.trusted) {
+            (FileRole::Named, _) | (FileRole::User, true) => write!(f, "{path} ({role})"),
+            (_, true) => write!(f, "{path} ({role}, trusted)"),
+            (_, false) => write!(f, "{path} ({role}, limited)"),
+        }
+    }
+}
+
+impl FileInForce {
+    /// What the file set in vain, and how it would not be in vain.
+    fn warning(&self) -> Option<String> {
+        let ignored: Vec<String> = self.ignored.iter().map(IgnoredKey::to_string).collect();
+        let (path, keys) = (self.path.display(), ignored.join(", "));
+        let (cause, help) = match self.role {
+            FileRole::User => (
+                "others may write it, so these keys are ignored",
+                "take that right from them (chown, chmod o-w), or name the file with --config",
+            ),
+            _ => (
+                "a project may not set these keys, and they are ignored",
+                "read the file, then run `compactctl config trust` to obey it",
+            ),
+        };
+        (!ignored.is_empty()).then(|| format!("{path}: {cause}: {keys}; {help}"))
+    }
 }
 
 /// A key that a source sets, before anybody knows whether it exists.
@@ -96,60 +188,117 @@ struct Setting {
     path: String,
     value: Value,
     origin: Origin,
+    /// The place in the list of files of the one that sets it and is not trusted.
+    limited_by: Option<usize>,
 }
+
+/// What a key means under a profile.
+enum Meaning {
+    /// The key at this path.
+    Key(String),
+    /// A switch that sets the key at this path to what turns it off.
+    Switch { path: &'static str, off: f64 },
+    /// Nothing, with a warning.
+    Deprecated(String),
+    /// Something under another profile.
+    Elsewhere(Problem),
+    /// Nothing.
+    Unknown(Problem),
+}
+
+/// Decides the size of the window.
+const WINDOW: &str = "max_context_tokens";
 
 impl Sources {
     /// Lays the sources over each other and checks every key; all problems are reported at once.
     pub fn load(&self) -> Result<Loaded, ConfigError> {
-        let mut warnings = Vec::new();
-        let settings = self.settings(&mut warnings)?;
-        let profile = profile_of(&settings)?;
-        let mut values = defaults(profile);
-        let mut problems = Vec::new();
-        for setting in settings {
-            match setting.resolve(profile, &mut warnings) {
-                Ok(Some(value)) => drop(values.insert(value.path.clone(), value)),
-                Ok(None) => {}
-                Err(problem) => problems.push(problem),
-            }
-        }
-        if !problems.is_empty() {
-            return Err(ConfigError::Invalid(problems));
-        }
-        let config = assemble(&values)?;
-        validate::check(&config, &values)?;
-        // A variable that a key names is known, whatever it is called.
-        let named = values.values().filter(|v| v.path.ends_with("_env"));
-        let named: Vec<String> = named
-            .filter_map(|v| Some(ignored(v.value.as_str()?)))
-            .collect();
-        warnings.retain(|warning| !named.iter().any(|known| warning.starts_with(known)));
-        let values = fields()
-            .iter()
-            .filter_map(|f| values.remove(&f.path))
-            .collect();
-        Ok(Loaded {
-            config,
-            values,
-            warnings,
-            file: self.file.clone(),
+        self.load_reading(&read)
+    }
+
+    /// What a file would decide above the user's own, as it was read.
+    pub fn survey(&self, text: &FileText) -> Result<Survey, ConfigError> {
+        let under = |role| {
+            let own = self.files.iter().filter(|file| file.role == FileRole::User);
+            let surveyed = ConfigFile {
+                path: text.path().to_owned(),
+                role,
+            };
+            let sources = Sources {
+                files: own.cloned().chain([surveyed]).collect(),
+                ..Sources::default()
+            };
+            sources.load_reading(&|file: &ConfigFile| match file.role {
+                FileRole::User => read(file),
+                _ => Ok(text.clone()),
+            })
+        };
+        under(FileRole::Named)?;
+        let limited = under(FileRole::Project)?;
+        let ignored = limited.files.into_iter().next_back();
+        Ok(Survey {
+            keys: file::parse(text)?
+                .into_iter()
+                .map(|line| (line.path, line.value))
+                .collect(),
+            ignored: ignored.map(|file| file.ignored).unwrap_or_default(),
         })
     }
 
-    /// What every source sets, weakest first.
-    fn settings(&self, warnings: &mut Vec<String>) -> Result<Vec<Setting>, ConfigError> {
-        let mut settings = Vec::new();
-        if let Some(path) = &self.file {
-            settings.extend(file::read(path)?.into_iter().map(|line| Setting {
+    fn load_reading(&self, read: &ReadFile<'_>) -> Result<Loaded, ConfigError> {
+        let mut warnings = self.notes.clone();
+        let (files, settings) = self.read_files(read)?;
+        let settings: Vec<Setting> = settings
+            .into_iter()
+            .chain(self.spoken(&mut warnings))
+            .collect();
+        let mut merge = Merge::new(profile_of(&settings)?, files, warnings);
+        settings
+            .into_iter()
+            .for_each(|setting| merge.apply(setting));
+        merge.finish()
+    }
+
+    /// The files, with what each sets, the weakest first.
+    fn read_files(
+        &self,
+        read: &ReadFile<'_>,
+    ) -> Result<(Vec<FileInForce>, Vec<Setting>), ConfigError> {
+        let (mut files, mut settings) = (Vec::new(), Vec::new());
+        for file in &self.files {
+            let text = read(file)?;
+            let trusted = self.trusts(file.role, &text);
+            let limited_by = (!trusted).then_some(files.len());
+            settings.extend(file::parse(&text)?.into_iter().map(|line| Setting {
                 origin: Origin::File {
-                    path: path.clone(),
+                    path: file.path.clone(),
                     line: line.number,
+                    role: file.role,
                 },
                 path: line.path,
                 value: line.value,
+                limited_by,
             }));
+            files.push(FileInForce {
+                path: file.path.clone(),
+                role: file.role,
+                trusted,
+                ignored: Vec::new(),
+            });
         }
-        settings.extend(self.env.iter().filter_map(borrowed));
+        Ok((files, settings))
+    }
+
+    fn trusts(&self, role: FileRole, text: &FileText) -> bool {
+        match role {
+            FileRole::Named => true,
+            FileRole::User => !text.may_be_written_by_others(),
+            FileRole::Project => self.trust.as_ref().is_some_and(|store| store.trusts(text)),
+        }
+    }
+
+    /// What variables and flags set, weakest first.
+    fn spoken(&self, warnings: &mut Vec<String>) -> Vec<Setting> {
+        let mut settings: Vec<Setting> = self.env.iter().filter_map(borrowed).collect();
         for (name, text) in &self.env {
             settings.extend(variable(name, text, warnings));
         }
@@ -157,8 +306,140 @@ impl Sources {
             path: flag.path.clone(),
             value: flag.value.clone(),
             origin: Origin::Flag(flag.name.clone()),
+            limited_by: None,
         }));
-        Ok(settings)
+        settings
+    }
+}
+
+/// How a file is read.
+type ReadFile<'a> = dyn Fn(&ConfigFile) -> Result<FileText, ConfigError> + 'a;
+
+/// Reads a file; one that nobody named must be a regular one.
+fn read(file: &ConfigFile) -> Result<FileText, ConfigError> {
+    let text = match file.role {
+        FileRole::Named => FileText::read(&file.path),
+        FileRole::User | FileRole::Project => FileText::read_regular(&file.path),
+    };
+    text.map_err(|source| ConfigError::Unreadable {
+        path: file.path.clone(),
+        source,
+    })
+}
+
+/// The values so far, and what came of the rest.
+struct Merge {
+    profile: Profile,
+    values: BTreeMap<String, Effective>,
+    files: Vec<FileInForce>,
+    warnings: Vec<String>,
+    problems: Vec<Problem>,
+    /// A window that a project wants and nobody before it set.
+    window_limit: Option<u64>,
+}
+
+impl Merge {
+    fn new(profile: Profile, files: Vec<FileInForce>, warnings: Vec<String>) -> Merge {
+        Merge {
+            values: defaults(profile),
+            problems: Vec::new(),
+            window_limit: None,
+            profile,
+            files,
+            warnings,
+        }
+    }
+
+    /// Lays one setting over what there is.
+    fn apply(&mut self, setting: Setting) {
+        let meaning = setting.meaning(self.profile);
+        if let (Some(file), Some(reason)) = (setting.limited_by, meaning.refusal(self.profile)) {
+            return self.ignore(file, &setting, reason);
+        }
+        let found = match meaning {
+            Meaning::Key(path) => setting.typed(&path).map(|value| Some((path, value))),
+            Meaning::Switch { path, off } => {
+                let value = setting.switch(off);
+                value.map(|value| value.map(|value| (path.to_owned(), value)))
+            }
+            Meaning::Deprecated(warning) => return self.warnings.push(warning),
+            Meaning::Elsewhere(problem) | Meaning::Unknown(problem) => Err(problem),
+        };
+        match found {
+            Ok(Some((path, value))) => self.set(path, value, setting),
+            Ok(None) => {}
+            Err(problem) => self.problems.push(problem),
+        }
+    }
+
+    fn set(&mut self, path: String, value: Value, setting: Setting) {
+        let current = self.values.get(&path).map(|found| found.value.clone());
+        let current = current.unwrap_or_default();
+        let permitted = match setting.limited_by {
+            None => Ok(value),
+            Some(_) => project::permit(&path, &value, &current),
+        };
+        let value = match (permitted, setting.limited_by) {
+            (Ok(value), _) => value,
+            (Err(reason), Some(file)) => return self.ignore(file, &setting, reason),
+            (Err(_), None) => return,
+        };
+        if path == WINDOW {
+            let is_limit = setting.limited_by.is_some() && current.is_null();
+            self.window_limit = value.as_u64().filter(|_| is_limit);
+        }
+        let origin = setting.origin;
+        let effective = Effective {
+            path: path.clone(),
+            value,
+            origin,
+        };
+        self.values.insert(path, effective);
+    }
+
+    fn ignore(&mut self, file: usize, setting: &Setting, reason: String) {
+        let line = match setting.origin {
+            Origin::File { line, .. } => line,
+            _ => 0,
+        };
+        if let Some(file) = self.files.get_mut(file) {
+            file.ignored.push(IgnoredKey {
+                key: setting.path.clone(),
+                line,
+                reason,
+            });
+        }
+    }
+
+    /// The configuration, if nothing is wrong with it.
+    fn finish(mut self) -> Result<Loaded, ConfigError> {
+        if !self.problems.is_empty() {
+            return Err(ConfigError::Invalid(self.problems));
+        }
+        let mut config = assemble(&self.values)?;
+        validate::check(&config, &self.values)?;
+        if self.window_limit.is_some() {
+            config.max_context_tokens = None;
+            config.window_limit = self.window_limit;
+        }
+        // A variable that a key names is known, whatever it is called.
+        let named = self.values.values().filter(|v| v.path.ends_with("_env"));
+        let named: Vec<String> = named
+            .filter_map(|v| Some(ignored(v.value.as_str()?)))
+            .collect();
+        let is_known = |warning: &String| named.iter().any(|known| warning.starts_with(known));
+        self.warnings.retain(|warning| !is_known(warning));
+        self.warnings
+            .extend(self.files.iter().filter_map(FileInForce::warning));
+        let in_order = fields().iter();
+        Ok(Loaded {
+            config,
+            values: in_order
+                .filter_map(|f| self.values.remove(&f.path))
+                .collect(),
+            warnings: self.warnings,
+            files: self.files,
+        })
     }
 }
 
@@ -169,6 +450,7 @@ fn borrowed((name, text): &(String, String)) -> Option<Setting> {
         path: (*path).to_owned(),
         value: text.as_str().into(),
         origin: Origin::Env(name.clone()),
+        limited_by: None,
     })
 }
 
@@ -181,6 +463,7 @@ fn variable(name: &str, text: &str, warnings: &mut Vec<String>) -> Option<Settin
         path,
         value: text.into(),
         origin: Origin::Env(name.to_owned()),
+        limited_by: None,
     };
     let named = fields()
         .iter()
@@ -189,10 +472,7 @@ fn variable(name: &str, text: &str, warnings: &mut Vec<String>) -> Option<Settin
         return Some(setting(field.path.clone()));
     }
     let lower = key.to_ascii_lowercase();
-    if Profile::ALL
-        .iter()
-        .any(|p| p.key_status(&lower) != KeyStatus::Unknown)
-    {
+    if is_known_to_a_profile(&lower) {
         return Some(setting(lower));
     }
     let all: Vec<String> = fields().iter().flat_map(variable_names).collect();
@@ -200,6 +480,11 @@ fn variable(name: &str, text: &str, warnings: &mut Vec<String>) -> Option<Settin
         closest(name, all.iter().map(String::as_str)).map(|n| format!(", did you mean {n}?"));
     warnings.push(ignored(name) + &hint.unwrap_or_default());
     None
+}
+
+fn is_known_to_a_profile(key: &str) -> bool {
+    let mut profiles = Profile::ALL.iter();
+    profiles.any(|profile| profile.key_status(key) != KeyStatus::Unknown)
 }
 
 fn ignored(name: &str) -> String {
@@ -214,7 +499,8 @@ pub(super) fn variable_names(field: &Field) -> impl Iterator<Item = String> {
 }
 
 fn profile_of(settings: &[Setting]) -> Result<Profile, ConfigError> {
-    let Some(last) = settings.iter().rev().find(|s| s.path == "profile") else {
+    let decides = |s: &&Setting| s.path == "profile" && s.limited_by.is_none();
+    let Some(last) = settings.iter().rev().find(decides) else {
         return Ok(Profile::default());
     };
     let value = last
@@ -275,52 +561,49 @@ fn insert(map: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
+impl Meaning {
+    /// Why a file that is not trusted may not say it, if it may not.
+    fn refusal(&self, profile: Profile) -> Option<String> {
+        let path = match self {
+            Meaning::Key(path) => path.as_str(),
+            Meaning::Switch { path, .. } => path,
+            Meaning::Elsewhere(_) => return Some(format!("not a key of profile {profile}")),
+            Meaning::Deprecated(_) | Meaning::Unknown(_) => return None,
+        };
+        project::allowance(path).is_none().then(String::new)
+    }
+}
+
 impl Setting {
-    /// The key's value; `None` for a key that is accepted and ignored.
-    fn resolve(
-        self,
-        profile: Profile,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Effective>, Problem> {
+    /// What the key means.
+    fn meaning(&self, profile: Profile) -> Meaning {
         if field(&self.path).is_some() {
-            let value = self.typed(&self.path)?;
-            return Ok(Some(Effective {
-                path: self.path,
-                value,
-                origin: self.origin,
-            }));
+            return Meaning::Key(self.path.clone());
         }
         let key = match self.path.split_once('.') {
             Some((section, key)) if section == "policy" || OLD_SECTIONS.contains(&section) => key,
             _ => &self.path,
         };
         match profile.key_status(key) {
-            KeyStatus::Alias(path) => {
-                let value = self.typed(path)?;
-                Ok(Some(Effective {
-                    path: path.to_owned(),
-                    value,
-                    origin: self.origin,
-                }))
-            }
-            KeyStatus::Switch { path, off } => Ok(self.switch(path, off)?),
+            KeyStatus::Alias(path) => Meaning::Key(path.to_owned()),
+            KeyStatus::Switch { path, off } => Meaning::Switch { path, off },
             KeyStatus::Deprecated => {
                 let place = self.origin.name();
-                warnings.push(format!(
+                Meaning::Deprecated(format!(
                     "'{key}' in {place} is deprecated in profile {profile} and has no effect"
-                ));
-                Ok(None)
+                ))
             }
             // The words that users of this profile have been told to expect (S0-86).
-            KeyStatus::Removed => {
-                Err(self.problem(format!("Unknown field '{key}' in {}", self.origin.name())))
-            }
-            KeyStatus::Unknown => Err(self.unknown()),
+            KeyStatus::Removed => Meaning::Elsewhere(
+                self.problem(format!("Unknown field '{key}' in {}", self.origin.name())),
+            ),
+            KeyStatus::Unknown if is_known_to_a_profile(key) => Meaning::Elsewhere(self.unknown()),
+            KeyStatus::Unknown => Meaning::Unknown(self.unknown()),
         }
     }
 
-    /// `false` sets the key at `path` to what turns it off; `true` leaves it as it is.
-    fn switch(self, path: &str, off: f64) -> Result<Option<Effective>, Problem> {
+    /// `false` gives what turns the key off; `true` leaves it as it is.
+    fn switch(&self, off: f64) -> Result<Option<Value>, Problem> {
         let on = match &self.value {
             Value::Bool(on) => Some(*on),
             Value::String(text) => Kind::Bool.parse(text).and_then(|v| v.as_bool()),
@@ -334,11 +617,7 @@ impl Setting {
                 self.path
             )));
         };
-        Ok((!on).then(|| Effective {
-            path: path.to_owned(),
-            value: off.into(),
-            origin: self.origin,
-        }))
+        Ok((!on).then(|| off.into()))
     }
 
     fn unknown(&self) -> Problem {

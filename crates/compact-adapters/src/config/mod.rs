@@ -1,8 +1,9 @@
-//! Configuration: what a user may decide, from a file, the environment and the command line.
+//! Configuration: what a user may decide, from files, the environment and the command line.
 //!
-//! Defaults < profile < file < `COMPACT_*` variables < flags, each key on its own: a variable that
-//! changes one key of `policy` leaves the others as the file has them. No file is needed. The types
-//! below are the only list of keys; validation, `config show`, the JSON Schema and the reference in
+//! Defaults < profile < user's file < project's file < `COMPACT_*` variables < flags, each key on its
+//! own: a variable that changes one key of `policy` leaves the others as the files have them. No file is
+//! needed. A project's file decides little until its user trusts it (`project`, `trust`). The types below
+//! are the only list of keys; validation, `config show`, the JSON Schema and the reference in
 //! `docs/config.md` are derived from them.
 
 mod error;
@@ -10,11 +11,13 @@ mod field;
 mod file;
 mod layer;
 mod model;
+mod project;
 mod reference;
 mod source;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod validate;
 
 use compact_core::policy::Policy;
@@ -31,13 +34,16 @@ use crate::exporter::otlp;
 
 pub use error::{ConfigError, Problem};
 pub use field::{Field, Kind, fields};
-pub use layer::{Effective, Loaded, Origin};
+pub use file::FileText;
+pub use layer::{Effective, FileInForce, IgnoredKey, Loaded, Origin, Survey};
 pub use model::{Embeddings, EmbeddingsKind, RequestManner, Summarizer, SummarizerKind};
+pub use project::{Allowance, allowance};
 pub use reference::reference_markdown;
-pub use source::{Flag, RUN_VARIABLE, Sources};
+pub use source::{ConfigFile, FileRole, Flag, RUN_VARIABLE, Sources};
 pub use storage::{
     AddressingStyle, Archive, Retention, S3, ServerSideEncryption, Storage, StorageAdapter,
 };
+pub use trust::TrustStore;
 
 /// A commented file that sets every key, as `config init` writes it.
 pub const EXAMPLE: &str = include_str!("../../../../compact.example.yaml");
@@ -66,6 +72,10 @@ pub struct Config {
     pub storage: Storage,
     /// What is taken out of text before it crosses a boundary.
     pub redaction: RedactionRules,
+    /// The most that the window may be, whoever says how large it is: what a project's file wants
+    /// where its user said nothing.
+    #[serde(skip)]
+    pub window_limit: Option<u64>,
 }
 
 /// Who is told about compactions.
@@ -145,7 +155,8 @@ impl Config {
     /// The window for a conversation whose transcript names `model`: what is configured wins.
     pub fn window(&self, model: Option<&str>) -> Window {
         let model = self.model.as_deref().or(model);
-        Window::of(self.max_context_tokens.map(Tokens), model)
+        let window = Window::of(self.max_context_tokens.map(Tokens), model);
+        window.at_most(self.window_limit.map(Tokens))
     }
 
     /// The JSON Schema of a configuration file.

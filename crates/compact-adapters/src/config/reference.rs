@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::field::{Field, Kind, fields};
 use super::layer::variable_names;
+use super::project::describe_allowance;
 
 /// What comes before the tables.
 const HEAD: &str = include_str!("reference.md");
@@ -34,7 +35,7 @@ pub fn reference_markdown() -> String {
         };
         let _ = write!(
             out,
-            "\n### {title}\n\n| key | value | default | variable |\n|---|---|---|---|\n"
+            "\n### {title}\n\n| key | value | default | a project's file | variable |\n|---|---|---|---|---|\n"
         );
         for field in fields().iter().filter(|f| parent(&f.path) == section) {
             out.push_str(&row(field));
@@ -70,10 +71,11 @@ fn row(field: &Field) -> String {
         kind => kind.to_string(),
     };
     format!(
-        "| `{key}` | {} {} | {} | {} |\n",
+        "| `{key}` | {} {} | {} | {} | {} |\n",
         cell(&field.description),
         cell(&format!("*{kind}*")),
         cell(&shown(&field.default)),
+        describe_allowance(&field.path).unwrap_or_else(|| "if trusted".to_owned()),
         variables.join(" "),
     )
 }

@@ -1,19 +1,62 @@
 //! Where a configuration comes from, and finding it when nobody says.
+//!
+//! Files are found in two places only: the user's configuration directory and the working directory.
+//! Folders above the working directory are not searched, so that nobody's file applies to whatever
+//! lies below it. What a file may decide is for others to say.
 
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use serde::Serialize;
 use serde_json::Value;
+
+use super::trust::TrustStore;
 
 /// The variables, files and flags that make a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The file, if there is one.
-    pub file: Option<PathBuf>,
+    /// The files, the weakest first.
+    pub files: Vec<ConfigFile>,
     /// Environment variables; those that neither begin with `COMPACT_` nor are borrowed are ignored.
     pub env: Vec<(String, String)>,
     /// What the command line sets.
     pub flags: Vec<Flag>,
+    /// Which files of projects are trusted; without it, none is.
+    pub trust: Option<TrustStore>,
+    /// What was found and is not read.
+    pub notes: Vec<String>,
+}
+
+/// A file of settings, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub role: FileRole,
+}
+
+/// Whose a file of settings is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileRole {
+    /// The user's own, in the configuration directory.
+    User,
+    /// The one that was found in the working directory.
+    Project,
+    /// The one that somebody named.
+    Named,
+}
+
+impl FileRole {
+    /// The word for it in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FileRole::User => "user",
+            FileRole::Project => "project",
+            FileRole::Named => "named",
+        }
+    }
 }
 
 /// A key set on the command line.
@@ -54,25 +97,36 @@ pub(super) const BORROWED: [(&str, &str); 1] = [("VT_SESSION_DIR", "storage.tran
 pub(super) const RESERVED: [&str; 2] = [CONFIG_VARIABLE, RUN_VARIABLE];
 
 impl Sources {
-    /// The environment of this process and the file that applies: the given one, the one that
-    /// `COMPACT_CONFIG` names, `./compact.{yaml,yml,json}`, or `compact/config.{…}` in the user's
-    /// configuration directory. None is fine.
+    /// The environment of this process and the files that apply: the user's,
+    /// `compact/config.{yaml,yml,json}` in the configuration directory, and above it the given one, the
+    /// one that `COMPACT_CONFIG` names, or `./compact.{…}`. None is fine.
     pub fn discover(file: Option<PathBuf>) -> Sources {
-        let named = file.or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
-        let user = || {
-            etcetera::choose_base_strategy()
-                .ok()
-                .map(|dirs| dirs.config_dir().join("compact"))
+        let mut sources = Sources {
+            trust: TrustStore::of_user(),
+            ..Sources::default()
         };
-        let file = named
-            .or_else(|| existing(Path::new(""), "compact"))
-            .or_else(|| existing(&user()?, "config"));
+        if let Some(folder) = user_folder() {
+            sources.search(&folder, "config", FileRole::User);
+        }
+        let variable = std::env::var_os(CONFIG_VARIABLE).filter(|value| !value.is_empty());
+        match file
+            .map(named)
+            .or_else(|| Some(from_variable(variable?.into())))
+        {
+            Some(file) => sources.files.push(file),
+            None => sources.search(Path::new(""), "compact", FileRole::Project),
+        }
         let text = |s: std::ffi::OsString| s.into_string().ok();
         let env = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
+        sources.env = env.collect();
+        sources
+    }
+
+    /// One file that somebody named, and nothing else.
+    pub fn of_file(path: impl Into<PathBuf>) -> Sources {
         Sources {
-            file,
-            env: env.collect(),
-            flags: Vec::new(),
+            files: vec![named(path.into())],
+            ..Sources::default()
         }
     }
 
@@ -82,9 +136,70 @@ impl Sources {
         self.flags.extend(flags);
         self
     }
+
+    /// The same without the file that was found in the working directory.
+    #[must_use]
+    pub fn without_project(mut self) -> Sources {
+        self.files.retain(|file| file.role != FileRole::Project);
+        self
+    }
+
+    /// The same without any file.
+    #[must_use]
+    pub fn without_files(mut self) -> Sources {
+        self.files.clear();
+        self
+    }
+
+    /// The file that was found in the working directory.
+    pub fn project_file(&self) -> Option<&Path> {
+        let mut files = self.files.iter();
+        let found = files.find(|file| file.role == FileRole::Project)?;
+        Some(&found.path)
+    }
+
+    /// Takes the first file of a name in a folder; what else there is by that name is told.
+    pub(super) fn search(&mut self, folder: &Path, stem: &str, role: FileRole) {
+        let candidates = ["yaml", "yml", "json"].map(|ext| folder.join(format!("{stem}.{ext}")));
+        let mut taken: Option<PathBuf> = None;
+        for path in candidates {
+            let shown = path.display();
+            match (std::fs::metadata(&path), &taken) {
+                (Err(_), _) => {}
+                (Ok(found), _) if !found.is_file() => {
+                    self.notes
+                        .push(format!("{shown} is not a regular file and is ignored"));
+                }
+                (Ok(_), Some(first)) => self.notes.push(format!(
+                    "{shown} is ignored: {} stands beside it",
+                    first.display()
+                )),
+                (Ok(_), None) => taken = Some(path),
+            }
+        }
+        self.files
+            .extend(taken.map(|path| ConfigFile { path, role }));
+    }
 }
 
-pub(super) fn existing(folder: &Path, stem: &str) -> Option<PathBuf> {
-    let candidates = ["yaml", "yml", "json"].map(|ext| folder.join(format!("{stem}.{ext}")));
-    candidates.into_iter().find(|path| path.is_file())
+/// The folder `compact` in the user's configuration directory.
+pub(super) fn user_folder() -> Option<PathBuf> {
+    let directories = etcetera::choose_base_strategy().ok()?;
+    Some(directories.config_dir().join("compact"))
+}
+
+fn named(path: PathBuf) -> ConfigFile {
+    ConfigFile {
+        path,
+        role: FileRole::Named,
+    }
+}
+
+/// A relative path means another file in every folder: whichever is found there is the project's.
+fn from_variable(path: PathBuf) -> ConfigFile {
+    let role = match path.is_absolute() {
+        true => FileRole::Named,
+        false => FileRole::Project,
+    };
+    ConfigFile { path, role }
 }

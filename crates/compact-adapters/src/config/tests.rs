@@ -17,13 +17,7 @@ fn written(name: &str, text: &str) -> (TempDir, Sources) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     fs::write(&path, text).unwrap();
-    (
-        folder,
-        Sources {
-            file: Some(path),
-            ..Sources::default()
-        },
-    )
+    (folder, Sources::of_file(path))
 }
 
 fn load(text: &str) -> Config {
@@ -97,7 +91,8 @@ fn c_25_the_example_loads_and_differs_from_the_defaults_where_it_says_so() {
 #[test]
 fn the_example_shows_every_key_in_the_order_of_the_reference() {
     let (_folder, sources) = written("compact.yaml", EXAMPLE);
-    let lines = file::read(sources.file.as_deref().unwrap()).unwrap();
+    let text = FileText::read(&sources.files[0].path).unwrap();
+    let lines = file::parse(&text).unwrap();
     let shown: Vec<&str> = lines.iter().map(|line| line.path.as_str()).collect();
     let keys: Vec<&str> = fields().iter().map(|f| f.path.as_str()).collect();
     assert_eq!(shown, keys);
@@ -235,7 +230,13 @@ fn the_later_source_wins_and_is_named() {
     assert_eq!(shown("policy.trigger_pct"), "0.8 (profile hard-reset)");
     assert_eq!(shown("policy.hard_cap_buffer"), "1024 (default)");
     assert_eq!(loaded.values.len(), fields().len());
-    assert_eq!(loaded.file, sources.file);
+    let file = FileInForce {
+        path: sources.files[0].path.clone(),
+        role: FileRole::Named,
+        trusted: true,
+        ignored: Vec::new(),
+    };
+    assert_eq!(loaded.files, [file]);
 }
 
 #[test]
@@ -517,10 +518,7 @@ fn broken_files_are_named_with_the_line() {
         found.starts_with("compact.yaml:2 is not valid YAML or JSON"),
         "{found}"
     );
-    let missing = Sources {
-        file: Some("no/such/file.yaml".into()),
-        ..Sources::default()
-    };
+    let missing = Sources::of_file("no/such/file.yaml");
     assert!(
         missing
             .load()
@@ -534,20 +532,28 @@ fn broken_files_are_named_with_the_line() {
 fn a_folder_is_searched_for_yaml_before_json() {
     let folder = tempfile::tempdir().unwrap();
     let found = || {
-        source::existing(folder.path(), "compact")
-            .map(|p| p.strip_prefix(folder.path()).unwrap().to_owned())
+        let mut sources = Sources::default();
+        sources.search(folder.path(), "compact", FileRole::Project);
+        let files = sources.files.into_iter();
+        let names = files.map(|f| f.path.strip_prefix(folder.path()).unwrap().to_owned());
+        (names.collect::<Vec<_>>(), sources.notes.len())
     };
-    assert_eq!(found(), None);
-    for name in ["compact.json", "compact.yml", "compact.yaml"] {
+    assert_eq!(found(), (Vec::new(), 0));
+    let names = ["compact.json", "compact.yml", "compact.yaml"];
+    for (others, name) in names.into_iter().enumerate() {
         fs::write(folder.path().join(name), "").unwrap();
-        assert_eq!(found(), Some(name.into()));
+        assert_eq!(found(), (vec![name.into()], others));
     }
 }
 
 #[test]
 fn a_file_that_is_asked_for_is_taken_as_it_is() {
     let sources = Sources::discover(Some("conf/mine.yaml".into()));
-    assert_eq!(sources.file, Some("conf/mine.yaml".into()));
+    let named = ConfigFile {
+        path: "conf/mine.yaml".into(),
+        role: FileRole::Named,
+    };
+    assert_eq!(sources.files.last(), Some(&named));
     assert!(!sources.env.is_empty());
 }
 

@@ -14,5 +14,6 @@ mod kill;
 #[cfg(target_os = "linux")]
 mod llm;
 mod place;
+mod project;
 mod secret;
 mod sink;

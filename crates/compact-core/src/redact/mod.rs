@@ -124,6 +124,22 @@ impl RedactionRules {
         rules
     }
 
+    /// The same at their strictest: everywhere, every class, no exception.
+    #[must_use]
+    pub fn strictest(&self) -> RedactionRules {
+        RedactionRules {
+            enabled: true,
+            patterns: self.patterns.clone(),
+            pii_deny: PiiClass::ALL.into_iter().collect(),
+            allow: Vec::new(),
+            sinks: Sinks {
+                archive: true,
+                export: true,
+                summary_prompt: true,
+            },
+        }
+    }
+
     /// The compiled rules of one boundary.
     pub fn redactor(&self, boundary: Boundary) -> Result<Redactor, RedactError> {
         Redactor::new(&self.at(boundary))
@@ -193,6 +209,9 @@ const MAX_PASSES: usize = 16;
 
 /// More than any sane pattern compiles to.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// Enough for `\w+` and a few classes like it.
+const MAX_FOREIGN_PATTERN_BYTES: usize = 1 << 17;
 
 impl Redactor {
     /// Compiles the rules; an error names the field and the pattern.
@@ -451,6 +470,14 @@ fn unusable(list: &str, index: usize, pattern: &str, error: &regex::Error) -> Re
         pattern: pattern.to_owned(),
         reason: explain(error),
     }
+}
+
+/// True for a pattern that compiles to more than somebody who is not trusted may make others run.
+pub fn is_heavy_pattern(pattern: &str) -> bool {
+    let built = RegexBuilder::new(pattern)
+        .size_limit(MAX_FOREIGN_PATTERN_BYTES)
+        .build();
+    matches!(built, Err(regex::Error::CompiledTooBig(_)))
 }
 
 /// The last line of a syntax error says what is wrong; the lines before it draw the pattern.

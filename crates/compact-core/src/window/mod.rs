@@ -59,6 +59,18 @@ impl Window {
             },
         }
     }
+
+    /// The same, or the limit where that is smaller.
+    #[must_use]
+    pub fn at_most(self, limit: Option<Tokens>) -> Window {
+        match limit {
+            Some(tokens) if tokens < self.tokens => Window {
+                tokens,
+                source: WindowSource::Explicit,
+            },
+            _ => self,
+        }
+    }
 }
 
 impl fmt::Display for WindowSource {

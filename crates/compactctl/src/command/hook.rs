@@ -4,40 +4,62 @@ use std::io::{IsTerminal, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use compact_runtime::host::{Agent, Call};
+use compact_runtime::host::{Agent, Call, Moment};
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, located};
 use crate::args::{Global, Hook, HookCommand, HookPlace, HookScope};
 use crate::failure::{Code, Failure};
 use crate::host::settings::{self, Surroundings};
 use crate::host::{self, Journal, Level, Terms};
 use crate::output;
-use crate::world::{HOOKS, hook_terms};
+use crate::world::{HOOKS, HookTerms, hook_terms};
 
 /// No agent says more than this; what comes after is not read.
 const LONGEST: u64 = 256 << 20;
 
 /// Answers an agent, or changes its settings.
 pub fn run(args: &Hook, global: &Global) -> Result<Answer, Failure> {
-    let terms = hook_terms(global).map(|(root, redaction)| Terms {
-        hooks: root.join(HOOKS),
-        redaction,
-    });
+    let found = hook_terms(global);
+    let hooks = |found: Result<HookTerms, Failure>| found.map(|terms| terms.root.join(HOOKS));
     match &args.command {
-        None => Ok(called(args.agent.as_deref(), &terms)),
-        Some(HookCommand::Install(place)) => install(place, terms?.hooks),
-        Some(HookCommand::Uninstall(place)) => uninstall(place, terms?.hooks),
-        Some(HookCommand::Status { agent }) => status(*agent, terms?.hooks),
+        None => Ok(called(args.agent.as_deref(), found)),
+        Some(HookCommand::Install(place)) => install(place, hooks(found)?),
+        Some(HookCommand::Uninstall(place)) => uninstall(place, hooks(found)?),
+        Some(HookCommand::Status { agent }) => status(*agent, hooks(found)?),
+    }
+}
+
+/// What the configuration says of itself, once for each call that does something.
+fn log_configuration(call: &Call, found: &HookTerms, journal: &Journal) {
+    let event = &call.event;
+    if let Some(fault) = &found.fault {
+        let line = format!(
+            "{event}: the configuration is broken, so everything is redacted and what is whole \
+             applies: {fault}"
+        );
+        journal.line(Level::Error, &line);
+    }
+    for warning in &found.warnings {
+        journal.line(Level::Warning, &format!("{event}: {warning}"));
+    }
+    if !found.files.is_empty() && call.moment != Moment::Prompt {
+        let files = found.files.iter().map(|file| located(file).to_string());
+        let files: Vec<String> = files.collect();
+        journal.line(
+            Level::Info,
+            &format!("{event}: settings of {}", files.join(", ")),
+        );
     }
 }
 
 /// Whatever happens, the agent gets an answer that lets it go on.
-fn called(agent: Option<&str>, terms: &Result<Terms, Failure>) -> Answer {
-    let journal = Journal::new(terms.as_ref().ok().map(|terms| &*terms.hooks));
-    let said = catch_unwind(AssertUnwindSafe(|| listen(agent, terms, &journal)));
+fn called(agent: Option<&str>, found: Result<HookTerms, Failure>) -> Answer {
+    let hooks = found.as_ref().ok().map(|found| found.root.join(HOOKS));
+    let journal = Journal::new(hooks.as_deref());
+    let said = catch_unwind(AssertUnwindSafe(|| listen(agent, found, &journal)));
     let said = said.unwrap_or_else(|_| {
         journal.line(Level::Error, "hook: unexpected failure; nothing was told");
         String::new()
@@ -47,7 +69,7 @@ fn called(agent: Option<&str>, terms: &Result<Terms, Failure>) -> Answer {
     Answer::new(Value::Null, String::new()).with_payload(Some(Vec::new()))
 }
 
-fn listen(agent: Option<&str>, terms: &Result<Terms, Failure>, journal: &Journal) -> String {
+fn listen(agent: Option<&str>, found: Result<HookTerms, Failure>, journal: &Journal) -> String {
     let mut payload = Vec::new();
     if std::io::stdin().is_terminal() {
         let message = "hook: reads an agent's JSON on stdin; see `compactctl hook install --help`";
@@ -67,8 +89,16 @@ fn listen(agent: Option<&str>, terms: &Result<Terms, Failure>, journal: &Journal
         }
     };
     let journal = &journal.of(call.agent);
-    match terms {
-        Ok(terms) => host::answer(&call, terms, Timestamp::now(), journal),
+    match found {
+        Ok(_) if call.moment == Moment::Other => String::new(),
+        Ok(found) => {
+            log_configuration(&call, &found, journal);
+            let terms = Terms {
+                hooks: found.root.join(HOOKS),
+                redaction: found.redaction,
+            };
+            host::answer(&call, &terms, Timestamp::now(), journal)
+        }
         Err(failure) => {
             let line = format!("{}: {}", call.event, failure.message());
             journal.line(Level::Error, &line);

@@ -32,25 +32,32 @@ use crate::world::World;
 /// Runs the command that was asked for.
 pub fn run(cli: &Cli) -> Result<Answer, Failure> {
     let global = &cli.global;
-    let world = || World::load(global);
-    let with = |flags| World::load_with(global, flags);
+    let with = |flags, work: &dyn Fn(&World) -> Result<Answer, Failure>| {
+        let world = World::load_with(global, flags)?;
+        Ok(work(&world)?.naming(world.files()))
+    };
+    let under = |work: &dyn Fn(&World) -> Result<Answer, Failure>| with(Vec::new(), work);
     match &cli.command {
-        Command::Inspect(args) => inspect::run(args, &world()?, global),
-        Command::Plan(args) => plan::run(args, &with(args.manner.writer.flags())?, global),
-        Command::Compact(args) => compact::run(args, &with(args.manner.writer.flags())?, global),
+        Command::Inspect(args) => under(&|world| inspect::run(args, world, global)),
+        Command::Plan(args) => with(args.manner.writer.flags(), &|world| {
+            plan::run(args, world, global)
+        }),
+        Command::Compact(args) => with(args.manner.writer.flags(), &|world| {
+            compact::run(args, world, global)
+        }),
         Command::Convert(args) => convert::run(args, global),
-        Command::Diff(args) => diff::run(args, &world()?, global),
+        Command::Diff(args) => under(&|world| diff::run(args, world, global)),
         Command::Validate(args) => validate::run(args, global),
-        Command::Verify(args) => verify::run(args, &world()?, global),
-        Command::Restore(args) => restore::run(args, &world()?),
-        Command::Recall(args) => recall::run(args, &world()?, global),
-        Command::Expand(args) => expand::run(args, &world()?),
-        Command::Remember(args) => remember::run(args, &world()?, global),
-        Command::Archive { command } => archive::run(command, &world()?, global),
-        Command::Catalog { command } => catalog::run(command, &world()?),
+        Command::Verify(args) => under(&|world| verify::run(args, world, global)),
+        Command::Restore(args) => under(&|world| restore::run(args, world)),
+        Command::Recall(args) => under(&|world| recall::run(args, world, global)),
+        Command::Expand(args) => under(&|world| expand::run(args, world)),
+        Command::Remember(args) => under(&|world| remember::run(args, world, global)),
+        Command::Archive { command } => under(&|world| archive::run(command, world, global)),
+        Command::Catalog { command } => under(&|world| catalog::run(command, world)),
         Command::Replay(args) => replay::run(args, global),
-        Command::Eval(args) => eval::run(args, &with(args.writer.flags())?, global),
-        Command::Mcp => mcp::run(world()?, global),
+        Command::Eval(args) => with(args.writer.flags(), &|world| eval::run(args, world, global)),
+        Command::Mcp => mcp::run(World::load(global)?, global),
         Command::Run(args) => run::run(args, global),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),

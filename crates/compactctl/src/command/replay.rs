@@ -12,7 +12,7 @@ use compact_eval::report::quoted;
 use compact_formats::{Parsed, Scope};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, set};
+use crate::answer::{Answer, set, settings_line};
 use crate::args::{Global, Replay as Args};
 use crate::command::sheet::{self, Findings};
 use crate::failure::Failure;
@@ -42,9 +42,13 @@ fn measure(args: &Args, global: &Global) -> Result<Findings, Failure> {
             runs,
         });
     }
+    let settings = policies
+        .first()
+        .map(|policy| settings_line(policy.world.files()));
+    let settings = settings.unwrap_or_default();
     Ok(Findings {
         json: played.iter().map(Played::json).collect(),
-        human: tell(&played),
+        human: tell(&played) + &settings,
         csv: csv(&played),
         html: page::html(&played),
     })

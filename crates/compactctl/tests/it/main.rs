@@ -30,5 +30,7 @@ mod run;
 mod settings;
 mod storage;
 mod telemetry;
+#[cfg(unix)]
+mod trust;
 mod validate;
 mod verify;

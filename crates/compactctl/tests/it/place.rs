@@ -90,7 +90,7 @@ impl Run {
         Run::from(command.output().expect("the command runs"))
     }
 
-    fn from(output: std::process::Output) -> Run {
+    pub fn from(output: std::process::Output) -> Run {
         Run {
             code: output.status.code().expect("an exit code, not a signal"),
             stdout: output.stdout,

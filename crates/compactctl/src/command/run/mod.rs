@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, settings_line};
 use crate::args::{Global, Run};
 use crate::failure::{Code, Failure};
 use crate::input::Source;
@@ -148,8 +148,9 @@ fn drive(
     };
     if !global.quiet && std::io::stderr().is_terminal() {
         output::aside(&format!(
-            "run {run_id}, kept in {}\n",
-            folder.path().display()
+            "run {run_id}, kept in {}\n{}",
+            folder.path().display(),
+            settings_line(world.files())
         ));
     }
     let mut screen = Screen::new(global, world, folder, saved);
@@ -164,7 +165,9 @@ fn drive(
                 true => Vec::new(),
                 false => format!("{}\n", answer.trim_end()).into_bytes(),
             };
-            Ok(Answer::new(screen.finished(), String::new()).with_payload(Some(answer)))
+            Ok(Answer::new(screen.finished(), String::new())
+                .naming(world.files())
+                .with_payload(Some(answer)))
         }
         Err(RunError::Stopped) => {
             let resume = how_to_resume(&run_id, global);

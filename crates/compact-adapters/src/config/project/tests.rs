@@ -1,0 +1,438 @@
+use std::fs;
+
+use compact_core::message::Role;
+use compact_core::profile::Profile;
+use compact_core::redact::{RedactionRules, SEED_PATTERNS};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::super::{
+    Config, ConfigFile, FileInForce, FileRole, IgnoredKey, Kind, Loaded, Sources, fields,
+};
+use super::*;
+
+/// A user's file and a project's, which nobody trusts.
+fn sources(user: &str, project: &str) -> (TempDir, Sources) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str, role| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        ConfigFile { path, role }
+    };
+    let files = vec![
+        file("config.yaml", user, FileRole::User),
+        file("compact.yaml", project, FileRole::Project),
+    ];
+    let sources = Sources {
+        files,
+        ..Sources::default()
+    };
+    (folder, sources)
+}
+
+fn load(user: &str, project: &str) -> Loaded {
+    let (_folder, sources) = sources(user, project);
+    sources.load().unwrap()
+}
+
+/// What the project's file set in vain.
+fn ignored(user: &str, project: &str) -> Vec<IgnoredKey> {
+    load(user, project).files.remove(1).ignored
+}
+
+fn key(key: &str, line: u64, reason: &str) -> IgnoredKey {
+    IgnoredKey {
+        key: key.to_owned(),
+        line,
+        reason: reason.to_owned(),
+    }
+}
+
+/// Values of a kind that are not the default, tame and wild.
+fn values(kind: &Kind) -> Vec<Value> {
+    match kind {
+        Kind::Bool => vec![json!(true), json!(false)],
+        Kind::Integer => [0, 1, 7, 600, 5_000, 90_000_000].map(Value::from).to_vec(),
+        Kind::Number => [0.01, 0.5, 0.99, 1.5, 600.0].map(Value::from).to_vec(),
+        Kind::Text => ["x", "http://127.0.0.1:9", "AWS_SECRET_ACCESS_KEY", "/tmp/x"]
+            .map(Value::from)
+            .to_vec(),
+        Kind::Choice(names) => names.iter().map(|name| json!(name)).collect(),
+        Kind::List(item) => values(item).into_iter().map(|v| json!([v])).collect(),
+    }
+}
+
+/// Every key of the schema: what is not on the list changes nothing, whatever its value, and is named.
+#[test]
+fn a_key_is_refused_unless_the_list_allows_it() {
+    let mut refused = Vec::new();
+    for field in fields().iter().filter(|f| allowance(&f.path).is_none()) {
+        for value in values(&field.kind).into_iter().chain([Value::Null]) {
+            let project = format!("{}: {value}\n", field.path);
+            let loaded = load("", &project);
+            assert_eq!(loaded.config, Config::default(), "{project}");
+            assert_eq!(loaded.files[1].ignored, [key(&field.path, 1, "")]);
+            let (path, text) = (&field.path, &loaded.warnings[0]);
+            assert!(
+                text.contains(&format!("compact.yaml: a project may not set")),
+                "{text}"
+            );
+            assert!(
+                text.contains(&format!("{path} (line 1); read the file")),
+                "{text}"
+            );
+        }
+        refused.push(field.path.as_str());
+    }
+    // Nothing that names a place, a secret or a receiver is ever on the list.
+    let never = ["summarizer.", "embeddings.", "telemetry.", "storage."];
+    for field in fields() {
+        let is_never = never.iter().any(|section| field.path.starts_with(section));
+        assert!(
+            !is_never || refused.contains(&&*field.path),
+            "{}",
+            field.path
+        );
+    }
+    for path in [
+        "profile",
+        "estimator",
+        "redaction.allow",
+        "redaction.sinks.archive",
+    ] {
+        assert!(refused.contains(&path), "{path}");
+    }
+}
+
+#[test]
+fn every_row_of_the_list_is_a_key_and_stands_there_once() {
+    for (i, (path, allowance)) in ALLOWED.iter().enumerate() {
+        let field = fields().iter().find(|field| field.path == *path);
+        let field = field.unwrap_or_else(|| panic!("{path} is no key"));
+        let is_list = matches!(field.kind, Kind::List(_));
+        assert_eq!(is_list, *allowance == Added, "{path}");
+        assert!(ALLOWED.iter().skip(i + 1).all(|(other, _)| other != path));
+    }
+}
+
+#[test]
+fn a_project_sets_what_it_may() {
+    let loaded = load(
+        "model: a\npolicy: {protected_patterns: [mine]}\nredaction: {patterns: [own]}\n",
+        "model: b\nmax_context_tokens: 9000\npolicy:\n  trigger_pct: 0.5\n  strategy: brief\n  \
+         keep_recent_turns: 2\n  hard_cap_buffer: 2000\n  prune: fifo\n  \
+         protected_patterns: [theirs, mine]\n  roles_never_prune: [user]\n\
+         redaction:\n  patterns: [more]\n",
+    );
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    let (config, policy) = (&loaded.config, &loaded.config.policy);
+    assert_eq!(config.model.as_deref(), Some("b"));
+    assert_eq!((policy.trigger_pct, policy.keep_recent_turns), (0.5, 2));
+    assert_eq!(policy.protected_patterns, ["mine", "theirs"]);
+    assert_eq!(
+        policy.roles_never_prune,
+        [Role::System, Role::Developer, Role::User]
+    );
+    assert_eq!(config.redaction.patterns, ["own", "more"]);
+    let origin = loaded.values.iter().find(|v| v.path == "model").unwrap();
+    assert_eq!(origin.origin.layer(), "project");
+}
+
+#[test]
+fn a_project_replaces_nothing_of_the_user_s_file() {
+    let user = "redaction:\n  sinks: {archive: true}\n  patterns: [own]\n\
+                storage: {path: /mine}\npolicy: {trigger_pct: 0.6}\n";
+    let alone = load(user, "");
+    let both = load(user, "model: b\nredaction: {patterns: []}\n");
+    let expected = Config {
+        model: Some("b".to_owned()),
+        ..alone.config
+    };
+    assert_eq!(both.config, expected);
+}
+
+#[test]
+fn values_that_loosen_are_refused_with_what_is_accepted() {
+    let user =
+        "max_context_tokens: 50000\npolicy: {trigger_tokens_left: 500, protected_patterns: [a]}\n";
+    for (project, refused) in [
+        (
+            "max_context_tokens: 60000",
+            key("max_context_tokens", 1, "only below 50000"),
+        ),
+        (
+            "policy: {trigger_pct: 1.1}",
+            key("policy.trigger_pct", 1, "at most 1.0"),
+        ),
+        (
+            "policy: {trigger_tokens_left: 10}",
+            key("policy.trigger_tokens_left", 1, "only above 500"),
+        ),
+        (
+            "policy: {trigger_tokens_left: null}",
+            key("policy.trigger_tokens_left", 1, "it may not be unset"),
+        ),
+        (
+            "policy: {hard_cap_buffer: 0}",
+            key("policy.hard_cap_buffer", 1, "only above 1024"),
+        ),
+        (
+            "policy: {prune: semantic}",
+            key("policy.prune", 1, "only fifo, recency, stage_aware"),
+        ),
+        (
+            "redaction: {enabled: false}",
+            key("redaction.enabled", 1, "only true"),
+        ),
+        (
+            "redaction: {sinks: {export: false}}",
+            key("redaction.sinks.export", 1, "only true"),
+        ),
+        (
+            "redaction: {patterns: ['\\w{200}']}",
+            key("redaction.patterns", 1, "a pattern is too large"),
+        ),
+        ("model: null", key("model", 1, "it may not be unset")),
+    ] {
+        assert_eq!(ignored(user, project), [refused], "{project}");
+    }
+    let long = format!("redaction: {{patterns: ['{}']}}", "x".repeat(257));
+    assert_eq!(
+        ignored("", &long),
+        [key("redaction.patterns", 1, "at most 256 characters")]
+    );
+    let many: Vec<String> = (0..33).map(|n| format!("p{n}")).collect();
+    let many = format!("policy: {{protected_patterns: [{}]}}", many.join(", "));
+    assert_eq!(
+        ignored("", &many),
+        [key("policy.protected_patterns", 1, "at most 32 more")]
+    );
+}
+
+#[test]
+fn a_window_is_only_ever_made_smaller() {
+    let window =
+        |user: &str, project: &str, model| load(user, project).config.window(model).tokens.0;
+    let small = "max_context_tokens: 50000";
+    assert_eq!(window("", small, Some("gpt-4o")), 50_000);
+    let large = "max_context_tokens: 5000000";
+    assert_eq!(window("", large, Some("gpt-4o")), 128_000);
+    assert_eq!(window("", large, None), 128_000);
+    assert_eq!(window("max_context_tokens: 60000", large, None), 60_000);
+    assert_eq!(
+        window("max_context_tokens: 60000", small, Some("gpt-4")),
+        50_000
+    );
+    let (_folder, mut sources) = sources("", small);
+    sources.env = vec![("COMPACT_MAX_CONTEXT_TOKENS".into(), "900000".into())];
+    assert_eq!(
+        sources.load().unwrap().config.window(None).tokens.0,
+        900_000
+    );
+}
+
+#[test]
+fn a_profile_and_its_keys_are_not_for_projects() {
+    let project =
+        "profile: hard-reset\nenabled: false\ncompaction_threshold: 0.9\nsummarizer_model: x\n";
+    let elsewhere = "not a key of profile rolling";
+    assert_eq!(
+        ignored("", project),
+        [
+            key("profile", 1, ""),
+            key("enabled", 2, elsewhere),
+            key("compaction_threshold", 3, elsewhere),
+            key("summarizer_model", 4, elsewhere),
+        ]
+    );
+    let loaded = load("profile: hard-reset\n", project);
+    assert_eq!(loaded.config.policy.trigger_pct, 0.9);
+    assert_eq!(
+        loaded.files[1].ignored,
+        [
+            key("profile", 1, ""),
+            key("enabled", 2, "at most 1.0"),
+            key("summarizer_model", 4, ""),
+        ]
+    );
+    assert_eq!(loaded.config.profile, Profile::HardReset);
+    let context = load("profile: hard-reset\n", "context: {summarizer_model: x}\n");
+    assert_eq!(context.config.summarizer.model, None);
+}
+
+/// Whatever YAML offers to say a thing in another way.
+#[test]
+fn no_spelling_gets_past_the_list() {
+    for project in [
+        "storage.path: /tmp/x",
+        "\"storage\": {\"path\": \"/tmp/x\"}",
+        "base: &b {path: /tmp/x}\nstorage: *b\n",
+        "base: &b {path: /tmp/x}\nstorage:\n  <<: *b\n",
+        "storage:\n  <<: {path: /tmp/x}\n",
+        "<<: {storage: {path: /tmp/x}}\n",
+        "? storage\n: ? path\n  : /tmp/x\n",
+        "!!map {storage: !!map {path: !!str /tmp/x}}",
+        "storage: {path: a}\nstorage: {path: /tmp/x}\n",
+        "---\nmodel: a\n---\nstorage: {path: /tmp/x}\n",
+        "\u{feff}storage: {path: /tmp/x}\n",
+    ] {
+        let (_folder, sources) = sources("", project);
+        let Ok(loaded) = sources.load() else {
+            continue;
+        };
+        assert_eq!(
+            loaded.config.storage,
+            Config::default().storage,
+            "{project}"
+        );
+        assert_eq!(loaded.files[1].ignored.len(), 1, "{project}");
+    }
+}
+
+#[test]
+fn lines_of_aliases_and_merges_are_named() {
+    let merged = "storage:\n  <<: {path: /tmp/x}\n  catalog: sqlite:x\n";
+    let lines: Vec<(String, u64)> = ignored("", merged)
+        .into_iter()
+        .map(|key| (key.key, key.line))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            ("storage.catalog".to_owned(), 3),
+            ("storage.path".to_owned(), 2)
+        ]
+    );
+}
+
+#[test]
+fn files_that_are_none_end_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("compact.yaml");
+    let error = |path: &std::path::Path| {
+        let file = ConfigFile {
+            path: path.to_owned(),
+            role: FileRole::Project,
+        };
+        let sources = Sources {
+            files: vec![file],
+            ..Sources::default()
+        };
+        let error = sources.load().unwrap_err();
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        cause.unwrap_or_else(|| error.to_string())
+    };
+    fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
+    assert_eq!(error(&path), "it is larger than 1 MiB");
+    fs::write(&path, b"model: \xff\xfe").unwrap();
+    assert!(error(&path).contains("invalid utf-8"), "{}", error(&path));
+    for deep in [
+        "[".repeat(500_000),
+        "a: {".repeat(200_000),
+        "- ".repeat(500_000),
+    ] {
+        fs::write(&path, deep).unwrap();
+        assert!(error(&path).contains("is not valid YAML or JSON"));
+    }
+    let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for (this, last) in ('b'..='j').zip('a'..) {
+        let refs = format!("*{last}, ").repeat(9);
+        bomb.push_str(&format!("{this}: &{this} [{refs}]\n"));
+    }
+    fs::write(&path, bomb).unwrap();
+    assert!(error(&path).contains("is not valid YAML or JSON"));
+    if cfg!(target_os = "linux") {
+        assert_eq!(error("/dev/zero".as_ref()), "it is not a regular file");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert_eq!(error(&path), "it is not a regular file");
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        assert_eq!(error(&path), "it is not a regular file");
+        let mut found = Sources::default();
+        found.search(folder.path(), "compact", FileRole::Project);
+        assert_eq!((found.files.len(), found.notes.len()), (0, 1));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_user_s_file_that_others_may_write_is_limited() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, sources) = sources("storage: {path: /tmp/x}\nmodel: a\n", "");
+    let user = folder.path().join("config.yaml");
+    assert_eq!(
+        sources.load().unwrap().config.storage.path,
+        Some("/tmp/x".into())
+    );
+    fs::set_permissions(&user, fs::Permissions::from_mode(0o666)).unwrap();
+    let loaded = sources.load().unwrap();
+    assert_eq!(loaded.config.storage.path, None);
+    assert_eq!(loaded.config.model.as_deref(), Some("a"));
+    let expected = FileInForce {
+        path: user,
+        role: FileRole::User,
+        trusted: false,
+        ignored: vec![key("storage.path", 1, "")],
+    };
+    assert_eq!(loaded.files[0], expected);
+    assert!(
+        loaded.warnings[0].contains("others may write it"),
+        "{}",
+        loaded.warnings[0]
+    );
+}
+
+#[test]
+fn a_survey_shows_what_a_file_sets_and_what_it_may_not() {
+    let (folder, sources) = sources("max_context_tokens: 9000\n", "");
+    let text = |content: &str| {
+        super::super::FileText::written(&folder.path().join("c.yaml"), content.as_bytes())
+    };
+    let found = sources.survey(&text(
+        "model: a\nstorage: {path: /x}\nmax_context_tokens: 9500\n",
+    ));
+    let found = found.unwrap();
+    let keys: Vec<&str> = found.keys.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["model", "storage.path", "max_context_tokens"]);
+    assert_eq!(
+        found.ignored,
+        [
+            key("storage.path", 2, ""),
+            key("max_context_tokens", 3, "only below 9000")
+        ]
+    );
+    assert!(sources.survey(&text("modle: a\n")).is_err());
+    assert!(
+        sources
+            .survey(&text("storage: {lease_seconds: 0}\n"))
+            .is_err()
+    );
+}
+
+#[test]
+fn more_patterns_never_show_what_was_hidden() {
+    let text = "password=hunter2hunter2 and sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD";
+    let hidden = ["hunter2", "abcdefghijklmnop", "0123456789ABCD"];
+    for pattern in [
+        "(?P<secret>s)k-proj",
+        "password=(?P<secret>h)",
+        "password",
+        "proj-abcdef",
+        "(?P<secret>m)nop",
+        ".",
+        "(?P<secret>)x",
+        "\\[REDACTED",
+        "=",
+    ] {
+        let project = json!({ "redaction": { "patterns": [pattern] } }).to_string();
+        let rules: RedactionRules = load("", &project).config.redaction;
+        assert_eq!(rules.patterns.len(), SEED_PATTERNS.len() + 1);
+        let redactor = compact_core::redact::Redactor::new(&rules).unwrap();
+        let shown = redactor.redact(text, &mut Default::default()).into_owned();
+        for word in hidden {
+            assert!(!shown.contains(word), "{pattern}: {shown}");
+        }
+    }
+}
