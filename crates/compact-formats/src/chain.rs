@@ -35,8 +35,8 @@ impl Chain {
         }
     }
 
-    /// A chain that continues a document.
-    pub(crate) fn after(source: &[u8]) -> Chain {
+    /// A chain that continues a document, into `writer`.
+    pub(crate) fn after(source: &[u8], writer: LineWriter) -> Chain {
         let lines = crate::source::lines(source);
         let members = |span: &std::ops::Range<usize>| {
             let json = std::str::from_utf8(source.get(span.clone())?).ok()?;
@@ -46,7 +46,7 @@ impl Chain {
         let last = lines.iter().rev().find_map(members);
         Chain {
             last: last.and_then(|members| lenient(members.get("id")).map(String::from)),
-            lines: LineWriter::after(source),
+            lines: writer,
             written: lines.len(),
             ..Chain::new(source)
         }
@@ -143,7 +143,7 @@ pub(crate) fn extend(
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
     let start = later.entry(from)?.0.line;
-    let mut chain = Chain::after(&first.source);
+    let mut chain = Chain::after(&first.source, LineWriter::after(&first.source));
     for index in start..count(later) {
         chain.line(json(later, index).trim_ascii());
     }

@@ -317,8 +317,20 @@ impl Document {
         (self.format.wire().emit)(&self.page(conversation), view)
     }
 
-    /// The input followed by a boundary and the view, so that the agent can resume from it.
+    /// The input with [`Document::lines_to_append`] behind it.
     pub fn append(
+        &self,
+        conversation: &Conversation,
+        view: &View,
+        stamp: &Stamp<'_>,
+    ) -> Result<Vec<u8>, FormatError> {
+        let lines = self.lines_to_append(conversation, view, stamp)?;
+        Ok([self.original(), &lines].concat())
+    }
+
+    /// The lines that stand behind the input for the agent to resume from the view: a boundary, and
+    /// the view. The last one has its end, so that whoever writes next begins a line of its own.
+    pub fn lines_to_append(
         &self,
         conversation: &Conversation,
         view: &View,

@@ -28,7 +28,7 @@ pub(crate) struct Wire {
     pub(crate) read: Read,
     /// The view as a transcript of this wire.
     pub(crate) emit: Emit,
-    /// The transcript followed by a boundary and the view.
+    /// The lines that make the view the context, to stand behind the transcript.
     pub(crate) append: Append,
     /// A transcript followed by the later one's entries from an entry on.
     pub(crate) extend: Extend,
@@ -152,8 +152,14 @@ impl LineWriter {
 
     /// Continues `source`, whose last line may lack its end.
     pub(crate) fn after(source: &[u8]) -> LineWriter {
+        let mut writer = LineWriter::behind(source);
+        writer.out.splice(0..0, source.iter().copied());
+        writer
+    }
+
+    /// Lines to stand behind `source`, without it.
+    pub(crate) fn behind(source: &[u8]) -> LineWriter {
         let mut writer = LineWriter::new(source);
-        writer.out.extend_from_slice(source);
         if !source.is_empty() && !source.ends_with(b"\n") {
             writer.out.extend_from_slice(writer.newline);
         }
@@ -163,6 +169,11 @@ impl LineWriter {
     pub(crate) fn line(&mut self, line: &[u8]) {
         self.out.extend_from_slice(line.trim_ascii_end());
         self.out.extend_from_slice(self.newline);
+    }
+
+    /// The lines, each with its end: whoever writes next begins a line of its own.
+    pub(crate) fn into_lines(self) -> Vec<u8> {
+        self.out
     }
 
     /// The lines; `source` says whether the last one ends in a newline.

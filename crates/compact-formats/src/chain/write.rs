@@ -14,7 +14,7 @@ use crate::Stamp;
 use crate::edit::Edits;
 use crate::error::FormatError;
 use crate::json::{At, quote};
-use crate::wire::{Page, Shown};
+use crate::wire::{LineWriter, Page, Shown};
 
 /// An agent whose sessions are chained lines.
 pub(crate) trait Agent {
@@ -80,7 +80,7 @@ pub(crate) fn emit(
     Ok(writer.chain.lines.finish(page.bytes()))
 }
 
-/// The session, a boundary with the view's summary, and the rest of the view as lines after it.
+/// A boundary with the view's summary, and the rest of the view as lines after it.
 ///
 /// The summary of a boundary comes first, so what the view shows before it follows it.
 pub(crate) fn append(
@@ -89,7 +89,7 @@ pub(crate) fn append(
     view: &View,
     stamp: &Stamp<'_>,
 ) -> Result<Vec<u8>, FormatError> {
-    let mut writer = Writer::new(agent, page, Chain::after(page.bytes()));
+    let mut writer = Writer::new(agent, page, Chain::after(page.bytes(), LineWriter::behind(page.bytes())));
     writer.chain.timestamp = quote(stamp.timestamp);
     let summary = view.summary();
     let text = summary.map(Entry::plain_text).unwrap_or_default();
@@ -111,7 +111,7 @@ pub(crate) fn append(
             (_, None) => {}
         }
     }
-    Ok(writer.chain.lines.finish(page.bytes()))
+    Ok(writer.chain.lines.into_lines())
 }
 
 struct Writer<'a> {

@@ -170,7 +170,10 @@ impl<'a> Weaver<'a> {
     }
 }
 
-/// A line with its edits; `toolUseResult` would repeat what was changed.
+/// What repeats the words of a line beside them: the tool's result, and an attachment as it was sent.
+const REPEATING: [&str; 2] = ["toolUseResult", "rendered"];
+
+/// A line with its edits, without what would repeat the words that were changed.
 fn edited(page: &Page<'_>, json: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {
     let at = At {
         source: page.bytes(),
@@ -183,7 +186,7 @@ fn edited(page: &Page<'_>, json: &str, edits: Edits<'_>) -> Result<Option<String
     };
     let mut patch = Patch::new(&edited);
     patch.remove_members(&Members::of(&edited), |member| {
-        member.key == "toolUseResult"
+        REPEATING.contains(&member.key.as_ref())
     });
     Ok(Some(patch.finish()))
 }
@@ -335,48 +338,17 @@ fn block(block: &Block) -> Option<String> {
     }
 }
 
-/// The session, a boundary, and the view as lines after it.
+/// A boundary, and the view as lines after it.
 pub(super) fn append(
     page: &Page<'_>,
     view: &View,
     stamp: &Stamp<'_>,
 ) -> Result<Vec<u8>, FormatError> {
-    let skeleton = Skeleton::of(page.bytes());
-    let mut copies = Copies {
-        writer: LineWriter::after(page.bytes()),
-        timestamp: quote(stamp.timestamp),
-        uuids: HashMap::new(),
-        last: fresh::uuid(stamp.receipt, 0),
-    };
-    let boundary = format!(
-        "\"logicalParentUuid\":{},\"type\":\"system\",\"subtype\":\"compact_boundary\",\
-         \"content\":\"Conversation compacted\",\"isMeta\":false,\"level\":\"info\",\
-         \"compactMetadata\":{{\"trigger\":\"manual\",\"preTokens\":{},\"postTokens\":{},\"receipt\":{}}}",
-        quote_or_null(skeleton.last.as_deref()),
-        stamp.tokens_before,
-        stamp.tokens_after,
-        quote(stamp.receipt),
-    );
-    let link = Link {
-        uuid: &copies.last,
-        parent: None,
-        timestamp: &copies.timestamp,
-    };
-    let boundary = skeleton.wrap(&link, &boundary);
-    copies.writer.line(boundary.as_bytes());
+    let mut copies = Copies::after_boundary(page, stamp);
     for (i, item) in view.items.iter().enumerate() {
         let uuid = fresh::uuid(stamp.receipt, i + 1);
         match page.shown(item)? {
-            Shown::New(entry) => {
-                let link = Link {
-                    uuid: &uuid,
-                    parent: Some(&copies.last),
-                    timestamp: &copies.timestamp,
-                };
-                let line = skeleton.line(page, entry, &link);
-                copies.writer.line(line.as_bytes());
-                copies.last = uuid;
-            }
+            Shown::New(entry) => copies.new_line(page, entry, uuid),
             Shown::Kept { item, .. } => copies.copy(item, uuid),
             Shown::Edited { item, edits, .. } => {
                 if let Some(line) = edited(page, item, edits)? {
@@ -385,19 +357,65 @@ pub(super) fn append(
             }
         }
     }
-    Ok(copies.writer.finish(page.bytes()))
+    Ok(copies.writer.into_lines())
 }
 
-/// Lines repeated after a boundary, under uuids of their own.
-struct Copies {
+/// Lines repeated after a boundary, as lines and messages of their own.
+///
+/// The client walks from the last line up the parents, and then adds every line whose message has the
+/// id of one that it met, wherever that line stands: copies that shared an id with the line before
+/// the boundary would bring it back.
+struct Copies<'a> {
     writer: LineWriter,
+    skeleton: Skeleton<'a>,
     timestamp: String,
-    /// New uuids by old ones.
+    /// New uuids of lines by old ones.
     uuids: HashMap<String, String>,
+    /// New ids of messages by old ones.
+    messages: HashMap<String, String>,
     last: String,
 }
 
-impl Copies {
+impl<'a> Copies<'a> {
+    fn after_boundary(page: &Page<'a>, stamp: &Stamp<'_>) -> Self {
+        let mut copies = Copies {
+            writer: LineWriter::behind(page.bytes()),
+            skeleton: Skeleton::of(page.bytes()),
+            timestamp: quote(stamp.timestamp),
+            uuids: HashMap::new(),
+            messages: HashMap::new(),
+            last: fresh::uuid(stamp.receipt, 0),
+        };
+        let boundary = format!(
+            "\"logicalParentUuid\":{},\"type\":\"system\",\"subtype\":\"compact_boundary\",\
+             \"content\":\"Conversation compacted\",\"isMeta\":false,\"level\":\"info\",\
+             \"compactMetadata\":{{\"trigger\":\"manual\",\"preTokens\":{},\"postTokens\":{},\"receipt\":{}}}",
+            quote_or_null(copies.skeleton.last.as_deref()),
+            stamp.tokens_before,
+            stamp.tokens_after,
+            quote(stamp.receipt),
+        );
+        let link = Link {
+            uuid: &copies.last,
+            parent: None,
+            timestamp: &copies.timestamp,
+        };
+        let boundary = copies.skeleton.wrap(&link, &boundary);
+        copies.writer.line(boundary.as_bytes());
+        copies
+    }
+
+    fn new_line(&mut self, page: &Page<'_>, entry: &Entry, uuid: String) {
+        let link = Link {
+            uuid: &uuid,
+            parent: Some(&self.last),
+            timestamp: &self.timestamp,
+        };
+        let line = self.skeleton.line(page, entry, &link);
+        self.writer.line(line.as_bytes());
+        self.last = uuid;
+    }
+
     fn copy(&mut self, json: &str, uuid: String) {
         let members = Members::of(json);
         let old = lenient(members.get("uuid"))
@@ -413,15 +431,26 @@ impl Copies {
             let new = lenient(Some(source)).and_then(|old| self.uuids.get(old.as_ref()));
             patch.replace(source, quote_or_null(new.map(String::as_str)));
         }
-        if let Some(usage) = members
-            .get("message")
-            .and_then(|m| Members::of(m.get()).get("usage"))
-        {
-            patch.replace(usage, NO_USAGE.to_owned());
+        if let Some(message) = members.get("message") {
+            self.rename_message(&mut patch, message, &uuid);
         }
         self.writer.line(patch.finish().as_bytes());
         self.uuids.insert(old, uuid.clone());
         self.last = uuid;
+    }
+
+    /// Gives the copy of a message an id of its own, the same in all its lines, and no usage.
+    fn rename_message(&mut self, patch: &mut Patch<'_>, message: &RawValue, uuid: &str) {
+        let members = Members::of(message.get());
+        if let Some(id) = members.get("id") {
+            let old = lenient(Some(id)).unwrap_or_default().into_owned();
+            let new = self.messages.entry(old);
+            let new = new.or_insert_with(|| format!("msg_{uuid}"));
+            patch.replace(id, quote(new));
+        }
+        if let Some(usage) = members.get("usage") {
+            patch.replace(usage, NO_USAGE.to_owned());
+        }
     }
 }
 

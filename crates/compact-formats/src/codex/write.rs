@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use compact_core::message::{Block, Entry, Role};
 use compact_core::view::View;
@@ -12,7 +13,7 @@ use crate::edit::arguments;
 use crate::error::FormatError;
 use crate::json::{At, Members, Patch, is_object, lenient, quote};
 use crate::responses::item;
-use crate::source::{Layout, Place};
+use crate::source::{Layout, Place, lines};
 use crate::wire::{LineWriter, Page, Shown};
 use crate::{Document, Stamp};
 
@@ -265,7 +266,7 @@ fn call_or_output(block: &Block) -> Option<String> {
     }
 }
 
-/// The rollout and a `compacted` line whose replacement history is the view.
+/// A `compacted` line whose replacement history is the view.
 ///
 /// The base instructions are not part of a history: the session's metadata stays in force.
 pub(super) fn append(
@@ -288,18 +289,27 @@ pub(super) fn append(
             Shown::Kept { .. } | Shown::Edited { .. } => {}
         }
     }
-    let timestamp = quote(stamp.timestamp);
-    let mut writer = LineWriter::after(page.bytes());
-    let line = |kind: &str, payload: &str| {
-        format!("{{\"timestamp\":{timestamp},\"type\":\"{kind}\",\"payload\":{payload}}}")
-    };
-    let history = format!(
-        "{{\"message\":\"\",\"replacement_history\":[{}]}}",
+    let line = format!(
+        "{{\"timestamp\":{},{}\"type\":\"compacted\",\
+         \"payload\":{{\"message\":\"\",\"replacement_history\":[{}]}}}}",
+        quote(stamp.timestamp),
+        next_ordinal(page.bytes()).map_or_else(String::new, |next| format!("\"ordinal\":{next},")),
         items.join(",")
     );
-    writer.line(line("compacted", &history).as_bytes());
-    writer.line(line("event_msg", "{\"type\":\"context_compacted\"}").as_bytes());
-    Ok(writer.finish(page.bytes()))
+    let mut writer = LineWriter::behind(page.bytes());
+    writer.line(line.as_bytes());
+    Ok(writer.into_lines())
+}
+
+/// The number of the next line, where lines are numbered: Codex resumes no rollout with a gap in it.
+fn next_ordinal(source: &[u8]) -> Option<u64> {
+    let ordinal = |span: Range<usize>| {
+        let line = std::str::from_utf8(source.get(span)?).ok()?;
+        let raw = Members::of(line).get("ordinal")?;
+        raw.get().parse::<u64>().ok()
+    };
+    let last = lines(source).into_iter().rev().find_map(ordinal)?;
+    last.checked_add(1)
 }
 
 /// False for the session's metadata, which is no item of a history.

@@ -215,7 +215,7 @@ pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError>
     Ok(writer.finish(source))
 }
 
-/// The records followed by one that makes the view the list of messages, as a compression does.
+/// One record that makes the view the list of messages, as a compression does.
 pub(super) fn append(
     page: &Page<'_>,
     view: &View,
@@ -227,9 +227,9 @@ pub(super) fn append(
         messages.join(","),
         quote(stamp.timestamp)
     );
-    let mut writer = LineWriter::after(page.bytes());
+    let mut writer = LineWriter::behind(page.bytes());
     writer.line(record.as_bytes());
-    Ok(writer.finish(page.bytes()))
+    Ok(writer.into_lines())
 }
 
 /// The records followed by the later one's messages; one that has grown since comes again.
