@@ -16,12 +16,11 @@ from test_claude import FROM_PYPI, Claude
 from test_codex import Codex
 from test_gemini import Gemini
 
-BUDGET = "2500"
 LISTING = "seq -s ' ' 1 1500"
 
 
 def compact(agent, *more: str) -> None:
-    agent.compactctl("compact", str(agent.file()), "--budget", BUDGET, *more)
+    agent.compactctl("compact", str(agent.file()), "--budget", agent.budget, *more)
 
 
 def view_of(agent, folder: pathlib.Path) -> list[dict]:
@@ -42,8 +41,7 @@ def check_three_resumes(agent, api, folder: pathlib.Path) -> None:
     assert any("COMPACT-SUMMARY" in str(said) for said in expected), "it was compacted"
     compact(agent, "--append")
     assert agent.file().read_bytes().startswith(original), "what the agent wrote stays as it is"
-    left = {path.name for path in agent.file().parent.iterdir() if path.is_file()}
-    assert left <= {agent.file().name, "sessions-index.json"}, "nothing else is left in the agent's folder"
+    assert not list(agent.file().parent.glob(".*")), "nothing else is left in the agent's folder"
     for number in range(1, 4):
         prompt, answer = f"Resume number {number} of {folder.name}.", f"Answer {number} of {folder.name}."
         api.answers = [Answer(answer)]
@@ -76,6 +74,8 @@ def more_work(agent, api, tool) -> None:
 
 
 class ClaudeSession(Claude):
+    budget = "2500"
+
     def say(self, prompt: str, *more: str) -> dict:
         return super().say(prompt, "--allowedTools", "Bash,Agent", *more)
 
@@ -148,6 +148,8 @@ def test_claude_code_resumes_from_the_view_and_goes_on_from_it(claude, api, tmp_
 
 
 class CodexSession(Codex):
+    budget = "2500"
+
     def __init__(self, folder: pathlib.Path, api, program: str, command: list[str]):
         super().__init__(folder, api, program, command)
         config = self.settings / "config.toml"
@@ -173,7 +175,7 @@ class CodexSession(Codex):
 
 
 #: What Codex tells of itself and its surroundings.
-SURROUNDINGS = ("<environment_context>", "<permissions instructions>", "<skills_instructions>", "<user_instructions>")
+SURROUNDINGS = ("You are a coding agent", "<environment_context>", "<permissions instructions>", "<skills_instructions>")
 
 
 def item(item: dict):
@@ -212,6 +214,8 @@ def test_codex_resumes_from_the_view_and_goes_on_from_it(codex, responses, tmp_p
 
 
 class GeminiSession(Gemini):
+    budget = "5000"
+
     def __init__(self, folder: pathlib.Path, api, program: str, command: list[str]):
         super().__init__(folder, api, program, command)
         self.own_settings["model"]["compressionThreshold"] = 0.9
@@ -221,8 +225,8 @@ class GeminiSession(Gemini):
         return super().say(prompt, "--yolo", *more)
 
     def file(self) -> pathlib.Path:
-        [file] = self.home.glob(".gemini/tmp/*/chats/*.jsonl")
-        return file
+        """It begins another file when a session is resumed in another minute."""
+        return max(self.home.glob(".gemini/tmp/*/chats/*.jsonl"), key=lambda file: file.stat().st_mtime_ns)
 
     @staticmethod
     def tool(command: str) -> tuple[str, dict]:
@@ -235,14 +239,54 @@ class GeminiSession(Gemini):
 
     @staticmethod
     def said_to(api) -> list:
-        return [said for content in json.loads(api.turns()[-1]) for said in gemini_parts(content)]
+        """Gemini CLI sends the results of tools once more with every resume, with us or without."""
+        contents = json.loads(api.turns()[-1])
+        return [said for content in contents for said in without_repeated_results([*gemini_parts(content)])]
+
+
+def without_repeated_results(said: list) -> list:
+    return [one for at, one in enumerate(said) if one[0] != "result" or one not in said[:at]]
 
 
 def gemini_message(message: dict):
-    """What a message of a chat's file says."""
-    yield from ()
+    """What a message of a chat's file says; thoughts are not sent again."""
+    if message.get("type") == "user":
+        content = message["content"]
+        yield from gemini_parts({"role": "user", "parts": [{"text": content}] if isinstance(content, str) else content})
+    elif message.get("type") == "gemini":
+        content, calls = message["content"], message.get("toolCalls", [])
+        if isinstance(content, list):
+            yield from gemini_parts({"role": "model", "parts": content})
+        else:
+            yield from [("assistant", content.strip())] if content else []
+            yield from (("call", call["name"], call["args"]) for call in calls)
+        # Beside each of several calls stand the results of all of them.
+        results = [result for call in calls for result in call["result"]]
+        once = {result["functionResponse"]["id"]: result for result in results}
+        yield from gemini_parts({"role": "user", "parts": list(once.values())})
 
 
 def gemini_parts(content: dict):
     """What a content of a request says."""
-    yield from ()
+    role = {"user": "user", "model": "assistant"}[content["role"]]
+    for part in content["parts"]:
+        if "functionCall" in part:
+            yield "call", part["functionCall"]["name"], part["functionCall"]["args"]
+        elif "functionResponse" in part:
+            yield "result", part["functionResponse"]["response"]["output"].strip()
+        elif not part["text"].startswith("<session_context>"):
+            yield role, part["text"].strip()
+
+
+@pytest.fixture
+def gemini(tmp_path, gemini_api, program, gemini_program) -> GeminiSession:
+    return GeminiSession(tmp_path, gemini_api, program, gemini_program)
+
+
+def test_gemini_cli_resumes_from_the_view_and_goes_on_from_it(gemini, gemini_api, tmp_path):
+    work(gemini, gemini_api, gemini.tool)
+    more_work(gemini, gemini_api, gemini.tool)
+    check_three_resumes(gemini, gemini_api, tmp_path / "first")
+    # An earlier boundary of ours.
+    more_work(gemini, gemini_api, gemini.tool)
+    check_three_resumes(gemini, gemini_api, tmp_path / "second")

@@ -30,6 +30,8 @@ pub enum Code {
     Check = 5,
     /// The summarizer failed and the policy says fail; nothing was changed.
     Summarizer = 6,
+    /// Refused for now, nothing was changed: somebody else is at it.
+    Busy = 7,
     /// A person interrupted it; what a shell reports of any program that was.
     Interrupted = 130,
 }
@@ -43,6 +45,7 @@ impl Code {
             Code::Budget => "insufficient_budget",
             Code::Check => "check_failed",
             Code::Summarizer => "summarizer_failed",
+            Code::Busy => "busy",
             Code::Interrupted => "interrupted",
         }
     }
@@ -273,7 +276,7 @@ impl From<compact_runtime::Error> for Failure {
             )
             .help("`compactctl archive list` shows what is"),
             Runtime::Compacting(session) => Failure::new(
-                Code::Unexpected,
+                Code::Busy,
                 format!("another process is compacting session '{session}'"),
             )
             .help("try again in a moment; policy.wait_seconds says how long to wait"),

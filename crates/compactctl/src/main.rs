@@ -4,6 +4,7 @@
 //! codes. What to keep, when to compact and where to store it is decided behind it.
 
 mod answer;
+mod append;
 mod args;
 mod artifact;
 mod command;

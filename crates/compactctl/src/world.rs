@@ -275,6 +275,11 @@ impl World {
     /// Reads and parses a transcript.
     pub fn open(&self, subject: &Subject) -> Result<Opened, Failure> {
         let source = Source::read(&subject.file)?.session(subject.session_index)?;
+        self.open_source(subject, source)
+    }
+
+    /// The same of bytes that were read already.
+    pub fn open_source(&self, subject: &Subject, source: Source) -> Result<Opened, Failure> {
         let scope = if subject.whole {
             Scope::Whole
         } else {

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::read::Line;
 use crate::edit::arguments;
 use crate::error::FormatError;
+use crate::frame::only_elements;
 use crate::json::{At, Members, Patch, is_object, lenient, quote};
 use crate::responses::item;
 use crate::source::{Layout, Place, lines};
@@ -268,7 +269,8 @@ fn call_or_output(block: &Block) -> Option<String> {
 
 /// A `compacted` line whose replacement history is the view.
 ///
-/// The base instructions are not part of a history: the session's metadata stays in force.
+/// The base instructions are not part of a history: the session's metadata stays in force. Neither
+/// are its surroundings where Codex tells them anew.
 pub(super) fn append(
     page: &Page<'_>,
     view: &View,
@@ -279,7 +281,12 @@ pub(super) fn append(
         offset: 0,
     };
     let mut items: Vec<Cow<'_, str>> = Vec::with_capacity(view.items.len());
+    let tells_anew = tells_surroundings_anew(page.bytes());
     for item in &view.items {
+        let entry = item.entry().and_then(|i| page.conversation.entries.get(i));
+        if tells_anew && entry.is_some_and(is_surroundings) {
+            continue;
+        }
         match page.shown(item)? {
             Shown::New(entry) => items.extend(compose(entry).into_iter().map(Cow::Owned)),
             Shown::Kept { item, .. } if is_item(item) => items.push(as_item(item)),
@@ -310,6 +317,30 @@ fn next_ordinal(source: &[u8]) -> Option<u64> {
     };
     let last = lines(source).into_iter().rev().find_map(ordinal)?;
     last.checked_add(1)
+}
+
+/// Whether this Codex keeps track of what it told the model of itself, and tells all of it again after
+/// a compaction.
+fn tells_surroundings_anew(source: &[u8]) -> bool {
+    memchr::memmem::find(source, b"\"type\":\"world_state\"").is_some()
+}
+
+/// The elements that Codex tells its surroundings in.
+const SURROUNDINGS: [&str; 7] = [
+    "environment_context",
+    "permissions instructions",
+    "skills_instructions",
+    "plugins_instructions",
+    "apps_instructions",
+    "collaboration_mode",
+    "user_instructions",
+];
+
+fn is_surroundings(entry: &Entry) -> bool {
+    let is_element =
+        |block: &Block| matches!(block, Block::Text(text) if only_elements(text, &SURROUNDINGS));
+    let is_said = matches!(entry.role, Role::User | Role::Developer);
+    is_said && !entry.blocks.is_empty() && entry.blocks.iter().all(is_element)
 }
 
 /// False for the session's metadata, which is no item of a history.

@@ -18,9 +18,11 @@ use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, set};
+use crate::append::{AppendOutcome, SharedTranscript, busy};
 use crate::args::{Compact, Global};
 use crate::artifact::{self, Artifacts};
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
+use crate::input::Source;
 use crate::output::Target;
 use crate::progress::Progress;
 use crate::report::compaction::{bars, facts, preview};
@@ -30,33 +32,74 @@ use crate::report::text::fit;
 use crate::report::{COLUMNS, Charset};
 use crate::world::{Opened, World};
 
+/// How often a transcript that grew meanwhile is compacted anew before it is left to its agent.
+const TRIES: usize = 4;
+
 /// Compacts a session.
 pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Failure> {
     check_streams(args, global)?;
+    if args.append && args.output.is_none() {
+        return append_in_place(args, world, global);
+    }
     let opened = world.open(&args.subject)?;
     if args.append {
         check_boundary(&opened)?;
     }
-    let target = match destination(args) {
-        Some(path) => Some(Target::open(path, opened.source.path.as_deref())?),
-        None => None,
+    let destination = match &args.output {
+        Some(path) => Destination::Target(Target::open(path, opened.source.path.as_deref())?),
+        None => Destination::Nowhere,
     };
+    let answer = attempt(args, world, global, &opened, destination)?;
+    answer.ok_or_else(|| Failure::new(Code::Unexpected, "a file of its own was outrun"))
+}
+
+/// Compacts a transcript and writes the view behind it. What its agent wrote meanwhile is taken in by
+/// compacting it anew; an agent that does not rest is left alone.
+fn append_in_place(args: &Compact, world: &World, global: &Global) -> Result<Answer, Failure> {
+    let path = &args.subject.file;
+    for _ in 0..TRIES {
+        let mut transcript = SharedTranscript::open(path)?;
+        let source = Source {
+            name: path.display().to_string(),
+            path: Some(path.clone()),
+            bytes: transcript.read_at_rest()?,
+        };
+        let opened = world.open_source(&args.subject, source)?;
+        check_boundary(&opened)?;
+        let destination = Destination::Behind(transcript);
+        if let Some(answer) = attempt(args, world, global, &opened, destination)? {
+            return Ok(answer);
+        }
+    }
+    Err(busy(path, "it was written to each time that it was compacted"))
+}
+
+/// Compacts what was read and writes the view; nothing when the file went on meanwhile.
+fn attempt(
+    args: &Compact,
+    world: &World,
+    global: &Global,
+    opened: &Opened,
+    destination: Destination,
+) -> Result<Option<Answer>, Failure> {
     let progress = Progress::over_bytes(global, opened.source.bytes.len(), "compacting");
-    let told = artifact::told(world, &opened)?;
+    let told = artifact::told(world, opened)?;
     let told = told.as_deref();
-    let compacted = compact(args, world, global, (&opened, told)).map_err(|failure| {
-        artifact::failed(world, &opened, told, global.session.as_deref(), failure)
+    let compacted = compact(args, world, global, (opened, told)).map_err(|failure| {
+        artifact::failed(world, opened, told, global.session.as_deref(), failure)
     })?;
     drop(progress);
     let found = match compacted {
         Compacted::Done(commit) => {
-            let payload = write(args, &opened, &commit, target)?;
+            let Some(payload) = write(args, opened, &commit, destination)? else {
+                return Ok(None);
+            };
             let session = &commit.compaction.receipt.session_id;
             let view = Some(&commit.compaction.view);
             let artifacts = artifact::keep(world, told, session, view)?;
             let charset = Charset::detect(global);
-            let answer = done(args, world, &opened, (&commit, artifacts), charset);
-            return Ok(answer.with_payload(payload));
+            let answer = done(args, world, opened, (&commit, artifacts), charset);
+            return Ok(Some(answer.with_payload(payload)));
         }
         Compacted::Unchanged {
             session_id,
@@ -80,8 +123,19 @@ pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Fai
             reason: Some(reason),
         },
     };
-    unchanged(args, &opened, target, &found)
+    unchanged(args, opened, destination, &found).map(Some)
 }
+
+/// Where a view goes.
+enum Destination {
+    Nowhere,
+    Target(Target),
+    /// Behind the transcript that it was made of.
+    Behind(SharedTranscript),
+}
+
+/// Bytes for stdout, if that is where they go.
+type Payload = Option<Vec<u8>>;
 
 /// What is said of a compaction that is on record.
 fn done(
@@ -154,7 +208,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 /// Formats without a boundary are refused before anything is archived.
 fn check_boundary(opened: &Opened) -> Result<(), Failure> {
-    let probe = opened.parsed.document.append(
+    let probe = opened.parsed.document.lines_to_append(
         &opened.parsed.conversation,
         &View::default(),
         &stamp("", "", Tokens(0), Tokens(0)),
@@ -204,32 +258,33 @@ async fn nothing_to_do(
     })
 }
 
-/// Writes the view as a transcript, or behind the original's lines.
+/// Writes the view as a transcript, or behind the original's lines; nothing if the original went on.
 fn write(
     args: &Compact,
     opened: &Opened,
     commit: &Commit,
-    target: Option<Target>,
-) -> Result<Option<Vec<u8>>, Failure> {
-    let Some(target) = target else {
-        return Ok(None);
-    };
+    destination: Destination,
+) -> Result<Option<Payload>, Failure> {
     let document = &opened.parsed.document;
     let conversation = &opened.parsed.conversation;
     let Compaction { view, receipt, .. } = &commit.compaction;
-    let bytes = if args.append {
-        let before = receipt.tokens_before + receipt.tokens_fixed;
-        let after = receipt.tokens_after + receipt.tokens_fixed;
-        let now = now();
-        document.append(
-            conversation,
-            view,
-            &stamp(&now, &receipt.receipt_id, before, after),
-        )?
-    } else {
-        document.emit(conversation, view)?
-    };
-    target.write(bytes)
+    let before = receipt.tokens_before + receipt.tokens_fixed;
+    let after = receipt.tokens_after + receipt.tokens_fixed;
+    let now = now();
+    let stamp = stamp(&now, &receipt.receipt_id, before, after);
+    match destination {
+        Destination::Nowhere => Ok(Some(None)),
+        Destination::Target(target) if args.append => {
+            let bytes = document.append(conversation, view, &stamp)?;
+            target.write(bytes).map(Some)
+        }
+        Destination::Target(target) => target.write(document.emit(conversation, view)?).map(Some),
+        Destination::Behind(mut transcript) => {
+            let lines = document.lines_to_append(conversation, view, &stamp)?;
+            let outcome = transcript.append(&opened.source.bytes, &lines)?;
+            Ok((outcome == AppendOutcome::Written).then_some(None))
+        }
+    }
 }
 
 fn stamp<'a>(timestamp: &'a str, receipt: &'a str, before: Tokens, after: Tokens) -> Stamp<'a> {
@@ -245,7 +300,7 @@ fn stamp<'a>(timestamp: &'a str, receipt: &'a str, before: Tokens, after: Tokens
 fn unchanged(
     args: &Compact,
     opened: &Opened,
-    target: Option<Target>,
+    destination: Destination,
     found: &Unchanged,
 ) -> Result<Answer, Failure> {
     let hashes = EntryHash::all(&opened.parsed.conversation.entries);
@@ -266,9 +321,9 @@ fn unchanged(
         "output": args.output,
         "format": opened.parsed.document.format().name(),
     });
-    let payload = match target {
-        Some(target) if args.output.is_some() => target.write(opened.source.bytes.to_vec())?,
-        _ => None,
+    let payload = match destination {
+        Destination::Target(target) => target.write(opened.source.bytes.to_vec())?,
+        Destination::Nowhere | Destination::Behind(_) => None,
     };
     let tokens = count(found.tokens.0, "token", "tokens");
     let budget = grouped(found.budget.0);
