@@ -52,8 +52,8 @@ impl SharedTranscript {
         let path = fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
         let waits_until = Instant::now() + PATIENCE;
         loop {
-            let transcript = SharedTranscript::open_once(&path)
-                .map_err(|error| unusable(&path, &error))?;
+            let transcript =
+                SharedTranscript::open_once(&path).map_err(|error| unusable(&path, &error))?;
             let locked = match transcript.file.try_lock() {
                 Ok(()) => true,
                 Err(TryLockError::WouldBlock) => false,
@@ -79,7 +79,12 @@ impl SharedTranscript {
         let end = File::options().append(true).open(path)?;
         let identity = FileIdentity::of(&file.metadata()?);
         match FileIdentity::of(&end.metadata()?) == identity {
-            true => Ok(SharedTranscript { path: path.to_owned(), file, end, identity }),
+            true => Ok(SharedTranscript {
+                path: path.to_owned(),
+                file,
+                end,
+                identity,
+            }),
             // Renamed over between the two.
             false => SharedTranscript::open_once(path),
         }
@@ -100,7 +105,11 @@ impl SharedTranscript {
             }
             if Instant::now() > waits_until {
                 let is_cut = is_same && !ends_with_whole_line(&before);
-                let why = if is_cut { "its last line is not finished" } else { "it is being written" };
+                let why = if is_cut {
+                    "its last line is not finished"
+                } else {
+                    "it is being written"
+                };
                 return Err(busy(&self.path, why));
             }
         }
@@ -236,7 +245,10 @@ fn blank_line(length: usize) -> Vec<u8> {
 
 /// Whether whoever wrote the last line was done with it: an object that ends is whole without its newline.
 fn ends_with_whole_line(source: &[u8]) -> bool {
-    let last = source.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let last = source
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
     let last = source.get(last..).unwrap_or_default().trim_ascii();
     last.is_empty() || serde_json::from_slice::<serde::de::IgnoredAny>(last).is_ok()
 }
@@ -254,9 +266,8 @@ fn agent_with_session_open(path: &Path) -> Option<&'static str> {
         let lock = entry.path();
         let name = lock.file_stem().and_then(|name| name.to_str());
         name.is_some_and(|name| !name.starts_with('.') && session.ends_with(name))
-            && File::open(&lock).is_ok_and(|file| {
-                matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
-            })
+            && File::open(&lock)
+                .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     };
     let held = fs::read_dir(home).ok()?.flatten().any(is_held);
     held.then_some("Codex")
@@ -264,8 +275,11 @@ fn agent_with_session_open(path: &Path) -> Option<&'static str> {
 
 /// What is said when lines could not be written because the transcript did not rest.
 pub fn busy(path: &Path, why: &str) -> Failure {
-    Failure::new(Code::Busy, format!("{}: {why}; nothing was appended", path.display()))
-        .help("end the agent's session, or wait until it is idle, and run it again")
+    Failure::new(
+        Code::Busy,
+        format!("{}: {why}; nothing was appended", path.display()),
+    )
+    .help("end the agent's session, or wait until it is idle, and run it again")
 }
 
 fn unusable(path: &Path, error: &io::Error) -> Failure {

@@ -89,7 +89,11 @@ pub(crate) fn append(
     view: &View,
     stamp: &Stamp<'_>,
 ) -> Result<Vec<u8>, FormatError> {
-    let mut writer = Writer::new(agent, page, Chain::after(page.bytes(), LineWriter::behind(page.bytes())));
+    let mut writer = Writer::new(
+        agent,
+        page,
+        Chain::after(page.bytes(), LineWriter::behind(page.bytes())),
+    );
     writer.chain.timestamp = quote(stamp.timestamp);
     let summary = view.summary();
     let text = summary.map(Entry::plain_text).unwrap_or_default();

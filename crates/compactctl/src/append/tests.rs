@@ -67,7 +67,10 @@ fn room_that_does_not_stand_behind_what_was_read_stays_blank() {
     assert_eq!(room.start, 16);
     write_behind(&path, "{\"c\":1}\n");
     let text = fs::read_to_string(&path).unwrap();
-    let said: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let said: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     assert_eq!(said, ["{\"a\":1}", "{\"b\":1}", "{\"c\":1}"]);
 }
 
@@ -154,7 +157,11 @@ fn write_as_agent(path: &Path, n: usize, by_rename: bool) {
     if by_rename && n % 10 == 9 {
         // It may copy a file that somebody appends to: its own lines are all that it vouches for.
         let old = fs::read_to_string(path).unwrap();
-        let own: String = old.lines().filter(|l| l.starts_with("{\"agent")).map(|l| format!("{l}\n")).collect();
+        let own: String = old
+            .lines()
+            .filter(|l| l.starts_with("{\"agent"))
+            .map(|l| format!("{l}\n"))
+            .collect();
         let other = path.with_extension("new");
         fs::write(&other, own + &line).unwrap();
         fs::rename(&other, path).unwrap();
@@ -168,6 +175,13 @@ fn check(text: &str, appended: usize, by_rename: bool) {
     let (agents, ours): (Vec<&str>, Vec<&str>) = said.partition(|line| line.contains("agent"));
     let expected: Vec<String> = (-1..1000).map(|n| format!("{{\"agent\":{n}}}")).collect();
     assert_eq!(agents, expected);
-    assert!(ours.chunks(3).all(|lines| lines.join("\n").as_bytes() == OURS.trim_ascii_end()));
-    assert!(by_rename || ours.len() == 3 * appended, "{} of {appended}", ours.len());
+    assert!(
+        ours.chunks(3)
+            .all(|lines| lines.join("\n").as_bytes() == OURS.trim_ascii_end())
+    );
+    assert!(
+        by_rename || ours.len() == 3 * appended,
+        "{} of {appended}",
+        ours.len()
+    );
 }

@@ -71,7 +71,10 @@ fn append_in_place(args: &Compact, world: &World, global: &Global) -> Result<Ans
             return Ok(answer);
         }
     }
-    Err(busy(path, "it was written to each time that it was compacted"))
+    Err(busy(
+        path,
+        "it was written to each time that it was compacted",
+    ))
 }
 
 /// Compacts what was read and writes the view; nothing when the file went on meanwhile.
