@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use crate::private::{self, Kind};
+use crate::private;
 
 /// How long a process waits for another one to finish writing.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -69,12 +69,7 @@ fn create_private(file: &Path) -> io::Result<()> {
     if let Some(dir) = file.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         private::create_dir(dir)?;
     }
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file)?;
-    private::restrict(file, Kind::File)
+    private::open(OpenOptions::new().append(true).create(true), file).map(drop)
 }
 
 /// Changing the journal needs the file for itself, and SQLite does not wait for that by itself.

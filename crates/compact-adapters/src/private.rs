@@ -3,12 +3,12 @@
 //! A directory that was there before is its owner's business and stays as it is. On systems
 //! without Unix permissions the platform's defaults apply.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
 /// Creates a directory and what is missing above it, each 0700 and on disk before this returns.
-pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
+pub fn create_dir(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
@@ -53,6 +53,15 @@ pub(crate) fn restrict(path: &Path, kind: Kind) -> io::Result<()> {
 #[cfg(not(unix))]
 pub(crate) fn restrict(_path: &Path, _kind: Kind) -> io::Result<()> {
     Ok(())
+}
+
+/// Opens a file that nobody else may read, not even for a moment when it is new.
+pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    let file = options.open(path)?;
+    restrict(path, Kind::File)?;
+    Ok(file)
 }
 
 /// Makes a new name in a directory durable.

@@ -20,7 +20,7 @@ use compact_runtime::restart::RunState;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Launch;
-use crate::private::{self, Kind};
+use crate::private;
 use crate::transcript::plain;
 
 const RUNS: &str = "runs";
@@ -144,7 +144,8 @@ impl RunFolder {
     fn hold(path: PathBuf, run_id: &str) -> Result<RunFolder, RunFolderError> {
         let file = path.join("lock");
         let failed = |error| RunFolderError::Io(file.clone(), error);
-        let lock = open(OpenOptions::new().create(true).append(true), &file).map_err(failed)?;
+        let lock =
+            private::open(OpenOptions::new().create(true).append(true), &file).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(RunFolderError::Busy(run_id.to_owned())),
@@ -175,7 +176,7 @@ impl RunFolder {
     pub fn keep(&self, run: &SavedRun) -> io::Result<()> {
         let (staged, file) = (self.path.join("state.new"), self.path.join("state.json"));
         let mut options = OpenOptions::new();
-        let mut writer = open(options.create(true).write(true).truncate(true), &staged)?;
+        let mut writer = private::open(options.create(true).write(true).truncate(true), &staged)?;
         writer.write_all(&serde_json::to_vec(run)?)?;
         writer.sync_all()?;
         fs::rename(&staged, &file)?;
@@ -185,7 +186,7 @@ impl RunFolder {
     /// Writes an event down.
     pub fn told(&self, event: &str) -> io::Result<()> {
         let file = self.path.join("events.jsonl");
-        let mut writer = open(OpenOptions::new().create(true).append(true), &file)?;
+        let mut writer = private::open(OpenOptions::new().create(true).append(true), &file)?;
         writer.write_all(format!("{event}\n").as_bytes())
     }
 
@@ -195,25 +196,13 @@ impl RunFolder {
             Some((number, file)) if number == session => file,
             _ => {
                 let file = self.path.join(format!("session-{session:03}.jsonl"));
-                open(OpenOptions::new().create(true).append(true), &file)?
+                private::open(OpenOptions::new().create(true).append(true), &file)?
             }
         };
         let written = writer.write_all(format!("{line}\n").as_bytes());
         self.session = Some((session, writer));
         written
     }
-}
-
-/// Opens a file that nobody else may read, not even for a moment.
-fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    let file = options.open(path)?;
-    private::restrict(path, Kind::File)?;
-    Ok(file)
 }
 
 /// One session that a run kept.

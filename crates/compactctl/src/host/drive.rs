@@ -10,6 +10,7 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use compact_adapters::shelf::{self, Archived, NotArchived, Open, Shelf};
 use compact_core::redact::{Boundary, Counts, RedactError, RedactionRules, Redactor};
 use compact_runtime::host::{
     Agent, Call, Chars, Memory, Moment, Transcript, compare, live_text, must_keep, still_known,
@@ -17,7 +18,6 @@ use compact_runtime::host::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::journal::{Journal, Level};
-use super::shelf::{self, Archived, NotArchived, Open, Shelf};
 
 /// The most that a summarizer is asked to keep.
 const KEEP: Chars = Chars(6_000);
@@ -73,7 +73,7 @@ impl Visit<'_> {
     fn before(&self, now: Timestamp) -> Option<String> {
         let redactor = self.redactor(Boundary::Archive)?;
         let (shelf, call, terms) = (&self.shelf, self.call, self.terms);
-        let copy = || shelf.archive(call, now, &redactor);
+        let copy = || shelf.archive(&call.transcript, now, &redactor);
         let (archived, memory) = thread::scope(|scope| {
             let Ok(copying) = thread::Builder::new().spawn_scoped(scope, copy) else {
                 // The system has no thread to give, and the archive must not wait for one.

@@ -6,10 +6,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use compact_adapters::private;
 use compact_runtime::host::Agent;
 use jiff::Timestamp;
 
-use super::shelf;
 use crate::output;
 
 /// A log that has grown to this many bytes is put aside; the one before it goes.
@@ -91,12 +91,10 @@ impl Journal {
 
 fn append(file: &Path, line: &str) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
-        shelf::create_dir(folder)?;
+        private::create_dir(folder)?;
     }
     if fs::metadata(file).is_ok_and(|found| found.len() > LONGEST) {
         fs::rename(file, file.with_extension("log.1"))?;
     }
-    shelf::private(fs::File::options().append(true).create(true))
-        .open(file)?
-        .write_all(line.as_bytes())
+    private::open(fs::File::options().append(true).create(true), file)?.write_all(line.as_bytes())
 }

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use compact_adapters::run::{KeptSession, kept_sessions};
+use compact_adapters::shelf::{self, HookArchive};
 use compact_core::identity::EntryHash;
 use compact_formats::{Scope, parse};
 use compact_runtime::manager::{ENTRIES, serialized};
@@ -20,10 +21,8 @@ use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, Continues, Lease, SessionCatalog, SessionInfo,
 };
 use jiff::Timestamp;
-use jiff::civil::DateTime;
 use serde_json::{Value, json};
 
-use super::shelf;
 use crate::world::HOOKS;
 
 /// A store with what hooks and runs left in the data directory beside it.
@@ -35,7 +34,6 @@ pub struct Library<S: ?Sized> {
 /// One file of a session.
 #[derive(Clone, Debug)]
 struct Copy {
-    file: PathBuf,
     session: String,
     at: Timestamp,
     origin: Origin,
@@ -44,10 +42,8 @@ struct Copy {
 /// Who left it.
 #[derive(Clone, Debug)]
 enum Origin {
-    /// A hook: a transcript as it was.
-    Exact,
-    /// A hook: a transcript without secrets.
-    Redacted,
+    /// A hook: a transcript.
+    Hook(HookArchive),
     /// A run: what its agent printed, so many bytes so far.
     Run(KeptSession, u64),
 }
@@ -56,7 +52,7 @@ impl<S: ?Sized> Library<S> {
     /// A store, and what lies in a data directory.
     pub fn new(beneath: Arc<S>, root: &Path) -> Library<S> {
         let mut copies: Vec<Copy> = copies(root).collect();
-        copies.sort_by(|a, b| (a.at, &a.file).cmp(&(b.at, &b.file)));
+        copies.sort_by(|a, b| (a.at, a.file()).cmp(&(b.at, b.file())));
         Library { beneath, copies }
     }
 
@@ -71,50 +67,39 @@ pub fn has_copies(root: &Path) -> bool {
 }
 
 fn copies(root: &Path) -> impl Iterator<Item = Copy> {
-    let archived = files(&root.join(HOOKS)).filter_map(Copy::of);
+    let archived = shelf::archives(&root.join(HOOKS)).map(Copy::of);
     archived.chain(kept_sessions(root).into_iter().filter_map(Copy::of_run))
 }
 
-fn files(hooks: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let folders = fs::read_dir(hooks).into_iter().flatten().flatten();
-    let archives = folders.flat_map(|folder| fs::read_dir(folder.path().join("archives")));
-    archives.flatten().flatten().map(|entry| entry.path())
-}
-
 impl Copy {
-    /// Reads what a name says: `{session}_{date}_{time}_{micros}_transcript`.
-    fn of(file: PathBuf) -> Option<Copy> {
-        let stem = file.file_stem()?.to_str()?;
-        let mut parts = stem.rsplitn(5, '_');
-        let kind = parts.next()?.strip_prefix("transcript")?.to_owned();
-        let (micros, time, date) = (parts.next()?, parts.next()?, parts.next()?);
-        let stamp = format!("{date}{time}.{micros}");
-        let at = DateTime::strptime("%Y%m%d%H%M%S.%f", stamp).ok()?;
-        Some(Copy {
-            session: parts.next()?.to_owned(),
-            at: at.in_tz("UTC").ok()?.timestamp(),
-            origin: match kind.starts_with(shelf::REDACTED) {
-                true => Origin::Redacted,
-                false => Origin::Exact,
-            },
-            file,
-        })
+    fn of(archive: HookArchive) -> Copy {
+        Copy {
+            session: archive.session.clone(),
+            at: archive.at,
+            origin: Origin::Hook(archive),
+        }
     }
 
     fn of_run(kept: KeptSession) -> Option<Copy> {
         let found = fs::metadata(&kept.file).ok()?;
         Some(Copy {
-            file: kept.file.clone(),
             session: kept.run_id.clone(),
             at: Timestamp::try_from(found.modified().ok()?).ok()?,
             origin: Origin::Run(kept, found.len()),
         })
     }
 
-    fn pack(&self) -> PackId {
-        let place = shelf::receipt_of(&self.file);
+    fn file(&self) -> &Path {
         match &self.origin {
-            Origin::Exact | Origin::Redacted => place,
+            Origin::Hook(archive) => &archive.path,
+            Origin::Run(kept, _) => &kept.file,
+        }
+    }
+
+    fn pack(&self) -> PackId {
+        let place = shelf::receipt_of(self.file());
+        match &self.origin {
+            Origin::Hook(_) => place,
             // A session that goes on is read again.
             Origin::Run(_, bytes) => {
                 let text = format!("{place} {bytes}");
@@ -126,7 +111,7 @@ impl Copy {
     /// What is searched and expanded.
     fn read(&self) -> Option<Bytes> {
         match &self.origin {
-            Origin::Exact | Origin::Redacted => shelf::read(&self.file).ok().map(Bytes::from),
+            Origin::Hook(archive) => shelf::read(&archive.path).ok().map(Bytes::from),
             Origin::Run(kept, _) => kept.entries().ok().map(|entries| serialized(&entries)),
         }
     }
@@ -140,6 +125,13 @@ impl Copy {
         let parsed = parse(self.read()?, None, Scope::Whole).ok()?;
         let hashes = EntryHash::all(&parsed.conversation.entries);
         Some((parsed.document.format().name().to_owned(), hashes))
+    }
+
+    fn is_exact(&self) -> bool {
+        match &self.origin {
+            Origin::Hook(archive) => archive.exact,
+            Origin::Run(..) => true,
+        }
     }
 
     fn receipt(&self) -> String {
@@ -157,7 +149,7 @@ impl Copy {
             previous: None,
             input_pack: Some(self.pack()),
             format,
-            receipt: json!({ "exact": !matches!(self.origin, Origin::Redacted) }),
+            receipt: json!({ "exact": self.is_exact() }),
             entry_hashes,
             view_hashes: Vec::new(),
             new_from: 0,

@@ -1,5 +1,5 @@
-//! Hooks of agents that compact by themselves, where they touch the world: the call, the shelf on
-//! which transcripts and what is remembered of them lie, the log, and the agents' settings.
+//! Hooks of agents that compact by themselves, where they touch the world: the call, the log, the agents'
+//! settings, and what lies on the shelf of hooks as part of the archive.
 //!
 //! Whatever goes wrong here is a line in the log: an agent is never kept from compacting.
 
@@ -7,10 +7,6 @@ mod drive;
 mod journal;
 pub mod library;
 pub mod settings;
-mod shelf;
-
-#[cfg(test)]
-mod tests;
 
 pub use drive::{Terms, answer};
 pub use journal::{Journal, Level};

@@ -11,10 +11,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use compact_adapters::shelf;
 use compact_runtime::host::Agent;
 use serde::{Deserialize, Serialize};
 
-use super::shelf;
 use crate::args::HookScope;
 use crate::failure::Failure;
 use crate::output::Target;

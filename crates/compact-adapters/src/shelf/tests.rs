@@ -1,14 +1,15 @@
-//! Names of repositories, and ledgers that are carried on.
+//! Names of repositories, archives that are whole, and ledgers that are carried on.
 
 use std::fs;
 use std::path::Path;
 
 use compact_core::redact::{Boundary, RedactionRules, Redactor};
-use compact_runtime::host::{Call, Chars, must_keep};
+use compact_runtime::host::{Call, Chars, Transcript, must_keep};
+use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::shelf::{Shelf, repository_key};
+use super::{HookArchive, Shelf, archives, repository_key, sweep};
 
 /// S0-45, S0-47, S0-48.
 #[test]
@@ -30,6 +31,61 @@ fn s0_48_the_key_of_a_repository_is_its_path() {
             "{name}"
         );
     }
+}
+
+fn archived(hooks: &Path, session: &str, text: &str) -> HookArchive {
+    let off = RedactionRules::default().redactor(Boundary::Archive);
+    let shelf = Shelf::at(hooks, Some(Path::new("/src")), session);
+    let transcript = Transcript::Inline(text.as_bytes().to_vec());
+    let made = shelf.archive(&transcript, Timestamp::now(), &off.unwrap());
+    let path = made.unwrap().path;
+    let mut found = archives(hooks).filter(|archive| archive.path == path);
+    found.next().unwrap()
+}
+
+#[test]
+fn an_archive_is_held_against_what_was_written_down() {
+    let hooks = tempfile::tempdir().unwrap();
+    let archive = archived(hooks.path(), "a session/of: any name", "all that was said");
+    assert_eq!(archive.session, "a session/of: any name");
+    assert!(archive.exact && archive.check().is_ok());
+    fs::write(&archive.path, "all that").unwrap();
+    assert_eq!(
+        archive.check().unwrap_err().to_string(),
+        "it has 8 bytes and 17 were written"
+    );
+    fs::write(&archive.path, "all that was sold").unwrap();
+    assert_eq!(
+        archive.check().unwrap_err().to_string(),
+        "its checksum does not match"
+    );
+}
+
+/// A hook that is killed leaves a staged copy, or a sum without its archive.
+#[test]
+fn what_killed_hooks_left_goes_after_an_hour() {
+    let hooks = tempfile::tempdir().unwrap();
+    let whole = archived(hooks.path(), "s", "whole");
+    let folder = whole.path.parent().unwrap();
+    let sums = folder.with_file_name("sums");
+    let (staged, orphan) = (folder.join(".staged-x"), sums.join("gone.jsonl.json"));
+    for file in [&staged, &orphan] {
+        fs::write(file, "ha").unwrap();
+    }
+    sweep(hooks.path(), Timestamp::UNIX_EPOCH);
+    assert!(staged.exists() && orphan.exists(), "a hook may be at work");
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .chain(fs::read_dir(&sums).unwrap());
+    for file in files {
+        let file = fs::File::open(file.unwrap().path()).unwrap();
+        file.set_modified(old).unwrap();
+    }
+    sweep(hooks.path(), Timestamp::UNIX_EPOCH);
+    assert!(!staged.exists() && !orphan.exists());
+    assert!(whole.check().is_ok());
+    assert_eq!(fs::read_dir(&sums).unwrap().count(), 1);
 }
 
 fn redactor() -> Redactor {
