@@ -39,12 +39,6 @@ enum Command {
     Test,
     /// Of all tests, those with real agents.
     Agents,
-    /// Kills processes that share one PostgreSQL and one bucket, and looks at what is left.
-    Cluster {
-        /// How long.
-        #[arg(long, default_value_t = 60)]
-        seconds: u64,
-    },
     /// The archive against servers whose conditional writes do not work; builds one of them.
     Storage,
     /// Tests of CI once more, with as many trials as a promise needs: minutes to an hour.
@@ -88,7 +82,6 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Test => test::run(),
         Command::Agents => agents::run(),
-        Command::Cluster { seconds } => storage::cluster(seconds),
         Command::Storage => storage::flawed::run(),
         Command::Prove { filter } => prove::run(filter.as_deref()),
         Command::Bench { filter } => bench::run(filter.as_deref()),

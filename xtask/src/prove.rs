@@ -54,6 +54,48 @@ const PROOFS: &[Proof] = &[
             name: "project::no_project_changes_what_it_may_not",
         },
     },
+    Proof {
+        name: "kill-compact",
+        shows: "`compact` killed at any moment leaves nothing torn, truncated or unlisted",
+        trials: 120,
+        test: Test::Rust {
+            package: "compactctl",
+            name: "kill::a_killed_compact_leaves_nothing_torn_or_unlisted",
+        },
+    },
+    Proof {
+        name: "kill-hook",
+        shows: "a hook killed at any moment leaves no part of a transcript under its name",
+        trials: 120,
+        test: Test::Rust {
+            package: "compactctl",
+            name: "kill::a_killed_hook_leaves_no_part_of_a_transcript",
+        },
+    },
+    Proof {
+        name: "kill-postgres",
+        shows: "the same of `compact` with its receipts in PostgreSQL",
+        trials: 60,
+        test: Test::Rust {
+            package: "compactctl",
+            name: "kill::a_killed_compact_leaves_postgresql_whole",
+        },
+    },
+    Proof {
+        name: "kill-python",
+        shows: "a Python process killed at any moment leaves nothing torn or unlisted",
+        trials: 100,
+        test: Test::Python("tests/python/test_kill.py"),
+    },
+    Proof {
+        name: "cluster",
+        shows: "processes that share PostgreSQL and a bucket, killed while they compact, lose nothing",
+        trials: 100,
+        test: Test::Rust {
+            package: "compact-adapters",
+            name: "cluster::killed_processes_lose_nothing_and_leave_one_line_of_views",
+        },
+    },
 ];
 
 /// Runs the proofs whose name contains `filter`.

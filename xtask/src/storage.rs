@@ -172,35 +172,6 @@ fn keys() -> [(&'static str, String); 2] {
     ]
 }
 
-/// The test of processes that are killed, for longer than `cargo xtask test` has time.
-pub(crate) fn cluster(seconds: u64) -> Result<()> {
-    if !has_postgres() {
-        install_postgres()?;
-    }
-    if !S3.is_ready() {
-        S3.install()?;
-    }
-    let servers = Servers::start()?;
-    let seconds = seconds.to_string();
-    let of_servers = servers.variables.iter();
-    let variables: Vec<(&str, &str)> = of_servers
-        .map(|(name, value)| (*name, value.as_str()))
-        .chain([("COMPACT_CLUSTER_SECONDS", seconds.as_str())])
-        .collect();
-    let test = "cluster::killed_processes_lose_nothing_and_leave_one_line_of_views";
-    let arguments = [
-        "test",
-        "-p",
-        "compact-adapters",
-        "--test",
-        "it",
-        "--",
-        "--exact",
-    ];
-    let arguments = [arguments.as_slice(), &[test, "--nocapture"]].concat();
-    shell::run_with("cargo", &arguments, &variables)
-}
-
 /// True when PostgreSQL's programs are here.
 pub(crate) fn has_postgres() -> bool {
     postgres_programs().is_some() && shell::answers("openssl", &["version"])

@@ -1,13 +1,16 @@
 //! SQLite files: private, with a write-ahead log, and migrated when they are opened.
 //!
 //! Migrations are numbered files, applied in order in one transaction; `user_version` counts them.
+//! Where nothing can be written, a file is read as it is; one of an older schema is brought up to date
+//! in memory.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::backup::Backup;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::private;
 
@@ -62,6 +65,90 @@ pub(crate) fn open(
     connection.pragma_update(None, "synchronous", synchronous)?;
     migrate(&mut connection, migrations)?;
     Ok(connection)
+}
+
+/// The same, as it is where nothing can be written: on a full disk, or one that may only be read.
+pub(crate) fn open_to_read(
+    file: &Path,
+    durability: Durability,
+    migrations: &[&str],
+) -> Result<Connection, OpenError> {
+    match open(file, durability, migrations) {
+        Err(error) if is_unwritable(&error) => match file.exists() {
+            true => open_as_it_is(file, migrations),
+            false => in_memory(Connection::open_in_memory()?, migrations),
+        },
+        done => done,
+    }
+}
+
+fn open_as_it_is(file: &Path, migrations: &[&str]) -> Result<Connection, OpenError> {
+    // A log holds what the file lacks. Without one the file is all there is, and SQLite is told not to
+    // make the files that it shares with others.
+    let connection = match has_log(file) {
+        true => Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+        false => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(format!("{}?immutable=1", uri(file)), flags)?
+        }
+    };
+    connection.busy_timeout(PATIENCE)?;
+    let known = migrations.len() as u32;
+    match version(&connection)? {
+        found if found > known => Err(OpenError::Newer(found)),
+        found if found == known => Ok(connection),
+        _ => {
+            let mut copy = Connection::open_in_memory()?;
+            Backup::new(&connection, &mut copy)?.run_to_completion(PAGES, Duration::ZERO, None)?;
+            in_memory(copy, migrations)
+        }
+    }
+}
+
+fn in_memory(mut connection: Connection, migrations: &[&str]) -> Result<Connection, OpenError> {
+    migrate(&mut connection, migrations)?;
+    Ok(connection)
+}
+
+/// Pages that are copied at a time.
+const PAGES: i32 = 1 << 14;
+
+fn has_log(file: &Path) -> bool {
+    let mut name = file.as_os_str().to_owned();
+    name.push("-wal");
+    std::fs::metadata(Path::new(&name)).is_ok_and(|log| log.len() > 0)
+}
+
+/// A path as SQLite reads one with parameters.
+fn uri(file: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in file.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                uri.push(char::from(*byte));
+            }
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
+    }
+    uri
+}
+
+/// Tells a disk that takes nothing from a file that cannot be read.
+fn is_unwritable(error: &OpenError) -> bool {
+    let codes = [
+        ErrorCode::ReadOnly,
+        ErrorCode::CannotOpen,
+        ErrorCode::DiskFull,
+        ErrorCode::SystemIoFailure,
+        ErrorCode::PermissionDenied,
+    ];
+    match error {
+        OpenError::Io(_) => true,
+        OpenError::Sql(error) => error
+            .sqlite_error_code()
+            .is_some_and(|c| codes.contains(&c)),
+        OpenError::Newer(_) => false,
+    }
 }
 
 /// SQLite gives its log and index files the mode of the database, so this one decides for all.

@@ -2,6 +2,8 @@
 //!
 //! Nothing is connected to before it is used. With no configuration everything is in one folder.
 
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +65,28 @@ impl Stores {
 
     /// True once something may have been stored.
     pub fn exist(&self) -> bool {
-        self.server.is_some() || self.catalog_file().exists()
+        self.server.is_some() || self.catalog_file().exists() || self.hold_objects()
+    }
+
+    /// True when there are packs or records in the folder.
+    fn hold_objects(&self) -> bool {
+        let folders = crate::archive::FOLDERS.iter();
+        let mut entries = folders.flat_map(|folder| fs::read_dir(self.root.join(folder)));
+        let is_folder = self.storage.adapter != StorageAdapter::S3;
+        is_folder && entries.any(|mut entries| entries.next().is_some())
+    }
+
+    /// Why an embedded catalog does not tell what the archive holds; `None` when it may.
+    fn lost(&self, file: &Path) -> Option<CatalogError> {
+        let state = match fs::metadata(file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => "missing",
+            Ok(found) if found.len() == 0 => "empty",
+            _ => return None,
+        };
+        self.hold_objects().then(|| CatalogError::Lost {
+            place: file.display().to_string(),
+            state,
+        })
     }
 
     fn catalog_file(&self) -> PathBuf {
@@ -108,14 +131,54 @@ impl Stores {
 
     /// The receipts.
     pub fn catalog(&self) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
+        self.catalog_opened(SqliteCatalog::open)
+    }
+
+    /// The receipts, also where nothing can be written.
+    pub fn catalog_to_read(&self) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
+        self.catalog_opened(SqliteCatalog::open_to_read)
+    }
+
+    fn catalog_opened(
+        &self,
+        open: fn(&Path) -> Result<SqliteCatalog, CatalogError>,
+    ) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
         let time = Duration::from_secs(self.storage.lease_seconds);
-        Ok(match &self.server {
-            Some(server) => Arc::new(PostgresCatalog::new(server.clone()).with_lease_time(time)),
-            None => {
-                let catalog = SqliteCatalog::open(&self.catalog_file())?;
-                Arc::new(catalog.with_lease_time(time))
+        if let Some(server) = &self.server {
+            let catalog = PostgresCatalog::new(server.clone());
+            return Ok(Arc::new(catalog.with_lease_time(time)));
+        }
+        let file = self.catalog_file();
+        match self.lost(&file) {
+            Some(lost) => Err(lost),
+            None => Ok(Arc::new(open(&file)?.with_lease_time(time))),
+        }
+    }
+
+    /// The receipts to be made again: one that is damaged is moved aside first, and its new place is
+    /// said.
+    pub async fn catalog_anew(
+        &self,
+    ) -> Result<(Arc<dyn SessionCatalog>, Option<PathBuf>), CatalogError> {
+        if self.server.is_some() {
+            return Ok((self.catalog()?, None));
+        }
+        let file = self.catalog_file();
+        let found = match SqliteCatalog::open(&file) {
+            Ok(catalog) => catalog.check().await.map(|()| catalog),
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(catalog) => Ok((Arc::new(catalog), None)),
+            Err(CatalogError::Damaged { .. }) => {
+                let aside = move_aside(&file).map_err(|source| CatalogError::Store {
+                    action: format!("move {} aside", file.display()),
+                    source: source.into(),
+                })?;
+                Ok((Arc::new(SqliteCatalog::open(&file)?), Some(aside)))
             }
-        })
+            Err(error) => Err(error),
+        }
     }
 
     /// The shared catalog, if the configuration names one.
@@ -149,4 +212,23 @@ impl Stores {
             .then(|| self.index())
             .transpose()
     }
+}
+
+/// Gives a file another name, with the log and the index that SQLite keeps beside it.
+fn move_aside(file: &Path) -> io::Result<PathBuf> {
+    let beside = |base: &Path, suffix: &str| {
+        let mut name = base.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let free = (1..).map(|nth| beside(file, &format!(".damaged-{nth}")));
+    let aside = free.into_iter().find(|path| !path.exists());
+    let aside = aside.ok_or_else(|| io::Error::from(ErrorKind::AlreadyExists))?;
+    for suffix in ["-wal", "-shm", ""] {
+        match fs::rename(beside(file, suffix), beside(&aside, suffix)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(aside)
 }

@@ -3,17 +3,20 @@
 //! A view never owns what it keeps. Kept entries are named by index, so a format can copy their
 //! bytes; edited ones say which block changed; only the summary and synthetic results are new text.
 
+use serde::{Deserialize, Serialize};
+
 use crate::message::{Block, Conversation, Entry, EntryKind};
 
 /// The view of a conversation, in the order it is to be sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// The items, leading instructions first.
     pub items: Vec<ViewItem>,
 }
 
 /// One place in a view.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ViewItem {
     /// An entry, byte for byte.
     Kept {
@@ -32,7 +35,8 @@ pub enum ViewItem {
 }
 
 /// What happens to one block of an edited entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Edit {
     /// The block is left out.
     Drop,

@@ -315,7 +315,7 @@ impl Engine {
         self.call(py, || {
             let record = self.record(receipt_id)?;
             let manager = under_terms(&self.manager, &record)?;
-            Ok(json!(run(manager.verify(&record.receipt_id))?).to_string())
+            Ok(json!(run(manager.verify(&record.receipt_id))?.mismatches).to_string())
         })
     }
 

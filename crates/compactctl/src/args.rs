@@ -513,6 +513,9 @@ pub enum Archive {
     /// Read every pack and check it against its name
     #[command(after_help = "Example: compactctl archive verify")]
     Verify,
+    /// Make the catalog again from what the archive says of itself
+    #[command(after_help = "Example: compactctl archive rebuild")]
+    Rebuild,
     /// Remove old originals; what a session's latest view points at always stays
     #[command(after_help = "Example: compactctl archive prune --older-than 90 --dry-run")]
     Prune(Prune),

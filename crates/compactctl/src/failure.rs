@@ -245,7 +245,9 @@ impl From<CatalogError> for Failure {
             CatalogError::Ambiguous { .. } => Failure::of(Code::Usage, &error)
                 .help("`compactctl archive list` shows the receipts on record"),
             CatalogError::Refused { .. } => Failure::of(Code::Usage, &error).split_advice(),
-            CatalogError::Unreachable { .. } => {
+            CatalogError::Unreachable { .. }
+            | CatalogError::Lost { .. }
+            | CatalogError::Damaged { .. } => {
                 Failure::of(Code::Unexpected, &error).split_advice()
             }
             _ => Failure::of(Code::Unexpected, &error)

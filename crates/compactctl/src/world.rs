@@ -305,10 +305,22 @@ impl World {
         self.config.estimator.estimator(model)
     }
 
-    /// The store as it is; an empty one in memory where there is none, so that reading never writes.
+    /// The store as it is, with what hooks and runs left beside it.
     pub fn store_to_read(&self) -> Result<Store, Failure> {
+        let Store { archive, catalog } = self.store_as_is()?;
+        Ok(Store {
+            archive: Arc::new(Library::new(archive, &self.root)),
+            catalog: Arc::new(Library::new(catalog, &self.root)),
+        })
+    }
+
+    /// The store alone; an empty one in memory where there is none, so that reading never writes.
+    pub fn store_as_is(&self) -> Result<Store, Failure> {
         if self.has_store() {
-            return self.store_to_write();
+            return Ok(Store {
+                archive: self.stores.archive()?,
+                catalog: self.stores.catalog_to_read()?,
+            });
         }
         Ok(Store {
             archive: Arc::new(MemoryArchive::default()),
@@ -320,7 +332,7 @@ impl World {
     pub fn store_for(&self, conversation: &Conversation) -> Result<Store, Failure> {
         let summary = |kind: &EntryKind| matches!(kind, EntryKind::Summary { .. });
         if conversation.entries.iter().any(|e| summary(&e.meta.kind)) {
-            return self.store_to_read();
+            return self.store_as_is();
         }
         Ok(Store {
             archive: Arc::new(MemoryArchive::default()),
@@ -344,21 +356,15 @@ impl World {
             return Err(Failure::new(Code::Input, message)
                 .help("`compactctl compact FILE` makes one; COMPACT_STORAGE_PATH names another"));
         }
-        let store = self.store_to_read()?;
-        let index = self.stores.index()?;
         // What hooks and runs kept is this machine's alone; an index that others share does not get it.
-        if self.stores.shared_catalog().is_some() {
-            return Ok(Recall {
-                archive: store.archive,
-                catalog: store.catalog,
-                index,
-                redactor: Arc::clone(self.redactor(Boundary::Summary)),
-            });
-        }
+        let store = match self.stores.shared_catalog() {
+            Some(_) => self.store_as_is()?,
+            None => self.store_to_read()?,
+        };
         Ok(Recall {
-            archive: Arc::new(Library::new(store.archive, &self.root)),
-            catalog: Arc::new(Library::new(store.catalog, &self.root)),
-            index,
+            archive: store.archive,
+            catalog: store.catalog,
+            index: self.stores.index()?,
             redactor: Arc::clone(self.redactor(Boundary::Summary)),
         })
     }

@@ -4,8 +4,9 @@
 //! directory is closed to others before a file appears in it, so there is no moment at which
 //! anyone else could open one.
 
-use std::fmt;
 use std::path::Path as FsPath;
+use std::time::Duration;
+use std::{fmt, fs};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -46,7 +47,27 @@ impl PrivateFiles {
         }
         Ok(())
     }
+
+    /// Removes what processes left beside `location` that were killed while they wrote: a file is
+    /// staged under its name with `#` and a number behind.
+    fn sweep(&self, location: &Path) {
+        let place = self.files.path_to_filesystem(location).ok();
+        let folder = place.as_deref().and_then(FsPath::parent);
+        let files = folder.and_then(|folder| fs::read_dir(folder).ok());
+        for file in files.into_iter().flatten().flatten() {
+            let is_staged = file.file_name().to_string_lossy().contains(".pack#");
+            let modified = file.metadata().and_then(|found| found.modified());
+            let age = modified.ok().and_then(|at| at.elapsed().ok());
+            if is_staged && age.is_some_and(|age| age > ABANDONED) {
+                // One that stays is removed the next time.
+                let _ = fs::remove_file(file.path());
+            }
+        }
+    }
 }
+
+/// Nobody writes for so long.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 fn generic(source: std::io::Error) -> Error {
     Error::Generic {
@@ -70,6 +91,7 @@ impl ObjectStore for PrivateFiles {
         opts: PutOptions,
     ) -> Result<PutResult> {
         self.prepare(location)?;
+        self.sweep(location);
         let result = self.files.put_opts(location, payload, opts).await?;
         let path = self.files.path_to_filesystem(location)?;
         private::restrict(&path, Kind::File).map_err(generic)?;

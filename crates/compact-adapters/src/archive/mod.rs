@@ -1,7 +1,7 @@
 //! The archive over any object store: a folder, a bucket that speaks S3, memory.
 //!
-//! A pack is the object `packs/<2 hex>/<id>.pack`. Names come from content alone: no session id,
-//! file name or other text from outside is ever part of one. Packs are written once and read with
+//! A pack is the object `packs/<2 hex>/<id>.pack`, a record `receipts/<2 hex>/<id>.pack` in the same
+//! form. Names are hashes: no session id, file name or other text from outside is ever part of one. Packs are written once and read with
 //! suspicion. Where a store cannot be relied on to let only one writer create an object, nothing is
 //! lost: whoever writes a pack writes the same content, and reads it back.
 
@@ -34,7 +34,40 @@ use crate::seal::Seal;
 /// The longest chain of bases: beyond it a pack stands alone, so that reading stays quick.
 const MAX_DEPTH: u8 = 32;
 
-const PREFIX: &str = "packs";
+/// The folders of everything.
+pub(crate) const FOLDERS: [&str; 2] = [PACKS, RECORDS];
+
+const PACKS: &str = "packs";
+
+const RECORDS: &str = "receipts";
+
+/// Where the objects of a kind are.
+#[derive(Clone, Copy, Debug)]
+enum Shelf {
+    Packs,
+    Records,
+}
+
+impl Shelf {
+    fn prefix(self) -> &'static str {
+        match self {
+            Shelf::Packs => PACKS,
+            Shelf::Records => RECORDS,
+        }
+    }
+
+    fn location(self, id: &PackId) -> Path {
+        let name = id.to_string();
+        let shard: String = name.chars().take(2).collect();
+        Path::from_iter([self.prefix(), &shard, &format!("{name}.pack")])
+    }
+
+    /// The object that lives at a place; none for a file that this archive did not write.
+    fn id_at(self, place: &Path) -> Option<PackId> {
+        let id = place.filename()?.strip_suffix(".pack")?.parse().ok()?;
+        (self.location(&id) == *place).then_some(id)
+    }
+}
 
 /// A larger pack is sent in parts.
 const LARGE: usize = 8 << 20;
@@ -124,38 +157,43 @@ impl ObjectArchive {
             .map_err(|source| self.failed("write to the archive".to_owned(), source))
     }
 
-    /// The stored bytes of a pack, checked, with its head.
-    async fn fetch(&self, id: PackId) -> Result<(Bytes, Head), ArchiveError> {
-        let stored = self.read(id).await;
+    /// The stored bytes of an object, checked, with its head.
+    async fn fetch(&self, shelf: Shelf, id: PackId) -> Result<(Bytes, Head), ArchiveError> {
+        let stored = self.read(&shelf.location(&id)).await;
         let stored = stored.map_err(|error| self.absent(id, error))?;
         let head = pack::check(&stored).map_err(|flaw| damaged(id, &flaw))?;
         Ok((stored, head))
     }
 
     /// The stored bytes; an answer that breaks off is asked for again.
-    async fn read(&self, id: PackId) -> Result<Bytes, object_store::Error> {
+    async fn read(&self, place: &Path) -> Result<Bytes, object_store::Error> {
         for pause in READ_AGAIN_AFTER {
-            match self.store.get(&location(&id)).await?.bytes().await {
+            match self.store.get(place).await?.bytes().await {
                 Ok(stored) => return Ok(stored),
                 Err(_) => tokio::time::sleep(pause).await,
             }
         }
-        self.store.get(&location(&id)).await?.bytes().await
+        self.store.get(place).await?.bytes().await
     }
 
     /// The pack and what it builds on, the pack itself first.
     async fn fetch_chain(&self, id: PackId) -> Result<Vec<Link>, ArchiveError> {
-        let (stored, head) = self.fetch(id).await?;
+        let (stored, head) = self.fetch(Shelf::Packs, id).await?;
         let mut depth = head.depth;
         let mut next = head.base;
         let mut chain = vec![Link { id, stored }];
         // The depth counts down to zero, so a chain ends whatever the files say.
         while let Some(base) = next {
             let above = chain.last().map_or(id, |link| link.id);
-            let (stored, head) = self.fetch(base).await.map_err(|error| match error {
-                ArchiveError::Missing { .. } => ArchiveError::MissingBase { pack: above, base },
-                other => other,
-            })?;
+            let (stored, head) =
+                self.fetch(Shelf::Packs, base)
+                    .await
+                    .map_err(|error| match error {
+                        ArchiveError::Missing { .. } => {
+                            ArchiveError::MissingBase { pack: above, base }
+                        }
+                        other => other,
+                    })?;
             if head.depth.checked_add(1) != Some(depth) {
                 return Err(damaged(above, &Flaw::Chain));
             }
@@ -191,7 +229,7 @@ impl ObjectArchive {
     async fn write(&self, id: PackId, stored: Bytes, mode: PutMode) -> Result<(), ArchiveError> {
         let exclusion = self.exclusion().await?;
         let in_parts = stored.len() > LARGE && matches!(self.medium, Medium::Service(_));
-        let place = location(&id);
+        let place = Shelf::Packs.location(&id);
         let written = match (in_parts, exclusion, mode) {
             (true, ..) => self.write_in_parts(&place, stored).await,
             (false, Exclusion::Works, mode) => self
@@ -210,6 +248,27 @@ impl ObjectArchive {
             self.verify(&id).await?;
         }
         Ok(())
+    }
+
+    /// Every object of a kind, in the order of their ids.
+    async fn ids(&self, shelf: Shelf) -> Result<Vec<PackId>, ArchiveError> {
+        let prefix = Path::from(shelf.prefix());
+        let mut ids: Vec<PackId> = self
+            .store
+            .list(Some(&prefix))
+            .try_filter_map(|meta| std::future::ready(Ok(shelf.id_at(&meta.location))))
+            .try_collect()
+            .await
+            .map_err(|source| self.failed("list the archive".to_owned(), source))?;
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    async fn delete(&self, shelf: Shelf, id: &PackId) -> Result<(), ArchiveError> {
+        match self.store.delete(&shelf.location(id)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed(format!("remove {id}"), error)),
+        }
     }
 
     async fn write_in_parts(&self, place: &Path, stored: Bytes) -> object_store::Result<()> {
@@ -251,7 +310,7 @@ impl ArchiveStore for ObjectArchive {
             Err(other) => return Err(other),
         };
         let seal = self.seal.clone();
-        let stored: Bytes = blocking(move || pack::encode(&plain, &history, seal.as_deref()))
+        let stored: Bytes = blocking(move || pack::encode(&plain, &history, &id, seal.as_deref()))
             .await?
             .map_err(|source| failed(format!("compress pack {id}"), source))?
             .into();
@@ -273,7 +332,7 @@ impl ArchiveStore for ObjectArchive {
     }
 
     async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
-        let place = location(id);
+        let place = Shelf::Packs.location(id);
         let meta = self
             .store
             .head(&place)
@@ -294,36 +353,35 @@ impl ArchiveStore for ObjectArchive {
     }
 
     async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
-        let prefix = Path::from(PREFIX);
-        let mut ids: Vec<PackId> = self
-            .store
-            .list(Some(&prefix))
-            .try_filter_map(|meta| std::future::ready(Ok(pack_id(&meta.location))))
-            .try_collect()
-            .await
-            .map_err(|source| self.failed("list the archive".to_owned(), source))?;
-        ids.sort_unstable();
-        Ok(ids)
+        self.ids(Shelf::Packs).await
     }
 
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
-        match self.store.delete(&location(id)).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(self.failed(format!("remove pack {id}"), error)),
-        }
+        self.delete(Shelf::Packs, id).await
     }
-}
 
-fn location(id: &PackId) -> Path {
-    let name = id.to_string();
-    let shard: String = name.chars().take(2).collect();
-    Path::from_iter([PREFIX, &shard, &format!("{name}.pack")])
-}
+    async fn put_record(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
+        let stored = pack::encode(&plain, &History::default(), id, self.seal.as_deref())
+            .map_err(|source| failed(format!("compress record {id}"), source))?;
+        let place = Shelf::Records.location(id);
+        let written = self.store.put(&place, stored.into()).await;
+        written.map_err(|error| self.failed(format!("write record {id}"), error))?;
+        Ok(())
+    }
 
-/// The pack that lives at a place; none for a file that this archive did not write.
-fn pack_id(place: &Path) -> Option<PackId> {
-    let id = place.filename()?.strip_suffix(".pack")?.parse().ok()?;
-    (location(&id) == *place).then_some(id)
+    async fn record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        let (stored, _) = self.fetch(Shelf::Records, *id).await?;
+        let plain = pack::decode(&stored, id, &History::default(), self.seal.as_deref());
+        Ok(plain.map_err(|flaw| damaged(*id, &flaw))?.into())
+    }
+
+    async fn records(&self) -> Result<Vec<PackId>, ArchiveError> {
+        self.ids(Shelf::Records).await
+    }
+
+    async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.delete(Shelf::Records, id).await
+    }
 }
 
 /// Decodes from the lowest base upwards, checking each content against its name. Returns the plain

@@ -155,10 +155,11 @@ impl Head {
     }
 }
 
-/// The stored form of `plain`, sealed where there is a key.
+/// The stored form of `plain` under the name `id`, sealed where there is a key.
 pub(super) fn encode(
     plain: &[u8],
     history: &History,
+    id: &PackId,
     seal: Option<&Seal>,
 ) -> std::io::Result<Vec<u8>> {
     let frame = compress(plain, &history.bytes)
@@ -167,8 +168,7 @@ pub(super) fn encode(
         None => (Head::new(plain, history, Form::Clear), frame),
         Some(seal) => {
             let head = Head::new(plain, history, Form::Sealed);
-            let name = PackId::of(plain, history.top.as_ref());
-            let sealed = seal.seal(&name.0, &head.fields(), &frame);
+            let sealed = seal.seal(&id.0, &head.fields(), &frame);
             let sealed = sealed.map_err(|_| std::io::Error::other("it cannot be encrypted"))?;
             (head, sealed)
         }

@@ -27,7 +27,7 @@ impl Fixture {
     }
 
     fn file(&self, id: &PackId) -> PathBuf {
-        self.root().join(location(id).as_ref())
+        self.root().join(Shelf::Packs.location(id).as_ref())
     }
 
     async fn put(&self, plain: &str, base: Option<&PackId>) -> PackId {
@@ -189,7 +189,7 @@ async fn a_chain_that_does_not_count_down_is_refused() {
     history.packs = 7;
     let id = PackId::of(b"bottom and top", Some(&bottom));
     std::fs::create_dir_all(fixture.file(&id).parent().unwrap()).unwrap();
-    let forged = pack::encode(b"bottom and top", &history, None).unwrap();
+    let forged = pack::encode(b"bottom and top", &history, &id, None).unwrap();
     std::fs::write(fixture.file(&id), forged).unwrap();
     let error = fixture.archive.get(&id).await.unwrap_err();
     assert!(
@@ -439,7 +439,8 @@ proptest! {
         for content in &below {
             history.push(PackId::of(content, history.top.as_ref()), content);
         }
-        let stored = pack::encode(&plain, &history, None).unwrap();
+        let id = PackId::of(&plain, history.top.as_ref());
+        let stored = pack::encode(&plain, &history, &id, None).unwrap();
         let head = pack::check(&stored).unwrap();
         prop_assert_eq!((head.plain_bytes, head.base), (plain.len() as u64, history.top));
         prop_assert_eq!(usize::from(head.depth), below.len());
@@ -646,7 +647,11 @@ async fn a_server_takes_large_packs_in_parts_encrypted_on_both_sides() {
     let info = archive.put(plain.clone(), None).await.unwrap();
     assert!(info.stored_bytes > 2 * LARGE as u64);
     assert_eq!(archive.get(&info.id).await.unwrap(), plain);
-    let meta = archive.store.head(&location(&info.id)).await.unwrap();
+    let meta = archive
+        .store
+        .head(&Shelf::Packs.location(&info.id))
+        .await
+        .unwrap();
     assert!(
         meta.e_tag.is_some_and(|tag| tag.contains("-3")),
         "three parts"
@@ -661,11 +666,15 @@ async fn a_flipped_bit_on_a_server_is_found_and_named() {
     let archive = ObjectArchive::in_bucket(&bucket).unwrap();
     let plain = Bytes::from("said once ".repeat(100));
     let id = archive.put(plain, None).await.unwrap().id;
-    let stored = archive.store.get(&location(&id)).await.unwrap();
+    let stored = archive
+        .store
+        .get(&Shelf::Packs.location(&id))
+        .await
+        .unwrap();
     let mut bytes = stored.bytes().await.unwrap().to_vec();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 4;
-    let place = location(&id);
+    let place = Shelf::Packs.location(&id);
     archive.store.put(&place, bytes.into()).await.unwrap();
     let other = ObjectArchive::in_bucket(&bucket).unwrap();
     assert!(names(&other.verify(&id).await.unwrap_err(), &id));

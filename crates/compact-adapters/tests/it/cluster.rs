@@ -3,7 +3,7 @@
 //! Each process tells several sessions at once a little further, and compacts what is due: those that
 //! nobody has compacted yet, and every now and then one of a few at which processes meet.
 //! `COMPACT_TEST_POSTGRES` and `COMPACT_TEST_S3` name the servers, as `cargo xtask test` starts them;
-//! `cargo xtask cluster` runs this for a minute, and until every session was compacted.
+//! `cargo xtask prove cluster` kills often, and goes on until every session was compacted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ use compact_adapters::postgres::Server;
 use compact_core::message::{Block, Entry};
 use compact_core::policy::Policy;
 use compact_core::wire::WireRules;
-use compact_runtime::manager::Session;
+use compact_runtime::manager::{Session, kept_record};
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::CatalogError;
 use compact_runtime::{Error, Manager};
@@ -38,10 +38,10 @@ const STEP: usize = 40;
 const LEASE: Duration = Duration::from_secs(2);
 /// Sessions that must have been compacted where there is little time.
 const ENOUGH: usize = 10;
-/// How much longer than it was told it lasts on a busy machine, until they were.
+/// How much longer than its kills it lasts on a busy machine, until they were.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// With so much time, all of them must have been.
-const LONG: Duration = Duration::from_secs(60);
+/// With so many kills, all of them must have been.
+const MANY: usize = 60;
 /// So many sessions are looked at at once in the end.
 const LOOKING: usize = 8;
 const POSTGRES: &str = "COMPACT_TEST_POSTGRES";
@@ -49,8 +49,8 @@ const S3: &str = "COMPACT_TEST_S3";
 const DATABASE: &str = "COMPACT_CLUSTER_DATABASE";
 const PREFIX: &str = "COMPACT_CLUSTER_PREFIX";
 const SEED: &str = "COMPACT_CLUSTER_SEED";
-/// How long it lasts, in seconds.
-const SECONDS: &str = "COMPACT_CLUSTER_SECONDS";
+/// How many processes are killed.
+const TRIALS: &str = "COMPACT_TRIALS";
 
 /// What processes share.
 #[derive(Clone)]
@@ -246,7 +246,7 @@ fn start(shared: &Shared, seed: u64, said: &Arc<Mutex<Said>>) -> Child {
 }
 
 /// Lets processes run and kills one of them every second. Returns how many were killed.
-fn storm(shared: &Shared, time: Duration, said: &Arc<Mutex<Said>>) -> usize {
+fn storm(shared: &Shared, kills: usize, said: &Arc<Mutex<Said>>) -> usize {
     let mut random = 7;
     let mut seed = || {
         random = next(random);
@@ -259,8 +259,9 @@ fn storm(shared: &Shared, time: Duration, said: &Arc<Mutex<Said>>) -> usize {
     let mut killed = 0;
     // On a busy machine it goes on until there is something to look at.
     let recorded = || said.lock().unwrap().recorded.len();
-    let enough = enough(time);
-    while begin.elapsed() < time || (recorded() < enough && begin.elapsed() < time + PATIENCE) {
+    let enough = enough(kills);
+    let most = PATIENCE + Duration::from_secs(2) * kills as u32;
+    while killed < kills || (recorded() < enough && begin.elapsed() < most) {
         thread::sleep(Duration::from_millis(800 + (seed() >> 33) % 400));
         let at = (seed() >> 33) as usize % PROCESSES;
         children[at].kill().unwrap();
@@ -276,8 +277,8 @@ fn storm(shared: &Shared, time: Duration, said: &Arc<Mutex<Said>>) -> usize {
 }
 
 /// How many sessions must have been compacted.
-fn enough(time: Duration) -> usize {
-    match time >= LONG {
+fn enough(kills: usize) -> usize {
+    match kills >= MANY {
         true => SESSIONS as usize,
         false => ENOUGH,
     }
@@ -302,13 +303,13 @@ async fn killed_processes_lose_nothing_and_leave_one_line_of_views() {
     let Some(shared) = shared().await else {
         return;
     };
-    let seconds = std::env::var(SECONDS).ok().and_then(|s| s.parse().ok());
-    let time = Duration::from_secs(seconds.unwrap_or(8));
+    let kills = std::env::var(TRIALS).ok().and_then(|s| s.parse().ok());
+    let kills = kills.unwrap_or(8);
     let said = Arc::new(Mutex::new(Said::default()));
     let begin = Instant::now();
     let killed = {
         let (shared, said) = (shared.clone(), Arc::clone(&said));
-        let storm = tokio::task::spawn_blocking(move || storm(&shared, time, &said));
+        let storm = tokio::task::spawn_blocking(move || storm(&shared, kills, &said));
         storm.await.unwrap()
     };
     let lasted = begin.elapsed().as_secs();
@@ -321,7 +322,7 @@ async fn killed_processes_lose_nothing_and_leave_one_line_of_views() {
         "{lasted} s, {killed} killed; {} sessions, {} compactions, {} packs; processes said {:?}",
         found.sessions, found.records, found.packs, said.words
     );
-    assert!(found.sessions >= enough(time));
+    assert!(found.sessions >= enough(kills));
     // A process that is killed may have had no time to say what it had just put on record.
     let heard = said.words.get("recorded").copied().unwrap_or(0);
     let unheard = (killed + PROCESSES) * LANES;
@@ -368,7 +369,8 @@ async fn inspect_session(manager: &Manager, name: &str, said: &Said) -> usize {
         previous = Some(record.receipt_id.clone());
     }
     if let Some(last) = &previous {
-        assert_eq!(manager.verify(last).await.unwrap(), [], "{name}");
+        let verified = manager.verify(last).await.unwrap();
+        assert_eq!(verified.mismatches, [], "{name}");
     }
     let whole = restored(manager, name).await;
     assert_eq!(whole, entries(name, whole.len()));
@@ -394,5 +396,16 @@ async fn every_pack_is_sound(manager: &Manager) -> usize {
     let verified = stream::iter(&stored).map(|pack| archive.verify(pack));
     let verified = verified.buffer_unordered(LOOKING).collect::<Vec<_>>().await;
     verified.into_iter().for_each(Result::unwrap);
+    every_record_is_true(manager).await;
     stored.len()
+}
+
+/// What the archive says of itself is what the catalog says.
+async fn every_record_is_true(manager: &Manager) {
+    let archive = manager.archive.as_ref().unwrap();
+    for address in archive.records().await.unwrap() {
+        let kept = kept_record(&**archive, &address).await.unwrap();
+        let chain = manager.catalog.chain(&kept.session_id).await.unwrap();
+        assert!(chain.contains(&kept), "no catalog names {kept:?}");
+    }
 }

@@ -123,7 +123,8 @@ async fn inspect(dir: &Path, session: &str, acknowledged: usize) -> usize {
     let manager = place::manager(dir);
     let chain = manager.catalog.chain(session).await.unwrap();
     if let Some(last) = chain.last() {
-        assert_eq!(manager.verify(&last.receipt_id).await.unwrap(), []);
+        let verified = manager.verify(&last.receipt_id).await.unwrap();
+        assert_eq!(verified.mismatches, []);
         let whole = manager.restore(session).await.unwrap();
         let lines = whole
             .bytes

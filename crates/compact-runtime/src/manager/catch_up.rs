@@ -1,15 +1,15 @@
 //! What other processes did to a session: their compactions become this one's view as well.
 //!
-//! A record says what went into a compaction. Where that is how our own live context begins, the same
-//! engine makes the same view of it, and from then on both processes send the same bytes. A record of
-//! another history, or one that does not recompute here, is left alone: then this process compacts
-//! for itself.
+//! A record says what went into a compaction, and the archive has the view that came out. Where the one
+//! is how our own live context begins, the other is shown from then on, so both processes send the same
+//! bytes, whatever the versions of their engines. A record of another history, or one whose view cannot
+//! be had, is left alone: then this process compacts for itself.
 
-use compact_core::engine::{self, Outcome, Prior};
+use compact_core::engine::Prior;
 use compact_core::identity::EntryHash;
+use compact_core::receipt::Receipt;
 use compact_core::token::Account;
 use compact_core::trigger::Decision;
-use serde_json::Value;
 
 use super::session::{Finished, Session, Snapshot};
 use super::{Manager, history};
@@ -50,9 +50,8 @@ impl Manager {
         record: &CompactionRecord,
         decision: &Decision,
     ) -> Result<bool, Error> {
-        let is_exact = record.receipt.get("exact") != Some(&Value::Bool(false));
         let follows = record.previous == session.previous();
-        if !is_exact || !follows {
+        if !record.is_exact() || !follows {
             return Ok(false);
         }
         let Some(snapshot) = session.begun_with(record, decision) else {
@@ -65,7 +64,7 @@ impl Manager {
         Ok(session.adopt(finished).is_ok())
     }
 
-    /// The compaction of a record, made once more from what is archived.
+    /// The compaction of a record, as it is archived.
     async fn made_again(
         &self,
         mut snapshot: Snapshot,
@@ -88,19 +87,18 @@ impl Manager {
         let request = history::request_of(record, &conversation, &rules, &original.bytes);
         snapshot.budget = request.budget;
         let mut measured = self.measured(&snapshot, &request).await?;
-        measured.advice = self.advice_of(record).await?;
-        let Ok(Outcome::Compacted(made)) = engine::compact(&self.input(&measured)) else {
+        let (Ok(Some(view)), Ok(receipt)) = (
+            self.view_of(record, &mut measured).await,
+            serde_json::from_value::<Receipt>(record.receipt.clone()),
+        ) else {
             return Ok(None);
         };
-        if made.receipt.receipt_id != record.receipt_id {
-            return Ok(None);
-        }
         let prior = Prior {
-            receipt_id: made.receipt.receipt_id.clone(),
-            summary_version: made.receipt.summary_version,
-            view: made.view_identity,
+            receipt_id: record.receipt_id.clone(),
+            summary_version: record.summary_version,
+            view: record.view(),
             ledger: measured.ledger,
         };
-        Ok(Some(snapshot.finished(made.view, prior, made.receipt)))
+        Ok(Some(snapshot.finished(view, prior, receipt)))
     }
 }

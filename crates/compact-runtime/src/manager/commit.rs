@@ -1,4 +1,4 @@
-//! Commit: archive the original, record the receipt, tell the sinks. In that order.
+//! Commit: archive original and view, record the receipt, tell the sinks. In that order.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -69,10 +69,10 @@ impl Manager {
         let input = self
             .archive_original(measured, continues, scope, &made)
             .await?;
-        let advice = self.archive_advice(measured, &made).await?;
         let kept = Kept {
             input: input.as_ref(),
-            advice,
+            view: self.archive_view(measured, continues, &made).await?,
+            advice: self.archive_advice(measured, &made).await?,
         };
         let receipt = self.full_receipt(&made, &kept, started)?;
         let record = record(measured, &made, receipt, continues, input.as_ref());
@@ -84,8 +84,8 @@ impl Manager {
         })
     }
 
-    /// Puts a stored compaction on record and tells of it. Under a lease that was lost nothing goes
-    /// on record.
+    /// Puts a stored compaction on record, in the catalog first, and tells of it. Under a lease that
+    /// was lost nothing goes on record.
     pub(super) async fn conclude(
         &self,
         scope: &Scope,
@@ -96,6 +96,7 @@ impl Manager {
             Some(lease) => self.catalog.record_under(lease, &stored.record).await?,
             None => self.catalog.record(&stored.record).await?,
         }
+        self.archive_record(&stored.record).await?;
         self.report(scope, &stored);
         Ok(Commit {
             compaction: stored.made,
@@ -260,6 +261,7 @@ impl Manager {
 /// What the archive holds of a compaction.
 struct Kept<'a> {
     input: Option<&'a PackInfo>,
+    view: Option<PackId>,
     advice: Option<PackId>,
 }
 
@@ -272,8 +274,10 @@ fn archive_field(kept: &Kept<'_>) -> Value {
         "plain_bytes": pack.plain_bytes,
         "stored_bytes": pack.stored_bytes,
     });
-    if let (Some(advice), Some(field)) = (kept.advice, field.as_object_mut()) {
-        field.insert("advice".to_owned(), json!(advice));
+    for (name, pack) in [("view", kept.view), ("advice", kept.advice)] {
+        if let (Some(pack), Some(field)) = (pack, field.as_object_mut()) {
+            field.insert(name.to_owned(), json!(pack));
+        }
     }
     field
 }

@@ -1,17 +1,23 @@
 //! The way back: restore an original, and prove a receipt again from the archive.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use compact_core::engine::{self, Outcome};
-use compact_core::identity::EntryHash;
+use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
-use compact_core::token::Tokens;
+use compact_core::token::{Account, Tokens};
+use compact_core::verify::Retention;
+use compact_core::view::ViewItem;
 use compact_core::wire::WireRules;
 use compact_formats::{Document, Parsed, Scope as FormatScope};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::outcome::{self, ArchivedView, is_of_this_engine};
 use super::session::ENTRIES;
-use super::{Manager, Request};
+use super::{Manager, Measured, Request};
 use crate::error::Error;
+use crate::port::archive::ArchiveError;
 use crate::port::catalog::{CompactionRecord, Continues};
 
 /// A restored original.
@@ -21,6 +27,27 @@ pub struct Original {
     pub bytes: Bytes,
     /// Whether they are exact, or redacted when they were archived.
     pub exact: bool,
+}
+
+/// What a receipt was held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifiedBy {
+    /// The engine that made it, run again on the archived input: every field.
+    Engine,
+    /// The archived input and view of another engine: hashes, counts and sums.
+    View,
+    /// The archived input alone: another engine made it, and kept no view.
+    Original,
+}
+
+/// What came of a check.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verified {
+    /// What it was held against.
+    pub by: VerifiedBy,
+    /// Where it says something else.
+    pub mismatches: Vec<Mismatch>,
 }
 
 /// One field of a receipt that does not recompute.
@@ -43,7 +70,7 @@ impl Manager {
         let chain = self.catalog.chain(receipt_or_session).await?;
         let line = line(&chain);
         let Some((first, later)) = line.split_first() else {
-            return Err(Error::NotFound(receipt_or_session.to_owned()));
+            return self.pack_named(receipt_or_session).await;
         };
         let mut whole = self.input_of(first).await?;
         for record in later {
@@ -56,6 +83,18 @@ impl Manager {
         Ok(whole)
     }
 
+    /// What a pack holds that nothing on record names, by its address.
+    async fn pack_named(&self, name: &str) -> Result<Original, Error> {
+        let not_found = || Error::NotFound(name.to_owned());
+        let archive = self.archive.as_ref().ok_or_else(not_found)?;
+        let pack = name.parse().map_err(|_| not_found())?;
+        match archive.get(&pack).await {
+            Ok(bytes) => Ok(Original { bytes, exact: true }),
+            Err(ArchiveError::Missing { .. }) => Err(not_found()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The archived input of a record.
     pub(super) async fn input_of(&self, record: &CompactionRecord) -> Result<Original, Error> {
         let (Some(archive), Some(pack)) = (&self.archive, &record.input_pack) else {
@@ -63,12 +102,12 @@ impl Manager {
         };
         Ok(Original {
             bytes: archive.get(pack).await?,
-            exact: record.receipt.get("exact") != Some(&Value::Bool(false)),
+            exact: record.is_exact(),
         })
     }
 
-    /// Recomputes a receipt from the archive and says what differs.
-    pub async fn verify(&self, receipt_id: &str) -> Result<Vec<Mismatch>, Error> {
+    /// Holds a receipt against the archive and says what differs.
+    pub async fn verify(&self, receipt_id: &str) -> Result<Verified, Error> {
         let record = self
             .catalog
             .by_receipt(receipt_id)
@@ -78,13 +117,105 @@ impl Manager {
         let (conversation, rules) = read(&original.bytes, &record)?;
         let request = request_of(&record, &conversation, rules, &original.bytes);
         let mut measured = self.measure(&request).await?;
-        measured.advice = self.advice_of(&record).await?;
-        let recomputed = match engine::compact(&self.input(&measured))? {
+        // The view is read in any case: one that is damaged is found, whoever made it.
+        let kept = self.archived_view(&record).await?;
+        let (by, recomputed) = match kept {
+            _ if is_of_this_engine(&record) => {
+                measured.advice = self.advice_of(&record).await?;
+                (VerifiedBy::Engine, self.recomputed(&measured)?)
+            }
+            Some(kept) => (VerifiedBy::View, self.read_off(&record, &measured, &kept)),
+            None => (
+                VerifiedBy::Original,
+                self.read_off_input(&record, &measured),
+            ),
+        };
+        Ok(Verified {
+            by,
+            mismatches: differences(&record.receipt, &recomputed),
+        })
+    }
+
+    /// The receipt that this engine writes for the same input.
+    fn recomputed(&self, measured: &Measured<'_>) -> Result<Value, Error> {
+        Ok(match engine::compact(&self.input(measured))? {
             Outcome::Unchanged => Value::Null,
             Outcome::Compacted(made) => serde_json::to_value(&made.receipt).unwrap_or(Value::Null),
-        };
-        Ok(differences(&record.receipt, &recomputed))
+        })
     }
+
+    /// The receipt with what follows from the input put in.
+    fn read_off_input(&self, record: &CompactionRecord, measured: &Measured<'_>) -> Value {
+        let mut read = record.receipt.clone();
+        if record.is_exact() {
+            set(&mut read, "tokens_before", json!(measured.account.history));
+        }
+        set(
+            &mut read,
+            "source_hash",
+            json!(Chain::over(&record.entry_hashes)),
+        );
+        read
+    }
+
+    /// The same with what follows from input and view.
+    fn read_off(
+        &self,
+        record: &CompactionRecord,
+        measured: &Measured<'_>,
+        kept: &ArchivedView,
+    ) -> Value {
+        let mut read = self.read_off_input(record, measured);
+        let conversation = measured.request.conversation;
+        let leading = conversation.leading_instructions();
+        let stays: HashSet<usize> = kept.view.items.iter().filter_map(ViewItem::entry).collect();
+        let entries = leading..conversation.entries.len();
+        let gone = entries.filter(|entry| !stays.contains(entry)).count();
+        set(&mut read, "pruned_count", json!(gone));
+        set(
+            &mut read,
+            "source_hash",
+            json!(Chain::over(&kept.entry_hashes)),
+        );
+        if record.is_exact() {
+            let after = outcome::shown(&kept.view, conversation);
+            let hashes = EntryHash::all(&after.entries);
+            let account = Account::of(&after, &hashes, &*self.estimator, &mut Default::default());
+            set(&mut read, "tokens_after", json!(account.history));
+        }
+        let is_recorded = kept.view_hashes == record.view_hashes;
+        if !is_recorded {
+            set(
+                &mut read,
+                "view_spans",
+                json!("the record names another view"),
+            );
+        }
+        if let Some(retention) = summed(&record.receipt) {
+            set(&mut read, "retention", json!(retention));
+        }
+        read
+    }
+}
+
+fn set(receipt: &mut Value, field: &str, value: Value) {
+    if let Some(fields) = receipt.as_object_mut() {
+        fields.insert(field.to_owned(), value);
+    }
+}
+
+/// The retention of a receipt with its sums made again.
+fn summed(receipt: &Value) -> Option<Retention> {
+    let told: Retention = serde_json::from_value(receipt.get("retention")?.clone()).ok()?;
+    let anchors = told.kept + told.recoverable + told.lost + told.redacted;
+    Some(Retention {
+        anchors,
+        score: match anchors {
+            0 => 1.0,
+            all => told.kept as f64 / all as f64,
+        },
+        ..told
+    })
 }
 
 /// The records that make up a session, the oldest first: back from the last one to the one that held

@@ -11,6 +11,7 @@ pub(crate) mod drive;
 pub(crate) mod gate;
 pub(crate) mod history;
 pub(crate) mod lease;
+pub(crate) mod outcome;
 mod remember;
 pub(crate) mod say;
 pub(crate) mod session;
@@ -46,7 +47,8 @@ use crate::port::summarizer::Summarizer;
 
 pub use advise::Advice;
 pub use commit::{Commit, Storing};
-pub use history::{Mismatch, Original};
+pub use history::{Mismatch, Original, Verified, VerifiedBy};
+pub use outcome::{keep_record, kept_record};
 pub use remember::Memory;
 pub use session::{ENTRIES, Preflight, Session, serialized};
 

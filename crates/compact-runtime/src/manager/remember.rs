@@ -1,8 +1,7 @@
 //! What a session remembers now: the layers of its latest view, and the ledger behind its summary.
 //!
-//! Nothing of this is stored: the engine makes the same view again from the archived input.
+//! The view is the archived one; the rest is drawn from the archived input.
 
-use compact_core::engine::{self, Outcome};
 use compact_core::ledger::Ledger;
 use compact_core::memory::{Pin, Pins};
 use compact_core::message::{Conversation, Entry};
@@ -34,11 +33,8 @@ impl Manager {
         let (conversation, rules) = history::read(&original.bytes, record)?;
         let request = history::request_of(record, &conversation, rules, &original.bytes);
         let mut measured = self.measure(&request).await?;
-        measured.advice = self.advice_of(record).await?;
-        let view = match engine::compact(&self.input(&measured))? {
-            Outcome::Compacted(made) => made.view,
-            Outcome::Unchanged => View::identity(&conversation),
-        };
+        let view = self.view_of(record, &mut measured).await?;
+        let view = view.unwrap_or_else(|| View::identity(&conversation));
         let pins = self.pins(&conversation, &measured)?;
         Ok(layers(&view, &conversation, &pins, measured.ledger))
     }

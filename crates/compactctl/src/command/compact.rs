@@ -236,7 +236,7 @@ fn compact(
     request.parent = world.caller();
     let policy = world.policy(&args.manner);
     if !world.has_store() {
-        let store = world.store_to_read()?;
+        let store = world.store_as_is()?;
         let rehearsal = world.manager(store, policy.clone(), opened)?;
         if let Some(nothing) = world.block_on(nothing_to_do(&rehearsal, &request))? {
             return Ok(nothing);

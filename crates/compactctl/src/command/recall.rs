@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use compact_core::event::Event;
 use compact_core::message::Role;
+use compact_runtime::Error;
+use compact_runtime::port::index::IndexError;
 use compact_runtime::recall::{Followed, Hit, Query, told};
 use owo_colors::OwoColorize;
 use serde_json::json;
@@ -23,8 +25,8 @@ use crate::world::World;
 pub fn run(args: &Recall, world: &World, global: &Global) -> Result<Answer, Failure> {
     let text = question(&args.query)?;
     let recall = world.recall()?;
-    let (followed, hits) = world.block_on(async {
-        let followed = catch_up(&recall, global).await?;
+    let (caught_up, hits) = world.block_on(async {
+        let caught_up = catch_up(&recall, global).await?;
         let query = Query {
             text: &text,
             session_id: global.session.as_deref(),
@@ -33,16 +35,17 @@ pub fn run(args: &Recall, world: &World, global: &Global) -> Result<Answer, Fail
         let asked = Instant::now();
         let hits = recall.search(&query).await?;
         tell_of(world, &told::searched(&query, &hits, asked.elapsed()))?;
-        Ok((followed, hits))
+        Ok((caught_up, hits))
     })?;
     let json = json!({
         "session_id": global.session,
         "hits": hits,
-        "unreadable": followed.unreadable,
+        "unreadable": caught_up.followed.unreadable,
+        "sessions_not_indexed": caught_up.left,
     });
     Ok(Answer::new(
         json,
-        tell(&hits, followed, Charset::detect(global)),
+        tell(&hits, &caught_up, Charset::detect(global)),
     ))
 }
 
@@ -77,18 +80,36 @@ fn question(words: &[String]) -> Result<String, Failure> {
     Ok(text.to_owned())
 }
 
-async fn catch_up(recall: &compact_runtime::Recall, global: &Global) -> Result<Followed, Failure> {
-    let behind = recall.behind().await?;
-    let progress = Progress::over_steps(global, behind.len(), "indexing sessions");
-    let mut followed = Followed::default();
-    for session in &behind {
-        followed += recall.follow_session(session).await?;
-        progress.step();
-    }
-    Ok(followed)
+/// How far the index came.
+#[derive(Default)]
+struct CaughtUp {
+    followed: Followed,
+    /// Sessions that it could not take in, and why.
+    left: usize,
+    reason: Option<String>,
 }
 
-fn tell(hits: &[Hit], followed: Followed, charset: Charset) -> String {
+/// Brings the index up to date. Where it cannot be written to, what it holds is searched.
+async fn catch_up(recall: &compact_runtime::Recall, global: &Global) -> Result<CaughtUp, Failure> {
+    let behind = recall.behind().await?;
+    let progress = Progress::over_steps(global, behind.len(), "indexing sessions");
+    let mut caught_up = CaughtUp::default();
+    for (nth, session) in behind.iter().enumerate() {
+        match recall.follow_session(session).await {
+            Ok(followed) => caught_up.followed += followed,
+            Err(Error::Index(IndexError::Store { action, source })) => {
+                caught_up.left = behind.len() - nth;
+                caught_up.reason = Some(format!("cannot {action}: {source}"));
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        progress.step();
+    }
+    Ok(caught_up)
+}
+
+fn tell(hits: &[Hit], caught_up: &CaughtUp, charset: Charset) -> String {
     let mut out = String::new();
     for hit in hits {
         out.push_str(&shown(hit, charset));
@@ -96,8 +117,14 @@ fn tell(hits: &[Hit], followed: Followed, charset: Charset) -> String {
     if hits.is_empty() {
         out.push_str("nothing archived says that; try other words, or fewer\n");
     }
-    if followed.unreadable > 0 {
-        let missing = count(followed.unreadable, "original", "originals");
+    if let Some(reason) = &caught_up.reason {
+        let left = count(caught_up.left as u64, "session", "sessions");
+        out.push_str(&format!(
+            "the index could not follow ({reason}): {left} not searched\n"
+        ));
+    }
+    if caught_up.followed.unreadable > 0 {
+        let missing = count(caught_up.followed.unreadable, "original", "originals");
         out.push_str(&format!(
             "{missing} could not be read and searched: see `compactctl archive verify`\n"
         ));

@@ -1,7 +1,10 @@
 //! `remember`: what a session would know now, layer by layer.
 
+use std::sync::Arc;
+
 use compact_core::message::Entry;
 use compact_core::policy::Policy;
+use compact_core::token::Estimator;
 use compact_runtime::manager::Memory;
 use compact_runtime::port::catalog::CompactionRecord;
 use owo_colors::OwoColorize;
@@ -11,6 +14,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::args::{Global, Remember};
 use crate::failure::{Code, Failure};
+use crate::host::library::ORIGIN;
 use crate::report::number::count;
 use crate::report::text::{one_line, printable};
 use crate::report::{COLUMNS, Charset};
@@ -21,8 +25,8 @@ pub fn run(args: &Remember, world: &World, global: &Global) -> Result<Answer, Fa
     let store = world.store_to_read()?;
     let (record, memory) = world.block_on(async {
         let record = find(&store, &args.name).await?;
-        let (policy, estimator) = terms(&record)?;
-        let manager = world.manager_of(store, policy, estimator_named(&estimator)?)?;
+        let (policy, estimator) = terms(&record, world)?;
+        let manager = world.manager_of(store, policy, estimator)?;
         let memory = manager.remember(&record).await?;
         Ok((record, memory))
     })?;
@@ -48,13 +52,22 @@ async fn find(store: &Store, name: &str) -> Result<CompactionRecord, Failure> {
     found.ok_or_else(|| Failure::from(compact_runtime::Error::NotFound(name.to_owned())))
 }
 
-/// What the receipt was made under.
-fn terms(record: &CompactionRecord) -> Result<(Policy, String), Failure> {
+/// What the receipt was made under; what a hook or a run left is looked at under the present terms.
+fn terms(
+    record: &CompactionRecord,
+    world: &World,
+) -> Result<(Policy, Arc<dyn Estimator>), Failure> {
+    if record.receipt.get(ORIGIN).is_some() {
+        return Ok((world.base_policy().clone(), world.estimator(None)));
+    }
     fn field<T: DeserializeOwned>(record: &CompactionRecord, name: &str) -> Option<T> {
         serde_json::from_value(record.receipt.get(name)?.clone()).ok()
     }
-    match (field(record, "policy"), field(record, "estimator")) {
-        (Some(policy), Some(estimator)) => Ok((policy, estimator)),
+    match (
+        field(record, "policy"),
+        field::<String>(record, "estimator"),
+    ) {
+        (Some(policy), Some(estimator)) => Ok((policy, estimator_named(&estimator)?)),
         _ => Err(Failure::new(
             Code::Input,
             format!(

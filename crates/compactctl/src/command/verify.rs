@@ -1,9 +1,11 @@
-//! `verify`: a receipt recomputed from the archive, with the policy and the estimator it names.
+//! `verify`: a receipt held against the archive, with the policy and the estimator it names: by the
+//! engine that made it, by its archived view where that was another, and what a hook or a run left by
+//! its checksum.
 
 use std::path::Path;
 
 use compact_core::policy::Policy;
-use compact_runtime::manager::Mismatch;
+use compact_runtime::manager::{Mismatch, Verified, VerifiedBy};
 use compact_runtime::port::archive::ArchiveError;
 use compact_runtime::port::catalog::CompactionRecord;
 use owo_colors::OwoColorize;
@@ -12,6 +14,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::args::{Global, Verify};
 use crate::failure::{Code, Failure};
+use crate::host::library::ORIGIN;
 use crate::input::Source;
 use crate::progress::Progress;
 use crate::report::COLUMNS;
@@ -27,21 +30,88 @@ pub fn run(args: &Verify, world: &World, global: &Global) -> Result<Answer, Fail
     let given = Given::read(&args.receipt)?;
     let store = world.store_to_read()?;
     let _progress = Progress::over_bytes(global, usize::MAX, "verifying");
-    let (record, mismatches) = block_on(async {
+    let (record, checked) = block_on(async {
         let record = find(&store, given.id()).await?;
+        let mut checked = match record.receipt.get(ORIGIN) {
+            Some(_) => check_file(&store, &record).await?,
+            None => recompute(world, store, &record).await?,
+        };
         let mut mismatches = given.differs_from(&record.receipt);
-        mismatches.extend(recompute(world, store, &record).await?);
-        Ok((record, mismatches))
+        mismatches.append(&mut checked.mismatches);
+        Ok((
+            record,
+            Checked {
+                mismatches,
+                ..checked
+            },
+        ))
     })?;
-    let ok = mismatches.is_empty();
+    let ok = checked.mismatches.is_empty();
     let json = json!({
         "ok": ok,
         "receipt_id": record.receipt_id,
         "session_id": record.session_id,
-        "mismatches": mismatches,
+        "engine": record.receipt.get("engine"),
+        "verified_by": checked.by.as_str(),
+        "mismatches": checked.mismatches,
     });
     let code = if ok { 0 } else { Code::Check as u8 };
-    Ok(Answer::new(json, tell(&record, &mismatches)).with_code(code))
+    Ok(Answer::new(json, tell(&record, &checked)).with_code(code))
+}
+
+/// What a receipt was held against, and where it says something else.
+struct Checked {
+    by: By,
+    mismatches: Vec<Mismatch>,
+}
+
+/// What a receipt was held against.
+#[derive(Clone, Copy)]
+enum By {
+    Archive(VerifiedBy),
+    Checksum,
+    /// The archive could not be read, or the receipt is of a version that is not known.
+    Nothing,
+}
+
+impl By {
+    fn as_str(self) -> &'static str {
+        match self {
+            By::Archive(VerifiedBy::Engine) => "engine",
+            By::Archive(VerifiedBy::View) => "view",
+            By::Archive(VerifiedBy::Original) => "original",
+            By::Checksum => "checksum",
+            By::Nothing => "nothing",
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            By::Archive(VerifiedBy::Engine) => "every field recomputes from the archive",
+            By::Archive(VerifiedBy::View) => {
+                "made by another version of the engine; hashes, counts and sums agree with the archived view"
+            }
+            By::Archive(VerifiedBy::Original) => {
+                "made by another version of the engine, which kept no view; the original is whole"
+            }
+            By::Checksum | By::Nothing => "the file is what was written",
+        }
+    }
+}
+
+/// What a hook or a run left has no receipt but its own bytes.
+async fn check_file(store: &Store, record: &CompactionRecord) -> Result<Checked, Failure> {
+    let Some(pack) = &record.input_pack else {
+        return Err(compact_runtime::Error::NotArchived(record.receipt_id.clone()).into());
+    };
+    let mismatches = match store.archive.verify(pack).await {
+        Ok(()) => Vec::new(),
+        Err(error) => damage(record, error)?,
+    };
+    Ok(Checked {
+        by: By::Checksum,
+        mismatches,
+    })
 }
 
 /// What the person holds: a name, or a whole receipt.
@@ -112,26 +182,33 @@ async fn find(store: &Store, name: &str) -> Result<CompactionRecord, Failure> {
     }
 }
 
-/// The engine's answer over the archived input, under the receipt's own terms.
+/// What the archive says, under the receipt's own terms.
 async fn recompute(
     world: &World,
     store: Store,
     record: &CompactionRecord,
-) -> Result<Vec<Mismatch>, Failure> {
+) -> Result<Checked, Failure> {
+    let unread = |mismatches| Checked {
+        by: By::Nothing,
+        mismatches,
+    };
     let (Some(policy), Some(estimator)) = (
         field::<Policy>(record, "policy"),
         field::<String>(record, "estimator"),
     ) else {
-        return Ok(vec![Mismatch {
+        return Ok(unread(vec![Mismatch {
             field: "policy".to_owned(),
             recorded: record.receipt.clone(),
             recomputed: json!("a policy and an estimator that this version knows"),
-        }]);
+        }]));
     };
     let manager = world.manager_of(store, policy, estimator_named(&estimator)?)?;
     match manager.verify(&record.receipt_id).await {
-        Ok(mismatches) => Ok(mismatches),
-        Err(compact_runtime::Error::Archive(error)) => damage(record, error),
+        Ok(Verified { by, mismatches }) => Ok(Checked {
+            by: By::Archive(by),
+            mismatches,
+        }),
+        Err(compact_runtime::Error::Archive(error)) => damage(record, error).map(unread),
         Err(other) => Err(other.into()),
     }
 }
@@ -159,9 +236,10 @@ fn damage(record: &CompactionRecord, error: ArchiveError) -> Result<Vec<Mismatch
     }
 }
 
-fn tell(record: &CompactionRecord, mismatches: &[Mismatch]) -> String {
+fn tell(record: &CompactionRecord, checked: &Checked) -> String {
+    let mismatches = &checked.mismatches;
     if mismatches.is_empty() {
-        return told_whole(record);
+        return told_whole(record, checked.by);
     }
     let found = count(mismatches.len() as u64, "field does", "fields do");
     let mut out = format!(
@@ -181,18 +259,25 @@ fn tell(record: &CompactionRecord, mismatches: &[Mismatch]) -> String {
     out
 }
 
-fn told_whole(record: &CompactionRecord) -> String {
+fn told_whole(record: &CompactionRecord, by: By) -> String {
+    let head = format!(
+        "{} receipt {}\n",
+        "verified".green().bold(),
+        record.receipt_id
+    );
+    if let By::Checksum = by {
+        return format!("{head}  {}\n", by.in_words());
+    }
     let number = |field: &str| {
         let value = record.receipt.get(field).and_then(Value::as_u64);
         grouped(value.unwrap_or(0))
     };
     let score = record.receipt.pointer("/retention/score");
     format!(
-        "{} receipt {}\n  {} to {} tokens, retention {}: every field recomputes from the archive\n",
-        "verified".green().bold(),
-        record.receipt_id,
+        "{head}  {} to {} tokens, retention {}: {}\n",
         number("tokens_before"),
         number("tokens_after"),
         percent(score.and_then(Value::as_f64).unwrap_or(0.0)),
+        by.in_words(),
     )
 }

@@ -1,8 +1,9 @@
-//! What hooks archived and runs kept, as part of what is recalled.
+//! What hooks archived and runs kept, as part of the archive: listed, restored, verified, recalled and
+//! pruned like what was compacted.
 //!
 //! Both stay plain files that a person may remove; nothing is stored twice. A file goes by a receipt
 //! of its own, the hash of its place, and is read when somebody asks: one that is gone is forgotten
-//! with the next question. Nothing is written through here but to the store beneath.
+//! with the next question. What is written goes to the store beneath.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +25,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::world::HOOKS;
+
+/// The field of a receipt that says who left a file.
+pub const ORIGIN: &str = "origin";
 
 /// A store with what hooks and runs left in the data directory beside it.
 pub struct Library<S: ?Sized> {
@@ -54,6 +58,17 @@ impl<S: ?Sized> Library<S> {
         let mut copies: Vec<Copy> = copies(root).collect();
         copies.sort_by(|a, b| (a.at, a.file()).cmp(&(b.at, b.file())));
         Library { beneath, copies }
+    }
+
+    fn copy_of(&self, pack: &PackId) -> Option<&Copy> {
+        self.copies.iter().find(|copy| copy.pack() == *pack)
+    }
+
+    /// How many files hooks left, and how many runs did.
+    pub fn counts(&self) -> (usize, usize) {
+        let is_hook = |copy: &&Copy| matches!(copy.origin, Origin::Hook(_));
+        let hooks = self.copies.iter().filter(is_hook).count();
+        (hooks, self.copies.len() - hooks)
     }
 
     fn of_session(&self, session: &str) -> impl DoubleEndedIterator<Item = &Copy> {
@@ -127,6 +142,44 @@ impl Copy {
         Some((parsed.document.format().name().to_owned(), hashes))
     }
 
+    /// What stands for a receipt.
+    fn told(&self) -> Value {
+        let (origin, bytes) = match &self.origin {
+            Origin::Hook(_) => (
+                "hook",
+                fs::metadata(self.file()).map_or(0, |found| found.len()),
+            ),
+            Origin::Run(_, bytes) => ("run", *bytes),
+        };
+        json!({
+            "receipt_id": self.receipt(),
+            "session_id": self.session,
+            ORIGIN: origin,
+            "file": self.file(),
+            "bytes": bytes,
+            "exact": self.is_exact(),
+            "created_at": self.at.to_string(),
+        })
+    }
+
+    /// Reads all of it; a hook wrote down what it is to hold.
+    fn check(&self) -> Result<(), String> {
+        let flaw = match &self.origin {
+            Origin::Hook(archive) => archive.check().err().map(|flaw| flaw.to_string()),
+            Origin::Run(kept, _) => kept.entries().err().map(|error| error.to_string()),
+        };
+        flaw.map_or(Ok(()), |flaw| {
+            Err(format!("{}: {flaw}", self.file().display()))
+        })
+    }
+
+    fn remove(&self) -> std::io::Result<()> {
+        match &self.origin {
+            Origin::Hook(archive) => archive.remove(),
+            Origin::Run(kept, _) => fs::remove_file(&kept.file),
+        }
+    }
+
     fn is_exact(&self) -> bool {
         match &self.origin {
             Origin::Hook(archive) => archive.exact,
@@ -149,7 +202,7 @@ impl Copy {
             previous: None,
             input_pack: Some(self.pack()),
             format,
-            receipt: json!({ "exact": self.is_exact() }),
+            receipt: self.told(),
             entry_hashes,
             view_hashes: Vec::new(),
             new_from: 0,
@@ -165,23 +218,63 @@ impl ArchiveStore for Library<dyn ArchiveStore> {
     }
 
     async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
-        let copy = self.copies.iter().find(|copy| copy.pack() == *id);
-        match copy.and_then(Copy::read) {
+        match self.copy_of(id).and_then(Copy::read) {
             Some(bytes) => Ok(bytes),
             None => self.beneath.get(id).await,
         }
     }
 
     async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
-        self.beneath.info(id).await
+        let Some(copy) = self.copy_of(id) else {
+            return self.beneath.info(id).await;
+        };
+        let bytes = fs::metadata(copy.file()).map_or(0, |found| found.len());
+        Ok(PackInfo {
+            id: *id,
+            plain_bytes: bytes,
+            stored_bytes: bytes,
+            base: None,
+        })
     }
 
     async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
-        self.beneath.list().await
+        let mut packs = self.beneath.list().await?;
+        packs.extend(self.copies.iter().map(Copy::pack));
+        Ok(packs)
+    }
+
+    async fn verify(&self, id: &PackId) -> Result<(), ArchiveError> {
+        let Some(copy) = self.copy_of(id) else {
+            return self.beneath.verify(id).await;
+        };
+        copy.check()
+            .map_err(|reason| ArchiveError::Damaged { pack: *id, reason })
     }
 
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
-        self.beneath.remove(id).await
+        let Some(copy) = self.copy_of(id) else {
+            return self.beneath.remove(id).await;
+        };
+        copy.remove().map_err(|source| ArchiveError::Store {
+            action: format!("remove {}", copy.file().display()),
+            source: source.into(),
+        })
+    }
+
+    async fn put_record(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
+        self.beneath.put_record(id, plain).await
+    }
+
+    async fn record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        self.beneath.record(id).await
+    }
+
+    async fn records(&self) -> Result<Vec<PackId>, ArchiveError> {
+        self.beneath.records().await
+    }
+
+    async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.beneath.remove_record(id).await
     }
 }
 
@@ -226,15 +319,15 @@ impl SessionCatalog for Library<dyn SessionCatalog> {
     }
 
     async fn latest(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
-        match self.of_session(session).next_back().and_then(Copy::record) {
-            Some(record) => Ok(Some(record)),
-            None => self.beneath.latest(session).await,
-        }
+        let beneath = self.beneath.latest(session).await?;
+        let copy = self.of_session(session).next_back().and_then(Copy::record);
+        Ok(beneath.into_iter().chain(copy).max_by_key(time))
     }
 
     async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
         let mut chain = self.beneath.chain(session).await?;
         chain.extend(self.of_session(session).filter_map(Copy::record));
+        chain.sort_by_key(time);
         Ok(chain)
     }
 
@@ -247,6 +340,11 @@ impl SessionCatalog for Library<dyn SessionCatalog> {
         for info in &mut sessions {
             if let Some(copies) = more.remove(info.session_id.as_str()) {
                 info.compactions += copies.len() as u64;
+                let last = copies.last().filter(|copy| is_after(copy, info));
+                if let Some(copy) = last {
+                    info.last_receipt = Some(copy.receipt());
+                    info.last_at = Some(copy.at.to_string());
+                }
             }
         }
         sessions.extend(more.into_iter().map(|(session, copies)| SessionInfo {
@@ -276,7 +374,9 @@ impl SessionCatalog for Library<dyn SessionCatalog> {
     }
 
     async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
-        self.beneath.packs().await
+        let mut packs = self.beneath.packs().await?;
+        packs.extend(self.copies.iter().map(Copy::pack));
+        Ok(packs)
     }
 
     async fn remove_receipt(&self, session: &str, receipt_id: &str) -> Result<(), CatalogError> {
@@ -286,4 +386,16 @@ impl SessionCatalog for Library<dyn SessionCatalog> {
     async fn remove_session(&self, session: &str) -> Result<(), CatalogError> {
         self.beneath.remove_session(session).await
     }
+}
+
+/// When it was made, whichever way it was written down.
+fn time(record: &CompactionRecord) -> Timestamp {
+    record.created_at.parse().unwrap_or_default()
+}
+
+/// True when a file is later than all that is on record of its session.
+fn is_after(copy: &Copy, info: &SessionInfo) -> bool {
+    let last = info.last_at.as_deref();
+    let last: Timestamp = last.and_then(|at| at.parse().ok()).unwrap_or_default();
+    copy.at > last
 }

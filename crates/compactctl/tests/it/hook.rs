@@ -326,7 +326,7 @@ fn s0_121_precompact_keeps_archives_private() {
             }
         }
     }
-    assert_eq!(files, 4, "archive, ledger, open compaction, log");
+    assert_eq!(files, 5, "archive, sum, ledger, open compaction, log");
 }
 
 /// S0-42, S0-63, S0-122: the format is the agent's affair.

@@ -20,8 +20,11 @@ mod hostile;
 mod inspect;
 #[cfg(target_os = "linux")]
 mod interrupt;
+#[cfg(unix)]
+mod kill;
 mod mcp;
 mod place;
+mod rebuild;
 mod recall;
 mod replay;
 mod reset;
@@ -32,5 +35,7 @@ mod storage;
 mod telemetry;
 #[cfg(unix)]
 mod trust;
+#[cfg(target_os = "linux")]
+mod unwritable;
 mod validate;
 mod verify;

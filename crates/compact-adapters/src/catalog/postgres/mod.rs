@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
     SessionInfo,
@@ -327,14 +326,6 @@ impl SessionCatalog for PostgresCatalog {
              JOIN compact.sessions ON id = session WHERE key = $1 ORDER BY seq DESC LIMIT 1";
         let mut last = self.rows(SELECT, &[&key(session)], row::attempt).await?;
         Ok(last.pop())
-    }
-
-    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
-        const SELECT: &str = "SELECT input_pack FROM compact.receipts \
-             WHERE input_pack IS NOT NULL \
-             UNION SELECT advice_pack FROM compact.receipts \
-             WHERE advice_pack IS NOT NULL ORDER BY 1";
-        self.rows(SELECT, &[], |r| row::pack(r.try_get(0)?)).await
     }
 
     async fn remove_receipt(&self, session: &str, receipt_id: &str) -> Result<(), CatalogError> {

@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
     SessionInfo,
@@ -45,7 +44,35 @@ impl SqliteCatalog {
     /// Opens `file`, creating it (0600) and the directories above it (0700) if they are not there,
     /// and brings its schema up to date.
     pub fn open(file: &Path) -> Result<SqliteCatalog, CatalogError> {
-        match schema::open(file) {
+        SqliteCatalog::opened(file, schema::open(file))
+    }
+
+    /// Opens `file` as it is where it cannot be written to: on a full disk, or one that may only be read.
+    pub fn open_to_read(file: &Path) -> Result<SqliteCatalog, CatalogError> {
+        SqliteCatalog::opened(file, schema::open_to_read(file))
+    }
+
+    /// Fails where a page of the file is not as SQLite left it.
+    pub async fn check(&self) -> Result<(), CatalogError> {
+        let found: String = self
+            .run(Access::Read, |t| {
+                t.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            })
+            .await?;
+        match found.as_str() {
+            "ok" => Ok(()),
+            _ => Err(CatalogError::Damaged {
+                place: self.file.display().to_string(),
+                reason: found,
+            }),
+        }
+    }
+
+    fn opened(
+        file: &Path,
+        opened: Result<Connection, OpenError>,
+    ) -> Result<SqliteCatalog, CatalogError> {
+        match opened {
             Ok(connection) => Ok(SqliteCatalog {
                 file: Arc::new(file.to_owned()),
                 connection: Arc::new(Mutex::new(connection)),
@@ -238,16 +265,6 @@ impl SessionCatalog for SqliteCatalog {
         let session = session.to_owned();
         self.run(Access::Read, move |t| {
             t.query_row(SELECT, [session], row::attempt).optional()
-        })
-        .await
-    }
-
-    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
-        const SELECT: &str = "SELECT input_pack FROM receipts WHERE input_pack NOT NULL \
-             UNION SELECT unhex(receipt ->> '$.archive.advice') FROM receipts \
-             WHERE receipt ->> '$.archive.advice' NOT NULL ORDER BY 1";
-        self.run(Access::Read, |t| {
-            collect(t, SELECT, [], |r| r.get(0).map(PackId))
         })
         .await
     }

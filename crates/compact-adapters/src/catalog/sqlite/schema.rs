@@ -19,3 +19,8 @@ pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
 pub(super) fn open(file: &Path) -> Result<Connection, OpenError> {
     database::open(file, Durability::Full, &MIGRATIONS)
 }
+
+/// The same, as it is where nothing can be written.
+pub(super) fn open_to_read(file: &Path) -> Result<Connection, OpenError> {
+    database::open_to_read(file, Durability::Full, &MIGRATIONS)
+}

@@ -41,7 +41,7 @@ pub struct SqliteIndex {
 
 impl SqliteIndex {
     /// Opens `file`, creating it (0600) and the directories above it (0700) if they are not there;
-    /// one that is damaged is begun anew.
+    /// one that is damaged is begun anew, one that cannot be written to is read as it is.
     pub fn open(file: &Path) -> Result<SqliteIndex, IndexError> {
         let opened = match open(file) {
             Err(OpenError::Sql(error)) if database::is_damage(&error) => {
@@ -96,7 +96,7 @@ impl SqliteIndex {
 }
 
 fn open(file: &Path) -> Result<Connection, OpenError> {
-    let connection = database::open(file, Durability::Whole, &MIGRATIONS)?;
+    let connection = database::open_to_read(file, Durability::Whole, &MIGRATIONS)?;
     // What is forgotten is overwritten, not only unlinked.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "mmap_size", MAPPED)?;

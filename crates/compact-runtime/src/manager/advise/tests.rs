@@ -83,7 +83,14 @@ async fn a_summary_by_a_model_is_proved_again_without_asking_it() {
     let made = manager.preflight(&mut session).await.unwrap();
     let asked = scripted.asked().len();
     let receipt = made.receipt.as_ref().unwrap();
-    assert_eq!(manager.verify(&receipt.receipt_id).await.unwrap(), []);
+    assert_eq!(
+        manager
+            .verify(&receipt.receipt_id)
+            .await
+            .unwrap()
+            .mismatches,
+        []
+    );
     let record = manager.catalog.latest("told").await.unwrap().unwrap();
     let memory = manager.remember(&record).await.unwrap();
     assert!(memory.summary.contains("handler_1 and handler_2 are read"));
@@ -336,7 +343,14 @@ async fn fallen_back(policy: OnSummaryFailure) -> (Preflight, Session, Arc<Heard
 }
 
 async fn proves(manager: &Manager, receipt: &Receipt) {
-    assert_eq!(manager.verify(&receipt.receipt_id).await.unwrap(), []);
+    assert_eq!(
+        manager
+            .verify(&receipt.receipt_id)
+            .await
+            .unwrap()
+            .mismatches,
+        []
+    );
 }
 
 /// C-10, S2-161.

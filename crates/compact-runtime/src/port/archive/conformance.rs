@@ -25,6 +25,7 @@ pub async fn suite(store: &dyn ArchiveStore) {
     a_long_chain_stays_readable(store).await;
     a_removed_base_is_named(store).await;
     listing_shows_everything_once(store).await;
+    records_are_kept_beside_the_packs(store).await;
     removing_everything_empties_the_store(store).await;
 }
 
@@ -172,4 +173,27 @@ async fn removing_everything_empties_the_store(store: &dyn ArchiveStore) {
         store.remove(&id).await.unwrap();
     }
     assert_eq!(store.list().await.unwrap(), vec![]);
+}
+
+async fn records_are_kept_beside_the_packs(store: &dyn ArchiveStore) {
+    let packs = store.list().await.unwrap();
+    let id = |session: &str| PackId::of_record(session, "receipt");
+    let (one, other) = (id("one"), id("other"));
+    assert!(matches!(
+        store.record(&one).await.unwrap_err(),
+        ArchiveError::Missing { pack } if pack == one
+    ));
+    for (id, text) in [(one, "first"), (other, "other"), (one, "again")] {
+        store.put_record(&id, Bytes::from(text)).await.unwrap();
+    }
+    assert_eq!(store.record(&one).await.unwrap(), "again");
+    assert_eq!(store.record(&other).await.unwrap(), "other");
+    let mut all = vec![one, other];
+    all.sort_unstable();
+    assert_eq!(store.records().await.unwrap(), all);
+    assert_eq!(store.list().await.unwrap(), packs, "a record is no pack");
+    for id in [one, other, one] {
+        store.remove_record(&id).await.unwrap();
+    }
+    assert_eq!(store.records().await.unwrap(), vec![]);
 }

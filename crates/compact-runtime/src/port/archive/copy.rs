@@ -26,6 +26,10 @@ pub async fn copy(from: &dyn ArchiveStore, to: &dyn ArchiveStore) -> Result<Copi
             there.insert(id);
         }
     }
+    // Records last: none ever names a pack that is not there.
+    for id in from.records().await? {
+        to.put_record(&id, from.record(&id).await?).await?;
+    }
     Ok(copied)
 }
 

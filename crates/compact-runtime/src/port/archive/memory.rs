@@ -12,6 +12,7 @@ use super::{ArchiveError, ArchiveStore, PackId, PackInfo};
 #[derive(Debug, Default)]
 pub struct MemoryArchive {
     packs: Mutex<BTreeMap<PackId, Pack>>,
+    records: Mutex<BTreeMap<PackId, Bytes>>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,6 +36,10 @@ impl Pack {
 impl MemoryArchive {
     fn packs(&self) -> MutexGuard<'_, BTreeMap<PackId, Pack>> {
         self.packs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<PackId, Bytes>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pack(&self, id: &PackId) -> Result<Pack, ArchiveError> {
@@ -66,6 +71,25 @@ impl ArchiveStore for MemoryArchive {
 
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
         self.packs().remove(id);
+        Ok(())
+    }
+
+    async fn put_record(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
+        self.known().insert(*id, plain);
+        Ok(())
+    }
+
+    async fn record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        let missing = ArchiveError::Missing { pack: *id };
+        self.known().get(id).cloned().ok_or(missing)
+    }
+
+    async fn records(&self) -> Result<Vec<PackId>, ArchiveError> {
+        Ok(self.known().keys().copied().collect())
+    }
+
+    async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.known().remove(id);
         Ok(())
     }
 }

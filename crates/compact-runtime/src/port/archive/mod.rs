@@ -1,8 +1,9 @@
 //! The archive: immutable packs of bytes, named by what they hold.
 //!
-//! A pack is the exact input of one compaction, or a ledger. It may name a *base*, an earlier pack
-//! that it resembles, and is then stored as the difference. The archive knows nothing of sessions:
-//! which pack belongs to whom is the catalog's knowledge, so no session id ever becomes a path.
+//! A pack is the exact input of one compaction, the view that was made of it, or what a model said. It
+//! may name a *base*, an earlier pack that it resembles, and is then stored as the difference. Which
+//! pack belongs to whom is said by *records* beside the packs, one per compaction and session: they are
+//! what a catalog is made of again. A record is named by a hash, so no session id ever becomes a path.
 
 pub mod conformance;
 mod copy;
@@ -34,6 +35,16 @@ impl PackId {
             Some(base) => hasher.update(&[1]).update(&base.0),
         };
         PackId(*hasher.update(plain).finalize().as_bytes())
+    }
+
+    /// The address of the record of a receipt in a session. It follows from whose it is and not from
+    /// what it says: two sessions that compact the same thing have two, and a record is found without
+    /// a catalog.
+    pub fn of_record(session: &str, receipt_id: &str) -> PackId {
+        let mut hasher = blake3::Hasher::new_derive_key("compact archive record 1");
+        hasher.update(&(session.len() as u64).to_le_bytes());
+        hasher.update(session.as_bytes());
+        PackId(*hasher.update(receipt_id.as_bytes()).finalize().as_bytes())
     }
 }
 
@@ -200,6 +211,19 @@ pub trait ArchiveStore: Send + Sync {
     /// Removes a pack; one that is not there is no error. Packs that build on it become
     /// unreadable, so ask [`reachable`] first.
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError>;
+
+    /// Keeps a record under an address of [`PackId::of_record`], in place of the one that was there;
+    /// returns only once it is durable.
+    async fn put_record(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError>;
+
+    /// What was kept under the address of a record, checked.
+    async fn record(&self, id: &PackId) -> Result<Bytes, ArchiveError>;
+
+    /// The addresses of all records, damaged ones included, in order.
+    async fn records(&self) -> Result<Vec<PackId>, ArchiveError>;
+
+    /// Removes a record; one that is not there is no error.
+    async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError>;
 }
 
 /// `roots` and every pack that is needed to read them: what a clean-up must keep. Roots that are

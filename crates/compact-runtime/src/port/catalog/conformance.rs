@@ -125,12 +125,17 @@ pub fn sample(session_id: &str, receipt_id: &str) -> CompactionRecord {
         input_pack: Some(PackId::of(receipt_id.as_bytes(), None)),
         format: "openai_chat".to_owned(),
         receipt: json!({"outcome": "compacted", "n": 1.5, "deep": [null, {"ключ": "\u{0}\n"}],
-            "archive": {"advice": advice(receipt_id)}}),
+            "archive": {"advice": advice(receipt_id), "view": view(receipt_id)}}),
         entry_hashes: (0..40).map(hash).collect(),
         view_hashes: vec![hash(0), hash(200), hash(39)],
         new_from: 12,
         continues: Continues::View,
     }
+}
+
+/// What was made, in a pack of its own.
+fn view(receipt_id: &str) -> PackId {
+    PackId::of(format!("view of {receipt_id}").as_bytes(), None)
 }
 
 /// What models said, in a pack of its own.

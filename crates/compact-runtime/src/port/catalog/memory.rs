@@ -11,7 +11,6 @@ use super::{
     Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
     SessionInfo,
 };
-use crate::port::archive::PackId;
 
 /// Records in memory.
 #[derive(Debug, Default)]
@@ -224,18 +223,6 @@ impl SessionCatalog for MemoryCatalog {
         let contents = self.contents();
         let found = contents.sessions.iter().find(|known| known.id == session);
         Ok(found.and_then(|known| known.attempts.last().cloned()))
-    }
-
-    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
-        let contents = self.contents();
-        let mut packs: Vec<PackId> = contents
-            .records
-            .iter()
-            .flat_map(|record| record.packs().collect::<Vec<_>>())
-            .collect();
-        packs.sort_unstable();
-        packs.dedup();
-        Ok(packs)
     }
 
     async fn remove_receipt(&self, session: &str, receipt_id: &str) -> Result<(), CatalogError> {

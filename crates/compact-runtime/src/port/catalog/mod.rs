@@ -11,6 +11,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -51,14 +52,25 @@ pub enum CatalogError {
     },
     /// The data cannot be read.
     #[error(
-        "catalog {place} is damaged ({reason}): restore it from a backup, or move it away \
-         to start anew; the archive is not affected"
+        "catalog {place} is damaged ({reason}); `compactctl archive rebuild` makes it again from \
+         the archive, which is not affected"
     )]
     Damaged {
         /// The file or server.
         place: String,
         /// What the check found.
         reason: String,
+    },
+    /// There is an archive, and what says whose it is has gone.
+    #[error(
+        "catalog {place} is {state}, and the archive beside it is not; `compactctl archive rebuild` \
+         makes it again from the archive"
+    )]
+    Lost {
+        /// The file.
+        place: String,
+        /// Whether it is missing or empty.
+        state: &'static str,
     },
     /// A lease ran out and somebody else has it, or had it: what was made under it does not count.
     #[error(
@@ -155,7 +167,14 @@ pub trait SessionCatalog: Send + Sync {
     async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError>;
 
     /// Every pack that some record names: what a clean-up of the archive must keep.
-    async fn packs(&self) -> Result<Vec<PackId>, CatalogError>;
+    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
+        let mut packs = BTreeSet::new();
+        for session in self.sessions().await? {
+            let chain = self.chain(&session.session_id).await?;
+            packs.extend(chain.iter().flat_map(CompactionRecord::packs));
+        }
+        Ok(packs.into_iter().collect())
+    }
 
     /// Forgets one compaction of a session; one that is not there is no error.
     async fn remove_receipt(&self, session: &str, receipt_id: &str) -> Result<(), CatalogError>;

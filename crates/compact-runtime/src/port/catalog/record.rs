@@ -39,13 +39,32 @@ pub struct CompactionRecord {
 impl CompactionRecord {
     /// What models said when it was made, if one was asked.
     pub fn advice_pack(&self) -> Option<PackId> {
-        let pack = self.receipt.pointer("/archive/advice")?.as_str()?;
-        pack.parse().ok()
+        self.named_pack("/archive/advice")
+    }
+
+    /// The view that was made; earlier versions archived none.
+    pub fn view_pack(&self) -> Option<PackId> {
+        self.named_pack("/archive/view")
+    }
+
+    fn named_pack(&self, pointer: &str) -> Option<PackId> {
+        self.receipt.pointer(pointer)?.as_str()?.parse().ok()
     }
 
     /// Every pack that this record needs.
     pub fn packs(&self) -> impl Iterator<Item = PackId> {
-        self.input_pack.into_iter().chain(self.advice_pack())
+        let made = self.view_pack().into_iter().chain(self.advice_pack());
+        self.input_pack.into_iter().chain(made)
+    }
+
+    /// Whether the archive holds the exact bytes, or redacted ones.
+    pub fn is_exact(&self) -> bool {
+        self.receipt.get("exact") != Some(&Value::Bool(false))
+    }
+
+    /// Where the archive keeps it.
+    pub fn address(&self) -> PackId {
+        PackId::of_record(&self.session_id, &self.receipt_id)
     }
 
     /// Identity and ordinal of each history entry of the view.

@@ -3,6 +3,7 @@
 mod copy;
 mod list;
 mod prune;
+mod rebuild;
 mod show;
 mod verify;
 
@@ -14,14 +15,15 @@ use crate::world::{World, block_on};
 
 /// Runs what was asked of the archive.
 pub fn run(command: &Archive, world: &World, global: &Global) -> Result<Answer, Failure> {
-    let store = world.store_to_read()?;
+    let store = || world.store_to_read();
     block_on(async {
         match command {
-            Archive::List => list::run(&store, world).await,
-            Archive::Show { name } => show::run(&store, name, Charset::detect(global)).await,
-            Archive::Verify => verify::run(&store, world, global).await,
-            Archive::Prune(args) => prune::run(args, &store, world, global).await,
-            Archive::Export { folder } => copy::export(&store, world, folder).await,
+            Archive::List => list::run(&store()?, world).await,
+            Archive::Show { name } => show::run(&store()?, name, Charset::detect(global)).await,
+            Archive::Verify => verify::run(world, global).await,
+            Archive::Rebuild => rebuild::run(world, global).await,
+            Archive::Prune(args) => prune::run(args, &store()?, world, global).await,
+            Archive::Export { folder } => copy::export(&world.store_as_is()?, world, folder).await,
             Archive::Import { folder } => copy::import(world, folder).await,
         }
     })

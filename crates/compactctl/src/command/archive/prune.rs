@@ -312,6 +312,8 @@ fn says_yes(doomed: &Doomed) -> bool {
 /// Records first: a pack without a record is wasted space, a record without its pack a broken word.
 async fn remove(store: &Store, world: &World, doomed: &Doomed) -> Result<(), Failure> {
     for record in &doomed.records {
+        // What the archive says of it goes first: a catalog is never made again with what was pruned.
+        store.archive.remove_record(&record.address()).await?;
         let removed = store
             .catalog
             .remove_receipt(&record.session_id, &record.receipt_id);

@@ -1,65 +1,163 @@
-//! `archive verify`: every pack is read and checked, and every pack that a record names is there.
+//! `archive verify`: every pack, every record and every file of a hook or a run is read and checked, and
+//! what the catalog names is there.
 //!
-//! A recall index that is behind is told and no problem: the next `recall` catches up.
+//! A compaction that the archive knows and the catalog does not is a problem that `archive rebuild`
+//! mends. A pack that neither names was left by something that was interrupted: it is counted, and a
+//! problem only where the catalog names nothing at all. A recall index that is behind is told and no
+//! problem: the next `recall` catches up.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use compact_adapters::archive::Exclusion;
-use compact_runtime::port::archive::PackId;
+use compact_runtime::Error;
+use compact_runtime::manager::kept_record;
+use compact_runtime::port::archive::{ArchiveStore, PackId, reachable};
+use compact_runtime::port::catalog::{CatalogError, MemoryCatalog, SessionCatalog};
 use owo_colors::OwoColorize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::args::Global;
 use crate::failure::{Code, Failure};
+use crate::host::library::{Library, ORIGIN};
 use crate::progress::Progress;
 use crate::report::number::count;
-use crate::world::{Store, World};
+use crate::world::World;
+
+/// What makes a catalog again.
+const REBUILD: &str = "`compactctl archive rebuild` makes the catalog again";
+
+/// What was found.
+#[derive(Default)]
+struct Found {
+    packs: usize,
+    /// Packs that nothing names.
+    unnamed: usize,
+    records: usize,
+    /// Compactions on record that the archive has no record of.
+    unwritten: usize,
+    hooks: usize,
+    runs: usize,
+    behind: usize,
+    problems: Vec<(Option<PackId>, String)>,
+}
 
 /// Checks the archive.
-pub async fn run(store: &Store, world: &World, global: &Global) -> Result<Answer, Failure> {
-    let stored: BTreeSet<PackId> = store.archive.list().await?.into_iter().collect();
-    let named: BTreeSet<PackId> = store.catalog.packs().await?.into_iter().collect();
-    let progress = Progress::over_steps(global, stored.len(), "checking packs");
-    let mut problems = Vec::new();
-    for pack in &stored {
-        if let Err(error) = store.archive.verify(pack).await {
-            problems.push((*pack, error.to_string()));
-        }
-        progress.step();
-    }
-    for pack in named.difference(&stored) {
-        problems.push((
-            *pack,
-            format!("pack {pack} is on record but not in the archive"),
-        ));
-    }
-    drop(progress);
-    let behind = behind(world).await?;
-    let exclusion = exclusion(world).await;
-    let json = json!({
-        "ok": problems.is_empty(),
-        "packs": stored.len(),
-        "sessions_to_index": behind,
-        "conditional_writes": exclusion.map(Exclusion::as_str),
-        "problems": problems
-            .iter()
-            .map(|(pack, message)| json!({ "pack": pack, "message": message }))
-            .collect::<Vec<_>>(),
-    });
-    let code = if problems.is_empty() {
-        0
-    } else {
-        Code::Check as u8
+pub async fn run(world: &World, global: &Global) -> Result<Answer, Failure> {
+    let mut found = Found::default();
+    let archive = archive(world)?;
+    (found.hooks, found.runs) = archive.counts();
+    check_packs(&archive, global, &mut found).await?;
+    let checked = match catalog(world) {
+        Ok(catalog) => check_catalog(&archive, &catalog, &mut found).await,
+        Err(error) => Err(error.into()),
     };
-    let mut human = tell(stored.len(), &problems, behind);
+    // A catalog that is gone is what a check is there to find; anything else is a failure.
+    match checked {
+        Err(Error::Catalog(error @ (CatalogError::Lost { .. } | CatalogError::Damaged { .. }))) => {
+            found.problems.push((None, error.to_string()))
+        }
+        other => other?,
+    }
+    found.behind = behind(world, &found).await?;
+    let exclusion = exclusion(world).await;
+    let code = match found.problems.is_empty() {
+        true => 0,
+        false => Code::Check as u8,
+    };
+    let mut human = tell(&found);
     if let Some(exclusion) = exclusion.filter(|e| *e != Exclusion::Works) {
         human.push_str(&format!(
             "  conditional writes: {}; packs are read back after they are written\n",
             exclusion.as_str()
         ));
     }
-    Ok(Answer::new(json, human).with_code(code))
+    Ok(Answer::new(json_of(&found, exclusion), human).with_code(code))
+}
+
+/// The archive, whether there is a catalog or not.
+fn archive(world: &World) -> Result<Library<dyn ArchiveStore>, Failure> {
+    let beneath: Arc<dyn ArchiveStore> = match world.has_store() {
+        true => world.stores().archive()?,
+        false => world.store_as_is()?.archive,
+    };
+    Ok(Library::new(beneath, world.root()))
+}
+
+fn catalog(world: &World) -> Result<Library<dyn SessionCatalog>, CatalogError> {
+    let beneath: Arc<dyn SessionCatalog> = match world.has_store() {
+        true => world.stores().catalog_to_read()?,
+        false => Arc::new(MemoryCatalog::default()),
+    };
+    Ok(Library::new(beneath, world.root()))
+}
+
+async fn check_packs(
+    archive: &Library<dyn ArchiveStore>,
+    global: &Global,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    let packs = archive.list().await?;
+    found.packs = packs.len() - found.hooks - found.runs;
+    let progress = Progress::over_steps(global, packs.len(), "checking packs");
+    for pack in &packs {
+        if let Err(error) = archive.verify(pack).await {
+            found.problems.push((Some(*pack), error.to_string()));
+        }
+        progress.step();
+    }
+    Ok(())
+}
+
+/// Holds catalog and archive against each other.
+async fn check_catalog(
+    archive: &Library<dyn ArchiveStore>,
+    catalog: &dyn SessionCatalog,
+    found: &mut Found,
+) -> Result<(), Error> {
+    let stored: BTreeSet<PackId> = archive.list().await?.into_iter().collect();
+    let mut named: BTreeSet<PackId> = catalog.packs().await?.into_iter().collect();
+    for pack in named.difference(&stored) {
+        let message = format!("pack {pack} is on record but not in the archive");
+        found.problems.push((Some(*pack), message));
+    }
+    let mut on_record = BTreeSet::new();
+    for session in catalog.sessions().await? {
+        let chain = catalog.chain(&session.session_id).await?;
+        let archived = chain.iter().filter(|record| {
+            let is_file = record.receipt.get(ORIGIN).is_some();
+            record.input_pack.is_some() && !is_file
+        });
+        on_record.extend(archived.map(|record| record.address()));
+    }
+    let is_empty = on_record.is_empty();
+    let mut unlisted = 0;
+    for address in archive.records().await? {
+        found.records += 1;
+        let is_listed = on_record.remove(&address);
+        match kept_record(archive, &address).await {
+            Err(error) => found.problems.push((Some(address), error.to_string())),
+            Ok(_) if is_listed => {}
+            Ok(record) => {
+                unlisted += 1;
+                named.extend(record.packs());
+            }
+        }
+    }
+    found.unwritten = on_record.len();
+    if unlisted > 0 {
+        let them = count(unlisted, "compaction", "compactions");
+        let message = format!("the archive knows {them} that no catalog names: {REBUILD}");
+        found.problems.push((None, message));
+    }
+    let named = reachable(archive, named).await?;
+    found.unnamed = stored.difference(&named).count();
+    if is_empty && unlisted == 0 && found.unnamed > 0 {
+        let message = format!("no catalog names any pack: {REBUILD}");
+        found.problems.push((None, message));
+    }
+    Ok(())
 }
 
 /// Whether the store lets only one writer create a pack; `None` where it cannot be tried.
@@ -71,30 +169,74 @@ async fn exclusion(world: &World) -> Option<Exclusion> {
 }
 
 /// Sessions that the recall index does not hold as the records say.
-async fn behind(world: &World) -> Result<usize, Failure> {
-    if !world.has_store() {
+async fn behind(world: &World, found: &Found) -> Result<usize, Failure> {
+    if !world.has_store() || !found.problems.is_empty() {
         return Ok(0);
     }
     Ok(world.recall()?.behind().await?.len())
 }
 
-fn tell(packs: usize, problems: &[(PackId, String)], behind: usize) -> String {
-    let all = count(packs as u64, "pack", "packs");
-    let mut out = match problems.len() as u64 {
+fn json_of(found: &Found, exclusion: Option<Exclusion>) -> Value {
+    let problems = found.problems.iter();
+    json!({
+        "ok": found.problems.is_empty(),
+        "packs": found.packs,
+        "packs_unnamed": found.unnamed,
+        "records": found.records,
+        "records_missing": found.unwritten,
+        "hook_archives": found.hooks,
+        "run_sessions": found.runs,
+        "sessions_to_index": found.behind,
+        "conditional_writes": exclusion.map(Exclusion::as_str),
+        "problems": problems
+            .map(|(pack, message)| json!({ "pack": pack, "message": message }))
+            .collect::<Vec<_>>(),
+    })
+}
+
+/// What is said of packs that nothing names.
+pub(super) fn unnamed(packs: usize) -> String {
+    let packs = count(packs as u64, "pack", "packs");
+    format!("  {packs} that nothing names: `compactctl restore PACK` gives each back\n")
+}
+
+fn tell(found: &Found) -> String {
+    let mut all = vec![count(found.packs as u64, "pack", "packs")];
+    if found.hooks > 0 {
+        all.push(count(found.hooks as u64, "hook archive", "hook archives"));
+    }
+    if found.runs > 0 {
+        all.push(count(
+            found.runs as u64,
+            "session of a run",
+            "sessions of runs",
+        ));
+    }
+    let all = all.join(", ");
+    let mut out = match found.problems.len() as u64 {
         0 => format!("{} {all}: all whole\n", "verified".green().bold()),
-        found => format!(
+        problems => format!(
             "{} {all}: {}\n",
             "failed".red().bold(),
-            count(found, "problem", "problems")
+            count(problems, "problem", "problems")
         ),
     };
-    if behind > 0 {
-        let sessions = count(behind as u64, "session", "sessions");
+    if found.behind > 0 {
+        let sessions = count(found.behind as u64, "session", "sessions");
         out.push_str(&format!(
             "  {sessions} to index: the next `recall` does it\n"
         ));
     }
-    for (_, message) in problems {
+    if found.unwritten > 0 {
+        let them = count(found.unwritten as u64, "receipt", "receipts");
+        out.push_str(&format!(
+            "  {them} in the catalog alone: `compactctl archive rebuild` writes them down in the archive\n"
+        ));
+    }
+    if found.unnamed > 0 {
+        out.push_str(&unnamed(found.unnamed));
+    }
+    for (_, message) in &found.problems {
         out.push_str(&format!("  {message}\n"));
     }
     out

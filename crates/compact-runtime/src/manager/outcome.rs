@@ -1,0 +1,220 @@
+//! What the archive keeps of an outcome: the view that was made, and the record of the compaction.
+//!
+//! A view points into its input by index, so it costs little more than its summary; it is stored as
+//! the difference to the view before. With it, a receipt can be checked and shown again whatever has
+//! become of the engine. The hashes of entries are kept with the view and not in the record: most of
+//! them are those of the view before.
+
+use bytes::Bytes;
+use compact_core::engine::{self, Compaction, Outcome};
+use compact_core::identity::EntryHash;
+use compact_core::message::Conversation;
+use compact_core::receipt::ENGINE;
+use compact_core::redact::Counts;
+use compact_core::view::View;
+use serde::{Deserialize, Serialize};
+
+use super::commit::Storing;
+use super::{Manager, Measured, history};
+use crate::error::Error;
+use crate::port::archive::{ArchiveStore, PackId};
+use crate::port::catalog::{CompactionRecord, Continues};
+
+/// The form in which views and records are written; a later one is not read.
+const FORM: u32 = 1;
+
+/// A view as the archive keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchivedView {
+    form: u32,
+    /// What was sent, pointing into the archived input.
+    pub view: View,
+    /// The entries of the input.
+    pub entry_hashes: Vec<EntryHash>,
+    /// The entries of the view.
+    pub view_hashes: Vec<EntryHash>,
+}
+
+/// A record as the archive keeps it.
+#[derive(Serialize, Deserialize)]
+struct ArchivedRecord {
+    form: u32,
+    kind: Kind,
+    #[serde(flatten)]
+    record: CompactionRecord,
+}
+
+/// What a record is of.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Compaction,
+}
+
+impl Manager {
+    /// Keeps the view that was made.
+    pub(super) async fn archive_view(
+        &self,
+        measured: &Measured<'_>,
+        continues: Continues,
+        made: &Compaction,
+    ) -> Result<Option<PackId>, Error> {
+        let Some(archive) = &self.archive else {
+            return Ok(None);
+        };
+        let unwritable = |source| Error::Record {
+            receipt: made.receipt.receipt_id.clone(),
+            source,
+        };
+        let kept = ArchivedView {
+            form: FORM,
+            view: self.stored_view(&made.view).map_err(unwritable)?,
+            entry_hashes: measured.hashes.clone(),
+            view_hashes: made.view_identity.iter().map(|(hash, _)| *hash).collect(),
+        };
+        let bytes = Bytes::from(serde_json::to_vec(&kept).map_err(unwritable)?);
+        let before = measured.latest.as_ref();
+        // The same compaction made again is kept once.
+        if let Some(same) = before.filter(|r| r.receipt_id == made.receipt.receipt_id)
+            && let Some(pack) = same.view_pack()
+            && archive.get(&pack).await.is_ok_and(|known| known == bytes)
+        {
+            return Ok(Some(pack));
+        }
+        let base = before.filter(|_| continues != Continues::Fresh);
+        let base = base.and_then(CompactionRecord::view_pack);
+        Ok(Some(archive.put(bytes, base.as_ref()).await?.id))
+    }
+
+    /// A view as it may be archived.
+    fn stored_view(&self, view: &View) -> Result<View, serde_json::Error> {
+        let Storing::Redacted(redactor) = &self.storing else {
+            return Ok(view.clone());
+        };
+        let text = serde_json::to_string(view)?;
+        serde_json::from_str(&redactor.redact_json(&text, &mut Counts::new()))
+    }
+
+    /// Keeps a record that the catalog has: from then on the archive can tell of it by itself.
+    pub(super) async fn archive_record(&self, record: &CompactionRecord) -> Result<(), Error> {
+        match &self.archive {
+            // One that is there says when it was recorded first.
+            Some(archive) if archive.record(&record.address()).await.is_err() => {
+                keep_record(&**archive, record).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The archived view of a record; `None` where none was kept.
+    pub(super) async fn archived_view(
+        &self,
+        record: &CompactionRecord,
+    ) -> Result<Option<ArchivedView>, Error> {
+        let (Some(archive), Some(_)) = (&self.archive, record.view_pack()) else {
+            return Ok(None);
+        };
+        archived_view(&**archive, record).await
+    }
+
+    /// The view of a record over its input: as it was archived, or as this engine makes it where it
+    /// is the one that made it. `None` when neither can be had.
+    pub(super) async fn view_of(
+        &self,
+        record: &CompactionRecord,
+        measured: &mut Measured<'_>,
+    ) -> Result<Option<View>, Error> {
+        if let Some(kept) = self.archived_view(record).await? {
+            return Ok(Some(kept.view));
+        }
+        measured.advice = self.advice_of(record).await?;
+        match engine::compact(&self.input(measured))? {
+            Outcome::Compacted(made) if made.receipt.receipt_id == record.receipt_id => {
+                Ok(Some(made.view))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Writes a record into an archive, in place of what was there.
+pub async fn keep_record(
+    archive: &dyn ArchiveStore,
+    record: &CompactionRecord,
+) -> Result<(), Error> {
+    let mut slim = record.clone();
+    if record.view_pack().is_some() {
+        slim.entry_hashes.clear();
+        slim.view_hashes.clear();
+    }
+    let kept = ArchivedRecord {
+        form: FORM,
+        kind: Kind::Compaction,
+        record: slim,
+    };
+    let bytes = serde_json::to_vec(&kept).map_err(|source| Error::Record {
+        receipt: record.receipt_id.clone(),
+        source,
+    })?;
+    Ok(archive.put_record(&record.address(), bytes.into()).await?)
+}
+
+/// The record at an address of an archive, with its hashes.
+pub async fn kept_record(
+    archive: &dyn ArchiveStore,
+    address: &PackId,
+) -> Result<CompactionRecord, Error> {
+    let bytes = archive.record(address).await?;
+    let kept: ArchivedRecord = serde_json::from_slice(&bytes).map_err(|source| Error::Record {
+        receipt: address.to_string(),
+        source,
+    })?;
+    let mut record = kept.record;
+    if record.view_pack().is_none() {
+        return Ok(record);
+    }
+    if let Ok(Some(kept)) = archived_view(archive, &record).await {
+        record.entry_hashes = kept.entry_hashes;
+        record.view_hashes = kept.view_hashes;
+        return Ok(record);
+    }
+    // Without its view it can still be restored and searched.
+    if let Some(pack) = &record.input_pack
+        && let Ok(bytes) = archive.get(pack).await
+        && let Ok((conversation, _)) = history::read(&bytes, &record)
+    {
+        record.entry_hashes = EntryHash::all(&conversation.entries);
+    }
+    Ok(record)
+}
+
+async fn archived_view(
+    archive: &dyn ArchiveStore,
+    record: &CompactionRecord,
+) -> Result<Option<ArchivedView>, Error> {
+    let Some(pack) = record.view_pack() else {
+        return Ok(None);
+    };
+    let bytes = archive.get(&pack).await?;
+    let kept = serde_json::from_slice(&bytes).map_err(|source| Error::Record {
+        receipt: record.receipt_id.clone(),
+        source,
+    })?;
+    Ok(Some(kept))
+}
+
+/// Whether this engine made it, and so can make it again.
+pub(super) fn is_of_this_engine(record: &CompactionRecord) -> bool {
+    record.receipt.get("engine").and_then(|e| e.as_str()) == Some(ENGINE)
+}
+
+/// What a view shows of its input, as a conversation of its own.
+pub(super) fn shown(view: &View, conversation: &Conversation) -> Conversation {
+    Conversation {
+        entries: view.entries(conversation),
+        ..conversation.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;
