@@ -45,7 +45,7 @@ async def main() -> None:
         if event.is_final_response():
             print(event.content.parts[0].text)
     print(f"The session has {1 + 2 * PARTS} contents; the last call sent {sent[-1]}.")
-    print(*manager.receipts(session.id), sep="\n")
+    print(*manager.receipts(f"demo/ann/{session.id}/{agent.name}"), sep="\n")
 
 
 asyncio.run(main())

@@ -18,7 +18,6 @@ from agents.run_config import CallModelData, ModelInputData
 from agents.tracing import TracingProcessor, custom_span, get_current_trace
 
 from .exporters.custom import Exporter
-from .identity import session_name
 from .manager import CompactManager, Prepared
 from .session import RESPONSES, CompactSession
 
@@ -33,7 +32,7 @@ __all__ = [
     "middleware",
 ]
 
-SessionName = str | Callable[[CallModelData[Any]], str] | None
+SessionName = str | Callable[[CallModelData[Any]], str | None] | None
 
 
 def compact_filter(
@@ -42,14 +41,15 @@ def compact_filter(
     """A ``call_model_input_filter`` that keeps every model call inside the window.
 
     ``session_id`` names the conversation, or is a function that does; without one, the context's
-    ``session_id`` or the first item does. When the engine fails, the history goes out as it is,
+    ``session_id`` does. The SDK does not say which session a run belongs to, so a conversation without
+    a name is known by its history. When the engine fails, the history goes out as it is,
     with a warning; when what is pinned does not fit, the run ends with ``InsufficientBudget``.
     """
 
     async def call_model_input_filter(data: CallModelData[Any]) -> ModelInputData:
         sent = data.model_data
         name = _name(data, session_id)
-        with _span(name) as note:
+        with _span() as note:
             prepared = await manager.atry_prepare(
                 name,
                 sent.input,
@@ -66,13 +66,11 @@ def compact_filter(
     return call_model_input_filter
 
 
-def _name(data: CallModelData[Any], session_id: SessionName) -> str:
+def _name(data: CallModelData[Any], session_id: SessionName) -> str | None:
     if callable(session_id):
         return session_id(data)
     found = session_id or getattr(data.context, "session_id", None)
-    if found:
-        return str(found)
-    return session_name("agents", data.model_data.input, RESPONSES)
+    return str(found) if found else None
 
 
 def _tools(agent: Agent[Any]) -> list[dict[str, Any]]:
@@ -90,16 +88,17 @@ def _tools(agent: Agent[Any]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _span(session_id: str) -> Iterator[Callable[[Prepared], None]]:
+def _span() -> Iterator[Callable[[Prepared], None]]:
     """A span of the current trace with the decision's numbers: counts and ids, no content."""
     if get_current_trace() is None:
         yield lambda prepared: None
         return
-    with custom_span("compact.preflight", {"session_id": session_id}) as span:
+    with custom_span("compact.preflight", {}) as span:
 
         def note(prepared: Prepared) -> None:
             decision, receipt = prepared.decision, prepared.receipt
             span.span_data.data.update(
+                session_id=prepared.session_id,
                 verdict=decision.verdict, t_est=decision.tokens, max=decision.window
             )
             if receipt is not None:
@@ -158,22 +157,25 @@ class CompactTracing(TracingProcessor):
 def middleware(manager: CompactManager) -> dict[str, Callable[[Any], None]]:
     """Hooks by name for runners of any kind: ``before_run``, ``before_model_call``, ``after_model_call``.
 
-    Their context has ``session_id`` and ``messages``; ``system``, ``tools`` and ``usage`` are used
-    where it has them.
+    Their context has ``messages``; ``session_id``, ``system``, ``tools`` and ``usage`` are used where it has
+    them.
     """
+
+    def name(ctx: Any) -> str | None:
+        return getattr(ctx, "session_id", None)
 
     def before_model_call(ctx: Any) -> None:
         ctx.messages = manager.preflight(
-            ctx.session_id,
+            name(ctx),
             ctx.messages,
             system=getattr(ctx, "system", None),
             tools=getattr(ctx, "tools", None),
         )
 
     def after_model_call(ctx: Any) -> None:
-        usage = getattr(ctx, "usage", None)
-        if usage:
-            manager.observe(ctx.session_id, usage, getattr(ctx, "usage_source", "openai-chat"))
+        session_id, usage = name(ctx), getattr(ctx, "usage", None)
+        if usage and session_id:
+            manager.observe(session_id, usage, getattr(ctx, "usage_source", "openai-chat"))
 
     return {
         "before_run": before_model_call,

@@ -1,17 +1,19 @@
-"""Names for conversations that their framework does not name."""
+"""Names of sessions, made of what a framework calls them by.
+
+A conversation that its framework does not name has no name here either: the engine knows it by its
+history.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from typing import Any
+from urllib.parse import quote
 
-from .wire import Codec, dumps
-
-__all__ = ["session_name"]
+__all__ = ["scoped"]
 
 
-def session_name(kind: str, messages: Sequence[Any], codec: Codec) -> str:
-    """A name made of how the conversation begins, which later calls begin with as well."""
-    first = dumps(codec.dump(messages[0])) if messages else ""
-    return f"{kind}-{hashlib.sha256(first.encode()).hexdigest()[:16]}"
+def scoped(*parts: object) -> str:
+    """One name for what is named in parts, as app, user and session: ``shop/ann/7``.
+
+    A slash within a part is written ``%2F``, so that no other parts make the same name.
+    """
+    return "/".join(quote(str(part), safe=" @:+,;=!~") for part in parts)

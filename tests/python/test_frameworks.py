@@ -227,6 +227,6 @@ async def test_an_adk_app_never_overflows():
     prompt = types.Content(role="user", parts=[types.Part(text="Read all parts.")])
     async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=prompt):
         pass
-    assert len(sent) == 30 and len(manager.receipts(session.id)) >= 2
+    assert len(sent) == 30 and len(manager.receipts(f"app/u/{session.id}/a")) >= 2
     kept = await runner.session_service.get_session(app_name="app", user_id="u", session_id=session.id)
     assert len(kept.events) == 60

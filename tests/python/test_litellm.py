@@ -16,7 +16,9 @@ import compact  # noqa: E402
 from compact import CompactManager  # noqa: E402
 
 from .conftest import chat, config  # noqa: E402
+from .isolation import LiteLlm, manager_of  # noqa: E402
 from .provider import Provider  # noqa: E402
+from .test_isolation import REQUESTS, USERS, check, in_parallel  # noqa: E402
 
 
 @pytest.fixture
@@ -56,6 +58,26 @@ async def test_the_proxys_hook_names_sessions_and_leaves_the_rest_alone():
     assert await hook.async_pre_call_hook(None, None, {"input": "x"}, "embeddings") == {"input": "x"}
     odd = {"messages": [{"no": "role"}]}
     assert await hook.async_pre_call_hook(None, None, odd, "completion") == odd
+
+
+def test_two_users_have_nothing_of_each_other(tmp_path):
+    first, second, third = (LiteLlm(user) for user in USERS)
+    manager = manager_of(tmp_path)
+    in_parallel(lambda: first.talk(manager, REQUESTS), lambda: second.talk(manager, REQUESTS))
+    again = manager_of(tmp_path)
+    in_parallel(lambda: first.talk(again, 10), lambda: third.talk(again, REQUESTS))
+    check(first, second, third)
+
+
+def test_customers_of_a_proxy_may_call_their_sessions_alike():
+    from compact.integrations.litellm import _name
+
+    keys = [{"session_id": "1", "user_api_key_hash": key} for key in ("ann", "bob")]
+    assert [_name({"metadata": metadata}) for metadata in keys] == ["ann/1", "bob/1"]
+    assert _name({"litellm_metadata": keys[0], "metadata": {}}) == "ann/1"
+    assert _name({"metadata": {"session_id": "1"}}) == "1" == _name({"litellm_session_id": "1"})
+    # Who asks is not what is asked.
+    assert _name({"user": "ann", "metadata": {"user_api_key_hash": "ann"}}) is None
 
 
 def test_the_example_runs_without_a_key(tmp_path):

@@ -269,7 +269,7 @@ def test_what_is_no_conversation_is_refused_in_words(manager, messages, error, w
 
 
 def test_arguments_that_are_wrong_are_told(manager):
-    for session in (None, 7, ""):
+    for session in (7, "", b"x"):
         with pytest.raises(TypeError, match="session_id must be a text"):
             manager.preflight(session, chat(1))
     with pytest.raises(TypeError, match="cfg must be a CompactConfig, found dict"):

@@ -1,6 +1,7 @@
 """Compact in Google's ADK: ``App(..., plugins=[CompactPlugin(manager)])``.
 
-The session's events stay as they are; what goes to the model is smaller. A session is the invocation's.
+The session's events stay as they are; what goes to the model is smaller. What an agent sees of a session
+is a conversation of its own, named by app, user, session and agent: ``shop/ann/7/clerk``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
+from ..identity import scoped
 from ..manager import CompactManager
 from ..wire import Codec
 
@@ -32,7 +34,7 @@ class CompactPlugin(BasePlugin):
         """Replaces the contents of the request by the smaller view."""
         config = llm_request.config
         prepared = await self.manager.atry_prepare(
-            callback_context.session.id,
+            _name(callback_context),
             llm_request.contents,
             system=_system(config),
             tools=(config.tools or None) if config else None,
@@ -41,6 +43,11 @@ class CompactPlugin(BasePlugin):
         if prepared is not None:
             llm_request.contents = prepared.messages
         return None
+
+
+def _name(context: Any) -> str:
+    session = context.session
+    return scoped(session.app_name, session.user_id, session.id, context.agent_name)
 
 
 def _system(config: Any) -> Any:

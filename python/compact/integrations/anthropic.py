@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from anthropic import Middleware
 
-from ..identity import session_name
 from ..manager import CompactManager, Prepared
 from ..wire import Codec
 
@@ -29,14 +28,14 @@ _TELLING = ("thinking", "max_tokens", "tool_choice")
 class CompactMiddleware(Middleware):
     """Keeps what the client sends to ``/v1/messages`` inside the window.
 
-    ``session_id`` names the conversation, or is a function of the request body that does; without
-    one, ``metadata.user_id`` or the first message does.
+    ``session_id`` names the conversation, or is a function of the request body that does. Without one
+    it is known by its history: ``metadata.user_id`` names a user, who may have many.
     """
 
     def __init__(
         self,
         manager: CompactManager,
-        session_id: str | Callable[[Mapping[str, Any]], str] | None = None,
+        session_id: str | Callable[[Mapping[str, Any]], str | None] | None = None,
     ) -> None:
         self.manager = manager
         self.session_id = session_id
@@ -69,15 +68,12 @@ class CompactMiddleware(Middleware):
                 return await call_next(request.copy(body={**body, "messages": smaller}))
         return response
 
-    def _smaller(self, name: str, body: dict[str, Any], status: int, text: str) -> Any:
+    def _smaller(self, name: str | None, body: dict[str, Any], status: int, text: str) -> Any:
         how = {key: value for key, value in _beside(body).items() if key != "more"}
         return self.manager.overflowed(name, body["messages"], status, text, **how)
 
-    def _name(self, body: Mapping[str, Any]) -> str:
-        if callable(self.session_id):
-            return self.session_id(body)
-        user = (body.get("metadata") or {}).get("user_id")
-        return self.session_id or user or session_name("anthropic", body["messages"], MESSAGES)
+    def _name(self, body: Mapping[str, Any]) -> str | None:
+        return self.session_id(body) if callable(self.session_id) else self.session_id
 
 
 def _body(request: APIRequest) -> dict[str, Any] | None:

@@ -27,6 +27,7 @@ from typing import Any
 from .. import _native
 from ..events import logger as events
 from ..exceptions import CompactError
+from ..identity import scoped
 from ..manager import CompactManager
 from ..wire import dumps
 
@@ -125,7 +126,9 @@ def make_session_start_hook(manager: CompactManager, session_id: str | None = No
     async def session_start_hook(hook_input: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         if hook_input.get("source") != "compact":
             return {}
-        name = session_id or hook_input.get("session_id", "unknown")
+        name = session_id or hook_input.get("session_id")
+        if not name:
+            return {}
         try:
             memory = await asyncio.to_thread(manager.remember, name)
         except CompactError as error:
@@ -140,7 +143,8 @@ def make_session_start_hook(manager: CompactManager, session_id: str | None = No
 class CompactSessionStore:
     """A ``SessionStore`` that hands out a smaller history when a session is resumed.
 
-    ``underlying`` keeps the lines, in memory if none is given; they are only ever added to.
+    ``underlying`` keeps the lines, in memory if none is given; they are only ever added to. The manager
+    knows a session by its project and its id: ``PROJECT/SESSION``.
     """
 
     def __init__(self, manager: CompactManager, underlying: Any = None) -> None:
@@ -162,7 +166,8 @@ class CompactSessionStore:
             lines = await self.underlying.load(key)
         if not lines or key.get("subpath"):
             return lines
-        return self._compacted(key["session_id"], lines)
+        parts = (key[part] for part in ("project_key", "session_id") if part in key)
+        return self._compacted(scoped(*parts), lines)
 
     def _compacted(self, session_id: str, lines: list[Any]) -> list[Any]:
         source = "".join(json.dumps(line) + "\n" for line in lines)

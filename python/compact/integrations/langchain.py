@@ -2,7 +2,7 @@
 
 By default the agent's state keeps everything and only what goes to the model is smaller. With
 ``persist=True`` the state itself is compacted, as LangChain's own summarization does; what leaves it
-is in the manager's storage.
+is in the manager's storage. A session is the thread (``thread_id``) that the agent runs in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from langchain_core.messages import (
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from ..identity import session_name
 from ..manager import CompactManager
 from ..wire import Codec, dumps
 
@@ -93,7 +92,11 @@ def _answer(items: Sequence[Any], data: dict[str, Any], content: Any) -> AIMessa
 
 
 class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Keeps every model call of an agent inside the window."""
+    """Keeps every model call of an agent inside the window.
+
+    ``session_id`` names the conversation; without it, the thread does. An agent within another's graph
+    shares the thread and not the conversation, so it is known by its history, as is one without a thread.
+    """
 
     def __init__(
         self, manager: CompactManager, session_id: str | None = None, *, persist: bool = False
@@ -109,7 +112,7 @@ class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
         if not self.persist:
             return None
         messages = state["messages"]
-        prepared = self.manager.try_prepare(self._name(messages), messages, codec=self.codec)
+        prepared = self.manager.try_prepare(self._name(runtime), messages, codec=self.codec)
         if prepared is None or prepared.receipt is None:
             return None
         kept = _unbound(messages, prepared.messages)
@@ -126,7 +129,7 @@ class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
         if self.persist:
             return handler(request)
         prepared = self.manager.try_prepare(
-            self._name(request.messages), request.messages, **self._beside(request)
+            self._name(request.runtime), request.messages, **self._beside(request)
         )
         return handler(request if prepared is None else _with(request, prepared.messages))
 
@@ -135,7 +138,7 @@ class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
         if self.persist:
             return await handler(request)
         prepared = await self.manager.atry_prepare(
-            self._name(request.messages), request.messages, **self._beside(request)
+            self._name(request.runtime), request.messages, **self._beside(request)
         )
         return await handler(request if prepared is None else _with(request, prepared.messages))
 
@@ -146,8 +149,13 @@ class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
             tools.append({"system": request.system_message.content})
         return {"tools": tools, "codec": self.codec}
 
-    def _name(self, messages: Sequence[Any]) -> str:
-        return self.session_id or session_name("langchain", messages, self.codec)
+    def _name(self, runtime: Any) -> str | None:
+        if self.session_id:
+            return self.session_id
+        execution = getattr(runtime, "execution_info", None)
+        is_nested = "|" in (getattr(execution, "checkpoint_ns", None) or "")
+        thread = getattr(execution, "thread_id", None)
+        return str(thread) if thread and not is_nested else None
 
 
 def _with(request: ModelRequest[Any], messages: list[Any]) -> ModelRequest[Any]:

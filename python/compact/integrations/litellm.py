@@ -11,7 +11,7 @@ from typing import Any
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from ..identity import session_name
+from ..identity import scoped
 from ..manager import CompactManager
 from ..wire import Codec
 
@@ -23,7 +23,9 @@ CHAT = Codec("openai-chat")
 class CompactLogger(CustomLogger):
     """Rewrites ``messages`` before each deployment is called.
 
-    A session is named by ``metadata.session_id``, ``litellm_session_id`` or how the conversation begins.
+    A session is named by ``metadata.session_id`` or ``litellm_session_id``, in the proxy together with the key
+    that it was asked with: ``KEY/SESSION``. Without a name it is known by its history; ``user`` names a
+    user, who may have many.
     """
 
     def __init__(self, manager: CompactManager) -> None:
@@ -52,7 +54,11 @@ class CompactLogger(CustomLogger):
         return request if prepared is None else {**request, "messages": prepared.messages}
 
 
-def _name(request: Mapping[str, Any]) -> str:
-    metadata = request.get("metadata") or request.get("litellm_metadata") or {}
+def _name(request: Mapping[str, Any]) -> str | None:
+    metadata = {**(request.get("litellm_metadata") or {}), **(request.get("metadata") or {})}
     given = metadata.get("session_id") or request.get("litellm_session_id")
-    return str(given) if given else session_name("litellm", request["messages"], CHAT)
+    if not given:
+        return None
+    # Two customers of a proxy may call their sessions alike.
+    key = metadata.get("user_api_key_hash") or metadata.get("user_api_key")
+    return scoped(key, given) if key else str(given)

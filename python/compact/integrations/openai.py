@@ -1,7 +1,8 @@
 """Compact in the OpenAI client, which takes a transport: ``OpenAI(http_client=compact_client(manager))``.
 
 Chat completions and Responses go out within the window. One that the provider still refuses as too
-long is sent once more, smaller. A conversation that the server keeps (``previous_response_id``,
+long is sent once more, smaller. A conversation that is not named by ``session_id`` is known by its history;
+``user`` and ``prompt_cache_key`` name what many conversations share. One that the server keeps (``previous_response_id``,
 ``conversation``) is the server's to compact, and passes as it is.
 """
 
@@ -13,7 +14,6 @@ from typing import Any
 
 import httpx2
 
-from ..identity import session_name
 from ..manager import CompactManager
 from ..wire import Codec, dumps
 
@@ -29,7 +29,7 @@ _PATHS = {
     "/responses": ("input", Codec("openai-responses")),
 }
 
-SessionName = str | Callable[[Mapping[str, Any]], str] | None
+SessionName = str | Callable[[Mapping[str, Any]], str | None] | None
 
 
 class _Rewriter:
@@ -48,20 +48,15 @@ class _Rewriter:
                     return body, member, codec
         return None
 
-    def name(self, body: Mapping[str, Any], member: str, codec: Codec) -> str:
-        if callable(self.session_id):
-            return self.session_id(body)
-        given = self.session_id or body.get("prompt_cache_key")
-        return given or session_name("openai", body[member], codec)
+    def name(self, body: Mapping[str, Any]) -> str | None:
+        return self.session_id(body) if callable(self.session_id) else self.session_id
 
     def prepared(self, request: httpx2.Request, content: bytes) -> httpx2.Request:
         found = self.body(request, content)
         if found is None:
             return _again(request, content)
         body, member, codec = found
-        made = self.manager.try_prepare(
-            self.name(body, member, codec), body[member], **_beside(body, codec)
-        )
+        made = self.manager.try_prepare(self.name(body), body[member], **_beside(body, codec))
         if made is None:
             return _again(request, content)
         changed = {**body, member: made.messages}
@@ -77,8 +72,7 @@ class _Rewriter:
             return None
         body, member, codec = found
         how = {key: value for key, value in _beside(body, codec).items() if key != "more"}
-        name = self.name(body, member, codec)
-        messages = self.manager.overflowed(name, body[member], status, answer, **how)
+        messages = self.manager.overflowed(self.name(body), body[member], status, answer, **how)
         if messages is None:
             return None
         return _again(request, dumps({**body, member: messages}).encode())

@@ -28,7 +28,6 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import ModelRequestContext
 
-from ..identity import session_name
 from ..manager import CompactManager
 from ..wire import Codec
 
@@ -165,7 +164,10 @@ def _unbound(message: ModelResponse) -> ModelResponse:
 
 @dataclass
 class CompactCapability(AbstractCapability[Any]):
-    """Keeps every model request of an agent inside the window."""
+    """Keeps every model request of an agent inside the window.
+
+    A session is the run's conversation (``conversation_id``), unless ``session_id`` names another.
+    """
 
     manager: CompactManager
     session_id: str | None = None
@@ -176,9 +178,8 @@ class CompactCapability(AbstractCapability[Any]):
         """Sends the smaller view."""
         pieces = _taken_apart(request_context.messages)
         codec = PydanticAiCodec()
-        name = self.session_id or ctx.conversation_id or session_name("pydantic-ai", pieces, codec)
         prepared = await self.manager.atry_prepare(
-            name, pieces, tools=_schemas(request_context), codec=codec
+            self.session_id or ctx.conversation_id, pieces, tools=_schemas(request_context), codec=codec
         )
         if prepared is None or _is_same(prepared.messages, pieces):
             return request_context
