@@ -139,6 +139,10 @@ fn rungs(whole: Counts) -> impl Iterator<Item = Counts> {
     )
 }
 
+fn count(there: usize) -> u32 {
+    u32::try_from(there).unwrap_or(u32::MAX)
+}
+
 /// A unit at a price.
 #[derive(Clone, Copy)]
 struct Offer {
@@ -279,9 +283,15 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     fn keep_recent(&mut self) -> Rung {
         let room = self.recent_room();
+        let (policy, outline) = (self.scene.policy, self.scene.outline);
+        // What the policy wants of what there is: it may want billions, and each is a rung below.
         let whole = Counts {
-            turns: self.scene.policy.keep_recent_turns.max(1),
-            pairs: self.scene.policy.keep_tool_io_pairs.max(1),
+            turns: policy
+                .keep_recent_turns
+                .clamp(1, count(outline.turns() + 1)),
+            pairs: policy
+                .keep_tool_io_pairs
+                .clamp(1, count(outline.exchanges().max(1))),
         };
         let least = self.scene.estimator.capacity(UNIT_LEAST).min(room);
         let cap = Units(room.0 / UNIT_SHARE).max(least);

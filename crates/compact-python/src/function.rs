@@ -186,6 +186,8 @@ pub(crate) fn load_config(
     if window.source == WindowSource::Explicit {
         config.max_context_tokens = Some(window.tokens.0);
     }
+    let rules = &mut config.redaction;
+    rules.patterns.append(&mut rules.foreign_patterns);
     Ok((json!(config).to_string(), loaded.warnings))
 }
 

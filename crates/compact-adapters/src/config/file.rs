@@ -31,6 +31,9 @@ pub(super) struct Line {
 /// The most bytes that are read.
 const MOST_BYTES: u64 = 1 << 20;
 
+/// The most keys, values and items, aliases written out: many times what there is to set.
+const MOST_NODES: usize = 20_000;
+
 /// What a file held when it was read.
 #[derive(Clone, Debug)]
 pub struct FileText {
@@ -124,7 +127,10 @@ pub(super) fn parse(file: &FileText) -> Result<Vec<Line>, ConfigError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let node = serde_saphyr::from_str(text).map_err(|e| {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_nodes: MOST_NODES },
+    };
+    let node = serde_saphyr::from_str_with_options(text, options).map_err(|e| {
         let line = e.location().map(|l| l.line()).filter(|n| *n > 0);
         syntax(line, first_line(&e))
     })?;

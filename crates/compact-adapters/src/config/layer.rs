@@ -209,6 +209,9 @@ enum Meaning {
 /// Decides the size of the window.
 const WINDOW: &str = "max_context_tokens";
 
+/// Decides what is hidden.
+const PATTERNS: &str = "redaction.patterns";
+
 impl Sources {
     /// Lays the sources over each other and checks every key; all problems are reported at once.
     pub fn load(&self) -> Result<Loaded, ConfigError> {
@@ -327,6 +330,9 @@ fn read(file: &ConfigFile) -> Result<FileText, ConfigError> {
     })
 }
 
+/// Whoever has made as many mistakes mends these first.
+const MOST_PROBLEMS: usize = 50;
+
 /// The values so far, and what came of the rest.
 struct Merge {
     profile: Profile,
@@ -336,6 +342,8 @@ struct Merge {
     problems: Vec<Problem>,
     /// A window that a project wants and nobody before it set.
     window_limit: Option<u64>,
+    /// How many patterns are the user's, where a project added some.
+    own_patterns: Option<usize>,
 }
 
 impl Merge {
@@ -344,6 +352,7 @@ impl Merge {
             values: defaults(profile),
             problems: Vec::new(),
             window_limit: None,
+            own_patterns: None,
             profile,
             files,
             warnings,
@@ -352,6 +361,9 @@ impl Merge {
 
     /// Lays one setting over what there is.
     fn apply(&mut self, setting: Setting) {
+        if self.problems.len() >= MOST_PROBLEMS {
+            return;
+        }
         let meaning = setting.meaning(self.profile);
         if let (Some(file), Some(reason)) = (setting.limited_by, meaning.refusal(self.profile)) {
             return self.ignore(file, &setting, reason);
@@ -388,6 +400,11 @@ impl Merge {
             let is_limit = setting.limited_by.is_some() && current.is_null();
             self.window_limit = value.as_u64().filter(|_| is_limit);
         }
+        if path == PATTERNS {
+            let own = current.as_array().map_or(0, Vec::len);
+            let before = self.own_patterns.unwrap_or(own);
+            self.own_patterns = setting.limited_by.map(|_| before);
+        }
         let origin = setting.origin;
         let effective = Effective {
             path: path.clone(),
@@ -421,6 +438,10 @@ impl Merge {
         if self.window_limit.is_some() {
             config.max_context_tokens = None;
             config.window_limit = self.window_limit;
+        }
+        if let Some(own) = self.own_patterns {
+            let patterns = &mut config.redaction.patterns;
+            config.redaction.foreign_patterns = patterns.split_off(own.min(patterns.len()));
         }
         // A variable that a key names is known, whatever it is called.
         let named = self.values.values().filter(|v| v.path.ends_with("_env"));
@@ -542,11 +563,24 @@ fn assemble(values: &BTreeMap<String, Effective>) -> Result<Config, ConfigError>
     }
     // The kinds were checked key by key; what is left is a number too large for its type.
     serde_json::from_value(Value::Object(root)).map_err(|e| {
-        ConfigError::Invalid(vec![Problem {
-            path: String::new(),
-            message: e.to_string(),
-        }])
+        let culprits = values.values().filter(|value| !is_usable(value));
+        let culprits = culprits.map(|value| misfit(value, "must be smaller"));
+        let problems: Vec<Problem> = culprits.collect();
+        ConfigError::Invalid(match problems.is_empty() {
+            false => problems,
+            true => vec![Problem {
+                path: String::new(),
+                message: e.to_string(),
+            }],
+        })
     })
+}
+
+/// True when a value is one of its key's type.
+fn is_usable(effective: &Effective) -> bool {
+    let mut root = Map::new();
+    insert(&mut root, &effective.path, effective.value.clone());
+    serde_json::from_value::<Config>(Value::Object(root)).is_ok()
 }
 
 fn insert(map: &mut Map<String, Value>, path: &str, value: Value) {

@@ -135,8 +135,13 @@ fn is_overlong(value: &Value) -> bool {
 /// The list in force with what is new to it behind.
 fn add(wanted: &Value, current: &Value) -> Result<Value, String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let mut all = list(current);
-    for item in list(wanted) {
+    let (mut all, wanted) = (list(current), list(wanted));
+    let most = all.len() + MOST_ADDED;
+    // Before anything is compiled: a list may be as long as its file.
+    if wanted.len() > most {
+        return Err(format!("at most {MOST_ADDED} more"));
+    }
+    for item in wanted {
         if item.as_str().is_some_and(is_heavy_pattern) {
             return Err("a pattern is too large".to_owned());
         }
@@ -144,7 +149,7 @@ fn add(wanted: &Value, current: &Value) -> Result<Value, String> {
             all.push(item);
         }
     }
-    if all.len() > list(current).len() + MOST_ADDED {
+    if all.len() > most {
         return Err(format!("at most {MOST_ADDED} more"));
     }
     Ok(all.into())

@@ -93,6 +93,9 @@ pub struct RedactionRules {
     pub allow: Vec<String>,
     /// Where redaction applies.
     pub sinks: Sinks,
+    /// Patterns of somebody who may hide but not destroy: they apply everywhere but in the archive.
+    #[serde(skip)]
+    pub foreign_patterns: Vec<String>,
 }
 
 impl Default for RedactionRules {
@@ -103,6 +106,7 @@ impl Default for RedactionRules {
             pii_deny: PiiClass::ALL.into_iter().collect(),
             allow: Vec::new(),
             sinks: Sinks::default(),
+            foreign_patterns: Vec::new(),
         }
     }
 }
@@ -121,6 +125,9 @@ impl RedactionRules {
         if boundary != Boundary::Export {
             rules.pii_deny.clear();
         }
+        if boundary == Boundary::Archive {
+            rules.foreign_patterns.clear();
+        }
         rules
     }
 
@@ -129,7 +136,6 @@ impl RedactionRules {
     pub fn strictest(&self) -> RedactionRules {
         RedactionRules {
             enabled: true,
-            patterns: self.patterns.clone(),
             pii_deny: PiiClass::ALL.into_iter().collect(),
             allow: Vec::new(),
             sinks: Sinks {
@@ -137,6 +143,7 @@ impl RedactionRules {
                 export: true,
                 summary_prompt: true,
             },
+            ..self.clone()
         }
     }
 
@@ -220,7 +227,8 @@ impl Redactor {
             return Ok(Redactor::default());
         }
         let mut custom = Vec::new();
-        for (i, pattern) in rules.patterns.iter().enumerate() {
+        let patterns = rules.patterns.iter().chain(&rules.foreign_patterns);
+        for (i, pattern) in patterns.enumerate() {
             if SEED_PATTERNS.contains(&pattern.as_str()) {
                 continue;
             }

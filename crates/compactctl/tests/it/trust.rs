@@ -588,6 +588,44 @@ fn a_pipe_or_a_device_for_a_file_makes_nobody_wait() {
     }
 }
 
+/// Numbers at the ends of what a key takes: no command waits, none panics.
+#[test]
+fn no_value_of_a_project_makes_anybody_wait() {
+    let place = Place::new();
+    place.write("c.jsonl", claude(30));
+    for (file, code) in [
+        (
+            "keep_recent_turns: 4294967295, keep_tool_io_pairs: 4294967295",
+            0,
+        ),
+        ("hard_cap_buffer: 18446744073709551615", 0),
+        (
+            "trigger_tokens_left: 18446744073709551615, idle_seconds: 0",
+            0,
+        ),
+        ("trigger_pct: 1.0e-300, soft_pct: 1.0e-300", 0),
+        ("protected_patterns: ['(?s).*']", 4),
+        ("keep_recent_turns: 4294967296", 2),
+    ] {
+        place.write("compact.yaml", format!("policy: {{{file}}}"));
+        for command in ["inspect", "plan", "compact"] {
+            let budget = ["--budget", "4000"];
+            let more = if command == "inspect" {
+                &[][..]
+            } else {
+                &budget
+            };
+            let run = place.run(&[&[command, "c.jsonl"], more].concat());
+            let code = if command == "inspect" && code == 4 {
+                0
+            } else {
+                code
+            };
+            assert_eq!(run.code, code, "{file}: {}", run.stderr);
+        }
+    }
+}
+
 /// A hook before a compaction, of a session that says a word.
 fn pre_compact(place: &Place, word: &str) -> Run {
     let transcript = place.path("claude.jsonl");

@@ -2,7 +2,7 @@ use std::fs;
 
 use compact_core::message::Role;
 use compact_core::profile::Profile;
-use compact_core::redact::{RedactionRules, SEED_PATTERNS};
+use compact_core::redact::{Boundary, RedactionRules, SEED_PATTERNS};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -133,7 +133,13 @@ fn a_project_sets_what_it_may() {
         policy.roles_never_prune,
         [Role::System, Role::Developer, Role::User]
     );
-    assert_eq!(config.redaction.patterns, ["own", "more"]);
+    assert_eq!(config.redaction.patterns, ["own"]);
+    assert_eq!(config.redaction.foreign_patterns, ["more"]);
+    let shown = loaded
+        .values
+        .iter()
+        .find(|v| v.path == "redaction.patterns");
+    assert_eq!(shown.unwrap().value, json!(["own", "more"]));
     let origin = loaded.values.iter().find(|v| v.path == "model").unwrap();
     assert_eq!(origin.origin.layer(), "project");
 }
@@ -205,6 +211,12 @@ fn values_that_loosen_are_refused_with_what_is_accepted() {
     let many = format!("policy: {{protected_patterns: [{}]}}", many.join(", "));
     assert_eq!(
         ignored("", &many),
+        [key("policy.protected_patterns", 1, "at most 32 more")]
+    );
+    let flood: Vec<String> = (0..15_000).map(|n| format!("p{n}")).collect();
+    let flood = format!("policy: {{protected_patterns: [{}]}}", flood.join(", "));
+    assert_eq!(
+        ignored("", &flood),
         [key("policy.protected_patterns", 1, "at most 32 more")]
     );
 }
@@ -339,8 +351,14 @@ fn files_that_are_none_end_at_once() {
         let refs = format!("*{last}, ").repeat(9);
         bomb.push_str(&format!("{this}: &{this} [{refs}]\n"));
     }
-    fs::write(&path, bomb).unwrap();
-    assert!(error(&path).contains("is not valid YAML or JSON"));
+    let keys: String = (0..15_000).map(|n| format!("k{n}: 1\n")).collect();
+    for many in [bomb, keys] {
+        fs::write(&path, many).unwrap();
+        assert!(error(&path).contains("is not valid YAML or JSON"));
+    }
+    let keys: String = (0..9_000).map(|n| format!("k{n}: 1\n")).collect();
+    fs::write(&path, keys).unwrap();
+    assert_eq!(error(&path).lines().count(), 50);
     if cfg!(target_os = "linux") {
         assert_eq!(error("/dev/zero".as_ref()), "it is not a regular file");
         fs::remove_file(&path).unwrap();
@@ -381,6 +399,41 @@ fn a_user_s_file_that_others_may_write_is_limited() {
         loaded.warnings[0].contains("others may write it"),
         "{}",
         loaded.warnings[0]
+    );
+}
+
+#[test]
+fn a_project_hides_but_does_not_destroy() {
+    let user = "redaction: {sinks: {archive: true}, patterns: [own]}\n";
+    let project = "redaction: {patterns: ['(?s).+']}\nredaction.patterns: ['(?s).']\n";
+    let rules = load(user, project).config.redaction;
+    let shown = |boundary| {
+        let redactor = rules.redactor(boundary).unwrap();
+        let text = "own words, and others";
+        redactor.redact(text, &mut Default::default()).into_owned()
+    };
+    let archived = shown(Boundary::Archive);
+    assert!(
+        archived.starts_with("[REDACTED:pattern-1:") && archived.ends_with("] words, and others")
+    );
+    assert!(!shown(Boundary::Summary).contains("words"));
+    // What somebody says later is the user's again.
+    let (_folder, mut sources) = sources(user, project);
+    sources.env = vec![("COMPACT_REDACTION_PATTERNS".into(), "mine".into())];
+    let rules = sources.load().unwrap().config.redaction;
+    assert_eq!(
+        (rules.patterns, rules.foreign_patterns),
+        (vec!["mine".to_owned()], vec![])
+    );
+}
+
+#[test]
+fn a_number_that_is_too_large_is_named_with_its_line() {
+    let (folder, sources) = sources("", "policy:\n  keep_recent_turns: 4294967296\n");
+    let error = sources.load().unwrap_err().to_string();
+    assert_eq!(
+        error.replace(&format!("{}/", folder.path().display()), ""),
+        "policy.keep_recent_turns in compact.yaml: must be smaller, found 4294967296 (compact.yaml:2)"
     );
 }
 
@@ -428,7 +481,8 @@ fn more_patterns_never_show_what_was_hidden() {
     ] {
         let project = json!({ "redaction": { "patterns": [pattern] } }).to_string();
         let rules: RedactionRules = load("", &project).config.redaction;
-        assert_eq!(rules.patterns.len(), SEED_PATTERNS.len() + 1);
+        assert_eq!(rules.patterns, SEED_PATTERNS);
+        assert_eq!(rules.foreign_patterns, [pattern]);
         let redactor = compact_core::redact::Redactor::new(&rules).unwrap();
         let shown = redactor.redact(text, &mut Default::default()).into_owned();
         for word in hidden {
