@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from . import _native, wire
@@ -213,6 +214,18 @@ class CompactManager:
         """
         made = self._engine().rewrite(session_id, transcript, format, note)
         return None if made is None else (made[0], Receipt(json.loads(made[1])))
+
+    def archive_transcript(
+        self,
+        repository: str | os.PathLike[str],
+        session_id: str,
+        transcript: str | os.PathLike[str] | None,
+    ) -> tuple[Path, int]:
+        """Copies an agent's transcript to where ``compactctl hook`` archives it: the file, and its size.
+
+        It appears whole or not at all, redacted where the archive is.
+        """
+        return self._engine().shelf_archive(repository, session_id, transcript)
 
     # The way back.
 

@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,47 @@ async def test_precompact_hook_handles_io_error(repo, transcript, caplog):
     data.write_text("a file where a folder should be")
     assert await fire(repo, payload(transcript)) == {}
     assert "PreCompact: failed to archive transcript:" in caplog.text
+
+
+async def test_precompact_hook_redacts_as_the_archive_does(repo, transcript, tmp_path, monkeypatch):
+    transcript.write_text(json.dumps({"type": "user", "message": {"role": "user", "content": f"key {SECRET}"}}) + "\n")
+    raw, redacted = (CompactManager(config(settings={"redaction": {"sinks": {"archive": on}}})) for on in (False, True))
+    for manager, kept in ((None, True), (raw, True), (redacted, False)):
+        await make_precompact_hook(repo, manager)(payload(transcript), None, None)
+        assert (SECRET in archives(repo)[-1].read_text()) is kept
+    assert archives(repo)[-1].name.endswith("_transcript-redacted.jsonl")
+    # Without a manager the user's own configuration says so; one that is broken does as well.
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    file = tmp_path / "config" / "compact" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    for settings in ("redaction: {sinks: {archive: true}}", "redaction: {sinks: {archve: 1}}"):
+        file.write_text(settings)
+        await fire(repo, payload(transcript))
+        assert SECRET not in archives(repo)[-1].read_text()
+
+
+async def test_precompact_hook_tells_repositories_apart(repo, transcript, tmp_path):
+    folders = [get_repo_runs_dir(tmp_path / path) for path in ("a-b", "a/b", "a b")]
+    assert len(set(folders)) == 3
+    await make_precompact_hook(tmp_path / "a-b")(payload(transcript), None, None)
+    assert [folder.exists() for folder in folders] == [True, False, False]
+
+
+async def test_precompact_hook_leaves_no_half_of_a_transcript(repo, transcript):
+    """On a disk that is full: a limit on how large a file may grow looks the same to who writes it."""
+    transcript.write_text('{"type":"user"}\n' * 10_000)
+    script = """
+import asyncio, resource, sys
+from compact.integrations.claude import make_precompact_hook
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+hook = make_precompact_hook(sys.argv[1])
+sys.exit(0 if asyncio.run(hook({"session_id": "s", "transcript_path": sys.argv[2]}, None, None)) == {} else 1)
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(repo), str(transcript)], timeout=60)
+    assert done.returncode == 0
+    assert [path for path in get_repo_runs_dir(repo).rglob("*") if path.is_file()] == []
+    await fire(repo, payload(transcript))
+    assert [copy.read_bytes() for copy in archives(repo)] == [transcript.read_bytes()]
 
 
 async def test_precompact_hook_timestamp_uniqueness(repo, transcript):

@@ -237,7 +237,7 @@ def test_a_damaged_object_is_an_error_that_names_it():
         store.kept[name] = store.kept[name][:-9] + b"something"
     with pytest.raises(StorageError, match="damaged"):
         manager.restore(receipt.id)
-    for name in store.names("records/"):
+    for name in store.names("catalog/"):
         store.kept[name] = b"{"
     with pytest.raises(StorageError, match="damaged"):
         CompactManager(config(storage=store)).receipts("s")

@@ -1,6 +1,7 @@
 //! `compact._native.Engine`: a manager with its live sessions.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use crate::function::{config_of, format_named, source_named};
 use crate::manager::{Callbacks, Handing, Keeping, Parts, build, under_terms};
 use crate::runtime::block_on;
 use crate::session::{Held, Sessions, Slot};
-use crate::transcript;
+use crate::{shelf, transcript};
 
 /// Runs compactions for the sessions of one configuration.
 #[pyclass(frozen, module = "compact._native")]
@@ -324,6 +325,21 @@ impl Engine {
         self.call(py, || {
             self.sessions.remove(session_id);
             self.release(session_id)
+        })
+    }
+
+    /// Archives an agent's transcript on the shelf of hooks, redacted as this engine's archive: where, and
+    /// how many bytes.
+    #[pyo3(signature = (repository, session_id, transcript=None))]
+    fn shelf_archive(
+        &self,
+        py: Python<'_>,
+        repository: PathBuf,
+        session_id: &str,
+        transcript: Option<PathBuf>,
+    ) -> PyResult<(PathBuf, u64)> {
+        self.call(py, || {
+            shelf::archive_as(&self.manager.storing, repository, session_id, transcript)
         })
     }
 

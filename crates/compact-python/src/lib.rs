@@ -16,6 +16,7 @@ mod objects;
 mod restart;
 mod runtime;
 mod session;
+mod shelf;
 mod transcript;
 
 use std::sync::OnceLock;
@@ -55,6 +56,9 @@ mod _native {
     use super::function::{
         account, console_line, count, detect, load_config, usage, validate, window,
     };
+    #[pymodule_export]
+    use super::shelf::{shelf_archive, shelf_folder};
+
     #[pymodule_export]
     use super::restart::{Carried, checkpoint_request, continuation_prompt, extract_checkpoint};
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use compact_adapters::config::{
-    Config, ConfigError, Effective, Exporter, FileInForce, Flag, Loaded, Origin, Retention,
-    Sources, StorageAdapter,
+    Config, Effective, Exporter, FileInForce, Flag, Loaded, Origin, Retention, Sources,
+    StorageAdapter,
 };
 use compact_adapters::estimator;
 use compact_adapters::store::Stores;
@@ -508,18 +508,10 @@ pub struct HookTerms {
     pub fault: Option<String>,
 }
 
-/// What a hook goes by. A configuration that is broken is left out, the project's file before the
-/// user's, and what cannot be known is redacted: nobody can say that it need not be.
+/// What a hook goes by.
 pub fn hook_terms(global: &Global) -> Result<HookTerms, Failure> {
     let sources = sources(global, global.profile.first().copied());
-    let (loaded, fault) = match sources.load() {
-        Ok(loaded) => (loaded, None),
-        Err(error) => (load_what_is_whole(sources)?, Some(error)),
-    };
-    let redaction = match fault {
-        None => loaded.config.redaction.clone(),
-        Some(_) => loaded.config.redaction.strictest(),
-    };
+    let (loaded, fault) = sources.load_what_is_whole()?;
     // Without a home of its own a process would be given the one in the list of users, which need not
     // be that of the person at work.
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -532,30 +524,11 @@ pub fn hook_terms(global: &Global) -> Result<HookTerms, Failure> {
     }
     Ok(HookTerms {
         root: data_directory(&loaded.config)?,
-        redaction,
+        redaction: loaded.config.redaction,
         files: loaded.files,
         warnings: loaded.warnings,
         fault: fault.map(|error| error.to_string()),
     })
-}
-
-/// As much of a broken configuration as can be used.
-fn load_what_is_whole(sources: Sources) -> Result<Loaded, ConfigError> {
-    let place = Sources {
-        env: sources
-            .env
-            .iter()
-            .filter(|(name, value)| name == "COMPACT_STORAGE_PATH" && !value.is_empty())
-            .cloned()
-            .collect(),
-        ..Sources::default()
-    };
-    let without_project = sources.clone().without_project();
-    let without_files = sources.without_files();
-    without_project
-        .load()
-        .or_else(|_| without_files.load())
-        .or_else(|_| place.load())
 }
 
 fn data_directory(config: &Config) -> Result<PathBuf, Failure> {

@@ -18,15 +18,13 @@ import asyncio
 import json
 import logging
 import os
-import shutil
 from collections.abc import Callable, Coroutine, Iterable
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from .. import _native
 from ..events import logger as events
-from ..exceptions import CompactError
+from ..exceptions import CompactError, NotFound
 from ..identity import scoped
 from ..manager import CompactManager
 from ..wire import dumps
@@ -46,11 +44,7 @@ Hook = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
 def get_repo_runs_dir(repo_path: str | os.PathLike[str]) -> Path:
     """The folder of a repository's archives: one for each path, the one that ``compactctl hook`` uses."""
-    given = os.environ.get("COMPACT_STORAGE_PATH")
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
-    root = Path(given) if given else Path(data) / "compact"
-    key = os.path.abspath(os.fspath(repo_path)).replace("/", "-")
-    return root / "hooks" / key
+    return _native.shelf_folder(os.path.abspath(repo_path))
 
 
 def make_precompact_hook(
@@ -58,31 +52,31 @@ def make_precompact_hook(
 ) -> Hook:
     """A PreCompact hook that archives the transcript. It never blocks a compaction.
 
-    A manager reads the transcript as well, so that it remembers afterwards what was said.
+    What is archived is what ``compactctl hook`` would archive: whole or not at all, and redacted as the
+    manager's configuration says, or without a manager the user's. A manager reads the transcript as
+    well, so that it remembers afterwards what was said.
     """
+    repository = os.path.abspath(repo_path)
+    archive = _native.shelf_archive if manager is None else manager.archive_transcript
 
     async def precompact_hook(hook_input: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        session_id = hook_input.get("session_id", "unknown")
-        transcript_path = hook_input.get("transcript_path")
+        session_id = hook_input.get("session_id") or "unknown"
+        source = hook_input.get("transcript_path") or None
         trigger = hook_input.get("trigger", "unknown")
-        if not transcript_path:
-            logger.warning("PreCompact: no transcript_path provided for %s", session_id)
-            return {}
-        source = Path(transcript_path)
-        if not source.exists():
-            logger.warning("PreCompact: transcript not found at %s", transcript_path)
-            return {}
         try:
-            dest = _archive(source, get_repo_runs_dir(repo_path) / "archives", session_id)
-            size = dest.stat().st_size / 1024
-            logger.info(
-                "PreCompact: archived transcript (trigger=%r) to %s (%.1f KB)", trigger, dest, size
-            )
-        except OSError as error:
-            logger.error("PreCompact: failed to archive transcript: %s", error)
+            dest, size = await asyncio.to_thread(archive, repository, session_id, source)
+        except NotFound as error:
+            logger.warning("PreCompact: %s", error)
             return {}
-        if manager is not None:
-            await asyncio.to_thread(_learn, manager, session_id, dest)
+        except CompactError as error:
+            logger.error("PreCompact: %s", error)
+            return {}
+        logger.info(
+            "PreCompact: archived transcript (trigger=%r) to %s (%.1f KB)",
+            *(trigger, dest, size / 1024),
+        )
+        if manager is not None and source and session_id != "unknown":
+            await asyncio.to_thread(_learn, manager, session_id, Path(source))
         return {}
 
     return precompact_hook
@@ -95,25 +89,6 @@ def _learn(manager: CompactManager, session_id: str, transcript: Path) -> None:
         manager.rewrite(session_id, text, "claude-code", note="precompact")
     except (CompactError, OSError, UnicodeError) as error:
         logger.error("PreCompact: failed to read transcript: %s", error)
-
-
-def _archive(source: Path, folder: Path, session_id: str) -> Path:
-    """A private copy under a name of its own, however quickly one follows the other."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.chmod(0o700)
-    # A session id is no path.
-    plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in str(session_id))
-    extension = source.suffix or ".txt"
-    while True:
-        stamp = datetime.now(timezone.utc).strftime("%Y%m%d_%H%M%S_%f")
-        dest = folder / f"{plain}_{stamp}_transcript{extension}"
-        try:
-            os.close(os.open(dest, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except FileExistsError:
-            continue
-        shutil.copy2(source, dest)
-        dest.chmod(0o600)
-        return dest
 
 
 def make_session_start_hook(manager: CompactManager, session_id: str | None = None) -> Hook:

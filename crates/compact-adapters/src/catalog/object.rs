@@ -19,7 +19,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
-const PREFIX: &str = "records";
+const PREFIX: &str = "catalog";
 
 /// Records in an object store.
 #[derive(Debug)]

@@ -218,6 +218,34 @@ impl Sources {
         self.load_reading(&read)
     }
 
+    /// As much of the configuration as can be used, and what is wrong with the rest. A broken one is
+    /// left out, the project's file before the user's, and then everything is redacted: nobody can say
+    /// that it need not be.
+    pub fn load_what_is_whole(&self) -> Result<(Loaded, Option<ConfigError>), ConfigError> {
+        let fault = match self.load() {
+            Ok(loaded) => return Ok((loaded, None)),
+            Err(fault) => fault,
+        };
+        let is_place =
+            |name: &str, value: &str| name == "COMPACT_STORAGE_PATH" && !value.is_empty();
+        let env = self
+            .env
+            .iter()
+            .filter(|(name, value)| is_place(name, value));
+        let place = Sources {
+            env: env.cloned().collect(),
+            ..Sources::default()
+        };
+        let without_project = self.clone().without_project();
+        let without_files = self.clone().without_files();
+        let mut loaded = without_project
+            .load()
+            .or_else(|_| without_files.load())
+            .or_else(|_| place.load())?;
+        loaded.config.redaction = loaded.config.redaction.strictest();
+        Ok((loaded, Some(fault)))
+    }
+
     /// What a file would decide above the user's own, as it was read.
     pub fn survey(&self, text: &FileText) -> Result<Survey, ConfigError> {
         let under = |role| {

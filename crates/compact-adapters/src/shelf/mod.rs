@@ -67,6 +67,11 @@ impl Shelf {
         }
     }
 
+    /// Where everything of its repository is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Copies a transcript, byte for byte unless it is to be redacted, under a name of its own. It
     /// appears whole or not at all.
     pub fn archive(
