@@ -96,6 +96,24 @@ const PROOFS: &[Proof] = &[
             name: "cluster::killed_processes_lose_nothing_and_leave_one_line_of_views",
         },
     },
+    Proof {
+        name: "append",
+        shows: "no line of an agent is lost or torn while --append writes behind it",
+        trials: 20,
+        test: Test::Rust {
+            package: "compactctl",
+            name: "append::no_line_of_an_agent_is_lost_or_torn",
+        },
+    },
+    Proof {
+        name: "kill-append",
+        shows: "--append killed at any moment leaves the old transcript or the whole view",
+        trials: 150,
+        test: Test::Rust {
+            package: "compactctl",
+            name: "append::a_process_that_is_killed_leaves_the_old_transcript_or_the_whole_view",
+        },
+    },
 ];
 
 /// Runs the proofs whose name contains `filter`.

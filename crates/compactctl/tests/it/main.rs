@@ -6,6 +6,8 @@
     clippy::string_slice
 )]
 
+#[cfg(unix)]
+mod append;
 mod archive;
 mod chain;
 mod compact;
