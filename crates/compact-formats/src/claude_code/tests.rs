@@ -482,3 +482,64 @@ fn an_appended_view_is_a_boundary_and_lines_of_its_own() {
         {"parentUuid":"017319bf-7800-86a5-88b5-389f7c95a031","isSidechain":false,"sessionId":"s1","uuid":"93e7c8d3-5b2d-8b12-8916-f8730999c6a9","timestamp":"2026-02-02T00:00:00.000Z","type":"user","message":{"role":"user","content":"thanks"},"compactedFrom":"u2"}
     "#]].assert_eq(out.strip_prefix(&session().join("\n")).unwrap());
 }
+
+/// Claude Code takes lines together that have one message id, wherever they stand.
+#[test]
+fn a_copy_shares_no_id_with_what_it_repeats_and_lines_of_one_message_still_share_one() {
+    let parsed = read_session(Scope::Live);
+    let view = View::identity(&parsed.conversation);
+    let lines = parsed
+        .document
+        .lines_to_append(&parsed.conversation, &view, &STAMP)
+        .unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    let ids = |text: &str, pointer: &str| -> Vec<String> {
+        let values = text.lines().filter(|line| !line.is_empty());
+        let values = values.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let ids = values.filter_map(|value| value.pointer(pointer)?.as_str().map(str::to_owned));
+        ids.collect()
+    };
+    let before = session().join("\n");
+    for pointer in ["/uuid", "/message/id"] {
+        let old = ids(&before, pointer);
+        assert!(
+            ids(&lines, pointer).iter().all(|id| !old.contains(id)),
+            "{pointer}"
+        );
+    }
+    // The shape of the groups is that of the original.
+    let shape = |ids: &[String]| -> Vec<usize> {
+        let first = |id: &String| ids.iter().position(|other| other == id).unwrap();
+        ids.iter().map(first).collect()
+    };
+    let (old, new) = (ids(&before, "/message/id"), ids(&lines, "/message/id"));
+    assert_eq!(shape(&new), shape(&old));
+    assert!(
+        shape(&new).windows(2).any(|pair| pair[0] == pair[1]),
+        "{new:?}"
+    );
+}
+
+#[test]
+fn an_attachment_that_is_cut_is_not_repeated_as_it_was_sent() {
+    let attachment = r#"{"parentUuid":"u1","uuid":"x1","sessionId":"s1","type":"attachment","attachment":{"type":"file","content":"many words"},"rendered":[{"content":"many words"}]}"#;
+    let source = format!("{}\n{attachment}\n", user("u1", "", "hi"));
+    let parsed = parse(source, None, Scope::Live).unwrap();
+    let items = vec![
+        ViewItem::Kept { entry: 0 },
+        ViewItem::Edited {
+            entry: 1,
+            edits: vec![(0, Edit::SetText("cut".to_owned()))],
+        },
+    ];
+    let view = View { items };
+    let lines = parsed
+        .document
+        .lines_to_append(&parsed.conversation, &view, &STAMP)
+        .unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    assert!(
+        lines.contains("\"content\":\"cut\"") && !lines.contains("many words"),
+        "{lines}"
+    );
+}

@@ -328,3 +328,47 @@ fn an_appended_view_is_a_replacement_history() {
         {"timestamp":"2026-02-02T00:00:00.000Z","type":"compacted","payload":{"message":"","replacement_history":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"rules"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"do it"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"<COMPACT-SUMMARY v1>\n</COMPACT-SUMMARY>"}]},{"type":"function_call","name":"exec","arguments":"{\"cmd\":\"ls\"}","call_id":"c2"},{"type":"function_call_output","call_id":"c2","output":"clip"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"searched"}]}]}}
     "#]].assert_eq(out.strip_prefix(&rollout().join("\n")).unwrap());
 }
+
+/// Codex resumes no rollout whose numbers have a gap, and tells its surroundings anew after a compaction.
+#[test]
+fn an_appended_view_goes_on_counting_and_leaves_out_what_codex_tells_anew() {
+    let message = |ordinal: usize, role: &str, text: &str| {
+        format!(
+            r#"{{"timestamp":"T","ordinal":{ordinal},"type":"response_item","payload":{{"type":"message","role":"{role}","content":[{{"type":"input_text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let state = r#"{"timestamp":"T","ordinal":4,"type":"world_state","payload":{"full":true}}"#;
+    let lines = [
+        r#"{"timestamp":"T","ordinal":0,"type":"session_meta","payload":{"id":"s1"}}"#.to_owned(),
+        message(
+            1,
+            "developer",
+            "<permissions instructions>all</permissions instructions>",
+        ),
+        message(2, "developer", "what a hook said"),
+        message(3, "user", "<environment_context>here</environment_context>"),
+        state.to_owned(),
+        message(5, "user", "do it"),
+    ];
+    let stamp = Stamp {
+        timestamp: "2026-02-02T00:00:00.000Z",
+        receipt: "r1",
+        tokens_before: 100,
+        tokens_after: 10,
+    };
+    let appended = |lines: &[String]| {
+        let parsed = read(lines, Scope::Live);
+        let view = View::identity(&parsed.conversation);
+        let lines = parsed
+            .document
+            .lines_to_append(&parsed.conversation, &view, &stamp);
+        String::from_utf8(lines.unwrap()).unwrap()
+    };
+    expect![[r#"
+
+        {"timestamp":"2026-02-02T00:00:00.000Z","ordinal":6,"type":"compacted","payload":{"message":"","replacement_history":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"what a hook said"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"do it"}]}]}}
+    "#]].assert_eq(&appended(&lines));
+    // One that keeps no track of them may not tell them again.
+    let untracked: Vec<String> = lines.into_iter().filter(|line| line != state).collect();
+    assert!(appended(&untracked).contains("environment_context"));
+}
