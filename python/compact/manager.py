@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -212,7 +213,9 @@ class CompactManager:
 
         ``None`` when there is no need; with a note, it is compacted whatever the pressure.
         """
-        made = self._engine().rewrite(session_id, transcript, format, note)
+        engine = self._engine()
+        with self._during(wire.tell_lines(transcript)):
+            made = engine.rewrite(session_id, transcript, format, note)
         return None if made is None else (made[0], Receipt(json.loads(made[1])))
 
     def archive_transcript(
@@ -327,7 +330,10 @@ class CompactManager:
         codec = codec or self._codec
         self._engine()
         with self._lock:
+            known = list(self._told.values())
             before = None if session_id is None else self._told.get(session_id)
+        if session_id is None and isinstance(messages, Sequence):
+            before = wire.likely(messages, codec, known)
         told = wire.tell(
             messages,
             codec,
@@ -402,11 +408,7 @@ class CompactManager:
         storage = _adapter(self.config)
         if storage is None:
             return
-        told = self._telling.get(threading.get_ident())
-        if told is None:
-            # It was compacted beside its session, which has a name by now.
-            with self._lock:
-                told = self._told[session_id]
+        told = self._telling.get(threading.get_ident()) or self._told_before(session_id)
         texts = (self._native.handed_message(text) for text in told.texts)
         messages = (wire.as_message(json.loads(text)) for text in texts)
         transcript = [self._redact(message) for message in messages]
@@ -416,6 +418,18 @@ class CompactManager:
             raise StorageError(
                 f"{type(storage).__name__}.save_transcript failed: {error}; nothing was pruned"
             ) from error
+
+    def _told_before(self, session_id: str) -> Told:
+        """What a session was told that is compacted beside its calls.
+
+        One without a name is known by it once the call returns that began this.
+        """
+        for _ in range(500):
+            with self._lock:
+                if session_id in self._told:
+                    return self._told[session_id]
+            time.sleep(0.01)
+        raise StorageError(f"nothing is known of session {session_id}; nothing was pruned")
 
     def _store_summary(self, session_id: str, items: Sequence[int | str], receipt: Receipt) -> None:
         storage = _adapter(self.config)

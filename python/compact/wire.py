@@ -17,7 +17,7 @@ from . import _native
 from .exceptions import FormatError
 from .message import Message
 
-__all__ = ["Account", "Codec", "Told", "Violation", "account", "as_message", "tell", "validate"]
+__all__ = ["Account", "Codec", "Told", "Violation", "account", "as_message", "tell", "tell_lines", "validate"]
 
 #: What the list of messages and the instructions beside it are called.
 _MEMBERS = {
@@ -187,6 +187,41 @@ def tell(
     members = {key: value for key, value in beside.items() if value}
     head = _head(members) if members and list_key else ""
     return Told(items, kept, texts, format, head, list_key, system_key)
+
+
+def tell_lines(transcript: str) -> Told:
+    """The messages in an agent's transcript, for whoever is to be told what it says."""
+    texts = []
+    for line in transcript.splitlines():
+        try:
+            data = json.loads(line)
+        except ValueError:
+            continue
+        message = data.get("message") if isinstance(data, dict) else None
+        texts += [dumps(message if isinstance(message, dict) else data)] * isinstance(data, dict)
+    return Told([], [], texts, "", "", "", "")
+
+
+def likely(messages: Sequence[Any], codec: Codec, known: Iterable[Told]) -> Told | None:
+    """What these messages most likely go on from: the longest that ends with one of them, in its place."""
+    forms: dict[int, bytes | None] = {}
+    best = None
+    for told in known:
+        last = len(told.kept) - 1
+        if not 0 <= last < len(messages) or (best and last < len(best.kept)):
+            continue
+        if last not in forms:
+            forms[last] = _form(_dumped(messages[last], codec))
+        if forms[last] is not None and forms[last] == told.kept[last]:
+            best = told
+    return best
+
+
+def _dumped(message: Any, codec: Codec) -> Any:
+    try:
+        return codec.dump(message)
+    except (TypeError, ValueError, RecursionError):
+        return None  # It is refused where it is written.
 
 
 def _written(

@@ -56,6 +56,8 @@ async def test_the_proxys_hook_names_sessions_and_leaves_the_rest_alone():
     data = await hook.async_pre_call_hook(None, None, {"messages": messages}, "completion")
     assert len(data["messages"]) < len(messages)
     assert await hook.async_pre_call_hook(None, None, {"input": "x"}, "embeddings") == {"input": "x"}
+    # The proxy calls both hooks, one after the other.
+    assert await hook.async_pre_call_deployment_hook(data, None) is data
     odd = {"messages": [{"no": "role"}]}
     assert await hook.async_pre_call_hook(None, None, odd, "completion") == odd
 

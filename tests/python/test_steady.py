@@ -71,15 +71,16 @@ def archived(manager: CompactManager, history: list[Any]) -> list[Any]:
     return manager.restore("s")
 
 
-def test_what_is_known_is_not_written_again(steady, monkeypatch):
+@pytest.mark.parametrize("name", ["s", None])
+def test_what_is_known_is_not_written_again(name, steady, monkeypatch):
     history = chat(20)
-    steady.preflight("s", history)
+    steady.preflight(name, history)
     written: list[Any] = []
     dumps = wire.dumps
     monkeypatch.setattr(wire, "dumps", lambda value: written.append(value) or dumps(value))
     history.append({"role": "user", "content": "And now?"})
     # Clients that read their requests from bytes have other objects every time.
-    sent = steady.preflight("s", [history[0], *copy.deepcopy(history[1:])])
+    sent = steady.preflight(name, [history[0], *copy.deepcopy(history[1:])])
     assert sent == history
     assert [value for value in written if "role" in value] == history[-1:]
 

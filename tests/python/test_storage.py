@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import compact
-from compact import CallbackExporter, CompactManager, Message, StorageError, check_storage
+from compact import CallbackExporter, CompactManager, CompactPolicy, Message, StorageError, check_storage
 
 from .conftest import chat, config
 
@@ -276,3 +277,30 @@ def test_events_reach_a_storage_without_what_was_said():
     compacted(store, exporter=CallbackExporter(seen.append))
     assert len(store.events) == len(seen) > 0
     assert any("compact.archived" in event for event in store.events)
+
+
+def test_sessions_without_a_name_are_handed_over_under_the_engines():
+    class Named(Told):
+        def __init__(self) -> None:
+            super().__init__()
+            self.names: list[str] = []
+
+        def save_transcript(self, session_id, transcript):
+            self.names.append(session_id)
+            super().save_transcript(session_id, transcript)
+
+    store = Named()
+    manager = CompactManager(config(storage=store))
+    prepared = manager.prepare(None, chat(60))
+    assert store.names == [prepared.session_id] and "part_59" in store.transcripts[0]
+    lines = open("examples/coding-session.jsonl", encoding="utf-8").read()
+    assert manager.rewrite("agent", lines, "claude-code", note="by hand") is not None
+    assert store.names[-1] == "agent" and len(store.transcripts[-1]) > len(lines) // 4
+    # Beside its calls, before anybody knows the name.
+    aside = CompactManager(config(3_000, storage=store, policy=CompactPolicy(soft_pct=0.3)))
+    messages = chat(10)
+    session = aside.prepare(None, messages).session_id
+    deadline = time.monotonic() + 20
+    while store.names[-1] != session and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert store.names[-1] == session and "part_9" in store.transcripts[-1]

@@ -40,6 +40,18 @@ enum Test {
 /// Long runs, one row each.
 const PROOFS: &[Proof] = &[
     Proof {
+        name: "isolation",
+        shows: "no word of one user is in another's prompt, in any integration, at once and after restarts",
+        trials: 200,
+        test: Test::Python("tests/python/test_isolation.py"),
+    },
+    Proof {
+        name: "python-session",
+        shows: "what is added while a session is compacted is kept once and in order",
+        trials: 20,
+        test: Test::Python("tests/python/test_session.py"),
+    },
+    Proof {
         name: "soak",
         shows: "sessions of random density never overflow their window, and no prompt is refused",
         trials: 1000,

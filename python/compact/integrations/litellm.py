@@ -19,6 +19,9 @@ __all__ = ["CompactLogger"]
 
 CHAT = Codec("openai-chat")
 
+#: In the metadata of a request that was compacted already.
+_DONE = "compact_done"
+
 
 class CompactLogger(CustomLogger):
     """Rewrites ``messages`` before each deployment is called.
@@ -36,13 +39,17 @@ class CompactLogger(CustomLogger):
         self, kwargs: dict[str, Any], call_type: Any
     ) -> dict[str, Any]:
         """In a program."""
-        return await self._compacted(kwargs)
+        is_done = (kwargs.get("metadata") or {}).get(_DONE)
+        return kwargs if is_done else await self._compacted(kwargs)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
     ) -> dict[str, Any]:
-        """In the proxy."""
-        return await self._compacted(data)
+        """In the proxy, where the other hook is called as well: it finds that this one was."""
+        compacted = await self._compacted(data)
+        if compacted is not data:
+            compacted["metadata"] = {**(data.get("metadata") or {}), _DONE: True}
+        return compacted
 
     async def _compacted(self, request: dict[str, Any]) -> dict[str, Any]:
         messages = request.get("messages")
