@@ -12,7 +12,7 @@ use compact_runtime::port::archive::{ArchiveError, ArchiveStore};
 use compact_runtime::port::catalog::{CatalogError, SessionCatalog};
 use compact_runtime::port::index::{IndexError, RecallIndex};
 
-use crate::archive::ObjectArchive;
+use crate::archive::{self, ObjectArchive};
 use crate::catalog::{PostgresCatalog, SqliteCatalog};
 use crate::config::{Storage, StorageAdapter};
 use crate::postgres::Server;
@@ -70,10 +70,17 @@ impl Stores {
 
     /// True when there are packs or records in the folder.
     fn hold_objects(&self) -> bool {
-        let folders = crate::archive::FOLDERS.iter();
-        let mut entries = folders.flat_map(|folder| fs::read_dir(self.root.join(folder)));
         let is_folder = self.storage.adapter != StorageAdapter::S3;
-        is_folder && entries.any(|mut entries| entries.next().is_some())
+        let folders = [archive::PACKS, archive::RECORDS];
+        is_folder
+            && folders
+                .iter()
+                .any(|folder| has_file(&self.root.join(folder)))
+    }
+
+    /// True when there are records in the folder: each was in the catalog before.
+    fn hold_records(&self) -> bool {
+        self.storage.adapter != StorageAdapter::S3 && has_file(&self.root.join(archive::RECORDS))
     }
 
     /// Why an embedded catalog does not tell what the archive holds; `None` when it may.
@@ -149,9 +156,16 @@ impl Stores {
             return Ok(Arc::new(catalog.with_lease_time(time)));
         }
         let file = self.catalog_file();
-        match self.lost(&file) {
-            Some(lost) => Err(lost),
-            None => Ok(Arc::new(open(&file)?.with_lease_time(time))),
+        if let Some(lost) = self.lost(&file) {
+            return Err(lost);
+        }
+        let catalog = open(&file)?;
+        match catalog.is_empty()? && self.hold_records() {
+            true => Err(CatalogError::Lost {
+                place: file.display().to_string(),
+                state: "empty",
+            }),
+            false => Ok(Arc::new(catalog.with_lease_time(time))),
         }
     }
 
@@ -212,6 +226,13 @@ impl Stores {
             .then(|| self.index())
             .transpose()
     }
+}
+
+/// True when one of the folders in a folder has a file.
+fn has_file(folder: &Path) -> bool {
+    let shards = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files = shards.flat_map(|shard| fs::read_dir(shard.path()));
+    files.any(|mut files| files.next().is_some())
 }
 
 /// Gives a file another name, with the log and the index that SQLite keeps beside it.

@@ -34,12 +34,9 @@ use crate::seal::Seal;
 /// The longest chain of bases: beyond it a pack stands alone, so that reading stays quick.
 const MAX_DEPTH: u8 = 32;
 
-/// The folders of everything.
-pub(crate) const FOLDERS: [&str; 2] = [PACKS, RECORDS];
+pub(crate) const PACKS: &str = "packs";
 
-const PACKS: &str = "packs";
-
-const RECORDS: &str = "receipts";
+pub(crate) const RECORDS: &str = "receipts";
 
 /// Where the objects of a kind are.
 #[derive(Clone, Copy, Debug)]

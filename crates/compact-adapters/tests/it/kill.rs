@@ -150,7 +150,7 @@ fn family(seed: u64) -> (usize, usize) {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(seed);
-        let after = Duration::from_micros((random >> 33) % 40_000);
+        let after = Duration::from_micros((random >> 33) % 60_000);
         let killed = kill(start(dir.path(), &session), after);
         compacting += usize::from(killed.was_compacting);
         let on_record = runtime.block_on(inspect(dir.path(), &session, killed.acknowledged));

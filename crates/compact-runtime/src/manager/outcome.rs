@@ -11,13 +11,13 @@ use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
 use compact_core::receipt::ENGINE;
 use compact_core::redact::Counts;
-use compact_core::view::View;
+use compact_core::view::{View, ViewItem};
 use serde::{Deserialize, Serialize};
 
 use super::commit::Storing;
 use super::{Manager, Measured, history};
 use crate::error::Error;
-use crate::port::archive::{ArchiveStore, PackId};
+use crate::port::archive::{ArchiveError, ArchiveStore, PackId};
 use crate::port::catalog::{CompactionRecord, Continues};
 
 /// The form in which views and records are written; a later one is not read.
@@ -86,12 +86,19 @@ impl Manager {
         Ok(Some(archive.put(bytes, base.as_ref()).await?.id))
     }
 
-    /// A view as it may be archived.
+    /// A view as it may be archived. Where secrets stay out, what was cut is kept as a whole entry: a cut
+    /// could hide half of a secret from the rule that knows it.
     fn stored_view(&self, view: &View) -> Result<View, serde_json::Error> {
         let Storing::Redacted(redactor) = &self.storing else {
             return Ok(view.clone());
         };
-        let text = serde_json::to_string(view)?;
+        let items = view.items.iter().map(|item| match item {
+            ViewItem::Edited { entry, .. } => ViewItem::Kept { entry: *entry },
+            other => other.clone(),
+        });
+        let text = serde_json::to_string(&View {
+            items: items.collect(),
+        })?;
         serde_json::from_str(&redactor.redact_json(&text, &mut Counts::new()))
     }
 
@@ -169,7 +176,13 @@ pub async fn kept_record(
         receipt: address.to_string(),
         source,
     })?;
+    known(*address, kept.form)?;
     let mut record = kept.record;
+    if record.address() != *address {
+        let reason = "its content does not match its name".to_owned();
+        let pack = *address;
+        return Err(ArchiveError::Damaged { pack, reason }.into());
+    }
     if record.view_pack().is_none() {
         return Ok(record);
     }
@@ -196,11 +209,20 @@ async fn archived_view(
         return Ok(None);
     };
     let bytes = archive.get(&pack).await?;
-    let kept = serde_json::from_slice(&bytes).map_err(|source| Error::Record {
+    let kept: ArchivedView = serde_json::from_slice(&bytes).map_err(|source| Error::Record {
         receipt: record.receipt_id.clone(),
         source,
     })?;
+    known(pack, kept.form)?;
     Ok(Some(kept))
+}
+
+/// Refuses a form that only a later version can read.
+fn known(pack: PackId, form: u32) -> Result<(), ArchiveError> {
+    match form > FORM {
+        true => Err(ArchiveError::Newer { pack, found: form }),
+        false => Ok(()),
+    }
 }
 
 /// Whether this engine made it, and so can make it again.

@@ -64,13 +64,6 @@ impl<S: ?Sized> Library<S> {
         self.copies.iter().find(|copy| copy.pack() == *pack)
     }
 
-    /// How many files hooks left, and how many runs did.
-    pub fn counts(&self) -> (usize, usize) {
-        let is_hook = |copy: &&Copy| matches!(copy.origin, Origin::Hook(_));
-        let hooks = self.copies.iter().filter(is_hook).count();
-        (hooks, self.copies.len() - hooks)
-    }
-
     fn of_session(&self, session: &str) -> impl DoubleEndedIterator<Item = &Copy> {
         self.copies.iter().filter(move |c| c.session == session)
     }
@@ -79,6 +72,13 @@ impl<S: ?Sized> Library<S> {
 /// True when a hook or a run left something.
 pub fn has_copies(root: &Path) -> bool {
     copies(root).next().is_some()
+}
+
+/// How many files hooks left in a data directory, and how many runs did.
+pub fn counts(root: &Path) -> (usize, usize) {
+    let (hooks, runs): (Vec<Copy>, Vec<Copy>) =
+        copies(root).partition(|copy| matches!(copy.origin, Origin::Hook(_)));
+    (hooks.len(), runs.len())
 }
 
 fn copies(root: &Path) -> impl Iterator<Item = Copy> {

@@ -52,6 +52,15 @@ impl SqliteCatalog {
         SqliteCatalog::opened(file, schema::open_to_read(file))
     }
 
+    /// True when no compaction is on record.
+    pub(crate) fn is_empty(&self) -> Result<bool, CatalogError> {
+        const SELECT: &str = "SELECT NOT EXISTS (SELECT 1 FROM receipts)";
+        let connection = self.connection.lock();
+        let connection = connection.unwrap_or_else(PoisonError::into_inner);
+        let found = connection.query_row(SELECT, [], |row| row.get(0));
+        found.map_err(|error| explain(&self.file, Access::Read.verb(), error))
+    }
+
     /// Fails where a page of the file is not as SQLite left it.
     pub async fn check(&self) -> Result<(), CatalogError> {
         let found: String = self

@@ -136,7 +136,7 @@ async fn a_file_that_is_no_database_is_named() {
         message.contains(&*fixture.file().to_string_lossy()),
         "{message}"
     );
-    assert!(message.contains("move it away"), "{message}");
+    assert!(message.contains("archive rebuild"), "{message}");
 }
 
 #[tokio::test]

@@ -118,6 +118,29 @@ async fn the_archive_knows_what_the_catalog_knows() {
     assert_eq!(kept.len(), one.len() + two.len());
 }
 
+/// A record is believed under its own address, and in a form that is known.
+#[tokio::test]
+async fn a_record_in_the_wrong_place_or_of_a_later_form_is_refused() {
+    let (manager, _) = manager(3_000);
+    let (_, chain) = compacted(&manager, "one").await;
+    let archive = manager.archive.clone().unwrap();
+    let address = chain[0].address();
+    let bytes = archive.record(&address).await.unwrap();
+    let other = PackId::of_record("other", &chain[0].receipt_id);
+    archive.put_record(&other, bytes.clone()).await.unwrap();
+    let refused = kept_record(&*archive, &other).await.unwrap_err();
+    assert!(matches!(refused, Error::Archive(ArchiveError::Damaged { pack, .. }) if pack == other));
+    let mut later: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    later["form"] = json!(2);
+    let later = Bytes::from(later.to_string());
+    archive.put_record(&address, later).await.unwrap();
+    let refused = kept_record(&*archive, &address).await.unwrap_err();
+    assert!(matches!(
+        refused,
+        Error::Archive(ArchiveError::Newer { found: 2, .. })
+    ));
+}
+
 #[tokio::test]
 async fn a_redacted_archive_keeps_no_secret_in_a_view() {
     let (mut manager, _) = manager(3_000);

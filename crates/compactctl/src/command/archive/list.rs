@@ -5,8 +5,10 @@ use owo_colors::Style;
 use serde::Serialize;
 use serde_json::json;
 
+use super::verify::amounts;
 use crate::answer::Answer;
 use crate::failure::Failure;
+use crate::host::library;
 use crate::report::number::{bytes, count};
 use crate::report::table::{Column, Table};
 use crate::report::text::one_line;
@@ -34,12 +36,16 @@ pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
             .await
             .map_or(0, |info| info.stored_bytes);
     }
+    let files = library::counts(world.root());
+    let stored = packs.len().saturating_sub(files.0 + files.1);
     let json = json!({
         "path": world.root(),
         "archive": world.stores().archive_place(),
         "catalog": world.stores().catalog_place(),
         "sessions": sessions,
-        "packs": packs.len(),
+        "packs": stored,
+        "hook_archives": files.0,
+        "run_sessions": files.1,
         "bytes": size,
     });
     let human = format!(
@@ -48,7 +54,7 @@ pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
         format_args!(
             "{}, {}, {}",
             count(sessions.len() as u64, "session", "sessions"),
-            count(packs.len() as u64, "pack", "packs"),
+            amounts(stored, files),
             bytes(size)
         ),
         world.stores().archive_place()

@@ -2,9 +2,8 @@
 //! what the catalog names is there.
 //!
 //! A compaction that the archive knows and the catalog does not is a problem that `archive rebuild`
-//! mends. A pack that neither names was left by something that was interrupted: it is counted, and a
-//! problem only where the catalog names nothing at all. A recall index that is behind is told and no
-//! problem: the next `recall` catches up.
+//! mends. A pack that neither names was left by something that was interrupted: it is counted. A recall
+//! index that is behind is told and no problem: the next `recall` catches up.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::args::Global;
 use crate::failure::{Code, Failure};
-use crate::host::library::{Library, ORIGIN};
+use crate::host::library::{self, Library, ORIGIN};
 use crate::progress::Progress;
 use crate::report::number::count;
 use crate::world::World;
@@ -47,7 +46,7 @@ struct Found {
 pub async fn run(world: &World, global: &Global) -> Result<Answer, Failure> {
     let mut found = Found::default();
     let archive = archive(world)?;
-    (found.hooks, found.runs) = archive.counts();
+    (found.hooks, found.runs) = library::counts(world.root());
     check_packs(&archive, global, &mut found).await?;
     let checked = match catalog(world) {
         Ok(catalog) => check_catalog(&archive, &catalog, &mut found).await,
@@ -99,7 +98,7 @@ async fn check_packs(
     found: &mut Found,
 ) -> Result<(), Failure> {
     let packs = archive.list().await?;
-    found.packs = packs.len() - found.hooks - found.runs;
+    found.packs = packs.len().saturating_sub(found.hooks + found.runs);
     let progress = Progress::over_steps(global, packs.len(), "checking packs");
     for pack in &packs {
         if let Err(error) = archive.verify(pack).await {
@@ -131,7 +130,6 @@ async fn check_catalog(
         });
         on_record.extend(archived.map(|record| record.address()));
     }
-    let is_empty = on_record.is_empty();
     let mut unlisted = 0;
     for address in archive.records().await? {
         found.records += 1;
@@ -153,10 +151,6 @@ async fn check_catalog(
     }
     let named = reachable(archive, named).await?;
     found.unnamed = stored.difference(&named).count();
-    if is_empty && unlisted == 0 && found.unnamed > 0 {
-        let message = format!("no catalog names any pack: {REBUILD}");
-        found.problems.push((None, message));
-    }
     Ok(())
 }
 
@@ -194,6 +188,18 @@ fn json_of(found: &Found, exclusion: Option<Exclusion>) -> Value {
     })
 }
 
+/// Packs, and what hooks and runs left, in words.
+pub(super) fn amounts(packs: usize, (hooks, runs): (usize, usize)) -> String {
+    let mut all = vec![count(packs as u64, "pack", "packs")];
+    if hooks > 0 {
+        all.push(count(hooks as u64, "hook archive", "hook archives"));
+    }
+    if runs > 0 {
+        all.push(count(runs as u64, "session of a run", "sessions of runs"));
+    }
+    all.join(", ")
+}
+
 /// What is said of packs that nothing names.
 pub(super) fn unnamed(packs: usize) -> String {
     let packs = count(packs as u64, "pack", "packs");
@@ -201,18 +207,7 @@ pub(super) fn unnamed(packs: usize) -> String {
 }
 
 fn tell(found: &Found) -> String {
-    let mut all = vec![count(found.packs as u64, "pack", "packs")];
-    if found.hooks > 0 {
-        all.push(count(found.hooks as u64, "hook archive", "hook archives"));
-    }
-    if found.runs > 0 {
-        all.push(count(
-            found.runs as u64,
-            "session of a run",
-            "sessions of runs",
-        ));
-    }
-    let all = all.join(", ");
+    let all = amounts(found.packs, (found.hooks, found.runs));
     let mut out = match found.problems.len() as u64 {
         0 => format!("{} {all}: all whole\n", "verified".green().bold()),
         problems => format!(
