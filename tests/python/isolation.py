@@ -373,9 +373,10 @@ KINDS = {
 }
 
 
-def manager_of(folder: Any) -> CompactManager:
+def manager_of(folder: Any, **more: Any) -> CompactManager:
     """A manager of the app, as one process after the other makes it."""
-    return CompactManager(config(WINDOW, storage=FileStorage(folder), token_estimator=compact.HeuristicEstimator()))
+    estimator = compact.HeuristicEstimator()
+    return CompactManager(config(WINDOW, storage=FileStorage(folder), token_estimator=estimator, **more))
 
 
 def foreign(chat: Chat, users: list[str]) -> list[int]:

@@ -57,6 +57,26 @@ def test_two_users_have_nothing_of_each_other(kind, tmp_path):
     check(first, second, third)
 
 
+@pytest.mark.parametrize("most", [256, 1])
+@pytest.mark.parametrize("kind", ["Plain", "OneName"])
+def test_histories_that_part_late_have_nothing_of_each_other(kind, most, tmp_path):
+    """The first compactions are of what everybody said; then each goes on alone, by turns."""
+
+    class Late(KINDS[kind]):  # type: ignore[misc]
+        def question(self, n: int) -> str:
+            return f"Always keep rule-{n} of the house. " + "Mind the stock. " * 12 if n < 30 else super().question(n)
+
+        def answer(self, n: int) -> str:
+            return f"Rule-{n} is kept. " + "The cart was counted. " * 8 if n < 30 else super().answer(n)
+
+    chats = [Late(user) for user in USERS]
+    manager = manager_of(tmp_path, max_sessions=most)
+    for _ in range(30 + REQUESTS // 2):
+        for chat in chats:
+            chat.talk(manager, 1)
+    check(*chats)
+
+
 @pytest.mark.parametrize("kind", ["Plain", "OneName", "OpenAIChat", "AgentsFilter"])
 def test_processes_have_nothing_of_each_other(kind, tmp_path):
     def process(user: str) -> subprocess.Popen[str]:
