@@ -5,7 +5,7 @@
 //! in halves, a file that changes by a byte is trusted no longer, and a link or a copy elsewhere is
 //! another path. A record that others may write is none.
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 
 use std::fs::{self, File, Metadata, OpenOptions};

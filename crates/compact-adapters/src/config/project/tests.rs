@@ -74,7 +74,7 @@ fn a_key_is_refused_unless_the_list_allows_it() {
             assert_eq!(loaded.files[1].ignored, [key(&field.path, 1, "")]);
             let (path, text) = (&field.path, &loaded.warnings[0]);
             assert!(
-                text.contains(&format!("compact.yaml: a project may not set")),
+                text.contains("compact.yaml: a project may not set"),
                 "{text}"
             );
             assert!(

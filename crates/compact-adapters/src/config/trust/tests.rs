@@ -1,3 +1,5 @@
+#![cfg(unix)]
+
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use tempfile::TempDir;
