@@ -126,6 +126,15 @@ const PROOFS: &[Proof] = &[
             name: "append::a_process_that_is_killed_leaves_the_old_transcript_or_the_whole_view",
         },
     },
+    Proof {
+        name: "pinned",
+        shows: "any messages of any history that are protected stand as they stood, six compactions long",
+        trials: 3000,
+        test: Test::Rust {
+            package: "compact-formats",
+            name: "legal::pinned::what_is_protected_stands_as_it_stood",
+        },
+    },
 ];
 
 /// Runs the proofs whose name contains `filter`.

@@ -3,7 +3,8 @@
 //! Three layers make a view: *pinned* (here), the rolling *summary*, and the *recent* part. Pinning
 //! looks at roles, flags and patterns; it does not judge whether they fit.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use regex::RegexSet;
 
@@ -55,8 +56,14 @@ impl<'a> Pins<'a> {
         }
         self.policy.roles_never_prune.contains(&entry.role)
             || entry.meta.flags.contains(&self.policy.protected_flag)
+            || self.is_named(entry)
             || is_sealed_summary(entry)
             || (!self.patterns.is_empty() && self.patterns.is_match(&entry.plain_text()))
+    }
+
+    fn is_named(&self, entry: &Entry) -> bool {
+        let named = &self.policy.protected_entries;
+        !named.is_empty() && named.contains(&EntryHash::of(entry))
     }
 
     /// The pin of every unit: a unit with one protected entry is pinned whole.
@@ -78,7 +85,7 @@ impl<'a> Pins<'a> {
                 *pin = Pin::Pinned;
             }
             let words = hashes.get(unit.entries.clone()).unwrap_or_default();
-            if leading {
+            if leading || !may_stand_once(conversation, &unit.entries) {
                 continue;
             }
             if let Some(earlier) = newest.insert(words, i).and_then(|e| pins.get_mut(e)) {
@@ -87,6 +94,57 @@ impl<'a> Pins<'a> {
         }
         pins
     }
+}
+
+/// The hashes by which entries are known again: each by its own, a tool's result by that of its call,
+/// since many results are alike. What says nothing has no name.
+pub fn names<'e>(
+    entries: &'e [Entry],
+    hashes: &[EntryHash],
+    is_wanted: impl Fn(&Entry) -> bool,
+) -> BTreeSet<EntryHash> {
+    let mut calls: HashMap<&'e str, EntryHash> = HashMap::new();
+    let mut names = BTreeSet::new();
+    for (entry, hash) in entries.iter().zip(hashes) {
+        calls.extend(entry.calls().map(|call| (call, *hash)));
+        if !is_wanted(entry) || !is_nameable(entry) {
+            continue;
+        }
+        let asked: Vec<_> = entry.results().map(|id| calls.get(id).copied()).collect();
+        names.extend(asked.iter().copied().flatten());
+        if asked.is_empty() || asked.contains(&None) {
+            names.insert(*hash);
+        }
+    }
+    names
+}
+
+/// True when a hash tells an entry from others.
+pub fn is_nameable(entry: &Entry) -> bool {
+    let mut blocks = entry.blocks.iter();
+    blocks.any(|b| {
+        matches!(
+            b,
+            Block::Text(_) | Block::ToolCall { .. } | Block::ToolResult { .. }
+        )
+    })
+}
+
+/// True when the same words elsewhere say all that these entries show. Two images with the same words
+/// are two, and a message that holds more than these entries would be cut.
+fn may_stand_once(conversation: &Conversation, entries: &Range<usize>) -> bool {
+    let is_more = |b: &Block| matches!(b, Block::Media { .. } | Block::Opaque { .. });
+    let continues = |at: usize| {
+        let entry = conversation.entries.get(at);
+        entry.is_some_and(|entry| entry.meta.continues)
+    };
+    let inside = conversation
+        .entries
+        .get(entries.clone())
+        .unwrap_or_default();
+    !continues(entries.start)
+        && !continues(entries.end)
+        && !inside.iter().flat_map(|e| &e.blocks).any(is_more)
 }
 
 /// A summary that only its provider can read: nothing else can say what it says.

@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::identity::EntryHash;
 use crate::message::Role;
 use crate::summarize::Style;
 use crate::usage::UsagePolicy;
@@ -40,6 +41,9 @@ pub struct Policy {
     pub protected_flag: String,
     /// Regular expressions; an entry whose text matches one is protected.
     pub protected_patterns: Vec<String>,
+    /// Hashes of entries that are protected: those that a caller named in `protect`, mostly.
+    #[schemars(with = "Vec<String>")]
+    pub protected_entries: Vec<EntryHash>,
     /// How the summary is told.
     pub strategy: Style,
     /// Where the summary stands, if the provider allows it there.
@@ -75,6 +79,7 @@ impl Default for Policy {
             roles_never_prune: vec![Role::System, Role::Developer],
             protected_flag: "protected".to_owned(),
             protected_patterns: Vec::new(),
+            protected_entries: Vec::new(),
             strategy: Style::TaskState,
             placement: Placement::AssistantMessage,
             on_summary_failure: OnSummaryFailure::Deterministic,

@@ -19,6 +19,7 @@ mod copilot;
 mod detect;
 mod edit;
 mod error;
+mod flag;
 mod frame;
 mod fresh;
 mod gemini;
@@ -43,6 +44,7 @@ pub mod validate;
 mod wire;
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use bytes::Bytes;
@@ -50,7 +52,7 @@ use compact_core::message::Conversation;
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 
-pub use crate::convert::{Converted, Loss, convert};
+pub use crate::convert::{Converted, Loss, convert, convert_document};
 pub use crate::detect::detect;
 pub use crate::error::{FormatError, Position};
 pub use crate::session::{SessionSlice, sessions};
@@ -139,6 +141,27 @@ impl Format {
     /// What the provider behind this format accepts.
     pub fn rules(self) -> &'static WireRules {
         self.wire().rules
+    }
+
+    /// True for what is sent to a provider, or stands for it; false for what an agent keeps to itself.
+    pub fn is_sent(self) -> bool {
+        match self {
+            Format::OpenAiChat
+            | Format::Messages
+            | Format::MessagesJsonl
+            | Format::Anthropic
+            | Format::OpenAiResponses
+            | Format::Gemini => true,
+            Format::ClaudeCode
+            | Format::CodexRollout
+            | Format::GeminiCli
+            | Format::OpenCode
+            | Format::Pi
+            | Format::Copilot
+            | Format::OpenHands
+            | Format::SweAgent
+            | Format::TauBench => false,
+        }
     }
 
     fn wire(self) -> &'static Wire {
@@ -242,7 +265,8 @@ pub fn parse(
             count: sessions.len(),
         });
     }
-    let reading = (format.wire().read)(&source, scope)?;
+    let mut reading = (format.wire().read)(&source, scope)?;
+    flag::note(&source, &mut reading);
     let rules = reading.rules.unwrap_or_else(|| format.rules());
     let (settled, layout) = pairing::settle(reading);
     Ok(Parsed {
@@ -315,6 +339,24 @@ impl Document {
             return Ok(self.source.to_vec());
         }
         (self.format.wire().emit)(&self.page(conversation), view)
+    }
+
+    /// The input as a provider takes it: the same bytes without `meta`, which is for us alone. An
+    /// agent's own transcript stays as it is.
+    pub fn bare(&self) -> Result<Vec<u8>, FormatError> {
+        if !self.format.is_sent() {
+            return Ok(self.source.to_vec());
+        }
+        let (Layout::List { messages, .. }
+        | Layout::Lines {
+            lines: messages, ..
+        }) = &self.layout;
+        let text = |span: &Range<usize>| source::text(&self.source, span.clone());
+        let bare: Result<Vec<_>, _> = messages
+            .iter()
+            .map(|span| Ok(flag::bare(text(span)?)))
+            .collect();
+        Ok(list::emit(self, &bare?))
     }
 
     /// The input with [`Document::lines_to_append`] behind it.

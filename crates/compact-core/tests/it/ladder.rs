@@ -1,6 +1,10 @@
 //! The demotion ladder and the layers of memory, on conversations shaped like real trouble.
 
+use std::collections::BTreeSet;
+
 use compact_core::engine::{Compaction, Outcome};
+use compact_core::identity::EntryHash;
+use compact_core::memory::names;
 use compact_core::message::{Block, Conversation, Entry, EntryId, EntryKind, Meta, Role};
 use compact_core::policy::{KeepRecent, Policy};
 use compact_core::token::Tokens;
@@ -240,14 +244,47 @@ fn s2_103_pinned_by_role_flag_and_pattern() {
     let mut flagged = Entry::text("x3", Role::User, "budget is 40 EUR");
     flagged.meta.flags.insert("keep".into());
     entries.insert(22, flagged);
+    let named = EntryHash::of(&entries[16]);
+    let policy = Policy {
+        protected_entries: vec![named],
+        ..policy
+    };
     let (_, made) = compact(entries, &policy, 2000);
-    for entry in [7, 12, 22] {
+    for entry in [7, 12, 16, 22] {
         assert!(
             made.view.items.contains(&ViewItem::Kept { entry }),
             "{entry}"
         );
     }
-    assert_eq!(made.receipt.kept.pinned, 3);
+    assert_eq!(made.receipt.policy.protected_entries, [named]);
+}
+
+/// Many results are alike; what asked for them is not.
+#[test]
+fn a_result_is_named_by_its_call_and_what_says_nothing_not_at_all() {
+    let [call, result] = exchange(1, 30);
+    let mut image = user(2);
+    image.blocks = vec![Block::Media {
+        label: "image".to_owned(),
+        tokens: 9,
+    }];
+    let entries = [user(1), call, result, image];
+    let hashes = EntryHash::all(&entries);
+    let name = |entry: &Entry| {
+        let wanted = entry.clone();
+        names(&entries, &hashes, |e| *e == wanted)
+    };
+    let made: Vec<_> = entries.iter().map(name).collect();
+    let call = BTreeSet::from([hashes[1]]);
+    let expected = [
+        BTreeSet::from([hashes[0]]),
+        call.clone(),
+        call,
+        BTreeSet::new(),
+    ];
+    assert_eq!(made, expected);
+    let alone = names(&entries[2..3], &hashes[2..3], |_| true);
+    assert_eq!(alone, BTreeSet::from([hashes[2]]));
 }
 
 #[test]

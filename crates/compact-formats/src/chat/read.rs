@@ -1,7 +1,5 @@
 //! Chat messages to drafts.
 
-use std::collections::BTreeSet;
-
 use compact_core::message::{Block, Meta, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,7 +8,7 @@ use crate::detect::is_document;
 use crate::edit::{self, Holder, Piece, TextSite};
 use crate::error::FormatError;
 use crate::frame;
-use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient};
+use crate::json::{At, is_list, is_object, is_string, lenient};
 use crate::list;
 use crate::parts;
 use crate::source::{self, Draft, Layout, Place, Reading};
@@ -62,8 +60,6 @@ pub(super) struct Message<'a> {
     reasoning: Option<&'a RawValue>,
     refusal: Option<&'a RawValue>,
     name: Option<&'a RawValue>,
-    meta: Option<&'a RawValue>,
-    protected: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
 }
 
@@ -185,7 +181,6 @@ impl<'s> Reader<'s> {
         self.name_function_calls(&mut blocks, &place);
         let meta = Meta {
             kind: frame::kind(role, &blocks),
-            flags: flags(&message),
             ..Meta::default()
         };
         let id = lenient(message.id).map(Into::into);
@@ -243,28 +238,6 @@ pub(super) fn known_role(name: &str) -> Option<Role> {
         "tool" | "function" => Role::Tool,
         _ => return None,
     })
-}
-
-/// Truthy keys of `meta`, and `protected` beside it (S2-72).
-fn flags(message: &Message<'_>) -> BTreeSet<String> {
-    let mut flags = BTreeSet::new();
-    if let Some(meta) = message.meta.filter(|meta| is_object(meta)) {
-        let members = Members::of(meta.get());
-        let truthy = members.0.into_iter().filter(|m| is_truthy(m.value));
-        flags.extend(truthy.map(|m| m.key.into_owned()));
-    }
-    if is_true(message.protected) {
-        flags.insert("protected".to_owned());
-    }
-    flags
-}
-
-fn is_truthy(raw: &RawValue) -> bool {
-    let compact = raw.get();
-    !matches!(
-        compact,
-        "null" | "false" | "0" | "0.0" | "\"\"" | "[]" | "{}"
-    )
 }
 
 /// The pieces of a message in reading order: reasoning, content, refusal, calls.

@@ -31,12 +31,29 @@ pub(super) fn between(before: &Conversation, after: &Conversation) -> Vec<Loss> 
                 lose(what);
             }
         }
-        if !entry.meta.flags.is_empty() {
-            let flags: Vec<&str> = entry.meta.flags.iter().map(String::as_str).collect();
-            lose(format!("flags: {}", flags.join(", ")));
+        if let Some(flags) = flags_of(entry) {
+            lose(flags);
         }
     }
     losses
+}
+
+/// What callers said about entries, which no provider is told.
+pub(super) fn flags(conversation: &Conversation) -> Vec<Loss> {
+    let entries = conversation.entries.iter().enumerate();
+    entries
+        .filter_map(|(i, entry)| {
+            Some(Loss {
+                entry: Some(i),
+                what: flags_of(entry)?,
+            })
+        })
+        .collect()
+}
+
+fn flags_of(entry: &Entry) -> Option<String> {
+    let flags: Vec<&str> = entry.meta.flags.iter().map(String::as_str).collect();
+    (!flags.is_empty()).then(|| format!("flags: {}", flags.join(", ")))
 }
 
 /// What the session as a whole loses.

@@ -17,9 +17,9 @@ use compact_core::view::{View, ViewItem};
 
 pub use self::loss::Loss;
 use crate::error::FormatError;
-use crate::validate::Provider;
+use crate::validate::{Provider, Strictness, check};
 use crate::wire::Page;
-use crate::{Format, Scope, parse};
+use crate::{Format, Parsed, Scope, parse};
 
 /// A conversation in another format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +57,20 @@ pub fn convert(conversation: &Conversation, to: Format) -> Result<Converted, For
     }));
     losses.extend(mended);
     Ok(Converted { bytes, losses })
+}
+
+/// Converts a document. A body that goes to its own provider, who takes it, keeps its bytes but for
+/// the members that no provider knows; any other document is written anew.
+pub fn convert_document(parsed: &Parsed, to: Format) -> Result<Converted, FormatError> {
+    let provider = Provider::ALL.into_iter().find(|p| p.format() == to);
+    if let Some(provider) = provider.filter(|_| parsed.document.format() == to) {
+        let bytes = parsed.document.bare()?;
+        if check(provider, Strictness::Vendor, &bytes)?.is_empty() {
+            let losses = loss::flags(&parsed.conversation);
+            return Ok(Converted { bytes, losses });
+        }
+    }
+    convert(&parsed.conversation, to)
 }
 
 /// Writes a conversation for a provider as it is, with whatever is wrong with it.

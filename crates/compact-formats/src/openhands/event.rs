@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::edit::{self, Edits, Holder, Piece, TextSite, arguments};
 use crate::error::FormatError;
+use crate::flag;
 use crate::frame;
 use crate::json::{At, Member, Members, Patch, is_object, is_string, lenient, quote};
 use crate::parts;
@@ -323,7 +324,7 @@ fn words<'a>(at: At<'_>, values: &[Option<&'a RawValue>]) -> Result<Vec<Piece<'a
 fn opaque<'a>(action: &str, json: &str) -> Vec<Piece<'a>> {
     let block = Block::Opaque {
         kind: action.to_owned(),
-        bytes: json.len(),
+        bytes: flag::bare(json).len(),
     };
     vec![Piece {
         block,

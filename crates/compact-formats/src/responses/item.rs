@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::edit::{self, Edits, Holder, Piece, TextSite};
 use crate::error::FormatError;
+use crate::flag;
 use crate::frame;
 use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient, quote};
 use crate::media::{self, Pricing};
@@ -438,7 +439,7 @@ fn opaque<'a>(kind: &str, json: &str) -> Piece<'a> {
     Piece {
         block: Block::Opaque {
             kind: kind.to_owned(),
-            bytes: json.len(),
+            bytes: flag::bare(json).len(),
         },
         holder: Holder::Item,
         texts: Vec::new(),

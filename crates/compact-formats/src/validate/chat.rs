@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::request::{Request, kind, list, present, text};
-use super::{Check, Findings, Provider, Rule};
+use super::{Check, Findings, Provider, Rule, own_members};
 
 const fn rule(
     id: &'static str,
@@ -45,6 +45,13 @@ pub(super) static RULES: &[Rule] = &[
         "`tool_calls` is a list with at least one call, each with an id, a type and a name",
         "openai 3.49.0 types/chat/chat_completion_message_tool_call_param.py; \"[] is too short - 'messages.1.tool_calls'\"",
         call_shape,
+    ),
+    rule(
+        "C0e",
+        "known-members",
+        "no message carries `meta` or `protected`, which are for Compact to read",
+        "\"Additional properties are not allowed ('id' was unexpected) - 'messages.0'\": transitive-bullshit/agentic#531, openai/openai-node#1161",
+        own_members,
     ),
     rule(
         "C1",

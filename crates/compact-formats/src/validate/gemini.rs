@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::request::{Request, kind, list, text};
-use super::{Check, Findings, Provider, Rule};
+use super::{Check, Findings, Provider, Rule, own_members};
 
 const fn rule(
     id: &'static str,
@@ -45,6 +45,13 @@ pub(super) static RULES: &[Rule] = &[
         text_not_empty,
     )
     .strict(),
+    rule(
+        "G0e",
+        "known-members",
+        "no content carries `meta` or `protected`, which are for Compact to read",
+        "\"Unknown name \"role\" at 'contents[0].parts': Cannot find field\": gera2ld/ai.nvim#13",
+        own_members,
+    ),
     rule(
         "G1",
         "call-after-user",

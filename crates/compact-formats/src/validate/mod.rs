@@ -18,6 +18,7 @@ use std::str::FromStr;
 
 use crate::convert::transcribe;
 use crate::error::FormatError;
+use crate::flag::OWN;
 use crate::{Format, Scope, detect, parse};
 use request::Request;
 
@@ -252,31 +253,27 @@ pub fn check(
 
 /// The format of an agent's own file, which is not what a provider gets.
 fn agents_format(source: &[u8]) -> Option<Format> {
-    let format = detect(source).ok()?;
-    let is_agents = match format {
-        Format::OpenAiChat
-        | Format::Messages
-        | Format::MessagesJsonl
-        | Format::Anthropic
-        | Format::OpenAiResponses
-        | Format::Gemini => false,
-        Format::ClaudeCode
-        | Format::CodexRollout
-        | Format::GeminiCli
-        | Format::OpenCode
-        | Format::Pi
-        | Format::Copilot
-        | Format::OpenHands
-        | Format::SweAgent
-        | Format::TauBench => true,
-    };
-    is_agents.then_some(format)
+    detect(source).ok().filter(|format| !format.is_sent())
 }
 
 /// The live context of an agent's transcript, as a body of the provider.
 fn converted(provider: Provider, format: Format, source: &[u8]) -> Result<Vec<u8>, FormatError> {
     let parsed = parse(source.to_vec(), Some(format), Scope::Live)?;
     transcribe(&parsed.conversation, provider.format())
+}
+
+/// Messages that carry what only Compact reads.
+fn own_members(request: &Request, findings: &mut Findings) {
+    for (i, message) in request.entries().iter().enumerate() {
+        for own in OWN.iter().filter(|own| message.get(**own).is_some()) {
+            findings.at(
+                i,
+                format!(
+                    "message {i} has a member `{own}`, which is for Compact to read and never sent"
+                ),
+            );
+        }
+    }
 }
 
 /// Where a rule notes what it finds.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::request::{Request, kind, list, present, text};
-use super::{Check, Findings, Provider, Rule};
+use super::{Check, Findings, Provider, Rule, own_members};
 
 const fn rule(
     id: &'static str,
@@ -45,6 +45,13 @@ pub(super) static RULES: &[Rule] = &[
         "calls have a call_id, a name and arguments as a string; outputs a string or parts",
         "openai 3.49.0 types/responses/response_function_tool_call_param.py, response_custom_tool_call_param.py",
         call_shape,
+    ),
+    rule(
+        "R0e",
+        "known-members",
+        "no item carries `meta` or `protected`, which are for Compact to read",
+        "\"Unknown parameter: 'input[1].metadata'\": microsoft/agent-framework#2203",
+        own_members,
     ),
     rule(
         "R1",

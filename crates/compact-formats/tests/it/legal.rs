@@ -5,6 +5,7 @@ mod chat;
 mod conversion;
 mod gemini;
 mod history;
+mod pinned;
 mod responses;
 
 use compact_core::engine::{self, Beyond, Input, Outcome};

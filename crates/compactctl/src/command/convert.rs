@@ -38,7 +38,7 @@ pub fn run(args: &Convert, global: &Global) -> Result<Answer, Failure> {
     let parsed = source.parse(args.format, scope)?;
     let target = Target::open(path, source.path.as_deref())?;
     let progress = Progress::over_bytes(global, source.bytes.len(), "converting");
-    let converted = compact_formats::convert(&parsed.conversation, args.to)?;
+    let converted = compact_formats::convert_document(&parsed, args.to)?;
     drop(progress);
     let payload = target.write(converted.bytes)?;
     let from = parsed.document.format();

@@ -48,6 +48,29 @@ fn the_document_goes_to_stdout_unless_it_is_told_where_to() {
     assert_eq!(both.code, 2, "{}", both.stderr);
 }
 
+/// A view of ours keeps its pins for the next compaction; its provider would refuse them.
+#[test]
+fn a_body_for_its_own_provider_loses_what_no_provider_knows() {
+    let image = r#"{"type":"image_url","image_url":{"url":"https://x/y.png"}}"#;
+    let body = |meta: &str| {
+        format!(r#"{{"model":"m", "messages": [ {{"role":"user","content":[{image}]{meta}}} ]}}"#)
+    };
+    let place = Place::new();
+    place.write("body.json", body(r#","meta":{"protected":true}"#));
+    let check = ["validate", "body.json", "--provider", "openai-chat"];
+    let refused = place.run(&check);
+    assert_eq!(refused.code, 5, "{}", refused.stderr);
+    let run = place
+        .run(&["convert", "body.json", "--to", "openai-chat"])
+        .ok();
+    assert_eq!(run.text(), body(""));
+    expect![[r#"
+        converted body.json: openai-chat to openai-chat; 1 thing that openai-chat cannot carry:
+          entry #0: flags: protected
+    "#]]
+    .assert_eq(&run.stderr);
+}
+
 const RUN: &str = r#"{"task_id":1,"traj":[{"role":"user","content":"first"},{"role":"assistant","content":"yes"}]}"#;
 
 #[test]

@@ -10,7 +10,7 @@ mod turn;
 use serde_json::Value;
 
 use super::request::{Request, list, text};
-use super::{Check, Findings, Provider, Rule};
+use super::{Check, Findings, Provider, Rule, own_members};
 
 const fn rule(
     id: &'static str,
@@ -43,6 +43,13 @@ pub(super) static RULES: &[Rule] = &[
         "`content` is a string or a list of the blocks that the role may have, each whole",
         "anthropic 2.8.0 types/beta/beta_content_block_param.py",
         shape::content_shape,
+    ),
+    rule(
+        "A0d",
+        "known-members",
+        "no message carries `meta` or `protected`, which are for Compact to read",
+        "\"messages.0.name: Extra inputs are not permitted\": microsoft/autogen#3034, RooCodeInc/Roo-Code#11429",
+        own_members,
     ),
     rule(
         "A1",

@@ -1,0 +1,143 @@
+//! What a caller says about a message beside its content: `meta`, of which no provider knows.
+//!
+//! A message of any format may carry an object `meta`; its truthy members are the entry's flags, one
+//! of which protects it (`policy.protected_flag`). It stands beside `role` and `content`, or around
+//! them where a transcript wraps its messages. Flags are read here for every format alike, they are
+//! no part of what is said, and [`bare`] leaves them out of what is sent.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use memchr::memmem;
+use serde_json::value::RawValue;
+
+use crate::body::is_beside;
+use crate::json::{Members, Patch, is_object, is_true};
+use crate::source::{self, Reading};
+
+/// The members of a message that are for us alone.
+pub(crate) const OWN: [&str; 2] = ["meta", "protected"];
+
+/// Where transcripts keep the message of a line.
+const WRAPPED: [&str; 4] = ["message", "payload", "info", "data"];
+
+/// Notes the flags of every entry; those of one message share them.
+pub(crate) fn note(source: &[u8], reading: &mut Reading) {
+    for draft in reading.drafts.iter_mut().filter(|d| !is_beside(&d.place)) {
+        if let Ok(json) = source::text(source, draft.place.span.clone()) {
+            draft.meta.flags = of(json);
+        }
+    }
+}
+
+/// The flags of a message: truthy members of its `meta`, and `protected` beside it (S2-72).
+fn of(json: &str) -> BTreeSet<String> {
+    let mut flags = BTreeSet::new();
+    if may_carry(json) {
+        let members = Members::of(json);
+        gather(&members, &mut flags);
+        for wrapped in WRAPPED.iter().filter_map(|key| members.get(key)) {
+            gather(&Members::of(wrapped.get()), &mut flags);
+        }
+    }
+    flags
+}
+
+fn gather(members: &Members<'_>, flags: &mut BTreeSet<String>) {
+    if let Some(meta) = members.get("meta").filter(|meta| is_object(meta)) {
+        let said = Members::of(meta.get()).0.into_iter();
+        flags.extend(
+            said.filter(|m| is_truthy(m.value))
+                .map(|m| m.key.into_owned()),
+        );
+    }
+    if is_true(members.get("protected")) {
+        flags.insert("protected".to_owned());
+    }
+}
+
+fn is_truthy(raw: &RawValue) -> bool {
+    !matches!(
+        raw.get(),
+        "null" | "false" | "0" | "0.0" | "\"\"" | "[]" | "{}"
+    )
+}
+
+/// False when no member can be ours: most messages are seen through without being read again. A name
+/// may be written with escapes.
+fn may_carry(json: &str) -> bool {
+    let has = |needle: &str| memmem::find(json.as_bytes(), needle.as_bytes()).is_some();
+    has("\"meta\"") || has("\"protected\"") || has("\\u00")
+}
+
+/// A message as its provider takes it: the same bytes without what is for us alone.
+pub(crate) fn bare(json: &str) -> Cow<'_, str> {
+    if !may_carry(json) {
+        return Cow::Borrowed(json);
+    }
+    let members = Members::of(json);
+    let is_own = |key: &str| OWN.contains(&key);
+    if !members.0.iter().any(|m| is_own(&m.key)) {
+        return Cow::Borrowed(json);
+    }
+    let mut patch = Patch::new(json);
+    patch.remove_members(&members, |m| is_own(&m.key));
+    Cow::Owned(patch.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_bare_without_what_is_ours() {
+        let rows = [
+            (
+                r#"{"role":"user","content":"a"}"#,
+                r#"{"role":"user","content":"a"}"#,
+            ),
+            (
+                r#"{"meta":{"protected":true},"role":"user"}"#,
+                r#"{"role":"user"}"#,
+            ),
+            (
+                r#"{ "role": "user" , "meta": {} }"#,
+                r#"{ "role": "user" }"#,
+            ),
+            (
+                r#"{"a":1,"meta":1,"b":2,"protected":true}"#,
+                r#"{"a":1,"b":2}"#,
+            ),
+            (r#"{"a":1,"m\u0065ta":{},"b":2}"#, r#"{"a":1,"b":2}"#),
+            (
+                r#"{"content":"\"meta\"","input":{"meta":1}}"#,
+                r#"{"content":"\"meta\"","input":{"meta":1}}"#,
+            ),
+            (r#"{"meta":{"x":1}}"#, "{}"),
+            ("[\"meta\"]", "[\"meta\"]"),
+        ];
+        let made = rows.map(|(json, _)| bare(json).into_owned());
+        assert_eq!(made, rows.map(|(_, expected)| expected.to_owned()));
+    }
+
+    #[test]
+    fn flags_stand_beside_what_is_said_or_around_it() {
+        let rows = [
+            (
+                r#"{"meta":{"protected":true,"tool_name":"x","turn_id":0,"seen":false}}"#,
+                "protected tool_name",
+            ),
+            (r#"{"protected":true}"#, "protected"),
+            (r#"{"protected":"yes","meta":7}"#, ""),
+            (r#"{"type":"user","message":{"meta":{"keep":1}}}"#, "keep"),
+            (
+                r#"{"type":"user","meta":{"keep":1},"message":{"meta":{"pin":[1]}}}"#,
+                "keep pin",
+            ),
+            (r#"{"content":{"meta":{"protected":true}}}"#, ""),
+            (r#"{"toolUseResult":{"meta":{"protected":true}}}"#, ""),
+        ];
+        let made = rows.map(|(json, _)| of(json).into_iter().collect::<Vec<_>>().join(" "));
+        assert_eq!(made, rows.map(|(_, expected)| expected.to_owned()));
+    }
+}
