@@ -167,6 +167,48 @@ impl Engine {
         made.then(|| turn(py, ready)).transpose()
     }
 
+    /// Protects messages of a session by name; the names.
+    #[pyo3(signature = (session_id, format, items))]
+    fn protect(
+        &self,
+        py: Python<'_>,
+        session_id: &str,
+        format: Option<&str>,
+        items: Vec<PyBackedStr>,
+    ) -> PyResult<Vec<String>> {
+        let told = told_of(format, String::new(), String::new(), items)?;
+        self.call(py, || {
+            let names = told.names()?;
+            let (slot, _) = self.sessions.slot(session_id);
+            match slot.hold()?.existing() {
+                Some(live) => run(live.protect(&names))?,
+                None => run(self.manager.protect(session_id, &names))?,
+            }
+            Ok(names.iter().map(ToString::to_string).collect())
+        })
+    }
+
+    /// Lets messages of a session go that were protected; their names.
+    #[pyo3(signature = (session_id, format, items))]
+    fn unprotect(
+        &self,
+        py: Python<'_>,
+        session_id: &str,
+        format: Option<&str>,
+        items: Vec<PyBackedStr>,
+    ) -> PyResult<Vec<String>> {
+        let told = told_of(format, String::new(), String::new(), items)?;
+        self.call(py, || {
+            let names = told.names()?;
+            let (slot, _) = self.sessions.slot(session_id);
+            match slot.hold()?.existing() {
+                Some(live) => run(live.unprotect(&names))?,
+                None => run(self.manager.unprotect(session_id, &names))?,
+            }
+            Ok(names.iter().map(ToString::to_string).collect())
+        })
+    }
+
     /// Takes what a provider reported of the last request, as JSON; `None` for nothing.
     fn observe(
         &self,

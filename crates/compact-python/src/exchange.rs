@@ -4,8 +4,10 @@
 //! A message that a view keeps is copied from it byte for byte, which is how it is found again.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use compact_core::identity::EntryHash;
+use compact_core::memory;
 use compact_core::message::Conversation;
 use compact_core::view::View;
 use compact_formats::{Document, Format, FormatError, Parsed, Scope};
@@ -51,6 +53,27 @@ impl Told {
         let body = [&opening, &*self.items.join(","), closing].concat();
         compact_formats::parse(body, self.format, Scope::Live)
             .map_err(|error| self.refused(opening.len(), &error))
+    }
+
+    /// The names by which the messages are known again in any history of their session.
+    pub(crate) fn names(&self) -> Result<BTreeSet<EntryHash>, PyErr> {
+        let is_lines = self.format.is_some_and(|format| !format.is_sent());
+        let entries = match is_lines {
+            true => compact_formats::parse(self.items.join("\n"), self.format, Scope::Live)
+                .map_err(|error| raise(Class::Format, &error))?,
+            false => self.parse()?,
+        }
+        .conversation
+        .entries;
+        if let Some(place) = entries.iter().position(|e| !memory::is_nameable(e)) {
+            let message = format!(
+                "messages[{place}] says nothing that it could be known again by: \
+                 set its meta, or add words to it"
+            );
+            return Err(told(Class::Format, &message));
+        }
+        let hashes = EntryHash::all(&entries);
+        Ok(memory::names(&entries, &hashes, |_| true))
     }
 
     /// What stands before and after the messages in the body.

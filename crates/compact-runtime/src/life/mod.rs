@@ -9,11 +9,13 @@ mod background;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use compact_core::event::EventKind;
-use compact_core::identity::Chain;
+use compact_core::identity::{Chain, EntryHash};
+use compact_core::memory;
 use compact_core::message::{Conversation, Entry};
 use compact_core::policy::{DuringCompaction, OnSummaryFailure};
 use compact_core::receipt::Receipt;
@@ -44,6 +46,8 @@ pub struct LiveSession {
     told: Option<u64>,
     /// The request that was refused and made smaller once.
     refused: Option<Chain>,
+    /// What is protected by name, once it was looked up.
+    protected: Option<BTreeSet<EntryHash>>,
 }
 
 impl LiveSession {
@@ -56,6 +60,7 @@ impl LiveSession {
             pace: Pace::default(),
             told: None,
             refused: None,
+            protected: None,
         }
     }
 
@@ -95,7 +100,52 @@ impl LiveSession {
     ) -> Result<(), Error> {
         self.admit_new(&conversation)?;
         self.session.read(document, conversation);
-        self.manager.resume(&mut self.session).await
+        self.manager.resume(&mut self.session).await?;
+        self.protect_flagged().await
+    }
+
+    /// Protects entries by name from now on, in every process. A view that lacks one is given up.
+    pub async fn protect(&mut self, names: &BTreeSet<EntryHash>) -> Result<(), Error> {
+        let known = self.protected_names().await?;
+        let new: BTreeSet<EntryHash> = names.difference(known).copied().collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        self.manager.protect(self.session.id(), &new).await?;
+        // What runs beside the session does not know of them.
+        self.give_up().await;
+        self.session.uncover(&new);
+        self.protected.get_or_insert_default().extend(new);
+        Ok(())
+    }
+
+    /// Lets entries go that were protected by name.
+    pub async fn unprotect(&mut self, names: &BTreeSet<EntryHash>) -> Result<(), Error> {
+        self.manager.unprotect(self.session.id(), names).await?;
+        if let Some(known) = &mut self.protected {
+            known.retain(|name| !names.contains(name));
+        }
+        Ok(())
+    }
+
+    /// A flag may be lost on the way, with what a client makes of a view: the session remembers it.
+    async fn protect_flagged(&mut self) -> Result<(), Error> {
+        let flag = &self.manager.policy.protected_flag;
+        let entries = &self.session.source().entries;
+        if !entries.iter().any(|e| e.meta.flags.contains(flag)) {
+            return Ok(());
+        }
+        let names = memory::names(entries, &self.session.hashes, |e| {
+            e.meta.flags.contains(flag)
+        });
+        self.protect(&names).await
+    }
+
+    async fn protected_names(&mut self) -> Result<&BTreeSet<EntryHash>, Error> {
+        if self.protected.is_none() {
+            self.protected = Some(self.manager.protected(self.session.id()).await?);
+        }
+        Ok(self.protected.get_or_insert_default())
     }
 
     fn admit_new(&self, conversation: &Conversation) -> Result<(), Error> {

@@ -51,7 +51,8 @@ impl Manager {
         decision: &Decision,
     ) -> Result<bool, Error> {
         let follows = record.previous == session.previous();
-        if !record.is_exact() || !follows {
+        let protected = self.protected(session.id()).await?;
+        if !record.is_exact() || !follows || session.is_cut_short_by(record, &protected) {
             return Ok(false);
         }
         let Some(snapshot) = session.begun_with(record, decision) else {

@@ -397,6 +397,7 @@ impl Manager {
             summary_limit: self.summary_limit(request),
             original: super::digest(&request.original),
             latest: self.catalog.latest(&snapshot.id).await?,
+            policy: self.policy_of(&snapshot.id).await?,
             prior: snapshot.prior.clone(),
             session_id: snapshot.id.clone(),
             decision: snapshot.decision.clone(),

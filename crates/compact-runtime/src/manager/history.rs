@@ -117,6 +117,8 @@ impl Manager {
         let (conversation, rules) = read(&original.bytes, &record)?;
         let request = request_of(&record, &conversation, rules, &original.bytes);
         let mut measured = self.measure(&request).await?;
+        // What has been protected since is no part of what was.
+        measured.policy = self.policy.clone();
         // The view is read in any case: one that is damaged is found, whoever made it.
         let kept = self.archived_view(&record).await?;
         let (by, recomputed) = match kept {

@@ -12,6 +12,7 @@ pub(crate) mod gate;
 pub(crate) mod history;
 pub(crate) mod lease;
 pub(crate) mod outcome;
+mod protect;
 mod remember;
 pub(crate) mod say;
 pub(crate) mod session;
@@ -123,6 +124,8 @@ pub struct Measured<'a> {
     /// The session's last compaction, which may be of the same transcript when it was shorter.
     latest: Option<CompactionRecord>,
     ledger: Ledger,
+    /// The policy, with what the session protects.
+    policy: Policy,
     /// What the view may cost.
     pub budget: Tokens,
     /// What its summary may cost.
@@ -180,6 +183,7 @@ impl Manager {
         let session_id = session_name(request, previous.as_ref(), &hashes);
         Ok(Measured {
             latest: self.catalog.latest(&session_id).await?,
+            policy: self.policy_of(&session_id).await?,
             session_id,
             ledger,
             budget: request
@@ -378,7 +382,7 @@ impl Manager {
             account: &measured.account,
             prior: measured.prior.as_ref(),
             ledger: &measured.ledger,
-            policy: &self.policy,
+            policy: &measured.policy,
             budget: measured.budget,
             summary_limit: measured.summary_limit,
             original: &measured.original,

@@ -8,6 +8,8 @@
 //! all. A client that tells its history as a document has it archived in its own bytes, else entry by
 //! entry.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use compact_core::engine::Prior;
 use compact_core::event::Call;
@@ -37,7 +39,7 @@ pub struct Session {
     pub(super) source: Conversation,
     /// The bytes behind the source, when its client told it as a document.
     document: Option<Document>,
-    pub(super) hashes: Vec<EntryHash>,
+    pub(crate) hashes: Vec<EntryHash>,
     pub(super) cache: TokenCache,
     frozen: Option<Frozen>,
     /// The compaction whose view the source itself opens with.
@@ -317,6 +319,30 @@ impl Session {
             let frozen = Frozen { view, ..frozen };
             self.frozen = Some(frozen.shown_again(&self.source));
         }
+    }
+
+    /// Gives up a view that lacks what is protected now, or cuts it: the next one shows it whole.
+    pub(crate) fn uncover(&mut self, names: &BTreeSet<EntryHash>) {
+        let covered = self.hashes.get(..self.covered()).unwrap_or_default();
+        let is_shown = |name: &EntryHash| {
+            let shown = self.frozen.iter().flat_map(|f| &f.hashes);
+            shown.into_iter().any(|hash| hash == name)
+        };
+        let mut said = covered.iter().filter(|hash| names.contains(hash));
+        if said.any(|hash| !is_shown(hash)) {
+            self.frozen = None;
+        }
+    }
+
+    /// True when a compaction on record left out what is protected now.
+    pub(super) fn is_cut_short_by(
+        &self,
+        record: &CompactionRecord,
+        names: &BTreeSet<EntryHash>,
+    ) -> bool {
+        let history = record.entry_hashes.iter();
+        let mut said = history.skip(self.source.leading_instructions());
+        said.any(|hash| names.contains(hash) && !record.view_hashes.contains(hash))
     }
 
     /// Allows another attempt in this turn (a person asked).
