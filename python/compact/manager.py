@@ -153,13 +153,15 @@ class CompactManager:
 
         What does not fit whatever is done still raises ``InsufficientBudget``.
         """
+        messages = list(messages)
         try:
             return self.prepare(session_id, messages, **how)
         except InsufficientBudget:
             raise
         except CompactError as error:
             logger.warning("session %s goes out as it is: %s", session_id, error)
-            return None
+            codec = how.get("codec") or self._codec
+            return _uncompacted(messages, [codec.bare(message) for message in messages], error)
 
     async def atry_prepare(
         self, session_id: str | None, messages: Iterable[Any], **how: Any
@@ -188,6 +190,27 @@ class CompactManager:
         """:meth:`prepare` beside the event loop: it runs on a thread and lets go of the GIL."""
         made: Prepared = await _beside(partial(self.prepare, session_id, list(messages), **how))
         return made
+
+    # What must stay.
+
+    def protect(
+        self, session_id: str, messages: Iterable[Any], *, codec: Codec | None = None
+    ) -> list[str]:
+        """Protects messages of a session, from the next call on and in every later process.
+
+        For objects that cannot carry ``meta={"protected": True}``. A message is known again by what it
+        says, so it may be passed before, with or after the history that it stands in. A tool's result
+        is best passed with its call: results are often alike. Answers the hashes that name them.
+        """
+        told = wire.tell(messages, codec or self._codec)
+        return self._engine().protect(session_id, told.format, told.texts)
+
+    def unprotect(
+        self, session_id: str, messages: Iterable[Any], *, codec: Codec | None = None
+    ) -> list[str]:
+        """Lets messages go that were protected, by :meth:`protect` or by their ``meta``."""
+        told = wire.tell(messages, codec or self._codec)
+        return self._engine().unprotect(session_id, told.format, told.texts)
 
     # What providers say.
 
@@ -385,18 +408,21 @@ class CompactManager:
     def _loaded(
         self, session_id: str, told: Told, codec: Codec, items: Sequence[int | str]
     ) -> list[Any]:
-        """The caller's own objects where nothing changed, the same new ones in every call."""
+        """The caller's own objects where nothing changed, the same new ones in every call.
+
+        What a caller says about a message in ``meta`` is never sent: such a one is handed out as a copy.
+        """
         with self._lock:
             known = self._made.get(session_id, {})
         made: dict[str, Any] = {}
         messages: list[Any] = []
         for item in items:
             if isinstance(item, int):
-                messages.append(told.items[item])
+                messages.append(codec.bare(told.items[item]))
                 continue
             if item not in made:
                 made[item] = known[item] if item in known else codec.load(json.loads(item), told.items)
-            messages.append(made[item])
+            messages.append(codec.bare(made[item]))
         with self._lock:
             _remember(self._made, session_id, made, self.config.max_sessions)
         return messages
@@ -493,6 +519,15 @@ class CompactManager:
         policy = self.config.policy
         ask = asking(theirs, policy.strategy, [policy.protected_flag])
         return (f"python:{type(theirs).__name__}", ask)
+
+
+def _uncompacted(
+    messages: list[Any], bare: list[Any], error: CompactError
+) -> Prepared | None:
+    """A history as it is, where it carries what no provider takes."""
+    if all(a is b for a, b in zip(messages, bare, strict=True)):
+        return None
+    return Prepared(bare, Decision("unknown", str(error), 0.0, 0, 0), None)
 
 
 def _receivers(cfg: CompactConfig) -> list[Deliver]:

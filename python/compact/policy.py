@@ -38,6 +38,7 @@ class CompactPolicy:
     keep_recent: Literal["none", "last_user_message", "recent"] = "recent"
     prune: Literal["fifo", "recency", "stage_aware", "semantic"] = "recency"
     protected_patterns: tuple[str, ...] = ()
+    protected_entries: tuple[str, ...] = ()
     placement: Literal[
         "assistant_message", "user_message", "system_suffix", "tool_pair", "new_session_prompt"
     ] = "assistant_message"

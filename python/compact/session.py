@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from .events import logger
 from .exceptions import CompactError
 from .manager import CompactManager
-from .wire import Codec
+from .wire import Codec, flags
 
 if TYPE_CHECKING:
     from agents.memory import OpenAIResponsesCompactionArgs, Session, SessionSettings
@@ -114,8 +114,23 @@ class CompactSession:
         return await self._alone(lambda: self._record.get_items(limit))
 
     async def add_items(self, items: list[Any]) -> None:
-        """Adds items."""
-        await self._alone(lambda: self._record.add_items(items))
+        """Adds items as they are sent; what their ``meta`` protects, the manager protects."""
+
+        async def add() -> None:
+            await self._record.add_items(await self._bare(items))
+
+        await self._alone(add)
+
+    async def _bare(self, items: list[Any]) -> list[Any]:
+        flag = self.manager.config.policy.protected_flag
+        bare = [RESPONSES.bare(item) for item in items]
+        said = [flags(item, getattr(item, "model_extra", None)) for item in items]
+        protected = [item for item, about in zip(items, said, strict=True) if about.get(flag)]
+        if protected:
+            await asyncio.to_thread(
+                self.manager.protect, self.session_id, protected, codec=RESPONSES
+            )
+        return bare
 
     async def pop_item(self) -> Any:
         """Takes the last item away."""

@@ -17,7 +17,10 @@ from . import _native
 from .exceptions import FormatError
 from .message import Message
 
-__all__ = ["Account", "Codec", "Told", "Violation", "account", "as_message", "tell", "tell_lines", "validate"]
+__all__ = [
+    *("Account", "Codec", "Told", "Violation"),
+    *("account", "as_message", "flags", "tell", "tell_lines", "validate"),
+]
 
 #: What the list of messages and the instructions beside it are called.
 _MEMBERS = {
@@ -27,6 +30,10 @@ _MEMBERS = {
     "openai-responses": ("input", "instructions"),
     "gemini": ("contents", "systemInstruction"),
 }
+
+
+#: Members of a message that are for us alone: no provider is sent them.
+_OWN = ("meta", "protected")
 
 
 class Codec:
@@ -45,6 +52,14 @@ class Codec:
             return _of_message(item)
         return _plain(item)
 
+    def bare(self, item: Any) -> Any:
+        """A message as its provider takes it: without ``meta``, in a copy where it carries one."""
+        if isinstance(item, Mapping):
+            mine = any(key in item for key in _OWN)
+            return {key: item[key] for key in item if key not in _OWN} if mine else item
+        extra = getattr(item, "__pydantic_extra__", None) or {}
+        return _without_own(item) if any(key in extra for key in _OWN) else item
+
     def load(self, data: dict[str, Any], items: Sequence[Any]) -> Any:
         """A message that the engine made, as an object like the caller's ``items``."""
         if items and all(isinstance(item, Message) for item in items):
@@ -55,6 +70,26 @@ class Codec:
             except Exception:  # another role's class; a dict says the same
                 continue
         return data
+
+
+def _without_own(item: Any) -> Any:
+    """A copy of an SDK's object without the members that its class does not know."""
+    copy = item.model_copy()
+    for key in _OWN:
+        copy.__pydantic_extra__.pop(key, None)
+        copy.__pydantic_fields_set__.discard(key)
+    return copy
+
+
+def flags(*sources: Any) -> dict[str, bool]:
+    """What is said about a message where its SDK has room for it: what is ``True``, or in ``meta``."""
+    said: dict[str, bool] = {}
+    for source in sources:
+        if isinstance(source, Mapping):
+            said |= {str(key): True for key, value in source.items() if value is True}
+            meta = source.get("meta")
+            said |= {str(key): True for key, value in meta.items() if value} if isinstance(meta, Mapping) else {}
+    return said
 
 
 def _of_message(item: Message) -> dict[str, Any]:

@@ -100,7 +100,8 @@ def test_s2_103_protected_messages_stay_byte_for_byte(manager):
     policy = {"role": "user", "content": "Never touch billing. " * 9, "meta": {"protected": True}}
     messages = chat(60)
     messages.insert(9, policy)
-    assert sum(m is policy for m in manager.preflight("s", messages)) == 1
+    sent = {"role": "user", "content": policy["content"]}
+    assert manager.preflight("s", messages).count(sent) == 1
 
 
 def test_s2_162_what_is_pinned_and_does_not_fit_is_refused():

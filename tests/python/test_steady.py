@@ -178,7 +178,7 @@ def nested(depth: int) -> list[Any]:
 
 
 def test_messages_may_be_as_deep_as_json_may(steady):
-    history = [{"role": "user", "content": "hi", "meta": {"tree": nested(480)}}]
+    history = [{"role": "user", "content": "hi", "tree": nested(480)}]
     for _ in range(3):
         assert steady.preflight("s", history) == history
 

@@ -24,7 +24,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from ..manager import CompactManager
-from ..wire import Codec, dumps
+from ..wire import Codec, dumps, flags
 
 __all__ = ["CompactMiddleware", "LangChainCodec"]
 
@@ -48,9 +48,12 @@ class LangChainCodec(Codec):
             data["tool_calls"] = [_call(call) for call in item.tool_calls]
         if isinstance(item, ToolMessage):
             data["tool_call_id"] = item.tool_call_id
-        if item.additional_kwargs.get("protected"):
-            data["meta"] = {"protected": True}
-        return data
+        said = flags(item.additional_kwargs, item.response_metadata, item.model_extra)
+        return {**data, "meta": said} if said else data
+
+    def bare(self, item: Any) -> Any:
+        """Messages of LangChain as they are: none of its models sends what is said beside them."""
+        return item if isinstance(item, BaseMessage) else super().bare(item)
 
     def load(self, data: dict[str, Any], items: Sequence[Any]) -> Any:
         """A message that the engine made or changed."""

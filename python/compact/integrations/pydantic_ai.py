@@ -29,7 +29,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext
 
 from ..manager import CompactManager
-from ..wire import Codec
+from ..wire import Codec, flags
 
 __all__ = ["CompactCapability", "PydanticAiCodec"]
 
@@ -49,9 +49,9 @@ class PydanticAiCodec(Codec):
 
     def dump(self, item: Any) -> Any:
         """A piece as JSON values."""
-        if item.part is None:
-            return _response(item.message)
-        return _request(item.part)
+        data = _response(item.message) if item.part is None else _request(item.part)
+        said = flags(item.message.metadata, getattr(item.part, "metadata", None))
+        return {**data, "meta": said} if said else data
 
     def load(self, data: dict[str, Any], items: Sequence[Any]) -> Any:
         """A piece that the engine made or changed."""
