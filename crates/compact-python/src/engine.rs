@@ -373,6 +373,7 @@ impl Engine {
     /// Archives an agent's transcript on the shelf of hooks, redacted as this engine's archive: where, and
     /// how many bytes.
     #[pyo3(signature = (repository, session_id, transcript=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "Python hands over a value")]
     fn shelf_archive(
         &self,
         py: Python<'_>,
@@ -381,7 +382,7 @@ impl Engine {
         transcript: Option<PathBuf>,
     ) -> PyResult<(PathBuf, u64)> {
         self.call(py, || {
-            shelf::archive_as(&self.manager.storing, repository, session_id, transcript)
+            shelf::archive_as(&self.manager.storing, &repository, session_id, transcript)
         })
     }
 

@@ -1,7 +1,7 @@
 //! The shelf of hooks for hooks that run in Python: the archives that `compactctl hook` writes, by the
 //! same code, in the same folders.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use compact_adapters::config::Sources;
 use compact_adapters::shelf::{Archived, NotArchived, Shelf};
@@ -30,6 +30,7 @@ fn terms() -> PyResult<(PathBuf, RedactionRules)> {
 
 /// The folder of the repository around a folder.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands over a value")]
 pub(crate) fn shelf_folder(repository: PathBuf) -> PyResult<PathBuf> {
     let (hooks, _) = terms()?;
     let shelf = Shelf::at(&hooks, Some(&repository), "");
@@ -40,24 +41,25 @@ pub(crate) fn shelf_folder(repository: PathBuf) -> PyResult<PathBuf> {
 /// bytes.
 #[pyfunction]
 #[pyo3(signature = (repository, session, transcript=None))]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands over a value")]
 pub(crate) fn shelf_archive(
     py: Python<'_>,
     repository: PathBuf,
-    session: String,
+    session: &str,
     transcript: Option<PathBuf>,
 ) -> PyResult<(PathBuf, u64)> {
     py.detach(|| {
         let (_, rules) = terms()?;
         let redactor = rules.redactor(Boundary::Archive);
         let redactor = redactor.map_err(|error| raise(Class::Config, &error))?;
-        archive(repository, &session, transcript, &redactor)
+        archive(&repository, session, transcript, &redactor)
     })
 }
 
 /// The same, redacted as an engine redacts its archive.
 pub(crate) fn archive_as(
     storing: &Storing,
-    repository: PathBuf,
+    repository: &Path,
     session: &str,
     transcript: Option<PathBuf>,
 ) -> PyResult<(PathBuf, u64)> {
@@ -73,13 +75,13 @@ pub(crate) fn archive_as(
 }
 
 fn archive(
-    repository: PathBuf,
+    repository: &Path,
     session: &str,
     transcript: Option<PathBuf>,
     redactor: &Redactor,
 ) -> PyResult<(PathBuf, u64)> {
     let (hooks, _) = terms()?;
-    let shelf = Shelf::at(&hooks, Some(&repository), session);
+    let shelf = Shelf::at(&hooks, Some(repository), session);
     let transcript = transcript.map_or(Transcript::Missing, Transcript::File);
     match shelf.archive(&transcript, Timestamp::now(), redactor) {
         Ok(Archived { path, bytes }) => Ok((path, bytes)),
