@@ -35,6 +35,8 @@ class CompactPolicy:
     trigger_base: Literal["window", "budget"] = "window"
     trigger_tokens_left: int | None = None
     soft_pct: float | None = None
+    target_of_trigger: float = 0.5
+    summary_share: float = 0.4
     keep_recent: Literal["none", "last_user_message", "recent"] = "recent"
     prune: Literal["fifo", "recency", "stage_aware", "semantic"] = "recency"
     protected_patterns: tuple[str, ...] = ()

@@ -57,6 +57,9 @@ pub enum EventKind {
     /// Malformed tool messages were left out of a view (S2-163).
     #[serde(rename = "compact.repaired")]
     Repaired,
+    /// What was said last did not fit the window and was cut.
+    #[serde(rename = "compact.newest_cut")]
+    NewestCut,
     /// Redaction is off (S2-164).
     #[serde(rename = "compact.redaction_disabled")]
     RedactionDisabled,
@@ -124,6 +127,7 @@ impl EventKind {
             | EventKind::Overflowed
             | EventKind::Forecast
             | EventKind::UsageMissing
+            | EventKind::NewestCut
             | EventKind::Repaired => Severity::Warning,
             _ => Severity::Info,
         }

@@ -5,6 +5,7 @@
 //! See `ARCHITECTURE.md` for the map and the invariants.
 
 pub mod assemble;
+pub mod budget;
 pub mod clip;
 pub mod conform;
 pub mod engine;

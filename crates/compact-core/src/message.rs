@@ -260,4 +260,10 @@ impl Conversation {
     pub fn leading_instructions(&self) -> usize {
         self.entries.iter().take_while(|e| e.leads()).count()
     }
+
+    /// The first entry after the model spoke last: from there on nobody has answered yet.
+    pub fn newest(&self) -> usize {
+        let spoke = |e: &Entry| e.role == Role::Assistant;
+        self.entries.iter().rposition(spoke).map_or(0, |at| at + 1)
+    }
 }

@@ -48,6 +48,13 @@ pub struct Unit {
     pub turn: usize,
 }
 
+impl Unit {
+    /// True when it may stand in a view beside a summary.
+    pub fn is_sendable(&self) -> bool {
+        self.health != Health::Broken && !matches!(self.kind, UnitKind::Leading | UnitKind::Summary)
+    }
+}
+
 /// Units in order, covering every entry exactly once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {

@@ -1,10 +1,11 @@
 //! Plan: who is pinned, who stays verbatim, who is clipped, who goes to the ledger.
 //!
-//! The demotion ladder: verbatim → clipped → ledger lines → archived only. Real sessions have one
-//! user turn and five hundred exchanges, or one result that fills the window, so after the policy's
-//! counts come fewer turns, then fewer tool pairs, then clipping; each rung is measured again.
-//! Beyond the seed's ladder, a unit that alone would eat a fifth of the recent part is clipped
-//! from the start, so that one giant result does not push out five ordinary turns.
+//! Room is claimed in this order: what is pinned; the newest, which nobody has answered yet; the
+//! requests; the policy's recent turns and tool pairs; the summary's share; earlier turns from the
+//! newest back; and what is left is the summary's again. The demotion ladder of the recent part:
+//! verbatim → clipped → fewer turns → fewer pairs, because real sessions have one user turn and five
+//! hundred exchanges, or one result that fills the window. Units that would take more than a fifth
+//! of it are clipped before turns are given up.
 
 use crate::clip::{self, Pointer};
 use crate::error::CompactError;
@@ -18,8 +19,11 @@ use crate::prune::{self, Counts, Sight};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view;
 
-/// Share of the free budget that the recent part may take; the ledger's lines pay better beyond it.
+/// Share of the free budget that the recent part may take where the summary may have all the rest: a
+/// ledger's lines pay better beyond it.
 const RECENT_SHARE: f64 = 0.1375;
+/// Beside a bounded summary, the recent part is whole up to one part in so many.
+const RECENT_PART: u64 = 2;
 
 /// A unit that would take more than one part in so many of the recent part is clipped, but not to
 /// fewer tokens than these.
@@ -29,12 +33,22 @@ const UNIT_LEAST: Tokens = Tokens(40);
 /// Where every text of a unit would be cut to fewer tokens, only pointers would be left of it.
 const SCRAP: Tokens = Tokens(24);
 
+/// In a budget that somebody named, the newest is whole up to one part in so many; beyond that it is
+/// clipped as requests and tool pairs are.
+const NEWEST_PART: u64 = 32;
+
 /// A request that waits for its answer is clipped when it would take more than one part in so many
 /// of the budget; one that is being worked on sooner, since the ledger quotes its goals and rules.
 const PENDING_SHARE: u64 = 4;
 const REQUEST_SHARE: u64 = 12;
 /// A request of so many tokens is worth its place in any budget that holds it.
 const REQUEST_LEAST: Tokens = Tokens(100);
+
+/// What the texts of tools are cut to in earlier turns, the most generous first: the first at which
+/// all of them fit, else the last.
+const LEVELS: [Tokens; 4] = [Tokens(4096), Tokens(1024), Tokens(512), Tokens(256)];
+/// What people and the model said is cut to so many times that.
+const WORDS_SHARE: u64 = 4;
 
 /// Everything a plan looks at.
 pub struct Scene<'a> {
@@ -60,8 +74,26 @@ pub struct Scene<'a> {
     pub receipt: &'a str,
     /// What an empty summary costs.
     pub frame: Units,
-    /// What the summary's body may cost at most.
+    /// What the summary's body may take before earlier turns are kept beside it.
     pub summary_limit: Units,
+}
+
+/// What a view must hold, whatever its budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// Protected units, and an empty summary.
+    pub pinned: Units,
+    /// What came after the model spoke last, whole.
+    pub newest: Units,
+    /// The requests beside it, cut as far as they can be.
+    pub requests: Units,
+}
+
+impl Claims {
+    /// All of it.
+    pub fn total(self) -> Units {
+        self.pinned + self.newest + self.requests
+    }
 }
 
 /// What becomes of a unit.
@@ -105,8 +137,10 @@ pub enum Rung {
 pub struct Plan {
     /// The fate of each unit.
     pub fates: Vec<Fate>,
-    /// What is left for the summary's body.
+    /// What the summary's body may cost.
     pub summary: Units,
+    /// What everything else leaves: the same, unless the policy keeps nothing but a summary.
+    pub free: Units,
     /// How far down the ladder it went.
     pub rung: Rung,
 }
@@ -115,13 +149,36 @@ pub struct Plan {
 pub fn plan(scene: &Scene<'_>, budget: Units) -> Result<Plan, CompactError> {
     let mut draft = Draft::new(scene, budget);
     draft.keep_pinned()?;
+    draft.keep_newest();
     draft.keep_requests()?;
     let rung = draft.keep_recent();
+    draft.keep_earlier();
+    let free = draft.free();
     Ok(Plan {
-        summary: draft.free(),
+        // A reset is not there to be filled.
+        summary: match scene.policy.keep_recent {
+            KeepRecent::None => free.min(scene.summary_limit),
+            KeepRecent::LastUserMessage | KeepRecent::Recent => free,
+        },
+        free,
         fates: draft.fates,
         rung,
     })
+}
+
+/// What a view of this scene must hold.
+pub fn claims(scene: &Scene<'_>) -> Claims {
+    let mut draft = Draft::new(scene, Units(u64::MAX));
+    draft.pin();
+    let newest = draft.newest();
+    for unit in &newest {
+        draft.set(*unit, Fate::Verbatim);
+    }
+    Claims {
+        pinned: scene.frame + draft.pinned,
+        newest: newest.iter().map(|unit| scene.cost(*unit)).sum(),
+        requests: draft.least(&draft.must()),
+    }
 }
 
 /// The last rung: one turn, one pair.
@@ -150,6 +207,18 @@ struct Offer {
     fate: Fate,
     cost: Units,
 }
+
+/// How a level is lowered: by which percentage it is kept, how often, and then to nothing.
+#[derive(Clone, Copy)]
+struct Steps {
+    keep: u64,
+    count: u32,
+}
+const GENTLY: Steps = Steps {
+    keep: 94,
+    count: 24,
+};
+const HARD: Steps = Steps { keep: 50, count: 8 };
 
 struct Draft<'s, 'a> {
     scene: &'s Scene<'a>,
@@ -186,6 +255,15 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     /// Leading instructions stay for free, protected units at their price.
     fn keep_pinned(&mut self) -> Result<(), CompactError> {
+        self.pin();
+        self.spent += self.pinned;
+        if self.spent > self.budget {
+            return Err(self.insufficient(self.spent));
+        }
+        Ok(())
+    }
+
+    fn pin(&mut self) {
         for (i, unit) in self.scene.outline.units.iter().enumerate() {
             if self.scene.pins.get(i) == Some(&Pin::Pinned) {
                 self.set(i, Fate::Pinned);
@@ -194,17 +272,66 @@ impl<'s, 'a> Draft<'s, 'a> {
                 }
             }
         }
-        self.spent += self.pinned;
-        if self.spent > self.budget {
-            return Err(self.insufficient(self.spent));
-        }
-        Ok(())
     }
 
-    /// The first request, the latest message and an open tool loop: always there, clipped if huge.
+    /// What came after the model spoke last, whole where it fits beside the least that must be there,
+    /// else cut as little as that takes. What cannot be cut to fit is left to the rungs below.
+    fn keep_newest(&mut self) {
+        let newest = self.newest();
+        newest.iter().for_each(|u| self.set(*u, Fate::Verbatim));
+        let room = self.newest_room();
+        let whole: Units = newest.iter().map(|unit| self.scene.cost(*unit)).sum();
+        if whole <= room {
+            self.spent += whole;
+            return;
+        }
+        let taken = match self.is_bounded() {
+            true => self.lower(&newest, room, GENTLY),
+            false => None,
+        };
+        match taken {
+            Some(taken) => self.spent += taken,
+            None => newest.iter().for_each(|u| self.set(*u, Fate::Demoted)),
+        }
+    }
+
+    /// What the newest may take: all that the least of the rest leaves, but only a part of a budget
+    /// that somebody named for a summary.
+    fn newest_room(&self) -> Units {
+        let room = self.free() - self.least(&self.must());
+        match self.is_bounded() {
+            true => room,
+            false => room.min(Units(self.budget.0 / NEWEST_PART)),
+        }
+    }
+
+    /// Whether the summary has a share, and turns the rest of the room.
+    fn is_bounded(&self) -> bool {
+        self.scene.summary_limit < self.budget
+    }
+
+    /// The units that hold what came after the model spoke last.
+    fn newest(&self) -> Vec<usize> {
+        let after = self.scene.conversation.newest();
+        let units = self.scene.outline.units.iter().enumerate();
+        units
+            .filter(|(_, unit)| unit.entries.end > after && unit.is_sendable())
+            .map(|(i, _)| i)
+            .filter(|i| self.fate(*i) == Fate::Demoted)
+            .filter(|i| self.scene.pins.get(*i) != Some(&Pin::Repeated))
+            .collect()
+    }
+
+    /// What units cost when their texts are cut as far as they can be.
+    fn least(&self, units: &[usize]) -> Units {
+        let least = units.iter().map(|&u| self.scene.at_level(u, Units(0)).1);
+        least.sum()
+    }
+
+    /// The first request, the one being worked on and an open tool loop: always there, clipped if huge.
     fn keep_requests(&mut self) -> Result<(), CompactError> {
         let must = self.must();
-        let pending = self.scene.outline.units.len().checked_sub(1);
+        let pending = self.scene.pending();
         let mut total = Units(0);
         for &unit in &must {
             let cost = self.scene.cost(unit);
@@ -256,29 +383,35 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     /// Clips everything that must stay to one level; fails when even that is too much.
     fn squeeze(&mut self, must: &[usize]) -> Result<Units, CompactError> {
-        let costs: Vec<Units> = must
+        let taken = self.lower(must, self.free(), HARD);
+        taken.ok_or_else(|| self.insufficient(self.spent + self.least(must)))
+    }
+
+    /// Clips units to the level at which they take at most `room`, lowered until they do; `None` when
+    /// they never do.
+    fn lower(&mut self, units: &[usize], room: Units, steps: Steps) -> Option<Units> {
+        let costs: Vec<Units> = units
             .iter()
             .flat_map(|&u| self.scene.block_costs(u))
             .collect();
         let largest = costs.iter().copied().max().unwrap_or_default();
-        let mut level = clip::water_level(&costs, self.free()).min(largest);
-        for _ in 0..8 {
+        let mut level = clip::water_level(&costs, room).min(largest);
+        for step in 0..=steps.count {
+            if step == steps.count {
+                level = Units(0);
+            }
             let mut total = Units(0);
-            for &unit in must {
+            for &unit in units {
                 let (fate, cost) = self.scene.at_level(unit, level);
                 self.set(unit, fate);
                 total += cost;
             }
-            if total <= self.free() {
-                return Ok(total);
+            if total <= room {
+                return Some(total);
             }
-            level = Units(level.0 / 2);
+            level = Units(level.0 * steps.keep / 100);
         }
-        let least: Units = must
-            .iter()
-            .map(|&u| self.scene.at_level(u, Units(0)).1)
-            .sum();
-        Err(self.insufficient(self.spent + least))
+        None
     }
 
     fn keep_recent(&mut self) -> Rung {
@@ -305,7 +438,7 @@ impl<'s, 'a> Draft<'s, 'a> {
                 .collect();
             let fits = chosen.iter().map(|offer| offer.cost).sum::<Units>() <= room;
             if fits || counts == LEAST {
-                let taken = self.accept(&chosen, room);
+                let taken = self.accept(chosen.iter().rev().copied(), room);
                 return match counts {
                     _ if !fits && taken == 0 => Rung::Minimal,
                     _ if !fits => Rung::Clipped,
@@ -318,10 +451,63 @@ impl<'s, 'a> Draft<'s, 'a> {
         Rung::Minimal
     }
 
-    /// What the recent part may take: its share, and what a bounded summary cannot use.
+    /// What the recent part may take: its share, or beside a bounded summary as much as half.
     fn recent_room(&self) -> Units {
         let share = Units((self.free().0 as f64 * RECENT_SHARE) as u64);
-        share.max(self.free() - self.scene.summary_limit)
+        let part = Units(self.free().0 / RECENT_PART);
+        share.max(part.min(self.free() - self.scene.summary_limit))
+    }
+
+    /// Earlier turns from the newest back, their long texts cut, in what the summary leaves.
+    fn keep_earlier(&mut self) {
+        let room = self.free() - self.scene.summary_limit;
+        if room == Units(0) || self.scene.policy.keep_recent != KeepRecent::Recent {
+            return;
+        }
+        let units = self.earlier();
+        let level = self.level_for(&units, room);
+        let offers: Vec<Offer> = self.offered_at(&units, level, room);
+        self.accept(offers.into_iter(), room);
+    }
+
+    /// Every unit that could still be kept, the newest first.
+    fn earlier(&self) -> Vec<usize> {
+        let free = |i: &usize| {
+            self.fate(*i) == Fate::Demoted && self.scene.pins.get(*i) == Some(&Pin::Free)
+        };
+        let units = self.scene.outline.units.iter().enumerate().rev();
+        let sendable = units.filter(|(_, unit)| unit.is_sendable());
+        sendable.map(|(i, _)| i).filter(free).collect()
+    }
+
+    /// The most generous level at which about all of these units fit, else the least.
+    fn level_for(&self, units: &[usize], room: Units) -> Units {
+        let levels = LEVELS.map(|tokens| self.scene.estimator.capacity(tokens));
+        let fits = |level: &Units| {
+            let cost = |u: &usize| self.scene.about_at(*u, self.scene.level_of(*u, *level));
+            units.iter().map(cost).sum::<Units>() <= room
+        };
+        let fitting = levels.iter().copied().find(fits);
+        fitting.or(levels.last().copied()).unwrap_or_default()
+    }
+
+    /// Units at a level, as far as they fit.
+    fn offered_at(&self, units: &[usize], level: Units, room: Units) -> Vec<Offer> {
+        let mut left = room;
+        let mut offers = Vec::new();
+        for &unit in units {
+            let level = self.scene.level_of(unit, level);
+            let (fate, cost) = match self.scene.longest_block(unit) <= level {
+                true => (Fate::Verbatim, self.scene.cost(unit)),
+                false => self.scene.at_level(unit, level),
+            };
+            if cost > left {
+                break;
+            }
+            left = left - cost;
+            offers.push(Offer { unit, fate, cost });
+        }
+        offers
     }
 
     /// What the policy would keep beyond what already stays.
@@ -344,31 +530,44 @@ impl<'s, 'a> Draft<'s, 'a> {
             .collect()
     }
 
-    /// What each unit costs, clipped where it is larger than `cap`. One of which only pointers would be
-    /// left is told better by the summary, unless it is the newest.
+    /// What each unit costs, clipped where it is larger than `cap`, unless all of them fit whole beside
+    /// a bounded summary. One of which only pointers would be left is told better by the summary,
+    /// unless it is the newest.
     fn price(&self, units: &[usize], cap: Units) -> Vec<Offer> {
-        let offer = |&unit: &usize| {
-            let cost = self.scene.cost(unit);
-            let (fate, cost) = if cost <= cap {
-                (Fate::Verbatim, cost)
-            } else {
-                self.scene.clipped(unit, cap)
-            };
-            Offer { unit, fate, cost }
+        let whole = |&unit: &usize| Offer {
+            unit,
+            fate: Fate::Verbatim,
+            cost: self.scene.cost(unit),
+        };
+        let offers: Vec<Offer> = units.iter().map(whole).collect();
+        let total: Units = offers.iter().map(|offer| offer.cost).sum();
+        if self.is_bounded() && total <= self.recent_room() {
+            return offers;
+        }
+        let clipped = |offer: Offer| match offer.cost <= cap {
+            true => offer,
+            false => {
+                let (fate, cost) = self.scene.clipped(offer.unit, cap);
+                Offer {
+                    fate,
+                    cost,
+                    ..offer
+                }
+            }
         };
         let scrap = self.scene.estimator.capacity(SCRAP);
         let tells = |offer: &Offer| match offer.fate {
             Fate::Clipped(level) => level >= scrap || units.last() == Some(&offer.unit),
             _ => true,
         };
-        units.iter().map(offer).filter(tells).collect()
+        offers.into_iter().map(clipped).filter(tells).collect()
     }
 
-    /// Takes units from the newest on while they fit; returns how many were taken.
-    fn accept(&mut self, offers: &[Offer], room: Units) -> usize {
+    /// Takes units in the order given while they fit; returns how many were taken.
+    fn accept(&mut self, offers: impl Iterator<Item = Offer>, room: Units) -> usize {
         let mut used = Units(0);
         let mut taken = 0;
-        for offer in offers.iter().rev() {
+        for offer in offers {
             if used + offer.cost > room {
                 break;
             }
@@ -426,6 +625,14 @@ impl Scene<'_> {
         })
     }
 
+    /// The request that waits for its answer; where turns have the room, also one that is worked on.
+    fn pending(&self) -> Option<usize> {
+        match self.summary_limit == Units(u64::MAX) {
+            true => self.outline.units.len().checked_sub(1),
+            false => self.opens_turn(),
+        }
+    }
+
     fn kind(&self, unit: usize) -> Option<UnitKind> {
         self.outline.units.get(unit).map(|u| u.kind)
     }
@@ -435,6 +642,28 @@ impl Scene<'_> {
             .iter()
             .flat_map(|e| clip::block_costs(e, self.estimator))
             .collect()
+    }
+
+    /// What the longest text of a unit costs.
+    fn longest_block(&self, unit: usize) -> Units {
+        let costs = self.range(unit).and_then(|r| self.costs.get(r));
+        // An entry is no longer than its cost: most need no closer look.
+        costs.map_or(Units(0), |c| c.iter().copied().max().unwrap_or_default())
+    }
+
+    /// The level for a unit where tools are cut to `level`.
+    fn level_of(&self, unit: usize, level: Units) -> Units {
+        match self.kind(unit) {
+            Some(UnitKind::Exchange) => level,
+            _ => Units(level.0 * WORDS_SHARE),
+        }
+    }
+
+    /// About what a unit costs at a level.
+    fn about_at(&self, unit: usize, level: Units) -> Units {
+        let costs = self.range(unit).and_then(|r| self.costs.get(r));
+        let costs = costs.unwrap_or_default().iter();
+        costs.map(|cost| (*cost).min(level)).sum()
     }
 
     /// A unit clipped so that it costs at most about `limit`.

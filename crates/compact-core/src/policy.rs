@@ -25,6 +25,12 @@ pub struct Policy {
     pub trigger_tokens_left: Option<u64>,
     /// Start compacting in the background at this share of the window.
     pub soft_pct: Option<f64>,
+    /// The share of the trigger point that a fresh view may fill, system and tools included. What was
+    /// said last is never cut for its sake.
+    pub target_of_trigger: f64,
+    /// The share of a view that its summary may take before earlier turns are kept beside it. A budget
+    /// that a person names is left to the summary.
+    pub summary_share: f64,
     /// Tokens of the window reserved for the next user or tool step.
     pub hard_cap_buffer: u64,
     /// How many of the last turns keep their user and assistant messages verbatim.
@@ -71,6 +77,8 @@ impl Default for Policy {
             trigger_base: TriggerBase::Window,
             trigger_tokens_left: None,
             soft_pct: None,
+            target_of_trigger: 0.5,
+            summary_share: 0.4,
             hard_cap_buffer: 1024,
             keep_recent_turns: 6,
             keep_tool_io_pairs: 4,

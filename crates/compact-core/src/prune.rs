@@ -8,7 +8,7 @@ pub mod meaning;
 use std::collections::HashSet;
 
 use crate::message::Conversation;
-use crate::outline::{Health, Outline, Unit, UnitKind};
+use crate::outline::{Outline, Unit, UnitKind};
 use crate::policy::Prune;
 use meaning::Vector;
 
@@ -38,7 +38,7 @@ pub fn keep(policy: Prune, sight: Sight<'_>, counts: Counts) -> Vec<usize> {
     let last_turn = outline.units.last().map_or(0, |u| u.turn);
     let recent = |u: &Unit| u.turn + counts.turns as usize > last_turn;
     let mut kept: Vec<usize> = match policy {
-        Prune::Fifo => positions(outline, |u| recent(u) && sendable(u)).collect(),
+        Prune::Fifo => positions(outline, |u| recent(u) && u.is_sendable()).collect(),
         Prune::Recency => messages(outline, &recent)
             .chain(newest(outline, counts.pairs))
             .collect(),
@@ -52,10 +52,6 @@ pub fn keep(policy: Prune, sight: Sight<'_>, counts: Counts) -> Vec<usize> {
     kept.sort_unstable();
     kept.dedup();
     kept
-}
-
-fn sendable(unit: &Unit) -> bool {
-    unit.health != Health::Broken && !matches!(unit.kind, UnitKind::Leading | UnitKind::Summary)
 }
 
 fn positions<'o>(
@@ -80,7 +76,7 @@ fn messages<'o>(
 }
 
 fn exchanges(outline: &Outline) -> impl DoubleEndedIterator<Item = usize> + '_ {
-    positions(outline, |u| u.kind == UnitKind::Exchange && sendable(u))
+    positions(outline, |u| u.kind == UnitKind::Exchange && u.is_sendable())
 }
 
 fn newest(outline: &Outline, pairs: u32) -> impl Iterator<Item = usize> + '_ {

@@ -39,6 +39,9 @@ pub struct Kept {
     pub tool_pairs: u64,
     /// Entries that stayed with their texts cut.
     pub clipped: u64,
+    /// Of what was said last and nobody has answered, entries that were cut or left out.
+    #[serde(default)]
+    pub newest_cut: u64,
 }
 
 /// A run of entries by ordinal, both ends included.
@@ -65,7 +68,7 @@ pub struct Receipt {
     pub tokens_after: Tokens,
     /// What the view was allowed.
     pub budget: Tokens,
-    /// What its summary was allowed; `None` for all that the rest leaves.
+    /// What its summary was promised; `None` for all that the recent part leaves.
     pub summary_limit: Option<Tokens>,
     /// System and tools, which the host re-sends and a budget does not bound.
     pub tokens_fixed: Tokens,

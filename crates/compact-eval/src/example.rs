@@ -11,11 +11,18 @@ pub struct Example {
     pub content: String,
 }
 
+/// The sessions: of an API that is changed, of a customer, of a literature review.
+pub fn sessions() -> [Session; 3] {
+    [
+        generate::coding(11, 150_000),
+        generate::support(12, 20_000),
+        generate::research(13, 60_000),
+    ]
+}
+
 /// Every file of the folder.
 pub fn all() -> Vec<Example> {
-    let coding = generate::coding(11, 150_000);
-    let support = generate::support(12, 20_000);
-    let research = generate::research(13, 60_000);
+    let [coding, support, research] = sessions();
     [
         pair("coding-session.jsonl", "coding-session.facts.json", coding),
         pair(

@@ -16,6 +16,7 @@ pub mod generate;
 pub mod generated;
 mod grammar;
 pub mod interval;
+pub mod key;
 pub mod method;
 pub mod metric;
 pub mod oracle;

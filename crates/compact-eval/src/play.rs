@@ -95,6 +95,18 @@ pub fn play(
     })
 }
 
+/// What is sent when a whole conversation is handed over at once.
+pub fn at_once(
+    conversation: &Conversation,
+    rules: &WireRules,
+    terms: &Terms,
+) -> Result<View, EngineError> {
+    let mut player = Player::new(conversation, rules, terms)?;
+    player.session.append(conversation.entries.iter().cloned());
+    let ready = player.manager.preflight(&mut player.session);
+    Ok(driver()?.block_on(ready)?.view)
+}
+
 /// A session that was played to its end.
 pub struct Played {
     /// Each call.

@@ -577,7 +577,7 @@ pub struct Prune {
 
 /// `eval`.
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "decay", "tasks", "qa"]))]
+#[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "examples", "decay", "tasks", "qa"]))]
 pub struct Eval {
     /// Folders or files of transcripts; each is a dataset
     #[arg(value_name = "PATH")]
@@ -585,6 +585,9 @@ pub struct Eval {
     /// Check generated sessions against their answer keys instead
     #[arg(long)]
     pub generated: bool,
+    /// Look for the answer keys of the example sessions in windows of their own size instead
+    #[arg(long)]
+    pub examples: bool,
     /// Compare many successive compactions of generated sessions with one instead
     #[arg(long)]
     pub decay: bool,
@@ -679,6 +682,9 @@ pub struct Replay {
     /// The model's window in tokens, instead of the registry's; several to compare them
     #[arg(long, value_name = "TOKENS", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     pub window: Vec<u64>,
+    /// What a fresh view may fill of the trigger point, instead of policy.target_of_trigger; several to compare them
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = parse_ratio)]
+    pub target: Vec<f64>,
     /// The model, for window and price, instead of the one that FILE names
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,

@@ -50,6 +50,16 @@ fn ranges(config: &Config) -> Vec<(&'static str, String)> {
         "must be greater than 0 and at most policy.trigger_pct",
     );
     expect(
+        policy.target_of_trigger > 0.0 && policy.target_of_trigger < 1.0,
+        "policy.target_of_trigger",
+        "must be greater than 0 and less than 1: a view at the trigger would trigger again",
+    );
+    expect(
+        (0.0..=1.0).contains(&policy.summary_share),
+        "policy.summary_share",
+        "must be between 0 and 1",
+    );
+    expect(
         policy.attempts_per_turn > 0,
         "policy.attempts_per_turn",
         "must be at least 1",

@@ -12,7 +12,7 @@ use crate::error::CompactError;
 use crate::identity::EntryHash;
 use crate::ledger::Ledger;
 use crate::message::{Conversation, Entry, EntryKind};
-use crate::plan::Plan;
+use crate::plan::{Claims, Plan};
 use crate::policy::Policy;
 use crate::prompt::{Source, Words};
 use crate::prune::meaning::Vector;
@@ -55,7 +55,8 @@ pub struct Input<'a> {
     pub policy: &'a Policy,
     /// What the history of the view may cost.
     pub budget: Tokens,
-    /// What its summary may cost; `None` for all that the rest leaves.
+    /// What its summary may take before earlier turns are kept beside it; `None` for all that the
+    /// recent part leaves. A policy that keeps nothing but the summary takes it for a limit.
     pub summary_limit: Option<Tokens>,
     /// A digest of the bytes that the conversation was read from, so that two files with the same
     /// words have two receipts and each is restored as itself.
@@ -200,4 +201,9 @@ pub fn remainder<'a>(input: &Input<'a>) -> Result<Source<'a>, CompactError> {
 /// The verdict and shape of a compaction without its summary: what `plan` shows.
 pub fn preview(input: &Input<'_>) -> Result<Plan, CompactError> {
     Run::new(input)?.plan()
+}
+
+/// What a view of this input must hold, whatever its budget: what budgets are made of.
+pub fn claims(input: &Input<'_>) -> Result<Claims, CompactError> {
+    Ok(Run::new(input)?.claims())
 }

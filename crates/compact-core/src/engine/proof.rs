@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use crate::message::Block;
+use crate::plan::Plan;
 use crate::redact::Counts;
 use crate::token::Units;
 use crate::verify::{self, Anchor, Retention};
 use crate::view::{View, ViewItem};
 
 use super::Beyond;
-use super::run::{Draft, Run};
+use super::run::{Draft, Run, limit};
 use super::tell::Told;
 
 /// Stands between anchors that are redacted in one go; no rule's pattern reaches across it.
@@ -17,9 +18,9 @@ const BETWEEN: &str = "\n\u{0}\n";
 
 impl Run<'_, '_> {
     /// Looks for the anchors of what was dropped, and puts back what is missing and fits.
-    pub(super) fn verified(&self, told: Told<'_>, draft: Draft) -> (Draft, Retention) {
+    pub(super) fn verified(&self, plan: &Plan, told: Told<'_>, draft: Draft) -> (Draft, Retention) {
         let visible = self.visible_ordinals(&draft.view);
-        let anchors = verify::anchors(self.input.ledger, &self.ranking, &|ordinal| {
+        let anchors = verify::anchors(self.input.ledger, self.ranking(), &|ordinal| {
             !visible.contains(&ordinal)
         });
         let before = verify::shown(&anchors, &self.text(&draft.view));
@@ -31,7 +32,8 @@ impl Run<'_, '_> {
             .collect();
         let room = match told {
             Told::Ledger | Told::Prose(..) => {
-                (self.budget - draft.cost).min(self.limit(told) - draft.body.cost)
+                let limit = limit(plan, told, self.input.estimator);
+                (self.budget - draft.cost).min(limit - draft.body.cost)
             }
             Told::Minimal | Told::Nothing => Units(0),
         };

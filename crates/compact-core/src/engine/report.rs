@@ -91,19 +91,43 @@ impl Run<'_, '_> {
             .iter()
             .filter(|item| matches!(item, ViewItem::Edited { .. }))
             .count() as u64;
+        kept.newest_cut = self.newest_cut(view);
         kept
+    }
+
+    /// How many of the newest entries do not stand in the view as they came.
+    fn newest_cut(&self, view: &View) -> u64 {
+        let whole = |entry: usize| {
+            let mut items = view.items.iter();
+            items.any(|item| matches!(item, ViewItem::Kept { entry: at } if *at == entry))
+        };
+        let newest = self.input.conversation.newest();
+        let units = self.outline.units.iter().zip(&self.pins);
+        let sendable = units.filter(|(unit, pin)| unit.is_sendable() && **pin != Pin::Repeated);
+        let entries = sendable.flat_map(|(unit, _)| unit.entries.clone());
+        entries.filter(|e| *e >= newest && !whole(*e)).count() as u64
     }
 
     fn notes(&self, draft: &Draft) -> Vec<String> {
         let mut notes = self.notes_on_words(draft);
+        if self.newest_cut(&draft.view) > 0 {
+            notes.push(
+                "what was said last does not fit the budget beside what must stay: it was cut, and the whole is archived"
+                    .to_owned(),
+            );
+        }
+        let newest = self.input.conversation.newest();
         for (name, unit) in [
             ("first request", self.outline.first_user()),
             ("latest message", self.outline.last_user()),
         ] {
             let unit = unit.and_then(|i| self.outline.units.get(i));
-            if unit.is_some_and(|unit| is_cut(&draft.view, unit.entries.start)) {
+            let at = unit
+                .map(|unit| unit.entries.start)
+                .filter(|at| *at < newest);
+            if at.is_some_and(|at| is_cut(&draft.view, at)) {
                 notes.push(format!(
-                    "the user's {name} alone is larger than a quarter of the budget and was cut; the whole is archived"
+                    "the user's {name} takes more than its share of the budget and was cut; the whole is archived"
                 ));
             }
         }

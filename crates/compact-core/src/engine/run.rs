@@ -1,6 +1,7 @@
 //! One run of the pipeline: plan, render within the budget, verify, validate.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use crate::assemble::{self, Placed};
 use crate::clip;
@@ -10,7 +11,7 @@ use crate::identity::{Chain, EntryHash};
 use crate::memory::{Pin, Pins};
 use crate::message::{Block, Entry, EntryKind};
 use crate::outline::Outline;
-use crate::plan::{self, Fate, Plan, Scene};
+use crate::plan::{self, Claims, Fate, Plan, Scene};
 use crate::policy::Prune;
 use crate::prompt::Words;
 use crate::prune::meaning::{self, Vector};
@@ -29,6 +30,10 @@ use super::{Compaction, Input, ordinals};
 /// Share of the summary's allowance held back for what verification finds missing: one in so many.
 const REPAIR_SHARE: u64 = 200;
 
+/// A view that leaves more than one part in so many of its budget is planned again: its summary has
+/// no more to tell, and turns may take what it leaves.
+const UNUSED_SHARE: u64 = 16;
+
 pub(super) struct Run<'i, 'a> {
     pub(super) input: &'i Input<'a>,
     pub(super) outline: Outline,
@@ -37,7 +42,7 @@ pub(super) struct Run<'i, 'a> {
     pub(super) ordinals: Vec<u64>,
     pub(super) frame: Frame,
     pub(super) budget: Units,
-    pub(super) ranking: Ranking<'i>,
+    ranking: OnceCell<Ranking<'i>>,
     meaning: Cow<'a, [Vector]>,
 }
 
@@ -63,7 +68,7 @@ impl<'i, 'a> Run<'i, 'a> {
                 receipt: Some(receipt_id(input)),
             },
             budget: input.estimator.capacity(input.budget),
-            ranking: Ranking::of(input.ledger, input.policy.strategy, input.note),
+            ranking: OnceCell::new(),
             meaning: meaning(input, &outline),
             input,
             outline,
@@ -75,9 +80,40 @@ impl<'i, 'a> Run<'i, 'a> {
         plan::plan(&self.scene(), self.budget)
     }
 
-    pub(super) fn finish(self) -> Result<Compaction, CompactError> {
+    pub(super) fn claims(&self) -> Claims {
+        plan::claims(&self.scene())
+    }
+
+    /// The names of the ledger by their worth, weighed when somebody asks.
+    pub(super) fn ranking(&self) -> &Ranking<'i> {
+        let input = self.input;
+        let weigh = || Ranking::of(input.ledger, input.policy.strategy, input.note);
+        self.ranking.get_or_init(weigh)
+    }
+
+    /// The plan and its view; where the summary leaves much unused, those of a plan that gives it to
+    /// earlier turns.
+    fn filled(&self) -> Result<(Plan, Draft, Retention), CompactError> {
         let plan = self.plan()?;
         let (draft, retention) = self.told(&plan)?;
+        let unused = plan.summary - draft.body.cost;
+        if unused <= Units(self.budget.0 / UNUSED_SHARE) {
+            return Ok((plan, draft, retention));
+        }
+        let scene = Scene {
+            summary_limit: draft.body.cost,
+            ..self.scene()
+        };
+        let fuller = plan::plan(&scene, self.budget)?;
+        if fuller.fates == plan.fates {
+            return Ok((plan, draft, retention));
+        }
+        let (draft, retention) = self.told(&fuller)?;
+        Ok((fuller, draft, retention))
+    }
+
+    pub(super) fn finish(self) -> Result<Compaction, CompactError> {
+        let (plan, draft, retention) = self.filled()?;
         crate::validate::validate(
             &draft.view,
             self.input.conversation,
@@ -137,10 +173,11 @@ impl<'i, 'a> Run<'i, 'a> {
         plan: &Plan,
         words: Told<'_>,
     ) -> Result<(Draft, Retention), CompactError> {
-        let room = plan.summary.min(self.limit(words));
+        let room = limit(plan, words, self.input.estimator);
         let mut allowance = room - Units(room.0 / REPAIR_SHARE);
         for _ in 0..6 {
-            let (draft, retention) = self.verified(words, self.render(plan, words, allowance));
+            let (draft, retention) =
+                self.verified(plan, words, self.render(plan, words, allowance));
             let draft = self.counted(draft);
             let over = draft.cost - self.budget;
             if over == Units(0) {
@@ -150,7 +187,7 @@ impl<'i, 'a> Run<'i, 'a> {
         }
         let bare = self.counted(self.draft(plan, Summary::default()));
         if bare.cost <= self.budget {
-            return Ok(self.verified(Told::Nothing, bare));
+            return Ok(self.verified(plan, Told::Nothing, bare));
         }
         Err(CompactError::InsufficientBudget {
             pinned_tokens: Tokens(0),
@@ -159,13 +196,8 @@ impl<'i, 'a> Run<'i, 'a> {
         })
     }
 
-    /// What a summary of these words may cost at most.
-    pub(super) fn limit(&self, words: Told<'_>) -> Units {
-        self.summary_limit() + self.input.estimator.capacity(words.extra())
-    }
-
-    /// What the summary's body may cost at most.
-    pub(super) fn summary_limit(&self) -> Units {
+    /// What the summary's body may take before earlier turns are kept beside it.
+    fn summary_limit(&self) -> Units {
         let limit = self.input.summary_limit;
         limit.map_or(Units(u64::MAX), |tokens| {
             self.input.estimator.capacity(tokens)
@@ -307,6 +339,11 @@ impl<'i, 'a> Run<'i, 'a> {
             })
             .collect()
     }
+}
+
+/// What a summary of these words may cost at most.
+pub(super) fn limit(plan: &Plan, words: Told<'_>, estimator: &dyn Estimator) -> Units {
+    (plan.summary + estimator.capacity(words.extra())).min(plan.free)
 }
 
 fn is_summary(item: &ViewItem) -> bool {

@@ -7,9 +7,10 @@
 use crate::error::CompactError;
 use crate::message::Entry;
 use crate::plan::{Fate, Plan};
+use crate::policy::KeepRecent;
 use crate::prompt::{Prose, Source, Words};
 use crate::receipt::ProseUse;
-use crate::summarize::{self, Request, Summary, prose};
+use crate::summarize::{self, Company, Request, Summary, prose};
 use crate::token::{EstimatorExt, Tokens, Units};
 use crate::verify::Retention;
 
@@ -98,13 +99,23 @@ impl<'a> Run<'_, 'a> {
     fn rendered(&self, plan: &Plan, prose: &str, budget: Units) -> Summary {
         summarize::render(&Request {
             ledger: self.input.ledger,
-            ranking: &self.ranking,
+            ranking: self.ranking(),
             style: self.input.policy.strategy,
             budget,
             estimator: self.input.estimator,
+            company: self.company(),
             visible: &self.visible(plan),
             prose,
         })
+    }
+
+    /// What the summary stands beside.
+    fn company(&self) -> Company {
+        let policy = self.input.policy;
+        match (self.input.summary_limit, policy.keep_recent) {
+            (Some(_), KeepRecent::Recent | KeepRecent::LastUserMessage) => Company::Turns,
+            _ => Company::Alone,
+        }
     }
 
     /// What leaves the view or is cut in it, for a model to tell.

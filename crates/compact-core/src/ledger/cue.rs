@@ -32,6 +32,7 @@ cues! {
     UNFINISHED: r"i'll|let me|going to|decided|not|\w+n't|yet|until|once|when|if|should|will|would|need|todo|before|remaining|still|to be";
     CREATION: r"create[sd]?|started|opened|queued|submitted|scheduled|booked|registered|issued|published|saved|launched|deployed|uploaded|reserved|provisioned|enqueued";
     DECISION: r"decided?|decision|chose|choose|going with|go with|opt(?:ed|ing)? for|instead of|rather than|because|root cause|the (?:fix|cause|problem|issue|reason|bug) (?:is|was)|turns out|trade-?off|conclu(?:de|sion)|confirmed|found (?:it|that|the)|so (?:I|we)(?:'ll| will)|the plan is|works? because|fails? because";
+    DEED: r"^I (?:\w+ed|had|ran|made|wrote|sent|took|put|got|set|found|gave|chose|kept|built)";
     OPEN: r"todo|next steps?|remaining|remains (?:to|open|unclear|undone|unfixed)|still (?:need|have|to|missing|blocked|fails?|failing)|follow[- ]up|not yet|pending|(?:is|are|am|'m|'re) blocked|blocked (?:by|on|until)|waiting (?:for|on)|left to do|unresolved|outstanding|need to|in progress|running in (?:the )?background";
     COMPLAINT: r"error|failed|failure|panicked|exception|traceback|fatal|fail|cannot|denied|not found|undefined|unexpected|mismatch|invalid|conflict|refused|timed? ?out";
     EXIT: r"exit(?:ed)?(?: with)?[ _-]?(?:code|status)?[:= ]+(?:code |status )?-?[1-9]\d*";
@@ -177,9 +178,11 @@ pub(crate) fn revises(sentence: &str) -> bool {
     says(&REVISION, sentence)
 }
 
-/// A sentence that decides or gives a cause. "The problem is clear." does neither.
+/// A sentence that decides, gives a cause or tells a deed. "The problem is clear." does none of it.
 pub(crate) fn decides(sentence: &str) -> bool {
-    sentence.len() <= SENTENCE && !sentence.ends_with(" is clear.") && says(&DECISION, sentence)
+    sentence.len() <= SENTENCE
+        && !sentence.ends_with(" is clear.")
+        && (says(&DECISION, sentence) || says(&DEED, sentence))
 }
 
 /// A sentence that names what is left to do. What it announces is done in the next breath.
@@ -200,10 +203,23 @@ pub(crate) fn failed(answer: &str) -> bool {
         .unwrap_or("")
         .to_ascii_lowercase();
     first.starts_with("error")
+        || opens_with_error(head)
         || first.starts_with("traceback")
         || first.starts_with("fatal")
         || says(&EXIT, head)
         || says(&EXIT, tail(answer, EDGE))
+}
+
+/// A JSON answer whose first field is an error, and says something.
+fn opens_with_error(answer: &str) -> bool {
+    let field = answer.trim_start().strip_prefix('{').map(str::trim_start);
+    let value = field.and_then(|field| field.strip_prefix("\"error\":"));
+    value.is_some_and(|value| {
+        let empty = ["null", "false", "\"\"", "0", "[]", "{}"];
+        !empty
+            .iter()
+            .any(|none| value.trim_start().starts_with(none))
+    })
 }
 
 /// The line of a failed answer that says why: the first that complains, else the last.

@@ -12,7 +12,7 @@ use super::select::{Choice, Chosen, Offer, Shown, Span};
 use super::tell::{self, Line};
 use super::template::{Template, Topic};
 use super::weigh::{self, Group};
-use super::{Request, Summary};
+use super::{Company, Request, Summary};
 use crate::ledger::scan;
 
 /// Everything that a summary may be made of.
@@ -49,7 +49,9 @@ impl Material<'_> {
     fn choice(&self) -> Choice<'_, '_> {
         let forms = Forms::of(self.groups);
         let shown = shown_by(&self.orders, self.request, &forms, self.groups.len());
-        let offers = self.offered.iter().map(|l| offer(l, &forms)).collect();
+        let company = self.request.company;
+        let offers = self.offered.iter().map(|l| offer(l, &forms, company));
+        let offers = offers.collect();
         Choice::new(self.passages, offers, self.groups, &forms, shown)
     }
 
@@ -114,13 +116,13 @@ fn spans<'p>(
 }
 
 /// A line as something to choose: worth something for what it tells, and for the names in it.
-fn offer(line: &Line, forms: &Forms<'_>) -> Offer {
+fn offer(line: &Line, forms: &Forms<'_>, company: Company) -> Offer {
     let shows = match line.topic {
         Topic::Files | Topic::Code | Topic::Steps | Topic::Plan => Shown::Bare,
         _ => Shown::InContext,
     };
     Offer {
-        worth: tell::worth(line.topic),
+        worth: tell::worth(line.topic, company),
         cost: cost(line),
         shows: named_in(&line.text, forms, shows),
     }
@@ -146,7 +148,8 @@ fn shown_by(lines: &[Line], request: &Request<'_>, forms: &Forms<'_>, groups: us
     let texts = request.visible.cut.iter().map(String::as_str);
     let texts = texts.chain([request.prose]);
     let barely = texts.flat_map(|text| named_in(text, forms, Shown::Bare));
-    let quoted = lines.iter().flat_map(|l| offer(l, forms).shows);
+    let quoted = lines.iter();
+    let quoted = quoted.flat_map(|l| offer(l, forms, request.company).shows);
     for (group, shows) in barely.chain(quoted) {
         if let Some(state) = shown.get_mut(group as usize) {
             *state = shows.max(*state);

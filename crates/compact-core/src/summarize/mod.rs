@@ -91,10 +91,21 @@ pub struct Request<'a> {
     pub budget: Units,
     /// How it is counted.
     pub estimator: &'a dyn Estimator,
+    /// What it stands beside.
+    pub company: Company,
     /// What stands elsewhere in the view: not worth paying for again.
     pub visible: &'a Visible<'a>,
     /// A model's words that stand beside the body: the names in them need not be listed again.
     pub prose: &'a str,
+}
+
+/// What a summary stands beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Little else: it has to show the names too.
+    Alone,
+    /// As many turns as the window holds.
+    Turns,
 }
 
 /// The names of a ledger, the most needed first; weighed once for rendering and for the proof.
@@ -146,7 +157,7 @@ pub fn render(request: &Request<'_>) -> Summary {
     let ranked = request.ranking.0.iter();
     let unseen = ranked.filter(|g| g.weight > 0.0 && !names.contains(g.key));
     let told = tell::lines(request.ledger, unseen.clone(), &revoked, &root);
-    let told = afford(told, template, &words, chars);
+    let told = afford(told, template, &words, chars, request.company);
     let groups = unseen.take((chars / CHARS_PER_NAME) as usize + 8);
     let groups: Vec<Group<'_>> = groups.copied().collect();
     let mut passages = passage::passages(request.ledger, groups.iter().map(|g| Some(g.nth)), &root);
@@ -243,7 +254,13 @@ fn chars(request: &Request<'_>) -> f64 {
 }
 
 /// The lines that their topics' shares can pay, in the order given.
-fn afford(lines: Vec<Line>, template: &Template, words: &Words, chars: f64) -> Vec<Line> {
+fn afford(
+    lines: Vec<Line>,
+    template: &Template,
+    words: &Words,
+    chars: f64,
+    company: Company,
+) -> Vec<Line> {
     let mut spent: std::collections::BTreeMap<Topic, f64> = Default::default();
     lines
         .into_iter()
@@ -257,7 +274,7 @@ fn afford(lines: Vec<Line>, template: &Template, words: &Words, chars: f64) -> V
                 Topic::Rules => RULES.min(chars * 0.4),
                 _ => LINE.min(chars / 8.0),
             };
-            *spent <= least.max(chars * tell::share(l.topic, template))
+            *spent <= least.max(chars * tell::share(l.topic, template, company))
         })
         .collect()
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
+use super::Company;
 use super::code;
 use super::finish::Finished;
 use super::revoke::{Revoked, without};
@@ -33,31 +34,43 @@ pub(super) fn line(topic: Topic, ordinal: u32, text: impl Into<String>) -> Line 
     }
 }
 
-/// The share of the budget that the facts of a topic may take.
-pub(super) fn share(topic: Topic, template: &Template) -> f64 {
+/// The share of the budget that the facts of a topic may take. Beside turns, which show names in their
+/// place, the user's words and what the model concluded come first.
+pub(super) fn share(topic: Topic, template: &Template, company: Company) -> f64 {
     if template.rank(topic) == Some(Rank::Lead) {
         return 0.3;
     }
-    match topic {
-        Topic::Goals => 0.06,
-        Topic::Rules => 0.20,
-        Topic::Open => 0.12,
-        Topic::Done | Topic::Made | Topic::Failures => 0.06,
-        Topic::Plan | Topic::Decisions | Topic::Files => 0.05,
-        Topic::Steps | Topic::Code => 0.10,
-        Topic::Record | Topic::Names => 0.0,
+    match (company, topic) {
+        (
+            Company::Turns,
+            Topic::Goals | Topic::Decisions | Topic::Failures | Topic::Done | Topic::Made,
+        ) => 0.2,
+        (_, Topic::Goals) => 0.06,
+        (_, Topic::Rules) => 0.20,
+        (_, Topic::Open) => 0.12,
+        (_, Topic::Done | Topic::Made | Topic::Failures) => 0.06,
+        (_, Topic::Plan | Topic::Decisions | Topic::Files) => 0.05,
+        (_, Topic::Steps | Topic::Code) => 0.10,
+        (_, Topic::Record | Topic::Names) => 0.0,
     }
 }
 
+/// How many times a line is worth what it is otherwise, where turns show names in their place.
+const BESIDE_TURNS: f64 = 4.0;
+
 /// What a line of a topic is worth by itself, next to the chance that a name is needed.
-pub(super) fn worth(topic: Topic) -> f64 {
-    match topic {
+pub(super) fn worth(topic: Topic, company: Company) -> f64 {
+    let worth = match topic {
         Topic::Goals | Topic::Rules => 1.0,
         Topic::Open => 0.4,
         Topic::Plan | Topic::Made | Topic::Failures => 0.22,
         Topic::Done => 0.2,
         Topic::Decisions | Topic::Steps => 0.13,
         Topic::Files | Topic::Code | Topic::Record | Topic::Names => 0.06,
+    };
+    match company {
+        Company::Turns => worth * BESIDE_TURNS,
+        Company::Alone => worth,
     }
 }
 

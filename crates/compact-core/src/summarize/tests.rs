@@ -75,6 +75,7 @@ fn summary(style: Style, tokens: u64) -> String {
         style,
         budget: Units(tokens * 4),
         estimator: &Chars4,
+        company: Company::Alone,
         visible: &Visible::default(),
         prose: "",
     })
@@ -300,6 +301,7 @@ fn of(entries: &[Entry]) -> String {
         style: Style::TaskState,
         budget: Units(4000),
         estimator: &Chars4,
+        company: Company::Alone,
         visible: &Visible::default(),
         prose: "",
     };
@@ -444,6 +446,7 @@ fn what_the_view_shows_is_not_paid_for_again() {
         style: Style::TaskState,
         budget: Units(4000),
         estimator: &Chars4,
+        company: Company::Alone,
         visible: &Visible {
             whole: vec![&first, "see split_even(rows, size)"],
             cut: Vec::new(),
@@ -469,6 +472,7 @@ fn what_a_cut_text_shows_is_not_quoted_again() {
             style: Style::TaskState,
             budget: Units(4000),
             estimator: &Chars4,
+            company: Company::Alone,
             visible: &visible,
             prose: "",
         };
@@ -502,6 +506,7 @@ fn what_code_defines_is_told_by_the_answer_that_shows_it() {
         style: Style::TaskState,
         budget: Units(2000),
         estimator: &Chars4,
+        company: Company::Alone,
         visible: &Visible::default(),
         prose: "",
     };
@@ -534,6 +539,7 @@ fn a_note_raises_what_it_asks_for() {
             style: Style::TaskState,
             budget: Units(400),
             estimator: &Chars4,
+            company: Company::Alone,
             visible: &Visible::default(),
             prose: "",
         };
@@ -584,6 +590,7 @@ fn bare_names_are_at_most_a_tenth() {
         style: Style::TaskState,
         budget,
         estimator: &Chars4,
+        company: Company::Alone,
         visible: &Visible::default(),
         prose: "",
     };
@@ -621,7 +628,7 @@ proptest! {
         let estimators: [&dyn Estimator; 2] = [&Chars4, &Heuristic];
         for estimator in estimators {
             let budget = Units(tokens * 4);
-            let request = Request { ledger: &ledger, ranking: &Ranking::of(&ledger, STYLES[style], None), style: STYLES[style], budget, estimator, visible: &Visible::default(), prose: "" };
+            let request = Request { ledger: &ledger, ranking: &Ranking::of(&ledger, STYLES[style], None), style: STYLES[style], budget, estimator, company: Company::Alone, visible: &Visible::default(), prose: "" };
             let text = render(&request).text;
             prop_assert!(estimator.units(&text) <= budget);
             prop_assert_eq!(&text, &render(&request).text);

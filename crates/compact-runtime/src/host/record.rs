@@ -84,6 +84,7 @@ fn told(ledger: &Ledger, most: Chars) -> Option<String> {
         style: Style::TaskState,
         budget: Units(most.0),
         estimator: &Chars4,
+        company: summarize::Company::Alone,
         visible: &Visible::default(),
         prose: "",
     });

@@ -272,7 +272,7 @@ impl LiveSession {
         self.learn(overflow.limit);
         let manager = self.without_models();
         let mut snapshot = self.session.snapshot(&decision, &*manager.estimator);
-        snapshot.budget = Some(smaller(&manager, &snapshot.account, &overflow));
+        snapshot.wanted = Some(smaller(&manager, &snapshot.account, &overflow));
         let ready = manager.compact_session(&mut self.session, snapshot).await?;
         Ok(ready.receipt.is_some().then_some(ready))
     }
@@ -426,8 +426,9 @@ impl LiveSession {
         let (Some(left), Some(per_call)) = (left, self.pace.per_call()) else {
             return;
         };
-        // A fresh view is half of the trigger point: growth beyond the other half outruns it.
-        let outruns = per_call.0 > point.0 / 2;
+        // Growth beyond what a fresh view leaves of the trigger point outruns it.
+        let fresh = point.0 as f64 * self.manager.policy.target_of_trigger;
+        let outruns = per_call.0 as f64 > point.0 as f64 - fresh;
         let scope = self.manager.scope(&self.session, decision);
         self.manager.emit(
             scope
@@ -442,8 +443,7 @@ impl LiveSession {
 /// A budget that the provider will not refuse: in the provider's tokens where it told them, and at
 /// most half of what was refused.
 fn smaller(manager: &Manager, account: &Account, overflow: &Overflow) -> Tokens {
-    let budget = manager.default_budget(account).0 as f64;
-    let counted = overflow.tokens.map_or(0, |t| t.0).max(1) as f64;
-    let scale = (account.total().0 as f64 / counted).min(1.0);
-    Tokens((budget * scale) as u64).min(Tokens(account.history.0 / 2))
+    let counted = overflow.tokens.unwrap_or(account.total());
+    let target = manager.bounds(account, counted).target();
+    target.min(Tokens(account.history.0 / 2))
 }

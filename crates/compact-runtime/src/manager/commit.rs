@@ -255,6 +255,10 @@ impl Manager {
         if broken {
             self.emit(scope.event(EventKind::Repaired, &now()).of(receipt));
         }
+        if receipt.kept.newest_cut > 0 {
+            let event = scope.event(EventKind::NewestCut, &now()).of(receipt);
+            self.emit(event.with("entries", receipt.kept.newest_cut));
+        }
     }
 }
 

@@ -7,10 +7,9 @@
 use std::time::Instant;
 
 use compact_core::engine::{self, Outcome, Prior};
-use compact_core::error::CompactError;
 use compact_core::event::{EventKind, Scope};
 use compact_core::message::Entry;
-use compact_core::token::{Account, Estimator, EstimatorExt, Heuristic, Tokens, Units};
+use compact_core::token::{Estimator, EstimatorExt, Heuristic, Tokens, Units};
 use compact_core::trigger::{self, Decision};
 use compact_core::usage::gauge::Live;
 use compact_core::usage::{OnMissing, Semantics, Usage};
@@ -23,9 +22,6 @@ use super::session::{Attempts, Finished, Preflight, Session, Snapshot, Stale};
 use super::{Manager, Measured, Request, now, tally};
 use crate::error::Error;
 use crate::port::catalog::{Attempt, Lease};
-
-/// An estimate of at least this share of what a provider counts is good enough.
-const AGREEMENT: f64 = 0.9;
 
 /// The call that a host makes before each of its own to a model (S2-151).
 pub(crate) const BEFORE_MODEL_CALL: &str = "before_model_call";
@@ -77,7 +73,8 @@ impl Manager {
         let decision = trigger::manual(tokens, self.window, note);
         let mut snapshot = session.snapshot(&decision, &*self.estimator);
         snapshot.note = Some(note.to_owned());
-        snapshot.budget = self.asked_budget(&snapshot);
+        // Who asks wants less than there is, also far below the trigger.
+        snapshot.wanted = Some(Tokens(snapshot.account.history.0 / 2));
         let began = self.begin(session, "manual_compact");
         snapshot.call.clone_from(&session.call);
         let ready = self.compact_session(session, snapshot).await;
@@ -262,8 +259,8 @@ impl Manager {
         if !self.catch_up(session, &snapshot.decision).await? {
             return Ok(Some(snapshot));
         }
-        let (note, budget) = (snapshot.note, snapshot.budget);
-        let was_asked = note.is_some() || budget.is_some();
+        let (note, wanted) = (snapshot.note, snapshot.wanted);
+        let was_asked = note.is_some() || wanted.is_some();
         let decision = match was_asked {
             true => snapshot.decision,
             false => self.judge(session),
@@ -272,7 +269,7 @@ impl Manager {
             return Ok(None);
         }
         let mut again = session.snapshot(&decision, &*self.estimator);
-        (again.note, again.budget) = (note, budget);
+        (again.note, again.wanted) = (note, wanted);
         Ok(Some(again))
     }
 
@@ -385,16 +382,15 @@ impl Manager {
         request: &'a Request<'a>,
     ) -> Result<Measured<'a>, Error> {
         let (conversation, hashes) = (request.conversation, snapshot.hashes.clone());
-        let default = || self.reported_budget(&snapshot.account, snapshot.decision.tokens);
-        Ok(Measured {
+        let mut measured = Measured {
             ledger: engine::session_ledger(
                 conversation,
                 &hashes,
                 snapshot.prior.as_ref(),
                 &self.redactor,
             ),
-            budget: snapshot.budget.unwrap_or_else(default),
-            summary_limit: self.summary_limit(request),
+            budget: Tokens(0),
+            summary_limit: None,
             original: super::digest(&request.original),
             latest: self.catalog.latest(&snapshot.id).await?,
             policy: self.policy_of(&snapshot.id).await?,
@@ -407,24 +403,9 @@ impl Manager {
             call: snapshot.call.clone(),
             request,
             hashes,
-        })
-    }
-
-    /// Who asks wants less than there is, also far below the trigger.
-    fn asked_budget(&self, snapshot: &Snapshot) -> Option<Tokens> {
-        let half = Tokens(snapshot.account.history.0 / 2);
-        let default = self.reported_budget(&snapshot.account, snapshot.decision.tokens);
-        (half < default).then_some(half)
-    }
-
-    /// The default budget, as much smaller as the provider counts more than the estimator.
-    fn reported_budget(&self, account: &Account, tokens: Tokens) -> Tokens {
-        let budget = self.default_budget(account);
-        let share = account.total().0 as f64 / tokens.0.max(1) as f64;
-        if share > AGREEMENT {
-            return budget;
-        }
-        Tokens((budget.0 as f64 * share) as u64)
+        };
+        self.allow(&mut measured, snapshot.wanted)?;
+        Ok(measured)
     }
 
     /// The part of a compaction that leaves no trace when it is dropped halfway.
@@ -451,16 +432,6 @@ impl Manager {
                 Err(error.into())
             }
         }
-    }
-
-    /// Half of the trigger point if what is pinned allows it, else all that the window allows.
-    fn make(&self, measured: &mut Measured<'_>) -> Result<Outcome, CompactError> {
-        let first = engine::compact(&self.input(measured));
-        if !matches!(first, Err(CompactError::InsufficientBudget { .. })) {
-            return first;
-        }
-        measured.budget = self.largest_budget(&measured.account);
-        engine::compact(&self.input(measured))
     }
 }
 

@@ -25,7 +25,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use compact_core::budget::Bounds;
 use compact_core::engine::{self, Beyond, Input, Outcome, Prior};
+use compact_core::error::CompactError;
 use compact_core::event::{Call, EventKind, Scope};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
@@ -33,7 +35,7 @@ use compact_core::message::{Conversation, EntryKind};
 use compact_core::plan::Plan;
 use compact_core::policy::Policy;
 use compact_core::redact::{Counts, Redactor};
-use compact_core::token::{Account, Estimator, Tokens};
+use compact_core::token::{Account, Estimator, EstimatorExt, Tokens};
 use compact_core::trigger::{self, Cause, Decision};
 use compact_core::usage::gauge::Live;
 use compact_core::wire::WireRules;
@@ -58,8 +60,8 @@ use lease::Waited;
 use say::Began;
 use tally::Tally;
 
-/// Tokens that hold the orders, the open work and the latest steps of most sessions.
-const SMALL_SUMMARY: u64 = 4_096;
+/// An estimate of at least this share of what a provider counts is good enough.
+const AGREEMENT: f64 = 0.9;
 
 /// Runs compactions for any number of sessions. Its calls need a Tokio runtime with timers, as
 /// `enable_all` gives: a lease is renewed while work goes on.
@@ -99,10 +101,10 @@ pub struct Request<'a> {
     pub original: Bytes,
     /// The session, when the caller names one.
     pub session_id: Option<&'a str>,
-    /// What the view may cost; `None` for half of the trigger point, and then a summary of at most
-    /// a sixteenth of the window: a bound that nobody asked for is not there to be filled.
+    /// What the view may cost; `None` for the policy's share of the trigger point, and more where what
+    /// was said last needs it.
     pub budget: Option<Tokens>,
-    /// What the summary may cost within a given budget; `None` for all that the rest leaves.
+    /// What the summary may take of a given budget; `None` for all that the recent part leaves.
     pub summary_limit: Option<Tokens>,
     /// A person's wish for this compaction.
     pub note: Option<&'a str>,
@@ -181,15 +183,13 @@ impl Manager {
         let tokens = self.pressure(request.conversation, &hashes, &account, prior.as_ref());
         let decision = trigger::decide(tokens, self.window, &self.policy);
         let session_id = session_name(request, previous.as_ref(), &hashes);
-        Ok(Measured {
+        let mut measured = Measured {
             latest: self.catalog.latest(&session_id).await?,
             policy: self.policy_of(&session_id).await?,
             session_id,
             ledger,
-            budget: request
-                .budget
-                .unwrap_or_else(|| self.default_budget(&account)),
-            summary_limit: self.summary_limit(request),
+            budget: Tokens(0),
+            summary_limit: None,
             original: digest(&request.original),
             advice: Advice::default(),
             note: self.redacted_note(request.note),
@@ -199,7 +199,38 @@ impl Manager {
             account,
             prior,
             decision,
-        })
+        };
+        self.allow(&mut measured, None)?;
+        Ok(measured)
+    }
+
+    /// Gives a request its budget: the one it names, else what the policy, the window, what must stay
+    /// and what somebody wants come to.
+    fn allow(&self, measured: &mut Measured<'_>, wanted: Option<Tokens>) -> Result<(), Error> {
+        let request = measured.request;
+        if let Some(budget) = request.budget {
+            (measured.budget, measured.summary_limit) = (budget, request.summary_limit);
+            return Ok(());
+        }
+        let claims = engine::claims(&self.input(measured))?;
+        let bounds = Bounds {
+            wanted,
+            ..self.bounds(&measured.account, measured.decision.tokens)
+        };
+        measured.budget = bounds.around(self.estimator.tokens(claims.total()));
+        measured.summary_limit = Some(bounds.summary(measured.budget));
+        Ok(())
+    }
+
+    /// What bounds a view; in a window that is as much smaller as the provider counts more than the
+    /// estimator.
+    pub(crate) fn bounds(&self, account: &Account, reported: Tokens) -> Bounds<'_> {
+        let share = account.total().0 as f64 / reported.0.max(1) as f64;
+        let window = match share > AGREEMENT {
+            true => self.window,
+            false => Tokens((self.window.0 as f64 * share) as u64),
+        };
+        Bounds::of(window, &self.policy, account)
     }
 
     /// Counts and draws the ledger side by side: each is one pass over all texts, and the thread
@@ -300,7 +331,7 @@ impl Manager {
                 reason,
             });
         }
-        let made = match engine::compact(&self.input(measured)) {
+        let made = match self.make(measured) {
             Ok(Outcome::Compacted(made)) => *made,
             Ok(Outcome::Unchanged) => {
                 let (session_id, tokens, budget) = left(measured);
@@ -353,25 +384,21 @@ impl Manager {
         }
     }
 
-    /// Half of the trigger point less what the host re-sends, so that a fresh view does not trigger.
-    pub fn default_budget(&self, account: &Account) -> Tokens {
-        let half = Tokens(trigger::trigger_point(self.window, &self.policy).0 / 2);
-        half - account.system - account.tools
-    }
-
-    /// What the summary of a request may cost. In a small window it may take half of the view: a
-    /// few hundred tokens would not hold the orders and the open work of a long session.
-    fn summary_limit(&self, request: &Request<'_>) -> Option<Tokens> {
-        if request.budget.is_some() {
-            return request.summary_limit;
+    /// The view of a request; where its default budget does not hold what must stay, in all that the
+    /// window allows.
+    fn make(&self, measured: &mut Measured<'_>) -> Result<Outcome, CompactError> {
+        let first = engine::compact(&self.input(measured));
+        let is_short = matches!(first, Err(CompactError::InsufficientBudget { .. }));
+        if !is_short || measured.request.budget.is_some() {
+            return first;
         }
-        let half = trigger::trigger_point(self.window, &self.policy).0 / 4;
-        Some(Tokens((self.window.0 / 16).max(half.min(SMALL_SUMMARY))))
+        measured.budget = self.largest_budget(&measured.account);
+        engine::compact(&self.input(measured))
     }
 
-    /// The most that a view may cost: the window less the buffer (S2-101).
+    /// The most that a view may cost.
     pub fn largest_budget(&self, account: &Account) -> Tokens {
-        self.window - Tokens(self.policy.hard_cap_buffer) - account.system - account.tools
+        Bounds::of(self.window, &self.policy, account).largest()
     }
 
     fn input<'a>(&'a self, measured: &'a Measured<'a>) -> Input<'a> {

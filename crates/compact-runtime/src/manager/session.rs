@@ -112,7 +112,10 @@ pub(crate) struct Snapshot {
     pub(super) prior: Option<Prior>,
     pub(super) decision: Decision,
     pub(super) note: Option<String>,
-    pub(crate) budget: Option<Tokens>,
+    /// What the view may cost, when that is settled.
+    pub(super) budget: Option<Tokens>,
+    /// What somebody wants it to cost, if what must stay allows it.
+    pub(crate) wanted: Option<Tokens>,
     pub(crate) call: Option<Call>,
     base: View,
     source: Basis,
@@ -410,6 +413,7 @@ impl Session {
             decision: decision.clone(),
             note: None,
             budget: None,
+            wanted: None,
             call: self.call.clone(),
             base: self.view(),
             source: Basis {
@@ -479,6 +483,7 @@ impl Session {
             decision: decision.clone(),
             note: None,
             budget: None,
+            wanted: None,
             base: View { items },
             source: Basis {
                 covered,

@@ -81,7 +81,7 @@ impl HardReset {
     }
 
     /// All that the window allows is allowed: what a reset keeps is bounded by itself, the summary
-    /// by a sixteenth of the window and the request by a quarter.
+    /// by a sixteenth of the window.
     async fn compact(&mut self, told: &[String]) -> Result<Commit, Error> {
         let account = self.account();
         let most = self.manager.largest_budget(&account);

@@ -141,6 +141,6 @@ fn everything(opened: &Opened, manager: &Manager) -> Result<Kept, Failure> {
         pinned: pinned.map(|(unit, _)| unit.entries.len() as u64).sum(),
         recent_turns: outline.turns() as u64,
         tool_pairs: outline.exchanges() as u64,
-        clipped: 0,
+        ..Kept::default()
     })
 }

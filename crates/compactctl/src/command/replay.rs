@@ -51,6 +51,7 @@ fn measure(args: &Args, global: &Global) -> Result<Findings, Failure> {
         human: tell(&played) + &settings,
         csv: csv(&played),
         html: page::html(&played),
+        code: 0,
     })
 }
 
@@ -79,9 +80,10 @@ struct Policy {
     profile: Option<Profile>,
     world: World,
     window: Option<u64>,
+    target: Option<f64>,
 }
 
-/// Every profile in every window; the configuration's own where none is named.
+/// Every profile in every window with every target; the configuration's own where none is named.
 fn policies(args: &Args, global: &Global) -> Result<Vec<Policy>, Failure> {
     let profiles: Vec<Option<Profile>> = match global.profile.as_slice() {
         [] => vec![None],
@@ -91,13 +93,18 @@ fn policies(args: &Args, global: &Global) -> Result<Vec<Policy>, Failure> {
         [] => vec![None],
         given => given.iter().copied().map(Some).collect(),
     };
+    let targets: Vec<Option<f64>> = match args.target.as_slice() {
+        [] => vec![None],
+        given => given.iter().copied().map(Some).collect(),
+    };
     let mut policies = Vec::new();
     for profile in profiles {
-        for window in &windows {
+        for (window, target) in windows.iter().flat_map(|w| targets.iter().map(move |t| (w, t))) {
             policies.push(Policy {
                 profile,
                 world: World::load_under(global, profile)?,
                 window: *window,
+                target: *target,
             });
         }
     }
@@ -105,13 +112,16 @@ fn policies(args: &Args, global: &Global) -> Result<Vec<Policy>, Failure> {
 }
 
 impl Policy {
-    /// The profile, and the window where several are compared.
+    /// The profile, and the window and the target where several are compared.
     fn name<'p>(&self, all: impl Iterator<Item = &'p Policy>) -> String {
         let profile = self.profile.map_or("configured", Profile::as_str);
         let windows: std::collections::BTreeSet<_> = all.map(|p| p.window).collect();
-        match self.window.filter(|_| windows.len() > 1) {
-            Some(window) => format!("{profile} {}", grouped(window)),
-            None => profile.to_owned(),
+        let window = self.window.filter(|_| windows.len() > 1);
+        let window = window.map_or_else(String::new, |w| format!(" {}", grouped(w)));
+        let target = self.target.map_or_else(String::new, |t| format!(" {t}"));
+        match self.profile {
+            None if self.target.is_some() => format!("target{target}{window}"),
+            _ => format!("{profile}{window}{target}"),
         }
     }
 
@@ -119,8 +129,10 @@ impl Policy {
         let model = recording.model.as_deref().or(self.world.model());
         let window = self.window.map(Tokens);
         let window = window.unwrap_or_else(|| self.world.window(model).tokens);
+        let mut policy = self.world.base_policy().clone();
+        policy.target_of_trigger = self.target.unwrap_or(policy.target_of_trigger);
         let terms = Terms {
-            policy: self.world.base_policy().clone(),
+            policy,
             window,
             estimator: self.world.estimator(model),
         };

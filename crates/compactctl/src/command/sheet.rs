@@ -20,6 +20,8 @@ pub struct Findings {
     pub csv: String,
     /// For a browser.
     pub html: String,
+    /// The exit code: 5 where what was found is less than was promised.
+    pub code: u8,
 }
 
 /// Opens the files first, so that a wrong path costs no measurement, and writes them last.
@@ -39,7 +41,9 @@ pub fn deliver(
             payload = target.write(text.into_bytes())?.or(payload);
         }
     }
-    Ok(Answer::new(found.json, found.human).with_payload(payload))
+    Ok(Answer::new(found.json, found.human)
+        .with_payload(payload)
+        .with_code(found.code))
 }
 
 fn check_stdout(sheets: &Sheets, global: &Global) -> Result<(), Failure> {

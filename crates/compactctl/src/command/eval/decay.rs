@@ -30,6 +30,7 @@ pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Fa
         human: tell(&lines),
         csv: csv(&lines),
         html: plot::page(title, &plot::table(head, rows)),
+        code: 0,
     })
 }
 

@@ -25,6 +25,7 @@ pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Fa
         human: tell(&lines, args.seeds),
         csv: csv(&lines),
         html: page(&lines),
+        code: 0,
     })
 }
 

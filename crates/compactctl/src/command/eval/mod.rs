@@ -2,6 +2,7 @@
 
 mod decay;
 mod generated;
+mod key;
 mod qa;
 mod retention;
 mod task;
@@ -53,6 +54,7 @@ fn findings(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, F
         Eval {
             generated: true, ..
         } => generated::run(args, engine, global),
+        Eval { examples: true, .. } => key::run(engine, global),
         Eval { decay: true, .. } => decay::run(args, engine, global),
         Eval { tasks: true, .. } => task::run(args, engine, global),
         _ => retention::run(args, engine, global),

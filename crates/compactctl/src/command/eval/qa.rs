@@ -33,6 +33,7 @@ pub fn run(file: &Path, args: &Eval, engine: &Engine) -> Result<Findings, Failur
         human: tell(&source.name, &lines),
         csv: csv(&lines),
         html: plot::page("Evidence for questions", &plot::table(head, rows())),
+        code: 0,
     })
 }
 

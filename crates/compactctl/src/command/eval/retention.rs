@@ -44,6 +44,7 @@ pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Fa
         human: tell(&heads, &measured, &lines),
         csv: report::csv(&lines),
         html: page(&lines),
+        code: 0,
     })
 }
 

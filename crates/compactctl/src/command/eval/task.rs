@@ -11,7 +11,7 @@ use serde_json::json;
 use super::interval_cells;
 use crate::args::{Eval, Global};
 use crate::command::sheet::Findings;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::progress::Progress;
 use crate::report::number::percent;
 use crate::report::table::{Column, Table};
@@ -26,7 +26,66 @@ pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Fa
         human: tell(&lines),
         csv: csv(&lines),
         html: plot::page("Tasks of scripted agents", &plot::table(HEAD, rows)),
+        code: match summed(&lines).iter().all(Sum::holds) {
+            true => 0,
+            false => Code::Check as u8,
+        },
     })
+}
+
+/// What must succeed in a window of a share of the session, next to the whole context.
+const FLOORS: [(f64, f64); 2] = [(0.1, 0.90), (0.2, 0.97)];
+
+/// All kinds of tasks at one budget.
+struct Sum {
+    budget: f64,
+    tasks: usize,
+    whole: f64,
+    compacted: f64,
+    windowed: f64,
+    recalled: f64,
+}
+
+impl Sum {
+    fn of(budget: f64, lines: &[Line]) -> Sum {
+        let mine = || lines.iter().filter(|line| line.budget == budget);
+        let mean = |of: fn(&Line) -> f64| average(mine().map(of));
+        Sum {
+            budget,
+            tasks: mine().map(|line| line.tasks).sum(),
+            whole: mean(|line| line.whole.mean),
+            compacted: mean(|line| line.compacted.mean),
+            windowed: mean(|line| line.windowed.mean),
+            recalled: mean(|line| line.recalled.mean),
+        }
+    }
+
+    /// The share of the whole that must succeed in window, if one is promised at this budget.
+    fn floor(&self) -> Option<f64> {
+        let mut floors = FLOORS.iter();
+        let found = floors.find(|(budget, _)| (budget - self.budget).abs() < 1e-9);
+        found.map(|(_, floor)| *floor)
+    }
+
+    fn holds(&self) -> bool {
+        let floor = self.floor().unwrap_or_default();
+        self.windowed + 1e-9 >= floor * self.whole
+    }
+
+    fn verdict(&self) -> String {
+        match self.floor() {
+            None => String::new(),
+            Some(floor) if self.holds() => format!(" (at least {} promised)", percent(floor)),
+            Some(floor) => format!(" (LESS than the {} promised)", percent(floor)),
+        }
+    }
+}
+
+fn summed(lines: &[Line]) -> Vec<Sum> {
+    let mut budgets: Vec<f64> = lines.iter().map(|line| line.budget).collect();
+    budgets.sort_by(f64::total_cmp);
+    budgets.dedup();
+    budgets.into_iter().map(|b| Sum::of(b, lines)).collect()
 }
 
 const HEAD: [&str; 7] = [
@@ -45,20 +104,17 @@ fn tell(lines: &[Line]) -> String {
     table.row(HEAD.map(str::to_owned));
     lines.iter().for_each(|line| table.row(cells(line)));
     let mut out = table.render();
-    let mut budgets: Vec<f64> = lines.iter().map(|line| line.budget).collect();
-    budgets.sort_by(f64::total_cmp);
-    budgets.dedup();
-    for budget in budgets {
-        let mine = || lines.iter().filter(|line| line.budget == budget);
-        let tasks: usize = mine().map(|line| line.tasks).sum();
-        let of = |of: fn(&Line) -> f64| average(mine().map(of));
+    for sum in summed(lines) {
         let _ = writeln!(
             out,
-            "{}: of {tasks} tasks {} succeed with the whole context, {} compacted, {} with recall",
-            percent(budget),
-            percent(of(|line| line.whole.mean)),
-            percent(of(|line| line.compacted.mean)),
-            percent(of(|line| line.recalled.mean)),
+            "{}: of {} tasks {} succeed with the whole context, {} compacted, {} in window{}, {} with recall",
+            percent(sum.budget),
+            sum.tasks,
+            percent(sum.whole),
+            percent(sum.compacted),
+            percent(sum.windowed),
+            sum.verdict(),
+            percent(sum.recalled),
         );
     }
     out
@@ -98,4 +154,25 @@ fn csv(lines: &[Line]) -> String {
         );
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_successes_in_window_than_promised_fail() {
+        let sum = |budget, windowed| Sum {
+            budget,
+            tasks: 40,
+            whole: 1.0,
+            compacted: 1.0,
+            windowed,
+            recalled: 1.0,
+        };
+        assert!(sum(0.2, 0.97).holds() && !sum(0.2, 0.96).holds());
+        assert!(sum(0.1, 0.90).holds() && !sum(0.1, 0.89).holds());
+        assert!(sum(0.05, 0.1).holds(), "nothing is promised there");
+        assert_eq!(sum(0.1, 0.5).verdict(), " (LESS than the 90.0 % promised)");
+    }
 }
