@@ -92,7 +92,7 @@ impl<'i, 'a> Run<'i, 'a> {
     }
 
     /// The plan and its view; where the summary leaves much unused, those of a plan that gives it to
-    /// earlier turns.
+    /// earlier turns, unless that tells less.
     fn filled(&self) -> Result<(Plan, Draft, Retention), CompactError> {
         let plan = self.plan()?;
         let (draft, retention) = self.told(&plan)?;
@@ -101,15 +101,18 @@ impl<'i, 'a> Run<'i, 'a> {
             return Ok((plan, draft, retention));
         }
         let scene = Scene {
-            summary_limit: draft.body.cost,
+            summary_limit: draft.body.cost + Units(draft.body.cost.0 / UNUSED_SHARE),
             ..self.scene()
         };
         let fuller = plan::plan(&scene, self.budget)?;
         if fuller.fates == plan.fates {
             return Ok((plan, draft, retention));
         }
-        let (draft, retention) = self.told(&fuller)?;
-        Ok((fuller, draft, retention))
+        let (more, kept) = self.told(&fuller)?;
+        match kept.anchors - kept.kept <= retention.anchors - retention.kept {
+            true => Ok((fuller, more, kept)),
+            false => Ok((plan, draft, retention)),
+        }
     }
 
     pub(super) fn finish(self) -> Result<Compaction, CompactError> {

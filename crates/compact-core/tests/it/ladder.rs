@@ -78,9 +78,14 @@ fn turns(turns: usize, size: usize) -> Vec<Entry> {
 fn s2_43_s2_80_s2_81_the_policys_counts_stay_when_they_fit() {
     let (_, made) = compact(turns(30, 40), &Policy::default(), 6000);
     assert_eq!(made.receipt.rung, "policy");
-    assert_eq!(made.receipt.kept.tool_pairs, 4);
-    // The first request's own turn, and the last six.
-    assert_eq!(made.receipt.kept.recent_turns, 7);
+    // The first request's own turn, and the last six; and as many earlier ones as the room holds.
+    let kept = made.receipt.kept;
+    assert!(kept.tool_pairs >= 4 && kept.recent_turns >= 7, "{kept:?}");
+    assert!(
+        made.receipt.tokens_after >= Tokens(4800),
+        "{:?}",
+        made.receipt.tokens_after
+    );
 }
 
 /// C-28.
@@ -96,7 +101,7 @@ fn s2_113_turns_reduce_before_pairs() {
         .collect();
     // Pairs only go once the turns are down to the first request and the last turn.
     for (_, turns, pairs) in &rungs {
-        assert!(*pairs == 4 || *turns <= 2, "{rungs:?}");
+        assert!(*pairs >= 4 || *turns <= 2, "{rungs:?}");
     }
     assert!(
         rungs.iter().any(|(rung, ..)| rung == "fewer_turns"),

@@ -9,5 +9,6 @@
 
 mod invariants;
 mod ladder;
+mod room;
 mod scene;
 mod successive;

@@ -1,5 +1,6 @@
 //! Random conversations as agents make them, and one call to compact them.
 
+use compact_core::budget::Bounds;
 use compact_core::engine::{self, Beyond, Input, Outcome, Prior};
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
@@ -7,7 +8,7 @@ use compact_core::message::{Block, Conversation, Entry, EntryId, Meta, Role};
 use compact_core::policy::{KeepRecent, Policy, Prune};
 use compact_core::prompt::Words;
 use compact_core::redact::Redactor;
-use compact_core::token::{Account, Chars4, Estimator, Heuristic, TokenCache, Tokens};
+use compact_core::token::{Account, Chars4, Estimator, EstimatorExt, Heuristic, TokenCache, Tokens};
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 use proptest::prelude::*;
 
@@ -223,6 +224,47 @@ fn account(conversation: &Conversation, setting: Setting) -> Account {
         &*setting.estimator(),
         &mut TokenCache::default(),
     )
+}
+
+/// A compaction in a window, with the budget that nobody named, and that budget.
+pub fn compact_in(
+    window: Tokens,
+    conversation: &Conversation,
+    policy: &Policy,
+    setting: Setting,
+    prior: Option<&Prior>,
+) -> (Tokens, Result<Outcome, CompactError>) {
+    let hashes = EntryHash::all(&conversation.entries);
+    let (estimator, account) = (setting.estimator(), account(conversation, setting));
+    let bounds = Bounds::of(window, policy, &account);
+    let input = Input {
+        conversation,
+        session_id: "s",
+        hashes: &hashes,
+        account: &account,
+        prior,
+        ledger: &engine::session_ledger(conversation, &hashes, prior, &Redactor::default()),
+        policy,
+        budget: Tokens(0),
+        summary_limit: None,
+        original: "",
+        estimator: &*estimator,
+        rules: &setting.rules(),
+        redactor: &Redactor::default(),
+        beyond: Beyond::Archived,
+        note: None,
+        meaning: None,
+        words: &Words::Ledger,
+    };
+    let claims = engine::claims(&input).map(|claims| claims.total());
+    let budget = bounds.around(estimator.tokens(claims.unwrap_or_default()));
+    let summary_limit = Some(bounds.summary(budget));
+    let made = engine::compact(&Input {
+        budget,
+        summary_limit,
+        ..input
+    });
+    (budget, made)
 }
 
 pub fn compact(

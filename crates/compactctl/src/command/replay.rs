@@ -99,7 +99,10 @@ fn policies(args: &Args, global: &Global) -> Result<Vec<Policy>, Failure> {
     };
     let mut policies = Vec::new();
     for profile in profiles {
-        for (window, target) in windows.iter().flat_map(|w| targets.iter().map(move |t| (w, t))) {
+        for (window, target) in windows
+            .iter()
+            .flat_map(|w| targets.iter().map(move |t| (w, t)))
+        {
             policies.push(Policy {
                 profile,
                 world: World::load_under(global, profile)?,

@@ -27,7 +27,10 @@ pub fn run(engine: &Engine, global: &Global) -> Result<Findings, Failure> {
         json: json!(keys),
         human: tell(&keys),
         csv: csv(&keys),
-        html: plot::page("Examples in their own windows", &plot::table(HEAD, keys.iter().map(cells))),
+        html: plot::page(
+            "Examples in their own windows",
+            &plot::table(HEAD, keys.iter().map(cells)),
+        ),
         code: match keys.iter().all(|found| found.share() >= FLOOR) {
             true => 0,
             false => Code::Check as u8,
@@ -62,7 +65,11 @@ fn tell(keys: &[Found]) -> String {
     let short = keys.iter().filter(|found| found.share() < FLOOR).count();
     let verdict = match short {
         0 => format!("each keeps at least {} of its facts", percent(FLOOR)),
-        n => format!("{n} of {} keep LESS than the {} promised", keys.len(), percent(FLOOR)),
+        n => format!(
+            "{n} of {} keep LESS than the {} promised",
+            keys.len(),
+            percent(FLOOR)
+        ),
     };
     let _ = writeln!(out, "{verdict}");
     out

@@ -1,0 +1,215 @@
+//! Who gets the room of a view when nobody names a budget: the newest before all, and nothing is left
+//! empty while there is something to tell.
+
+use compact_core::engine::{Compaction, Outcome};
+use compact_core::message::{Block, Conversation, Entry, EntryId, Meta, Role};
+use compact_core::policy::Policy;
+use compact_core::token::Tokens;
+use compact_core::view::ViewItem;
+use proptest::prelude::*;
+
+use crate::scene::{self, Setting};
+
+const WINDOW: Tokens = Tokens(16_000);
+
+fn entry(id: String, role: Role, blocks: Vec<Block>) -> Entry {
+    Entry {
+        id: EntryId(id),
+        role,
+        blocks,
+        meta: Meta::default(),
+    }
+}
+
+/// Prose of about so many tokens that names things of its own.
+fn prose(seed: usize, tokens: usize) -> String {
+    let sentence = |i: usize| {
+        let n = seed * 1009 + i;
+        format!(
+            "The handler of ticket TK-{n:05} writes {} rows to shard_{} then. ",
+            n % 97,
+            n % 31
+        )
+    };
+    (0..tokens.div_ceil(16)).map(sentence).collect()
+}
+
+fn exchange(i: usize, tokens: usize) -> [Entry; 2] {
+    let call = Block::ToolCall {
+        id: format!("call{i}"),
+        name: "read".into(),
+        arguments: format!("{{\"path\":\"src/part_{i}.rs\"}}"),
+    };
+    let result = Block::ToolResult {
+        call: format!("call{i}"),
+        content: prose(i, tokens),
+        is_error: false,
+    };
+    [
+        entry(format!("c{i}"), Role::Assistant, vec![call]),
+        entry(format!("r{i}"), Role::Tool, vec![result]),
+    ]
+}
+
+/// A turn: a request, three calls, and what the model concluded.
+fn turn(i: usize) -> Vec<Entry> {
+    let mut entries = vec![Entry::text(
+        format!("u{i}"),
+        Role::User,
+        format!("Mend part {i}: the export of TK-{i:05} must stay sorted."),
+    )];
+    entries.extend((0..3).flat_map(|n| exchange(i * 10 + n, 150)));
+    let done = format!("Part {i} is fixed because the cache of part_{i} was stale.");
+    entries.push(Entry::text(format!("a{i}"), Role::Assistant, done));
+    entries
+}
+
+/// A dense history that takes the whole window.
+fn dense(turns: usize) -> Vec<Entry> {
+    (0..turns).flat_map(turn).collect()
+}
+
+/// What comes last.
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    Words,
+    Result,
+    Media,
+}
+
+fn newest(last: Last, tokens: usize) -> Vec<Entry> {
+    match last {
+        Last::Words => vec![Entry::text("last", Role::User, prose(7, tokens))],
+        Last::Result => exchange(9_999, tokens).into(),
+        Last::Media => {
+            let [call, mut result] = exchange(9_999, 4);
+            let (label, tokens) = ("file report.pdf".into(), tokens as u64);
+            result.blocks.push(Block::Media { label, tokens });
+            vec![call, result]
+        }
+    }
+}
+
+fn conversation(entries: Vec<Entry>) -> Conversation {
+    Conversation {
+        entries,
+        ..Conversation::default()
+    }
+}
+
+fn compacted(conversation: &Conversation, policy: &Policy) -> (Tokens, Compaction) {
+    match scene::compact_in(WINDOW, conversation, policy, Setting::PLAIN, None) {
+        (budget, Ok(Outcome::Compacted(made))) => (budget, *made),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn stays(made: &Compaction, at: usize) -> bool {
+    made.view.items.contains(&ViewItem::Kept { entry: at })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_was_said_last_is_whole_while_it_fits(
+        last in prop_oneof![Just(Last::Words), Just(Last::Result), Just(Last::Media)],
+        share in 0.02f64..0.9,
+        turns in 22usize..40,
+    ) {
+        let mut entries = dense(turns);
+        let old = entries.len();
+        entries.extend(newest(last, (WINDOW.0 as f64 * share) as usize));
+        let conversation = conversation(entries);
+        let (budget, made) = compacted(&conversation, &Policy::default());
+        prop_assert!(made.receipt.tokens_after <= budget);
+        prop_assert!(budget <= WINDOW - Tokens(Policy::default().hard_cap_buffer));
+        prop_assert_eq!(made.receipt.kept.newest_cut, 0, "{:?} {}", last, share);
+        for at in old..conversation.entries.len() {
+            prop_assert!(stays(&made, at));
+        }
+    }
+
+    #[test]
+    fn what_alone_does_not_fit_is_cut_the_least_and_said_so(
+        last in prop_oneof![Just(Last::Words), Just(Last::Result)],
+        share in 1.1f64..6.0,
+    ) {
+        let mut entries = dense(8);
+        entries.extend(newest(last, (WINDOW.0 as f64 * share) as usize));
+        let conversation = conversation(entries);
+        let (budget, made) = compacted(&conversation, &Policy::default());
+        prop_assert_eq!(made.receipt.kept.newest_cut, 1);
+        prop_assert!(made.receipt.notes.iter().any(|note| note.contains("said last")));
+        let shown = made.view.entries(&conversation);
+        let left = shown.last().map_or(0, |e| scene::history_tokens(&self::conversation(vec![e.clone()]), Setting::PLAIN).0);
+        prop_assert!(left * 10 >= budget.0 * 8, "{} of {}", left, budget);
+    }
+}
+
+#[test]
+fn a_view_of_a_dense_history_uses_its_room() {
+    for turns in [30, 60, 120] {
+        let conversation = conversation(dense(turns));
+        let (budget, made) = compacted(&conversation, &Policy::default());
+        assert_eq!(budget, Tokens(6_800));
+        let used = made.receipt.tokens_after;
+        assert!(used.0 * 10 >= budget.0 * 8, "{used} of {budget} at {turns}");
+    }
+}
+
+#[test]
+fn an_earlier_turn_never_takes_the_room_of_a_later_one() {
+    let entries = dense(40);
+    let conversation = conversation(entries);
+    for share in [0.2, 0.35, 0.5, 0.8] {
+        let policy = Policy {
+            target_of_trigger: share,
+            ..Policy::default()
+        };
+        let (_, made) = compacted(&conversation, &policy);
+        // The first request has a place of its own.
+        let kept: Vec<usize> = made.view.items.iter().filter_map(ViewItem::entry).collect();
+        let rest: Vec<usize> = kept.into_iter().filter(|at| *at > 0).collect();
+        let first = rest.first().copied().unwrap();
+        let messages = |at: &usize| {
+            !matches!(
+                conversation.entries[*at].blocks[0],
+                Block::ToolCall { .. } | Block::ToolResult { .. }
+            )
+        };
+        let missing = (first..conversation.entries.len())
+            .filter(messages)
+            .filter(|at| !rest.contains(at));
+        assert_eq!(missing.collect::<Vec<usize>>(), Vec::<usize>::new(), "at {share}");
+    }
+}
+
+#[test]
+fn five_compactions_in_one_window_keep_what_they_kept() {
+    let mut live = conversation(dense(24));
+    let (mut prior, mut scores) = (None, Vec::new());
+    for round in 0..5 {
+        let (_, made) = scene::compact_in(
+            WINDOW,
+            &live,
+            &Policy::default(),
+            Setting::PLAIN,
+            prior.as_ref(),
+        );
+        let Ok(Outcome::Compacted(made)) = made else {
+            panic!("{made:?}")
+        };
+        scores.push(made.receipt.retention.score);
+        let next = scene::prior_of(&made, &live, prior.as_ref());
+        live.entries = made.view.entries(&live);
+        live.entries
+            .extend((0..10).flat_map(|i| turn(100 * (round + 1) + i)));
+        prior = Some(next);
+    }
+    let first = scores[0];
+    assert!(
+        scores.iter().all(|score| *score >= first * 0.5),
+        "{scores:?}"
+    );
+}
