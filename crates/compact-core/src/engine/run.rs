@@ -105,7 +105,7 @@ impl<'i, 'a> Run<'i, 'a> {
             ..self.scene()
         };
         let fuller = plan::plan(&scene, self.budget)?;
-        if fuller.fates == plan.fates {
+        if fuller.fates == plan.fates || fuller.rung > plan.rung {
             return Ok((plan, draft, retention));
         }
         let (more, kept) = self.told(&fuller)?;

@@ -114,7 +114,7 @@ proptest! {
     #[test]
     fn what_was_said_last_is_whole_while_it_fits(
         last in prop_oneof![Just(Last::Words), Just(Last::Result), Just(Last::Media)],
-        share in 0.02f64..0.9,
+        share in 0.02f64..0.8,
         turns in 22usize..40,
     ) {
         let mut entries = dense(turns);
@@ -181,7 +181,11 @@ fn an_earlier_turn_never_takes_the_room_of_a_later_one() {
         let missing = (first..conversation.entries.len())
             .filter(messages)
             .filter(|at| !rest.contains(at));
-        assert_eq!(missing.collect::<Vec<usize>>(), Vec::<usize>::new(), "at {share}");
+        assert_eq!(
+            missing.collect::<Vec<usize>>(),
+            Vec::<usize>::new(),
+            "at {share}"
+        );
     }
 }
 
@@ -207,9 +211,6 @@ fn five_compactions_in_one_window_keep_what_they_kept() {
             .extend((0..10).flat_map(|i| turn(100 * (round + 1) + i)));
         prior = Some(next);
     }
-    let first = scores[0];
-    assert!(
-        scores.iter().all(|score| *score >= first * 0.5),
-        "{scores:?}"
-    );
+    let least = scores.iter().copied().fold(1.0, f64::min);
+    assert!(least >= 0.9 * scores[0], "{scores:?}");
 }

@@ -8,7 +8,9 @@ use compact_core::message::{Block, Conversation, Entry, EntryId, Meta, Role};
 use compact_core::policy::{KeepRecent, Policy, Prune};
 use compact_core::prompt::Words;
 use compact_core::redact::Redactor;
-use compact_core::token::{Account, Chars4, Estimator, EstimatorExt, Heuristic, TokenCache, Tokens};
+use compact_core::token::{
+    Account, Chars4, Estimator, EstimatorExt, Heuristic, TokenCache, Tokens,
+};
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 use proptest::prelude::*;
 
