@@ -53,7 +53,7 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "soak",
-        shows: "sessions of random density never overflow their window, and no prompt is refused",
+        shows: "sessions of random density never overflow their window, no prompt is refused, and what was said last is never changed while it fits",
         trials: 1000,
         test: Test::Python("tests/python/test_soak.py"),
     },

@@ -41,6 +41,8 @@ const ALLOWED: &[(&str, Allowance)] = &[
     ("policy.trigger_base", Any),
     ("policy.trigger_tokens_left", Larger),
     ("policy.soft_pct", Share),
+    ("policy.target_of_trigger", Any),
+    ("policy.summary_share", Any),
     ("policy.hard_cap_buffer", Larger),
     ("policy.keep_recent_turns", Any),
     ("policy.keep_tool_io_pairs", Any),
