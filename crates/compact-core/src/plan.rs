@@ -310,16 +310,11 @@ impl<'s, 'a> Draft<'s, 'a> {
         self.scene.summary_limit < self.budget
     }
 
-    /// The units that hold what came after the model spoke last.
+    /// The newest units, unless they are pinned.
     fn newest(&self) -> Vec<usize> {
-        let after = self.scene.conversation.newest();
-        let units = self.scene.outline.units.iter().enumerate();
-        units
-            .filter(|(_, unit)| unit.entries.end > after && unit.is_sendable())
-            .map(|(i, _)| i)
-            .filter(|i| self.fate(*i) == Fate::Demoted)
-            .filter(|i| self.scene.pins.get(*i) != Some(&Pin::Repeated))
-            .collect()
+        let mut newest = self.scene.newest();
+        newest.retain(|unit| self.fate(*unit) == Fate::Demoted);
+        newest
     }
 
     /// What units cost when their texts are cut as far as they can be.
@@ -602,6 +597,19 @@ impl Scene<'_> {
         self.range(unit)
             .and_then(|r| self.conversation.entries.get(r))
             .unwrap_or_default()
+    }
+
+    /// The units that hold what came after the model spoke last. Of those, a reset keeps requests alone.
+    pub fn newest(&self) -> Vec<usize> {
+        let after = self.conversation.newest();
+        let resets = self.policy.keep_recent == KeepRecent::None;
+        let units = self.outline.units.iter().zip(self.pins).enumerate();
+        units
+            .filter(|(_, (unit, pin))| unit.is_sendable() && **pin != Pin::Repeated)
+            .filter(|(_, (unit, _))| unit.entries.end > after)
+            .filter(|(_, (unit, _))| !resets || unit.kind == UnitKind::User)
+            .map(|(i, _)| i)
+            .collect()
     }
 
     /// The pointer to entry `index`.

@@ -101,11 +101,11 @@ impl Run<'_, '_> {
             let mut items = view.items.iter();
             items.any(|item| matches!(item, ViewItem::Kept { entry: at } if *at == entry))
         };
-        let newest = self.input.conversation.newest();
-        let units = self.outline.units.iter().zip(&self.pins);
-        let sendable = units.filter(|(unit, pin)| unit.is_sendable() && **pin != Pin::Repeated);
-        let entries = sendable.flat_map(|(unit, _)| unit.entries.clone());
-        entries.filter(|e| *e >= newest && !whole(*e)).count() as u64
+        let after = self.input.conversation.newest();
+        let units = self.scene().newest();
+        let units = units.iter().filter_map(|i| self.outline.units.get(*i));
+        let entries = units.flat_map(|unit| unit.entries.clone());
+        entries.filter(|e| *e >= after && !whole(*e)).count() as u64
     }
 
     fn notes(&self, draft: &Draft) -> Vec<String> {

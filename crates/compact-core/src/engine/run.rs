@@ -150,7 +150,7 @@ impl<'i, 'a> Run<'i, 'a> {
         self.input.rules.placement(self.input.policy.placement)
     }
 
-    fn scene(&self) -> Scene<'_> {
+    pub(super) fn scene(&self) -> Scene<'_> {
         let empty = assemble::summary_text(&self.frame, "", self.placement());
         let estimator = self.input.estimator;
         Scene {

@@ -517,7 +517,7 @@ async fn what_was_recorded_and_not_shown_is_taken_over() {
         .compact_snapshot(snapshot, &Default::default(), None)
         .await;
     assert!(unseen.unwrap().is_some());
-    scene.grow(4_000);
+    scene.grow(2_500);
     let ready = scene.preflight().await;
     assert!(scene.tokens(&ready.view) <= WINDOW);
     assert_eq!(scene.records().await, 2, "it is not made again");
