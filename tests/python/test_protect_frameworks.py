@@ -52,7 +52,7 @@ def test_the_anthropic_client_sends_what_is_protected_bare():
         middleware = CompactMiddleware(CompactManager(config(WINDOW)), "s")
         client = Anthropic(base_url=provider.url, api_key="x", max_retries=0, middleware=[middleware])
         for turns in (2, 40, 80):
-            client.messages.create(model="claude-sonnet-4-5", max_tokens=9, messages=flagged("anthropic", turns))
+            client.messages.create(model="claude-sonnet-5-5", max_tokens=9, messages=flagged("anthropic", turns))
             assert said("anthropic", "user", RULE) in provider.requests[-1]["messages"]
         assert provider.refused == []
 
@@ -152,12 +152,13 @@ async def test_an_event_of_adk_carries_the_flag_of_its_content():
         for n in range(turn, turn + 20):
             events += [Event(author="user", content=content("user", f"{n} " + "stock " * 80)), Event(author="a", content=content("model", "cart " * 80))]
         request = LlmRequest(contents=[event.content.model_copy(deep=True) for event in events])
-        context = SimpleNamespace(session=SimpleNamespace(id="s", events=events))
+        session = SimpleNamespace(app_name="shop", user_id="ann", id="7", events=events)
+        context = SimpleNamespace(session=session, agent_name="a")
         await plugin.before_model_callback(callback_context=context, llm_request=request)
         assert sum(c == rule.content for c in request.contents) == 1
         body = [c.model_dump(mode="json", by_alias=True, exclude_none=True) for c in request.contents]
         assert compact.validate(body, "gemini") == []
-    assert len(manager.receipts("s")) >= 5
+    assert len(manager.receipts("shop/ann/7/a")) >= 5
 
 
 async def test_a_line_of_an_agents_transcript_is_protected_by_its_meta_or_by_a_call():
@@ -176,7 +177,7 @@ async def test_a_line_of_an_agents_transcript_is_protected_by_its_meta_or_by_a_c
     roles = ("user", "assistant")
     lines += [line(4 + n, roles[n % 2], f"{n} " + "stock order " * 40) for n in range(80)]
     manager = CompactManager(config(WINDOW))
-    manager.protect("s", [lines[2]], codec=compact.Codec("claude-code"))
+    manager.protect("p/s", [lines[2]], codec=compact.Codec("claude-code"))
     store = CompactSessionStore(manager)
     await store.append({"session_id": "s", "project_key": "p"}, lines)
     loaded = await store.load({"session_id": "s", "project_key": "p"})
