@@ -8,12 +8,13 @@ way through the program; what an agent adds by itself at every start (its surrou
 import json
 import pathlib
 import shutil
+import subprocess
 
 import pytest
 from agent import RULE
 from scripted import Answer
 from test_claude import FROM_PYPI, Claude
-from test_codex import Codex
+from test_codex import Codex, Server
 from test_gemini import Gemini
 
 LISTING = "seq -s ' ' 1 1500"
@@ -211,6 +212,18 @@ def test_codex_resumes_from_the_view_and_goes_on_from_it(codex, responses, tmp_p
     assert responses.summaries()
     more_work(codex, responses, codex.tool)
     check_three_resumes(codex, responses, tmp_path / "second")
+
+
+def test_a_session_that_codex_has_open_is_left_alone(codex, responses):
+    with Server(codex) as server:
+        thread = server.ask("thread/start", cwd=str(codex.work))["thread"]["id"]
+        responses.answers = [Answer("Here.", [codex.tool(LISTING)])]
+        server.turn("turn/start", threadId=thread, input=[{"type": "text", "text": RULE}])
+        before = codex.file().read_bytes()
+        command = [codex.program, "compact", str(codex.file()), "--budget", "300", "--append"]
+        done = subprocess.run(command, env=codex.environment, capture_output=True, text=True)
+        assert done.returncode == 7 and "Codex has the session open" in done.stderr, done.stderr
+        assert codex.file().read_bytes() == before
 
 
 class GeminiSession(Gemini):

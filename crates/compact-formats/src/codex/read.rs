@@ -230,22 +230,25 @@ impl Reader<'_> {
                 .drafts
                 .extend(replayed.into_iter().filter(is_new));
         }
-        self.compaction_message(at, payload, place, items.len())
+        self.compaction_message(at, payload, place, items.len(), before)
     }
 
-    /// The summary of a compaction that keeps no items.
+    /// The summary of a compaction, if its items, which are the drafts from `first` on, do not say it.
     fn compaction_message(
         &mut self,
         at: At<'_>,
         payload: &RawValue,
         place: &Place,
         part: usize,
+        first: usize,
     ) -> Result<(), FormatError> {
         let Some(raw) = Members::of(payload.get()).get("message") else {
             return Ok(());
         };
         let text = at.string("payload.message", raw)?;
-        if text.is_empty() {
+        let says = |block: &Block| matches!(block, Block::Text(said) if said.contains(&text));
+        let mut items = self.reading.drafts.iter().skip(first);
+        if text.is_empty() || items.any(|draft| draft.blocks.iter().any(says)) {
             return Ok(());
         }
         let kind = frame::summary(&text).unwrap_or(EntryKind::ForeignSummary);

@@ -372,3 +372,16 @@ fn an_appended_view_goes_on_counting_and_leaves_out_what_codex_tells_anew() {
     let untracked: Vec<String> = lines.into_iter().filter(|line| line != state).collect();
     assert!(appended(&untracked).contains("environment_context"));
 }
+
+#[test]
+fn a_summary_that_the_history_holds_is_read_once() {
+    let lines = compacted(
+        r#"{"message":"the sum","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"the sum"}]}]}"#,
+    );
+    for scope in [Scope::Live, Scope::Whole] {
+        let parsed = read(&lines, scope);
+        let said = texts(&parsed.conversation.entries);
+        let times = said.iter().filter(|text| **text == "the sum").count();
+        assert_eq!(times, 1, "{said:?}");
+    }
+}

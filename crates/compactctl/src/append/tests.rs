@@ -81,10 +81,9 @@ fn a_line_that_is_not_finished_is_waited_for_and_then_refused() {
     let failure = transcript.read_at_rest().unwrap_err();
     assert_eq!(failure.code(), Code::Busy);
     assert!(failure.message().contains("its last line is not finished"));
-    let finishing = path.clone();
     let agent = thread::spawn(move || {
         thread::sleep(Duration::from_millis(200));
-        write_behind(&finishing, "2}\n");
+        write_behind(&path, "2}\n");
     });
     let source = transcript.read_at_rest().unwrap();
     agent.join().unwrap();

@@ -38,7 +38,8 @@ const TRIES: usize = 4;
 /// Compacts a session.
 pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Failure> {
     check_streams(args, global)?;
-    if args.append && args.output.is_none() {
+    let output = args.output.as_deref();
+    if args.append && output.is_none_or(|output| is_same(output, &args.subject.file)) {
         return append_in_place(args, world, global);
     }
     let opened = world.open(&args.subject)?;

@@ -272,6 +272,17 @@ fn a_file_that_rests_in_the_middle_of_a_line_is_left_alone() {
 }
 
 #[test]
+fn an_output_that_is_the_input_is_appended_to_and_not_replaced() {
+    use std::os::unix::fs::MetadataExt;
+    let place = place();
+    let file = || fs::metadata(place.path(SESSION)).unwrap().ino();
+    let before = file();
+    place.run(&[&APPEND[..], &["-o", SESSION]].concat()).ok();
+    assert_eq!(file(), before);
+    assert!(text(&place).contains("\"compact_boundary\""));
+}
+
+#[test]
 fn two_processes_append_one_after_the_other() {
     let place = place();
     let spawn = || {
