@@ -193,19 +193,23 @@ fn check(place: &Place, appended: &[(String, Vec<String>)]) {
 
 #[test]
 fn a_process_that_is_killed_leaves_the_old_transcript_or_the_whole_view() {
-    let whole = place();
+    let place = place();
     let start = Instant::now();
-    whole.run(&APPEND).ok();
+    place
+        .run(&[&APPEND[..], &["--session", "whole"]].concat())
+        .ok();
     let longest = start.elapsed().as_micros() as u64;
-    let count = said(&text(&whole)).len();
+    let count = said(&text(&place)).len();
     let before = said(&claude(12)).len();
     let mut chance = Chance(7);
     let mut finished = 0;
     let trials = trials(8);
     for trial in 0..trials {
-        let place = place();
-        let mut child = place
-            .command(&APPEND)
+        place.write(SESSION, claude(12));
+        let session = format!("killed-{trial}");
+        let arguments = [&APPEND[..], &["--session", &session]].concat();
+        let mut command = place.command(&arguments);
+        let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -227,31 +231,25 @@ fn a_process_that_is_killed_leaves_the_old_transcript_or_the_whole_view() {
                 .all(|line| serde_json::from_str::<Value>(line).is_ok())
         );
         finished += usize::from(lines.len() == count);
-        let left: Vec<_> = fs::read_dir(place.path("agent"))
-            .unwrap()
-            .flatten()
-            .map(|e| e.file_name())
-            .collect();
+        let left = fs::read_dir(place.path("agent")).unwrap().flatten();
+        let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
         assert_eq!(left, ["s.jsonl"], "trial {trial}");
-        check_archive(&place, &text, lines.len() == before);
+        check_archive(&place, &arguments, &text, lines.len() == before);
     }
     println!("{trials} kills, {finished} of them after the view was written");
 }
 
 /// What a killed process archived is whole, and the next one archives and appends as if nothing had been.
-fn check_archive(place: &Place, before: &str, is_old: bool) {
+fn check_archive(place: &Place, append: &[&str], before: &str, is_old: bool) {
     place.run(&["archive", "verify"]).ok();
-    let next = place.json(&APPEND);
+    let next = place.json(append);
     match next["receipt_id"].as_str() {
         Some(receipt) => {
-            assert_eq!(
-                place.run(&["restore", receipt]).ok().stdout,
-                before.as_bytes()
-            );
+            let restored = place.run(&["restore", receipt]).ok().stdout;
+            assert_eq!(restored, before.as_bytes());
         }
         None => assert!(!is_old, "{next}"),
     }
-    place.run(&["archive", "verify"]).ok();
 }
 
 #[test]
