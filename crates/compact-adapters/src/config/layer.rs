@@ -589,10 +589,10 @@ fn assemble(values: &BTreeMap<String, Effective>) -> Result<Config, ConfigError>
     for effective in values.values() {
         insert(&mut root, &effective.path, effective.value.clone());
     }
-    // The kinds were checked key by key; what is left is a number too large for its type.
+    // The kinds were checked key by key; what is left is a number or a text that its type refuses.
     serde_json::from_value(Value::Object(root)).map_err(|e| {
-        let culprits = values.values().filter(|value| !is_usable(value));
-        let culprits = culprits.map(|value| misfit(value, "must be smaller"));
+        let culprits = values.values();
+        let culprits = culprits.filter_map(|value| Some(misfit(value, &refusal_of_type(value)?)));
         let problems: Vec<Problem> = culprits.collect();
         ConfigError::Invalid(match problems.is_empty() {
             false => problems,
@@ -604,11 +604,12 @@ fn assemble(values: &BTreeMap<String, Effective>) -> Result<Config, ConfigError>
     })
 }
 
-/// True when a value is one of its key's type.
-fn is_usable(effective: &Effective) -> bool {
+/// Why a value is none of its key's type, if it is none.
+fn refusal_of_type(effective: &Effective) -> Option<String> {
     let mut root = Map::new();
     insert(&mut root, &effective.path, effective.value.clone());
-    serde_json::from_value::<Config>(Value::Object(root)).is_ok()
+    let refused = serde_json::from_value::<Config>(Value::Object(root)).err()?;
+    Some(refused.to_string())
 }
 
 fn insert(map: &mut Map<String, Value>, path: &str, value: Value) {

@@ -433,7 +433,7 @@ fn a_number_that_is_too_large_is_named_with_its_line() {
     let error = sources.load().unwrap_err().to_string();
     assert_eq!(
         error.replace(&format!("{}/", folder.path().display()), ""),
-        "policy.keep_recent_turns in compact.yaml: must be smaller, found 4294967296 (compact.yaml:2)"
+        "policy.keep_recent_turns in compact.yaml: invalid value: integer `4294967296`, expected u32, found 4294967296 (compact.yaml:2)"
     );
 }
 
