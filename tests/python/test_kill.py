@@ -73,7 +73,7 @@ def test_a_killed_process_leaves_nothing_torn_or_unlisted(tmp_path: Path):
         # What a process was told is on record is there, and all that is there is whole.
         assert len(known) >= max(told, default=0)
         for receipt in known[-3:]:
-            assert manager.verify(receipt.receipt_id) == []
+            assert manager.verify(receipt.id) == []
         if known:
             restored = manager.restore(session)
             assert restored == said[: len(restored)]
