@@ -247,14 +247,14 @@ class GeminiSession(Gemini):
 
     @staticmethod
     def said_in(lines: list[dict]):
-        for line in lines:
-            yield from gemini_message(line)
+        """Gemini CLI keeps a result beside its call, and at times in a message of its own as well."""
+        return without_repeated_results([said for line in lines for said in gemini_message(line)])
 
     @staticmethod
     def said_to(api) -> list:
         """Gemini CLI sends the results of tools once more with every resume, with us or without."""
         contents = json.loads(api.turns()[-1])
-        return [said for content in contents for said in without_repeated_results([*gemini_parts(content)])]
+        return without_repeated_results([said for content in contents for said in gemini_parts(content)])
 
 
 def without_repeated_results(said: list) -> list:
