@@ -287,7 +287,7 @@ def gemini_parts(content: dict):
             yield "call", part["functionCall"]["name"], part["functionCall"]["args"]
         elif "functionResponse" in part:
             yield "result", part["functionResponse"]["response"]["output"].strip()
-        elif not part["text"].startswith("<session_context>"):
+        elif not part.get("thought") and not part["text"].startswith("<session_context>"):
             yield role, part["text"].strip()
 
 
