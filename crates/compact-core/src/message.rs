@@ -134,14 +134,15 @@ pub enum EntryKind {
     /// An ordinary message.
     #[default]
     Message,
-    /// A rolling summary of this engine: `<COMPACT-SUMMARY vN receipt>`.
+    /// A rolling summary of this engine that is proven to be it; see [`crate::engine::settle`].
     Summary {
         /// N of the summary.
         version: u32,
         /// The receipt that it names, if the text still carries it.
         receipt: Option<String>,
     },
-    /// A summary that another program wrote (a host's own compaction).
+    /// A summary that another program wrote (a host's own compaction), or one that says it is ours and
+    /// that nothing here proves: a model's words.
     ForeignSummary,
     /// Text that the client injected around the user's words: reminders, environment, command echoes.
     /// It is not the user speaking.

@@ -107,6 +107,10 @@ pub struct Receipt {
     pub retention: Retention,
     /// How many placeholders of each redaction rule stand in the summary.
     pub redactions: BTreeMap<String, u64>,
+    /// How many summaries that say they are ours, and that nothing here proves, were read as a model's
+    /// words.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub carried: u64,
     /// What a person should know: clipped requests, repaired pairs.
     pub notes: Vec<String>,
     /// The person's wish for this compaction.
@@ -114,6 +118,10 @@ pub struct Receipt {
     /// What a model was asked and shown, when the summary has words of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prose: Option<ProseUse>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A model's part in a summary.

@@ -45,6 +45,15 @@ pub enum Edit {
 }
 
 impl ViewItem {
+    /// The same item of a conversation whose entry `from` is its entry `to` now.
+    #[must_use]
+    pub fn moved(mut self, from: usize, to: usize) -> ViewItem {
+        if let ViewItem::Kept { entry } | ViewItem::Edited { entry, .. } = &mut self {
+            *entry = (*entry + to).saturating_sub(from);
+        }
+        self
+    }
+
     /// The index of the entry that this item shows, if it shows one.
     pub fn entry(&self) -> Option<usize> {
         match self {

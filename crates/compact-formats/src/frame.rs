@@ -1,8 +1,10 @@
-//! Texts that say what they are: our own summaries, other programs' summaries, client injections.
+//! Texts that say what they are: other programs' summaries, client injections.
+//!
+//! A text with our own frame around it is not told apart here: anybody can write one, and only whoever
+//! knows the compaction before can say whether it is ours.
 
 use compact_core::conform::BRIDGE;
 use compact_core::message::{Block, EntryKind, Role};
-use compact_core::summarize::frame;
 
 /// What the user says where a provider wants the user to open and nobody did.
 pub(crate) const OPENING: &str = "[the conversation begins here]";
@@ -14,20 +16,14 @@ const CONTINUATIONS: [&str; 2] = [
     "Another language model started to solve this problem and produced a summary",
 ];
 
-/// What a text is when it is a summary, ours or an agent's, or words of ours that hold a place.
+/// What a text is when it is an agent's summary, or words of ours that hold a place.
 pub(crate) fn summary(text: &str) -> Option<EntryKind> {
     if text == BRIDGE || text == OPENING {
         return Some(EntryKind::Injected);
     }
-    if CONTINUATIONS
-        .iter()
-        .any(|opening| text.starts_with(opening))
-        && frame::parse(text).is_none()
-    {
-        return Some(EntryKind::ForeignSummary);
-    }
-    let frame::Frame { version, receipt } = frame::parse(text)?;
-    Some(EntryKind::Summary { version, receipt })
+    let mut openings = CONTINUATIONS.iter();
+    let is_continuation = openings.any(|opening| text.starts_with(opening));
+    is_continuation.then_some(EntryKind::ForeignSummary)
 }
 
 /// Elements that agents write around what no person said: reminders, commands, surroundings, notices.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use async_trait::async_trait;
+use compact_core::identity::Chain;
 use compact_core::prompt::Answer;
 use compact_core::redact::{Scrub, placeholder};
 use compact_core::token::{Estimator, Heuristic, Tokens, Units};
@@ -318,6 +319,12 @@ impl SessionCatalog for AskingCatalog {
     }
     async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
         self.catalog.chain(session).await
+    }
+    async fn sessions_with(
+        &self,
+        histories: &[Chain],
+    ) -> Result<Vec<(String, Chain)>, CatalogError> {
+        self.catalog.sessions_with(histories).await
     }
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
         self.catalog.sessions().await

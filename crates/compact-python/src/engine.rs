@@ -439,12 +439,17 @@ impl Engine {
     /// Answers for the session that a history goes on from, else for a new one.
     fn unnamed_turn(&self, told: &Told, parsed: Parsed, ask: Ask<'_>) -> PyResult<Ready> {
         let beginnings = beginnings(&parsed.conversation);
+        let mut name = match self.sessions.continued_by(&beginnings) {
+            Some(live) => Some(live),
+            None => run(self.manager.session_of(&parsed.conversation))?,
+        };
         loop {
-            let found = self.sessions.continued_by(&beginnings);
-            let name = found.unwrap_or_else(|| manager::unused_name(&beginnings));
+            let name = name
+                .take()
+                .unwrap_or_else(|| manager::unused_name(&beginnings));
             let slot = self.slot(&name)?;
             let mut held = slot.hold()?;
-            // Somebody else may have gone on from it meanwhile.
+            // Somebody else may have gone on from it meanwhile: then this is a session of its own.
             if !held.goes_on(&beginnings) {
                 continue;
             }

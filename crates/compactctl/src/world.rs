@@ -11,10 +11,11 @@ use compact_adapters::estimator;
 use compact_adapters::store::Stores;
 use compact_core::event::Call;
 use compact_core::identity::EntryHash;
-use compact_core::message::{Conversation, EntryKind};
+use compact_core::message::Conversation;
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
 use compact_core::redact::{Boundary, Redaction, RedactionRules, Redactor};
+use compact_core::summarize::frame;
 use compact_core::token::{Account, Estimator, TokenCache, Tokens};
 use compact_core::window::Window;
 use compact_formats::{Parsed, Scope};
@@ -330,8 +331,8 @@ impl World {
 
     /// The store that planning needs: none, unless the conversation names an earlier compaction.
     pub fn store_for(&self, conversation: &Conversation) -> Result<Store, Failure> {
-        let summary = |kind: &EntryKind| matches!(kind, EntryKind::Summary { .. });
-        if conversation.entries.iter().any(|e| summary(&e.meta.kind)) {
+        let mut entries = conversation.entries.iter();
+        if entries.any(|entry| frame::claim(&entry.blocks).is_some()) {
             return self.store_as_is();
         }
         Ok(Store {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use compact_core::identity::Chain;
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, Lease, MemoryCatalog, SessionCatalog, SessionInfo,
@@ -211,6 +212,13 @@ impl SessionCatalog for ObjectCatalog {
     async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
         self.refresh(&folder_of(session)).await?;
         self.known.chain(session).await
+    }
+
+    async fn sessions_with(
+        &self,
+        histories: &[Chain],
+    ) -> Result<Vec<(String, Chain)>, CatalogError> {
+        self.known.sessions_with(histories).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {

@@ -3,6 +3,7 @@
 //! `plan → summarize → assemble → conform → verify → validate`, on values alone. The caller measures
 //! and decides before, archives and records after. The same input gives the same bytes.
 
+mod claim;
 mod proof;
 mod report;
 mod run;
@@ -22,6 +23,7 @@ use crate::token::{Account, Estimator, Tokens};
 use crate::view::View;
 use crate::wire::WireRules;
 
+pub use claim::settle;
 use run::Run;
 
 /// The compaction before this one, as far as it matters here.
@@ -144,6 +146,17 @@ pub fn session_ledger(
     prior: Option<&Prior>,
     redactor: &Redactor,
 ) -> Ledger {
+    ledger_before(conversation, hashes, prior, redactor, u64::MAX)
+}
+
+/// The same up to the entry with the ordinal `end`: what came from there on was taken back.
+pub fn ledger_before(
+    conversation: &Conversation,
+    hashes: &[EntryHash],
+    prior: Option<&Prior>,
+    redactor: &Redactor,
+    end: u64,
+) -> Ledger {
     let leading = conversation.leading_instructions();
     let (mut ledger, start) = match prior {
         Some(prior) => (
@@ -177,8 +190,12 @@ pub fn session_ledger(
             .split_last()
             .filter(|(last, _)| known(last))
             .map_or(run, |(_, rest)| rest);
+        let next = ledger.next + run.len() as u64;
+        let stays = usize::try_from(end.saturating_sub(ledger.next)).unwrap_or(usize::MAX);
+        let words = words.get(..stays).unwrap_or(words);
         ledger.merge(Ledger::redacted(words, ledger.next, redactor));
-        ledger.next += (run.len() - words.len()) as u64;
+        // A number is given once, also when its entry was taken back.
+        ledger.next = next;
     }
     ledger
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use crate::assemble;
 use crate::identity::Chain;
 use crate::memory::Pin;
+use crate::message::{Entry, EntryKind};
 use crate::outline::{Health, UnitKind};
 use crate::plan::{Fate, Plan};
 use crate::receipt::{ENGINE, Kept, OutcomeKind, Receipt, spans};
-use crate::summarize::Summary;
+use crate::summarize::{Summary, frame};
 use crate::token::{EstimatorExt, Tokens};
 use crate::verify::Retention;
 use crate::view::{View, ViewItem};
@@ -59,10 +60,24 @@ impl Run<'_, '_> {
             pruned_count: gone.len() as u64,
             retention,
             redactions: draft.redactions.clone(),
+            carried: self.carried(),
             notes: self.notes(draft),
             note: input.note.map(str::to_owned),
             prose: self.prose_use(draft),
         }
+    }
+
+    /// Summaries that say they are ours and that nothing here proves.
+    fn carried(&self) -> u64 {
+        let is_carried = |entry: &&Entry| {
+            entry.meta.kind == EntryKind::ForeignSummary && frame::claim(&entry.blocks).is_some()
+        };
+        self.input
+            .conversation
+            .entries
+            .iter()
+            .filter(is_carried)
+            .count() as u64
     }
 
     /// The frame and the body, counted apart: at most a token more than together.
@@ -110,6 +125,13 @@ impl Run<'_, '_> {
 
     fn notes(&self, draft: &Draft) -> Vec<String> {
         let mut notes = self.notes_on_words(draft);
+        if self.carried() > 0 {
+            notes.push(
+                "a summary names a compaction that is not on record for this session: \
+                 it was read as a model's words, and what it stands for is not archived here"
+                    .to_owned(),
+            );
+        }
         if self.newest_cut(&draft.view) > 0 {
             notes.push(
                 "what was said last does not fit the budget beside what must stay: it was cut, and the whole is archived"

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use super::entity::Voice;
 use crate::message::{Block, Entry, EntryKind, Role};
+use crate::summarize::frame;
 
 /// One block as it reads, and who speaks in it.
 pub(crate) struct Reading<'e> {
@@ -37,6 +38,9 @@ pub(crate) fn read<'e>(entry: &Entry, block: &'e Block) -> Option<Reading<'e>> {
         return None;
     }
     match block {
+        Block::Text(text) if entry.meta.kind == EntryKind::ForeignSummary => {
+            Some(plain(Voice::Model, frame::body(text).unwrap_or(text)))
+        }
         Block::Text(text) => Some(plain(voice(entry), text)),
         Block::ToolCall {
             name, arguments, ..

@@ -9,9 +9,10 @@ use crate::summarize::frame;
 
 /// The lines of one entry; empty for one without words.
 pub(super) fn lines(ordinal: u64, entry: &Entry) -> String {
-    if let EntryKind::Summary { .. } = entry.meta.kind {
-        let text = entry.plain_text();
-        let body = frame::body(&text).unwrap_or(&text);
+    if let EntryKind::Summary { .. } | EntryKind::ForeignSummary = entry.meta.kind
+        && let text = entry.plain_text()
+        && let Some(body) = frame::body(&text)
+    {
         return format!("[#{ordinal}] summary of what came before:\n{body}\n");
     }
     let mut out = String::new();

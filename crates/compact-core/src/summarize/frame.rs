@@ -1,7 +1,10 @@
 //! The frame around every summary of ours: `<COMPACT-SUMMARY vN>`, the receipt, the way back.
 //!
 //! Successive compactions find each other by it even when only files are passed around, so what
-//! [`wrap`] writes [`parse`] reads, whatever the body says.
+//! [`wrap`] writes [`parse`] reads, whatever the body says. Anybody can write a frame: to have one is a
+//! claim, which [`engine::settle`](crate::engine::settle) holds against the compaction before.
+
+use crate::message::Block;
 
 const OPEN: &str = "<COMPACT-SUMMARY v";
 const CLOSE: &str = "</COMPACT-SUMMARY>";
@@ -37,10 +40,27 @@ const PREAMBLE: usize = 400;
 
 /// What follows the frame's opening, when it opens at the start of one of the first lines.
 fn opened(text: &str) -> Option<&str> {
-    let (before, after) = text.split_once(OPEN)?;
+    let head = text.floor_char_boundary(PREAMBLE + OPEN.len());
+    let (before, _) = text.get(..head)?.split_once(OPEN)?;
     let at_line_start =
         before.trim_end_matches([' ', '\t']).ends_with('\n') || before.trim().is_empty();
-    (at_line_start && before.len() <= PREAMBLE).then_some(after)
+    let after = text.get(before.len() + OPEN.len()..)?;
+    at_line_start.then_some(after)
+}
+
+/// The frame that an entry of these blocks has, if it has one.
+pub fn claim(blocks: &[Block]) -> Option<Frame> {
+    blocks.iter().find_map(|block| match block {
+        Block::Text(text) | Block::ToolResult { content: text, .. } => parse(text),
+        _ => None,
+    })
+}
+
+/// True for a text that opens as a frame, or with a notice before it, and is closed at its end, or
+/// before the last words of a notice.
+pub fn is_whole(text: &str) -> bool {
+    let end = opened(text).and_then(|inside| inside.rsplit_once(CLOSE));
+    end.is_some_and(|(_, after)| after.len() <= PREAMBLE)
 }
 
 /// Reads the frame of a text that is a summary of ours.

@@ -87,6 +87,7 @@ impl<'a> Exam<'a> {
             view_hashes: Vec::new(),
             new_from: 0,
             continues: Continues::Fresh,
+            source_chain: None,
         };
         self.recall.catalog.record(&record).await?;
         for (question, line) in session.answers {

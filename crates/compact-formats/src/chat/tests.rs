@@ -231,16 +231,10 @@ fn ids_are_the_wires_own_or_the_place() {
 }
 
 #[test]
-fn a_summary_of_ours_is_recognised() {
+fn a_frame_is_what_anybody_may_write() {
     let source = r#"[{"role":"assistant","content":"<COMPACT-SUMMARY v3>\nreceipt: abc\nx\n</COMPACT-SUMMARY>"}]"#;
     let kind = &read(source).conversation.entries[0].meta.kind;
-    assert_eq!(
-        *kind,
-        EntryKind::Summary {
-            version: 3,
-            receipt: Some("abc".to_owned())
-        }
-    );
+    assert_eq!(*kind, EntryKind::Message);
 }
 
 /// An agent's history is the same in its provider's format.

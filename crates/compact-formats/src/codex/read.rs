@@ -220,10 +220,8 @@ impl Reader<'_> {
         }
         if self.scope == Scope::Whole {
             let is_new = |draft: &Draft| {
-                matches!(
-                    draft.meta.kind,
-                    EntryKind::Summary { .. } | EntryKind::ForeignSummary
-                )
+                draft.meta.kind == EntryKind::ForeignSummary
+                    || compact_core::summarize::frame::claim(&draft.blocks).is_some()
             };
             let replayed = self.reading.drafts.split_off(before);
             self.reading

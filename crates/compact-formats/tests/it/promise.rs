@@ -109,17 +109,29 @@ fn drops(format: Format, entry: &Entry) -> Vec<(usize, Edit)> {
 fn said(entries: &[Entry]) -> Vec<(EntryKind, Vec<Block>)> {
     let speaks = entries.iter().filter(|entry| !entry.blocks.is_empty());
     speaks
-        .map(|entry| (entry.meta.kind.clone(), entry.blocks.clone()))
+        .map(|entry| (kind(entry), entry.blocks.clone()))
         .collect()
+}
+
+/// What an entry is, but for a frame: who reads one back cannot know whose it is.
+fn kind(entry: &Entry) -> EntryKind {
+    match is_framed(entry) {
+        true => EntryKind::ForeignSummary,
+        false => entry.meta.kind.clone(),
+    }
+}
+
+fn is_framed(entry: &Entry) -> bool {
+    frame::claim(&entry.blocks).is_some()
 }
 
 /// What a client shows of a view that stands behind a boundary: some put the summary first.
 fn behind_boundary(format: Format, mut entries: Vec<Entry>) -> Vec<Entry> {
     if matches!(format, Format::Pi | Format::Copilot) {
-        let rank = |entry: &Entry| match entry.meta.kind {
+        let rank = |entry: &Entry| match is_framed(entry) {
             _ if entry.leads() => 0,
-            EntryKind::Summary { .. } => 1,
-            _ => 2,
+            true => 1,
+            false => 2,
         };
         entries.sort_by_key(rank);
     }
@@ -182,8 +194,7 @@ proptest! {
             prop_assert_eq!(said(&live.conversation.entries), said(&shown));
             // Over the whole, the view says nothing new but its summary.
             let whole = parse(out, None, Scope::Whole).unwrap().conversation.entries;
-            let is_ours = |entry: &Entry| matches!(entry.meta.kind, EntryKind::Summary { .. });
-            let others: Vec<Entry> = whole.iter().filter(|entry| !is_ours(entry)).cloned().collect();
+            let others: Vec<Entry> = whole.iter().filter(|entry| !is_framed(entry)).cloned().collect();
             prop_assert_eq!(said(&others), said(&parsed.conversation.entries));
         }
     }

@@ -7,10 +7,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use compact_core::engine;
+use compact_core::identity::EntryHash;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Entry, EntryKind, Role};
 use compact_core::redact::Redactor;
-use compact_core::summarize;
+use compact_core::summarize::{self, frame};
 use compact_formats::{Format, FormatError, Scope, branch, parse};
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +68,9 @@ impl Memory {
         if more.trim_ascii().is_empty() {
             return Ok(true);
         }
-        let parsed = parse(bytes::Bytes::copy_from_slice(more), known, Scope::Whole)?;
+        let mut parsed = parse(bytes::Bytes::copy_from_slice(more), known, Scope::Whole)?;
+        let hashes = EntryHash::all(&parsed.conversation.entries);
+        engine::settle(&mut parsed.conversation, &hashes, None);
         let entries = &parsed.conversation.entries;
         if self.ledger.next > 0 && answers_earlier(entries) {
             return Ok(false);
@@ -76,6 +80,7 @@ impl Memory {
         self.summaries += entries
             .iter()
             .filter(|e| e.meta.kind == EntryKind::ForeignSummary)
+            .filter(|e| frame::claim(&e.blocks).is_none())
             .count() as u64;
         let format = parsed.document.format();
         self.version = version();

@@ -5,7 +5,7 @@
 //! bytes, whatever the versions of their engines. A record of another history, or one whose view cannot
 //! be had, is left alone: then this process compacts for itself.
 
-use compact_core::engine::Prior;
+use compact_core::engine::{self, Prior};
 use compact_core::identity::EntryHash;
 use compact_core::receipt::Receipt;
 use compact_core::token::Account;
@@ -74,10 +74,11 @@ impl Manager {
         let Ok(original) = self.input_of(record).await else {
             return Ok(None);
         };
-        let (conversation, _) = history::read(&original.bytes, record)?;
+        let (mut conversation, _) = history::read(&original.bytes, record)?;
         if EntryHash::all(&conversation.entries) != snapshot.hashes {
             return Ok(None);
         }
+        engine::settle(&mut conversation, &snapshot.hashes, snapshot.prior.as_ref());
         snapshot.account = Account::of(
             &conversation,
             &snapshot.hashes,

@@ -306,6 +306,7 @@ fn record(
         view_hashes: made.view_identity.iter().map(|(hash, _)| *hash).collect(),
         new_from: measured.new_from(),
         continues,
+        source_chain: Some(measured.source_chain),
     }
 }
 
@@ -313,7 +314,7 @@ impl Measured<'_> {
     /// The first entry that the view before did not show.
     fn new_from(&self) -> u64 {
         let Some(prior) = &self.prior else { return 0 };
-        let conversation = self.request.conversation;
+        let conversation = &*self.conversation;
         let common = compact_core::engine::common_prefix(conversation, &self.hashes, prior);
         (conversation.leading_instructions() + common) as u64
     }

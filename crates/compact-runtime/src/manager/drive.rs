@@ -19,7 +19,7 @@ use compact_formats::usage::Reported;
 use super::advise::{Advice, Advised};
 use super::gate::Gate;
 use super::session::{Attempts, Finished, Preflight, Session, Snapshot, Stale};
-use super::{Manager, Measured, Request, now, tally};
+use super::{Manager, Measured, Request, line, now, tally};
 use crate::error::Error;
 use crate::port::catalog::{Attempt, Lease};
 
@@ -27,18 +27,15 @@ use crate::port::catalog::{Attempt, Lease};
 pub(crate) const BEFORE_MODEL_CALL: &str = "before_model_call";
 
 impl Manager {
-    /// Takes up what an earlier process left: a history that opens with a summary of ours goes on
-    /// from the compaction that the summary names, with its ledger.
+    /// Takes up what an earlier process left: a history that opens with a view of ours goes on from
+    /// the compaction that its summary names, with its ledger. Each history is looked up once.
     pub async fn resume(&self, session: &mut Session) -> Result<(), Error> {
-        if !session.is_fresh() {
+        if !session.is_unknown() {
             return Ok(());
         }
-        let Some(record) = self.named(&session.source).await? else {
-            return Ok(());
-        };
-        if let Some(prior) = self.prior(&record).await? {
-            session.continue_from(prior);
-        }
+        let (source, hashes) = (&session.source, &session.hashes);
+        let prior = self.continued(source, hashes, &session.id).await?;
+        session.continue_from(prior);
         Ok(())
     }
 
@@ -360,7 +357,7 @@ impl Manager {
     }
 
     pub(crate) fn scope_of(&self, measured: &Measured<'_>) -> Scope {
-        let model = measured.request.conversation.model.as_deref();
+        let model = measured.conversation.model.as_deref();
         Scope::new(
             &measured.session_id,
             model,
@@ -381,10 +378,12 @@ impl Manager {
         snapshot: &Snapshot,
         request: &'a Request<'a>,
     ) -> Result<Measured<'a>, Error> {
-        let (conversation, hashes) = (request.conversation, snapshot.hashes.clone());
+        let hashes = snapshot.hashes.clone();
+        let conversation = line::settled(request.conversation, &hashes, snapshot.prior.as_ref());
         let mut measured = Measured {
+            source_chain: snapshot.source_chain(),
             ledger: engine::session_ledger(
-                conversation,
+                &conversation,
                 &hashes,
                 snapshot.prior.as_ref(),
                 &self.redactor,
@@ -402,6 +401,7 @@ impl Manager {
             note: self.redacted_note(request.note),
             call: snapshot.call.clone(),
             request,
+            conversation,
             hashes,
         };
         self.allow(&mut measured, snapshot.wanted)?;

@@ -67,8 +67,10 @@ impl Manager {
         if let Some(record) = self.catalog.by_receipt(receipt_or_session).await? {
             return self.input_of(&record).await;
         }
-        let chain = self.catalog.chain(receipt_or_session).await?;
-        let line = line(&chain);
+        let Some(latest) = self.catalog.latest(receipt_or_session).await? else {
+            return self.pack_named(receipt_or_session).await;
+        };
+        let line = whole_line(self.lineage(&latest).await?);
         let Some((first, later)) = line.split_first() else {
             return self.pack_named(receipt_or_session).await;
         };
@@ -116,7 +118,7 @@ impl Manager {
         let original = self.input_of(&record).await?;
         let (conversation, rules) = read(&original.bytes, &record)?;
         let request = request_of(&record, &conversation, rules, &original.bytes);
-        let mut measured = self.measure(&request).await?;
+        let mut measured = self.measure_again(&request, &record).await?;
         // What has been protected since is no part of what was.
         measured.policy = self.policy.clone();
         // The view is read in any case: one that is damaged is found, whoever made it.
@@ -168,7 +170,7 @@ impl Manager {
         kept: &ArchivedView,
     ) -> Value {
         let mut read = self.read_off_input(record, measured);
-        let conversation = measured.request.conversation;
+        let conversation = &*measured.conversation;
         let leading = conversation.leading_instructions();
         let stays: HashSet<usize> = kept.view.items.iter().filter_map(ViewItem::entry).collect();
         let entries = leading..conversation.entries.len();
@@ -220,22 +222,11 @@ fn summed(receipt: &Value) -> Option<Retention> {
     })
 }
 
-/// The records that make up a session, the oldest first: back from the last one to the one that held
-/// everything by itself. What was recorded beside that line was never shown.
-fn line(chain: &[CompactionRecord]) -> Vec<&CompactionRecord> {
-    let mut line: Vec<&CompactionRecord> = Vec::new();
-    for record in chain.iter().rev() {
-        let is_part = match line.last() {
-            None => true,
-            Some(later) if later.continues != Continues::View => break,
-            Some(later) => later.previous.as_ref() == Some(&record.receipt_id),
-        };
-        if is_part {
-            line.push(record);
-        }
-    }
-    line.reverse();
-    line
+/// The end of a lineage from the last record on that held everything by itself.
+fn whole_line(lineage: Vec<CompactionRecord>) -> Vec<CompactionRecord> {
+    let is_whole = |record: &CompactionRecord| record.continues != Continues::View;
+    let first = lineage.iter().rposition(is_whole).unwrap_or(0);
+    lineage.into_iter().skip(first).collect()
 }
 
 /// The request that a record is the answer to.

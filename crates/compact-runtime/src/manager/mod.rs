@@ -11,6 +11,7 @@ pub(crate) mod drive;
 pub(crate) mod gate;
 pub(crate) mod history;
 pub(crate) mod lease;
+mod line;
 pub(crate) mod outcome;
 mod protect;
 mod remember;
@@ -20,7 +21,7 @@ mod tally;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,7 +32,7 @@ use compact_core::error::CompactError;
 use compact_core::event::{Call, EventKind, Scope};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
-use compact_core::message::{Conversation, EntryKind};
+use compact_core::message::Conversation;
 use compact_core::plan::Plan;
 use compact_core::policy::Policy;
 use compact_core::redact::{Counts, Redactor};
@@ -51,12 +52,14 @@ use crate::port::summarizer::Summarizer;
 pub use advise::Advice;
 pub use commit::{Commit, Storing};
 pub use history::{Mismatch, Original, Verified, VerifiedBy};
+pub use line::unused_name;
 pub use outcome::{keep_record, kept_record};
 pub use remember::Memory;
 pub use session::{ENTRIES, Preflight, Session, serialized};
 
 use advise::Advised;
-use lease::Waited;
+use lease::Held;
+use line::Line;
 use say::Began;
 use tally::Tally;
 
@@ -117,6 +120,10 @@ pub struct Request<'a> {
 /// A request with everything measured: ready for the engine.
 pub struct Measured<'a> {
     request: &'a Request<'a>,
+    /// The conversation, every summary in it told for what it is.
+    conversation: Cow<'a, Conversation>,
+    /// Names the history that it is a compaction of.
+    source_chain: Chain,
     /// The session's name.
     pub session_id: String,
     hashes: Vec<EntryHash>,
@@ -174,19 +181,48 @@ impl Manager {
     /// Measures a request and finds the compaction that it continues.
     pub async fn measure<'a>(&self, request: &'a Request<'a>) -> Result<Measured<'a>, Error> {
         let hashes = EntryHash::all(&request.conversation.entries);
-        let previous = self.named(request.conversation).await?;
-        let prior = match &previous {
-            Some(record) => self.prior(record).await?,
-            None => None,
+        let line = self.line(request, &hashes).await?;
+        self.measure_line(request, hashes, line).await
+    }
+
+    /// Measures the request that a record is the answer to, after the compaction that it names.
+    async fn measure_again<'a>(
+        &self,
+        request: &'a Request<'a>,
+        record: &CompactionRecord,
+    ) -> Result<Measured<'a>, Error> {
+        let hashes = EntryHash::all(&request.conversation.entries);
+        let prior = self.prior_of(record).await?;
+        let line = Line {
+            latest: self.catalog.latest(&record.session_id).await?,
+            session_id: record.session_id.clone(),
+            conversation: line::settled(request.conversation, &hashes, prior.as_ref()),
+            prior,
         };
-        let (account, ledger) = self.read(request.conversation, &hashes, prior.as_ref());
-        let tokens = self.pressure(request.conversation, &hashes, &account, prior.as_ref());
-        let decision = trigger::decide(tokens, self.window, &self.policy);
-        let session_id = session_name(request, previous.as_ref(), &hashes);
-        let mut measured = Measured {
-            latest: self.catalog.latest(&session_id).await?,
-            policy: self.policy_of(&session_id).await?,
+        self.measure_line(request, hashes, line).await
+    }
+
+    async fn measure_line<'a>(
+        &self,
+        request: &'a Request<'a>,
+        hashes: Vec<EntryHash>,
+        line: Line<'a>,
+    ) -> Result<Measured<'a>, Error> {
+        let Line {
             session_id,
+            latest,
+            prior,
+            conversation,
+        } = line;
+        let (account, ledger) = self.read(&conversation, &hashes, prior.as_ref());
+        let tokens = self.pressure(&conversation, &hashes, &account, prior.as_ref());
+        let decision = trigger::decide(tokens, self.window, &self.policy);
+        let mut measured = Measured {
+            latest,
+            policy: self.policy_of(&session_id).await?,
+            source_chain: Chain::of_history(conversation.entries.iter().zip(&hashes)),
+            session_id,
+            conversation,
             ledger,
             budget: Tokens(0),
             summary_limit: None,
@@ -285,14 +321,7 @@ impl Manager {
     /// another process compacts the same session.
     pub async fn compact(&self, request: &Request<'_>) -> Result<Compacted, Error> {
         let began = Began::now("compact");
-        let mut measured = self.measure(request).await?;
-        let held = self.claim(&measured.session_id, self.patience()).await?;
-        let Some(held) = held else {
-            return Err(Error::Compacting(measured.session_id));
-        };
-        if held.waited() == Waited::Yes {
-            measured = self.measure(request).await?;
-        }
+        let (mut measured, held) = self.measure_and_claim(request).await?;
         let lease = held.lease().cloned();
         let mut scope = self.scope_of(&measured);
         // Whatever the pressure: somebody wanted it.
@@ -307,6 +336,32 @@ impl Manager {
         };
         self.ended(&scope, &began, outcome);
         compacted
+    }
+
+    /// Measures a request and claims its session. What others put on record meanwhile may be what it
+    /// goes on from, or make it a session of its own: then it is measured again.
+    async fn measure_and_claim<'a>(
+        &self,
+        request: &'a Request<'a>,
+    ) -> Result<(Measured<'a>, Held), Error> {
+        let mut measured = self.measure(request).await?;
+        loop {
+            let held = self.claim(&measured.session_id, self.patience()).await?;
+            let Some(held) = held else {
+                return Err(Error::Compacting(measured.session_id));
+            };
+            let latest = self.catalog.latest(&measured.session_id).await?;
+            let id =
+                |record: &Option<CompactionRecord>| record.as_ref().map(|r| r.receipt_id.clone());
+            if id(&latest) == id(&measured.latest) {
+                return Ok((measured, held));
+            }
+            let again = self.measure(request).await?;
+            if again.session_id == measured.session_id {
+                return Ok((again, held));
+            }
+            measured = again;
+        }
     }
 
     async fn compact_measured(
@@ -403,7 +458,7 @@ impl Manager {
 
     fn input<'a>(&'a self, measured: &'a Measured<'a>) -> Input<'a> {
         Input {
-            conversation: measured.request.conversation,
+            conversation: &measured.conversation,
             session_id: &measured.session_id,
             hashes: &measured.hashes,
             account: &measured.account,
@@ -430,67 +485,6 @@ impl Manager {
         }
     }
 
-    /// The record that a conversation continues: the one that its summary names.
-    async fn named(&self, conversation: &Conversation) -> Result<Option<CompactionRecord>, Error> {
-        let named = conversation
-            .entries
-            .iter()
-            .rev()
-            .find_map(|e| match &e.meta.kind {
-                EntryKind::Summary {
-                    receipt: Some(receipt),
-                    ..
-                } => Some(receipt),
-                _ => None,
-            });
-        match named {
-            Some(receipt) => Ok(self.catalog.by_receipt(receipt).await?),
-            None => Ok(None),
-        }
-    }
-
-    /// What the engine needs of a record, drawn again from the archived inputs that led to it. The
-    /// ledger itself is never stored: it says nothing that the originals do not, and it is larger
-    /// than all of them compressed. An input that is gone is skipped.
-    async fn prior(&self, record: &CompactionRecord) -> Result<Option<Prior>, Error> {
-        let mut prior: Option<Prior> = None;
-        for record in self.lineage(record).await? {
-            let Ok(original) = self.input_of(&record).await else {
-                continue;
-            };
-            let (conversation, _) = history::read(&original.bytes, &record)?;
-            let hashes = EntryHash::all(&conversation.entries);
-            prior = Some(Prior {
-                ledger: engine::session_ledger(
-                    &conversation,
-                    &hashes,
-                    prior.as_ref(),
-                    &self.redactor,
-                ),
-                receipt_id: record.receipt_id.clone(),
-                summary_version: record.summary_version,
-                view: record.view(),
-            });
-        }
-        Ok(prior)
-    }
-
-    /// The records that led to this one and itself, the oldest first.
-    async fn lineage(&self, record: &CompactionRecord) -> Result<Vec<CompactionRecord>, Error> {
-        let mut line = vec![record.clone()];
-        let mut seen = HashSet::from([record.receipt_id.clone()]);
-        let mut next = record.previous.clone();
-        while let Some(receipt) = next.filter(|r| seen.insert(r.clone())) {
-            let Some(earlier) = self.catalog.by_receipt(&receipt).await? else {
-                break;
-            };
-            next = earlier.previous.clone();
-            line.push(earlier);
-        }
-        line.reverse();
-        Ok(line)
-    }
-
     /// A compaction that another process was faster with did not fail: the other one counts.
     async fn not_committed(&self, scope: &Scope, measured: &Measured<'_>, error: &Error) {
         let is_overtaken = matches!(
@@ -507,7 +501,7 @@ impl Manager {
         self.emit(scope.event(EventKind::Failed, &now()).with("error", error));
         let attempt = Attempt {
             at: now(),
-            turn: turn_name(measured.request.conversation, &measured.hashes),
+            turn: turn_name(&measured.conversation, &measured.hashes),
             outcome: "failed".to_owned(),
             tokens: measured.decision.tokens.0,
         };
@@ -524,16 +518,6 @@ pub fn now() -> String {
     format!("{now:.3}")
 }
 
-/// A name for a session that nobody named and that goes on from none on record. Two of them may begin
-/// alike, in two processes at once: what the history says does not name it alone.
-pub fn unused_name(beginnings: &[Chain]) -> String {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&beginnings.last().copied().unwrap_or(Chain::EMPTY).0);
-    hasher.update(say::call_within(None).trace_id.as_bytes());
-    let name: String = hasher.finalize().to_hex().chars().take(32).collect();
-    format!("session-{name}")
-}
-
 fn digest(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
@@ -547,26 +531,4 @@ fn turn_name(conversation: &Conversation, hashes: &[EntryHash]) -> String {
         .rev()
         .find(|(e, _)| e.is_user_message())
         .map_or_else(String::new, |(_, hash)| hash.to_string())
-}
-
-/// The caller's name, the record's, the wire's, or one made of how the conversation begins.
-fn session_name(
-    request: &Request<'_>,
-    previous: Option<&CompactionRecord>,
-    hashes: &[EntryHash],
-) -> String {
-    if let Some(name) = request.session_id {
-        return name.to_owned();
-    }
-    if let Some(record) = previous {
-        return record.session_id.clone();
-    }
-    if let Some(name) = &request.conversation.session_id {
-        return name.clone();
-    }
-    let first = hashes.get(request.conversation.leading_instructions());
-    format!(
-        "session-{}",
-        first.map_or_else(String::new, |h| h.to_string().chars().take(16).collect())
-    )
 }

@@ -32,7 +32,7 @@ impl Manager {
         let original = self.input_of(record).await?;
         let (conversation, rules) = history::read(&original.bytes, record)?;
         let request = history::request_of(record, &conversation, rules, &original.bytes);
-        let mut measured = self.measure(&request).await?;
+        let mut measured = self.measure_again(&request, record).await?;
         let view = self.view_of(record, &mut measured).await?;
         let view = view.unwrap_or_else(|| View::identity(&conversation));
         let pins = self.pins(&conversation, &measured)?;

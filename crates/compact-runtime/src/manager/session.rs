@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use compact_core::engine::Prior;
+use compact_core::engine::{self, Prior};
 use compact_core::event::Call;
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
@@ -44,6 +44,8 @@ pub struct Session {
     frozen: Option<Frozen>,
     /// The compaction whose view the source itself opens with.
     base: Option<Prior>,
+    /// Whether somebody looked for it.
+    search: Search,
     pub(super) attempts: Attempts,
     pub(super) usage: ContextUsage,
     /// The entries of the source that the last report measured.
@@ -62,6 +64,34 @@ pub struct Session {
 enum Reports {
     Expected,
     Missing,
+}
+
+/// How a history stands to the one that was told before.
+struct Change {
+    /// Instructions at the head before, and now.
+    was: usize,
+    is: usize,
+    /// The entries behind them that both have.
+    common: usize,
+    kind: ChangeKind,
+    is_same_head: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChangeKind {
+    /// It goes on from the one before.
+    Grown,
+    /// It is the one before with less in some results.
+    Cleared,
+    /// It leaves the one before.
+    Left,
+}
+
+/// Whether the catalog was asked what the source goes on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Search {
+    Due,
+    Done,
 }
 
 /// A view over the first `covered` entries of the source, and the compaction that made it.
@@ -126,6 +156,8 @@ pub(crate) struct Snapshot {
 struct Basis {
     covered: usize,
     chain: Chain,
+    /// The same without the instructions at its head.
+    history: Chain,
     previous: Option<String>,
 }
 
@@ -157,6 +189,7 @@ impl Session {
             cache: TokenCache::default(),
             frozen: None,
             base: None,
+            search: Search::Due,
             attempts: Attempts::Unread,
             usage: ContextUsage::default(),
             measured: None,
@@ -219,73 +252,98 @@ impl Session {
             self.hashes.push(EntryHash::of(&entry));
             self.source.entries.push(entry);
         }
+        engine::settle(&mut self.source, &self.hashes, self.base.as_ref());
     }
 
-    /// Takes the whole history again; what is common with before keeps its view.
+    /// Takes the whole history again; what is common with before keeps its view. Instructions at its
+    /// head may have changed: they are the host's to re-send, and no part of what was said.
     pub fn replace(&mut self, conversation: Conversation) {
         let hashes = self.hashes_of(&conversation.entries);
-        let common = common_length(&hashes, &self.hashes);
-        // A report about a prompt that was rewritten measured another one.
-        self.measured = self.measured.filter(|measured| *measured <= common);
-        let is_cleared = common < self.hashes.len() && self.is_cleared_by(&conversation, &hashes);
+        let change = self.change_to(&conversation, &hashes);
         self.source = conversation;
         self.document = None;
         self.hashes = hashes;
-        match is_cleared {
-            true => self.show_cleared(),
-            false => self.leave_branch(common),
+        // A report about a prompt that was rewritten measured another one.
+        let same = change.was + change.common;
+        let is_measured = |measured: &usize| change.was == change.is && *measured <= same;
+        self.measured = self.measured.filter(is_measured);
+        match change.kind {
+            ChangeKind::Cleared => self.follow_clearing(&change),
+            ChangeKind::Left => self.leave_branch(&change),
+            ChangeKind::Grown => {}
         }
+        let frozen = self.frozen.take();
+        self.frozen = frozen.map(|frozen| frozen.under(&change, &self.source));
+        engine::settle(&mut self.source, &self.hashes, self.base.as_ref());
     }
 
-    /// True when a history is the source with some old tool results made shorter.
-    fn is_cleared_by(&self, conversation: &Conversation, hashes: &[EntryHash]) -> bool {
-        let is_same_end = self.hashes.last()
-            == self
-                .hashes
-                .len()
-                .checked_sub(1)
-                .and_then(|at| hashes.get(at));
-        let mut pairs = self
-            .source
+    /// How a history stands to the one before.
+    fn change_to(&self, conversation: &Conversation, hashes: &[EntryHash]) -> Change {
+        let was = self.source.leading_instructions();
+        let first = self.base.as_ref().and_then(|base| base.view.first());
+        let leads = |(entry, hash): &(&Entry, &EntryHash)| {
+            entry.leads() && first.is_none_or(|(first, _)| first != *hash)
+        };
+        let is = conversation
             .entries
             .iter()
-            .zip(&self.hashes)
-            .zip(conversation.entries.iter().zip(hashes));
-        is_same_end
-            && pairs.all(|((old, was), (new, is))| was == is || clearing::is_cleared(old, new))
-    }
-
-    /// Keeps the frozen view over entries whose results were cleared: its identities follow them.
-    fn show_cleared(&mut self) {
-        let leading = self.source.leading_instructions();
-        let frozen = self.frozen.take();
-        self.frozen = frozen.map(|frozen| frozen.shown_again(&self.source));
-        if let Some(base) = &mut self.base {
-            // Of the base's view only the hashes are known; its entries open the source.
-            let now = base.view.clone();
-            let now = now
-                .iter()
-                .map(|(hash, _)| hash)
-                .zip(self.hashes.iter().skip(leading));
-            follow(base, now);
+            .zip(hashes)
+            .take_while(leads)
+            .count();
+        let before = self.hashes.get(was..).unwrap_or_default();
+        let now = hashes.get(is..).unwrap_or_default();
+        let common = common_length(now, before);
+        let is_cleared = || {
+            let old = self.source.entries.iter().skip(was).zip(before);
+            let new = conversation.entries.iter().skip(is).zip(now);
+            clearing::is_history_cleared(old, new)
+        };
+        Change {
+            was,
+            is,
+            common,
+            kind: match common == before.len() {
+                true => ChangeKind::Grown,
+                false if is_cleared() => ChangeKind::Cleared,
+                false => ChangeKind::Left,
+            },
+            is_same_head: self.hashes.get(..was) == hashes.get(..is),
         }
     }
 
-    /// Drops what a history that parts after `common` entries cannot know. What it was told as a view
+    /// Keeps what is known of entries whose results were cleared: identities follow them.
+    fn follow_clearing(&mut self, change: &Change) {
+        if let Some(base) = &mut self.base {
+            // Of the base's view only the hashes are known; its entries open the source.
+            let now = self.hashes.iter().skip(change.is);
+            for ((known, _), now) in base.view.iter_mut().zip(now) {
+                *known = *now;
+            }
+        }
+    }
+
+    /// Drops what a history that parts from the one before cannot know. What it was told as a view
     /// of ours stays known.
-    fn leave_branch(&mut self, common: usize) {
-        let left = self.frozen.take_if(|frozen| frozen.covered > common);
-        let known = left
-            .map(|frozen| frozen.prior)
-            .into_iter()
-            .chain(self.base.take());
-        let leading = self.source.leading_instructions();
-        let history = self.hashes.get(leading..).unwrap_or_default();
-        let opens = |prior: &Prior| {
-            let view = prior.view.iter().map(|(hash, _)| hash);
-            history.len() >= prior.view.len() && view.eq(history.iter().take(prior.view.len()))
+    fn leave_branch(&mut self, change: &Change) {
+        let covered = change.was + change.common;
+        let left = self.frozen.take_if(|frozen| frozen.covered > covered);
+        let known = left.map(|frozen| frozen.prior);
+        let opens = |prior: &Prior| self.opens_with(prior);
+        let found = known.into_iter().chain(self.base.clone()).find(opens);
+        self.base = found;
+        self.search = Search::Due;
+    }
+
+    /// True when the source opens with all of a compaction's view.
+    fn opens_with(&self, prior: &Prior) -> bool {
+        let Some((first, _)) = prior.view.first() else {
+            return false;
         };
-        self.base = known.into_iter().find(opens);
+        let mut head = self.source.entries.iter().zip(&self.hashes);
+        let leading = head.position(|(entry, hash)| hash == first || !entry.leads());
+        let history = self.hashes.iter().skip(leading.unwrap_or(0));
+        let view = prior.view.iter().map(|(hash, _)| hash);
+        history.take(prior.view.len()).eq(view)
     }
 
     /// Most of a history is what it was: to see that costs less than to hash it.
@@ -419,6 +477,7 @@ impl Session {
             source: Basis {
                 covered: self.hashes.len(),
                 chain: Chain::over(&self.hashes),
+                history: Chain::of_history(self.source.entries.iter().zip(&self.hashes)),
                 previous: self.previous(),
             },
             conversation,
@@ -436,14 +495,18 @@ impl Session {
         emitted.unwrap_or_else(|| (serialized(&live.entries), ENTRIES))
     }
 
-    /// The compaction that the source goes on from, unless one is known.
-    pub(super) fn continue_from(&mut self, prior: Prior) {
-        self.base.get_or_insert(prior);
+    /// Takes what the catalog knows of the compaction that the source goes on from.
+    pub(super) fn continue_from(&mut self, prior: Option<Prior>) {
+        self.search = Search::Done;
+        if self.base.is_none() {
+            self.base = prior;
+            engine::settle(&mut self.source, &self.hashes, self.base.as_ref());
+        }
     }
 
-    /// True when nothing is known of an earlier compaction.
-    pub(super) fn is_fresh(&self) -> bool {
-        self.prior().is_none()
+    /// True when nothing is known of an earlier compaction and nobody looked for one.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.search == Search::Due && self.prior().is_none()
     }
 
     /// The last compaction of what the session shows.
@@ -488,6 +551,9 @@ impl Session {
             source: Basis {
                 covered,
                 chain: Chain::over(self.hashes.get(..covered)?),
+                history: Chain::of_history(
+                    self.source.entries.iter().zip(&self.hashes).take(covered),
+                ),
                 previous: self.previous(),
             },
             conversation: Conversation {
@@ -630,16 +696,43 @@ impl Session {
 }
 
 impl Frozen {
+    /// The same view over a history with another head, or with less in its results.
+    fn under(self, change: &Change, source: &Conversation) -> Frozen {
+        if change.kind != ChangeKind::Cleared && change.is_same_head {
+            return self;
+        }
+        let head = (0..change.is).map(|entry| ViewItem::Kept { entry });
+        let history = self.view.items.iter();
+        let history = history.filter(|item| item.entry().is_none_or(|entry| entry >= change.was));
+        let moved = history.map(|item| item.clone().moved(change.was, change.is));
+        let items = head.chain(moved).collect();
+        Frozen {
+            view: View { items },
+            covered: self.covered - change.was + change.is,
+            ..self
+        }
+        .shown_again(source)
+    }
+
     /// The same view of entries that changed in what they show: identities follow them.
-    fn shown_again(mut self, source: &Conversation) -> Frozen {
-        self.shown = self.view.entries(source);
-        let before = std::mem::replace(&mut self.hashes, EntryHash::all(&self.shown));
-        let leading = self.shown.iter().take_while(|e| e.leads()).count();
-        follow(
-            &mut self.prior,
-            before.iter().zip(&self.hashes).skip(leading),
-        );
-        self
+    fn shown_again(self, source: &Conversation) -> Frozen {
+        let shown = self.view.entries(source);
+        let hashes = EntryHash::all(&shown);
+        let leading = |shown: &[Entry]| shown.iter().take_while(|e| e.leads()).count();
+        let before = self.hashes.iter().skip(leading(&self.shown));
+        let now = hashes.iter().skip(leading(&shown));
+        let mut prior = self.prior;
+        for ((known, _), (was, is)) in prior.view.iter_mut().zip(before.zip(now)) {
+            if known == was {
+                *known = *is;
+            }
+        }
+        Frozen {
+            prior,
+            shown,
+            hashes,
+            ..self
+        }
     }
 }
 
@@ -666,6 +759,11 @@ impl Snapshot {
             && self.hashes.starts_with(&record.entry_hashes)
     }
 
+    /// Names the history that its client told.
+    pub(super) fn source_chain(&self) -> Chain {
+        self.source.history
+    }
+
     /// Joins a view that was made of this snapshot to it.
     pub(super) fn finished(self, made: View, prior: Prior, receipt: Receipt) -> Finished {
         Finished {
@@ -682,15 +780,6 @@ impl Snapshot {
 fn common_length(one: &[EntryHash], other: &[EntryHash]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(a, b)| a == b).count()
-}
-
-/// Gives the entries of a prior's view the identities that they have now.
-fn follow<'h>(prior: &mut Prior, now: impl Iterator<Item = (&'h EntryHash, &'h EntryHash)>) {
-    for ((known, _), (was, is)) in prior.view.iter_mut().zip(now) {
-        if known == was {
-            *known = *is;
-        }
-    }
 }
 
 /// The format of a session that never was a file: one serialized entry per line.

@@ -9,6 +9,7 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::receipt::{Span, ordinals};
 use compact_core::redact::Redactor;
+use compact_core::summarize::frame;
 use compact_formats::Scope;
 use serde_json::Value;
 
@@ -93,7 +94,10 @@ impl Recall {
             done.clear();
         }
         let mut followed = Followed::default();
-        let mut seen = Seen::default();
+        let mut seen = Seen {
+            views: chain.iter().flat_map(|r| r.view_hashes.clone()).collect(),
+            ..Seen::default()
+        };
         for record in &chain {
             if !done.contains(&record.receipt_id) {
                 let Some(entries) = self.entries(record, &seen, &done).await? else {
@@ -128,7 +132,7 @@ impl Recall {
         let whole = history::read_scope(&bytes, record, Scope::Whole).unwrap_or_default();
         let start = seen.common(record).max(continued(record, done));
         let mut entries = unseen(&whole, &live, seen, &self.redactor);
-        entries.extend(new(record, &live, start, &self.redactor));
+        entries.extend(new(record, &live, start, seen, &self.redactor));
         Ok(Some(once_each(entries)))
     }
 }
@@ -147,9 +151,16 @@ fn addition(record: &CompactionRecord, entries: Vec<IndexedEntry>) -> Addition {
 struct Seen {
     hashes: HashSet<EntryHash>,
     last: Vec<EntryHash>,
+    /// What any view of the session shows.
+    views: HashSet<EntryHash>,
 }
 
 impl Seen {
+    /// True for a summary of ours: what it stands for is found itself.
+    fn is_summary(&self, entry: &Entry) -> bool {
+        frame::claim(&entry.blocks).is_some() && self.views.contains(&EntryHash::of(entry))
+    }
+
     fn add(&mut self, record: &CompactionRecord) {
         self.hashes.extend(&record.entry_hashes);
         self.hashes.extend(&record.view_hashes);
@@ -176,11 +187,13 @@ fn new<'a>(
     record: &'a CompactionRecord,
     live: &'a Conversation,
     start: usize,
+    seen: &'a Seen,
     redactor: &'a Redactor,
 ) -> impl Iterator<Item = IndexedEntry> + 'a {
     let first = first_ordinal(record);
     let numbered = live.entries.iter().enumerate().skip(start);
-    numbered.filter_map(move |(at, entry)| {
+    let said = numbered.filter(|(_, entry)| !seen.is_summary(entry));
+    said.filter_map(move |(at, entry)| {
         let ordinal = (at as u64).checked_sub(record.new_from);
         passage::indexed(entry, ordinal.map(|after| first + after), redactor)
     })
@@ -209,6 +222,7 @@ fn unseen(
         .skip_while(|(hash, _)| !seen.hashes.is_empty() && !known(hash))
         .filter(|(hash, _)| !known(hash) && !shown.contains(hash))
         .filter(|(_, entry)| entry.meta.kind != EntryKind::ForeignSummary)
+        .filter(|(_, entry)| !seen.is_summary(entry))
         .filter_map(|(_, entry)| passage::indexed(entry, None, redactor))
         .collect()
 }

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use compact_adapters::run::{KeptSession, kept_sessions};
 use compact_adapters::shelf::{self, HookArchive};
-use compact_core::identity::EntryHash;
+use compact_core::identity::{Chain, EntryHash};
 use compact_formats::{Scope, parse};
 use compact_runtime::manager::{ENTRIES, serialized};
 use compact_runtime::port::archive::{ArchiveError, ArchiveStore, PackId, PackInfo};
@@ -207,6 +207,7 @@ impl Copy {
             view_hashes: Vec::new(),
             new_from: 0,
             continues: Continues::Transcript,
+            source_chain: None,
         })
     }
 }
@@ -329,6 +330,13 @@ impl SessionCatalog for Library<dyn SessionCatalog> {
         chain.extend(self.of_session(session).filter_map(Copy::record));
         chain.sort_by_key(time);
         Ok(chain)
+    }
+
+    async fn sessions_with(
+        &self,
+        histories: &[Chain],
+    ) -> Result<Vec<(String, Chain)>, CatalogError> {
+        self.beneath.sessions_with(histories).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {

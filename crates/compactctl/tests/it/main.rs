@@ -14,6 +14,7 @@ mod compact;
 mod convert;
 mod diff;
 mod eval;
+mod forge;
 #[cfg(unix)]
 mod hook;
 #[cfg(unix)]

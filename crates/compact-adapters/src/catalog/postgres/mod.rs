@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use compact_core::identity::Chain;
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
     SessionInfo,
@@ -25,7 +26,10 @@ use super::continues;
 use crate::postgres::{Server, ServerError, integer, is_text, key};
 
 /// File `n` of `migrations/` leads from version `n - 1` to `n`.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_init.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("migrations/0001_init.sql"),
+    include_str!("migrations/0002_source_chain.sql"),
+];
 
 /// The name of these tables among those that are migrated.
 const PART: &str = "catalog";
@@ -144,13 +148,13 @@ impl PostgresCatalog {
         let insert = format!(
             "{session} INSERT INTO compact.receipts (session, receipt_id, created_at, \
              summary_version, previous, input_pack, format, receipt, entry_hashes, view_hashes, \
-             new_from, continues, advice_pack) \
-             SELECT id, $3, $4, $5, $6, $7, $8, $9::text::json, $10, $11, $12, $13, $14 \
+             new_from, continues, advice_pack, source_chain) \
+             SELECT id, $3, $4, $5, $6, $7, $8, $9::text::json, $10, $11, $12, $13, $14, $15 \
              FROM held \
              ON CONFLICT (session, receipt_id) DO UPDATE SET \
              input_pack = coalesce(receipts.input_pack, excluded.input_pack)"
         );
-        let values: [&(dyn ToSql + Sync); 14] = [
+        let values: [&(dyn ToSql + Sync); 15] = [
             &key(&record.session_id),
             &record.session_id.as_bytes(),
             &record.receipt_id,
@@ -165,6 +169,7 @@ impl PostgresCatalog {
             &integer(record.new_from),
             &continues::text(record.continues),
             &record.advice_pack().map(|pack| pack.0.to_vec()),
+            &record.source_chain.map(|chain| chain.0.to_vec()),
         ];
         self.write(&insert, &[&values, more].concat()).await
     }
@@ -202,7 +207,7 @@ impl SessionCatalog for PostgresCatalog {
     ) -> Result<(), CatalogError> {
         // The lease is locked until the record is committed: nobody is granted it in between.
         const SESSION_UNDER: &str = "WITH mine AS (SELECT 1 FROM compact.leases \
-             WHERE key = $1 AND fence = $15 FOR UPDATE), \
+             WHERE key = $1 AND fence = $16 FOR UPDATE), \
              held AS (INSERT INTO compact.sessions (key, name) SELECT $1, $2 FROM mine \
              ON CONFLICT (key) DO UPDATE SET name = excluded.name RETURNING id) ";
         let fence = integer(lease.fence);
@@ -277,6 +282,17 @@ impl SessionCatalog for PostgresCatalog {
     async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
         self.records("WHERE key = $1 ORDER BY seq", &key(session))
             .await
+    }
+
+    async fn sessions_with(
+        &self,
+        histories: &[Chain],
+    ) -> Result<Vec<(String, Chain)>, CatalogError> {
+        const SELECT: &str = "SELECT DISTINCT name, source_chain FROM compact.receipts \
+             JOIN compact.sessions ON id = session WHERE source_chain = ANY($1)";
+        let histories: Vec<&[u8]> = histories.iter().map(|chain| chain.0.as_slice()).collect();
+        let read = |row: &Row| Ok((row::name(row, 0)?, row::chain(row.try_get(1)?)?));
+        self.rows(SELECT, &[&histories], read).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {

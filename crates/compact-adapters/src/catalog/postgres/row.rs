@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use compact_core::identity::EntryHash;
+use compact_core::identity::{Chain, EntryHash};
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionInfo};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::catalog::continues;
 
 /// The columns that [`record`] reads, of `receipts JOIN sessions`.
 pub(super) const COLUMNS: &str = "receipt_id, name, created_at, summary_version, previous, \
-     input_pack, format, receipt::text, entry_hashes, view_hashes, new_from, continues";
+     input_pack, format, receipt::text, entry_hashes, view_hashes, new_from, continues, source_chain";
 
 /// A record from a row of [`COLUMNS`].
 pub(super) fn record(row: &Row) -> Result<CompactionRecord, Problem> {
@@ -30,6 +30,10 @@ pub(super) fn record(row: &Row) -> Result<CompactionRecord, Problem> {
         view_hashes: hashes(row, 9)?,
         new_from: row.try_get::<_, i64>(10)?.unsigned_abs(),
         continues: continues::named(row.try_get(11)?),
+        source_chain: row
+            .try_get::<_, Option<&[u8]>>(12)?
+            .map(chain)
+            .transpose()?,
     })
 }
 
@@ -60,6 +64,12 @@ pub(super) fn pack(bytes: &[u8]) -> Result<PackId, Problem> {
     Ok(PackId(id))
 }
 
+/// A chain from its bytes.
+pub(super) fn chain(bytes: &[u8]) -> Result<Chain, Problem> {
+    let chain = bytes.try_into().map_err(|_| damaged("a chain is cut"))?;
+    Ok(Chain(chain))
+}
+
 /// Hashes one after the other.
 pub(super) fn blob(hashes: &[EntryHash]) -> Vec<u8> {
     hashes.iter().flat_map(|hash| hash.0).collect()
@@ -71,7 +81,7 @@ fn hashes(row: &Row, column: usize) -> Result<Vec<EntryHash>, Problem> {
     Ok(chunks.iter().map(|chunk| EntryHash(*chunk)).collect())
 }
 
-fn name(row: &Row, column: usize) -> Result<String, Problem> {
+pub(super) fn name(row: &Row, column: usize) -> Result<String, Problem> {
     let bytes: &[u8] = row.try_get(column)?;
     let name = String::from_utf8(bytes.to_vec());
     name.map_err(|_| damaged("the name of a session is not UTF-8"))

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use compact_core::identity::Chain;
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
     SessionInfo,
@@ -229,6 +230,26 @@ impl SessionCatalog for SqliteCatalog {
 
     async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
         self.records("WHERE name = ? ORDER BY seq", session).await
+    }
+
+    async fn sessions_with(
+        &self,
+        histories: &[Chain],
+    ) -> Result<Vec<(String, Chain)>, CatalogError> {
+        const SELECT: &str = "SELECT DISTINCT name, source_chain FROM receipts \
+             JOIN sessions ON id = session WHERE source_chain = ?";
+        let histories = histories.to_vec();
+        self.run(Access::Read, move |t| {
+            let mut select = t.prepare_cached(SELECT)?;
+            let mut found = Vec::new();
+            for chain in histories {
+                let read = |row: &Row<'_>| Ok((row.get(0)?, Chain(row.get(1)?)));
+                let rows = select.query_map([chain.0], read)?;
+                found.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
+            }
+            Ok(found)
+        })
+        .await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {

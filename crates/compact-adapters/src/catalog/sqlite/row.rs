@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use compact_core::identity::EntryHash;
+use compact_core::identity::{Chain, EntryHash};
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::{Attempt, CompactionRecord};
 use rusqlite::types::Type;
@@ -13,14 +13,14 @@ use crate::catalog::continues;
 
 /// The columns that [`record`] reads, of `receipts JOIN sessions`.
 pub(super) const COLUMNS: &str = "receipt_id, name, created_at, summary_version, previous, \
-     input_pack, format, receipt, entry_hashes, view_hashes, new_from, continues";
+     input_pack, format, receipt, entry_hashes, view_hashes, new_from, continues, source_chain";
 
 /// Inserts what [`with_values`] gives, or fills in packs that were not known before.
 pub(super) const INSERT: &str = "INSERT INTO receipts (session, receipt_id, created_at, \
      summary_version, previous, input_pack, format, receipt, entry_hashes, \
-     view_hashes, new_from, continues) \
+     view_hashes, new_from, continues, source_chain) \
      VALUES ((SELECT id FROM sessions WHERE name = ?2), \
-     ?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
+     ?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
      ON CONFLICT (session, receipt_id) DO UPDATE SET \
      input_pack = coalesce(input_pack, excluded.input_pack)";
 
@@ -42,6 +42,7 @@ pub(super) fn with_values<T>(
         blob(&record.view_hashes),
         integer(record.new_from),
         continues::text(record.continues),
+        record.source_chain.map(|chain| chain.0),
     ])
 }
 
@@ -60,6 +61,7 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
         view_hashes: hashes(row, 9)?,
         new_from: number(row, 10)?,
         continues: continues::named(row.get_ref(11)?.as_str()?),
+        source_chain: row.get::<_, Option<_>>(12)?.map(Chain),
     })
 }
 

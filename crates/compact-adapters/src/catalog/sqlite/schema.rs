@@ -7,9 +7,10 @@ use rusqlite::Connection;
 use crate::database::{self, Durability, OpenError};
 
 /// File `n` of `migrations/` leads from version `n - 1` to `n`.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("migrations/0001_init.sql"),
     include_str!("migrations/0002_leases.sql"),
+    include_str!("migrations/0003_source_chain.sql"),
 ];
 
 /// The newest schema that this version knows.

@@ -191,7 +191,7 @@ impl Manager {
         if self.policy.prune != Prune::Semantic {
             return;
         }
-        let texts = self.unit_texts(measured.request.conversation);
+        let texts = self.unit_texts(&measured.conversation);
         match embedder.embed(&texts).await {
             Ok(vectors) if vectors.len() == texts.len() => {
                 measured.advice.meaning = Some(vectors.iter().map(|v| rounded(v)).collect());

@@ -25,14 +25,6 @@ const LAST_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Held {
     catalog: Arc<dyn SessionCatalog>,
     lease: Option<Lease>,
-    waited: Waited,
-}
-
-/// Whether somebody else had the lease first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
-    No,
-    Yes,
 }
 
 impl Manager {
@@ -44,20 +36,17 @@ impl Manager {
     ) -> Result<Option<Held>, Error> {
         let start = Instant::now();
         let mut pause = FIRST_PAUSE;
-        let mut waited = Waited::No;
         loop {
             if let Some(lease) = self.catalog.claim(session).await? {
                 return Ok(Some(Held {
                     catalog: Arc::clone(&self.catalog),
                     lease: Some(lease),
-                    waited,
                 }));
             }
             let left = patience.saturating_sub(start.elapsed());
             if left.is_zero() {
                 return Ok(None);
             }
-            waited = Waited::Yes;
             tokio::time::sleep(pause.min(left)).await;
             pause = (pause * 2).min(LAST_PAUSE);
         }
@@ -73,11 +62,6 @@ impl Held {
     /// The lease itself.
     pub(crate) fn lease(&self) -> Option<&Lease> {
         self.lease.as_ref()
-    }
-
-    /// Whether somebody else had it first.
-    pub(crate) fn waited(&self) -> Waited {
-        self.waited
     }
 
     /// Does something for as long as the lease is ours, and gives it back.

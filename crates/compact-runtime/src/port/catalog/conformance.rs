@@ -9,7 +9,7 @@
 
 use std::time::Instant;
 
-use compact_core::identity::EntryHash;
+use compact_core::identity::{Chain, EntryHash};
 use serde_json::{Value, json};
 
 use super::{
@@ -25,6 +25,7 @@ pub async fn suite(catalog: &dyn SessionCatalog) {
     recording_twice_is_one_record(catalog).await;
     absent_packs_are_filled_in(catalog).await;
     sessions_may_share_a_receipt(catalog).await;
+    histories_find_their_sessions(catalog).await;
     prefixes_find_one_receipt(catalog).await;
     events_come_back_in_order(catalog).await;
     the_last_attempt_counts(catalog).await;
@@ -130,12 +131,20 @@ pub fn sample(session_id: &str, receipt_id: &str) -> CompactionRecord {
         view_hashes: vec![hash(0), hash(200), hash(39)],
         new_from: 12,
         continues: Continues::View,
+        source_chain: Some(history(receipt_id)),
     }
 }
 
 /// What was made, in a pack of its own.
 fn view(receipt_id: &str) -> PackId {
     PackId::of(format!("view of {receipt_id}").as_bytes(), None)
+}
+
+/// A history that only this receipt is a compaction of.
+fn history(receipt_id: &str) -> Chain {
+    let bytes = receipt_id.bytes().chain(std::iter::repeat(0)).take(16);
+    let hashes: Vec<EntryHash> = bytes.map(|byte| EntryHash([byte; 16])).collect();
+    Chain::over(&hashes)
 }
 
 /// What models said, in a pack of its own.
@@ -261,6 +270,38 @@ async fn sessions_may_share_a_receipt(catalog: &dyn SessionCatalog) {
         Some(one.clone())
     );
     assert_eq!(catalog.by_receipt("shared-r").await.unwrap(), Some(one));
+}
+
+async fn histories_find_their_sessions(catalog: &dyn SessionCatalog) {
+    let (one, two) = (sample("line-a", "line-1"), sample("line-b", "line-1"));
+    let other = sample("line-b", "line-2");
+    let bare = CompactionRecord {
+        source_chain: None,
+        ..sample("line-c", "line-3")
+    };
+    for record in [&one, &two, &other, &bare] {
+        catalog.record(record).await.unwrap();
+    }
+    let found = |histories: Vec<Chain>| async move {
+        let mut found = catalog.sessions_with(&histories).await.unwrap();
+        found.sort();
+        found
+    };
+    let named = |name: &str, receipt: &str| (name.to_owned(), history(receipt));
+    let mut many: Vec<Chain> = (0..3_000).map(|n| history(&format!("none-{n}"))).collect();
+    assert_eq!(found(many.clone()).await, []);
+    assert_eq!(found(Vec::new()).await, []);
+    many.push(history("line-1"));
+    let both = [named("line-a", "line-1"), named("line-b", "line-1")];
+    assert_eq!(found(many).await, both);
+    assert_eq!(
+        found(vec![history("line-2"), history("line-3")]).await,
+        [named("line-b", "line-2")]
+    );
+    for session in ["line-a", "line-b", "line-c"] {
+        catalog.remove_session(session).await.unwrap();
+    }
+    assert_eq!(found(vec![history("line-1")]).await, []);
 }
 
 async fn prefixes_find_one_receipt(catalog: &dyn SessionCatalog) {

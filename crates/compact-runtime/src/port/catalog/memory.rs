@@ -1,10 +1,11 @@
 //! A catalog for programs that keep nothing: as durable as the process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use compact_core::identity::Chain;
 use serde_json::Value;
 
 use super::{
@@ -188,6 +189,21 @@ impl SessionCatalog for MemoryCatalog {
             .iter()
             .filter(|record| record.session_id == session);
         Ok(of_session.cloned().collect())
+    }
+
+    async fn sessions_with(
+        &self,
+        histories: &[Chain],
+    ) -> Result<Vec<(String, Chain)>, CatalogError> {
+        let wanted: HashSet<&Chain> = histories.iter().collect();
+        let found = |record: &CompactionRecord| {
+            let chain = record.source_chain.filter(|chain| wanted.contains(chain))?;
+            Some((record.session_id.clone(), chain))
+        };
+        let mut found: Vec<_> = self.contents().records.iter().filter_map(found).collect();
+        found.sort();
+        found.dedup();
+        Ok(found)
     }
 
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use compact_core::identity::Chain;
 use serde_json::Value;
 
 use crate::port::archive::PackId;
@@ -150,6 +151,12 @@ pub trait SessionCatalog: Send + Sync {
 
     /// Every compaction of a session, the oldest first.
     async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError>;
+
+    /// The sessions that compacted one of these histories, each with the one that it compacted.
+    async fn sessions_with(
+        &self,
+        histories: &[Chain],
+    ) -> Result<Vec<(String, Chain)>, CatalogError>;
 
     /// Every session that has a record, an event or an attempt, the oldest first.
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError>;

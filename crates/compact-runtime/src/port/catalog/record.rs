@@ -1,6 +1,6 @@
 //! What the catalog stores.
 
-use compact_core::identity::EntryHash;
+use compact_core::identity::{Chain, EntryHash};
 use compact_core::receipt::{Span, ordinals};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,6 +34,10 @@ pub struct CompactionRecord {
     pub new_from: u64,
     /// What the input was, relative to the previous compaction.
     pub continues: Continues,
+    /// Names the history that this is a compaction of, as its client told it, without the
+    /// instructions at its head: a later history that begins with it goes on from here.
+    #[serde(default)]
+    pub source_chain: Option<Chain>,
 }
 
 impl CompactionRecord {

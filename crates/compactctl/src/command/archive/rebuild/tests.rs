@@ -17,6 +17,7 @@ fn record(receipt: &str, previous: Option<&str>, second: u32) -> CompactionRecor
         view_hashes: Vec::new(),
         new_from: 0,
         continues: Continues::View,
+        source_chain: None,
     }
 }
 
