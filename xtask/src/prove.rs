@@ -26,7 +26,7 @@ struct Proof {
 /// Where a test lives.
 #[expect(dead_code, reason = "a kind is there for the proofs to come")]
 enum Test {
-    /// In the integration tests of a crate.
+    /// In a crate, beside a module or in its integration tests.
     Rust {
         package: &'static str,
         name: &'static str,
@@ -135,6 +135,15 @@ const PROOFS: &[Proof] = &[
             name: "legal::pinned::what_is_protected_stands_as_it_stood",
         },
     },
+    Proof {
+        name: "branches",
+        shows: "what only an abandoned branch said is in no later view, ledger or memory",
+        trials: 200,
+        test: Test::Rust {
+            package: "compact-runtime",
+            name: "manager::line::tests::what_was_taken_back_is_never_told_again",
+        },
+    },
 ];
 
 /// Runs the proofs whose name contains `filter`.
@@ -200,7 +209,7 @@ impl Proof {
         variables.extend(of_servers.map(|(name, value)| (*name, value.as_str())));
         match self.test {
             Test::Rust { package, name } => {
-                let test = ["test", "-p", package, "--test", "it", "--", "--exact"];
+                let test = ["test", "-p", package, "--tests", "--", "--exact"];
                 let arguments = [&test[..], &[name, "--nocapture"]].concat();
                 shell::run_with("cargo", &arguments, &variables)
             }
