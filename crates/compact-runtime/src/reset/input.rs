@@ -3,6 +3,7 @@
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::redact::{Counts, Redactor};
 use compact_core::reset::summary_of;
+use compact_core::summarize::frame;
 use compact_core::transcript::{events_of, sections};
 use compact_core::view::View;
 use serde_json::Value;
@@ -17,7 +18,7 @@ pub fn summarizer_input(
     let previous = conversation
         .entries
         .iter()
-        .rfind(|e| matches!(e.meta.kind, EntryKind::Summary { .. }))
+        .rfind(|e| is_summary(e))
         .map(Entry::plain_text);
     let drawn: Vec<Value>;
     let events = match events {
@@ -30,6 +31,11 @@ pub fn summarizer_input(
     let redacted = |text: String| redactor.redact(&text, &mut Counts::new()).into_owned();
     let told = sections(events, previous.as_deref().map(summary_of));
     told.into_iter().map(redacted).collect()
+}
+
+/// True for a summary of ours, or what stands as one: a summarizer is told it as what came before.
+fn is_summary(entry: &Entry) -> bool {
+    matches!(entry.meta.kind, EntryKind::Summary { .. }) || frame::is_whole(&entry.plain_text())
 }
 
 /// The summary that a view carries, without its frame.
