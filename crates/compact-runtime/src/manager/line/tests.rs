@@ -212,7 +212,11 @@ async fn what_was_taken_back_is_never_told_again() {
         println!(
             "{client:?}: {trials} chats, {rewound} rewound, {compacted} compactions, 0 words told"
         );
-        assert!(rewound > 0 && compacted > rewound, "{rewound} {compacted}");
+        let enough = u32::try_from(trials).unwrap_or(u32::MAX);
+        assert!(
+            rewound > enough && compacted > enough,
+            "{rewound} {compacted}"
+        );
     }
 }
 
