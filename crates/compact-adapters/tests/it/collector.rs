@@ -240,7 +240,7 @@ const EVENTS: [&str; 10] = [
 ];
 
 /// Every field of seed 002's event, as the attributes of a record.
-const DECISION: [&str; 18] = [
+const DECISION: [&str; 19] = [
     "compact.session_id",
     "compact.event",
     "compact.severity",
@@ -252,6 +252,7 @@ const DECISION: [&str; 18] = [
     "compact.kept.recent_turns",
     "compact.kept.tool_pairs",
     "compact.kept.clipped",
+    "compact.kept.newest_cut",
     "compact.pruned_count",
     "compact.summary_tokens",
     "compact.cause",

@@ -260,8 +260,9 @@ fn s0_94_a_full_disk_leaves_no_half_archive() {
         String::from_utf8_lossy(&output.stderr),
     );
     assert_eq!(out, "code=0\n", "{error}");
+    let reason = "ERROR: PreCompact: failed to archive transcript: ";
     assert!(
-        error.starts_with("ERROR: PreCompact: failed to archive transcript: "),
+        error.lines().any(|text| text.starts_with(reason)),
         "{error}"
     );
 }
