@@ -187,7 +187,8 @@ async def test_a_session_of_its_own_keeps_its_contract(monkeypatch):
     manager = CompactManager(config(WINDOW))
     session = CompactSession("mem", manager)
     assert await session.pop_item() is None
-    items = [{"role": "user", "content": f"Line {n}. " + "word " * 80} for n in range(30)]
+    roles = ("user", "assistant")
+    items = [{"role": roles[n % 2], "content": f"Line {n}. " + "word " * 80} for n in range(30)]
     await session.add_items(items)
     assert await session.get_items(2) == items[-2:] and await session.get_items(0) == []
     assert await session.pop_item() == items[-1]

@@ -58,12 +58,13 @@ class Interleaving:
 
 
 def item(writer: int, n: int) -> dict[str, Any]:
-    return {"role": "user", "content": f"MARK-{writer}-{n}. " + "Mend the stock and the price. " * 6}
+    role = "assistant" if n % 2 else "user"
+    return {"role": role, "content": f"MARK-{writer}-{n}. " + "Mend the stock and the price. " * 6}
 
 
 def marks(items: list[Any]) -> list[tuple[int, int]]:
     """Which of our items these are, in their order, words of a summary aside."""
-    texts = [i["content"] for i in items if i.get("role") == "user" and isinstance(i.get("content"), str)]
+    texts = [i["content"] for i in items if isinstance(i.get("content"), str)]
     found = [re.match(r"MARK-(\d+)-(\d+)\.", text) for text in texts]
     return [(int(m[1]), int(m[2])) for m in found if m]
 
