@@ -143,7 +143,7 @@ async def test_a_cleared_session_takes_nothing_along(tmp_path):
     assert "COMPACT-SUMMARY v" in later[-1] and "OLDSECRET" not in str(manager.remember("u").ledger)
 
 
-@pytest.mark.parametrize("place", ["filter", "named filter"])
+@pytest.mark.parametrize("place", ["filter", "named filter", "session"])
 async def test_a_rule_that_was_taken_back_does_not_return(place, tmp_path):
     from agents import SQLiteSession
 

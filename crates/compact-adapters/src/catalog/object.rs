@@ -218,6 +218,7 @@ impl SessionCatalog for ObjectCatalog {
         &self,
         histories: &[Chain],
     ) -> Result<Vec<(String, Chain)>, CatalogError> {
+        self.refresh(&all()).await?;
         self.known.sessions_with(histories).await
     }
 
