@@ -432,11 +432,12 @@ async fn pinned_content_that_fills_the_window_makes_no_loop() {
 /// C-11.
 #[tokio::test]
 async fn s1_16_a_failure_is_remembered_across_restarts() {
-    let stuck = |m: &mut Manager| m.policy.hard_cap_buffer = 2_000;
-    let mut scene = Scene::new(stuck);
-    let mut pinned = Entry::text("p", Role::User, "rule ".repeat(6_000));
-    pinned.meta.flags.insert("protected".into());
-    scene.live.append([pinned]).unwrap();
+    let mut scene = Scene::new(|m: &mut Manager| {
+        m.summarizer = Some(Arc::new(Scripted::new([Turn::Says(String::new())])));
+        m.policy.on_summary_failure = OnSummaryFailure::Fail;
+        m.policy.soft_pct = None;
+    });
+    scene.grow(9_000);
     assert!(scene.live.preflight().await.is_err());
     let mut restarted =
         LiveSession::new(Arc::clone(&scene.live.manager), "life", &WireRules::LENIENT);

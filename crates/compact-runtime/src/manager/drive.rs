@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 use compact_core::engine::{self, Outcome, Prior};
+use compact_core::error::CompactError;
 use compact_core::event::{EventKind, Scope};
 use compact_core::message::Entry;
 use compact_core::token::{Estimator, EstimatorExt, Heuristic, Tokens, Units};
@@ -52,7 +53,10 @@ impl Manager {
         let decision = self.decide(session).await;
         if !decision.verdict.is_now() || !self.may_attempt(session, &decision) {
             self.announce_room(session, &decision);
-            return Ok(self.hand_out(session, decision));
+            return match session.refusal(&decision) {
+                Some(error) => Err(error.clone().into()),
+                None => Ok(self.hand_out(session, decision)),
+            };
         }
         let snapshot = session.snapshot(&decision, &*self.estimator);
         self.compact_session(session, snapshot).await
@@ -160,7 +164,8 @@ impl Manager {
             return Attempts::Clear;
         };
         let latest = self.catalog.latest(id).await.ok().flatten();
-        if latest.is_some_and(|record| record.created_at > attempt.at) {
+        let is_over = latest.is_some_and(|record| record.created_at > attempt.at);
+        if is_over || attempt.outcome == super::DOES_NOT_FIT {
             return Attempts::Clear;
         }
         Attempts::Failed {
@@ -241,6 +246,9 @@ impl Manager {
             }
             Err(error) => {
                 session.failed(decision.tokens);
+                if let Error::Compact(refusal @ CompactError::InsufficientBudget { .. }) = &error {
+                    session.refused = Some(refusal.clone());
+                }
                 Err(error)
             }
         }
@@ -428,7 +436,7 @@ impl Manager {
                 stored.map(Some)
             }
             Err(error) => {
-                self.failed(scope, measured, &error.to_string()).await;
+                self.refused(scope, measured, &error).await;
                 Err(error.into())
             }
         }

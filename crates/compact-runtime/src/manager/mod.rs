@@ -66,6 +66,10 @@ use tally::Tally;
 /// An estimate of at least this share of what a provider counts is good enough.
 const AGREEMENT: f64 = 0.9;
 
+/// The outcome of an attempt at what does not fit whatever is done: the next process must find that out
+/// for itself, or it would send it.
+pub(super) const DOES_NOT_FIT: &str = "does_not_fit";
+
 /// Runs compactions for any number of sessions. Its calls need a Tokio runtime with timers, as
 /// `enable_all` gives: a lease is renewed while work goes on.
 #[derive(Clone)]
@@ -397,7 +401,7 @@ impl Manager {
                 });
             }
             Err(error) => {
-                self.failed(scope, measured, &error.to_string()).await;
+                self.refused(scope, measured, &error).await;
                 return Err(error.into());
             }
         };
@@ -498,11 +502,31 @@ impl Manager {
 
     /// Tells and remembers a failure; a catalog that fails too must not hide the first error.
     async fn failed(&self, scope: &Scope, measured: &Measured<'_>, error: &str) {
+        self.note_failure(scope, measured, "failed", error).await;
+    }
+
+    /// The same for an engine that made no view.
+    async fn refused(&self, scope: &Scope, measured: &Measured<'_>, error: &CompactError) {
+        let outcome = match error {
+            CompactError::InsufficientBudget { .. } => DOES_NOT_FIT,
+            _ => "failed",
+        };
+        let error = error.to_string();
+        self.note_failure(scope, measured, outcome, &error).await;
+    }
+
+    async fn note_failure(
+        &self,
+        scope: &Scope,
+        measured: &Measured<'_>,
+        outcome: &str,
+        error: &str,
+    ) {
         self.emit(scope.event(EventKind::Failed, &now()).with("error", error));
         let attempt = Attempt {
             at: now(),
             turn: turn_name(&measured.conversation, &measured.hashes),
-            outcome: "failed".to_owned(),
+            outcome: outcome.to_owned(),
             tokens: measured.decision.tokens.0,
         };
         let _ = self

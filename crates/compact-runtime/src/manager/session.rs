@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use compact_core::engine::{self, Prior};
+use compact_core::error::CompactError;
 use compact_core::event::Call;
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
@@ -47,6 +48,8 @@ pub struct Session {
     /// Whether somebody looked for it.
     search: Search,
     pub(super) attempts: Attempts,
+    /// Why the last attempt made no view, where nothing that could be sent fits.
+    pub(super) refused: Option<CompactError>,
     pub(super) usage: ContextUsage,
     /// The entries of the source that the last report measured.
     measured: Option<usize>,
@@ -191,6 +194,7 @@ impl Session {
             base: None,
             search: Search::Due,
             attempts: Attempts::Unread,
+            refused: None,
             usage: ContextUsage::default(),
             measured: None,
             sent: 0,
@@ -622,6 +626,7 @@ impl Session {
             prior,
         });
         self.attempts = Attempts::Clear;
+        self.refused = None;
         // What was reported measured a prompt that is no more.
         self.usage.reset();
         self.measured = None;
@@ -678,8 +683,14 @@ impl Session {
         }
     }
 
+    /// Why nothing may be sent: what must stay did not fit, and no attempt was due since.
+    pub(super) fn refusal(&self, decision: &Decision) -> Option<&CompactError> {
+        self.refused.as_ref().filter(|_| decision.verdict.is_now())
+    }
+
     /// Remembers that an attempt came to nothing.
     pub(crate) fn failed(&mut self, tokens: Tokens) {
+        self.refused = None;
         let turn = self.turn();
         let count = match &self.attempts {
             Attempts::Failed {

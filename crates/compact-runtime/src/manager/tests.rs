@@ -431,12 +431,16 @@ async fn a_failed_attempt_is_not_repeated_until_the_context_grows() {
             .count()
     };
     assert_eq!(failures(&heard), 1);
-    let second = manager.preflight(&mut session).await.unwrap();
-    assert!(second.receipt.is_none());
-    assert_eq!(failures(&heard), 1);
+    let second = manager.preflight(&mut session).await;
+    assert!(second.is_err(), "what does not fit is never handed out");
+    assert_eq!(failures(&heard), 1, "and nothing is tried again");
+    let mut elsewhere = Session::new("stuck", &WireRules::LENIENT);
+    elsewhere.append(session.source().entries.clone());
+    assert!(manager.preflight(&mut elsewhere).await.is_err());
+    assert_eq!(failures(&heard), 2, "another process finds it out itself");
     session.append([Entry::text("a", Role::Assistant, "x".repeat(1_000))]);
     assert!(manager.preflight(&mut session).await.is_err());
-    assert_eq!(failures(&heard), 2);
+    assert_eq!(failures(&heard), 3);
     assert!(
         manager
             .catalog
