@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::HashMap;
 
 use crate::assemble::{self, Placed};
 use crate::clip;
@@ -427,14 +428,13 @@ fn shape(input: &Input<'_>) -> u64 {
     for number in input.meaning.into_iter().flatten().flatten() {
         hasher.update(&number.to_le_bytes());
     }
-    for entry in &input.conversation.entries {
-        hasher.update(
-            format!(
-                "{:?}{:?}{:?}",
-                entry.meta.kind, entry.meta.flags, entry.meta.group
-            )
-            .as_bytes(),
-        );
+    // A reader may name groups by where they stand in a file: who is together counts, not the name.
+    let mut groups: HashMap<&str, usize> = HashMap::new();
+    for (at, entry) in input.conversation.entries.iter().enumerate() {
+        let group = entry.meta.group.as_deref();
+        let first = group.map(|group| *groups.entry(group).or_insert(at));
+        let (kind, flags) = (&entry.meta.kind, &entry.meta.flags);
+        hasher.update(format!("{kind:?}{flags:?}{first:?}").as_bytes());
         for id in entry.calls().chain(entry.results()) {
             hasher.update(id.as_bytes());
             hasher.update(b"\0");
