@@ -106,6 +106,8 @@ pub enum Company {
     Alone,
     /// As many turns as the window holds.
     Turns,
+    /// A summary of the agent's own, which may have left out any rule: all of them come first.
+    AgentSummary,
 }
 
 /// The names of a ledger, the most needed first; weighed once for rendering and for the proof.

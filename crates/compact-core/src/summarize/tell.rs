@@ -45,6 +45,7 @@ pub(super) fn share(topic: Topic, template: &Template, company: Company) -> f64 
             Company::Turns,
             Topic::Goals | Topic::Decisions | Topic::Failures | Topic::Done | Topic::Made,
         ) => 0.2,
+        (Company::AgentSummary, Topic::Rules) => 0.7,
         (_, Topic::Goals) => 0.06,
         (_, Topic::Rules) => 0.20,
         (_, Topic::Open) => 0.12,
@@ -70,7 +71,7 @@ pub(super) fn worth(topic: Topic, company: Company) -> f64 {
     };
     match company {
         Company::Turns => worth * BESIDE_TURNS,
-        Company::Alone => worth,
+        Company::Alone | Company::AgentSummary => worth,
     }
 }
 

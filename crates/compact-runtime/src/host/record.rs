@@ -28,17 +28,20 @@ pub struct Loss {
     pub text: Option<String>,
 }
 
-/// What the agent's summarizer is asked to keep; `None` when nothing was said yet.
+/// Lists in at most so many characters what the agent's summarizer is to keep; `None` when nothing was
+/// said yet.
 pub fn must_keep(ledger: &Ledger, most: Chars) -> Option<String> {
-    told(ledger, most).map(|record| fill(KEEP, "", &record))
+    below(introduction(KEEP, ""), ledger, most)
 }
 
-/// What the session knows, for a model whose summary is not known yet.
+/// Lists in at most so many characters what the session knows, for a model whose summary is not known
+/// yet.
 pub fn still_known(ledger: &Ledger, archive: &str, most: Chars) -> Option<String> {
-    told(ledger, most).map(|record| fill(STANDING, archive, &record))
+    below(introduction(STANDING, archive), ledger, most)
 }
 
-/// Holds a text against everything worth keeping.
+/// Holds a text against everything worth keeping, and puts back what is missing in at most so many
+/// characters.
 pub fn compare(ledger: &Ledger, visible: &str, archive: &str, most: Chars) -> Loss {
     let ranking = Ranking::of(ledger, Style::TaskState, None);
     let anchors = verify::anchors(ledger, &ranking, &|_| true);
@@ -49,17 +52,13 @@ pub fn compare(ledger: &Ledger, visible: &str, archive: &str, most: Chars) -> Lo
         .filter(|(_, shown)| !**shown)
         .map(|(anchor, _)| anchor)
         .collect();
-    let record = verify::repair(
-        ledger,
-        &Summary::default(),
-        &missing,
-        Units(most.0),
-        &Chars4,
-    );
+    let introduction = introduction(LOST, archive);
+    let room = room_below(&introduction, most);
+    let record = verify::repair(ledger, &Summary::default(), &missing, room, &Chars4);
     Loss {
         anchors: anchors.len(),
         shown: anchors.len() - missing.len(),
-        text: record.map(|record| fill(LOST, archive, &record.text)),
+        text: record.map(|record| introduction + &record.text),
     }
 }
 
@@ -76,23 +75,29 @@ pub fn live_text(transcript: &[u8]) -> Result<String, FormatError> {
     Ok(text)
 }
 
-fn told(ledger: &Ledger, most: Chars) -> Option<String> {
+/// An introduction with the record of a ledger below it.
+fn below(introduction: String, ledger: &Ledger, most: Chars) -> Option<String> {
     let ranking = Ranking::of(ledger, Style::TaskState, None);
     let summary = summarize::render(&summarize::Request {
         ledger,
         ranking: &ranking,
         style: Style::TaskState,
-        budget: Units(most.0),
+        budget: room_below(&introduction, most),
         estimator: &Chars4,
-        company: summarize::Company::Alone,
+        company: summarize::Company::AgentSummary,
         visible: &Visible::default(),
         prose: "",
     });
-    (!summary.text.is_empty()).then_some(summary.text)
+    (!summary.text.is_empty()).then(|| introduction + &summary.text)
 }
 
-/// The record goes in last, so that nothing it says is taken for a place to fill.
-fn fill(template: &str, archive: &str, record: &str) -> String {
-    let text = template.trim_end().replace("{archive}", archive);
-    text.replacen("{record}", record, 1)
+/// The characters that an introduction leaves for the record.
+fn room_below(introduction: &str, most: Chars) -> Units {
+    Units(most.0.saturating_sub(introduction.chars().count() as u64))
+}
+
+/// What a template says above its record, which is its last word.
+fn introduction(template: &str, archive: &str) -> String {
+    let words = template.trim_end().trim_end_matches("{record}");
+    words.replace("{archive}", archive)
 }

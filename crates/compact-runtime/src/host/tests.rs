@@ -236,10 +236,54 @@ fn c_9_the_summarizer_is_told_rules_in_their_words_within_the_budget() {
     ] {
         assert!(text.contains(needle), "{needle} is not in {text}");
     }
-    let head = must_keep(&ledger(), Chars(2_000)).unwrap().chars().count();
-    let short = must_keep(&ledger(), Chars(300)).unwrap().chars().count();
-    assert!(short < head && short < 300 + 400, "{short} of {head}");
     assert_eq!(must_keep(&Default::default(), Chars(2_000)), None);
+}
+
+#[test]
+fn every_text_for_an_agent_stays_within_its_limit() {
+    let (session, archive) = (long_session(), "/archive/".repeat(20));
+    let mut memory = Memory::default();
+    memory
+        .follow(session.as_bytes(), &Redactor::default())
+        .unwrap();
+    let known = [ledger(), memory.ledger];
+    for most in [0, 60, 300, 600, 2_000, 6_000] {
+        for ledger in &known {
+            let texts = [
+                must_keep(ledger, Chars(most)),
+                still_known(ledger, &archive, Chars(most)),
+                compare(ledger, "", &archive, Chars(most)).text,
+            ];
+            for text in texts.into_iter().flatten() {
+                let length = text.chars().count() as u64;
+                assert!(length <= most, "{length} > {most}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_rule_comes_before_what_else_a_long_session_did() {
+    let rules: Vec<String> = (0..12)
+        .map(|n| format!("Never run the migration of table_{n}_of_the_ledger before anybody of team_{n} has read and signed it."))
+        .collect();
+    let lines = rules.iter().chain(&rules).enumerate();
+    let said: String = lines.map(|(nth, rule)| line(nth, "user", rule)).collect();
+    let mut memory = Memory::default();
+    let text = said + &long_session();
+    memory
+        .follow(text.as_bytes(), &Redactor::default())
+        .unwrap();
+    for text in [
+        still_known(&memory.ledger, "/archive", Chars(4_000)).unwrap(),
+        must_keep(&memory.ledger, Chars(4_000)).unwrap(),
+    ] {
+        let (instructions, data) = text.split_once("~~~").unwrap();
+        for rule in &rules {
+            assert_eq!(instructions.matches(rule).count(), 1, "{rule} in {text}");
+            assert!(!data.contains(rule), "{rule} in {text}");
+        }
+    }
 }
 
 /// C-9, S0-100.
@@ -265,14 +309,4 @@ fn s0_100_what_a_summary_lost_is_told_and_nothing_else() {
     assert!(!text.contains(RULE), "{text}");
     let loss = compare(&ledger(), "Paging was added.", "/a", Chars(2_000));
     assert!(loss.text.unwrap().contains(RULE));
-}
-
-#[test]
-fn what_is_put_back_stays_within_its_budget() {
-    for most in [0, 60, 120, 400] {
-        let loss = compare(&ledger(), "", "", Chars(most));
-        let empty = include_str!("../../templates/host/lost.md").chars().count() as u64;
-        let length = loss.text.map_or(0, |text| text.chars().count() as u64);
-        assert!(length <= most + empty, "{length} > {most} + {empty}");
-    }
 }

@@ -98,7 +98,7 @@ impl Visit<'_> {
             summary: None,
         };
         self.noted(self.shelf.set_open(&open));
-        self.told(&must_keep(&memory.ledger, KEEP)?)
+        self.within(KEEP, |most| must_keep(&memory.ledger, most))
     }
 
     /// What became of the copy goes to the log.
@@ -136,9 +136,14 @@ impl Visit<'_> {
         let open = self.shelf.open().unwrap_or_default();
         let (memory, place) = self.known(&open)?;
         if memory.summaries > open.summaries {
-            return self.lost(&memory, &open, &place);
+            // Others are told at this moment only; Claude Code has the same room whatever it knows.
+            let most = match self.call.agent {
+                Agent::ClaudeCode => STANDING,
+                _ => LOST,
+            };
+            return self.lost(&memory, &open, &place, most);
         }
-        self.told(&still_known(&memory.ledger, &place, STANDING)?)
+        self.within(STANDING, |most| still_known(&memory.ledger, &place, most))
     }
 
     /// The summary is known: it is kept until the next prompt, and the log says how good it is.
@@ -175,11 +180,11 @@ impl Visit<'_> {
             return None;
         }
         let place = place(&open.archive);
-        self.lost(&memory, &open, &place)
+        self.lost(&memory, &open, &place, LOST)
     }
 
     /// Holds the new context against the ledger; what is missing goes to the model.
-    fn lost(&self, memory: &Memory, open: &Open, place: &str) -> Option<String> {
+    fn lost(&self, memory: &Memory, open: &Open, place: &str, most: Chars) -> Option<String> {
         let live = match &self.call.transcript {
             Transcript::Missing => Ok(String::new()),
             Transcript::Inline(bytes) => live_text(bytes).map_err(unreadable),
@@ -191,21 +196,43 @@ impl Visit<'_> {
         visible.push_str(open.summary.as_deref().unwrap_or_default());
         // The ledger names secrets by their placeholders.
         let visible = self.told(&visible)?;
-        let loss = compare(&memory.ledger, &visible, place, LOST);
+        let (mut shown, mut all) = (0, 0);
+        let text = self.within(most, |most| {
+            let loss = compare(&memory.ledger, &visible, place, most);
+            (shown, all) = (loss.shown, loss.anchors);
+            loss.text
+        });
         self.shelf.close();
-        let told = match &loss.text {
+        let told = match &text {
             Some(text) => format!(
                 "the most needed of the rest is told in {} characters",
                 text.chars().count()
             ),
             None => "nothing is told again".to_owned(),
         };
-        let (shown, all) = (loss.shown, loss.anchors);
         self.say(
             Level::Info,
             &format!("the context shows {shown} of {all}; {told}"),
         );
-        self.told(&loss.text?)
+        text
+    }
+
+    /// What can be composed in so many characters, as it may leave the process. Redaction may lengthen a
+    /// text, which is then composed again with that much less room.
+    fn within(
+        &self,
+        most: Chars,
+        mut compose: impl FnMut(Chars) -> Option<String>,
+    ) -> Option<String> {
+        let mut room = most;
+        loop {
+            let text = self.told(&compose(room)?)?;
+            let excess = (text.chars().count() as u64).saturating_sub(most.0);
+            if excess == 0 {
+                return Some(text);
+            }
+            room = Chars(room.0.checked_sub(excess)?);
+        }
     }
 
     /// A text as it may leave the process.

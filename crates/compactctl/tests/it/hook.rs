@@ -498,7 +498,7 @@ fn c_9_the_summarizer_reads_the_rules() {
         "{told}"
     );
     assert!(!told.starts_with('{'), "a brace would be read as JSON");
-    assert!(told.chars().count() < 6_400);
+    assert!(told.chars().count() <= 6_000);
 }
 
 /// The summary is not in the transcript yet when the session goes on: the record is told, and at the
@@ -522,16 +522,7 @@ fn s0_100_what_the_summary_lost_reaches_the_next_request() {
         after.stderr
     );
 
-    let boundary = json!({
-        "parentUuid": null, "type": "system", "subtype": "compact_boundary", "uuid": "b",
-        "sessionId": "5e551040", "content": "Conversation compacted",
-        "compactMetadata": { "trigger": "auto", "preTokens": 9000 },
-    });
-    let line = json!({
-        "parentUuid": "b", "type": "user", "uuid": "c", "sessionId": "5e551040",
-        "isCompactSummary": true, "message": { "role": "user", "content": summary },
-    });
-    let grown = format!("{}{boundary}\n{line}\n", session());
+    let grown = session() + &summarized(summary);
     agent.place.write("session.jsonl", &grown);
     let told = context(&agent.call("UserPromptSubmit", &json!({ "prompt": "and now?" })));
     assert!(
@@ -541,6 +532,65 @@ fn s0_100_what_the_summary_lost_reaches_the_next_request() {
     // Once is enough.
     let again = agent.call("UserPromptSubmit", &json!({ "prompt": "and then?" }));
     assert_eq!(again.text(), "");
+}
+
+/// The lines that Claude Code writes when it has compacted.
+fn summarized(summary: &str) -> String {
+    let boundary = json!({
+        "parentUuid": null, "type": "system", "subtype": "compact_boundary", "uuid": "b",
+        "sessionId": "5e551040", "content": "Conversation compacted",
+        "compactMetadata": { "trigger": "auto", "preTokens": 9000 },
+    });
+    let line = json!({
+        "parentUuid": "b", "type": "user", "uuid": "c", "sessionId": "5e551040",
+        "isCompactSummary": true, "message": { "role": "user", "content": summary },
+    });
+    format!("{boundary}\n{line}\n")
+}
+
+/// What the guide promises bounds everything that is printed, and the rules are first in it.
+#[test]
+fn what_is_printed_stays_within_the_limits_of_the_guide() {
+    let rules: Vec<String> = (0..12)
+        .map(|n| format!("Never run the migration of table_{n}_of_the_ledger before anybody of team_{n} has read it."))
+        .collect();
+    let session = user(0, &rules.join(" ")) + &claude(120);
+    let agent = Agent::new().with_transcript("session.jsonl", session.as_bytes());
+    let start = || context(&agent.call("SessionStart", &json!({ "source": "compact" })));
+    let kept = agent.before().text();
+    let standing = start();
+    agent.call(
+        "PostCompact",
+        &json!({ "compact_summary": "Much was looked at." }),
+    );
+    agent.place.write(
+        "session.jsonl",
+        session.clone() + &summarized("Much was looked at."),
+    );
+    let lost = context(&agent.call("UserPromptSubmit", &json!({ "prompt": "and now?" })));
+    agent.place.write("session.jsonl", &session);
+    agent.before();
+    agent.place.write(
+        "session.jsonl",
+        session.clone() + &summarized("Much was looked at."),
+    );
+    let lost_at_start = start();
+    for (text, most) in [
+        (kept, 6_000),
+        (standing, 4_000),
+        (lost, 6_000),
+        (lost_at_start, 4_000),
+    ] {
+        let length = text.chars().count();
+        assert!(
+            (most / 2..=most).contains(&length),
+            "{length} of {most}: {text}"
+        );
+        let (instructions, _) = text.split_once("~~~").unwrap();
+        for rule in &rules {
+            assert_eq!(instructions.matches(rule).count(), 1, "{rule} in {text}");
+        }
+    }
 }
 
 /// The ledger that prompts keep gives the same list as reading the whole transcript.
@@ -590,7 +640,7 @@ fn codex_is_told_at_once_what_its_summary_lost() {
         told.starts_with("The conversation was compacted."),
         "{told}"
     );
-    assert!((1_000..6_500).contains(&told.chars().count()), "{told}");
+    assert!((1_000..=6_000).contains(&told.chars().count()), "{told}");
     assert!(
         run.stderr.contains("SessionStart: the context shows "),
         "{}",
