@@ -6,14 +6,14 @@
 
 use anyhow::Result;
 
-use crate::environment::node::Packages;
-use crate::environment::{Environment, List};
+use crate::environment::node::NodePackages;
+use crate::environment::{PipRequirements, PythonEnvironment};
 use crate::shell;
 
 /// The test runner and an agent from PyPI: several hundred megabytes.
-pub(crate) const ENVIRONMENT: Environment = Environment {
+pub(crate) const ENVIRONMENT: PythonEnvironment = PythonEnvironment {
     name: "agents",
-    lists: &[List {
+    lists: &[PipRequirements {
         file: "tests/agents/requirements.txt",
         text: include_str!("../../tests/agents/requirements.txt"),
         flags: &[],
@@ -21,42 +21,44 @@ pub(crate) const ENVIRONMENT: Environment = Environment {
 };
 
 /// More agents: a gigabyte.
-pub(crate) const PACKAGES: Packages = Packages {
+pub(crate) const PACKAGES: NodePackages = NodePackages {
     name: "agents-npm",
     manifest: include_str!("../../tests/agents/package.json"),
     lock: include_str!("../../tests/agents/package-lock.json"),
 };
 
 /// Runs the tests; those of an agent that is not there say so.
-pub(crate) fn test() -> Result<()> {
+pub(crate) fn test_all() -> Result<()> {
     test_one("tests/agents", &[])
 }
 
 /// Runs some of them: a folder, a file, or one test of a file.
 pub(crate) fn test_one(test: &str, more: &[(&str, &str)]) -> Result<()> {
-    let packages = PACKAGES.ready().map(|folder| folder.display().to_string());
+    let packages = PACKAGES
+        .complete_folder()
+        .map(|folder| folder.display().to_string());
     let mut variables = more.to_vec();
     variables.extend(
         packages
             .iter()
             .map(|folder| ("COMPACT_AGENTS", folder.as_str())),
     );
-    let alone = alone();
+    let alone = isolated_command();
     if alone.is_none() {
         println!(
             "no namespace of their own for the agents: unshare is not allowed or ip is missing"
         );
     }
-    ENVIRONMENT.test(test, &variables, alone.as_deref().unwrap_or_default())
+    ENVIRONMENT.run_pytest(test, &variables, alone.as_deref().unwrap_or_default())
 }
 
 /// How a program is run with loopback alone; `None` where that is forbidden.
-fn alone() -> Option<Vec<&'static str>> {
+fn isolated_command() -> Option<Vec<&'static str>> {
     let up = "ip link set lo up && exec \"$@\"";
     let ways = ["-n", "-rn"].map(|flag| vec!["unshare", flag, "sh", "-c", up, "sh"]);
     ways.into_iter().find(|way| {
         let trial = [way.get(1..).unwrap_or_default(), &["true"]].concat();
-        shell::answers("unshare", &trial)
+        shell::run_succeeds("unshare", &trial)
     })
 }
 
@@ -66,5 +68,5 @@ pub(crate) fn run() -> Result<()> {
         ENVIRONMENT.install()?;
     }
     PACKAGES.install()?;
-    test()
+    test_all()
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::dependencies::{Package, packages};
+use crate::dependencies::{Package, workspace_packages};
 use crate::shell;
 
 /// What each crate may depend on within the workspace. A crate that is not listed is a door: it may
@@ -60,14 +60,14 @@ const FORBIDDEN_IN_CORE: &[(&str, &str)] = &[
 
 /// Fails on an edge or a word that the map forbids.
 pub(crate) fn check() -> Result<String> {
-    let packages = packages()?;
+    let packages = workspace_packages()?;
     let mut problems: Vec<String> = packages
         .iter()
-        .flat_map(|package| edges(package, &packages))
+        .flat_map(|package| forbidden_edges(package, &packages))
         .collect();
-    let sources = rust_files(&shell::root().join("crates/compact-core/src"))?;
+    let sources = rust_files(&shell::repo_root().join("crates/compact-core/src"))?;
     for file in &sources {
-        problems.extend(words(file)?);
+        problems.extend(forbidden_words(file)?);
     }
     if !problems.is_empty() {
         bail!(
@@ -83,7 +83,7 @@ pub(crate) fn check() -> Result<String> {
 }
 
 /// Edges of a crate that the map does not draw; what only its tests use may be anything.
-fn edges(package: &Package, all: &[Package]) -> Vec<String> {
+fn forbidden_edges(package: &Package, all: &[Package]) -> Vec<String> {
     let is_layer = |name: &str| LAYERS.iter().any(|(layer, _)| *layer == name);
     let listed = |table: &[(&str, &'static [&'static str])]| {
         table
@@ -107,11 +107,11 @@ fn edges(package: &Package, all: &[Package]) -> Vec<String> {
 }
 
 /// Forbidden words in the code of a file; comments may speak of anything.
-fn words(file: &Path) -> Result<Vec<String>> {
+fn forbidden_words(file: &Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("could not read {}", file.display()))?;
     let shown = file
-        .strip_prefix(shell::root())
+        .strip_prefix(shell::repo_root())
         .unwrap_or(file)
         .display()
         .to_string();

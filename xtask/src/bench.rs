@@ -11,18 +11,18 @@ use crate::{python, shell};
 /// Runs the benchmarks whose name contains the filter; fails when one exceeds its limit.
 pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     match filter {
-        Some("recall") => bench("compact-eval", "recall", filter),
-        Some("hook") => bench("compactctl", "hook", None),
-        Some("python") => python::bench(),
-        Some(_) => bench("compact-eval", "ratios", filter),
+        Some("recall") => run_bench("compact-eval", "recall", filter),
+        Some("hook") => run_bench("compactctl", "hook", None),
+        Some("python") => python::bench_wheel(),
+        Some(_) => run_bench("compact-eval", "ratios", filter),
         None => {
-            let ratios = bench("compact-eval", "ratios", None);
-            bench("compactctl", "hook", None).and(ratios)
+            let ratios = run_bench("compact-eval", "ratios", None);
+            run_bench("compactctl", "hook", None).and(ratios)
         }
     }
 }
 
-fn bench(package: &str, target: &str, filter: Option<&str>) -> Result<()> {
+fn run_bench(package: &str, target: &str, filter: Option<&str>) -> Result<()> {
     let mut arguments = vec!["bench", "--quiet", "--package", package, "--bench", target];
     arguments.extend(filter.iter().flat_map(|filter| ["--", filter]));
     shell::run("cargo", &arguments).context("a benchmark failed or exceeded its limit")

@@ -4,50 +4,50 @@
 
 use anyhow::{Result, bail};
 
-use crate::{architecture, dependencies, examples, licences, requirements, shell, words};
+use crate::{architecture, dependencies, examples, leftover_notes, licences, requirements, shell};
 
-struct Check {
+struct CiCheck {
     name: &'static str,
     run: fn() -> Result<String>,
 }
 
 /// The cheap ones first: a person wants to know soon.
-const CHECKS: &[Check] = &[
-    Check {
+const CHECKS: &[CiCheck] = &[
+    CiCheck {
         name: "words",
-        run: words::check,
+        run: leftover_notes::check,
     },
-    Check {
+    CiCheck {
         name: "architecture",
         run: architecture::check,
     },
-    Check {
+    CiCheck {
         name: "dependencies",
         run: dependencies::check,
     },
-    Check {
+    CiCheck {
         name: "licences",
         run: licences::check,
     },
-    Check {
+    CiCheck {
         name: "generated files",
         run: examples::check,
     },
-    Check {
+    CiCheck {
         name: "requirements",
         run: requirements::check,
     },
-    Check {
+    CiCheck {
         name: "format",
-        run: format,
+        run: check_format,
     },
-    Check {
+    CiCheck {
         name: "lints",
-        run: lints,
+        run: check_lints,
     },
-    Check {
+    CiCheck {
         name: "documentation",
-        run: documentation,
+        run: check_docs,
     },
 ];
 
@@ -75,12 +75,12 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-fn format() -> Result<String> {
+fn check_format() -> Result<String> {
     shell::run("cargo", &["fmt", "--all", "--check"])?;
     Ok("rustfmt has nothing to change".into())
 }
 
-fn lints() -> Result<String> {
+fn check_lints() -> Result<String> {
     let arguments = [
         "clippy",
         "--quiet",
@@ -94,7 +94,7 @@ fn lints() -> Result<String> {
     Ok("clippy has nothing to say".into())
 }
 
-fn documentation() -> Result<String> {
+fn check_docs() -> Result<String> {
     let arguments = [
         "doc",
         "--quiet",

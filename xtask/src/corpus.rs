@@ -17,11 +17,11 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use self::command::Bench;
+use self::command::CommandRunner;
 use crate::shell;
 
 /// One session of a file.
-struct Session {
+struct CorpusSession {
     name: String,
     path: PathBuf,
     index: Option<usize>,
@@ -29,7 +29,7 @@ struct Session {
 }
 
 /// How a session went: a row of the table, or nothing for one that is within its budget.
-type Outcome = Result<Option<String>>;
+type SessionOutcome = Result<Option<String>>;
 
 /// Runs every session through every command; fails when one fails.
 pub(crate) fn run(paths: &[PathBuf]) -> Result<()> {
@@ -45,7 +45,7 @@ pub(crate) fn run(paths: &[PathBuf]) -> Result<()> {
     let mut sessions = Vec::new();
     let mut skipped = 0;
     for file in &files {
-        let found = read(file)?;
+        let found = read_sessions(file)?;
         skipped += usize::from(found.is_empty());
         sessions.extend(found);
     }
@@ -81,20 +81,20 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 /// The sessions of a file; one that holds none is named with the reason.
-fn read(path: &Path) -> Result<Vec<Session>> {
+fn read_sessions(path: &Path) -> Result<Vec<CorpusSession>> {
     let bytes = fs::read(path)?;
     let slices = match compact_formats::sessions(&bytes, None) {
         Ok(slices) => slices,
         Err(error) => {
-            println!("{:<44} skipped: {error}", short(path));
+            println!("{:<44} skipped: {error}", short_name(path));
             return Ok(Vec::new());
         }
     };
     let many = slices.len() > 1;
-    let session = |slice: compact_formats::SessionSlice| Session {
+    let session = |slice: compact_formats::SessionSlice| CorpusSession {
         name: match many {
-            true => format!("{} #{}", short(path), slice.index),
-            false => short(path),
+            true => format!("{} #{}", short_name(path), slice.index),
+            false => short_name(path),
         },
         path: path.to_owned(),
         index: many.then_some(slice.index),
@@ -104,33 +104,33 @@ fn read(path: &Path) -> Result<Vec<Session>> {
 }
 
 #[derive(Default)]
-struct Tally {
+struct CorpusCounts {
     compacted: usize,
     unchanged: usize,
     failed: usize,
 }
 
 /// Tries the sessions on every processor, and tells of them in their order.
-fn try_all(sessions: &[Session]) -> Result<Tally> {
+fn try_all(sessions: &[CorpusSession]) -> Result<CorpusCounts> {
     let jobs = thread::available_parallelism().map_or(1, usize::from);
-    let benches: Vec<Bench> = (0..jobs).map(Bench::new).collect::<Result<_>>()?;
+    let benches: Vec<CommandRunner> = (0..jobs).map(CommandRunner::new).collect::<Result<_>>()?;
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
-    let mut tally = Tally::default();
+    let mut tally = CorpusCounts::default();
     thread::scope(|scope| {
         for bench in &benches {
             let sender = sender.clone();
             let next = &next;
-            scope.spawn(move || work(bench, sessions, next, &sender));
+            scope.spawn(move || process_sessions(bench, sessions, next, &sender));
         }
         drop(sender);
         let mut told = 0;
-        let mut early: BTreeMap<usize, Outcome> = BTreeMap::new();
+        let mut early: BTreeMap<usize, SessionOutcome> = BTreeMap::new();
         for (index, outcome) in receiver {
             early.insert(index, outcome);
             while let Some(outcome) = early.remove(&told) {
                 let name = sessions.get(told).map_or("", |session| &session.name);
-                tally.tell(name, outcome);
+                tally.report_outcome(name, outcome);
                 told += 1;
             }
         }
@@ -138,26 +138,26 @@ fn try_all(sessions: &[Session]) -> Result<Tally> {
     Ok(tally)
 }
 
-fn work(
-    bench: &Bench,
-    sessions: &[Session],
+fn process_sessions(
+    bench: &CommandRunner,
+    sessions: &[CorpusSession],
     next: &AtomicUsize,
-    sender: &Sender<(usize, Outcome)>,
+    sender: &Sender<(usize, SessionOutcome)>,
 ) {
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let Some(session) = sessions.get(index) else {
             return;
         };
-        let outcome = conversion::check(&session.bytes).and_then(|()| bench.session(session));
+        let outcome = conversion::check(&session.bytes).and_then(|()| bench.try_session(session));
         if sender.send((index, outcome)).is_err() {
             return;
         }
     }
 }
 
-impl Tally {
-    fn tell(&mut self, name: &str, outcome: Outcome) {
+impl CorpusCounts {
+    fn report_outcome(&mut self, name: &str, outcome: SessionOutcome) {
         match outcome {
             Ok(Some(row)) => {
                 self.compacted += 1;
@@ -174,7 +174,7 @@ impl Tally {
 }
 
 /// The folder and the name of a file, in the width of the table.
-fn short(path: &Path) -> String {
+fn short_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let folder = path.parent().and_then(Path::file_name);
     let folder = folder.unwrap_or_default().to_string_lossy();

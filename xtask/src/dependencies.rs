@@ -24,7 +24,7 @@ pub(crate) struct Dependency {
 
 /// Fails when a crate declares what it does not use.
 pub(crate) fn check() -> Result<String> {
-    let packages = packages()?;
+    let packages = workspace_packages()?;
     let mut count = 0;
     let mut unused = Vec::new();
     for package in &packages {
@@ -32,7 +32,7 @@ pub(crate) fn check() -> Result<String> {
         read_sources(&package.folder, &mut source)?;
         for dependency in &package.dependencies {
             count += 1;
-            if !names(&source, &dependency.source_name()) {
+            if !names_crate(&source, &dependency.source_name()) {
                 unused.push(format!("{} does not use {}", package.name, dependency.name));
             }
         }
@@ -47,7 +47,7 @@ pub(crate) fn check() -> Result<String> {
 }
 
 /// Whether a source names a path of a crate, as in `use serde::Deserialize`.
-fn names(source: &str, crate_name: &str) -> bool {
+fn names_crate(source: &str, crate_name: &str) -> bool {
     let path = format!("{crate_name}::");
     source.match_indices(&path).any(|(at, _)| {
         let before = source.get(..at).and_then(|text| text.chars().next_back());
@@ -62,30 +62,30 @@ impl Dependency {
 }
 
 /// The crates of the workspace.
-pub(crate) fn packages() -> Result<Vec<Package>> {
-    let metadata = metadata(&["--no-deps"])?;
+pub(crate) fn workspace_packages() -> Result<Vec<Package>> {
+    let metadata = cargo_metadata(&["--no-deps"])?;
     let packages = metadata.get("packages").and_then(Value::as_array);
-    Ok(packages.into_iter().flatten().map(package).collect())
+    Ok(packages.into_iter().flatten().map(parse_package).collect())
 }
 
 /// What `cargo metadata` says.
-pub(crate) fn metadata(more: &[&str]) -> Result<Value> {
+pub(crate) fn cargo_metadata(more: &[&str]) -> Result<Value> {
     let arguments = [&["metadata", "--format-version", "1", "--locked"], more].concat();
     let text = shell::output("cargo", &arguments)?;
     serde_json::from_str(&text).context("`cargo metadata` printed something else than JSON")
 }
 
-fn package(value: &Value) -> Package {
+fn parse_package(value: &Value) -> Package {
     let dependencies = value.get("dependencies").and_then(Value::as_array);
-    let manifest = PathBuf::from(text(value, "manifest_path"));
+    let manifest = PathBuf::from(text_field(value, "manifest_path"));
     Package {
-        name: text(value, "name"),
+        name: text_field(value, "name"),
         folder: manifest.parent().map(Path::to_owned).unwrap_or_default(),
         dependencies: dependencies
             .into_iter()
             .flatten()
             .map(|dependency| Dependency {
-                name: text(dependency, "name"),
+                name: text_field(dependency, "name"),
                 rename: dependency
                     .get("rename")
                     .and_then(Value::as_str)
@@ -97,7 +97,7 @@ fn package(value: &Value) -> Package {
 }
 
 /// A text field, empty when it is absent.
-pub(crate) fn text(value: &Value, field: &str) -> String {
+pub(crate) fn text_field(value: &Value, field: &str) -> String {
     value
         .get(field)
         .and_then(Value::as_str)
@@ -121,13 +121,13 @@ fn read_sources(folder: &Path, out: &mut String) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::names;
+    use super::names_crate;
 
     #[test]
     fn a_path_names_its_crate_and_a_longer_name_does_not() {
-        assert!(names("use serde::Deserialize;", "serde"));
-        assert!(names("#[tokio::test]", "tokio"));
-        assert!(!names("use my_serde::Deserialize; // serde", "serde"));
-        assert!(!names("", "serde"));
+        assert!(names_crate("use serde::Deserialize;", "serde"));
+        assert!(names_crate("#[tokio::test]", "tokio"));
+        assert!(!names_crate("use my_serde::Deserialize; // serde", "serde"));
+        assert!(!names_crate("", "serde"));
     }
 }

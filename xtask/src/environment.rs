@@ -13,15 +13,15 @@ use anyhow::{Context, Result};
 use crate::shell;
 
 /// What an environment holds.
-pub(crate) struct Environment {
+pub(crate) struct PythonEnvironment {
     /// The first part of its folder's name.
     pub(crate) name: &'static str,
     /// What is installed into it, in order.
-    pub(crate) lists: &'static [List],
+    pub(crate) lists: &'static [PipRequirements],
 }
 
 /// A list of requirements.
-pub(crate) struct List {
+pub(crate) struct PipRequirements {
     /// The file.
     pub(crate) file: &'static str,
     /// What it says.
@@ -30,10 +30,11 @@ pub(crate) struct List {
     pub(crate) flags: &'static [&'static str],
 }
 
-impl Environment {
+impl PythonEnvironment {
     /// True when it is complete.
     pub(crate) fn is_ready(&self) -> bool {
-        self.folder().is_ok_and(|folder| mark(&folder).exists())
+        self.folder()
+            .is_ok_and(|folder| completion_mark(&folder).exists())
     }
 
     /// Makes it and fills it.
@@ -46,22 +47,22 @@ impl Environment {
         for list in self.lists {
             let pip = ["-m", "pip", "install", "--quiet"];
             let arguments = [&pip, list.flags, &["-r", list.file]].concat();
-            shell::run(&python(&folder), &arguments)?;
+            shell::run(&python_in(&folder), &arguments)?;
         }
-        std::fs::write(mark(&folder), self.text())
+        std::fs::write(completion_mark(&folder), self.requirements_text())
             .context("could not mark the environment as ready")
     }
 
     /// Runs the tests of a folder against the command as it was built for the other tests; `around`
     /// is a command that runs the one after it.
-    pub(crate) fn test(
+    pub(crate) fn run_pytest(
         &self,
         tests: &str,
         variables: &[(&str, &str)],
         around: &[&str],
     ) -> Result<()> {
         shell::run("cargo", &["build", "--quiet", "-p", "compactctl"])?;
-        let python = python(&self.folder()?);
+        let python = python_in(&self.folder()?);
         let pytest = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", tests];
         let line = [around, &[&python], &pytest].concat();
         let variables = [&[("PYTHONDONTWRITEBYTECODE", "1")], variables].concat();
@@ -72,22 +73,25 @@ impl Environment {
     }
 
     /// Its Python, once it is complete.
-    pub(crate) fn python(&self) -> Option<String> {
-        let folder = self.folder().ok().filter(|folder| mark(folder).exists())?;
-        Some(python(&folder))
+    pub(crate) fn python_path(&self) -> Option<String> {
+        let folder = self
+            .folder()
+            .ok()
+            .filter(|folder| completion_mark(folder).exists())?;
+        Some(python_in(&folder))
     }
 
     fn folder(&self) -> Result<PathBuf> {
-        folder(self.name, &self.text())
+        cache_folder(self.name, &self.requirements_text())
     }
 
-    fn text(&self) -> String {
+    fn requirements_text(&self) -> String {
         self.lists.iter().map(|list| list.text).collect()
     }
 }
 
 /// Where an environment of this name that holds what `text` lists is kept.
-pub(crate) fn folder(name: &str, text: &str) -> Result<PathBuf> {
+pub(crate) fn cache_folder(name: &str, text: &str) -> Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let cache = cache
@@ -97,12 +101,12 @@ pub(crate) fn folder(name: &str, text: &str) -> Result<PathBuf> {
     Ok(cache.join("compact").join(name))
 }
 
-fn python(folder: &Path) -> String {
+fn python_in(folder: &Path) -> String {
     folder.join("bin/python").display().to_string()
 }
 
 /// Written last, so that an environment cut short is not taken for a complete one.
-fn mark(folder: &Path) -> PathBuf {
+fn completion_mark(folder: &Path) -> PathBuf {
     folder.join("complete")
 }
 

@@ -7,9 +7,9 @@ use crate::shell;
 
 /// Writes every file of `examples/`.
 pub(crate) fn write() -> Result<()> {
-    let folder = shell::root().join("examples");
+    let folder = shell::repo_root().join("examples");
     std::fs::create_dir_all(&folder)?;
-    for file in example::all() {
+    for file in example::all_files() {
         let path = folder.join(file.name);
         std::fs::write(&path, &file.content)
             .with_context(|| format!("could not write {}", path.display()))?;
@@ -20,9 +20,9 @@ pub(crate) fn write() -> Result<()> {
 
 /// Fails when a file of `examples/` is not what the generator writes.
 pub(crate) fn check() -> Result<String> {
-    let files = example::all();
+    let files = example::all_files();
     for file in &files {
-        let path = shell::root().join("examples").join(file.name);
+        let path = shell::repo_root().join("examples").join(file.name);
         if std::fs::read_to_string(&path).unwrap_or_default() != file.content {
             bail!(
                 "examples/{} is out of date, run `cargo xtask examples`",

@@ -17,12 +17,12 @@ const CORPUS: &str = "crates/compact-formats/corpus";
 /// Fuzzes every format, or one of them; fails when a promise was broken. Without a seed, another
 /// run tries other inputs.
 pub(crate) fn run(seconds: u64, target: Option<&str>, seed: Option<u64>) -> Result<()> {
-    let seed = seed.unwrap_or_else(moment);
+    let seed = seed.unwrap_or_else(clock_seed);
     println!("seed {seed}");
-    let found = shell::target().join("fuzz");
+    let found = shell::target_folder().join("fuzz");
     fs::create_dir_all(&found)?;
     let mut broken = 0;
-    for name in targets(target)? {
+    for name in list_targets(target)? {
         broken += usize::from(!fuzz_one(&name, seconds, seed, &found)?);
     }
     match broken {
@@ -35,9 +35,9 @@ pub(crate) fn run(seconds: u64, target: Option<&str>, seed: Option<u64>) -> Resu
 }
 
 /// The formats that have seeds.
-fn targets(wanted: Option<&str>) -> Result<Vec<String>> {
+fn list_targets(wanted: Option<&str>) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(shell::root().join(CORPUS))? {
+    for entry in fs::read_dir(shell::repo_root().join(CORPUS))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.path().is_dir() && wanted.is_none_or(|wanted| wanted == name) {
@@ -57,13 +57,13 @@ fn fuzz_one(name: &str, seconds: u64, seed: u64, found: &Path) -> Result<bool> {
         println!("{name:<18} skipped: no reader of that name");
         return Ok(true);
     };
-    let seeds = seeds(name)?;
+    let seeds = read_seeds(name)?;
     let last = found.join(format!("{name}.last"));
     // An input that ends the process can be found here.
     let mut keep = |input: &[u8]| drop(fs::write(&last, input));
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let run = fuzz::run(
+    let run = fuzz::fuzz_format(
         format,
         &seeds,
         seed,
@@ -85,15 +85,15 @@ fn fuzz_one(name: &str, seconds: u64, seed: u64, found: &Path) -> Result<bool> {
     Ok(false)
 }
 
-fn seeds(name: &str) -> Result<Vec<Vec<u8>>> {
+fn read_seeds(name: &str) -> Result<Vec<Vec<u8>>> {
     let mut seeds = Vec::new();
-    for entry in fs::read_dir(shell::root().join(CORPUS).join(name))? {
+    for entry in fs::read_dir(shell::repo_root().join(CORPUS).join(name))? {
         seeds.push(fs::read(entry?.path())?);
     }
     Ok(seeds)
 }
 
-fn moment() -> u64 {
+fn clock_seed() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
 }

@@ -7,16 +7,16 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::dependencies::{metadata, text};
+use crate::dependencies::{cargo_metadata, text_field};
 use crate::shell;
 
 /// Fails on a licence that `deny.toml` does not allow.
 pub(crate) fn check() -> Result<String> {
-    if shell::answers("cargo", &["deny", "--version"]) {
+    if shell::run_succeeds("cargo", &["deny", "--version"]) {
         return by_cargo_deny();
     }
     let allowed = allow_list()?;
-    let metadata = metadata(&[])?;
+    let metadata = cargo_metadata(&[])?;
     let packages: Vec<&Value> = metadata
         .get("packages")
         .and_then(Value::as_array)
@@ -26,14 +26,14 @@ pub(crate) fn check() -> Result<String> {
     let refused: Vec<String> = packages
         .iter()
         .filter(|package| {
-            !is_allowed(&text(package, "license"), &allowed) || !is_registered(package)
+            !is_allowed(&text_field(package, "license"), &allowed) || !is_registered(package)
         })
         .map(|package| {
             format!(
                 "{} {}: {:?}",
-                text(package, "name"),
-                text(package, "version"),
-                text(package, "license")
+                text_field(package, "name"),
+                text_field(package, "version"),
+                text_field(package, "license")
             )
         })
         .collect();
@@ -51,13 +51,13 @@ pub(crate) fn check() -> Result<String> {
 
 /// Our own crates have no source; all others come from the public registry.
 fn is_registered(package: &Value) -> bool {
-    let source = text(package, "source");
+    let source = text_field(package, "source");
     source.is_empty() || source.starts_with("registry+https://github.com/rust-lang/crates.io-index")
 }
 
 fn by_cargo_deny() -> Result<String> {
     shell::run("cargo", &["deny", "check", "licenses", "bans", "sources"])?;
-    if shell::answers("cargo", &["deny", "fetch", "db"]) {
+    if shell::run_succeeds("cargo", &["deny", "fetch", "db"]) {
         shell::run("cargo", &["deny", "check", "advisories"])?;
         return Ok("cargo-deny accepts licences, bans, sources and advisories".into());
     }
@@ -66,7 +66,7 @@ fn by_cargo_deny() -> Result<String> {
 
 /// The quoted names of `allow = [ … ]` under `[licenses]`.
 fn allow_list() -> Result<Vec<String>> {
-    let path = shell::root().join("deny.toml");
+    let path = shell::repo_root().join("deny.toml");
     let file = std::fs::read_to_string(&path).context("could not read deny.toml")?;
     let (_, after) = file
         .split_once("[licenses]")
@@ -86,13 +86,13 @@ fn allow_list() -> Result<Vec<String>> {
 
 /// Whether an SPDX expression can be satisfied: one side of `OR`, every part of `AND`.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
-    let mut tokens = tokens(expression).into_iter().peekable();
+    let mut tokens = split_tokens(expression).into_iter().peekable();
     !expression.is_empty() && any_of(&mut tokens, allowed) && tokens.peek().is_none()
 }
 
-type Tokens = std::iter::Peekable<std::vec::IntoIter<String>>;
+type LicenceTokens = std::iter::Peekable<std::vec::IntoIter<String>>;
 
-fn tokens(expression: &str) -> Vec<String> {
+fn split_tokens(expression: &str) -> Vec<String> {
     // `MIT/Apache-2.0` is how old manifests write `OR`.
     let spaced = expression
         .replace('(', " ( ")
@@ -105,7 +105,7 @@ fn tokens(expression: &str) -> Vec<String> {
         .collect()
 }
 
-fn any_of(tokens: &mut Tokens, allowed: &[String]) -> bool {
+fn any_of(tokens: &mut LicenceTokens, allowed: &[String]) -> bool {
     let mut satisfied = all_of(tokens, allowed);
     while tokens.next_if(|token| token == "OR").is_some() {
         satisfied |= all_of(tokens, allowed);
@@ -113,15 +113,15 @@ fn any_of(tokens: &mut Tokens, allowed: &[String]) -> bool {
     satisfied
 }
 
-fn all_of(tokens: &mut Tokens, allowed: &[String]) -> bool {
-    let mut satisfied = one(tokens, allowed);
+fn all_of(tokens: &mut LicenceTokens, allowed: &[String]) -> bool {
+    let mut satisfied = is_one_allowed(tokens, allowed);
     while tokens.next_if(|token| token == "AND").is_some() {
-        satisfied &= one(tokens, allowed);
+        satisfied &= is_one_allowed(tokens, allowed);
     }
     satisfied
 }
 
-fn one(tokens: &mut Tokens, allowed: &[String]) -> bool {
+fn is_one_allowed(tokens: &mut LicenceTokens, allowed: &[String]) -> bool {
     if tokens.next_if(|token| token == "(").is_some() {
         let satisfied = any_of(tokens, allowed);
         return tokens.next_if(|token| token == ")").is_some() && satisfied;

@@ -14,6 +14,7 @@ mod docs;
 mod environment;
 mod examples;
 mod fuzz;
+mod leftover_notes;
 mod licences;
 mod prove;
 mod python;
@@ -23,7 +24,6 @@ mod shell;
 mod storage;
 mod test;
 mod wire;
-mod words;
 
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ use clap::Parser;
 /// Chores of the Compact repository.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
-enum Command {
+enum XtaskCommand {
     /// Everything that must hold before a change is merged, tests aside.
     Ci,
     /// All tests, with what they need set up first.
@@ -78,22 +78,22 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Command::parse() {
-        Command::Ci => ci::run(),
-        Command::Test => test::run(),
-        Command::Agents => agents::run(),
-        Command::Storage => storage::flawed::run(),
-        Command::Prove { filter } => prove::run(filter.as_deref()),
-        Command::Bench { filter } => bench::run(filter.as_deref()),
-        Command::Docs => docs::write(),
-        Command::Examples => examples::write(),
-        Command::Corpus { paths } => corpus::run(&paths),
-        Command::Fuzz {
+    let result = match XtaskCommand::parse() {
+        XtaskCommand::Ci => ci::run(),
+        XtaskCommand::Test => test::run(),
+        XtaskCommand::Agents => agents::run(),
+        XtaskCommand::Storage => storage::flawed::run(),
+        XtaskCommand::Prove { filter } => prove::run(filter.as_deref()),
+        XtaskCommand::Bench { filter } => bench::run(filter.as_deref()),
+        XtaskCommand::Docs => docs::write(),
+        XtaskCommand::Examples => examples::write(),
+        XtaskCommand::Corpus { paths } => corpus::run(&paths),
+        XtaskCommand::Fuzz {
             seconds,
             target,
             seed,
         } => fuzz::run(seconds, target.as_deref(), seed),
-        Command::Registry => registry::write(),
+        XtaskCommand::Registry => registry::write(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::storage::{self, Servers};
+use crate::storage::{self, TestServers};
 use crate::{agents, python, shell};
 
 /// The variable that says how often a test tries.
@@ -20,12 +20,12 @@ struct Proof {
     /// What holds when it passes.
     shows: &'static str,
     trials: u32,
-    test: Test,
+    test: ProofTest,
 }
 
 /// Where a test lives.
 #[expect(dead_code, reason = "a kind is there for the proofs to come")]
-enum Test {
+enum ProofTest {
     /// In a crate, beside a module or in its integration tests.
     Rust {
         package: &'static str,
@@ -43,25 +43,25 @@ const PROOFS: &[Proof] = &[
         name: "isolation",
         shows: "no word of one user is in another's prompt, in any integration, at once and after restarts",
         trials: 200,
-        test: Test::Python("tests/python/test_isolation.py"),
+        test: ProofTest::Python("tests/python/test_isolation.py"),
     },
     Proof {
         name: "python-session",
         shows: "what is added while a session is compacted is kept once and in order",
         trials: 20,
-        test: Test::Python("tests/python/test_session.py"),
+        test: ProofTest::Python("tests/python/test_session.py"),
     },
     Proof {
         name: "soak",
         shows: "sessions of random density never overflow their window, no prompt is refused, and what was said last is never changed while it fits",
         trials: 1000,
-        test: Test::Python("tests/python/test_soak.py"),
+        test: ProofTest::Python("tests/python/test_soak.py"),
     },
     Proof {
         name: "trust",
         shows: "no file of a project changes a setting that projects may not change",
         trials: 20_000,
-        test: Test::Rust {
+        test: ProofTest::Rust {
             package: "compact-adapters",
             name: "project::no_project_changes_what_it_may_not",
         },
@@ -70,7 +70,7 @@ const PROOFS: &[Proof] = &[
         name: "kill-compact",
         shows: "`compact` killed at any moment leaves nothing torn, truncated or unlisted",
         trials: 120,
-        test: Test::Rust {
+        test: ProofTest::Rust {
             package: "compactctl",
             name: "kill::a_killed_compact_leaves_nothing_torn_or_unlisted",
         },
@@ -79,7 +79,7 @@ const PROOFS: &[Proof] = &[
         name: "kill-hook",
         shows: "a hook killed at any moment leaves no part of a transcript under its name",
         trials: 120,
-        test: Test::Rust {
+        test: ProofTest::Rust {
             package: "compactctl",
             name: "kill::a_killed_hook_leaves_no_part_of_a_transcript",
         },
@@ -88,7 +88,7 @@ const PROOFS: &[Proof] = &[
         name: "kill-postgres",
         shows: "the same of `compact` with its receipts in PostgreSQL",
         trials: 60,
-        test: Test::Rust {
+        test: ProofTest::Rust {
             package: "compactctl",
             name: "kill::a_killed_compact_leaves_postgresql_whole",
         },
@@ -97,13 +97,13 @@ const PROOFS: &[Proof] = &[
         name: "kill-python",
         shows: "a Python process killed at any moment leaves nothing torn or unlisted",
         trials: 100,
-        test: Test::Python("tests/python/test_kill.py"),
+        test: ProofTest::Python("tests/python/test_kill.py"),
     },
     Proof {
         name: "cluster",
         shows: "processes that share PostgreSQL and a bucket, killed while they compact, lose nothing",
         trials: 100,
-        test: Test::Rust {
+        test: ProofTest::Rust {
             package: "compact-adapters",
             name: "cluster::killed_processes_lose_nothing_and_leave_one_line_of_views",
         },
@@ -112,7 +112,7 @@ const PROOFS: &[Proof] = &[
         name: "append",
         shows: "no line of an agent is lost or torn while --append writes behind it",
         trials: 20,
-        test: Test::Rust {
+        test: ProofTest::Rust {
             package: "compactctl",
             name: "append::no_line_of_an_agent_is_lost_or_torn",
         },
@@ -121,7 +121,7 @@ const PROOFS: &[Proof] = &[
         name: "kill-append",
         shows: "--append killed at any moment leaves the old transcript or the whole view",
         trials: 150,
-        test: Test::Rust {
+        test: ProofTest::Rust {
             package: "compactctl",
             name: "append::a_process_that_is_killed_leaves_the_old_transcript_or_the_whole_view",
         },
@@ -130,7 +130,7 @@ const PROOFS: &[Proof] = &[
         name: "pinned",
         shows: "any messages of any history that are protected stand as they stood, six compactions long",
         trials: 3000,
-        test: Test::Rust {
+        test: ProofTest::Rust {
             package: "compact-formats",
             name: "legal::pinned::what_is_protected_stands_as_it_stood",
         },
@@ -139,9 +139,9 @@ const PROOFS: &[Proof] = &[
         name: "branches",
         shows: "what only an abandoned branch said is in no later view, ledger or memory",
         trials: 200,
-        test: Test::Rust {
+        test: ProofTest::Rust {
             package: "compact-runtime",
-            name: "manager::line::tests::what_was_taken_back_is_never_told_again",
+            name: "manager::lineage::tests::what_was_taken_back_is_never_told_again",
         },
     },
 ];
@@ -157,8 +157,8 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
             names.join(", ")
         );
     }
-    set_up(&proofs)?;
-    let servers = Servers::start()?;
+    install_needed(&proofs)?;
+    let servers = TestServers::start()?;
     let mut failed = Vec::new();
     for proof in &proofs {
         println!("{}, {} trials: {}", proof.name, proof.trials, proof.shows);
@@ -177,7 +177,7 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
 }
 
 /// Gets what the chosen tests need.
-fn set_up(proofs: &[&Proof]) -> Result<()> {
+fn install_needed(proofs: &[&Proof]) -> Result<()> {
     if !storage::has_postgres() {
         storage::install_postgres()?;
     }
@@ -188,13 +188,13 @@ fn set_up(proofs: &[&Proof]) -> Result<()> {
     }
     if proofs
         .iter()
-        .any(|proof| matches!(proof.test, Test::Python(_)))
+        .any(|proof| matches!(proof.test, ProofTest::Python(_)))
     {
         python::install_release()?;
     }
     match proofs
         .iter()
-        .any(|proof| matches!(proof.test, Test::Agents(_)))
+        .any(|proof| matches!(proof.test, ProofTest::Agents(_)))
     {
         true => agents::PACKAGES.install(),
         false => Ok(()),
@@ -202,19 +202,19 @@ fn set_up(proofs: &[&Proof]) -> Result<()> {
 }
 
 impl Proof {
-    fn try_to_break(&self, servers: &Servers) -> Result<()> {
+    fn try_to_break(&self, servers: &TestServers) -> Result<()> {
         let trials = self.trials.to_string();
         let mut variables = vec![(TRIALS, trials.as_str())];
         let of_servers = servers.variables.iter();
         variables.extend(of_servers.map(|(name, value)| (*name, value.as_str())));
         match self.test {
-            Test::Rust { package, name } => {
+            ProofTest::Rust { package, name } => {
                 let test = ["test", "-p", package, "--tests", "--", "--exact"];
                 let arguments = [&test[..], &[name, "--nocapture"]].concat();
                 shell::run_with("cargo", &arguments, &variables)
             }
-            Test::Python(test) => python::test_one(test, &variables),
-            Test::Agents(test) => agents::test_one(test, &variables),
+            ProofTest::Python(test) => python::test_one(test, &variables),
+            ProofTest::Agents(test) => agents::test_one(test, &variables),
         }
     }
 }

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::environment::{Environment, List};
+use crate::environment::{PipRequirements, PythonEnvironment};
 use crate::shell;
 
 /// The frameworks and clients, the builder of wheels and the judges: some hundred megabytes.
-pub(crate) const ENVIRONMENT: Environment = Environment {
+pub(crate) const ENVIRONMENT: PythonEnvironment = PythonEnvironment {
     name: "python",
-    lists: &[List {
+    lists: &[PipRequirements {
         file: "tests/python/requirements.txt",
         text: include_str!("../../tests/python/requirements.txt"),
         flags: &[],
@@ -22,9 +22,9 @@ pub(crate) const ENVIRONMENT: Environment = Environment {
 };
 
 /// The one that does not get along with the others.
-pub(crate) const LITELLM: Environment = Environment {
+pub(crate) const LITELLM: PythonEnvironment = PythonEnvironment {
     name: "litellm",
-    lists: &[List {
+    lists: &[PipRequirements {
         file: "tests/python/litellm.txt",
         text: include_str!("../../tests/python/litellm.txt"),
         flags: &[],
@@ -39,18 +39,18 @@ const COVERAGE: &str = "--cov-fail-under=90";
 
 /// Builds the wheel, installs it, and tests it: its behaviour, its coverage and its stubs. The
 /// variables say where servers are.
-pub(crate) fn test(servers: &[(&str, String)]) -> Result<()> {
+pub(crate) fn test_package(servers: &[(&str, String)]) -> Result<()> {
     let python = ENVIRONMENT
-        .python()
+        .python_path()
         .context("the environment is not there")?;
-    let wheel = build(&python, &["--profile", "dev"])?;
-    install(&python, &wheel)?;
+    let wheel = build_wheel(&python, &["--profile", "dev"])?;
+    install_wheel(&python, &wheel)?;
     let arguments = [
-        &pytest("--cov=compact")[..],
+        &pytest_arguments("--cov=compact")[..],
         &["--ignore", LITELLM_TESTS, TESTS],
     ];
-    run(&python, &arguments.concat(), servers)?;
-    run(
+    run_python(&python, &arguments.concat(), servers)?;
+    run_python(
         &python,
         &[
             "-m",
@@ -61,24 +61,24 @@ pub(crate) fn test(servers: &[(&str, String)]) -> Result<()> {
         ],
         &[],
     )?;
-    run(&python, &["-m", "mypy", "python/compact"], &[])?;
+    run_python(&python, &["-m", "mypy", "python/compact"], &[])?;
     test_litellm(&wheel)
 }
 
 /// Times the wheel as people build it; fails when a limit is exceeded.
-pub(crate) fn bench() -> Result<()> {
+pub(crate) fn bench_wheel() -> Result<()> {
     for environment in [ENVIRONMENT, LITELLM] {
         if !environment.is_ready() {
             environment.install()?;
         }
     }
     let missing = || "the environment is not there";
-    let python = ENVIRONMENT.python().with_context(missing)?;
-    let litellm = LITELLM.python().with_context(missing)?;
-    let wheel = build(&python, &["--release"])?;
-    install(&python, &wheel)?;
-    install(&litellm, &wheel)?;
-    run(
+    let python = ENVIRONMENT.python_path().with_context(missing)?;
+    let litellm = LITELLM.python_path().with_context(missing)?;
+    let wheel = build_wheel(&python, &["--release"])?;
+    install_wheel(&python, &wheel)?;
+    install_wheel(&litellm, &wheel)?;
+    run_python(
         &python,
         &["-m", "tests.python.bench", "LIMITS", &litellm],
         &[],
@@ -88,37 +88,37 @@ pub(crate) fn bench() -> Result<()> {
 /// Builds the wheel as people do and installs it.
 pub(crate) fn install_release() -> Result<()> {
     let python = ENVIRONMENT
-        .python()
+        .python_path()
         .context("the environment is not there")?;
-    install(&python, &build(&python, &["--release"])?)
+    install_wheel(&python, &build_wheel(&python, &["--release"])?)
 }
 
 /// Runs one test of the installed wheel, and shows what it prints.
 pub(crate) fn test_one(test: &str, variables: &[(&str, &str)]) -> Result<()> {
     let python = ENVIRONMENT
-        .python()
+        .python_path()
         .context("the environment is not there")?;
     let pytest = ["-m", "pytest", "--quiet", "-s", "-p", "no:cacheprovider"];
     let more: Vec<_> = variables
         .iter()
         .map(|(name, value)| (*name, (*value).to_owned()))
         .collect();
-    run(&python, &[&pytest[..], &[test]].concat(), &more)
+    run_python(&python, &[&pytest[..], &[test]].concat(), &more)
 }
 
 fn test_litellm(wheel: &Path) -> Result<()> {
-    let Some(python) = LITELLM.python() else {
+    let Some(python) = LITELLM.python_path() else {
         return Ok(());
     };
-    install(&python, wheel)?;
+    install_wheel(&python, wheel)?;
     let arguments = [
-        &pytest("--cov=compact.integrations.litellm")[..],
+        &pytest_arguments("--cov=compact.integrations.litellm")[..],
         &[LITELLM_TESTS],
     ];
-    run(&python, &arguments.concat(), &[])
+    run_python(&python, &arguments.concat(), &[])
 }
 
-fn pytest(covered: &'static str) -> [&'static str; 8] {
+fn pytest_arguments(covered: &'static str) -> [&'static str; 8] {
     [
         "-m",
         "pytest",
@@ -131,8 +131,8 @@ fn pytest(covered: &'static str) -> [&'static str; 8] {
     ]
 }
 
-fn run(python: &str, arguments: &[&str], more: &[(&str, String)]) -> Result<()> {
-    let place = |name: &str| shell::target().join(name).display().to_string();
+fn run_python(python: &str, arguments: &[&str], more: &[(&str, String)]) -> Result<()> {
+    let place = |name: &str| shell::target_folder().join(name).display().to_string();
     let (coverage, mypy) = (place("python.coverage"), place("mypy"));
     let ours = [
         ("PYTHONDONTWRITEBYTECODE", "1"),
@@ -145,8 +145,8 @@ fn run(python: &str, arguments: &[&str], more: &[(&str, String)]) -> Result<()> 
 }
 
 /// The wheel, in a folder that holds no other.
-pub(crate) fn build(python: &str, how: &[&str]) -> Result<PathBuf> {
-    let folder = shell::target().join("wheels");
+pub(crate) fn build_wheel(python: &str, how: &[&str]) -> Result<PathBuf> {
+    let folder = shell::target_folder().join("wheels");
     if folder.exists() {
         std::fs::remove_dir_all(&folder).context("could not clear the folder of wheels")?;
     }
@@ -161,7 +161,7 @@ pub(crate) fn build(python: &str, how: &[&str]) -> Result<PathBuf> {
 }
 
 /// Installs the wheel alone: it needs nothing.
-pub(crate) fn install(python: &str, wheel: &Path) -> Result<()> {
+pub(crate) fn install_wheel(python: &str, wheel: &Path) -> Result<()> {
     let wheel = wheel.display().to_string();
     let how = [
         "-m",

@@ -72,7 +72,7 @@ const TOKENIZERS: &[(&str, &str)] = &[
 
 /// One model.
 #[derive(Clone, Debug, PartialEq)]
-struct Row {
+struct ModelRow {
     name: String,
     input: u64,
     total: Option<u64>,
@@ -83,18 +83,18 @@ struct Row {
 
 /// Writes `crates/compact-core/data/models.json`.
 pub(crate) fn write() -> Result<()> {
-    let litellm = read(&litellm()?)?;
-    let genai = read(&genai_prices()?)?;
+    let litellm = read_json(&fetch_litellm()?)?;
+    let genai = read_json(&fetch_genai_prices()?)?;
     let mut rows = BTreeMap::new();
-    add(&mut rows, from_litellm(&litellm)?);
+    add_rows(&mut rows, from_litellm(&litellm)?);
     let listed = rows.len();
     let bare = bare_names(&rows);
-    add(&mut rows, bare);
+    add_rows(&mut rows, bare);
     let known = rows.len();
     let mut others = BTreeMap::new();
-    add(&mut others, from_genai(&genai)?);
-    add(&mut rows, bare_names(&others));
-    let path = shell::root().join("crates/compact-core/data/models.json");
+    add_rows(&mut others, from_genai(&genai)?);
+    add_rows(&mut rows, bare_names(&others));
+    let path = shell::repo_root().join("crates/compact-core/data/models.json");
     let text = render(&rows);
     std::fs::write(&path, &text)?;
     println!(
@@ -107,20 +107,20 @@ pub(crate) fn write() -> Result<()> {
     Ok(())
 }
 
-fn folder() -> Result<PathBuf> {
-    let folder = shell::root().join("target/registry");
+fn download_folder() -> Result<PathBuf> {
+    let folder = shell::repo_root().join("target/registry");
     std::fs::create_dir_all(&folder)?;
     Ok(folder)
 }
 
-fn read(path: &Path) -> Result<Value> {
+fn read_json(path: &Path) -> Result<Value> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
     Ok(serde_json::from_str(&text)?)
 }
 
 /// The table of litellm's wheel.
-fn litellm() -> Result<PathBuf> {
-    let folder = folder()?;
+fn fetch_litellm() -> Result<PathBuf> {
+    let folder = download_folder()?;
     let table = folder.join("litellm/model_prices_and_context_window_backup.json");
     let into = folder.display().to_string();
     let package = format!("litellm=={LITELLM}");
@@ -158,8 +158,8 @@ fn litellm() -> Result<PathBuf> {
 }
 
 /// The table of the crate, wherever cargo keeps it.
-fn genai_prices() -> Result<PathBuf> {
-    let folder = folder()?.join("genai-prices");
+fn fetch_genai_prices() -> Result<PathBuf> {
+    let folder = download_folder()?.join("genai-prices");
     std::fs::create_dir_all(folder.join("src"))?;
     std::fs::write(folder.join("src/lib.rs"), "")?;
     let manifest = folder.join("Cargo.toml");
@@ -192,7 +192,7 @@ fn genai_prices() -> Result<PathBuf> {
 }
 
 /// As the registry compares names.
-fn normal(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     let plain = |c: char| {
         if c.is_alphanumeric() {
             c.to_ascii_lowercase()
@@ -204,15 +204,15 @@ fn normal(name: &str) -> String {
 }
 
 /// The first row of a name stays.
-fn add(rows: &mut BTreeMap<String, Row>, more: Vec<Row>) {
+fn add_rows(rows: &mut BTreeMap<String, ModelRow>, more: Vec<ModelRow>) {
     for row in more {
-        rows.entry(normal(&row.name)).or_insert(row);
+        rows.entry(normalize_name(&row.name)).or_insert(row);
     }
 }
 
-fn from_litellm(table: &Value) -> Result<Vec<Row>> {
+fn from_litellm(table: &Value) -> Result<Vec<ModelRow>> {
     let entries = table.as_object().context("litellm's table is no object")?;
-    let rows: Vec<Row> = entries
+    let rows: Vec<ModelRow> = entries
         .iter()
         .filter(|(name, _)| *name != "sample_spec" && !name.contains('*'))
         .filter_map(|(name, entry)| litellm_row(name, entry))
@@ -226,7 +226,7 @@ fn from_litellm(table: &Value) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn litellm_row(name: &str, entry: &Value) -> Option<Row> {
+fn litellm_row(name: &str, entry: &Value) -> Option<ModelRow> {
     let is_text = matches!(
         entry["mode"].as_str(),
         Some("chat" | "responses" | "completion")
@@ -234,10 +234,10 @@ fn litellm_row(name: &str, entry: &Value) -> Option<Row> {
     let input = entry["max_input_tokens"]
         .as_u64()
         .filter(|n| *n >= LEAST_INPUT && is_text)?;
-    let price = |field: &str| Some(rounded(entry[field].as_f64()? * 1e6));
+    let price = |field: &str| Some(round_price(entry[field].as_f64()? * 1e6));
     let output = entry["max_output_tokens"].as_u64().filter(|n| *n > 0);
-    let (input, total) = limits(name, input, output);
-    Some(Row {
+    let (input, total) = split_limits(name, input, output);
+    Some(ModelRow {
         name: name.to_owned(),
         input,
         total,
@@ -252,7 +252,7 @@ fn litellm_row(name: &str, entry: &Value) -> Option<Row> {
 }
 
 /// The input limit, and the total where the maker states it apart.
-fn limits(name: &str, input: u64, output: Option<u64>) -> (u64, Option<u64>) {
+fn split_limits(name: &str, input: u64, output: Option<u64>) -> (u64, Option<u64>) {
     let is_openai = name.contains("gpt-5") || name.contains("gpt-6");
     let Some(output) = output.filter(|_| is_openai) else {
         return (input, None);
@@ -265,11 +265,11 @@ fn limits(name: &str, input: u64, output: Option<u64>) -> (u64, Option<u64>) {
 }
 
 /// Dollars per million, without the noise of binary fractions.
-fn rounded(price: f64) -> f64 {
+fn round_price(price: f64) -> f64 {
     (price * 1e6).round() / 1e6
 }
 
-fn from_genai(table: &Value) -> Result<Vec<Row>> {
+fn from_genai(table: &Value) -> Result<Vec<ModelRow>> {
     let providers = table.as_array().context("genai-prices' table is no list")?;
     let mut rows = Vec::new();
     for provider in providers {
@@ -286,7 +286,7 @@ fn from_genai(table: &Value) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn genai_row(host: &str, model: &Value) -> Option<Row> {
+fn genai_row(host: &str, model: &Value) -> Option<ModelRow> {
     let id = model["id"].as_str()?;
     let input = model["context_window"]
         .as_u64()
@@ -300,11 +300,11 @@ fn genai_row(host: &str, model: &Value) -> Option<Row> {
         price
             .as_f64()
             .or_else(|| price["base"].as_f64())
-            .map(rounded)
+            .map(round_price)
     };
     // What gives no text answers has no price for them: embeddings, speech.
     price("output_mtok")?;
-    Some(Row {
+    Some(ModelRow {
         name: format!("{host}/{id}"),
         input,
         total: None,
@@ -319,29 +319,32 @@ fn genai_row(host: &str, model: &Value) -> Option<Row> {
 }
 
 /// What follows the last slash.
-fn base(name: &str) -> &str {
+fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
 /// A row for every model that is listed under its hosts' names only: its maker's, else the limit
 /// that most hosts agree on.
-fn bare_names(rows: &BTreeMap<String, Row>) -> Vec<Row> {
-    let mut hosted: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+fn bare_names(rows: &BTreeMap<String, ModelRow>) -> Vec<ModelRow> {
+    let mut hosted: BTreeMap<String, Vec<&ModelRow>> = BTreeMap::new();
     for row in rows.values().filter(|row| row.name.contains('/')) {
-        hosted.entry(normal(base(&row.name))).or_default().push(row);
+        hosted
+            .entry(normalize_name(base_name(&row.name)))
+            .or_default()
+            .push(row);
     }
     let unlisted = hosted
         .into_iter()
         .filter(|(name, _)| !rows.contains_key(name));
     unlisted
         .filter_map(|(_, offers)| {
-            let agreed = |row: &Row| {
+            let agreed = |row: &ModelRow| {
                 offers
                     .iter()
                     .filter(|other| other.input == row.input)
                     .count()
             };
-            let is_makers = |row: &Row| {
+            let is_makers = |row: &ModelRow| {
                 MAKERS
                     .iter()
                     .any(|maker| row.name.split('/').next() == Some(maker))
@@ -354,17 +357,17 @@ fn bare_names(rows: &BTreeMap<String, Row>) -> Vec<Row> {
                     &row.name,
                 )
             })?;
-            Some(Row {
-                name: base(&best.name).to_owned(),
+            Some(ModelRow {
+                name: base_name(&best.name).to_owned(),
                 ..(*best).clone()
             })
         })
         .collect()
 }
 
-fn tokenizer(name: &str) -> &'static str {
+fn guess_tokenizer(name: &str) -> &'static str {
     let name = name.to_lowercase();
-    let base = base(&name);
+    let base = base_name(&name);
     // Hosts name models after other models: what a name begins with tells more than what it contains.
     let starts = TOKENIZERS.iter().find(|(part, _)| base.starts_with(part));
     let holds = || {
@@ -379,39 +382,39 @@ fn tokenizer(name: &str) -> &'static str {
 
 /// One row per line: `[name, input, tokenizer, output, [prices], total]`, nothing after the last
 /// thing that is known.
-fn render(rows: &BTreeMap<String, Row>) -> String {
+fn render(rows: &BTreeMap<String, ModelRow>) -> String {
     let source = format!(
         "litellm {LITELLM} and genai-prices {GENAI_PRICES}, both MIT, see NOTICE; written by `cargo xtask registry`"
     );
-    let lines: Vec<String> = rows.values().map(line).collect();
+    let lines: Vec<String> = rows.values().map(render_row).collect();
     let head = json!({ "source": source }).to_string();
     let head = head.trim_end_matches('}');
     format!("{head},\"models\":[\n{}\n]}}\n", lines.join(",\n"))
 }
 
-fn line(row: &Row) -> String {
+fn render_row(row: &ModelRow) -> String {
     let has_prices = row.prices.iter().take(2).all(Option::is_some);
     let prices = match has_prices {
-        true => trimmed(
+        true => trim_nulls(
             row.prices
                 .iter()
-                .map(|price| price.map_or(Value::Null, number)),
+                .map(|price| price.map_or(Value::Null, price_value)),
         ),
         false => Value::Null,
     };
     let known = [
         json!(row.name),
         json!(row.input),
-        json!(tokenizer(&row.name)),
+        json!(guess_tokenizer(&row.name)),
         json!(row.output),
         prices,
         json!(row.total),
     ];
-    trimmed(known).to_string()
+    trim_nulls(known).to_string()
 }
 
 /// A list without the nulls at its end.
-fn trimmed(values: impl IntoIterator<Item = Value>) -> Value {
+fn trim_nulls(values: impl IntoIterator<Item = Value>) -> Value {
     let mut values: Vec<Value> = values.into_iter().collect();
     while values.last().is_some_and(Value::is_null) {
         values.pop();
@@ -420,7 +423,7 @@ fn trimmed(values: impl IntoIterator<Item = Value>) -> Value {
 }
 
 /// `3` and not `3.0`: four thousand rows are read on start.
-fn number(price: f64) -> Value {
+fn price_value(price: f64) -> Value {
     if price.fract() == 0.0 {
         json!(price as u64)
     } else {

@@ -20,9 +20,9 @@ const SOURCES: [&str; 4] = ["crates", "xtask/src", "tests/python", "tests/agents
 
 /// A document and a number in it, as `S3-12`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Id(String, u32);
+struct RequirementId(String, u32);
 
-impl std::fmt::Display for Id {
+impl std::fmt::Display for RequirementId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}-{}", self.0, self.1)
     }
@@ -30,7 +30,7 @@ impl std::fmt::Display for Id {
 
 /// One line of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Item {
+struct IndexedRequirement {
     title: String,
     /// Why no test is needed, by its key.
     reason: Option<String>,
@@ -38,8 +38,8 @@ struct Item {
 
 /// Everything the list says.
 #[derive(Debug, Default)]
-struct List {
-    items: BTreeMap<Id, Item>,
+struct RequirementIndex {
+    items: BTreeMap<RequirementId, IndexedRequirement>,
     reasons: BTreeMap<String, String>,
     complete: Vec<String>,
     headings: BTreeMap<String, String>,
@@ -47,51 +47,51 @@ struct List {
 
 /// Whether a number stands alone or ends a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum NumberReach {
     Alone,
     Through,
 }
 
 /// The tests of each number.
-type Tests = BTreeMap<Id, Vec<String>>;
+type TestsById = BTreeMap<RequirementId, Vec<String>>;
 
 /// Writes the page.
 pub(crate) fn write() -> Result<()> {
-    fs::write(shell::root().join(PAGE), page()?).context(PAGE)
+    fs::write(shell::repo_root().join(PAGE), build_page()?).context(PAGE)
 }
 
 /// Checks the page and the numbers.
 pub(crate) fn check() -> Result<String> {
-    let expected = page()?;
-    let found = fs::read_to_string(shell::root().join(PAGE)).unwrap_or_default();
+    let expected = build_page()?;
+    let found = fs::read_to_string(shell::repo_root().join(PAGE)).unwrap_or_default();
     if found != expected {
         bail!("{PAGE} is out of date: run `cargo xtask docs`");
     }
     Ok("every number that a test carries is one that was asked for".into())
 }
 
-fn page() -> Result<String> {
-    let root = shell::root();
+fn build_page() -> Result<String> {
+    let root = shell::repo_root();
     let list = parse(&fs::read_to_string(root.join(LIST)).context(LIST)?)?;
-    let tests = tests(&root)?;
-    judge(&list, &tests)?;
-    Ok(render(&list, &tests))
+    let tests = find_tests(&root)?;
+    check_numbers(&list, &tests)?;
+    Ok(render_page(&list, &tests))
 }
 
-fn parse(text: &str) -> Result<List> {
-    let mut list = List::default();
+fn parse(text: &str) -> Result<RequirementIndex> {
+    let mut list = RequirementIndex::default();
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
         let parsed = match line.chars().next() {
             None => Some(()),
-            Some('#') => heading(line, &mut list),
-            Some('@') => reason(line, &mut list),
+            Some('#') => parse_heading(line, &mut list),
+            Some('@') => parse_reason(line, &mut list),
             Some('=') => {
                 let documents = line.trim_start_matches('=').split_whitespace();
                 list.complete.extend(documents.map(str::to_owned));
                 Some(())
             }
-            Some(_) => item(line, &mut list),
+            Some(_) => parse_item(line, &mut list),
         };
         parsed.with_context(|| format!("{LIST}:{}: cannot read `{line}`", at + 1))?;
     }
@@ -99,21 +99,21 @@ fn parse(text: &str) -> Result<List> {
 }
 
 /// `## S3: words` names a document; any other `#` is a comment.
-fn heading(line: &str, list: &mut List) -> Option<()> {
+fn parse_heading(line: &str, list: &mut RequirementIndex) -> Option<()> {
     if let Some((document, words)) = line.strip_prefix("## ").and_then(|l| l.split_once(": ")) {
         list.headings.insert(document.to_owned(), words.to_owned());
     }
     Some(())
 }
 
-fn reason(line: &str, list: &mut List) -> Option<()> {
+fn parse_reason(line: &str, list: &mut RequirementIndex) -> Option<()> {
     let (key, words) = line.strip_prefix('@')?.split_once(char::is_whitespace)?;
     list.reasons.insert(key.to_owned(), words.trim().to_owned());
     Some(())
 }
 
 /// `S1-22..27 @key words`.
-fn item(line: &str, list: &mut List) -> Option<()> {
+fn parse_item(line: &str, list: &mut RequirementIndex) -> Option<()> {
     let (ids, rest) = line.split_once(char::is_whitespace)?;
     let (document, numbers) = ids.split_once('-')?;
     let (first, last) = numbers.split_once("..").unwrap_or((numbers, numbers));
@@ -127,27 +127,29 @@ fn item(line: &str, list: &mut List) -> Option<()> {
         None => (None, rest),
     };
     for number in first.parse().ok()?..=last.parse().ok()? {
-        let item = Item {
+        let item = IndexedRequirement {
             title: title.to_owned(),
             reason: reason.clone(),
         };
-        let before = list.items.insert(Id(document.to_owned(), number), item);
+        let before = list
+            .items
+            .insert(RequirementId(document.to_owned(), number), item);
         before.is_none().then_some(())?;
     }
     Some(())
 }
 
-fn tests(root: &Path) -> Result<Tests> {
-    let mut tests = Tests::new();
+fn find_tests(root: &Path) -> Result<TestsById> {
+    let mut tests = TestsById::new();
     for folder in SOURCES {
         for file in source_files(&root.join(folder))? {
             let text = fs::read_to_string(&file)?;
             let place = file.strip_prefix(root).unwrap_or(&file);
             let is_python = file.extension().is_some_and(|e| e == "py");
             let found = if is_python {
-                numbered_in_python(&text)
+                numbered_python_tests(&text)
             } else {
-                numbered(&text)
+                numbered_tests(&text)
             };
             for (name, ids) in found {
                 for id in ids {
@@ -178,11 +180,13 @@ fn source_files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The tests of a file that carry numbers.
-fn numbered(text: &str) -> Vec<(String, Vec<Id>)> {
+fn numbered_tests(text: &str) -> Vec<(String, Vec<RequirementId>)> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        let Some(name) = function(line) else { continue };
+        let Some(name) = function_name(line) else {
+            continue;
+        };
         let above = || {
             let before = lines.iter().take(at).rev();
             before.take_while(|l| l.starts_with("#[") || l.starts_with("///"))
@@ -191,12 +195,12 @@ fn numbered(text: &str) -> Vec<(String, Vec<Id>)> {
         if !is_test {
             continue;
         }
-        let mut ids = of_name(name);
+        let mut ids = ids_in_name(name);
         ids.extend(
             above()
                 .copied()
                 .filter(|l| l.starts_with("///"))
-                .flat_map(of_comment),
+                .flat_map(ids_in_comment),
         );
         if !ids.is_empty() {
             found.push((name.to_owned(), ids));
@@ -206,17 +210,17 @@ fn numbered(text: &str) -> Vec<(String, Vec<Id>)> {
 }
 
 /// The tests of a Python file that carry numbers in their names.
-fn numbered_in_python(text: &str) -> Vec<(String, Vec<Id>)> {
+fn numbered_python_tests(text: &str) -> Vec<(String, Vec<RequirementId>)> {
     let name = |line: &str| {
         let line = line.strip_prefix("async ").unwrap_or(line);
         let (name, _) = line.strip_prefix("def test_")?.split_once('(')?;
-        let ids = of_name(name);
+        let ids = ids_in_name(name);
         (!ids.is_empty()).then(|| (format!("test_{name}"), ids))
     };
     text.lines().filter_map(name).collect()
 }
 
-fn function(line: &str) -> Option<&str> {
+fn function_name(line: &str) -> Option<&str> {
     let line = line.strip_prefix("async ").unwrap_or(line);
     line.strip_prefix("fn ")?
         .split_once('(')
@@ -224,70 +228,73 @@ fn function(line: &str) -> Option<&str> {
 }
 
 /// `s3_1_s3_2_c_7_words` and `s1_132_to_s1_144_words`.
-fn of_name(name: &str) -> Vec<Id> {
-    let mut ids: Vec<Id> = Vec::new();
+fn ids_in_name(name: &str) -> Vec<RequirementId> {
+    let mut ids: Vec<RequirementId> = Vec::new();
     let mut words = name.split('_');
-    let mut reach = Reach::Alone;
+    let mut reach = NumberReach::Alone;
     while let Some(word) = words.next() {
         if word == "to" && !ids.is_empty() {
-            reach = Reach::Through;
+            reach = NumberReach::Through;
             continue;
         }
-        let Some(id) = document(word)
+        let Some(id) = document_name(word)
             .zip(words.next())
-            .and_then(|(d, n)| Some(Id(d, n.parse().ok()?)))
+            .and_then(|(d, n)| Some(RequirementId(d, n.parse().ok()?)))
         else {
             break;
         };
-        push(&mut ids, &id, reach);
-        reach = Reach::Alone;
+        push_ids(&mut ids, &id, reach);
+        reach = NumberReach::Alone;
     }
     ids
 }
 
 /// `S3-1, C-7` and `S2-138 … S2-150`.
-fn of_comment(line: &str) -> Vec<Id> {
+fn ids_in_comment(line: &str) -> Vec<RequirementId> {
     let mut ids = Vec::new();
-    let mut reach = Reach::Alone;
+    let mut reach = NumberReach::Alone;
     for word in line.split_whitespace() {
         let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        let id = word
-            .split_once('-')
-            .and_then(|(d, n)| Some(Id(document(&d.to_lowercase())?, n.parse().ok()?)));
+        let id = word.split_once('-').and_then(|(d, n)| {
+            Some(RequirementId(
+                document_name(&d.to_lowercase())?,
+                n.parse().ok()?,
+            ))
+        });
         match id {
-            Some(id) => push(&mut ids, &id, reach),
+            Some(id) => push_ids(&mut ids, &id, reach),
             None if word.is_empty() && line.contains('…') => {
-                reach = Reach::Through;
+                reach = NumberReach::Through;
                 continue;
             }
             None => {}
         }
-        reach = Reach::Alone;
+        reach = NumberReach::Alone;
     }
     ids
 }
 
 /// Adds a number, or all from the last one through it.
-fn push(ids: &mut Vec<Id>, id: &Id, reach: Reach) {
+fn push_ids(ids: &mut Vec<RequirementId>, id: &RequirementId, reach: NumberReach) {
     let last = ids
         .last()
-        .filter(|last| reach == Reach::Through && last.0 == id.0);
+        .filter(|last| reach == NumberReach::Through && last.0 == id.0);
     let from = last.map_or(id.1, |last| last.1 + 1);
-    ids.extend((from..=id.1).map(|n| Id(id.0.clone(), n)));
+    ids.extend((from..=id.1).map(|n| RequirementId(id.0.clone(), n)));
 }
 
-fn document(word: &str) -> Option<String> {
+fn document_name(word: &str) -> Option<String> {
     let is_one = matches!(word, "s0" | "s1" | "s2" | "s3" | "s4" | "c");
     is_one.then(|| word.to_uppercase())
 }
 
 /// Fails on numbers that nobody asked for, and on open ones where none may be.
-fn judge(list: &List, tests: &Tests) -> Result<()> {
+fn check_numbers(list: &RequirementIndex, tests: &TestsById) -> Result<()> {
     let mut wrong: Vec<String> = Vec::new();
     for (id, names) in tests.iter().filter(|(id, _)| !list.items.contains_key(id)) {
         wrong.push(format!("{id} of {} is not in {LIST}", names.join(", ")));
     }
-    for id in open(list, tests).filter(|id| list.complete.contains(&id.0)) {
+    for id in open_ids(list, tests).filter(|id| list.complete.contains(&id.0)) {
         wrong.push(format!("{id} has neither a test nor a reason in {LIST}"));
     }
     if !wrong.is_empty() {
@@ -296,12 +303,17 @@ fn judge(list: &List, tests: &Tests) -> Result<()> {
     Ok(())
 }
 
-fn open<'a>(list: &'a List, tests: &'a Tests) -> impl Iterator<Item = &'a Id> {
-    let open = |(id, item): &(&Id, &Item)| item.reason.is_none() && !tests.contains_key(id);
+fn open_ids<'a>(
+    list: &'a RequirementIndex,
+    tests: &'a TestsById,
+) -> impl Iterator<Item = &'a RequirementId> {
+    let open = |(id, item): &(&RequirementId, &IndexedRequirement)| {
+        item.reason.is_none() && !tests.contains_key(id)
+    };
     list.items.iter().filter(open).map(|(id, _)| id)
 }
 
-fn render(list: &List, tests: &Tests) -> String {
+fn render_page(list: &RequirementIndex, tests: &TestsById) -> String {
     let mut out = String::from(
         "# What was asked for, and which tests hold it\n\n\
          <!-- Generated from requirements.txt and the names of the tests by `cargo xtask docs`. -->\n\n\
@@ -313,7 +325,7 @@ fn render(list: &List, tests: &Tests) -> String {
         "| | asked for | held by a test | not, with a reason | open |\n|---|---|---|---|---|"
     );
     for (document, words) in &list.headings {
-        let of = |id: &&Id| id.0 == *document;
+        let of = |id: &&RequirementId| id.0 == *document;
         let all = list.items.keys().filter(of).count();
         let held = list
             .items
@@ -321,7 +333,7 @@ fn render(list: &List, tests: &Tests) -> String {
             .filter(of)
             .filter(|id| tests.contains_key(id))
             .count();
-        let open = open(list, tests).filter(of).count();
+        let open = open_ids(list, tests).filter(of).count();
         let _ = writeln!(
             out,
             "| {document}: {words} | {all} | {held} | {} | {open} |",
@@ -329,12 +341,18 @@ fn render(list: &List, tests: &Tests) -> String {
         );
     }
     for (document, words) in &list.headings {
-        section(&mut out, document, words, list, tests);
+        render_section(&mut out, document, words, list, tests);
     }
     out
 }
 
-fn section(out: &mut String, document: &str, words: &str, list: &List, tests: &Tests) {
+fn render_section(
+    out: &mut String,
+    document: &str,
+    words: &str,
+    list: &RequirementIndex,
+    tests: &TestsById,
+) {
     let _ = writeln!(
         out,
         "\n## {document}: {words}\n\n| | what | held by |\n|---|---|---|"
@@ -342,7 +360,7 @@ fn section(out: &mut String, document: &str, words: &str, list: &List, tests: &T
     for (id, item) in list.items.iter().filter(|(id, _)| id.0 == document) {
         let by = match (tests.get(id), &item.reason) {
             (Some(names), _) => {
-                let mut names: Vec<String> = names.iter().map(|n| shown(n)).collect();
+                let mut names: Vec<String> = names.iter().map(|n| display_test(n)).collect();
                 names.dedup();
                 names.join("<br>")
             }
@@ -354,10 +372,10 @@ fn section(out: &mut String, document: &str, words: &str, list: &List, tests: &T
 }
 
 /// A test without the numbers in its name, and where it is.
-fn shown(test: &str) -> String {
+fn display_test(test: &str) -> String {
     let (name, place) = test.split_once(' ').unwrap_or((test, ""));
     let is_number = |word: &&str| {
-        document(word).is_some() || *word == "to" || word.chars().all(|c| c.is_ascii_digit())
+        document_name(word).is_some() || *word == "to" || word.chars().all(|c| c.is_ascii_digit())
     };
     let words: Vec<&str> = name.split('_').skip_while(is_number).collect();
     format!("{} {place}", words.join(" "))
@@ -367,24 +385,24 @@ fn shown(test: &str) -> String {
 mod tests {
     use super::*;
 
-    fn ids(ids: &[Id]) -> Vec<String> {
-        ids.iter().map(Id::to_string).collect()
+    fn ids(ids: &[RequirementId]) -> Vec<String> {
+        ids.iter().map(RequirementId::to_string).collect()
     }
 
     #[test]
     fn numbers_are_read_off_names_and_comments() {
         assert_eq!(
-            ids(&of_name("s3_1_s3_2_c_7_turns_add_up")),
+            ids(&ids_in_name("s3_1_s3_2_c_7_turns_add_up")),
             ["S3-1", "S3-2", "C-7"]
         );
         assert_eq!(
-            ids(&of_name("s1_2_to_s1_4_s2_9_the_table")),
+            ids(&ids_in_name("s1_2_to_s1_4_s2_9_the_table")),
             ["S1-2", "S1-3", "S1-4", "S2-9"]
         );
-        assert_eq!(ids(&of_name("a_name_without_s3_1")), [""; 0]);
-        assert_eq!(ids(&of_comment("/// S2-5, C-3.")), ["S2-5", "C-3"]);
+        assert_eq!(ids(&ids_in_name("a_name_without_s3_1")), [""; 0]);
+        assert_eq!(ids(&ids_in_comment("/// S2-5, C-3.")), ["S2-5", "C-3"]);
         assert_eq!(
-            ids(&of_comment("/// The schema of S2-138 … S2-140.")),
+            ids(&ids_in_comment("/// The schema of S2-138 … S2-140.")),
             ["S2-138", "S2-139", "S2-140"]
         );
     }
@@ -392,7 +410,7 @@ mod tests {
     #[test]
     fn only_tests_count() {
         let text = "/// S2-1.\nfn s3_1_plain() {}\n\n/// S2-2.\n#[test]\nfn s3_2_held() {}\n\n#[tokio::test]\nasync fn s3_3_awaited() {}\n";
-        let found: Vec<_> = numbered(text)
+        let found: Vec<_> = numbered_tests(text)
             .into_iter()
             .map(|(name, found)| (name, ids(&found)))
             .collect();
@@ -415,16 +433,18 @@ mod tests {
     fn an_unknown_number_and_an_open_one_are_mistakes() {
         let list = parse("@host theirs\n= S3\n## S3: usage\nS3-1..2 counted\nS3-3 @host a file\n")
             .unwrap();
-        let held = |numbers: &[u32]| -> Tests {
+        let held = |numbers: &[u32]| -> TestsById {
             let tests = numbers
                 .iter()
-                .map(|n| (Id("S3".into(), *n), vec!["t (f)".to_owned()]));
+                .map(|n| (RequirementId("S3".into(), *n), vec!["t (f)".to_owned()]));
             tests.collect()
         };
-        assert!(judge(&list, &held(&[1, 2])).is_ok());
-        let open = judge(&list, &held(&[1])).unwrap_err().to_string();
+        assert!(check_numbers(&list, &held(&[1, 2])).is_ok());
+        let open = check_numbers(&list, &held(&[1])).unwrap_err().to_string();
         assert!(open.contains("S3-2 has neither"), "{open}");
-        let unknown = judge(&list, &held(&[1, 2, 9])).unwrap_err().to_string();
+        let unknown = check_numbers(&list, &held(&[1, 2, 9]))
+            .unwrap_err()
+            .to_string();
         assert!(unknown.contains("S3-9 of t (f) is not in"), "{unknown}");
     }
 

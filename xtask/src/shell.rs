@@ -6,14 +6,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 /// The root of the repository.
-pub(crate) fn root() -> PathBuf {
+pub(crate) fn repo_root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
 /// Where cargo puts what it builds.
-pub(crate) fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+pub(crate) fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repo_root().join("target"), PathBuf::from)
 }
 
 /// Runs a program and fails when it does.
@@ -31,7 +31,7 @@ pub(crate) fn run_with(
     let status = Command::new(program)
         .args(arguments)
         .envs(variables.iter().copied())
-        .current_dir(root())
+        .current_dir(repo_root())
         .status()
         .with_context(|| format!("could not start `{line}`"))?;
     if !status.success() {
@@ -45,7 +45,7 @@ pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String> {
     let line = format!("{program} {}", arguments.join(" "));
     let output = Command::new(program)
         .args(arguments)
-        .current_dir(root())
+        .current_dir(repo_root())
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("could not start `{line}`"))?;
@@ -68,7 +68,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 /// True when a program starts and answers with success.
-pub(crate) fn answers(program: &str, arguments: &[&str]) -> bool {
+pub(crate) fn run_succeeds(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)
         .args(arguments)
         .stdout(Stdio::null())

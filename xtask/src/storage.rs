@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::environment::{Environment, List};
+use crate::environment::{PipRequirements, PythonEnvironment};
 use crate::shell;
 
 /// The server that speaks S3: some hundred megabytes of packages.
-pub(crate) const S3: Environment = Environment {
+pub(crate) const S3: PythonEnvironment = PythonEnvironment {
     name: "storage",
-    lists: &[List {
+    lists: &[PipRequirements {
         file: "tests/storage/requirements.txt",
         text: include_str!("../../tests/storage/requirements.txt"),
         flags: &[],
@@ -36,25 +36,25 @@ const KEY: &str = "S3RVER";
 
 /// Servers that run.
 #[derive(Default)]
-pub(crate) struct Servers {
-    running: Vec<Server>,
+pub(crate) struct TestServers {
+    running: Vec<ServerProcess>,
     /// What tests are told.
     pub(crate) variables: Vec<(&'static str, String)>,
 }
 
-struct Server {
+struct ServerProcess {
     child: Child,
     data: Option<PathBuf>,
     /// How it is told to end, where being killed would leave something behind.
     farewell: Option<&'static str>,
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let id = self.child.id().to_string();
         let told = self
             .farewell
-            .is_some_and(|signal| shell::answers("kill", &[signal, &id]));
+            .is_some_and(|signal| shell::run_succeeds("kill", &[signal, &id]));
         if !told {
             let _ = self.child.kill();
         }
@@ -65,17 +65,17 @@ impl Drop for Server {
     }
 }
 
-impl Servers {
+impl TestServers {
     /// Starts whatever is installed.
-    pub(crate) fn start() -> Result<Servers> {
-        let mut servers = Servers::default();
+    pub(crate) fn start() -> Result<TestServers> {
+        let mut servers = TestServers::default();
         if let Some(programs) = postgres_programs() {
             servers.start_postgres(&programs)?;
         }
-        if let Some(python) = S3.python() {
+        if let Some(python) = S3.python_path() {
             servers.start_s3(&python)?;
         }
-        if let Some(flawed) = flawed::Flawed::Ignoring.ready() {
+        if let Some(flawed) = flawed::FlawedServer::Ignoring.find_installed() {
             servers.start_flawed(&flawed)?;
         }
         Ok(servers)
@@ -85,8 +85,8 @@ impl Servers {
         let data = std::env::temp_dir().join(format!("compact-postgres-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&data);
         std::fs::create_dir_all(&data)?;
-        certificates(&data).context("could not make certificates with openssl")?;
-        let owner = owner(&data)?;
+        make_certificates(&data).context("could not make certificates with openssl")?;
+        let owner = user_prefix(&data)?;
         let place = data.display().to_string();
         let cluster = format!("{place}/cluster");
         let initdb = programs.join("initdb").display().to_string();
@@ -102,8 +102,8 @@ impl Servers {
             "--locale=C.UTF-8",
             "--no-instructions",
         ];
-        quietly(&owner, &initdb, &arguments)?;
-        guard(&owner, programs, &cluster)?;
+        run_quietly(&owner, &initdb, &arguments)?;
+        add_guarded_user(&owner, programs, &cluster)?;
         let port = free_port()?;
         let settings = [
             "listen_addresses=localhost".to_owned(),
@@ -120,7 +120,7 @@ impl Servers {
             format!("ssl_key_file={place}/server.key"),
         ];
         let server = programs.join("postgres").display().to_string();
-        let mut command = under(&owner, &server);
+        let mut command = command_as(&owner, &server);
         command.args(["-D", &cluster]);
         for setting in &settings {
             command.args(["-c", setting]);
@@ -129,7 +129,7 @@ impl Servers {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        self.running.push(Server {
+        self.running.push(ServerProcess {
             child,
             data: Some(data),
             // It ends its own processes then.
@@ -150,7 +150,7 @@ impl Servers {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        self.running.push(Server {
+        self.running.push(ServerProcess {
             child,
             data: None,
             farewell: None,
@@ -160,12 +160,12 @@ impl Servers {
         make_bucket(port)?;
         let endpoint = format!("http://127.0.0.1:{port}");
         self.variables.push(("COMPACT_TEST_S3", endpoint));
-        self.variables.extend(keys());
+        self.variables.extend(access_keys());
         Ok(())
     }
 }
 
-fn keys() -> [(&'static str, String); 2] {
+fn access_keys() -> [(&'static str, String); 2] {
     [
         ("AWS_ACCESS_KEY_ID", KEY.to_owned()),
         ("AWS_SECRET_ACCESS_KEY", KEY.to_owned()),
@@ -174,7 +174,7 @@ fn keys() -> [(&'static str, String); 2] {
 
 /// True when PostgreSQL's programs are here.
 pub(crate) fn has_postgres() -> bool {
-    postgres_programs().is_some() && shell::answers("openssl", &["version"])
+    postgres_programs().is_some() && shell::run_succeeds("openssl", &["version"])
 }
 
 /// Gets PostgreSQL from the system's packages.
@@ -210,7 +210,7 @@ fn postgres_programs() -> Option<PathBuf> {
 }
 
 /// PostgreSQL refuses to run as root: the words that make a command run as somebody else.
-fn owner(data: &Path) -> Result<Vec<&'static str>> {
+fn user_prefix(data: &Path) -> Result<Vec<&'static str>> {
     if user_id()? != "0" {
         return Ok(Vec::new());
     }
@@ -224,13 +224,13 @@ fn owner(data: &Path) -> Result<Vec<&'static str>> {
 }
 
 /// Adds a user who is let in with a password only, for tests of those who do not know it.
-fn guard(owner: &[&str], programs: &Path, cluster: &str) -> Result<()> {
+fn add_guarded_user(owner: &[&str], programs: &Path, cluster: &str) -> Result<()> {
     let rules = Path::new(cluster).join("pg_hba.conf");
     let others = std::fs::read_to_string(&rules)?;
     let rule = "host all guarded 127.0.0.1/32 scram-sha-256";
     std::fs::write(&rules, format!("{rule}\n{others}"))?;
     let server = programs.join("postgres").display().to_string();
-    let mut child = under(owner, &server)
+    let mut child = command_as(owner, &server)
         .args(["--single", "-D", cluster, "postgres"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -246,15 +246,15 @@ fn user_id() -> Result<String> {
     Ok(shell::output("id", &["-u"])?.trim().to_owned())
 }
 
-fn under(owner: &[&str], program: &str) -> Command {
+fn command_as(owner: &[&str], program: &str) -> Command {
     let mut words = owner.iter().copied().chain([program]);
     let mut command = Command::new(words.next().unwrap_or(program));
     command.args(words).current_dir(std::env::temp_dir());
     command
 }
 
-fn quietly(owner: &[&str], program: &str, arguments: &[&str]) -> Result<()> {
-    let output = under(owner, program).args(arguments).output()?;
+fn run_quietly(owner: &[&str], program: &str, arguments: &[&str]) -> Result<()> {
+    let output = command_as(owner, program).args(arguments).output()?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         bail!("`{program}` failed: {}", words.trim());
@@ -263,7 +263,7 @@ fn quietly(owner: &[&str], program: &str, arguments: &[&str]) -> Result<()> {
 }
 
 /// An authority, and a certificate for `localhost` that it signed.
-fn certificates(folder: &Path) -> Result<()> {
+fn make_certificates(folder: &Path) -> Result<()> {
     std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost\n")?;
     let openssl = |line: &str| {
         let arguments: Vec<&str> = line.split_whitespace().collect();

@@ -19,21 +19,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a database could not be opened.
 #[derive(Debug)]
-pub(crate) enum OpenError {
+pub(crate) enum DatabaseOpenError {
     Io(io::Error),
     Sql(rusqlite::Error),
     Newer(u32),
 }
 
-impl From<io::Error> for OpenError {
+impl From<io::Error> for DatabaseOpenError {
     fn from(error: io::Error) -> Self {
-        OpenError::Io(error)
+        DatabaseOpenError::Io(error)
     }
 }
 
-impl From<rusqlite::Error> for OpenError {
+impl From<rusqlite::Error> for DatabaseOpenError {
     fn from(error: rusqlite::Error) -> Self {
-        OpenError::Sql(error)
+        DatabaseOpenError::Sql(error)
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Durability {
     /// What was acknowledged is there afterwards.
     Full,
     /// It is whole afterwards; the latest changes may be missing.
-    Whole,
+    Consistent,
 }
 
 /// Opens the database at `file`, creating it if it is not there, and applies the migrations that it
@@ -52,7 +52,7 @@ pub(crate) fn open(
     file: &Path,
     durability: Durability,
     migrations: &[&str],
-) -> Result<Connection, OpenError> {
+) -> Result<Connection, DatabaseOpenError> {
     create_private(file)?;
     let mut connection = Connection::open(file)?;
     connection.busy_timeout(PATIENCE)?;
@@ -60,7 +60,7 @@ pub(crate) fn open(
     use_write_ahead_log(&connection)?;
     let synchronous = match durability {
         Durability::Full => "FULL",
-        Durability::Whole => "NORMAL",
+        Durability::Consistent => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
     migrate(&mut connection, migrations)?;
@@ -72,40 +72,43 @@ pub(crate) fn open_to_read(
     file: &Path,
     durability: Durability,
     migrations: &[&str],
-) -> Result<Connection, OpenError> {
+) -> Result<Connection, DatabaseOpenError> {
     match open(file, durability, migrations) {
         Err(error) if is_unwritable(&error) => match file.exists() {
             true => open_as_it_is(file, migrations),
-            false => in_memory(Connection::open_in_memory()?, migrations),
+            false => migrate_in_memory(Connection::open_in_memory()?, migrations),
         },
         done => done,
     }
 }
 
-fn open_as_it_is(file: &Path, migrations: &[&str]) -> Result<Connection, OpenError> {
+fn open_as_it_is(file: &Path, migrations: &[&str]) -> Result<Connection, DatabaseOpenError> {
     // A log holds what the file lacks. Without one the file is all there is, and SQLite is told not to
     // make the files that it shares with others.
     let connection = match has_log(file) {
         true => Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
         false => {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-            Connection::open_with_flags(format!("{}?immutable=1", uri(file)), flags)?
+            Connection::open_with_flags(format!("{}?immutable=1", sqlite_uri(file)), flags)?
         }
     };
     connection.busy_timeout(PATIENCE)?;
     let known = migrations.len() as u32;
-    match version(&connection)? {
-        found if found > known => Err(OpenError::Newer(found)),
+    match schema_version(&connection)? {
+        found if found > known => Err(DatabaseOpenError::Newer(found)),
         found if found == known => Ok(connection),
         _ => {
             let mut copy = Connection::open_in_memory()?;
             Backup::new(&connection, &mut copy)?.run_to_completion(PAGES, Duration::ZERO, None)?;
-            in_memory(copy, migrations)
+            migrate_in_memory(copy, migrations)
         }
     }
 }
 
-fn in_memory(mut connection: Connection, migrations: &[&str]) -> Result<Connection, OpenError> {
+fn migrate_in_memory(
+    mut connection: Connection,
+    migrations: &[&str],
+) -> Result<Connection, DatabaseOpenError> {
     migrate(&mut connection, migrations)?;
     Ok(connection)
 }
@@ -120,7 +123,7 @@ fn has_log(file: &Path) -> bool {
 }
 
 /// A path as SQLite reads one with parameters.
-fn uri(file: &Path) -> String {
+fn sqlite_uri(file: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in file.as_os_str().as_encoded_bytes() {
         match byte {
@@ -134,7 +137,7 @@ fn uri(file: &Path) -> String {
 }
 
 /// Tells a disk that takes nothing from a file that cannot be read.
-fn is_unwritable(error: &OpenError) -> bool {
+fn is_unwritable(error: &DatabaseOpenError) -> bool {
     let codes = [
         ErrorCode::ReadOnly,
         ErrorCode::CannotOpen,
@@ -143,11 +146,11 @@ fn is_unwritable(error: &OpenError) -> bool {
         ErrorCode::PermissionDenied,
     ];
     match error {
-        OpenError::Io(_) => true,
-        OpenError::Sql(error) => error
+        DatabaseOpenError::Io(_) => true,
+        DatabaseOpenError::Sql(error) => error
             .sqlite_error_code()
             .is_some_and(|c| codes.contains(&c)),
-        OpenError::Newer(_) => false,
+        DatabaseOpenError::Newer(_) => false,
     }
 }
 
@@ -190,16 +193,16 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     }
 }
 
-fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenError> {
+fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), DatabaseOpenError> {
     let known = migrations.len() as u32;
-    if version(connection)? == known {
+    if schema_version(connection)? == known {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have migrated while this one waited for the lock.
-    let found = version(&transaction)?;
+    let found = schema_version(&transaction)?;
     if found > known {
-        return Err(OpenError::Newer(found));
+        return Err(DatabaseOpenError::Newer(found));
     }
     for migration in migrations.iter().skip(found as usize) {
         transaction.execute_batch(migration)?;
@@ -208,6 +211,6 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), OpenE
     Ok(transaction.commit()?)
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<u32> {
+fn schema_version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }

@@ -23,16 +23,16 @@ const FRAMING: Units = Units(4);
 
 /// An exact count by byte-pair encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bpe {
+pub enum BpeEstimator {
     /// gpt-4o and everything since.
     O200k,
     /// gpt-4 and gpt-3.5.
     Cl100k,
 }
 
-impl Bpe {
+impl BpeEstimator {
     /// The encoding of a model; `o200k` stands in for those that are not OpenAI's.
-    pub fn for_model(model: &str) -> Bpe {
+    pub fn for_model(model: &str) -> BpeEstimator {
         let old = [
             "gpt-4",
             "gpt-3.5",
@@ -47,30 +47,34 @@ impl Bpe {
             let is = |families: &[&str]| families.iter().any(|family| name.starts_with(family));
             is(&old) && !is(&new)
         });
-        if is_old { Bpe::Cl100k } else { Bpe::O200k }
+        if is_old {
+            BpeEstimator::Cl100k
+        } else {
+            BpeEstimator::O200k
+        }
     }
 
     fn tokenizer(self) -> &'static Tokenizer {
         match self {
-            Bpe::O200k => bpe_openai::o200k_base(),
-            Bpe::Cl100k => bpe_openai::cl100k_base(),
+            BpeEstimator::O200k => bpe_openai::o200k_base(),
+            BpeEstimator::Cl100k => bpe_openai::cl100k_base(),
         }
     }
 }
 
-impl Estimator for Bpe {
+impl Estimator for BpeEstimator {
     fn name(&self) -> &str {
         match self {
-            Bpe::O200k => "o200k",
-            Bpe::Cl100k => "cl100k",
+            BpeEstimator::O200k => "o200k",
+            BpeEstimator::Cl100k => "cl100k",
         }
     }
 
-    fn units(&self, text: &str) -> Units {
+    fn count_units(&self, text: &str) -> Units {
         Units(self.tokenizer().count(text) as u64)
     }
 
-    fn framing(&self) -> Units {
+    fn framing_units(&self) -> Units {
         FRAMING
     }
 }
@@ -90,57 +94,64 @@ const FACTORS: RangeInclusive<u64> = 50..=400;
 
 /// o200k's count times a factor: `o200kx1.18`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scaled {
+pub struct ScaledEstimator {
     name: String,
     /// The factor in hundredths, so that sums of units are exact.
     percent: u64,
 }
 
-impl Scaled {
-    fn new(percent: u64) -> Scaled {
-        Scaled {
+impl ScaledEstimator {
+    fn new(percent: u64) -> ScaledEstimator {
+        ScaledEstimator {
             name: format!("o200kx{}.{:02}", percent / 100, percent % 100),
             percent,
         }
     }
 
     /// The estimator of a model's family, where that is none of OpenAI's.
-    pub fn for_model(model: &str) -> Option<Scaled> {
-        let known = window::find(model);
+    pub fn for_model(model: &str) -> Option<ScaledEstimator> {
+        let known = window::find_model(model);
         let name = model.to_ascii_lowercase();
         let is_family = |(family, _): &&(&str, u64)| match &known {
             Some(model) => model.tokenizer == *family,
             None => name.contains(family),
         };
         let (_, percent) = FAMILIES.iter().find(is_family)?;
-        Some(Scaled::new(*percent))
+        Some(ScaledEstimator::new(*percent))
     }
 
     /// The estimator that a receipt names.
-    fn named(name: &str) -> Option<Scaled> {
+    fn from_name(name: &str) -> Option<ScaledEstimator> {
         let factor = name.strip_prefix("o200k")?.strip_prefix(['×', 'x'])?;
         let (whole, hundredths) = factor.split_once('.')?;
         let percent = (hundredths.len() == 2)
             .then(|| format!("{whole}{hundredths}").parse().ok())
             .flatten()?;
-        FACTORS.contains(&percent).then(|| Scaled::new(percent))
+        FACTORS
+            .contains(&percent)
+            .then(|| ScaledEstimator::new(percent))
     }
 }
 
-impl Estimator for Scaled {
+impl Estimator for ScaledEstimator {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn units(&self, text: &str) -> Units {
-        Units(Bpe::O200k.units(text).0.saturating_mul(self.percent))
+    fn count_units(&self, text: &str) -> Units {
+        Units(
+            BpeEstimator::O200k
+                .count_units(text)
+                .0
+                .saturating_mul(self.percent),
+        )
     }
 
     fn units_per_token(&self) -> u64 {
         100
     }
 
-    fn framing(&self) -> Units {
+    fn framing_units(&self) -> Units {
         Units(FRAMING.0 * self.percent)
     }
 }
@@ -148,7 +159,7 @@ impl Estimator for Scaled {
 /// What `--estimator` takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Choice {
+pub enum EstimatorChoice {
     /// What fits the model: its encoding, or o200k times its family's factor.
     #[default]
     Auto,
@@ -162,48 +173,48 @@ pub enum Choice {
     Chars4,
 }
 
-impl Choice {
+impl EstimatorChoice {
     /// Every choice, in the order of help texts.
-    pub const ALL: [Choice; 5] = [
-        Choice::Auto,
-        Choice::O200k,
-        Choice::Cl100k,
-        Choice::Heuristic,
-        Choice::Chars4,
+    pub const ALL: [EstimatorChoice; 5] = [
+        EstimatorChoice::Auto,
+        EstimatorChoice::O200k,
+        EstimatorChoice::Cl100k,
+        EstimatorChoice::Heuristic,
+        EstimatorChoice::Chars4,
     ];
 
     /// The name that people type.
     pub fn as_str(self) -> &'static str {
         match self {
-            Choice::Auto => "auto",
-            Choice::O200k => "o200k",
-            Choice::Cl100k => "cl100k",
-            Choice::Heuristic => "heuristic",
-            Choice::Chars4 => "chars4",
+            EstimatorChoice::Auto => "auto",
+            EstimatorChoice::O200k => "o200k",
+            EstimatorChoice::Cl100k => "cl100k",
+            EstimatorChoice::Heuristic => "heuristic",
+            EstimatorChoice::Chars4 => "chars4",
         }
     }
 
-    /// The estimator itself; the model matters to [`Choice::Auto`] alone.
-    pub fn estimator(self, model: Option<&str>) -> Arc<dyn Estimator> {
+    /// The estimator itself; the model matters to [`EstimatorChoice::Auto`] alone.
+    pub fn build_estimator(self, model: Option<&str>) -> Arc<dyn Estimator> {
         match self {
-            Choice::Auto => fitting(model.unwrap_or_default()),
-            Choice::O200k => Arc::new(Bpe::O200k),
-            Choice::Cl100k => Arc::new(Bpe::Cl100k),
-            Choice::Heuristic => Arc::new(Heuristic),
-            Choice::Chars4 => Arc::new(Chars4),
+            EstimatorChoice::Auto => estimator_for_model(model.unwrap_or_default()),
+            EstimatorChoice::O200k => Arc::new(BpeEstimator::O200k),
+            EstimatorChoice::Cl100k => Arc::new(BpeEstimator::Cl100k),
+            EstimatorChoice::Heuristic => Arc::new(Heuristic),
+            EstimatorChoice::Chars4 => Arc::new(Chars4),
         }
     }
 }
 
 /// The estimator that fits a model.
-fn fitting(model: &str) -> Arc<dyn Estimator> {
-    match Scaled::for_model(model) {
+fn estimator_for_model(model: &str) -> Arc<dyn Estimator> {
+    match ScaledEstimator::for_model(model) {
         Some(scaled) => Arc::new(scaled),
-        None => Arc::new(Bpe::for_model(model)),
+        None => Arc::new(BpeEstimator::for_model(model)),
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for EstimatorChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -214,11 +225,11 @@ impl fmt::Display for Choice {
 #[error("unknown estimator `{0}`: use auto, o200k, cl100k, heuristic or chars4")]
 pub struct UnknownEstimator(String);
 
-impl FromStr for Choice {
+impl FromStr for EstimatorChoice {
     type Err = UnknownEstimator;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let mut all = Choice::ALL.into_iter();
+        let mut all = EstimatorChoice::ALL.into_iter();
         all.find(|choice| choice.as_str() == name)
             .ok_or_else(|| UnknownEstimator(name.to_owned()))
     }
@@ -226,8 +237,8 @@ impl FromStr for Choice {
 
 /// The estimator called `name`, for a model if one is known.
 pub fn by_name(name: &str, model: Option<&str>) -> Result<Arc<dyn Estimator>, UnknownEstimator> {
-    match Scaled::named(name) {
+    match ScaledEstimator::from_name(name) {
         Some(scaled) => Ok(Arc::new(scaled)),
-        None => Ok(name.parse::<Choice>()?.estimator(model)),
+        None => Ok(name.parse::<EstimatorChoice>()?.build_estimator(model)),
     }
 }

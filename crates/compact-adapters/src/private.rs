@@ -22,7 +22,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(error) => Err(error),
         Ok(()) => {
-            restrict(path, Kind::Dir)?;
+            restrict_to_owner(path, PathKind::Dir)?;
             parent.map_or(Ok(()), sync_dir)
         }
     }
@@ -30,18 +30,18 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 
 /// What a path is, and so which bits it gets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PathKind {
     File,
     Dir,
 }
 
 /// Takes every right from everyone but the owner.
 #[cfg(unix)]
-pub(crate) fn restrict(path: &Path, kind: Kind) -> io::Result<()> {
+pub(crate) fn restrict_to_owner(path: &Path, kind: PathKind) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let wanted = match kind {
-        Kind::File => 0o600,
-        Kind::Dir => 0o700,
+        PathKind::File => 0o600,
+        PathKind::Dir => 0o700,
     };
     if fs::metadata(path)?.permissions().mode() & 0o777 == wanted {
         return Ok(());
@@ -51,7 +51,7 @@ pub(crate) fn restrict(path: &Path, kind: Kind) -> io::Result<()> {
 
 /// Takes every right from everyone but the owner.
 #[cfg(not(unix))]
-pub(crate) fn restrict(_path: &Path, _kind: Kind) -> io::Result<()> {
+pub(crate) fn restrict_to_owner(_path: &Path, _kind: Kind) -> io::Result<()> {
     Ok(())
 }
 
@@ -60,7 +60,7 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     let file = options.open(path)?;
-    restrict(path, Kind::File)?;
+    restrict_to_owner(path, PathKind::File)?;
     Ok(file)
 }
 

@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use compact_core::message::{Entry, Role};
-use compact_formats::stream::{Activity, Dialect, Reader};
+use compact_formats::stream::{AgentActivity, StreamDialect, StreamReader};
 use compact_runtime::restart::RunState;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Launch;
 use crate::private;
-use crate::transcript::plain;
+use crate::transcript::plain_name;
 
 const RUNS: &str = "runs";
 
@@ -36,7 +36,7 @@ pub struct SavedRun {
     /// Where it works.
     pub folder: PathBuf,
     /// How it is judged, as far as somebody said so.
-    pub judged: Judged,
+    pub judged: RunLimits,
     /// What the run goes on from.
     pub state: RunState,
 }
@@ -44,7 +44,7 @@ pub struct SavedRun {
 /// What was asked for when a run began or went on; it holds until something else is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Judged {
+pub struct RunLimits {
     /// The window, in tokens.
     pub window: Option<u64>,
     /// The share of it at which a session ends.
@@ -55,11 +55,11 @@ pub struct Judged {
     pub max_silence: Option<Duration>,
 }
 
-impl Judged {
+impl RunLimits {
     /// These, and the earlier ones where nothing new is said.
     #[must_use]
-    pub fn or(self, earlier: Judged) -> Judged {
-        Judged {
+    pub fn or_earlier(self, earlier: RunLimits) -> RunLimits {
+        RunLimits {
             window: self.window.or(earlier.window),
             threshold: self.threshold.or(earlier.threshold),
             checkpoint_timeout: self.checkpoint_timeout.or(earlier.checkpoint_timeout),
@@ -76,7 +76,7 @@ pub enum RunFolderError {
     #[error("there is a run '{0}' already; resume it, or choose another name")]
     Exists(String),
     /// There is none.
-    #[error("there is no run '{name}'; {}", listed(.known))]
+    #[error("there is no run '{name}'; {}", describe_runs(.known))]
     Missing {
         /// The name.
         name: String,
@@ -94,7 +94,7 @@ pub enum RunFolderError {
     Io(PathBuf, #[source] io::Error),
 }
 
-fn listed(known: &[String]) -> String {
+fn describe_runs(known: &[String]) -> String {
     match known {
         [] => "none was started yet".to_owned(),
         known => {
@@ -115,33 +115,33 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes the folder of a new run.
     pub fn create(root: &Path, run_id: &str) -> Result<RunFolder, RunFolderError> {
-        let path = root.join(RUNS).join(plain(run_id));
+        let path = root.join(RUNS).join(plain_name(run_id));
         if path.join("state.json").exists() {
             return Err(RunFolderError::Exists(run_id.to_owned()));
         }
         private::create_dir(&path).map_err(|error| RunFolderError::Io(path.clone(), error))?;
-        RunFolder::hold(path, run_id)
+        RunFolder::lock(path, run_id)
     }
 
     /// Opens the folder of a run that was left, with what it goes on from.
     pub fn open(root: &Path, run_id: &str) -> Result<(RunFolder, SavedRun), RunFolderError> {
-        let path = root.join(RUNS).join(plain(run_id));
+        let path = root.join(RUNS).join(plain_name(run_id));
         let file = path.join("state.json");
         let bytes = fs::read(&file).map_err(|error| match error.kind() {
             ErrorKind::NotFound => RunFolderError::Missing {
                 name: run_id.to_owned(),
-                known: known(root),
+                known: list_runs(root),
             },
             _ => RunFolderError::Io(file.clone(), error),
         })?;
-        let folder = RunFolder::hold(path, run_id)?;
+        let folder = RunFolder::lock(path, run_id)?;
         match serde_json::from_slice(&bytes) {
             Ok(saved) => Ok((folder, saved)),
             Err(error) => Err(RunFolderError::Unreadable(file, error)),
         }
     }
 
-    fn hold(path: PathBuf, run_id: &str) -> Result<RunFolder, RunFolderError> {
+    fn lock(path: PathBuf, run_id: &str) -> Result<RunFolder, RunFolderError> {
         let file = path.join("lock");
         let failed = |error| RunFolderError::Io(file.clone(), error);
         let lock =
@@ -164,7 +164,7 @@ impl RunFolder {
     }
 
     /// Removes a run that never began, and says so; one of which a line was heard stays.
-    pub fn discard(self) -> io::Result<bool> {
+    pub fn discard_if_unused(self) -> io::Result<bool> {
         let never_began = self.session.is_none();
         if never_began {
             fs::remove_dir_all(&self.path)?;
@@ -173,7 +173,7 @@ impl RunFolder {
     }
 
     /// Writes down what the run goes on from: all of it or nothing.
-    pub fn keep(&self, run: &SavedRun) -> io::Result<()> {
+    pub fn save_state(&self, run: &SavedRun) -> io::Result<()> {
         let (staged, file) = (self.path.join("state.new"), self.path.join("state.json"));
         let mut options = OpenOptions::new();
         let mut writer = private::open(options.create(true).write(true).truncate(true), &staged)?;
@@ -184,14 +184,14 @@ impl RunFolder {
     }
 
     /// Writes an event down.
-    pub fn told(&self, event: &str) -> io::Result<()> {
+    pub fn append_event(&self, event: &str) -> io::Result<()> {
         let file = self.path.join("events.jsonl");
         let mut writer = private::open(OpenOptions::new().create(true).append(true), &file)?;
         writer.write_all(format!("{event}\n").as_bytes())
     }
 
     /// Writes a line of the n-th session down.
-    pub fn heard(&mut self, session: u32, line: &str) -> io::Result<()> {
+    pub fn append_session_line(&mut self, session: u32, line: &str) -> io::Result<()> {
         let mut writer = match self.session.take() {
             Some((number, file)) if number == session => file,
             _ => {
@@ -213,20 +213,20 @@ pub struct KeptSession {
     /// The run.
     pub run_id: String,
     /// How they are read.
-    dialect: Dialect,
+    dialect: StreamDialect,
     /// What the agent was asked, in a run's first session.
     task: Option<String>,
 }
 
 /// What is read of a run's state to find its sessions.
 #[derive(Deserialize)]
-struct Head {
+struct SavedRunHead {
     command: String,
-    state: Task,
+    state: RunTask,
 }
 
 #[derive(Deserialize)]
-struct Task {
+struct RunTask {
     run_id: String,
     task: String,
 }
@@ -234,17 +234,20 @@ struct Task {
 /// Every session that the runs below a data directory kept.
 pub fn kept_sessions(root: &Path) -> Vec<KeptSession> {
     let runs = fs::read_dir(root.join(RUNS)).into_iter().flatten();
-    let mut all: Vec<KeptSession> = runs.flatten().flat_map(|run| of_run(&run.path())).collect();
+    let mut all: Vec<KeptSession> = runs
+        .flatten()
+        .flat_map(|run| sessions_of_run(&run.path()))
+        .collect();
     all.sort_by(|a, b| a.file.cmp(&b.file));
     all
 }
 
-fn of_run(folder: &Path) -> Vec<KeptSession> {
+fn sessions_of_run(folder: &Path) -> Vec<KeptSession> {
     let head = fs::read(folder.join("state.json"));
     let head = head
         .ok()
-        .and_then(|bytes| serde_json::from_slice::<Head>(&bytes).ok());
-    let Some(Head { command, state }) = head else {
+        .and_then(|bytes| serde_json::from_slice::<SavedRunHead>(&bytes).ok());
+    let Some(SavedRunHead { command, state }) = head else {
         return Vec::new();
     };
     let launch = Launch {
@@ -269,17 +272,17 @@ fn of_run(folder: &Path) -> Vec<KeptSession> {
 
 impl KeptSession {
     /// What was said in it; lines that are not of the agent's stream say nothing.
-    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+    pub fn read_entries(&self) -> io::Result<Vec<Entry>> {
         let text = fs::read(&self.file)?;
-        let mut reader = Reader::new(self.dialect);
+        let mut reader = StreamReader::new(self.dialect);
         let task = self.task.iter();
         let mut entries: Vec<Entry> = task
-            .map(|task| Entry::text("task", Role::User, task))
+            .map(|task| Entry::from_text("task", Role::User, task))
             .collect();
         for line in String::from_utf8_lossy(&text).lines() {
-            let told = reader.read(line).unwrap_or_default();
+            let told = reader.read_line(line).unwrap_or_default();
             entries.extend(told.into_iter().filter_map(|told| match told {
-                Activity::Said(entry) => Some(entry),
+                AgentActivity::Said(entry) => Some(entry),
                 _ => None,
             }));
         }
@@ -288,7 +291,7 @@ impl KeptSession {
 }
 
 /// The runs that there are, the latest first.
-fn known(root: &Path) -> Vec<String> {
+fn list_runs(root: &Path) -> Vec<String> {
     let found = fs::read_dir(root.join(RUNS))
         .into_iter()
         .flatten()

@@ -29,7 +29,7 @@ pub enum SealError {
 
 /// A seal that does not fit: another key, or other bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mismatch;
+pub(crate) struct CipherError;
 
 impl Seal {
     /// The key in an environment variable.
@@ -55,14 +55,16 @@ impl Seal {
         name: &[u8],
         beside: &[u8],
         plain: &[u8],
-    ) -> Result<Vec<u8>, Mismatch> {
+    ) -> Result<Vec<u8>, CipherError> {
         let mut nonce = [0; NONCE_LEN];
-        SystemRandom::new().fill(&mut nonce).map_err(|_| Mismatch)?;
+        SystemRandom::new()
+            .fill(&mut nonce)
+            .map_err(|_| CipherError)?;
         let mut sealed = plain.to_vec();
-        let key = self.key_for(name)?;
+        let key = self.cipher_for(name)?;
         let nonce_of_it = Nonce::assume_unique_for_key(nonce);
         key.seal_in_place_append_tag(nonce_of_it, Aad::from(beside), &mut sealed)
-            .map_err(|_| Mismatch)?;
+            .map_err(|_| CipherError)?;
         Ok([nonce.as_slice(), &sealed].concat())
     }
 
@@ -72,28 +74,28 @@ impl Seal {
         name: &[u8],
         beside: &[u8],
         sealed: &[u8],
-    ) -> Result<Vec<u8>, Mismatch> {
-        let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>().ok_or(Mismatch)?;
+    ) -> Result<Vec<u8>, CipherError> {
+        let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>().ok_or(CipherError)?;
         let mut rest = rest.to_vec();
-        let key = self.key_for(name)?;
+        let key = self.cipher_for(name)?;
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let plain = key.open_in_place(nonce, Aad::from(beside), &mut rest);
-        plain.map(|plain| plain.to_vec()).map_err(|_| Mismatch)
+        plain.map(|plain| plain.to_vec()).map_err(|_| CipherError)
     }
 
     /// A name that says nothing to whoever does not have the key, and is always the same.
-    pub(crate) fn blind(&self, word: &str) -> String {
-        let hash = blake3::keyed_hash(&self.key_of("compact blind word 1"), word.as_bytes());
+    pub(crate) fn blind_word(&self, word: &str) -> String {
+        let hash = blake3::keyed_hash(&self.derive_key("compact blind word 1"), word.as_bytes());
         hash.to_hex().chars().take(32).collect()
     }
 
-    fn key_for(&self, name: &[u8]) -> Result<LessSafeKey, Mismatch> {
-        let key = blake3::keyed_hash(&self.key_of("compact sealed bytes 1"), name);
-        let key = UnboundKey::new(&AES_256_GCM, key.as_bytes()).map_err(|_| Mismatch)?;
+    fn cipher_for(&self, name: &[u8]) -> Result<LessSafeKey, CipherError> {
+        let key = blake3::keyed_hash(&self.derive_key("compact sealed bytes 1"), name);
+        let key = UnboundKey::new(&AES_256_GCM, key.as_bytes()).map_err(|_| CipherError)?;
         Ok(LessSafeKey::new(key))
     }
 
-    fn key_of(&self, purpose: &str) -> [u8; 32] {
+    fn derive_key(&self, purpose: &str) -> [u8; 32] {
         blake3::derive_key(purpose, &self.key)
     }
 }
@@ -115,11 +117,11 @@ mod tests {
         assert_eq!(seal.open(b"name", b"beside", &sealed).unwrap(), b"secret");
         assert!(!sealed.windows(6).any(|w| w == b"secret"));
         let other = Seal::new([8; 32]);
-        assert_eq!(other.open(b"name", b"beside", &sealed), Err(Mismatch));
-        assert_eq!(seal.open(b"names", b"beside", &sealed), Err(Mismatch));
-        assert_eq!(seal.open(b"name", b"besides", &sealed), Err(Mismatch));
-        assert_eq!(seal.open(b"name", b"beside", b"short"), Err(Mismatch));
-        assert_ne!(seal.blind("word"), other.blind("word"));
+        assert_eq!(other.open(b"name", b"beside", &sealed), Err(CipherError));
+        assert_eq!(seal.open(b"names", b"beside", &sealed), Err(CipherError));
+        assert_eq!(seal.open(b"name", b"besides", &sealed), Err(CipherError));
+        assert_eq!(seal.open(b"name", b"beside", b"short"), Err(CipherError));
+        assert_ne!(seal.blind_word("word"), other.blind_word("word"));
         assert_eq!(format!("{seal:?}"), "Seal(…)");
     }
 

@@ -14,8 +14,8 @@ use compact_runtime::port::index::{IndexError, RecallIndex};
 
 use crate::archive::{self, ObjectArchive};
 use crate::catalog::{PostgresCatalog, SqliteCatalog};
-use crate::config::{Storage, StorageAdapter};
-use crate::postgres::Server;
+use crate::config::{StorageAdapter, StorageConfig};
+use crate::postgres::PostgresServer;
 use crate::recall::{PostgresIndex, SealedIndex, SqliteIndex};
 use crate::seal::{Seal, SealError};
 
@@ -42,18 +42,20 @@ pub enum StoreError {
 /// Where everything is.
 #[derive(Clone, Debug)]
 pub struct Stores {
-    storage: Storage,
+    storage: StorageConfig,
     root: PathBuf,
-    server: Option<Server>,
+    server: Option<PostgresServer>,
     seal: Option<Seal>,
 }
 
 impl Stores {
     /// The stores of a configuration; `root` is the data directory. Secrets are read from the
     /// environment now.
-    pub fn new(storage: &Storage, root: &Path) -> Result<Stores, StoreError> {
-        let address = storage.address().map(|a| a.with_password_from_env());
-        let server = address.map(Server::new).transpose();
+    pub fn new(storage: &StorageConfig, root: &Path) -> Result<Stores, StoreError> {
+        let address = storage
+            .catalog_address()
+            .map(|a| a.with_password_from_env());
+        let server = address.map(PostgresServer::new).transpose();
         let seal = storage.archive.key_env.as_deref().map(Seal::from_env);
         Ok(Stores {
             server: server.map_err(StoreError::Thread)?,
@@ -64,12 +66,12 @@ impl Stores {
     }
 
     /// True once something may have been stored.
-    pub fn exist(&self) -> bool {
-        self.server.is_some() || self.catalog_file().exists() || self.hold_objects()
+    pub fn has_data(&self) -> bool {
+        self.server.is_some() || self.catalog_file().exists() || self.has_objects()
     }
 
     /// True when there are packs or records in the folder.
-    fn hold_objects(&self) -> bool {
+    fn has_objects(&self) -> bool {
         let is_folder = self.storage.adapter != StorageAdapter::S3;
         let folders = [archive::PACKS, archive::RECORDS];
         is_folder
@@ -79,18 +81,18 @@ impl Stores {
     }
 
     /// True when there are records in the folder: each was in the catalog before.
-    fn hold_records(&self) -> bool {
+    fn has_records(&self) -> bool {
         self.storage.adapter != StorageAdapter::S3 && has_file(&self.root.join(archive::RECORDS))
     }
 
     /// Why an embedded catalog does not tell what the archive holds; `None` when it may.
-    fn lost(&self, file: &Path) -> Option<CatalogError> {
+    fn find_catalog_loss(&self, file: &Path) -> Option<CatalogError> {
         let state = match fs::metadata(file) {
             Err(error) if error.kind() == ErrorKind::NotFound => "missing",
             Ok(found) if found.len() == 0 => "empty",
             _ => return None,
         };
-        self.hold_objects().then(|| CatalogError::Lost {
+        self.has_objects().then(|| CatalogError::Lost {
             place: file.display().to_string(),
             state,
         })
@@ -102,7 +104,7 @@ impl Stores {
     }
 
     /// Where originals are, in words.
-    pub fn archive_place(&self) -> String {
+    pub fn archive_location(&self) -> String {
         let bucket = self.storage.bucket();
         match self.storage.adapter {
             StorageAdapter::S3 if bucket.prefix.is_empty() => format!("s3://{}", bucket.name),
@@ -112,41 +114,41 @@ impl Stores {
     }
 
     /// Where receipts are, in words.
-    pub fn catalog_place(&self) -> String {
+    pub fn catalog_location(&self) -> String {
         match &self.server {
-            Some(server) => server.place().to_owned(),
+            Some(server) => server.location().to_owned(),
             None => self.catalog_file().display().to_string(),
         }
     }
 
     /// The originals.
-    pub fn archive(&self) -> Result<Arc<dyn ArchiveStore>, ArchiveError> {
-        Ok(Arc::new(self.objects()?))
+    pub fn open_archive(&self) -> Result<Arc<dyn ArchiveStore>, ArchiveError> {
+        Ok(Arc::new(self.open_object_archive()?))
     }
 
     /// The originals as what they are stored in.
-    pub fn objects(&self) -> Result<ObjectArchive, ArchiveError> {
+    pub fn open_object_archive(&self) -> Result<ObjectArchive, ArchiveError> {
         let archive = match self.storage.adapter {
             StorageAdapter::S3 => ObjectArchive::in_bucket(&self.storage.bucket())?,
             _ => ObjectArchive::open(&self.root)?,
         };
         Ok(match &self.seal {
-            Some(seal) => archive.sealed(seal.clone()),
+            Some(seal) => archive.with_seal(seal.clone()),
             None => archive,
         })
     }
 
     /// The receipts.
-    pub fn catalog(&self) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
-        self.catalog_opened(SqliteCatalog::open)
+    pub fn open_catalog(&self) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
+        self.open_catalog_with(SqliteCatalog::open)
     }
 
     /// The receipts, also where nothing can be written.
-    pub fn catalog_to_read(&self) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
-        self.catalog_opened(SqliteCatalog::open_to_read)
+    pub fn open_catalog_to_read(&self) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
+        self.open_catalog_with(SqliteCatalog::open_to_read)
     }
 
-    fn catalog_opened(
+    fn open_catalog_with(
         &self,
         open: fn(&Path) -> Result<SqliteCatalog, CatalogError>,
     ) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
@@ -156,11 +158,11 @@ impl Stores {
             return Ok(Arc::new(catalog.with_lease_time(time)));
         }
         let file = self.catalog_file();
-        if let Some(lost) = self.lost(&file) {
+        if let Some(lost) = self.find_catalog_loss(&file) {
             return Err(lost);
         }
         let catalog = open(&file)?;
-        match catalog.is_empty()? && self.hold_records() {
+        match catalog.is_empty()? && self.has_records() {
             true => Err(CatalogError::Lost {
                 place: file.display().to_string(),
                 state: "empty",
@@ -171,15 +173,15 @@ impl Stores {
 
     /// The receipts to be made again: one that is damaged is moved aside first, and its new place is
     /// said.
-    pub async fn catalog_anew(
+    pub async fn open_catalog_to_rebuild(
         &self,
     ) -> Result<(Arc<dyn SessionCatalog>, Option<PathBuf>), CatalogError> {
         if self.server.is_some() {
-            return Ok((self.catalog()?, None));
+            return Ok((self.open_catalog()?, None));
         }
         let file = self.catalog_file();
         let found = match SqliteCatalog::open(&file) {
-            Ok(catalog) => catalog.check().await.map(|()| catalog),
+            Ok(catalog) => catalog.check_integrity().await.map(|()| catalog),
             Err(error) => Err(error),
         };
         match found {
@@ -201,7 +203,7 @@ impl Stores {
     }
 
     /// The recall index.
-    pub fn index(&self) -> Result<Arc<dyn RecallIndex>, IndexError> {
+    pub fn open_index(&self) -> Result<Arc<dyn RecallIndex>, IndexError> {
         let (server, seal) = (self.server.clone(), self.seal.clone());
         Ok(match (server, seal) {
             (Some(server), None) => Arc::new(PostgresIndex::new(server)),
@@ -219,11 +221,11 @@ impl Stores {
     }
 
     /// The recall index, if there is one.
-    pub fn index_if_any(&self) -> Result<Option<Arc<dyn RecallIndex>>, IndexError> {
+    pub fn open_index_if_any(&self) -> Result<Option<Arc<dyn RecallIndex>>, IndexError> {
         let files = [RECALL, SEALED_RECALL];
         let is_there = files.iter().any(|file| self.root.join(file).exists());
         (self.server.is_some() || is_there)
-            .then(|| self.index())
+            .then(|| self.open_index())
             .transpose()
     }
 }

@@ -4,9 +4,9 @@
 //! the place that profile and wire agree on.
 
 use crate::clip;
-use crate::message::{Block, Entry, EntryId, EntryKind, Meta, Role};
-use crate::outline::{Health, UnitKind};
-use crate::plan::{Fate, Plan, Scene};
+use crate::message::{Block, Entry, EntryId, EntryKind, EntryMeta, Role};
+use crate::outline::{UnitHealth, UnitKind};
+use crate::plan::{Plan, PlanInput, UnitFate};
 use crate::summarize::frame::{self, Frame};
 use crate::view::{View, ViewItem};
 use crate::wire::{Placement, WireRules};
@@ -15,7 +15,7 @@ use crate::wire::{Placement, WireRules};
 const PAIR_TOOL: &str = "recall_session_summary";
 
 /// A summary ready to be placed.
-pub struct Placed<'a> {
+pub struct PlacedSummary<'a> {
     /// Version and receipt.
     pub frame: &'a Frame,
     /// The body.
@@ -25,19 +25,24 @@ pub struct Placed<'a> {
 }
 
 /// Builds the view of a plan.
-pub fn assemble(scene: &Scene<'_>, plan: &Plan, summary: &Placed<'_>, rules: &WireRules) -> View {
-    let placement = rules.placement(summary.placement);
-    let place = place(scene, plan, placement);
+pub fn assemble(
+    scene: &PlanInput<'_>,
+    plan: &Plan,
+    summary: &PlacedSummary<'_>,
+    rules: &WireRules,
+) -> View {
+    let placement = rules.allowed_placement(summary.placement);
+    let place = summary_position(scene, plan, placement);
     let mut items = Vec::new();
     for (i, unit) in scene.outline.units.iter().enumerate() {
         if i == place {
             items.extend(summary_items(summary, placement));
         }
-        let fate = plan.fates.get(i).copied().unwrap_or(Fate::Demoted);
+        let fate = plan.fates.get(i).copied().unwrap_or(UnitFate::Demoted);
         items.extend(
             unit.entries
                 .clone()
-                .filter_map(|entry| item(scene, entry, fate)),
+                .filter_map(|entry| view_item(scene, entry, fate)),
         );
     }
     if place >= scene.outline.units.len() {
@@ -50,11 +55,11 @@ pub fn assemble(scene: &Scene<'_>, plan: &Plan, summary: &Placed<'_>, rules: &Wi
 }
 
 /// Puts other words into the summary of a view.
-pub fn reword(view: &mut View, summary: &Placed<'_>, rules: &WireRules) {
+pub fn reword(view: &mut View, summary: &PlacedSummary<'_>, rules: &WireRules) {
     let words = summary_text(
         summary.frame,
         summary.body,
-        rules.placement(summary.placement),
+        rules.allowed_placement(summary.placement),
     );
     for item in &mut view.items {
         if let ViewItem::New(entry) = item
@@ -71,7 +76,7 @@ pub fn reword(view: &mut View, summary: &Placed<'_>, rules: &WireRules) {
 
 /// The view with its summary where another wire takes it: the person's place, where that wire knows no
 /// summary of the model's.
-pub fn placed_for(mut view: View, rules: &WireRules) -> View {
+pub fn move_summary_for(mut view: View, rules: &WireRules) -> View {
     for item in &mut view.items {
         if let ViewItem::New(entry) = item
             && matches!(entry.meta.kind, EntryKind::Summary { .. })
@@ -91,7 +96,7 @@ fn speak_as_user(summary: &mut Entry, rules: &WireRules) {
 }
 
 /// The unit before which the summary goes.
-fn place(scene: &Scene<'_>, plan: &Plan, placement: Placement) -> usize {
+fn summary_position(scene: &PlanInput<'_>, plan: &Plan, placement: Placement) -> usize {
     let units = &scene.outline.units;
     let leading = units
         .iter()
@@ -104,20 +109,20 @@ fn place(scene: &Scene<'_>, plan: &Plan, placement: Placement) -> usize {
         .find(|&i| plan.fates.get(i).is_none_or(|f| !f.stays()))
         .unwrap_or(leading);
     // Calls that wait for their results come last.
-    let waits = units.iter().position(|u| u.health == Health::Open);
+    let waits = units.iter().position(|u| u.health == UnitHealth::Open);
     let after_request = scene.outline.first_user().map_or(0, |first| first + 1);
     first_demoted
         .max(after_request)
         .min(waits.unwrap_or(units.len()))
 }
 
-fn item(scene: &Scene<'_>, entry: usize, fate: Fate) -> Option<ViewItem> {
+fn view_item(scene: &PlanInput<'_>, entry: usize, fate: UnitFate) -> Option<ViewItem> {
     match fate {
-        Fate::Demoted => None,
-        Fate::Pinned | Fate::Verbatim => Some(ViewItem::Kept { entry }),
-        Fate::Clipped(level) => {
+        UnitFate::Demoted => None,
+        UnitFate::Pinned | UnitFate::Verbatim => Some(ViewItem::Kept { entry }),
+        UnitFate::Clipped(level) => {
             let whole = scene.conversation.entries.get(entry)?;
-            let edits = clip::entry(whole, level, scene.estimator, scene.pointer(entry));
+            let edits = clip::clip_entry(whole, level, scene.estimator, scene.pointer(entry));
             Some(if edits.is_empty() {
                 ViewItem::Kept { entry }
             } else {
@@ -141,7 +146,7 @@ pub fn summary_text(frame: &Frame, body: &str, placement: Placement) -> String {
     }
 }
 
-fn summary_items(summary: &Placed<'_>, placement: Placement) -> Vec<ViewItem> {
+fn summary_items(summary: &PlacedSummary<'_>, placement: Placement) -> Vec<ViewItem> {
     let text = summary_text(summary.frame, summary.body, placement);
     let role = match placement {
         Placement::AssistantMessage => Role::Assistant,
@@ -149,7 +154,7 @@ fn summary_items(summary: &Placed<'_>, placement: Placement) -> Vec<ViewItem> {
         Placement::SystemSuffix => Role::System,
         Placement::ToolPair => return tool_pair(summary.frame, text),
     };
-    vec![ViewItem::New(entry(
+    vec![ViewItem::New(summary_entry(
         summary.frame,
         role,
         Block::Text(text),
@@ -158,13 +163,13 @@ fn summary_items(summary: &Placed<'_>, placement: Placement) -> Vec<ViewItem> {
 }
 
 fn tool_pair(frame: &Frame, text: String) -> Vec<ViewItem> {
-    let id = format!("summary_{}", receipt(frame));
+    let id = format!("summary_{}", frame_receipt(frame));
     let call = Block::ToolCall {
         id: id.clone(),
         name: PAIR_TOOL.to_owned(),
         arguments: "{}".to_owned(),
     };
-    let mut asked = entry(frame, Role::Assistant, call, "-call");
+    let mut asked = summary_entry(frame, Role::Assistant, call, "-call");
     asked.meta.kind = EntryKind::Injected;
     let result = Block::ToolResult {
         call: id,
@@ -173,25 +178,25 @@ fn tool_pair(frame: &Frame, text: String) -> Vec<ViewItem> {
     };
     vec![
         ViewItem::New(asked),
-        ViewItem::New(entry(frame, Role::Tool, result, "")),
+        ViewItem::New(summary_entry(frame, Role::Tool, result, "")),
     ]
 }
 
-fn receipt(frame: &Frame) -> &str {
+fn frame_receipt(frame: &Frame) -> &str {
     frame.receipt.as_deref().unwrap_or("unnamed")
 }
 
-fn entry(frame: &Frame, role: Role, block: Block, suffix: &str) -> Entry {
+fn summary_entry(frame: &Frame, role: Role, block: Block, suffix: &str) -> Entry {
     Entry {
-        id: EntryId(format!("summary-{}{suffix}", receipt(frame))),
+        id: EntryId(format!("summary-{}{suffix}", frame_receipt(frame))),
         role,
         blocks: vec![block],
-        meta: Meta {
+        meta: EntryMeta {
             kind: EntryKind::Summary {
                 version: frame.version,
                 receipt: frame.receipt.clone(),
             },
-            ..Meta::default()
+            ..EntryMeta::default()
         },
     }
 }

@@ -5,7 +5,7 @@
 //! come in; what is kept within a budget is the plan's business.
 
 use crate::policy::Policy;
-use crate::token::{Account, Tokens};
+use crate::token::{TokenAccount, Tokens};
 use crate::trigger;
 
 /// Tokens that hold the orders, the open work and the latest steps of most sessions: a summary of
@@ -17,7 +17,7 @@ const LEAST_SUMMARY: Tokens = Tokens(200);
 
 /// What bounds a view.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds<'a> {
+pub struct ViewBounds<'a> {
     /// What the model takes, in the estimator's tokens.
     pub window: Tokens,
     /// The user's decisions.
@@ -28,10 +28,10 @@ pub struct Bounds<'a> {
     pub wanted: Option<Tokens>,
 }
 
-impl<'a> Bounds<'a> {
+impl<'a> ViewBounds<'a> {
     /// The bounds of a conversation that was counted.
-    pub fn of(window: Tokens, policy: &'a Policy, account: &Account) -> Self {
-        Bounds {
+    pub fn from_account(window: Tokens, policy: &'a Policy, account: &TokenAccount) -> Self {
+        ViewBounds {
             window,
             policy,
             fixed: account.system + account.tools,
@@ -54,7 +54,7 @@ impl<'a> Bounds<'a> {
     /// What a view may cost that must hold `claims`: the target; where the claims leave less than most
     /// of that for everything else, as much more as stays below the trigger; and the claims themselves
     /// beside the smallest summary, while the window holds them.
-    pub fn around(self, claims: Tokens) -> Tokens {
+    pub fn budget_for(self, claims: Tokens) -> Tokens {
         let target = self.target();
         let below_trigger = trigger::trigger_point(self.window, self.policy) - Tokens(1);
         let roomy = (claims + Tokens(target.0 * 4 / 5)).min(below_trigger - self.fixed);
@@ -63,7 +63,7 @@ impl<'a> Bounds<'a> {
     }
 
     /// What the summary of a view of this budget may take before earlier turns are kept.
-    pub fn summary(self, budget: Tokens) -> Tokens {
+    pub fn summary_limit(self, budget: Tokens) -> Tokens {
         let share = (budget.0 as f64 * self.policy.summary_share) as u64;
         Tokens(share.max(SMALL_SUMMARY.min(budget.0 * 4 / 5)))
     }
@@ -73,8 +73,8 @@ impl<'a> Bounds<'a> {
 mod tests {
     use super::*;
 
-    fn bounds(policy: &Policy) -> Bounds<'_> {
-        Bounds {
+    fn bounds(policy: &Policy) -> ViewBounds<'_> {
+        ViewBounds {
             window: Tokens(100_000),
             policy,
             fixed: Tokens(2_000),
@@ -86,7 +86,7 @@ mod tests {
     fn a_budget_is_half_of_the_trigger_and_grows_with_what_was_said_last() {
         let policy = Policy::default();
         let bounds = bounds(&policy);
-        let around = |claims| bounds.around(Tokens(claims)).0;
+        let around = |claims| bounds.budget_for(Tokens(claims)).0;
         assert_eq!(bounds.target(), Tokens(40_500));
         assert_eq!(bounds.largest(), Tokens(96_976));
         assert_eq!(around(0), 40_500);
@@ -103,7 +103,7 @@ mod tests {
             summary_share: 0.25,
             ..Policy::default()
         };
-        let of = |budget| bounds(&policy).summary(Tokens(budget)).0;
+        let of = |budget| bounds(&policy).summary_limit(Tokens(budget)).0;
         assert_eq!([of(1_000), of(10_000), of(40_000)], [800, 4_096, 10_000]);
     }
 }

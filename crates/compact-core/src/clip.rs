@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::message::{Block, Entry};
 use crate::token::{Estimator, EstimatorExt, Units};
-use crate::view::Edit;
+use crate::view::BlockEdit;
 
 /// Share of a clipped text that its head gets; the end of an output tells more than its middle.
 const HEAD_SHARE: f64 = 0.6;
@@ -25,7 +25,7 @@ const CALL_SHARE: u64 = 2;
 
 /// Says where the whole text is.
 #[derive(Clone, Copy, Debug)]
-pub struct Pointer<'a> {
+pub struct ClipPointer<'a> {
     /// The receipt that restores it.
     pub receipt: &'a str,
     /// The entry's ordinal in its session.
@@ -34,19 +34,19 @@ pub struct Pointer<'a> {
 
 /// Text cut to at most `limit` units; `None` when it fits as it is. A text too short to hide much of is
 /// left alone too, unless there is room for its pointer at most.
-pub fn text(
+pub fn clip_text(
     text: &str,
     limit: Units,
     estimator: &dyn Estimator,
-    pointer: Pointer<'_>,
+    pointer: ClipPointer<'_>,
 ) -> Option<String> {
-    let cost = estimator.units(text);
+    let cost = estimator.count_units(text);
     if cost <= limit {
         return None;
     }
     let total = text.chars().count();
     let marker = marker(total, pointer);
-    let marker_cost = estimator.units(&marker);
+    let marker_cost = estimator.count_units(&marker);
     let alone = || head_and_tail(text, total, 0, pointer);
     let Some(most) = total.checked_sub(WORTH * marker.chars().count()) else {
         return (limit < marker_cost && marker_cost < cost).then(alone);
@@ -57,7 +57,7 @@ pub fn text(
     // Tokens are not spread evenly over a text: shrink until the count agrees.
     for _ in 0..8 {
         let cut = head_and_tail(text, total, chars, pointer);
-        if chars == 0 || estimator.units(&cut) <= limit {
+        if chars == 0 || estimator.count_units(&cut) <= limit {
             return Some(cut);
         }
         chars = chars * 4 / 5;
@@ -66,13 +66,13 @@ pub fn text(
 }
 
 /// An answer cut as a text is, but to its pointer alone where only scraps would be left of it.
-fn answer(
+fn clip_answer(
     whole: &str,
     limit: Units,
     estimator: &dyn Estimator,
-    pointer: Pointer<'_>,
+    pointer: ClipPointer<'_>,
 ) -> Option<String> {
-    let cut = text(whole, limit, estimator, pointer)?;
+    let cut = clip_text(whole, limit, estimator, pointer)?;
     let total = whole.chars().count();
     let alone = head_and_tail(whole, total, 0, pointer);
     match cut.chars().count() < alone.chars().count() + SCRAP {
@@ -81,7 +81,7 @@ fn answer(
     }
 }
 
-fn head_and_tail(text: &str, total: usize, chars: usize, pointer: Pointer<'_>) -> String {
+fn head_and_tail(text: &str, total: usize, chars: usize, pointer: ClipPointer<'_>) -> String {
     let head = (chars as f64 * HEAD_SHARE) as usize;
     let tail = chars - head;
     let mut cut: String = text.chars().take(head).collect();
@@ -94,33 +94,35 @@ fn head_and_tail(text: &str, total: usize, chars: usize, pointer: Pointer<'_>) -
     cut
 }
 
-fn marker(left_out: usize, pointer: Pointer<'_>) -> String {
+fn marker(left_out: usize, pointer: ClipPointer<'_>) -> String {
     let short: String = pointer.receipt.chars().take(12).collect();
     format!(" […{left_out} chars cut: {short}#{}…] ", pointer.ordinal)
 }
 
 /// The edits that bring every text block of an entry down to `level` units.
-pub fn entry(
+pub fn clip_entry(
     entry: &Entry,
     level: Units,
     estimator: &dyn Estimator,
-    pointer: Pointer<'_>,
-) -> Vec<(usize, Edit)> {
+    pointer: ClipPointer<'_>,
+) -> Vec<(usize, BlockEdit)> {
     entry
         .blocks
         .iter()
         .enumerate()
         .filter_map(|(i, block)| {
             let new = match block {
-                Block::Text(whole) => text(whole, level, estimator, pointer),
-                Block::ToolResult { content, .. } => answer(content, level, estimator, pointer),
+                Block::Text(whole) => clip_text(whole, level, estimator, pointer),
+                Block::ToolResult { content, .. } => {
+                    clip_answer(content, level, estimator, pointer)
+                }
                 Block::ToolCall { arguments, .. } => {
                     let level = Units(level.0.saturating_mul(CALL_SHARE));
                     arguments_within(arguments, level, estimator, pointer)
                 }
                 Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => None,
             };
-            new.map(|text| (i, Edit::SetText(text)))
+            new.map(|text| (i, BlockEdit::SetText(text)))
         })
         .collect()
 }
@@ -130,21 +132,21 @@ fn arguments_within(
     arguments: &str,
     level: Units,
     estimator: &dyn Estimator,
-    pointer: Pointer<'_>,
+    pointer: ClipPointer<'_>,
 ) -> Option<String> {
-    let cost = estimator.units(arguments);
+    let cost = estimator.count_units(arguments);
     if cost <= level {
         return None;
     }
     let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(arguments) else {
-        return text(arguments, level, estimator, pointer);
+        return clip_text(arguments, level, estimator, pointer);
     };
     let mut each = arguments.chars().count() / 2;
     while each > 0 {
         let mut cut = value.clone();
         shorten(&mut cut, each, &mut (each >= SCRAP).then_some(pointer));
         let cut = cut.to_string();
-        if estimator.units(&cut) <= level {
+        if estimator.count_units(&cut) <= level {
             return Some(cut);
         }
         each = each * 2 / 3;
@@ -153,7 +155,7 @@ fn arguments_within(
 }
 
 /// Cuts every string to `each` characters; the first one cut says where the whole is, if it may.
-fn shorten(value: &mut Value, each: usize, pointer: &mut Option<Pointer<'_>>) {
+fn shorten(value: &mut Value, each: usize, pointer: &mut Option<ClipPointer<'_>>) {
     match value {
         Value::String(whole) => {
             let total = whole.chars().count();
@@ -172,7 +174,12 @@ fn shorten(value: &mut Value, each: usize, pointer: &mut Option<Pointer<'_>>) {
 }
 
 /// A path tells more at its end, everything else at its beginning.
-fn shortened(whole: &str, total: usize, each: usize, pointer: &mut Option<Pointer<'_>>) -> String {
+fn shortened(
+    whole: &str,
+    total: usize,
+    each: usize,
+    pointer: &mut Option<ClipPointer<'_>>,
+) -> String {
     if whole.contains('/') && !whole.contains(char::is_whitespace) {
         return std::iter::once('…')
             .chain(whole.chars().skip(total - each))
@@ -210,7 +217,7 @@ pub fn block_costs(entry: &Entry, estimator: &dyn Estimator) -> Vec<Units> {
             Block::ToolCall { .. } => CALL_SHARE,
             Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => 0,
         };
-        let cost = estimator.block(block).0.checked_div(parts);
+        let cost = estimator.count_block(block).0.checked_div(parts);
         std::iter::repeat_n(Units(cost.unwrap_or_default()), parts as usize)
     };
     entry.blocks.iter().flat_map(parts).collect()

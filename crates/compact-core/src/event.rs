@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::policy::Policy;
-use crate::receipt::{Kept, Receipt};
+use crate::receipt::{KeptCounts, Receipt};
 use crate::token::Tokens;
-use crate::trigger::{Cause, Decision};
+use crate::trigger::{CompactionCause, TriggerDecision};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -147,7 +147,7 @@ pub struct Event {
     pub severity: Severity,
     /// The call that it belongs to.
     #[serde(flatten)]
-    pub call: Option<Call>,
+    pub call: Option<TraceContext>,
     /// The model, when known.
     pub model: Option<String>,
     /// The estimate of the whole context.
@@ -157,7 +157,7 @@ pub struct Event {
     /// The policy's two numbers that readers ask for first.
     pub policy: PolicyBrief,
     /// What stayed.
-    pub kept: Kept,
+    pub kept: KeptCounts,
     /// How many entries left.
     pub pruned_count: u64,
     /// What the summary costs.
@@ -169,7 +169,7 @@ pub struct Event {
 
 /// A call, by the names that tracing has for it: 32 and 16 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Call {
+pub struct TraceContext {
     /// The trace: the caller's own, where it told it.
     pub trace_id: String,
     /// The call itself.
@@ -179,10 +179,10 @@ pub struct Call {
     pub parent_span_id: Option<String>,
 }
 
-impl Call {
+impl TraceContext {
     /// The call that a `traceparent` header names: whoever takes part in its trace is its child.
     /// `None` for anything but a W3C trace context of version 00.
-    pub fn parse(traceparent: &str) -> Option<Call> {
+    pub fn parse(traceparent: &str) -> Option<TraceContext> {
         let mut parts = traceparent.trim().split('-');
         let mut hex = |length: usize| {
             let part = parts.next()?;
@@ -192,7 +192,7 @@ impl Call {
         let (version, trace_id, span_id, _flags) = (hex(2)?, hex(32)?, hex(16)?, hex(2)?);
         let is_set = |id: &str| id.bytes().any(|b| b != b'0');
         let valid = version == "00" && is_set(&trace_id) && is_set(&span_id);
-        (valid && parts.next().is_none()).then_some(Call {
+        (valid && parts.next().is_none()).then_some(TraceContext {
             trace_id,
             span_id,
             parent_span_id: None,
@@ -211,7 +211,7 @@ pub struct PolicyBrief {
 
 /// What every event of one call shares.
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub struct EventScope {
     /// The session.
     pub session_id: String,
     /// The model.
@@ -223,20 +223,20 @@ pub struct Scope {
     /// The estimate of the whole context.
     pub tokens: Tokens,
     /// Why there is a compaction, if there is one.
-    pub cause: Option<Cause>,
+    pub cause: Option<CompactionCause>,
     /// The call.
-    pub call: Option<Call>,
+    pub call: Option<TraceContext>,
 }
 
-impl Scope {
+impl EventScope {
     /// The scope of one call.
     pub fn new(
         session_id: &str,
         model: Option<&str>,
-        decision: &Decision,
+        decision: &TriggerDecision,
         policy: &Policy,
-    ) -> Scope {
-        Scope {
+    ) -> EventScope {
+        EventScope {
             session_id: session_id.to_owned(),
             model: model.map(str::to_owned),
             window: decision.window,
@@ -252,7 +252,7 @@ impl Scope {
 
     /// The same as part of a call.
     #[must_use]
-    pub fn within(mut self, call: Option<Call>) -> Scope {
+    pub fn with_call(mut self, call: Option<TraceContext>) -> EventScope {
         self.call = call;
         self
     }
@@ -272,7 +272,7 @@ impl Scope {
             t_est: self.tokens,
             max: self.window,
             policy: self.policy,
-            kept: Kept::default(),
+            kept: KeptCounts::default(),
             pruned_count: 0,
             summary_tokens: Tokens(0),
             detail: cause.into_iter().collect(),
@@ -288,7 +288,7 @@ impl Event {
     }
 
     /// Adds what a receipt counted.
-    pub fn of(mut self, receipt: &Receipt) -> Event {
+    pub fn with_receipt(mut self, receipt: &Receipt) -> Event {
         self.kept = receipt.kept;
         self.pruned_count = receipt.pruned_count;
         self.summary_tokens = receipt.summary_tokens;
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn a_trace_context_is_read_and_anything_else_is_not() {
         let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
-        let call = Call::parse(&format!("00-{trace}-{span}-01")).unwrap();
+        let call = TraceContext::parse(&format!("00-{trace}-{span}-01")).unwrap();
         assert_eq!(
             (call.trace_id.as_str(), call.span_id.as_str()),
             (trace, span)
@@ -317,7 +317,7 @@ mod tests {
             format!("00-{span}-{trace}-01"),
             format!("00-{trace}-{span}-é"),
         ] {
-            assert_eq!(Call::parse(&odd), None, "{odd}");
+            assert_eq!(TraceContext::parse(&odd), None, "{odd}");
         }
     }
 }

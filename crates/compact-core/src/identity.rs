@@ -13,7 +13,7 @@ pub struct EntryHash(pub [u8; 16]);
 
 impl EntryHash {
     /// Hashes an entry in canonical form.
-    pub fn of(entry: &Entry) -> Self {
+    pub fn from_entry(entry: &Entry) -> Self {
         let mut hasher = blake3::Hasher::new();
         field(&mut hasher, b'R', entry.role.as_str());
         for block in &entry.blocks {
@@ -33,8 +33,8 @@ impl EntryHash {
     }
 
     /// Hashes every entry of a list.
-    pub fn all(entries: &[Entry]) -> Vec<EntryHash> {
-        entries.iter().map(EntryHash::of).collect()
+    pub fn from_entries(entries: &[Entry]) -> Vec<EntryHash> {
+        entries.iter().map(EntryHash::from_entry).collect()
     }
 }
 
@@ -59,7 +59,7 @@ impl Chain {
     pub const EMPTY: Chain = Chain([0; 16]);
 
     /// The prefix with one more entry.
-    pub fn then(self, next: EntryHash) -> Chain {
+    pub fn with_entry(self, next: EntryHash) -> Chain {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.0);
         hasher.update(&next.0);
@@ -67,22 +67,24 @@ impl Chain {
     }
 
     /// The chain over a list of hashes.
-    pub fn over(hashes: &[EntryHash]) -> Chain {
+    pub fn from_hashes(hashes: &[EntryHash]) -> Chain {
         hashes
             .iter()
-            .fold(Chain::EMPTY, |chain, hash| chain.then(*hash))
+            .fold(Chain::EMPTY, |chain, hash| chain.with_entry(*hash))
     }
 
     /// The chain over a history: entries with their hashes, without the instructions at its head.
-    pub fn of_history<'a>(entries: impl Iterator<Item = (&'a Entry, &'a EntryHash)>) -> Chain {
-        history(entries).fold(Chain::EMPTY, Chain::then)
+    pub fn from_history<'a>(entries: impl Iterator<Item = (&'a Entry, &'a EntryHash)>) -> Chain {
+        history(entries).fold(Chain::EMPTY, Chain::with_entry)
     }
 
     /// The chain over every beginning of a history, the shortest first: one entry, two, and so on.
-    pub fn beginnings<'a>(entries: impl Iterator<Item = (&'a Entry, &'a EntryHash)>) -> Vec<Chain> {
+    pub fn prefix_chains<'a>(
+        entries: impl Iterator<Item = (&'a Entry, &'a EntryHash)>,
+    ) -> Vec<Chain> {
         let mut chain = Chain::EMPTY;
         let longer = |hash| {
-            chain = chain.then(hash);
+            chain = chain.with_entry(hash);
             chain
         };
         history(entries).map(longer).collect()
@@ -93,7 +95,7 @@ impl Chain {
 fn history<'a>(
     entries: impl Iterator<Item = (&'a Entry, &'a EntryHash)>,
 ) -> impl Iterator<Item = EntryHash> {
-    let said = entries.skip_while(|(entry, _)| entry.leads());
+    let said = entries.skip_while(|(entry, _)| entry.is_leading());
     said.map(|(_, hash)| *hash)
 }
 

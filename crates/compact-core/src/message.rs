@@ -134,7 +134,7 @@ pub enum EntryKind {
     /// An ordinary message.
     #[default]
     Message,
-    /// A rolling summary of this engine that is proven to be it; see [`crate::engine::settle`].
+    /// A rolling summary of this engine that is proven to be it; see [`crate::engine::classify_summaries`].
     Summary {
         /// N of the summary.
         version: u32,
@@ -152,7 +152,7 @@ pub enum EntryKind {
 /// What a wire says about an entry beside its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Meta {
+pub struct EntryMeta {
     /// What the entry is.
     pub kind: EntryKind,
     /// Truthy keys of a message's `meta` object, e.g. `protected` (S2-72).
@@ -175,17 +175,17 @@ pub struct Entry {
     /// What is said, in order.
     pub blocks: Vec<Block>,
     /// What the wire says about it.
-    pub meta: Meta,
+    pub meta: EntryMeta,
 }
 
 impl Entry {
     /// A plain text entry; the id is the caller's to choose.
-    pub fn text(id: impl Into<String>, role: Role, text: impl Into<String>) -> Self {
+    pub fn from_text(id: impl Into<String>, role: Role, text: impl Into<String>) -> Self {
         Entry {
             id: EntryId(id.into()),
             role,
             blocks: vec![Block::Text(text.into())],
-            meta: Meta::default(),
+            meta: EntryMeta::default(),
         }
     }
 
@@ -201,7 +201,7 @@ impl Entry {
     }
 
     /// True for instructions, which at the head of a conversation the host re-sends by itself.
-    pub fn leads(&self) -> bool {
+    pub fn is_leading(&self) -> bool {
         self.role.is_instruction() && !matches!(self.meta.kind, EntryKind::Summary { .. })
     }
 
@@ -213,7 +213,7 @@ impl Entry {
     }
 
     /// The ids of the calls made here, in order.
-    pub fn calls(&self) -> impl Iterator<Item = &str> {
+    pub fn call_ids(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().filter_map(|b| match b {
             Block::ToolCall { id, .. } => Some(id.as_str()),
             _ => None,
@@ -221,7 +221,7 @@ impl Entry {
     }
 
     /// The ids of the calls answered here, in order.
-    pub fn results(&self) -> impl Iterator<Item = &str> {
+    pub fn result_ids(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().filter_map(|b| match b {
             Block::ToolResult { call, .. } => Some(call.as_str()),
             _ => None,
@@ -259,11 +259,11 @@ pub struct Conversation {
 impl Conversation {
     /// How many leading entries are instructions that the host re-sends with every request.
     pub fn leading_instructions(&self) -> usize {
-        self.entries.iter().take_while(|e| e.leads()).count()
+        self.entries.iter().take_while(|e| e.is_leading()).count()
     }
 
     /// The first entry after the model spoke last: from there on nobody has answered yet.
-    pub fn newest(&self) -> usize {
+    pub fn newest_start(&self) -> usize {
         let spoke = |e: &Entry| e.role == Role::Assistant;
         self.entries.iter().rposition(spoke).map_or(0, |at| at + 1)
     }

@@ -26,7 +26,7 @@ pub enum UnitKind {
 
 /// Whether a unit can be sent as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
+pub enum UnitHealth {
     /// Every call is answered and every result asked for.
     Whole,
     /// The last calls of the conversation still wait for their results.
@@ -43,7 +43,7 @@ pub struct Unit {
     /// What it is.
     pub kind: UnitKind,
     /// Whether it may be sent as it is.
-    pub health: Health,
+    pub health: UnitHealth,
     /// The turn it belongs to; entries before the first user message are turn 0.
     pub turn: usize,
 }
@@ -51,7 +51,8 @@ pub struct Unit {
 impl Unit {
     /// True when it may stand in a view beside a summary.
     pub fn is_sendable(&self) -> bool {
-        self.health != Health::Broken && !matches!(self.kind, UnitKind::Leading | UnitKind::Summary)
+        self.health != UnitHealth::Broken
+            && !matches!(self.kind, UnitKind::Leading | UnitKind::Summary)
     }
 }
 
@@ -64,9 +65,9 @@ pub struct Outline {
 
 impl Outline {
     /// Groups a conversation into units.
-    pub fn of(conversation: &Conversation) -> Outline {
+    pub fn from_conversation(conversation: &Conversation) -> Outline {
         let entries = &conversation.entries;
-        let links = Links::of(entries);
+        let links = EntryLinks::from_entries(entries);
         let leading = conversation.leading_instructions();
         let mut units: Vec<Unit> = Vec::new();
         let mut turn = 0;
@@ -112,15 +113,15 @@ impl Outline {
 }
 
 /// Which entries belong together: `reach[i]` is the last entry that entry `i` must stay with.
-struct Links {
+struct EntryLinks {
     reach: Vec<usize>,
     orphan: Vec<bool>,
     unanswered: Vec<bool>,
 }
 
-impl Links {
-    fn of(entries: &[Entry]) -> Links {
-        let mut links = Links {
+impl EntryLinks {
+    fn from_entries(entries: &[Entry]) -> EntryLinks {
+        let mut links = EntryLinks {
             reach: (0..entries.len()).collect(),
             orphan: vec![false; entries.len()],
             unanswered: vec![false; entries.len()],
@@ -135,13 +136,13 @@ impl Links {
     fn join_calls(&mut self, entries: &[Entry]) {
         let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, entry) in entries.iter().enumerate() {
-            for result in entry.results() {
+            for result in entry.result_ids() {
                 match open.get_mut(result).and_then(Vec::pop) {
                     Some(call) => self.join(call, i),
                     None => set(&mut self.orphan, i),
                 }
             }
-            for call in entry.calls() {
+            for call in entry.call_ids() {
                 open.entry(call).or_default().push(i);
             }
         }
@@ -215,9 +216,9 @@ impl Links {
         }
         let any = |flags: &[bool]| flags.get(range.clone()).is_some_and(|f| f.contains(&true));
         let health = match (any(&self.orphan), any(&self.unanswered)) {
-            (false, false) => Health::Whole,
-            (false, true) if no_reply_after(entries, range.end) => Health::Open,
-            _ => Health::Broken,
+            (false, false) => UnitHealth::Whole,
+            (false, true) if no_reply_after(entries, range.end) => UnitHealth::Open,
+            _ => UnitHealth::Broken,
         };
         Unit {
             entries: range,
@@ -236,7 +237,7 @@ fn set(flags: &mut [bool], at: usize) {
 
 /// A hosted tool's call carries no id: nothing will answer it.
 fn answers_itself(entry: Option<&Entry>) -> bool {
-    entry.is_none_or(|e| e.calls().all(str::is_empty))
+    entry.is_none_or(|e| e.call_ids().all(str::is_empty))
 }
 
 /// Nothing after `end` shows that the conversation went on without the results.
@@ -251,7 +252,7 @@ fn no_reply_after(entries: &[Entry], end: usize) -> bool {
 fn kind_of(entries: &[Entry]) -> UnitKind {
     let tools = entries
         .iter()
-        .any(|e| e.has_results() || e.calls().next().is_some());
+        .any(|e| e.has_results() || e.call_ids().next().is_some());
     if tools {
         return UnitKind::Exchange;
     }

@@ -7,15 +7,15 @@
 //! hundred exchanges, or one result that fills the window. Units that would take more than a fifth
 //! of it are clipped before turns are given up.
 
-use crate::clip::{self, Pointer};
+use crate::clip::{self, ClipPointer};
 use crate::error::CompactError;
 use crate::identity::EntryHash;
-use crate::memory::Pin;
 use crate::message::{Conversation, Entry};
-use crate::outline::{Health, Outline, UnitKind};
+use crate::outline::{Outline, UnitHealth, UnitKind};
+use crate::pin::PinState;
 use crate::policy::{KeepRecent, Policy};
-use crate::prune::meaning::Vector;
-use crate::prune::{self, Counts, Sight};
+use crate::prune::meaning::MeaningVector;
+use crate::prune::{self, KeepCounts, PruneInput};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view;
 
@@ -51,7 +51,7 @@ const LEVELS: [Tokens; 4] = [Tokens(4096), Tokens(1024), Tokens(512), Tokens(256
 const WORDS_SHARE: u64 = 4;
 
 /// Everything a plan looks at.
-pub struct Scene<'a> {
+pub struct PlanInput<'a> {
     /// The conversation.
     pub conversation: &'a Conversation,
     /// Its units.
@@ -61,11 +61,11 @@ pub struct Scene<'a> {
     /// Units of each entry.
     pub costs: &'a [Units],
     /// The pin of each unit.
-    pub pins: &'a [Pin],
+    pub pins: &'a [PinState],
     /// The ordinal of each entry in its session.
     pub ordinals: &'a [u64],
     /// What each unit is about; empty unless the policy prunes by meaning.
-    pub meaning: &'a [Vector],
+    pub meaning: &'a [MeaningVector],
     /// The user's decisions.
     pub policy: &'a Policy,
     /// How texts are counted.
@@ -80,7 +80,7 @@ pub struct Scene<'a> {
 
 /// What a view must hold, whatever its budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Claims {
+pub struct RoomClaims {
     /// Protected units, and an empty summary.
     pub pinned: Units,
     /// What came after the model spoke last, whole.
@@ -89,7 +89,7 @@ pub struct Claims {
     pub requests: Units,
 }
 
-impl Claims {
+impl RoomClaims {
     /// All of it.
     pub fn total(self) -> Units {
         self.pinned + self.newest + self.requests
@@ -98,7 +98,7 @@ impl Claims {
 
 /// What becomes of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum UnitFate {
     /// Stays byte for byte, whatever happens.
     Pinned,
     /// Stays as it is.
@@ -109,17 +109,17 @@ pub enum Fate {
     Demoted,
 }
 
-impl Fate {
+impl UnitFate {
     /// True when the unit stands in the view.
     pub fn stays(self) -> bool {
-        self != Fate::Demoted
+        self != UnitFate::Demoted
     }
 }
 
 /// How far down the ladder the plan had to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rung {
+pub enum LadderRung {
     /// The policy's own counts fit.
     Policy,
     /// Fewer turns.
@@ -136,18 +136,18 @@ pub enum Rung {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The fate of each unit.
-    pub fates: Vec<Fate>,
+    pub fates: Vec<UnitFate>,
     /// What the summary's body may cost.
     pub summary: Units,
     /// What everything else leaves: the same, unless the policy keeps nothing but a summary.
     pub free: Units,
     /// How far down the ladder it went.
-    pub rung: Rung,
+    pub rung: LadderRung,
 }
 
 /// Plans a view of at most `budget` units.
-pub fn plan(scene: &Scene<'_>, budget: Units) -> Result<Plan, CompactError> {
-    let mut draft = Draft::new(scene, budget);
+pub fn plan_view(scene: &PlanInput<'_>, budget: Units) -> Result<Plan, CompactError> {
+    let mut draft = PlanDraft::new(scene, budget);
     draft.keep_pinned()?;
     draft.keep_newest();
     draft.keep_requests()?;
@@ -167,75 +167,75 @@ pub fn plan(scene: &Scene<'_>, budget: Units) -> Result<Plan, CompactError> {
 }
 
 /// What a view of this scene must hold.
-pub fn claims(scene: &Scene<'_>) -> Claims {
-    let mut draft = Draft::new(scene, Units(u64::MAX));
+pub fn count_claims(scene: &PlanInput<'_>) -> RoomClaims {
+    let mut draft = PlanDraft::new(scene, Units(u64::MAX));
     draft.pin();
-    let newest = draft.newest();
+    let newest = draft.unpinned_newest();
     for unit in &newest {
-        draft.set(*unit, Fate::Verbatim);
+        draft.set(*unit, UnitFate::Verbatim);
     }
-    Claims {
+    RoomClaims {
         pinned: scene.frame + draft.pinned,
         newest: newest.iter().map(|unit| scene.cost(*unit)).sum(),
-        requests: draft.least(&draft.must()),
+        requests: draft.least(&draft.required_units()),
     }
 }
 
 /// The last rung: one turn, one pair.
-const LEAST: Counts = Counts { turns: 1, pairs: 1 };
+const LEAST: KeepCounts = KeepCounts { turns: 1, pairs: 1 };
 
 /// The counts to try, most generous first: fewer turns, then fewer pairs.
-fn rungs(whole: Counts) -> impl Iterator<Item = Counts> {
+fn rungs(whole: KeepCounts) -> impl Iterator<Item = KeepCounts> {
     let turns = (1..=whole.turns)
         .rev()
-        .map(move |turns| Counts { turns, ..whole });
+        .map(move |turns| KeepCounts { turns, ..whole });
     turns.chain(
         (1..whole.pairs)
             .rev()
-            .map(|pairs| Counts { turns: 1, pairs }),
+            .map(|pairs| KeepCounts { turns: 1, pairs }),
     )
 }
 
-fn count(there: usize) -> u32 {
+fn saturating_count(there: usize) -> u32 {
     u32::try_from(there).unwrap_or(u32::MAX)
 }
 
 /// A unit at a price.
 #[derive(Clone, Copy)]
-struct Offer {
+struct UnitOffer {
     unit: usize,
-    fate: Fate,
+    fate: UnitFate,
     cost: Units,
 }
 
 /// How a level is lowered: by which percentage it is kept, how often, and then to nothing.
 #[derive(Clone, Copy)]
-struct Steps {
+struct LevelSteps {
     keep: u64,
     count: u32,
 }
-const GENTLY: Steps = Steps {
+const GENTLY: LevelSteps = LevelSteps {
     keep: 94,
     count: 24,
 };
-const HARD: Steps = Steps { keep: 50, count: 8 };
+const HARD: LevelSteps = LevelSteps { keep: 50, count: 8 };
 
-struct Draft<'s, 'a> {
-    scene: &'s Scene<'a>,
+struct PlanDraft<'s, 'a> {
+    scene: &'s PlanInput<'a>,
     budget: Units,
     spent: Units,
     pinned: Units,
-    fates: Vec<Fate>,
+    fates: Vec<UnitFate>,
 }
 
-impl<'s, 'a> Draft<'s, 'a> {
-    fn new(scene: &'s Scene<'a>, budget: Units) -> Self {
-        Draft {
+impl<'s, 'a> PlanDraft<'s, 'a> {
+    fn new(scene: &'s PlanInput<'a>, budget: Units) -> Self {
+        PlanDraft {
             scene,
             budget,
             spent: scene.frame,
             pinned: Units(0),
-            fates: vec![Fate::Demoted; scene.outline.units.len()],
+            fates: vec![UnitFate::Demoted; scene.outline.units.len()],
         }
     }
 
@@ -243,14 +243,14 @@ impl<'s, 'a> Draft<'s, 'a> {
         self.budget - self.spent
     }
 
-    fn set(&mut self, unit: usize, fate: Fate) {
+    fn set(&mut self, unit: usize, fate: UnitFate) {
         if let Some(slot) = self.fates.get_mut(unit) {
             *slot = fate;
         }
     }
 
-    fn fate(&self, unit: usize) -> Fate {
-        self.fates.get(unit).copied().unwrap_or(Fate::Demoted)
+    fn fate(&self, unit: usize) -> UnitFate {
+        self.fates.get(unit).copied().unwrap_or(UnitFate::Demoted)
     }
 
     /// Leading instructions stay for free, protected units at their price.
@@ -265,8 +265,8 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     fn pin(&mut self) {
         for (i, unit) in self.scene.outline.units.iter().enumerate() {
-            if self.scene.pins.get(i) == Some(&Pin::Pinned) {
-                self.set(i, Fate::Pinned);
+            if self.scene.pins.get(i) == Some(&PinState::Pinned) {
+                self.set(i, UnitFate::Pinned);
                 if unit.kind != UnitKind::Leading {
                     self.pinned += self.scene.cost(i);
                 }
@@ -277,8 +277,8 @@ impl<'s, 'a> Draft<'s, 'a> {
     /// What came after the model spoke last, whole where it fits beside the least that must be there,
     /// else cut as little as that takes. What cannot be cut to fit is left to the rungs below.
     fn keep_newest(&mut self) {
-        let newest = self.newest();
-        newest.iter().for_each(|u| self.set(*u, Fate::Verbatim));
+        let newest = self.unpinned_newest();
+        newest.iter().for_each(|u| self.set(*u, UnitFate::Verbatim));
         let room = self.newest_room();
         let whole: Units = newest.iter().map(|unit| self.scene.cost(*unit)).sum();
         if whole <= room {
@@ -286,19 +286,19 @@ impl<'s, 'a> Draft<'s, 'a> {
             return;
         }
         let taken = match self.is_bounded() {
-            true => self.lower(&newest, room, GENTLY),
+            true => self.clip_to_fit(&newest, room, GENTLY),
             false => None,
         };
         match taken {
             Some(taken) => self.spent += taken,
-            None => newest.iter().for_each(|u| self.set(*u, Fate::Demoted)),
+            None => newest.iter().for_each(|u| self.set(*u, UnitFate::Demoted)),
         }
     }
 
     /// What the newest may take: all that the least of the rest leaves, but only a part of a budget
     /// that somebody named for a summary.
     fn newest_room(&self) -> Units {
-        let room = self.free() - self.least(&self.must());
+        let room = self.free() - self.least(&self.required_units());
         match self.is_bounded() {
             true => room,
             false => room.min(Units(self.budget.0 / NEWEST_PART)),
@@ -311,21 +311,23 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 
     /// The newest units, unless they are pinned.
-    fn newest(&self) -> Vec<usize> {
-        let mut newest = self.scene.newest();
-        newest.retain(|unit| self.fate(*unit) == Fate::Demoted);
+    fn unpinned_newest(&self) -> Vec<usize> {
+        let mut newest = self.scene.newest_units();
+        newest.retain(|unit| self.fate(*unit) == UnitFate::Demoted);
         newest
     }
 
     /// What units cost when their texts are cut as far as they can be.
     fn least(&self, units: &[usize]) -> Units {
-        let least = units.iter().map(|&u| self.scene.at_level(u, Units(0)).1);
+        let least = units
+            .iter()
+            .map(|&u| self.scene.clip_at_level(u, Units(0)).1);
         least.sum()
     }
 
     /// The first request, the one being worked on and an open tool loop: always there, clipped if huge.
     fn keep_requests(&mut self) -> Result<(), CompactError> {
-        let must = self.must();
+        let must = self.required_units();
         let pending = self.scene.pending();
         let mut total = Units(0);
         for &unit in &must {
@@ -336,30 +338,30 @@ impl<'s, 'a> Draft<'s, 'a> {
                 false => REQUEST_SHARE,
             };
             let cap =
-                Units(self.budget.0 / share).max(self.scene.estimator.capacity(REQUEST_LEAST));
+                Units(self.budget.0 / share).max(self.scene.estimator.to_units(REQUEST_LEAST));
             let (fate, cost) = if user && cost > cap {
                 self.scene.clipped(unit, cap)
             } else {
-                (Fate::Verbatim, cost)
+                (UnitFate::Verbatim, cost)
             };
             self.set(unit, fate);
             total += cost;
         }
         if total > self.free() {
-            total = self.squeeze(&must)?;
+            total = self.clip_required(&must)?;
         }
         self.spent += total;
         Ok(())
     }
 
-    fn must(&self) -> Vec<usize> {
+    fn required_units(&self) -> Vec<usize> {
         let outline = self.scene.outline;
         // A hard reset tells the first request in its summary and keeps the pending one alone.
         let first = match self.scene.policy.keep_recent {
             KeepRecent::None => None,
             KeepRecent::LastUserMessage | KeepRecent::Recent => outline.first_user(),
         };
-        let users = [first, self.scene.opens_turn(), outline.last_user()];
+        let users = [first, self.scene.latest_request(), outline.last_user()];
         let mut must: Vec<usize> = users
             .into_iter()
             .flatten()
@@ -367,9 +369,9 @@ impl<'s, 'a> Draft<'s, 'a> {
                 outline
                     .units
                     .get(i)
-                    .is_some_and(|u| u.health == Health::Open)
+                    .is_some_and(|u| u.health == UnitHealth::Open)
             }))
-            .filter(|&i| self.fate(i) == Fate::Demoted)
+            .filter(|&i| self.fate(i) == UnitFate::Demoted)
             .collect();
         must.sort_unstable();
         must.dedup();
@@ -377,14 +379,14 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 
     /// Clips everything that must stay to one level; fails when even that is too much.
-    fn squeeze(&mut self, must: &[usize]) -> Result<Units, CompactError> {
-        let taken = self.lower(must, self.free(), HARD);
+    fn clip_required(&mut self, must: &[usize]) -> Result<Units, CompactError> {
+        let taken = self.clip_to_fit(must, self.free(), HARD);
         taken.ok_or_else(|| self.insufficient(self.spent + self.least(must)))
     }
 
     /// Clips units to the level at which they take at most `room`, lowered until they do; `None` when
     /// they never do.
-    fn lower(&mut self, units: &[usize], room: Units, steps: Steps) -> Option<Units> {
+    fn clip_to_fit(&mut self, units: &[usize], room: Units, steps: LevelSteps) -> Option<Units> {
         let costs: Vec<Units> = units
             .iter()
             .flat_map(|&u| self.scene.block_costs(u))
@@ -397,7 +399,7 @@ impl<'s, 'a> Draft<'s, 'a> {
             }
             let mut total = Units(0);
             for &unit in units {
-                let (fate, cost) = self.scene.at_level(unit, level);
+                let (fate, cost) = self.scene.clip_at_level(unit, level);
                 self.set(unit, fate);
                 total += cost;
             }
@@ -409,24 +411,24 @@ impl<'s, 'a> Draft<'s, 'a> {
         None
     }
 
-    fn keep_recent(&mut self) -> Rung {
+    fn keep_recent(&mut self) -> LadderRung {
         let room = self.recent_room();
         let (policy, outline) = (self.scene.policy, self.scene.outline);
         // What the policy wants of what there is: it may want billions, and each is a rung below.
-        let whole = Counts {
+        let whole = KeepCounts {
             turns: policy
                 .keep_recent_turns
-                .clamp(1, count(outline.turns() + 1)),
+                .clamp(1, saturating_count(outline.turns() + 1)),
             pairs: policy
                 .keep_tool_io_pairs
-                .clamp(1, count(outline.exchanges().max(1))),
+                .clamp(1, saturating_count(outline.exchanges().max(1))),
         };
-        let least = self.scene.estimator.capacity(UNIT_LEAST).min(room);
+        let least = self.scene.estimator.to_units(UNIT_LEAST).min(room);
         let cap = Units(room.0 / UNIT_SHARE).max(least);
         let offers = self.price(&self.candidates(whole), cap);
         for counts in rungs(whole) {
             let wanted = self.candidates(counts);
-            let chosen: Vec<Offer> = offers
+            let chosen: Vec<UnitOffer> = offers
                 .iter()
                 .filter(|offer| wanted.binary_search(&offer.unit).is_ok())
                 .copied()
@@ -435,15 +437,15 @@ impl<'s, 'a> Draft<'s, 'a> {
             if fits || counts == LEAST {
                 let taken = self.accept(chosen.iter().rev().copied(), room);
                 return match counts {
-                    _ if !fits && taken == 0 => Rung::Minimal,
-                    _ if !fits => Rung::Clipped,
-                    c if c == whole => Rung::Policy,
-                    c if c.pairs == whole.pairs => Rung::FewerTurns,
-                    _ => Rung::FewerPairs,
+                    _ if !fits && taken == 0 => LadderRung::Minimal,
+                    _ if !fits => LadderRung::Clipped,
+                    c if c == whole => LadderRung::Policy,
+                    c if c.pairs == whole.pairs => LadderRung::FewerTurns,
+                    _ => LadderRung::FewerPairs,
                 };
             }
         }
-        Rung::Minimal
+        LadderRung::Minimal
     }
 
     /// What the recent part may take: its share, or beside a bounded summary as much as half.
@@ -461,14 +463,14 @@ impl<'s, 'a> Draft<'s, 'a> {
         }
         let units = self.earlier();
         let level = self.level_for(&units, room);
-        let offers: Vec<Offer> = self.offered_at(&units, level, room);
+        let offers: Vec<UnitOffer> = self.offered_at(&units, level, room);
         self.accept(offers.into_iter(), room);
     }
 
     /// Every unit that could still be kept, the newest first.
     fn earlier(&self) -> Vec<usize> {
         let free = |i: &usize| {
-            self.fate(*i) == Fate::Demoted && self.scene.pins.get(*i) == Some(&Pin::Free)
+            self.fate(*i) == UnitFate::Demoted && self.scene.pins.get(*i) == Some(&PinState::Free)
         };
         let units = self.scene.outline.units.iter().enumerate().rev();
         let sendable = units.filter(|(_, unit)| unit.is_sendable());
@@ -477,9 +479,12 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     /// The most generous level at which about all of these units fit, else the least.
     fn level_for(&self, units: &[usize], room: Units) -> Units {
-        let levels = LEVELS.map(|tokens| self.scene.estimator.capacity(tokens));
+        let levels = LEVELS.map(|tokens| self.scene.estimator.to_units(tokens));
         let fits = |level: &Units| {
-            let cost = |u: &usize| self.scene.about_at(*u, self.scene.level_of(*u, *level));
+            let cost = |u: &usize| {
+                self.scene
+                    .estimate_at_level(*u, self.scene.level_of(*u, *level))
+            };
             units.iter().map(cost).sum::<Units>() <= room
         };
         let fitting = levels.iter().copied().find(fits);
@@ -487,79 +492,79 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 
     /// Units at a level, as far as they fit.
-    fn offered_at(&self, units: &[usize], level: Units, room: Units) -> Vec<Offer> {
+    fn offered_at(&self, units: &[usize], level: Units, room: Units) -> Vec<UnitOffer> {
         let mut left = room;
         let mut offers = Vec::new();
         for &unit in units {
             let level = self.scene.level_of(unit, level);
             let (fate, cost) = match self.scene.longest_block(unit) <= level {
-                true => (Fate::Verbatim, self.scene.cost(unit)),
-                false => self.scene.at_level(unit, level),
+                true => (UnitFate::Verbatim, self.scene.cost(unit)),
+                false => self.scene.clip_at_level(unit, level),
             };
             if cost > left {
                 break;
             }
             left = left - cost;
-            offers.push(Offer { unit, fate, cost });
+            offers.push(UnitOffer { unit, fate, cost });
         }
         offers
     }
 
     /// What the policy would keep beyond what already stays.
-    fn candidates(&self, counts: Counts) -> Vec<usize> {
+    fn candidates(&self, counts: KeepCounts) -> Vec<usize> {
         let scene = self.scene;
         let after = match scene.policy.keep_recent {
             KeepRecent::None => return Vec::new(),
             KeepRecent::LastUserMessage => scene.outline.last_user().unwrap_or(0),
             KeepRecent::Recent => 0,
         };
-        let sight = Sight {
+        let sight = PruneInput {
             conversation: scene.conversation,
             outline: scene.outline,
             meaning: scene.meaning,
         };
-        prune::keep(scene.policy.prune, sight, counts)
+        prune::kept_units(scene.policy.prune, sight, counts)
             .into_iter()
-            .filter(|&i| i >= after && self.fate(i) == Fate::Demoted)
-            .filter(|&i| scene.pins.get(i) != Some(&Pin::Repeated))
+            .filter(|&i| i >= after && self.fate(i) == UnitFate::Demoted)
+            .filter(|&i| scene.pins.get(i) != Some(&PinState::Repeated))
             .collect()
     }
 
     /// What each unit costs, clipped where it is larger than `cap`, unless all of them fit whole beside
     /// a bounded summary. One of which only pointers would be left is told better by the summary,
     /// unless it is the newest.
-    fn price(&self, units: &[usize], cap: Units) -> Vec<Offer> {
-        let whole = |&unit: &usize| Offer {
+    fn price(&self, units: &[usize], cap: Units) -> Vec<UnitOffer> {
+        let whole = |&unit: &usize| UnitOffer {
             unit,
-            fate: Fate::Verbatim,
+            fate: UnitFate::Verbatim,
             cost: self.scene.cost(unit),
         };
-        let offers: Vec<Offer> = units.iter().map(whole).collect();
+        let offers: Vec<UnitOffer> = units.iter().map(whole).collect();
         let total: Units = offers.iter().map(|offer| offer.cost).sum();
         if self.is_bounded() && total <= self.recent_room() {
             return offers;
         }
-        let clipped = |offer: Offer| match offer.cost <= cap {
+        let clipped = |offer: UnitOffer| match offer.cost <= cap {
             true => offer,
             false => {
                 let (fate, cost) = self.scene.clipped(offer.unit, cap);
-                Offer {
+                UnitOffer {
                     fate,
                     cost,
                     ..offer
                 }
             }
         };
-        let scrap = self.scene.estimator.capacity(SCRAP);
-        let tells = |offer: &Offer| match offer.fate {
-            Fate::Clipped(level) => level >= scrap || units.last() == Some(&offer.unit),
+        let scrap = self.scene.estimator.to_units(SCRAP);
+        let tells = |offer: &UnitOffer| match offer.fate {
+            UnitFate::Clipped(level) => level >= scrap || units.last() == Some(&offer.unit),
             _ => true,
         };
         offers.into_iter().map(clipped).filter(tells).collect()
     }
 
     /// Takes units in the order given while they fit; returns how many were taken.
-    fn accept(&mut self, offers: impl Iterator<Item = Offer>, room: Units) -> usize {
+    fn accept(&mut self, offers: impl Iterator<Item = UnitOffer>, room: Units) -> usize {
         let mut used = Units(0);
         let mut taken = 0;
         for offer in offers {
@@ -575,7 +580,7 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 
     fn insufficient(&self, needed: Units) -> CompactError {
-        let tokens = |units| self.scene.estimator.tokens(units);
+        let tokens = |units| self.scene.estimator.to_tokens(units);
         CompactError::InsufficientBudget {
             pinned_tokens: tokens(self.pinned),
             needed: tokens(needed),
@@ -584,7 +589,7 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 }
 
-impl Scene<'_> {
+impl PlanInput<'_> {
     /// What a unit costs as it is.
     pub fn cost(&self, unit: usize) -> Units {
         self.range(unit)
@@ -600,12 +605,12 @@ impl Scene<'_> {
     }
 
     /// The units that hold what came after the model spoke last. Of those, a reset keeps requests alone.
-    pub fn newest(&self) -> Vec<usize> {
-        let after = self.conversation.newest();
+    pub fn newest_units(&self) -> Vec<usize> {
+        let after = self.conversation.newest_start();
         let resets = self.policy.keep_recent == KeepRecent::None;
         let units = self.outline.units.iter().zip(self.pins).enumerate();
         units
-            .filter(|(_, (unit, pin))| unit.is_sendable() && **pin != Pin::Repeated)
+            .filter(|(_, (unit, pin))| unit.is_sendable() && **pin != PinState::Repeated)
             .filter(|(_, (unit, _))| unit.entries.end > after)
             .filter(|(_, (unit, _))| !resets || unit.kind == UnitKind::User)
             .map(|(i, _)| i)
@@ -613,8 +618,8 @@ impl Scene<'_> {
     }
 
     /// The pointer to entry `index`.
-    pub fn pointer(&self, index: usize) -> Pointer<'_> {
-        Pointer {
+    pub fn pointer(&self, index: usize) -> ClipPointer<'_> {
+        ClipPointer {
             receipt: self.receipt,
             ordinal: self.ordinals.get(index).copied().unwrap_or(index as u64),
         }
@@ -626,7 +631,7 @@ impl Scene<'_> {
 
     /// The latest message of a person that is a message of the wire by itself: words that came with
     /// tool results do not begin a turn for every provider.
-    fn opens_turn(&self) -> Option<usize> {
+    fn latest_request(&self) -> Option<usize> {
         self.outline.units.iter().rposition(|unit| {
             let first = self.conversation.entries.get(unit.entries.start);
             unit.kind == UnitKind::User && first.is_some_and(|e| !e.meta.continues)
@@ -637,7 +642,7 @@ impl Scene<'_> {
     fn pending(&self) -> Option<usize> {
         match self.summary_limit == Units(u64::MAX) {
             true => self.outline.units.len().checked_sub(1),
-            false => self.opens_turn(),
+            false => self.latest_request(),
         }
     }
 
@@ -668,35 +673,36 @@ impl Scene<'_> {
     }
 
     /// About what a unit costs at a level.
-    fn about_at(&self, unit: usize, level: Units) -> Units {
+    fn estimate_at_level(&self, unit: usize, level: Units) -> Units {
         let costs = self.range(unit).and_then(|r| self.costs.get(r));
         let costs = costs.unwrap_or_default().iter();
         costs.map(|cost| (*cost).min(level)).sum()
     }
 
     /// A unit clipped so that it costs at most about `limit`.
-    fn clipped(&self, unit: usize, limit: Units) -> (Fate, Units) {
+    fn clipped(&self, unit: usize, limit: Units) -> (UnitFate, Units) {
         let fixed: Units = self
             .entries(unit)
             .iter()
-            .map(|_| self.estimator.framing())
+            .map(|_| self.estimator.framing_units())
             .sum();
         let level = clip::water_level(&self.block_costs(unit), limit - fixed);
-        self.at_level(unit, level)
+        self.clip_at_level(unit, level)
     }
 
     /// A unit with every text cut to `level`, and what it then costs.
-    fn at_level(&self, unit: usize, level: Units) -> (Fate, Units) {
+    fn clip_at_level(&self, unit: usize, level: Units) -> (UnitFate, Units) {
         let start = self.range(unit).map_or(0, |r| r.start);
         let cost = self
             .entries(unit)
             .iter()
             .enumerate()
             .map(|(i, entry)| {
-                let edits = clip::entry(entry, level, self.estimator, self.pointer(start + i));
-                self.estimator.entry(&view::apply(entry, &edits))
+                let edits = clip::clip_entry(entry, level, self.estimator, self.pointer(start + i));
+                self.estimator
+                    .count_entry(&view::apply_edits(entry, &edits))
             })
             .sum();
-        (Fate::Clipped(level), cost)
+        (UnitFate::Clipped(level), cost)
     }
 }

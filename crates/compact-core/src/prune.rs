@@ -10,11 +10,11 @@ use std::collections::HashSet;
 use crate::message::Conversation;
 use crate::outline::{Outline, Unit, UnitKind};
 use crate::policy::Prune;
-use meaning::Vector;
+use meaning::MeaningVector;
 
 /// How much of the recent part to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct KeepCounts {
     /// Turns whose messages stay.
     pub turns: u32,
     /// Tool exchanges that stay.
@@ -23,24 +23,24 @@ pub struct Counts {
 
 /// What a rule may look at.
 #[derive(Clone, Copy)]
-pub struct Sight<'a> {
+pub struct PruneInput<'a> {
     /// The conversation.
     pub conversation: &'a Conversation,
     /// Its units.
     pub outline: &'a Outline,
     /// What each unit is about; only `semantic` asks for it.
-    pub meaning: &'a [Vector],
+    pub meaning: &'a [MeaningVector],
 }
 
 /// The units that `policy` keeps, ascending.
-pub fn keep(policy: Prune, sight: Sight<'_>, counts: Counts) -> Vec<usize> {
+pub fn kept_units(policy: Prune, sight: PruneInput<'_>, counts: KeepCounts) -> Vec<usize> {
     let outline = sight.outline;
     let last_turn = outline.units.last().map_or(0, |u| u.turn);
     let recent = |u: &Unit| u.turn + counts.turns as usize > last_turn;
     let mut kept: Vec<usize> = match policy {
         Prune::Fifo => positions(outline, |u| recent(u) && u.is_sendable()).collect(),
         Prune::Recency => messages(outline, &recent)
-            .chain(newest(outline, counts.pairs))
+            .chain(newest_exchanges(outline, counts.pairs))
             .collect(),
         Prune::StageAware => messages(outline, &recent)
             .chain(newest_by_tool(sight.conversation, outline, counts.pairs))
@@ -79,7 +79,7 @@ fn exchanges(outline: &Outline) -> impl DoubleEndedIterator<Item = usize> + '_ {
     positions(outline, |u| u.kind == UnitKind::Exchange && u.is_sendable())
 }
 
-fn newest(outline: &Outline, pairs: u32) -> impl Iterator<Item = usize> + '_ {
+fn newest_exchanges(outline: &Outline, pairs: u32) -> impl Iterator<Item = usize> + '_ {
     exchanges(outline).rev().take(pairs as usize)
 }
 
@@ -99,7 +99,7 @@ fn newest_by_tool(conversation: &Conversation, outline: &Outline, pairs: u32) ->
 }
 
 /// The last exchange of each cluster that says the same, newest first.
-fn newest_by_meaning(sight: Sight<'_>, pairs: u32) -> Vec<usize> {
+fn newest_by_meaning(sight: PruneInput<'_>, pairs: u32) -> Vec<usize> {
     meaning::representatives(
         sight.meaning,
         exchanges(sight.outline).rev(),

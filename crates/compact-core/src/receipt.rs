@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::Chain;
 use crate::policy::Policy;
-use crate::prompt::{Coverage, Words};
+use crate::prompt::{ProseCoverage, SummaryContent};
 use crate::summarize::Style;
 use crate::token::Tokens;
 use crate::verify::Retention;
@@ -31,7 +31,7 @@ pub enum OutcomeKind {
 
 /// Counts of what stayed and what went (S2-146 … S2-149).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct KeptCounts {
     /// Pinned entries, leading instructions included.
     pub pinned: u64,
     /// Turns of which a message stayed.
@@ -46,7 +46,7 @@ pub struct Kept {
 }
 
 /// A run of entries by ordinal, both ends included.
-pub type Span = (u64, u64);
+pub type OrdinalSpan = (u64, u64);
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,13 +94,13 @@ pub struct Receipt {
     /// How far down the ladder the plan went.
     pub rung: String,
     /// What stayed.
-    pub kept: Kept,
+    pub kept: KeptCounts,
     /// Ordinals of entries in the view.
-    pub kept_spans: Vec<Span>,
+    pub kept_spans: Vec<OrdinalSpan>,
     /// Ordinals of the view's history in its order; the summary has the one that comes next.
-    pub view_spans: Vec<Span>,
+    pub view_spans: Vec<OrdinalSpan>,
     /// Ordinals of input entries that the summary stands for.
-    pub summarized_spans: Vec<Span>,
+    pub summarized_spans: Vec<OrdinalSpan>,
     /// How many input entries left the view.
     pub pruned_count: u64,
     /// The proof of what was kept.
@@ -131,14 +131,14 @@ pub struct ProseUse {
     pub template: String,
     /// What it was shown.
     #[serde(flatten)]
-    pub coverage: Coverage,
+    pub coverage: ProseCoverage,
     /// What its words take of the summary.
     pub prose_tokens: Tokens,
 }
 
 /// Everything that a receipt's identity rests on.
 #[derive(Serialize)]
-pub struct Identity<'a> {
+pub struct ReceiptIdentity<'a> {
     /// The engine's version.
     pub engine: &'a str,
     /// The chain over the entries.
@@ -163,10 +163,10 @@ pub struct Identity<'a> {
     pub note: Option<&'a str>,
     /// What the summary is made of, unless it is the ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub words: Option<&'a Words>,
+    pub words: Option<&'a SummaryContent>,
 }
 
-impl Identity<'_> {
+impl ReceiptIdentity<'_> {
     /// The receipt's id.
     pub fn receipt_id(&self) -> String {
         let json = serde_json::to_vec(self).unwrap_or_default();
@@ -175,13 +175,13 @@ impl Identity<'_> {
 }
 
 /// The ordinals of inclusive runs.
-pub fn ordinals(spans: &[Span]) -> impl Iterator<Item = u64> {
+pub fn span_ordinals(spans: &[OrdinalSpan]) -> impl Iterator<Item = u64> {
     spans.iter().flat_map(|(first, last)| *first..=*last)
 }
 
 /// Ordinals as inclusive runs, in their order.
-pub fn spans(ordinals: impl IntoIterator<Item = u64>) -> Vec<Span> {
-    let mut runs: Vec<Span> = Vec::new();
+pub fn ordinal_spans(ordinals: impl IntoIterator<Item = u64>) -> Vec<OrdinalSpan> {
+    let mut runs: Vec<OrdinalSpan> = Vec::new();
     for ordinal in ordinals {
         match runs.last_mut() {
             Some((_, last)) if *last + 1 == ordinal => *last = ordinal,
@@ -197,9 +197,15 @@ mod tests {
 
     #[test]
     fn ordinals_become_runs() {
-        assert_eq!(spans([1, 2, 3, 7, 9, 10]), [(1, 3), (7, 7), (9, 10)]);
-        assert_eq!(spans([]), []);
+        assert_eq!(
+            ordinal_spans([1, 2, 3, 7, 9, 10]),
+            [(1, 3), (7, 7), (9, 10)]
+        );
+        assert_eq!(ordinal_spans([]), []);
         let view = [0, 9, 4, 5, 6];
-        assert_eq!(ordinals(&spans(view)).collect::<Vec<_>>(), view);
+        assert_eq!(
+            span_ordinals(&ordinal_spans(view)).collect::<Vec<_>>(),
+            view
+        );
     }
 }

@@ -59,7 +59,7 @@ pub trait Estimator: Send + Sync {
     fn name(&self) -> &str;
 
     /// The units of one text.
-    fn units(&self, text: &str) -> Units;
+    fn count_units(&self, text: &str) -> Units;
 
     /// How many units make a token.
     fn units_per_token(&self) -> u64 {
@@ -67,12 +67,12 @@ pub trait Estimator: Send + Sync {
     }
 
     /// Units that a message costs beside its text (role, separators).
-    fn framing(&self) -> Units {
+    fn framing_units(&self) -> Units {
         Units(0)
     }
 
     /// Units that each further text of a message costs (a joining newline, say).
-    fn joint(&self) -> Units {
+    fn joint_units(&self) -> Units {
         Units(0)
     }
 }
@@ -80,49 +80,49 @@ pub trait Estimator: Send + Sync {
 /// Conversions that every estimator shares.
 pub trait EstimatorExt: Estimator {
     /// Whole tokens, rounded up.
-    fn tokens(&self, units: Units) -> Tokens {
+    fn to_tokens(&self, units: Units) -> Tokens {
         Tokens(units.0.div_ceil(self.units_per_token().max(1)))
     }
 
     /// The units that so many tokens hold.
-    fn capacity(&self, tokens: Tokens) -> Units {
+    fn to_units(&self, tokens: Tokens) -> Units {
         Units(tokens.0.saturating_mul(self.units_per_token()))
     }
 
     /// The units of a message with one text.
-    fn message(&self, text: &str) -> Units {
-        self.framing() + self.joint() + self.units(text)
+    fn count_message(&self, text: &str) -> Units {
+        self.framing_units() + self.joint_units() + self.count_units(text)
     }
 
     /// The units of an entry: its texts, calls and results; reasoning, media and opaque blocks by size.
-    fn entry(&self, entry: &Entry) -> Units {
-        self.framing() + entry.blocks.iter().map(|b| self.block(b)).sum()
+    fn count_entry(&self, entry: &Entry) -> Units {
+        self.framing_units() + entry.blocks.iter().map(|b| self.count_block(b)).sum()
     }
 
     /// The units of one block.
-    fn block(&self, block: &Block) -> Units {
+    fn count_block(&self, block: &Block) -> Units {
         match block {
-            Block::Media { tokens, .. } => self.capacity(Tokens(*tokens)),
-            Block::Opaque { bytes, .. } => self.capacity(Tokens(*bytes as u64 / 4)),
+            Block::Media { tokens, .. } => self.to_units(Tokens(*tokens)),
+            Block::Opaque { bytes, .. } => self.to_units(Tokens(*bytes as u64 / 4)),
             Block::Reasoning { text, replay_bytes } => {
-                self.text(text) + self.capacity(Tokens(*replay_bytes as u64 / 4))
+                self.count_text(text) + self.to_units(Tokens(*replay_bytes as u64 / 4))
             }
             Block::ToolCall {
                 name, arguments, ..
             } => {
                 // `name arguments`: the space between them is part of the text.
-                self.text(name) + self.units(" ") + self.units(arguments)
+                self.count_text(name) + self.count_units(" ") + self.count_units(arguments)
             }
-            Block::Text(text) | Block::ToolResult { content: text, .. } => self.text(text),
+            Block::Text(text) | Block::ToolResult { content: text, .. } => self.count_text(text),
         }
     }
 
     /// The units of one text among others; an empty text costs nothing.
-    fn text(&self, text: &str) -> Units {
+    fn count_text(&self, text: &str) -> Units {
         if text.is_empty() {
             Units(0)
         } else {
-            self.joint() + self.units(text)
+            self.joint_units() + self.count_units(text)
         }
     }
 }
@@ -137,13 +137,13 @@ impl Estimator for Chars4 {
     fn name(&self) -> &str {
         "chars4"
     }
-    fn units(&self, text: &str) -> Units {
+    fn count_units(&self, text: &str) -> Units {
         Units(text.chars().count() as u64)
     }
     fn units_per_token(&self) -> u64 {
         4
     }
-    fn joint(&self) -> Units {
+    fn joint_units(&self) -> Units {
         Units(1)
     }
 }
@@ -156,7 +156,7 @@ impl Estimator for Heuristic {
     fn name(&self) -> &str {
         "heuristic"
     }
-    fn units(&self, text: &str) -> Units {
+    fn count_units(&self, text: &str) -> Units {
         if text.is_ascii() {
             return Units(text.len() as u64);
         }
@@ -165,10 +165,10 @@ impl Estimator for Heuristic {
     fn units_per_token(&self) -> u64 {
         4
     }
-    fn framing(&self) -> Units {
+    fn framing_units(&self) -> Units {
         Units(16)
     }
-    fn joint(&self) -> Units {
+    fn joint_units(&self) -> Units {
         Units(1)
     }
 }
@@ -187,11 +187,16 @@ pub struct TokenCache {
 
 impl TokenCache {
     /// The units of an entry, counted once per content.
-    pub fn entry(&mut self, hash: EntryHash, entry: &Entry, estimator: &dyn Estimator) -> Units {
+    pub fn count_entry(
+        &mut self,
+        hash: EntryHash,
+        entry: &Entry,
+        estimator: &dyn Estimator,
+    ) -> Units {
         *self
             .units
             .entry((hash, unhashed_weight(entry)))
-            .or_insert_with(|| estimator.entry(entry))
+            .or_insert_with(|| estimator.count_entry(entry))
     }
 
     /// True when an entry has been counted.
@@ -233,7 +238,7 @@ fn unhashed_weight(entry: &Entry) -> u64 {
 
 /// The account of a conversation (S2-19 … S2-23), in units per entry and tokens per category.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Account {
+pub struct TokenAccount {
     /// Units of each entry, in order.
     pub entries: Vec<Units>,
     /// Leading system and developer entries.
@@ -252,24 +257,24 @@ pub struct Account {
     pub by_role: BTreeMap<Role, Tokens>,
 }
 
-impl Account {
+impl TokenAccount {
     /// System, tools and history together: what the next request costs.
     pub fn total(&self) -> Tokens {
         self.system + self.tools + self.history
     }
 
     /// Counts a conversation whose entries already have their hashes.
-    pub fn of(
+    pub fn count_conversation(
         conversation: &Conversation,
         hashes: &[EntryHash],
         estimator: &dyn Estimator,
         cache: &mut TokenCache,
-    ) -> Account {
+    ) -> TokenAccount {
         let entries: Vec<Units> = conversation
             .entries
             .iter()
             .zip(hashes)
-            .map(|(entry, hash)| cache.entry(*hash, entry, estimator))
+            .map(|(entry, hash)| cache.count_entry(*hash, entry, estimator))
             .collect();
         Self::from_units(conversation, entries, estimator)
     }
@@ -279,9 +284,9 @@ impl Account {
         conversation: &Conversation,
         entries: Vec<Units>,
         estimator: &dyn Estimator,
-    ) -> Account {
+    ) -> TokenAccount {
         let leading = conversation.leading_instructions();
-        let mut sums = Sums::default();
+        let mut sums = CategorySums::default();
         let last_user = conversation
             .entries
             .iter()
@@ -292,20 +297,20 @@ impl Account {
                 sums.user_input = units;
             }
         }
-        Account {
-            system: estimator.tokens(sums.system),
+        TokenAccount {
+            system: estimator.to_tokens(sums.system),
             tools: conversation
                 .tools
                 .as_deref()
-                .map_or(Tokens(0), |t| estimator.tokens(estimator.units(t))),
-            history: estimator.tokens(sums.history),
-            tool_results: estimator.tokens(sums.tool_results),
-            memory: estimator.tokens(sums.memory),
-            user_input: estimator.tokens(sums.user_input),
+                .map_or(Tokens(0), |t| estimator.to_tokens(estimator.count_units(t))),
+            history: estimator.to_tokens(sums.history),
+            tool_results: estimator.to_tokens(sums.tool_results),
+            memory: estimator.to_tokens(sums.memory),
+            user_input: estimator.to_tokens(sums.user_input),
             by_role: sums
                 .by_role
                 .iter()
-                .map(|(role, units)| (*role, estimator.tokens(*units)))
+                .map(|(role, units)| (*role, estimator.to_tokens(*units)))
                 .collect(),
             entries,
         }
@@ -313,7 +318,7 @@ impl Account {
 }
 
 #[derive(Default)]
-struct Sums {
+struct CategorySums {
     system: Units,
     history: Units,
     tool_results: Units,
@@ -322,7 +327,7 @@ struct Sums {
     by_role: BTreeMap<Role, Units>,
 }
 
-impl Sums {
+impl CategorySums {
     fn add(&mut self, entry: &Entry, units: Units, leading: bool) {
         use crate::message::EntryKind::{ForeignSummary, Summary};
         *self.by_role.entry(entry.role).or_default() += units;

@@ -39,7 +39,7 @@ impl Verdict {
 /// Why there is to be a compaction: the few words that reports count by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum CompactionCause {
     /// The trigger's share of the window was reached.
     Threshold,
     /// Too few tokens are left.
@@ -56,31 +56,31 @@ pub enum Cause {
     Overflow,
 }
 
-impl Cause {
+impl CompactionCause {
     /// Its name in events.
     pub fn as_str(self) -> &'static str {
         match self {
-            Cause::Threshold => "threshold",
-            Cause::TokensLeft => "tokens_left",
-            Cause::SoftThreshold => "soft_threshold",
-            Cause::Exceeded => "exceeded",
-            Cause::Asked => "asked",
-            Cause::Idle => "idle",
-            Cause::Overflow => "overflow",
+            CompactionCause::Threshold => "threshold",
+            CompactionCause::TokensLeft => "tokens_left",
+            CompactionCause::SoftThreshold => "soft_threshold",
+            CompactionCause::Exceeded => "exceeded",
+            CompactionCause::Asked => "asked",
+            CompactionCause::Idle => "idle",
+            CompactionCause::Overflow => "overflow",
         }
     }
 }
 
 /// A verdict with the numbers it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Decision {
+pub struct TriggerDecision {
     /// What to do.
     pub verdict: Verdict,
     /// Why, in words.
     pub reason: String,
     /// Why, in a word; `None` while nothing is to be done.
     #[serde(skip)]
-    pub cause: Option<Cause>,
+    pub cause: Option<CompactionCause>,
     /// Tokens over window.
     pub pressure: f64,
     /// What the next request would cost.
@@ -90,10 +90,10 @@ pub struct Decision {
 }
 
 /// Judges `tokens` against `window`.
-pub fn decide(tokens: Tokens, window: Tokens, policy: &Policy) -> Decision {
-    let pressure = ratio(tokens, window);
+pub fn decide(tokens: Tokens, window: Tokens, policy: &Policy) -> TriggerDecision {
+    let pressure = window_share(tokens, window);
     let (verdict, reason) = judge(tokens, window, pressure, policy);
-    Decision {
+    TriggerDecision {
         cause: cause(verdict, tokens, window, policy),
         verdict,
         reason,
@@ -104,20 +104,20 @@ pub fn decide(tokens: Tokens, window: Tokens, policy: &Policy) -> Decision {
 }
 
 /// The decision of a person or program that asked for a compaction.
-pub fn manual(tokens: Tokens, window: Tokens, note: &str) -> Decision {
-    Decision {
+pub fn decide_manual(tokens: Tokens, window: Tokens, note: &str) -> TriggerDecision {
+    TriggerDecision {
         verdict: Verdict::CompactNow,
         reason: format!("asked for: {note}"),
-        cause: Some(Cause::Asked),
-        pressure: ratio(tokens, window),
+        cause: Some(CompactionCause::Asked),
+        pressure: window_share(tokens, window),
         tokens,
         window,
     }
 }
 
 /// The decision where pressure is not tracked: nothing is known, so nothing is done (S3-27).
-pub fn untracked(window: Tokens) -> Decision {
-    Decision {
+pub fn decide_untracked(window: Tokens) -> TriggerDecision {
+    TriggerDecision {
         verdict: Verdict::Stay,
         reason: "the provider reports no usage: pressure is not tracked".to_owned(),
         cause: None,
@@ -145,19 +145,25 @@ fn judge(tokens: Tokens, window: Tokens, pressure: f64, policy: &Policy) -> (Ver
             format!("{left} tokens left, at most {least} trigger"),
         );
     }
-    let share = ratio(tokens, base(window, policy));
+    let share = window_share(tokens, base(window, policy));
     if reaches(share, policy.trigger_pct, policy.trigger_inclusive) {
         return (
             Verdict::CompactNow,
-            at(share, policy.trigger_pct, "trigger"),
+            describe_share(share, policy.trigger_pct, "trigger"),
         );
     }
     if let Some(soft) = policy.soft_pct.filter(|soft| reaches(share, *soft, true)) {
-        return (Verdict::CompactSoon, at(share, soft, "soft threshold"));
+        return (
+            Verdict::CompactSoon,
+            describe_share(share, soft, "soft threshold"),
+        );
     }
     let next = policy.soft_pct.unwrap_or(policy.trigger_pct);
     if share >= next - WARN_MARGIN {
-        return (Verdict::Warn, at(share, next, "threshold ahead"));
+        return (
+            Verdict::Warn,
+            describe_share(share, next, "threshold ahead"),
+        );
     }
     (
         Verdict::Stay,
@@ -165,20 +171,25 @@ fn judge(tokens: Tokens, window: Tokens, pressure: f64, policy: &Policy) -> (Ver
     )
 }
 
-fn cause(verdict: Verdict, tokens: Tokens, window: Tokens, policy: &Policy) -> Option<Cause> {
+fn cause(
+    verdict: Verdict,
+    tokens: Tokens,
+    window: Tokens,
+    policy: &Policy,
+) -> Option<CompactionCause> {
     let left = policy.trigger_tokens_left;
     Some(match verdict {
         Verdict::Stay | Verdict::Warn => return None,
-        Verdict::CompactSoon => Cause::SoftThreshold,
+        Verdict::CompactSoon => CompactionCause::SoftThreshold,
         Verdict::CompactNow if left.is_some_and(|least| (window - tokens).0 <= least) => {
-            Cause::TokensLeft
+            CompactionCause::TokensLeft
         }
-        Verdict::CompactNow => Cause::Threshold,
-        Verdict::Exceeded => Cause::Exceeded,
+        Verdict::CompactNow => CompactionCause::Threshold,
+        Verdict::Exceeded => CompactionCause::Exceeded,
     })
 }
 
-fn at(share: f64, threshold: f64, name: &str) -> String {
+fn describe_share(share: f64, threshold: f64, name: &str) -> String {
     format!("{:.1} % ({name} {:.1} %)", share * 100.0, threshold * 100.0)
 }
 
@@ -194,7 +205,7 @@ fn base(window: Tokens, policy: &Policy) -> Tokens {
 }
 
 /// `tokens` as a share of `window`; an empty window is no window, so there is no pressure (S3-30).
-pub fn ratio(tokens: Tokens, window: Tokens) -> f64 {
+pub fn window_share(tokens: Tokens, window: Tokens) -> f64 {
     if window.0 == 0 {
         return 0.0;
     }

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use crate::conform;
 use crate::message::{Block, Conversation, Entry, EntryKind};
-use crate::outline::{Health, Outline};
-use crate::plan::{Fate, Plan};
-use crate::view::{Edit, View, ViewItem};
+use crate::outline::{Outline, UnitHealth};
+use crate::plan::{Plan, UnitFate};
+use crate::view::{BlockEdit, View, ViewItem};
 use crate::wire::WireRules;
 
 /// Checks a finished view; `Err` says which rule broke and where.
@@ -23,7 +23,10 @@ pub fn validate(
     in_order(view)?;
     pinned_whole(view, conversation, outline, plan)?;
     one_summary(view, conversation)?;
-    paired(&view.entries(conversation), has_broken_pin(outline, plan))?;
+    paired(
+        &view.shown_entries(conversation),
+        has_broken_pin(outline, plan),
+    )?;
     running_loop(view, conversation, outline, rules)
 }
 
@@ -34,7 +37,7 @@ fn running_loop(
     outline: &Outline,
     rules: &WireRules,
 ) -> Result<(), String> {
-    let waits = outline.units.iter().any(|u| u.health == Health::Open);
+    let waits = outline.units.iter().any(|u| u.health == UnitHealth::Open);
     if waits && !conform::loop_is_whole(view, conversation, outline, rules) {
         return Err(format!(
             "{} wants the reasoning that began the running tool loop, and it does not fit; \
@@ -47,7 +50,7 @@ fn running_loop(
 
 fn in_order(view: &View) -> Result<(), String> {
     let mut last = None;
-    for entry in view.items.iter().filter_map(ViewItem::entry) {
+    for entry in view.items.iter().filter_map(ViewItem::entry_index) {
         if last.is_some_and(|l| l >= entry) {
             return Err(format!("entry {entry} stands out of order"));
         }
@@ -66,7 +69,7 @@ fn pinned_whole(
         .units
         .iter()
         .zip(&plan.fates)
-        .filter(|(_, fate)| **fate == Fate::Pinned)
+        .filter(|(_, fate)| **fate == UnitFate::Pinned)
         .flat_map(|(unit, _)| unit.entries.clone());
     let mut kept = view.items.iter().filter_map(|item| match item {
         ViewItem::Kept { entry } => Some(*entry),
@@ -85,9 +88,9 @@ fn pinned_whole(
 }
 
 /// Reasoning that an edit before it has voided is no part of what an entry says.
-fn says_the_same(entry: &Entry, edits: &[(usize, Edit)]) -> bool {
+fn says_the_same(entry: &Entry, edits: &[(usize, BlockEdit)]) -> bool {
     edits.iter().all(|(at, edit)| {
-        *edit == Edit::Drop && matches!(entry.blocks.get(*at), Some(Block::Reasoning { .. }))
+        *edit == BlockEdit::Drop && matches!(entry.blocks.get(*at), Some(Block::Reasoning { .. }))
     })
 }
 
@@ -99,7 +102,7 @@ fn one_summary(view: &View, conversation: &Conversation) -> Result<(), String> {
         .filter(|item| match item {
             ViewItem::New(entry) => ours(entry),
             other => other
-                .entry()
+                .entry_index()
                 .and_then(|i| conversation.entries.get(i))
                 .is_some_and(ours),
         })
@@ -116,7 +119,7 @@ fn has_broken_pin(outline: &Outline, plan: &Plan) -> bool {
         .units
         .iter()
         .zip(&plan.fates)
-        .any(|(unit, fate)| *fate == Fate::Pinned && unit.health == Health::Broken)
+        .any(|(unit, fate)| *fate == UnitFate::Pinned && unit.health == UnitHealth::Broken)
 }
 
 fn paired(entries: &[Entry], tolerate: bool) -> Result<(), String> {
@@ -125,7 +128,7 @@ fn paired(entries: &[Entry], tolerate: bool) -> Result<(), String> {
     }
     let mut open: HashMap<&str, usize> = HashMap::new();
     for (i, entry) in entries.iter().enumerate() {
-        for result in entry.results() {
+        for result in entry.result_ids() {
             match open.get_mut(result).filter(|n| **n > 0) {
                 Some(n) => *n -= 1,
                 None => {
@@ -141,7 +144,7 @@ fn paired(entries: &[Entry], tolerate: bool) -> Result<(), String> {
                 "item {i} comes before the results of an earlier call"
             ));
         }
-        for call in entry.calls().filter(|id| !id.is_empty()) {
+        for call in entry.call_ids().filter(|id| !id.is_empty()) {
             *open.entry(call).or_default() += 1;
         }
     }

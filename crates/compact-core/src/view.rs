@@ -28,7 +28,7 @@ pub enum ViewItem {
         /// Its index in the conversation.
         entry: usize,
         /// Changed blocks by index, ascending; every other block stays as it is.
-        edits: Vec<(usize, Edit)>,
+        edits: Vec<(usize, BlockEdit)>,
     },
     /// Text that the engine wrote: the summary, or a repair.
     New(Entry),
@@ -37,7 +37,7 @@ pub enum ViewItem {
 /// What happens to one block of an edited entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Edit {
+pub enum BlockEdit {
     /// The block is left out.
     Drop,
     /// The block's text (a text, a result's content, a call's arguments) is replaced.
@@ -47,7 +47,7 @@ pub enum Edit {
 impl ViewItem {
     /// The same item of a conversation whose entry `from` is its entry `to` now.
     #[must_use]
-    pub fn moved(mut self, from: usize, to: usize) -> ViewItem {
+    pub fn reindex_entry(mut self, from: usize, to: usize) -> ViewItem {
         if let ViewItem::Kept { entry } | ViewItem::Edited { entry, .. } = &mut self {
             *entry = (*entry + to).saturating_sub(from);
         }
@@ -55,7 +55,7 @@ impl ViewItem {
     }
 
     /// The index of the entry that this item shows, if it shows one.
-    pub fn entry(&self) -> Option<usize> {
+    pub fn entry_index(&self) -> Option<usize> {
         match self {
             ViewItem::Kept { entry } | ViewItem::Edited { entry, .. } => Some(*entry),
             ViewItem::New(_) => None,
@@ -74,10 +74,10 @@ impl View {
     }
 
     /// The entries that the model would see, edits applied.
-    pub fn entries(&self, conversation: &Conversation) -> Vec<Entry> {
+    pub fn shown_entries(&self, conversation: &Conversation) -> Vec<Entry> {
         self.items
             .iter()
-            .filter_map(|item| item.shown(conversation))
+            .filter_map(|item| item.shown_entry(conversation))
             .collect()
     }
 
@@ -94,27 +94,28 @@ impl View {
 
 impl ViewItem {
     /// The entry as the model would see it; `None` when the index points nowhere.
-    pub fn shown(&self, conversation: &Conversation) -> Option<Entry> {
+    pub fn shown_entry(&self, conversation: &Conversation) -> Option<Entry> {
         match self {
             ViewItem::Kept { entry } => conversation.entries.get(*entry).cloned(),
-            ViewItem::Edited { entry, edits } => {
-                conversation.entries.get(*entry).map(|e| apply(e, edits))
-            }
+            ViewItem::Edited { entry, edits } => conversation
+                .entries
+                .get(*entry)
+                .map(|e| apply_edits(e, edits)),
             ViewItem::New(entry) => Some(entry.clone()),
         }
     }
 }
 
 /// An entry with its edits applied.
-pub fn apply(entry: &Entry, edits: &[(usize, Edit)]) -> Entry {
+pub fn apply_edits(entry: &Entry, edits: &[(usize, BlockEdit)]) -> Entry {
     let blocks = entry
         .blocks
         .iter()
         .enumerate()
         .filter_map(|(i, block)| match edits.iter().find(|(at, _)| *at == i) {
             None => Some(block.clone()),
-            Some((_, Edit::Drop)) => None,
-            Some((_, Edit::SetText(text))) => Some(with_text(block, text)),
+            Some((_, BlockEdit::Drop)) => None,
+            Some((_, BlockEdit::SetText(text))) => Some(with_text(block, text)),
         })
         .collect();
     Entry {
@@ -147,7 +148,7 @@ fn with_text(block: &Block, text: &str) -> Block {
 impl View {
     /// The view of the original that looking at `self` through `later` gives: `later`'s items point
     /// into what `self` shows, the answer's items point where `self`'s do.
-    pub fn then(&self, later: &View, conversation: &Conversation) -> View {
+    pub fn compose_with(&self, later: &View, conversation: &Conversation) -> View {
         let items = later
             .items
             .iter()
@@ -164,9 +165,13 @@ impl View {
 }
 
 /// An item with further edits, given by block index of what the item shows.
-fn edit_again(item: &ViewItem, later: &[(usize, Edit)], conversation: &Conversation) -> ViewItem {
+fn edit_again(
+    item: &ViewItem,
+    later: &[(usize, BlockEdit)],
+    conversation: &Conversation,
+) -> ViewItem {
     match item {
-        ViewItem::New(entry) => ViewItem::New(apply(entry, later)),
+        ViewItem::New(entry) => ViewItem::New(apply_edits(entry, later)),
         ViewItem::Kept { entry } => ViewItem::Edited {
             entry: *entry,
             edits: later.to_vec(),
@@ -177,7 +182,7 @@ fn edit_again(item: &ViewItem, later: &[(usize, Edit)], conversation: &Conversat
                 .get(*entry)
                 .map_or(0, |e| e.blocks.len());
             let shown: Vec<usize> = (0..blocks)
-                .filter(|i| !edits.iter().any(|(at, e)| at == i && *e == Edit::Drop))
+                .filter(|i| !edits.iter().any(|(at, e)| at == i && *e == BlockEdit::Drop))
                 .collect();
             let mut all = edits.clone();
             for (at, edit) in later {

@@ -3,15 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::metric::entity::{Entity, MinDigits, entities};
-use crate::metric::{Event, Voice};
-use crate::text::{head, length, tail, tokens};
+use crate::metric::entity::{ClassedEntity, MinDigits, find_entities};
+use crate::metric::{EventVoice, MetricEvent};
+use crate::text::{count_chars, count_tokens, head, tail};
 
 /// The last events that fit, the first of them cut.
 pub fn keep_last<'t>(texts: impl DoubleEndedIterator<Item = &'t str>, budget: usize) -> String {
     let (mut kept, mut used) = (Vec::new(), 0);
     for text in texts.rev() {
-        let cost = tokens(text);
+        let cost = count_tokens(text);
         if used + cost > budget {
             kept.push(tail(text, (budget - used) * 4));
             break;
@@ -24,27 +24,27 @@ pub fn keep_last<'t>(texts: impl DoubleEndedIterator<Item = &'t str>, budget: us
 }
 
 /// The system prompt and the first request in a quarter of the budget, the end in the rest.
-pub fn head_tail(events: &[Event], budget: usize) -> String {
+pub fn head_tail(events: &[MetricEvent], budget: usize) -> String {
     let (mut first, mut used) = (Vec::new(), 0);
     let leading = events.iter().take(4);
-    for event in leading.filter(|e| matches!(e.voice, Voice::System | Voice::User)) {
+    for event in leading.filter(|e| matches!(e.voice, EventVoice::System | EventVoice::User)) {
         let room = (budget / 4).saturating_sub(used);
         first.push(head(&event.text, room * 4));
-        used += tokens(&event.text).min(room);
+        used += count_tokens(&event.text).min(room);
     }
-    let rest = keep_last(texts(events), budget - used);
+    let rest = keep_last(event_texts(events), budget - used);
     format!("{}\n{rest}", first.join("\n"))
 }
 
 /// Tool results shortened to their ends, then the last that fit.
-pub fn trim_tools(events: &[Event], budget: usize) -> String {
+pub fn trim_tools(events: &[MetricEvent], budget: usize) -> String {
     let shortened: Vec<String> = events.iter().map(shorten).collect();
     keep_last(shortened.iter().map(String::as_str), budget)
 }
 
-fn shorten(event: &Event) -> String {
+fn shorten(event: &MetricEvent) -> String {
     let text = &event.text;
-    if event.voice != Voice::Result || length(text) <= 400 {
+    if event.voice != EventVoice::Result || count_chars(text) <= 400 {
         return text.clone();
     }
     format!("{}\n...\n{}", head(text, 200), tail(text, 200))
@@ -53,13 +53,13 @@ fn shorten(event: &Event) -> String {
 /// Half the budget for the end, half for identifiers: those that agent and user use most, newest
 /// first.
 pub fn identifier_list(
-    events: &[Event],
-    named: &[&[Entity]],
+    events: &[MetricEvent],
+    named: &[&[ClassedEntity]],
     budget: usize,
     min_digits: MinDigits,
 ) -> String {
-    let end = keep_last(texts(events), budget / 2);
-    let shown: HashSet<String> = entities(&end, min_digits)
+    let end = keep_last(event_texts(events), budget / 2);
+    let shown: HashSet<String> = find_entities(&end, min_digits)
         .into_iter()
         .map(|(e, _)| e)
         .collect();
@@ -69,7 +69,7 @@ pub fn identifier_list(
         if shown.contains(entity) {
             continue;
         }
-        let cost = length(entity) + 1;
+        let cost = count_chars(entity) + 1;
         if cost > room {
             break;
         }
@@ -80,7 +80,7 @@ pub fn identifier_list(
 }
 
 /// Entities by how much they are used, the heaviest first; equal ones in the order they came.
-fn by_weight<'e>(events: &[Event], named: &[&'e [Entity]]) -> Vec<&'e str> {
+fn by_weight<'e>(events: &[MetricEvent], named: &[&'e [ClassedEntity]]) -> Vec<&'e str> {
     let mut weights: HashMap<&str, f64> = HashMap::new();
     let mut order = Vec::new();
     let count = events.len().max(1) as f64;
@@ -99,18 +99,18 @@ fn by_weight<'e>(events: &[Event], named: &[&'e [Entity]]) -> Vec<&'e str> {
     order
 }
 
-fn weight(voice: Voice) -> f64 {
+fn weight(voice: EventVoice) -> f64 {
     match voice {
-        Voice::Call | Voice::Assistant | Voice::User | Voice::Summary => 3.0,
-        Voice::System => 1.0,
-        Voice::Result => 0.3,
-        Voice::Boundary => 0.0,
+        EventVoice::Call | EventVoice::Assistant | EventVoice::User | EventVoice::Summary => 3.0,
+        EventVoice::System => 1.0,
+        EventVoice::Result => 0.3,
+        EventVoice::Boundary => 0.0,
     }
 }
 
 /// All but system prompts, which the host sends again and no method compacts.
-pub(crate) fn whole(events: &[Event]) -> String {
-    let spoken = events.iter().filter(|e| e.voice != Voice::System);
+pub(crate) fn keep_all(events: &[MetricEvent]) -> String {
+    let spoken = events.iter().filter(|e| e.voice != EventVoice::System);
     spoken
         .map(|e| e.text.as_str())
         .collect::<Vec<_>>()
@@ -118,7 +118,7 @@ pub(crate) fn whole(events: &[Event]) -> String {
 }
 
 /// The texts of events.
-pub(crate) fn texts(events: &[Event]) -> impl DoubleEndedIterator<Item = &str> {
+pub(crate) fn event_texts(events: &[MetricEvent]) -> impl DoubleEndedIterator<Item = &str> {
     events.iter().map(|e| e.text.as_str())
 }
 
@@ -126,18 +126,18 @@ pub(crate) fn texts(events: &[Event]) -> impl DoubleEndedIterator<Item = &str> {
 mod tests {
     use super::*;
 
-    fn event(voice: Voice, text: &str) -> Event {
-        Event::new(voice, text)
+    fn event(voice: EventVoice, text: &str) -> MetricEvent {
+        MetricEvent::new(voice, text)
     }
 
     #[test]
     fn the_whole_is_all_but_what_the_host_sends_again() {
         let events = [
-            event(Voice::System, "be brief"),
-            event(Voice::User, "go"),
-            event(Voice::Result, "done"),
+            event(EventVoice::System, "be brief"),
+            event(EventVoice::User, "go"),
+            event(EventVoice::Result, "done"),
         ];
-        assert_eq!(whole(&events), "go\ndone");
+        assert_eq!(keep_all(&events), "go\ndone");
     }
 
     #[test]
@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn the_request_and_the_end_are_kept() {
         let events = [
-            event(Voice::User, "aaaabbbbcccc"),
-            event(Voice::Assistant, "ddddeeee"),
-            event(Voice::Assistant, "ffffgggghhhh"),
+            event(EventVoice::User, "aaaabbbbcccc"),
+            event(EventVoice::Assistant, "ddddeeee"),
+            event(EventVoice::Assistant, "ffffgggghhhh"),
         ];
         assert_eq!(head_tail(&events, 4), "aaaa\n\nffffgggghhhh");
     }
@@ -162,7 +162,10 @@ mod tests {
     #[test]
     fn long_results_lose_their_middle() {
         let long = format!("{}{}{}", "a".repeat(200), "b".repeat(50), "c".repeat(200));
-        let events = [event(Voice::Result, &long), event(Voice::User, &long)];
+        let events = [
+            event(EventVoice::Result, &long),
+            event(EventVoice::User, &long),
+        ];
         let short = format!("{}\n...\n{}", "a".repeat(200), "c".repeat(200));
         assert_eq!(trim_tools(&events, 1000), format!("{short}\n{long}"));
     }
@@ -170,12 +173,15 @@ mod tests {
     #[test]
     fn the_list_begins_with_what_is_used_most() {
         let events = [
-            event(Voice::Result, "one_name two_name"),
-            event(Voice::Call, "grep two_name"),
-            event(Voice::User, "now go on"),
+            event(EventVoice::Result, "one_name two_name"),
+            event(EventVoice::Call, "grep two_name"),
+            event(EventVoice::User, "now go on"),
         ];
         let digits = MinDigits::default();
-        let named: Vec<_> = events.iter().map(|e| entities(&e.text, digits)).collect();
+        let named: Vec<_> = events
+            .iter()
+            .map(|e| find_entities(&e.text, digits))
+            .collect();
         let named: Vec<_> = named.iter().map(Vec::as_slice).collect();
         assert_eq!(
             identifier_list(&events, &named, 7, digits),

@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::metric::{Event, Voice};
+use crate::metric::{EventVoice, MetricEvent};
 
 /// The body of a request that carries these events.
-pub fn request(events: &[Event]) -> Value {
-    let mut chat = Chat::default();
+pub fn build_request(events: &[MetricEvent]) -> Value {
+    let mut chat = ChatBuilder::default();
     for event in events {
         chat.add(event);
     }
@@ -18,31 +18,31 @@ pub fn request(events: &[Event]) -> Value {
 }
 
 #[derive(Default)]
-struct Chat {
+struct ChatBuilder {
     messages: Vec<Value>,
     /// Calls that no result has answered.
     open: Vec<String>,
     calls: usize,
 }
 
-impl Chat {
-    fn add(&mut self, event: &Event) {
+impl ChatBuilder {
+    fn add(&mut self, event: &MetricEvent) {
         let text = event.text.as_str();
         match event.voice {
-            Voice::Boundary => {}
-            Voice::System => self.say("system", text),
-            Voice::User | Voice::Summary => self.say("user", text),
-            Voice::Assistant => self.say("assistant", text),
-            Voice::Call => self.call(text),
-            Voice::Result if self.open.is_empty() => self.push("user", text),
-            Voice::Result => {
+            EventVoice::Boundary => {}
+            EventVoice::System => self.push_spoken("system", text),
+            EventVoice::User | EventVoice::Summary => self.push_spoken("user", text),
+            EventVoice::Assistant => self.push_spoken("assistant", text),
+            EventVoice::Call => self.push_call(text),
+            EventVoice::Result if self.open.is_empty() => self.push("user", text),
+            EventVoice::Result => {
                 let call = self.open.remove(0);
                 self.answer(&call, text);
             }
         }
     }
 
-    fn say(&mut self, role: &str, text: &str) {
+    fn push_spoken(&mut self, role: &str, text: &str) {
         self.answer_all();
         self.push(role, text);
     }
@@ -62,7 +62,7 @@ impl Chat {
         }
     }
 
-    fn call(&mut self, text: &str) {
+    fn push_call(&mut self, text: &str) {
         self.calls += 1;
         let id = format!("call_{}", self.calls);
         let call = function_call(&id, text);
@@ -113,11 +113,11 @@ fn add_call(message: &mut Map<String, Value>, call: Value) {
 }
 
 /// Every text of a request's messages, calls as `name arguments`, one below the other.
-pub fn text_of(request: &Value) -> String {
+pub fn request_text(request: &Value) -> String {
     let messages = request.get("messages").and_then(Value::as_array);
     let mut parts = Vec::new();
     for message in messages.into_iter().flatten() {
-        parts.extend(contents(message.get("content")));
+        parts.extend(content_texts(message.get("content")));
         let calls = message.get("tool_calls").and_then(Value::as_array);
         for function in calls
             .into_iter()
@@ -137,7 +137,7 @@ pub fn text_of(request: &Value) -> String {
     parts.join("\n")
 }
 
-fn contents(content: Option<&Value>) -> Vec<String> {
+fn content_texts(content: Option<&Value>) -> Vec<String> {
     match content {
         Some(Value::String(text)) => vec![text.clone()],
         Some(Value::Array(parts)) => {
@@ -155,13 +155,13 @@ mod tests {
     #[test]
     fn calls_are_paired_in_order_and_none_stays_open() {
         let events = [
-            Event::new(Voice::Call, "read {\"p\": 1}"),
-            Event::new(Voice::Call, "run ls é"),
-            Event::new(Voice::Result, "text"),
-            Event::new(Voice::User, "go on"),
-            Event::new(Voice::Result, "stray"),
+            MetricEvent::new(EventVoice::Call, "read {\"p\": 1}"),
+            MetricEvent::new(EventVoice::Call, "run ls é"),
+            MetricEvent::new(EventVoice::Result, "text"),
+            MetricEvent::new(EventVoice::User, "go on"),
+            MetricEvent::new(EventVoice::Result, "stray"),
         ];
-        let request = request(&events);
+        let request = build_request(&events);
         let call = |id: &str, name: &str, arguments: &str| {
             json!({"id": id, "type": "function",
                 "function": {"name": name, "arguments": arguments}})
@@ -178,7 +178,7 @@ mod tests {
             ])
         );
         assert_eq!(
-            text_of(&request),
+            request_text(&request),
             "read {\"p\": 1}\nrun {\"input\": \"ls \\u00e9\"}\ntext\n(no output)\ngo on\nstray"
         );
     }

@@ -7,37 +7,39 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use compact_core::engine::{self, Beyond, Compaction, Input, Outcome, Prior};
+use compact_core::engine::{
+    self, Compaction, CompactionInput, CompactionOutcome, Originals, Prior,
+};
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
 use compact_core::policy::Policy;
-use compact_core::prompt::Words;
-use compact_core::redact::{Boundary, RedactionRules, Redactor};
-use compact_core::token::{Account, Chars4, TokenCache, Tokens};
+use compact_core::prompt::SummaryContent;
+use compact_core::redact::{RedactionBoundary, RedactionRules, Redactor};
+use compact_core::token::{Chars4, TokenAccount, TokenCache, Tokens};
 use compact_core::wire::WireRules;
-use compact_formats::{FormatError, Scope};
+use compact_formats::{FormatError, TranscriptScope};
 use compact_runtime::port::summarizer::Summarizer;
 use serde_json::Value;
 
 use crate::chat;
-use crate::metric::{Event, Voice};
-use crate::telling::Teller;
+use crate::metric::{EventVoice, MetricEvent};
+use crate::prose::ProseWriter;
 
-pub use crate::telling::Tally;
+pub use crate::prose::ProseCounts;
 
 /// Compacts what it is given.
 #[derive(Debug)]
-pub struct Engine {
+pub struct EvalEngine {
     policy: Policy,
     redactor: Redactor,
-    teller: Option<Teller>,
+    teller: Option<ProseWriter>,
 }
 
 /// Why there is no view.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum EngineError {
+pub enum EvalError {
     /// The engine refused.
     #[error(transparent)]
     Compact(#[from] CompactError),
@@ -46,7 +48,7 @@ pub enum EngineError {
     Format(#[from] FormatError),
     /// The driver of a played session could not start.
     #[error("cannot start the driver")]
-    Driver(#[from] std::io::Error),
+    AsyncRuntime(#[from] std::io::Error),
     /// The runtime could not search what it had archived.
     #[error(transparent)]
     Runtime(#[from] compact_runtime::Error),
@@ -55,12 +57,12 @@ pub enum EngineError {
     Redact(#[from] compact_core::redact::RedactError),
 }
 
-impl Engine {
+impl EvalEngine {
     /// An engine under a policy, with the redaction rules of every default configuration.
-    pub fn new(policy: Policy) -> Result<Engine, EngineError> {
-        Ok(Engine {
+    pub fn new(policy: Policy) -> Result<EvalEngine, EvalError> {
+        Ok(EvalEngine {
             policy,
-            redactor: RedactionRules::default().redactor(Boundary::Summary)?,
+            redactor: RedactionRules::default().redactor(RedactionBoundary::Summary)?,
             teller: None,
         })
     }
@@ -69,14 +71,14 @@ impl Engine {
     pub fn with_summarizer(
         mut self,
         summarizer: Arc<dyn Summarizer>,
-    ) -> Result<Engine, EngineError> {
-        self.teller = Some(Teller::new(summarizer)?);
+    ) -> Result<EvalEngine, EvalError> {
+        self.teller = Some(ProseWriter::new(summarizer)?);
         Ok(self)
     }
 
     /// What asking the model came to, if there is one.
-    pub fn told(&self) -> Option<Tally> {
-        self.teller.as_ref().map(Teller::tally)
+    pub fn prose_counts(&self) -> Option<ProseCounts> {
+        self.teller.as_ref().map(ProseWriter::counts)
     }
 
     /// The user's decisions.
@@ -86,60 +88,67 @@ impl Engine {
 
     /// The text of the view of these events. System prompts are left out: the host re-sends them
     /// and a budget does not count them.
-    pub fn compact(&self, events: &[Event], budget: usize) -> Result<String, EngineError> {
-        self.text(events, budget, None)
+    pub fn compact(&self, events: &[MetricEvent], budget: usize) -> Result<String, EvalError> {
+        self.view_text(events, budget, None)
     }
 
     /// The same with a model's words in the summary; without an answer, with our own alone.
-    pub fn compact_told(&self, events: &[Event], budget: usize) -> Result<String, EngineError> {
-        self.text(events, budget, self.teller.as_ref())
+    pub fn compact_with_prose(
+        &self,
+        events: &[MetricEvent],
+        budget: usize,
+    ) -> Result<String, EvalError> {
+        self.view_text(events, budget, self.teller.as_ref())
     }
 
-    fn text(
+    fn view_text(
         &self,
-        events: &[Event],
+        events: &[MetricEvent],
         budget: usize,
-        teller: Option<&Teller>,
-    ) -> Result<String, EngineError> {
-        let spoken = events.iter().filter(|e| e.voice != Voice::System);
-        let spoken: Vec<Event> = spoken.cloned().collect();
-        let body = Bytes::from(chat::request(&spoken).to_string());
-        let parsed = compact_formats::parse(body.clone(), None, Scope::Live)?;
-        let step = Step {
+        teller: Option<&ProseWriter>,
+    ) -> Result<String, EvalError> {
+        let spoken = events.iter().filter(|e| e.voice != EventVoice::System);
+        let spoken: Vec<MetricEvent> = spoken.cloned().collect();
+        let body = Bytes::from(chat::build_request(&spoken).to_string());
+        let parsed = compact_formats::parse(body.clone(), None, TranscriptScope::Live)?;
+        let step = CompactionStep {
             conversation: &parsed.conversation,
             rules: parsed.document.rules(),
             prior: None,
             budget: Tokens(budget as u64),
         };
-        let written = match self.step_told(&step, teller)? {
-            (Outcome::Unchanged, _) => body.to_vec(),
-            (Outcome::Compacted(made), _) => {
+        let written = match self.step_with_prose(&step, teller)? {
+            (CompactionOutcome::Unchanged, _) => body.to_vec(),
+            (CompactionOutcome::Compacted(made), _) => {
                 parsed.document.emit(&parsed.conversation, &made.view)?
             }
         };
         let request: Value = serde_json::from_slice(&written).unwrap_or_default();
-        Ok(chat::text_of(&request))
+        Ok(chat::request_text(&request))
     }
 
     /// One compaction, and what the next one needs of it.
-    pub fn step(&self, step: &Step<'_>) -> Result<(Outcome, Option<Prior>), CompactError> {
-        self.step_told(step, None)
+    pub fn compact_step(
+        &self,
+        step: &CompactionStep<'_>,
+    ) -> Result<(CompactionOutcome, Option<Prior>), CompactError> {
+        self.step_with_prose(step, None)
     }
 
-    fn step_told(
+    fn step_with_prose(
         &self,
-        step: &Step<'_>,
-        teller: Option<&Teller>,
-    ) -> Result<(Outcome, Option<Prior>), CompactError> {
-        let hashes = EntryHash::all(&step.conversation.entries);
-        let account = Account::of(
+        step: &CompactionStep<'_>,
+        teller: Option<&ProseWriter>,
+    ) -> Result<(CompactionOutcome, Option<Prior>), CompactError> {
+        let hashes = EntryHash::from_entries(&step.conversation.entries);
+        let account = TokenAccount::count_conversation(
             step.conversation,
             &hashes,
             &Chars4,
             &mut TokenCache::default(),
         );
         let ledger = engine::session_ledger(step.conversation, &hashes, step.prior, &self.redactor);
-        let input = Input {
+        let input = CompactionInput {
             conversation: step.conversation,
             session_id: "eval",
             hashes: &hashes,
@@ -153,19 +162,21 @@ impl Engine {
             estimator: &Chars4,
             rules: step.rules,
             redactor: &self.redactor,
-            beyond: Beyond::Archived,
+            beyond: Originals::Archived,
             note: None,
             meaning: None,
-            words: &Words::Ledger,
+            words: &SummaryContent::Ledger,
         };
-        let words = teller.map_or(Words::Ledger, |teller| teller.words(&input));
-        let outcome = engine::compact(&Input {
+        let words = teller.map_or(SummaryContent::Ledger, |teller| {
+            teller.request_prose(&input)
+        });
+        let outcome = engine::compact(&CompactionInput {
             words: &words,
             ..input
         })?;
         let prior = match &outcome {
-            Outcome::Compacted(made) => Some(prior(made, ledger)),
-            Outcome::Unchanged => None,
+            CompactionOutcome::Compacted(made) => Some(prior_of(made, ledger)),
+            CompactionOutcome::Unchanged => None,
         };
         Ok((outcome, prior))
     }
@@ -173,7 +184,7 @@ impl Engine {
 
 /// What one compaction is a function of.
 #[derive(Clone, Copy)]
-pub struct Step<'a> {
+pub struct CompactionStep<'a> {
     /// The live context.
     pub conversation: &'a Conversation,
     /// What its wire accepts.
@@ -184,7 +195,7 @@ pub struct Step<'a> {
     pub budget: Tokens,
 }
 
-fn prior(made: &Compaction, ledger: compact_core::ledger::Ledger) -> Prior {
+fn prior_of(made: &Compaction, ledger: compact_core::ledger::Ledger) -> Prior {
     Prior {
         receipt_id: made.receipt.receipt_id.clone(),
         summary_version: made.receipt.summary_version,
@@ -193,7 +204,7 @@ fn prior(made: &Compaction, ledger: compact_core::ledger::Ledger) -> Prior {
     }
 }
 
-impl fmt::Debug for Step<'_> {
+impl fmt::Debug for CompactionStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Step")
             .field("budget", &self.budget)

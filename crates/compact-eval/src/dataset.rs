@@ -7,7 +7,7 @@ use compact_formats::FormatError;
 
 use crate::event;
 use crate::metric::entity::MinDigits;
-use crate::metric::{Event, Session};
+use crate::metric::{MetricEvent, MetricSession};
 use crate::parallel;
 
 /// Why a dataset could not be read.
@@ -38,7 +38,7 @@ pub struct Dataset {
     /// The folder's or the file's name.
     pub name: String,
     /// Its sessions, each with the file it came from.
-    pub sessions: Vec<(PathBuf, Session)>,
+    pub sessions: Vec<(PathBuf, MetricSession)>,
     /// The fewest digits of a number that counts as an entity.
     pub digits: MinDigits,
     /// Files of a folder that are no transcripts.
@@ -56,32 +56,32 @@ impl Dataset {
         let name = path.file_name().unwrap_or(path.as_os_str());
         let name = name.to_string_lossy().into_owned();
         let digits = min_digits.unwrap_or_else(|| usual_digits(&name));
-        let files = files(path)?;
+        let files = list_files(path)?;
         let (mut spoken, mut skipped) = (Vec::new(), Vec::new());
         for file in files {
-            match sessions(&file) {
+            match read_sessions(&file) {
                 Ok(sessions) => spoken.extend(sessions.into_iter().map(|s| (file.clone(), s))),
                 Err(DatasetError::Format { .. }) if path.is_dir() => skipped.push(file),
                 Err(error) => return Err(error),
             }
         }
         let sessions = parallel::map(&spoken, |(file, events)| {
-            (file.clone(), Session::new(events.clone(), digits))
+            (file.clone(), MetricSession::new(events.clone(), digits))
         });
         let sessions = sessions.into_iter();
         Ok(Dataset {
             name,
             digits,
             sessions: sessions
-                .filter(|(_, s)| s.total() >= least_tokens)
+                .filter(|(_, s)| s.total_tokens() >= least_tokens)
                 .collect(),
             skipped,
         })
     }
 
     /// The tokens of all sessions.
-    pub fn tokens(&self) -> usize {
-        self.sessions.iter().map(|(_, s)| s.total()).sum()
+    pub fn total_tokens(&self) -> usize {
+        self.sessions.iter().map(|(_, s)| s.total_tokens()).sum()
     }
 }
 
@@ -90,16 +90,16 @@ fn usual_digits(name: &str) -> MinDigits {
     MinDigits(if name.starts_with("tau") { 3 } else { 4 })
 }
 
-fn sessions(file: &Path) -> Result<Vec<Vec<Event>>, DatasetError> {
+fn read_sessions(file: &Path) -> Result<Vec<Vec<MetricEvent>>, DatasetError> {
     let bytes = fs::read(file).map_err(|source| unreadable(file, source))?;
-    event::read(&bytes).map_err(|source| DatasetError::Format {
+    event::read_transcript(&bytes).map_err(|source| DatasetError::Format {
         path: file.to_owned(),
         source,
     })
 }
 
 /// The files below a path in the order of their names, hidden ones left out.
-fn files(path: &Path) -> Result<Vec<PathBuf>, DatasetError> {
+fn list_files(path: &Path) -> Result<Vec<PathBuf>, DatasetError> {
     let found = fs::metadata(path).map_err(|source| unreadable(path, source))?;
     if !found.is_dir() {
         return Ok(vec![path.to_owned()]);

@@ -4,15 +4,15 @@
 //! whole is compacted again, each time to the same budget. What the last view still carries of the
 //! first tenth's facts is compared with one compaction of the whole session.
 
-use compact_core::engine::{Outcome, Prior};
+use compact_core::engine::{CompactionOutcome, Prior};
 use compact_core::message::{Conversation, Entry};
 use compact_core::token::Tokens;
 use serde::Serialize;
 
-use crate::compaction::{Engine, EngineError, Step};
-use crate::generate::{Fact, Session};
-use crate::generated::{Arc, Look, history, read};
-use crate::interval::{Interval, Sample};
+use crate::compaction::{CompactionStep, EvalEngine, EvalError};
+use crate::fact_check::{Scenario, ViewText, history_tokens, parse_session};
+use crate::generate::{GeneratedSession, PlantedFact};
+use crate::interval::{Interval, SessionScores};
 use crate::parallel;
 
 /// How deep a fact may lie to belong to the beginning.
@@ -20,9 +20,9 @@ const BEGINNING: f64 = 0.1;
 
 /// One kind of session at one budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct DecayResult {
     /// The kind of session.
-    pub arc: Arc,
+    pub arc: Scenario,
     /// The budget as a share of the history.
     pub budget: f64,
     /// The fewest compactions of a session.
@@ -38,30 +38,31 @@ pub struct Line {
 }
 
 /// Compares on so many sessions of each kind, each played in so many parts.
-pub fn run(
-    engine: &Engine,
+pub fn compare_compactions(
+    engine: &EvalEngine,
     seeds: u64,
     budgets: &[f64],
     parts: usize,
-) -> Result<Vec<Line>, EngineError> {
+) -> Result<Vec<DecayResult>, EvalError> {
     let mut lines = Vec::new();
-    for arc in Arc::ALL {
-        let sessions: Vec<Session> = (0..seeds).map(|seed| arc.session(seed)).collect();
+    for arc in Scenario::ALL {
+        let sessions: Vec<GeneratedSession> = (0..seeds).map(|seed| arc.generate(seed)).collect();
         for budget in budgets {
-            let played = parallel::map(&sessions, |s| Played::of(s, *budget, parts, engine));
+            let played = parallel::map(&sessions, |s| DecayRun::measure(s, *budget, parts, engine));
             let played = played.into_iter().collect::<Result<Vec<_>, _>>()?;
-            lines.extend(line(arc, *budget, &played));
+            lines.extend(compare_runs(arc, *budget, &played));
         }
     }
     Ok(lines)
 }
 
-fn line(arc: Arc, budget: f64, played: &[Played]) -> Option<Line> {
-    let sample =
-        |of: fn(&Played) -> &Vec<f64>| -> Sample { played.iter().map(|p| of(p).clone()).collect() };
-    let once = Interval::of(&sample(|p| &p.once))?;
-    let successive = Interval::of(&sample(|p| &p.successive))?;
-    Some(Line {
+fn compare_runs(arc: Scenario, budget: f64, played: &[DecayRun]) -> Option<DecayResult> {
+    let sample = |of: fn(&DecayRun) -> &Vec<f64>| -> SessionScores {
+        played.iter().map(|p| of(p).clone()).collect()
+    };
+    let once = Interval::from_scores(&sample(|p| &p.once))?;
+    let successive = Interval::from_scores(&sample(|p| &p.successive))?;
+    Some(DecayResult {
         arc,
         budget,
         compactions: played.iter().map(|p| p.compactions).min().unwrap_or(0),
@@ -73,43 +74,43 @@ fn line(arc: Arc, budget: f64, played: &[Played]) -> Option<Line> {
 }
 
 /// One session, compacted once and many times.
-struct Played {
+struct DecayRun {
     compactions: usize,
     once: Vec<f64>,
     successive: Vec<f64>,
 }
 
-impl Played {
-    fn of(
-        session: &Session,
+impl DecayRun {
+    fn measure(
+        session: &GeneratedSession,
         share: f64,
         parts: usize,
-        engine: &Engine,
-    ) -> Result<Played, EngineError> {
-        let early = |fact: &&Fact| fact.depth <= BEGINNING && fact.is_live();
-        let facts: Vec<&Fact> = session.planted.facts.iter().filter(early).collect();
-        let found = |look: &Look| -> Vec<f64> {
+        engine: &EvalEngine,
+    ) -> Result<DecayRun, EvalError> {
+        let early = |fact: &&PlantedFact| fact.depth <= BEGINNING && fact.is_live();
+        let facts: Vec<&PlantedFact> = session.planted.facts.iter().filter(early).collect();
+        let found = |look: &ViewText| -> Vec<f64> {
             let there = facts.iter().map(|fact| fact.is_in(&look.view));
             there.map(|there| f64::from(u8::from(there))).collect()
         };
-        let (last, compactions) = successive(session, share, parts, engine)?;
-        Ok(Played {
+        let (last, compactions) = compact_repeatedly(session, share, parts, engine)?;
+        Ok(DecayRun {
             compactions,
-            once: found(&Look::at(session, share, engine)?),
+            once: found(&ViewText::from_session(session, share, engine)?),
             successive: found(&last),
         })
     }
 }
 
 /// The last view of a session that is compacted after each part, and how often it was.
-fn successive(
-    session: &Session,
+fn compact_repeatedly(
+    session: &GeneratedSession,
     share: f64,
     parts: usize,
-    engine: &Engine,
-) -> Result<(Look, usize), EngineError> {
-    let parsed = read(session)?;
-    let budget = Tokens((history(&parsed.conversation) as f64 * share) as u64);
+    engine: &EvalEngine,
+) -> Result<(ViewText, usize), EvalError> {
+    let parsed = parse_session(session)?;
+    let budget = Tokens((history_tokens(&parsed.conversation) as f64 * share) as u64);
     let mut live = Conversation {
         entries: Vec::new(),
         ..parsed.conversation.clone()
@@ -118,20 +119,20 @@ fn successive(
     let mut compactions = 0;
     for part in split(&parsed.conversation.entries, parts) {
         live.entries.extend_from_slice(part);
-        let step = Step {
+        let step = CompactionStep {
             conversation: &live,
             rules: parsed.document.rules(),
             prior: prior.as_ref(),
             budget,
         };
-        let (outcome, next) = engine.step(&step)?;
-        if let Outcome::Compacted(made) = outcome {
-            live.entries = made.view.entries(&live);
+        let (outcome, next) = engine.compact_step(&step)?;
+        if let CompactionOutcome::Compacted(made) = outcome {
+            live.entries = made.view.shown_entries(&live);
             prior = next;
             compactions += 1;
         }
     }
-    Ok((Look::of(&live.entries), compactions))
+    Ok((ViewText::from_entries(&live.entries), compactions))
 }
 
 /// About equal parts; none begins with the answer to a call of the part before.
@@ -159,8 +160,8 @@ mod tests {
 
     #[test]
     fn parts_are_the_whole_and_keep_results_with_their_calls() {
-        let session = Arc::Support.session(1);
-        let entries = read(&session).unwrap().conversation.entries;
+        let session = Scenario::Support.generate(1);
+        let entries = parse_session(&session).unwrap().conversation.entries;
         let parts = split(&entries, 14);
         assert!(parts.len() >= 12, "{}", parts.len());
         assert_eq!(parts.concat(), entries);
@@ -173,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_session_is_compacted_ten_times() {
-        let engine = Engine::new(Default::default()).unwrap();
-        let played = Played::of(&Arc::Support.session(1), 0.1, 14, &engine).unwrap();
+        let engine = EvalEngine::new(Default::default()).unwrap();
+        let played = DecayRun::measure(&Scenario::Support.generate(1), 0.1, 14, &engine).unwrap();
         assert!(played.compactions >= 10, "{}", played.compactions);
         assert_eq!(played.once.len(), played.successive.len());
         assert!(!played.once.is_empty());

@@ -1,10 +1,10 @@
 //! The sessions in `examples/`, each with its answer key: what `cargo xtask examples` writes.
 
-use crate::generate::{self, Planted, Session};
+use crate::generate::{self, AnswerKey, GeneratedSession};
 
 /// A file of `examples/`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Example {
+pub struct ExampleFile {
     /// Its name in the folder.
     pub name: &'static str,
     /// Its content.
@@ -12,25 +12,25 @@ pub struct Example {
 }
 
 /// The sessions: of an API that is changed, of a customer, of a literature review.
-pub fn sessions() -> [Session; 3] {
+pub fn sessions() -> [GeneratedSession; 3] {
     [
-        generate::coding(11, 150_000),
-        generate::support(12, 20_000),
-        generate::research(13, 60_000),
+        generate::coding_session(11, 150_000),
+        generate::support_session(12, 20_000),
+        generate::research_session(13, 60_000),
     ]
 }
 
 /// Every file of the folder.
-pub fn all() -> Vec<Example> {
+pub fn all_files() -> Vec<ExampleFile> {
     let [coding, support, research] = sessions();
     [
-        pair("coding-session.jsonl", "coding-session.facts.json", coding),
-        pair(
+        session_files("coding-session.jsonl", "coding-session.facts.json", coding),
+        session_files(
             "support-session.json",
             "support-session.facts.json",
             support,
         ),
-        pair(
+        session_files(
             "research-session.jsonl",
             "research-session.facts.json",
             research,
@@ -39,13 +39,17 @@ pub fn all() -> Vec<Example> {
     .concat()
 }
 
-fn pair(session: &'static str, facts: &'static str, content: Session) -> [Example; 2] {
+fn session_files(
+    session: &'static str,
+    facts: &'static str,
+    content: GeneratedSession,
+) -> [ExampleFile; 2] {
     [
-        Example {
+        ExampleFile {
             name: facts,
-            content: key(&content.planted),
+            content: render_key(&content.planted),
         },
-        Example {
+        ExampleFile {
             name: session,
             content: content.text,
         },
@@ -53,7 +57,7 @@ fn pair(session: &'static str, facts: &'static str, content: Session) -> [Exampl
 }
 
 /// One fact per line, so that a change of the generator can be reviewed.
-fn key(planted: &Planted) -> String {
+fn render_key(planted: &AnswerKey) -> String {
     let facts: Vec<String> = planted
         .facts
         .iter()

@@ -22,11 +22,11 @@ use crate::random::Random;
 /// A compiled grammar.
 #[derive(Debug, Default)]
 pub(crate) struct Grammar {
-    rules: HashMap<&'static str, Vec<Vec<Piece>>>,
+    rules: HashMap<&'static str, Vec<Vec<GrammarSymbol>>>,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum GrammarSymbol {
     Text(&'static str),
     Number {
         low: u64,
@@ -43,12 +43,12 @@ enum Piece {
         name: &'static str,
         bind: Option<&'static str>,
         spelling: Spelling,
-        times: Option<Times>,
+        times: Option<Repetition>,
     },
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Times {
+struct Repetition {
     low: u64,
     high: u64,
     joint: char,
@@ -66,7 +66,7 @@ enum Spelling {
 }
 
 /// Names that the caller gives to texts, the latest binding first found.
-type Scope = Vec<(&'static str, String)>;
+type Bindings = Vec<(&'static str, String)>;
 
 impl Grammar {
     /// Compiles grammar files into one grammar.
@@ -79,7 +79,7 @@ impl Grammar {
     }
 
     fn add(&mut self, file: &'static str) {
-        for (name, body) in sections(file) {
+        for (name, body) in split_sections(file) {
             let texts: Vec<&str> = match name.strip_prefix('[') {
                 Some(_) => several_lines(body).split("\n%%\n").collect(),
                 None => body.lines().filter(|line| !line.is_empty()).collect(),
@@ -88,7 +88,7 @@ impl Grammar {
             self.rules
                 .entry(name)
                 .or_default()
-                .extend(texts.into_iter().map(pieces));
+                .extend(texts.into_iter().map(parse_alternative));
         }
     }
 
@@ -99,14 +99,14 @@ impl Grammar {
         given: &[(&'static str, &str)],
         random: &mut Random,
     ) -> String {
-        let mut scope: Scope = given
+        let mut scope: Bindings = given
             .iter()
             .map(|(name, text)| (*name, (*text).to_owned()))
             .collect();
-        self.rule(rule, &mut scope, random)
+        self.expand_rule(rule, &mut scope, random)
     }
 
-    fn rule(&self, name: &str, scope: &mut Scope, random: &mut Random) -> String {
+    fn expand_rule(&self, name: &str, scope: &mut Bindings, random: &mut Random) -> String {
         if let Some((_, text)) = scope.iter().rev().find(|(bound, _)| *bound == name) {
             return text.clone();
         }
@@ -116,32 +116,40 @@ impl Grammar {
         let outer = scope.len();
         let mut out = String::new();
         for piece in alternative {
-            self.piece(piece, scope, random, &mut out);
+            self.expand_symbol(piece, scope, random, &mut out);
         }
         scope.truncate(outer);
         out
     }
 
-    fn piece(&self, piece: &Piece, scope: &mut Scope, random: &mut Random, out: &mut String) {
+    fn expand_symbol(
+        &self,
+        piece: &GrammarSymbol,
+        scope: &mut Bindings,
+        random: &mut Random,
+        out: &mut String,
+    ) {
         match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Number { low, high } => out.push_str(&random.between(*low, *high).to_string()),
-            Piece::Decimal { low, high } => {
+            GrammarSymbol::Text(text) => out.push_str(text),
+            GrammarSymbol::Number { low, high } => {
+                out.push_str(&random.between(*low, *high).to_string())
+            }
+            GrammarSymbol::Decimal { low, high } => {
                 let cents = random.between(low * 100, high * 100);
                 out.push_str(&format!("{}.{:02}", cents / 100, cents % 100));
             }
-            Piece::Hex(len) => out.push_str(&random.hex(*len)),
-            Piece::Base62(len) => out.push_str(&random.base62(*len)),
-            Piece::Uuid => out.push_str(&random.uuid()),
-            Piece::Rule {
+            GrammarSymbol::Hex(len) => out.push_str(&random.hex(*len)),
+            GrammarSymbol::Base62(len) => out.push_str(&random.base62(*len)),
+            GrammarSymbol::Uuid => out.push_str(&random.uuid()),
+            GrammarSymbol::Rule {
                 name,
                 bind,
                 spelling,
                 times,
             } => {
                 let text = match times {
-                    Some(times) => self.repeated(name, *times, scope, random),
-                    None => self.rule(name, scope, random),
+                    Some(times) => self.repeat_rule(name, *times, scope, random),
+                    None => self.expand_rule(name, scope, random),
                 };
                 push_indented(out, &spelling.apply(&text));
                 if let Some(bind) = bind {
@@ -151,13 +159,19 @@ impl Grammar {
         }
     }
 
-    fn repeated(&self, name: &str, times: Times, scope: &mut Scope, random: &mut Random) -> String {
+    fn repeat_rule(
+        &self,
+        name: &str,
+        times: Repetition,
+        scope: &mut Bindings,
+        random: &mut Random,
+    ) -> String {
         let mut out = String::new();
         for i in 0..random.between(times.low, times.high) {
             if i > 0 {
                 out.push(times.joint);
             }
-            out.push_str(&self.rule(name, scope, random));
+            out.push_str(&self.expand_rule(name, scope, random));
         }
         out
     }
@@ -183,7 +197,7 @@ fn push_indented(out: &mut String, text: &str) {
 }
 
 /// The sections of a file: what stands between the outer brackets of the head, and the body.
-fn sections(file: &'static str) -> Vec<(&'static str, &'static str)> {
+fn split_sections(file: &'static str) -> Vec<(&'static str, &'static str)> {
     let mut heads = Vec::new();
     let mut at = 0;
     for line in file.split_inclusive('\n') {
@@ -218,7 +232,7 @@ fn is_head_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || matches!(byte, b'_' | b'[' | b']')
 }
 
-fn pieces(text: &'static str) -> Vec<Piece> {
+fn parse_alternative(text: &'static str) -> Vec<GrammarSymbol> {
     let mut out = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('«') {
@@ -226,34 +240,34 @@ fn pieces(text: &'static str) -> Vec<Piece> {
             break;
         };
         if !before.is_empty() {
-            out.push(Piece::Text(before));
+            out.push(GrammarSymbol::Text(before));
         }
-        out.push(Piece::parse(inside));
+        out.push(GrammarSymbol::parse(inside));
         rest = tail;
     }
     if !rest.is_empty() {
-        out.push(Piece::Text(rest));
+        out.push(GrammarSymbol::Text(rest));
     }
     out
 }
 
-impl Piece {
-    fn parse(inside: &'static str) -> Piece {
-        if let Some((low, high)) = inside.strip_prefix('#').and_then(range) {
-            return Piece::Number { low, high };
+impl GrammarSymbol {
+    fn parse(inside: &'static str) -> GrammarSymbol {
+        if let Some((low, high)) = inside.strip_prefix('#').and_then(parse_range) {
+            return GrammarSymbol::Number { low, high };
         }
-        if let Some((low, high)) = inside.strip_prefix('%').and_then(range) {
-            return Piece::Decimal { low, high };
+        if let Some((low, high)) = inside.strip_prefix('%').and_then(parse_range) {
+            return GrammarSymbol::Decimal { low, high };
         }
         match inside.split_once(':') {
-            Some(("hex", len)) => Piece::Hex(len.parse().unwrap_or(8)),
-            Some(("b62", len)) => Piece::Base62(len.parse().unwrap_or(8)),
-            _ if inside == "uuid" => Piece::Uuid,
-            _ => Piece::reference(inside),
+            Some(("hex", len)) => GrammarSymbol::Hex(len.parse().unwrap_or(8)),
+            Some(("b62", len)) => GrammarSymbol::Base62(len.parse().unwrap_or(8)),
+            _ if inside == "uuid" => GrammarSymbol::Uuid,
+            _ => GrammarSymbol::parse_reference(inside),
         }
     }
 
-    fn reference(inside: &'static str) -> Piece {
+    fn parse_reference(inside: &'static str) -> GrammarSymbol {
         let (inside, spelling) = match inside.split_once('|') {
             Some((inside, spelling)) => (inside, Spelling::parse(spelling)),
             None => (inside, Spelling::AsIs),
@@ -267,12 +281,12 @@ impl Piece {
                 let joint = if inside.contains('*') { '\n' } else { ' ' };
                 (
                     name,
-                    range(bounds).map(|(low, high)| Times { low, high, joint }),
+                    parse_range(bounds).map(|(low, high)| Repetition { low, high, joint }),
                 )
             }
             None => (inside, None),
         };
-        Piece::Rule {
+        GrammarSymbol::Rule {
             name,
             bind,
             spelling,
@@ -281,7 +295,7 @@ impl Piece {
     }
 }
 
-fn range(text: &str) -> Option<(u64, u64)> {
+fn parse_range(text: &str) -> Option<(u64, u64)> {
     let (low, high) = text.split_once('-')?;
     Some((low.parse().ok()?, high.parse().ok()?))
 }
@@ -303,17 +317,17 @@ impl Spelling {
         let words = || text.split([' ', '-']);
         match self {
             Spelling::AsIs => text.to_owned(),
-            Spelling::Camel => words().map(capital).collect(),
+            Spelling::Camel => words().map(capitalize).collect(),
             Spelling::Snake => text.replace([' ', '-'], "_"),
             Spelling::Kebab => text.replace(' ', "-"),
             Spelling::Upper => text.replace([' ', '-'], "_").to_uppercase(),
-            Spelling::Title => words().map(capital).collect::<Vec<_>>().join(" "),
-            Spelling::Capital => capital(text),
+            Spelling::Title => words().map(capitalize).collect::<Vec<_>>().join(" "),
+            Spelling::Capital => capitalize(text),
         }
     }
 }
 
-fn capital(word: &str) -> String {
+fn capitalize(word: &str) -> String {
     let mut chars = word.chars();
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()

@@ -24,29 +24,33 @@ pub struct Interval {
 }
 
 /// The scores of one dataset, by session.
-pub type Sample = Vec<Vec<f64>>;
+pub type SessionScores = Vec<Vec<f64>>;
 
 impl Interval {
     /// The interval of one dataset; `None` without a score.
-    pub fn of(sample: &Sample) -> Option<Interval> {
-        Interval::over(std::slice::from_ref(sample))
+    pub fn from_scores(sample: &SessionScores) -> Option<Interval> {
+        Interval::over_datasets(std::slice::from_ref(sample))
     }
 
     /// The interval of the mean over datasets, each with its own sessions. Those without a score do
     /// not count.
-    pub fn over(samples: &[Sample]) -> Option<Interval> {
-        let filled: Vec<Sample> = samples.iter().map(without_empty).collect();
-        let filled: Vec<&Sample> = filled.iter().filter(|s| !s.is_empty()).collect();
+    pub fn over_datasets(samples: &[SessionScores]) -> Option<Interval> {
+        let filled: Vec<SessionScores> = samples.iter().map(without_empty).collect();
+        let filled: Vec<&SessionScores> = filled.iter().filter(|s| !s.is_empty()).collect();
         if filled.is_empty() {
             return None;
         }
         let mut random = Random::new(SEED);
         let mut draws: Vec<f64> = (0..DRAWS)
-            .map(|_| average(filled.iter().map(|s| drawn(s, &mut random))))
+            .map(|_| mean_or_zero(filled.iter().map(|s| draw_mean(s, &mut random))))
             .collect();
         draws.sort_by(f64::total_cmp);
         let at = |share: f64| draws.get((DRAWS as f64 * share) as usize).copied();
-        let mean = average(filled.iter().map(|s| average(s.iter().flatten().copied())));
+        let mean = mean_or_zero(
+            filled
+                .iter()
+                .map(|s| mean_or_zero(s.iter().flatten().copied())),
+        );
         Some(Interval {
             mean,
             low: at(0.025).unwrap_or(mean),
@@ -55,18 +59,18 @@ impl Interval {
     }
 }
 
-fn without_empty(sample: &Sample) -> Sample {
+fn without_empty(sample: &SessionScores) -> SessionScores {
     sample.iter().filter(|s| !s.is_empty()).cloned().collect()
 }
 
 /// The mean of as many sessions as there are, drawn with repetition.
-fn drawn(sample: &Sample, random: &mut Random) -> f64 {
+fn draw_mean(sample: &SessionScores, random: &mut Random) -> f64 {
     let draws = (0..sample.len()).filter_map(|_| random.pick(sample));
-    average(draws.flatten().copied().collect::<Vec<_>>())
+    mean_or_zero(draws.flatten().copied().collect::<Vec<_>>())
 }
 
 /// The mean of some numbers; zero of none.
-pub fn average(numbers: impl IntoIterator<Item = f64>) -> f64 {
+pub fn mean_or_zero(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0);
     for number in numbers {
         sum += number;
@@ -85,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_mean_is_over_scores_and_the_interval_over_sessions() {
-        let interval = Interval::of(&vec![vec![0.0, 0.0], vec![1.0]]).unwrap();
+        let interval = Interval::from_scores(&vec![vec![0.0, 0.0], vec![1.0]]).unwrap();
         assert!((interval.mean - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!((interval.low, interval.high), (0.0, 1.0));
     }
@@ -98,16 +102,16 @@ mod tests {
             high: 0.5,
         };
         assert_eq!(
-            Interval::of(&vec![vec![0.5], vec![0.5], vec![]]),
+            Interval::from_scores(&vec![vec![0.5], vec![0.5], vec![]]),
             Some(sure)
         );
-        assert_eq!(Interval::of(&vec![vec![], vec![]]), None);
+        assert_eq!(Interval::from_scores(&vec![vec![], vec![]]), None);
     }
 
     #[test]
     fn datasets_weigh_the_same_whatever_their_size() {
         let large = vec![vec![1.0]; 50];
-        let interval = Interval::over(&[large, vec![vec![0.0]], vec![]]).unwrap();
+        let interval = Interval::over_datasets(&[large, vec![vec![0.0]], vec![]]).unwrap();
         assert_eq!(
             (interval.mean, interval.low, interval.high),
             (0.5, 0.5, 0.5)

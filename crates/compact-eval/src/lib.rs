@@ -4,6 +4,7 @@
 //! the material of its benchmarks; their answer keys say what a good view must still carry. Real
 //! transcripts are measured by what their agents named next ([`metric`]).
 
+pub mod answer_key;
 pub mod baseline;
 pub mod chat;
 pub mod compaction;
@@ -11,18 +12,18 @@ pub mod dataset;
 pub mod decay;
 pub mod event;
 pub mod example;
+pub mod fact_check;
 pub mod fuzz;
 pub mod generate;
-pub mod generated;
 mod grammar;
 pub mod interval;
-pub mod key;
 pub mod method;
 pub mod metric;
 pub mod oracle;
 pub mod parallel;
 pub mod play;
 pub mod plot;
+mod prose;
 pub mod qa;
 pub mod quiz;
 mod random;
@@ -30,5 +31,4 @@ pub mod replay;
 pub mod report;
 pub mod retention;
 pub mod task;
-mod telling;
 mod text;

@@ -8,31 +8,36 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::metric::Session;
-use crate::metric::need::{Mention, Needed, own_words, words};
+use crate::metric::MetricSession;
+use crate::metric::need::{EntityMention, NeededEntities, own_words, split_words};
 use crate::metric::score::{is_bound, is_enough};
-use crate::text::{around, length, unescaped};
+use crate::text::{chars_around, count_chars, unescape_json};
 
 /// How far a piece may reach, as far as the words of a mention do.
 const REACH: usize = 80;
 
 /// The text that hindsight would keep.
-pub fn pack<'s>(
-    session: &'s Session,
-    needed: &Needed<'s>,
-    contexts: &HashMap<&'s str, Vec<Mention>>,
+pub fn pack_excerpts<'s>(
+    session: &'s MetricSession,
+    needed: &NeededEntities<'s>,
+    contexts: &HashMap<&'s str, Vec<EntityMention>>,
     budget: usize,
 ) -> String {
     let mut pieces: Vec<(&str, String)> = needed
         .keys()
-        .map(|entity| (*entity, piece(session, entity, contexts.get(entity))))
+        .map(|entity| {
+            (
+                *entity,
+                shortest_excerpt(session, entity, contexts.get(entity)),
+            )
+        })
         .collect();
-    pieces.sort_by_cached_key(|(entity, piece)| (length(piece), *entity));
+    pieces.sort_by_cached_key(|(entity, piece)| (count_chars(piece), *entity));
     let mut out = String::new();
     let mut room = budget * 4;
     for (entity, piece) in pieces {
         let known = contexts.get(entity).map_or(&[][..], Vec::as_slice);
-        let cost = length(&piece) + 1;
+        let cost = count_chars(&piece) + 1;
         if cost > room || is_bound(entity, known, &out) {
             continue;
         }
@@ -44,11 +49,15 @@ pub fn pack<'s>(
 }
 
 /// The shortest piece around a mention that carries the entity; the bare entity where none is known.
-fn piece(session: &Session, entity: &str, mentions: Option<&Vec<Mention>>) -> String {
+fn shortest_excerpt(
+    session: &MetricSession,
+    entity: &str,
+    mentions: Option<&Vec<EntityMention>>,
+) -> String {
     let mentions = mentions.map_or(&[][..], Vec::as_slice);
     let pieces = mentions.iter().filter_map(|mention| {
-        let text = unescaped(&session.events.get(mention.event)?.text);
-        let piece = text.get(shortest(&text, entity, mention))?;
+        let text = unescape_json(&session.events.get(mention.event)?.text);
+        let piece = text.get(grow_excerpt(&text, entity, mention))?;
         // A mention may be part of a longer word; the entity itself stands before such a piece.
         let stands = is_bound(entity, mentions, piece);
         Some(if stands {
@@ -58,17 +67,19 @@ fn piece(session: &Session, entity: &str, mentions: Option<&Vec<Mention>>) -> St
         })
     });
     pieces
-        .min_by_key(|piece| length(piece))
+        .min_by_key(|piece| count_chars(piece))
         .unwrap_or_else(|| entity.to_owned())
 }
 
 /// Grows from the entity to the nearest word on either side until enough of them are in.
-fn shortest(text: &str, entity: &str, mention: &Mention) -> Range<usize> {
+fn grow_excerpt(text: &str, entity: &str, mention: &EntityMention) -> Range<usize> {
     let end = mention.at + entity.len();
-    let (before, after) = around(text, mention.at, end, REACH);
+    let (before, after) = chars_around(text, mention.at, end, REACH);
     let first = mention.at - before.len();
-    let mut left: Vec<_> = words(before).map(|(r, w)| (first + r.start, w)).collect();
-    let mut right: Vec<_> = words(after).map(|(r, w)| (end + r.end, w)).collect();
+    let mut left: Vec<_> = split_words(before)
+        .map(|(r, w)| (first + r.start, w))
+        .collect();
+    let mut right: Vec<_> = split_words(after).map(|(r, w)| (end + r.end, w)).collect();
     right.reverse();
     let skip = own_words(entity);
     let mut piece = mention.at..end;

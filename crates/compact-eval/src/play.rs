@@ -10,23 +10,23 @@ use std::sync::Arc;
 use compact_core::message::{Conversation, Entry, Role};
 use compact_core::policy::Policy;
 use compact_core::receipt::Receipt;
-use compact_core::redact::{Boundary, RedactionRules};
+use compact_core::redact::{RedactionBoundary, RedactionRules};
 use compact_core::token::{Estimator, EstimatorExt, Tokens, Units};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 use compact_runtime::Manager;
-use compact_runtime::manager::{Session, Storing};
+use compact_runtime::manager::{ArchiveMode, SessionState};
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
-use compact_runtime::port::event::Silent;
+use compact_runtime::port::event::SilentSink;
 use compact_runtime::port::index::MemoryIndex;
-use compact_runtime::recall::{Pointer, Query, Recall};
+use compact_runtime::recall::{EntryPointer, Recall, RecallQuery};
 
-use crate::compaction::EngineError;
+use crate::compaction::EvalError;
 
 /// Under what a session is played.
 #[derive(Clone)]
-pub struct Terms {
+pub struct PlaySettings {
     /// The user's decisions.
     pub policy: Policy,
     /// What the model takes.
@@ -37,7 +37,7 @@ pub struct Terms {
 
 /// One call of the model.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct PlayedCall {
     /// How many entries had been said.
     pub entries: usize,
     /// Tokens of the context before any compaction at this call, as a share of the window.
@@ -56,9 +56,9 @@ pub struct Call {
 
 /// What a watcher sees at a call.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
+pub struct CallSnapshot<'a> {
     /// The call.
-    pub call: &'a Call,
+    pub call: &'a PlayedCall,
     /// Everything said so far.
     pub said: &'a Conversation,
     /// What is sent.
@@ -68,67 +68,67 @@ pub struct Moment<'a> {
 }
 
 /// Plays a conversation; the watcher is told each call.
-pub fn play(
+pub fn play_conversation(
     conversation: &Conversation,
     rules: &WireRules,
-    terms: &Terms,
-    mut watch: impl FnMut(&Moment<'_>),
-) -> Result<Played, EngineError> {
-    let runtime = driver()?;
+    terms: &PlaySettings,
+    mut watch: impl FnMut(&CallSnapshot<'_>),
+) -> Result<PlayedSession, EvalError> {
+    let runtime = build_runtime()?;
     let mut player = Player::new(conversation, rules, terms)?;
     let mut calls = Vec::new();
-    for turn in turns(&conversation.entries) {
+    for turn in split_turns(&conversation.entries) {
         player.session.append(turn.before.iter().cloned());
-        let (call, view) = runtime.block_on(player.call(&turn));
-        watch(&Moment {
+        let (call, view) = runtime.block_on(player.play_call(&turn));
+        watch(&CallSnapshot {
             call: &call,
-            said: player.session.source(),
+            said: player.session.history(),
             view: &view,
             answer: turn.answer,
         });
         player.session.append(turn.answer.iter().cloned());
         calls.push(call);
     }
-    Ok(Played {
+    Ok(PlayedSession {
         calls,
         stores: player.stores,
     })
 }
 
 /// What is sent when a whole conversation is handed over at once.
-pub fn at_once(
+pub fn view_at_once(
     conversation: &Conversation,
     rules: &WireRules,
-    terms: &Terms,
-) -> Result<View, EngineError> {
+    terms: &PlaySettings,
+) -> Result<View, EvalError> {
     let mut player = Player::new(conversation, rules, terms)?;
     player.session.append(conversation.entries.iter().cloned());
     let ready = player.manager.preflight(&mut player.session);
-    Ok(driver()?.block_on(ready)?.view)
+    Ok(build_runtime()?.block_on(ready)?.view)
 }
 
 /// A session that was played to its end.
-pub struct Played {
+pub struct PlayedSession {
     /// Each call.
-    pub calls: Vec<Call>,
-    stores: Stores,
+    pub calls: Vec<PlayedCall>,
+    stores: PlayStores,
 }
 
-impl Played {
+impl PlayedSession {
     /// What recall finds for some questions, so many entries each, in what the session's compactions
     /// archived, in the order in which it was said.
-    pub fn recall(&self, questions: &[String], limit: usize) -> Result<Vec<Entry>, EngineError> {
+    pub fn recall(&self, questions: &[String], limit: usize) -> Result<Vec<Entry>, EvalError> {
         let recall = Recall {
             archive: Arc::clone(&self.stores.archive) as Arc<_>,
             catalog: Arc::clone(&self.stores.catalog) as Arc<_>,
             index: Arc::new(MemoryIndex::default()),
             redactor: Arc::default(),
         };
-        driver()?.block_on(async {
-            recall.follow().await?;
+        build_runtime()?.block_on(async {
+            recall.update_index().await?;
             let mut hits = BTreeMap::new();
             for text in questions {
-                let query = Query {
+                let query = RecallQuery {
                     text,
                     session_id: None,
                     limit,
@@ -138,7 +138,7 @@ impl Played {
             }
             let mut found = Vec::new();
             for hit in hits.into_values() {
-                let pointer = Pointer::parse(&hit.pointer)?;
+                let pointer = EntryPointer::parse(&hit.pointer)?;
                 found.push(recall.expand(&pointer).await?.entry);
             }
             Ok(found)
@@ -146,7 +146,7 @@ impl Played {
     }
 }
 
-fn driver() -> Result<tokio::runtime::Runtime, std::io::Error> {
+fn build_runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -154,19 +154,19 @@ fn driver() -> Result<tokio::runtime::Runtime, std::io::Error> {
 
 /// Where a played session is kept.
 #[derive(Default)]
-struct Stores {
+struct PlayStores {
     archive: Arc<MemoryArchive>,
     catalog: Arc<MemoryCatalog>,
 }
 
 /// What was said since the last answer, and the answer.
-struct Turn<'c> {
+struct RecordedTurn<'c> {
     before: &'c [Entry],
     answer: &'c [Entry],
 }
 
 /// A call is where the model begins to speak.
-fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
+fn split_turns(entries: &[Entry]) -> Vec<RecordedTurn<'_>> {
     let is_model = |e: &Entry| e.role == Role::Assistant;
     let mut turns = Vec::new();
     let mut rest = entries;
@@ -174,7 +174,7 @@ fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
         let (before, from) = rest.split_at_checked(start).unwrap_or((rest, &[]));
         let length = from.iter().take_while(|e| is_model(e)).count();
         let (answer, next) = from.split_at_checked(length).unwrap_or((from, &[]));
-        turns.push(Turn { before, answer });
+        turns.push(RecordedTurn { before, answer });
         rest = next;
     }
     turns
@@ -182,8 +182,8 @@ fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
 
 struct Player<'t> {
     manager: Manager,
-    stores: Stores,
-    session: Session,
+    stores: PlayStores,
+    session: SessionState,
     estimator: &'t dyn Estimator,
     tools: Units,
     /// What the last request carried.
@@ -196,50 +196,55 @@ impl<'t> Player<'t> {
     fn new(
         conversation: &Conversation,
         rules: &WireRules,
-        terms: &'t Terms,
-    ) -> Result<Self, EngineError> {
-        let mut session = Session::new("replay", rules);
+        terms: &'t PlaySettings,
+    ) -> Result<Self, EvalError> {
+        let mut session = SessionState::new("replay", rules);
         session.replace(Conversation {
             entries: Vec::new(),
             ..conversation.clone()
         });
         let estimator = &*terms.estimator;
         let tools = conversation.tools.as_deref();
-        let stores = Stores::default();
+        let stores = PlayStores::default();
         Ok(Player {
-            manager: manager(terms, &stores)?,
+            manager: build_manager(terms, &stores)?,
             stores,
             session,
-            tools: tools.map_or(Units(0), |tools| estimator.units(tools)),
+            tools: tools.map_or(Units(0), |tools| estimator.count_units(tools)),
             estimator,
             last: None,
             units: Vec::new(),
         })
     }
 
-    async fn call(&mut self, turn: &Turn<'_>) -> (Call, View) {
-        let entries = &self.session.source().entries;
+    async fn play_call(&mut self, turn: &RecordedTurn<'_>) -> (PlayedCall, View) {
+        let entries = &self.session.history().entries;
         let new = entries.iter().skip(self.units.len());
-        self.units.extend(new.map(|e| self.estimator.entry(e)));
+        self.units
+            .extend(new.map(|e| self.estimator.count_entry(e)));
         let entries = entries.len();
-        let answered = turn.answer.iter().map(|e| self.estimator.entry(e)).sum();
+        let answered = turn
+            .answer
+            .iter()
+            .map(|e| self.estimator.count_entry(e))
+            .sum();
         let (view, pressure, receipt, failure) =
             match self.manager.preflight(&mut self.session).await {
                 Ok(ready) => (ready.view, ready.decision.pressure, ready.receipt, None),
-                Err(error) => (self.unchanged(), 0.0, None, Some(error.to_string())),
+                Err(error) => (self.fallback_view(), 0.0, None, Some(error.to_string())),
             };
         let sent = self.tokens(&view.items);
         let known = self
             .last
             .as_ref()
-            .map(|last| common(&last.items, &view.items));
+            .map(|last| common_prefix(&last.items, &view.items));
         let window = self.manager.window.0.max(1) as f64;
-        let call = Call {
+        let call = PlayedCall {
             entries,
             pressure: pressure.max(sent.0 as f64 / window),
             sent,
             cached: known.map_or(Tokens(0), |known| self.tokens(known)),
-            answered: self.estimator.tokens(answered),
+            answered: self.estimator.to_tokens(answered),
             receipt,
             failure,
         };
@@ -248,11 +253,11 @@ impl<'t> Player<'t> {
     }
 
     /// What is sent when a compaction failed: the last request and what came since.
-    fn unchanged(&self) -> View {
+    fn fallback_view(&self) -> View {
         let mut items = self.last.clone().unwrap_or_default().items;
-        let shown = items.iter().filter_map(ViewItem::entry).max();
+        let shown = items.iter().filter_map(ViewItem::entry_index).max();
         let from = shown.map_or(0, |entry| entry + 1);
-        let all = self.session.source().entries.len();
+        let all = self.session.history().entries.len();
         items.extend((from..all).map(|entry| ViewItem::Kept { entry }));
         View { items }
     }
@@ -261,29 +266,29 @@ impl<'t> Player<'t> {
         let units = items.iter().map(|item| match item {
             ViewItem::Kept { entry } => self.units.get(*entry).copied().unwrap_or_default(),
             other => other
-                .shown(self.session.source())
-                .map_or(Units(0), |e| self.estimator.entry(&e)),
+                .shown_entry(self.session.history())
+                .map_or(Units(0), |e| self.estimator.count_entry(&e)),
         });
-        self.estimator.tokens(units.sum::<Units>() + self.tools)
+        self.estimator.to_tokens(units.sum::<Units>() + self.tools)
     }
 }
 
 /// The items that both begin with.
-fn common<'v>(last: &[ViewItem], now: &'v [ViewItem]) -> &'v [ViewItem] {
+fn common_prefix<'v>(last: &[ViewItem], now: &'v [ViewItem]) -> &'v [ViewItem] {
     let length = last.iter().zip(now).take_while(|(a, b)| a == b).count();
     now.get(..length).unwrap_or_default()
 }
 
-fn manager(terms: &Terms, stores: &Stores) -> Result<Manager, EngineError> {
+fn build_manager(terms: &PlaySettings, stores: &PlayStores) -> Result<Manager, EvalError> {
     Ok(Manager {
         archive: Some(Arc::clone(&stores.archive) as Arc<_>),
         catalog: Arc::clone(&stores.catalog) as Arc<_>,
-        sink: Arc::new(Silent),
+        sink: Arc::new(SilentSink),
         estimator: Arc::clone(&terms.estimator),
         policy: terms.policy.clone(),
         window: terms.window,
-        redactor: Arc::new(RedactionRules::default().redactor(Boundary::Summary)?),
-        storing: Storing::Exact,
+        redactor: Arc::new(RedactionRules::default().redactor(RedactionBoundary::Summary)?),
+        storing: ArchiveMode::Exact,
         summarizer: None,
         embedder: None,
     })

@@ -57,25 +57,25 @@ const COLOURS: [&str; 8] = [
 
 impl Chart {
     /// The chart as an `<svg>` element.
-    pub fn svg(&self) -> String {
-        let frame = Frame::of(self);
+    pub fn to_svg(&self) -> String {
+        let frame = PlotArea::of_chart(self);
         let mut out = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{0}\" \
              xmlns=\"http://www.w3.org/2000/svg\"><text x=\"{1}\" y=\"18\" class=\"title\">{0}</text>",
             escape(&self.title),
             MARGIN.0
         );
-        out.push_str(&frame.axes(self));
+        out.push_str(&frame.render_axes(self));
         for (i, series) in self.series.iter().enumerate() {
             let colour = COLOURS.get(i % COLOURS.len()).copied().unwrap_or("#000");
-            out.push_str(&frame.line(series, colour));
-            out.push_str(&legend(series, i, colour));
+            out.push_str(&frame.render_series(series, colour));
+            out.push_str(&render_legend(series, i, colour));
         }
         out + "</svg>"
     }
 }
 
-fn legend(series: &Series, at: usize, colour: &str) -> String {
+fn render_legend(series: &Series, at: usize, colour: &str) -> String {
     let (x, y) = (WIDTH - MARGIN.1 + 16.0, MARGIN.2 + 8.0 + at as f64 * 18.0);
     format!(
         "<line x1=\"{x}\" x2=\"{}\" y1=\"{y}\" y2=\"{y}\" stroke=\"{colour}\" stroke-width=\"2\"{}/>\
@@ -98,25 +98,28 @@ impl Stroke {
 }
 
 /// From values to places.
-struct Frame {
+struct PlotArea {
     x: (f64, f64),
     y: (f64, f64),
 }
 
-impl Frame {
-    fn of(chart: &Chart) -> Frame {
+impl PlotArea {
+    fn of_chart(chart: &Chart) -> PlotArea {
         let points = || chart.series.iter().flat_map(|s| &s.points);
         let bands = || chart.series.iter().flat_map(|s| &s.band);
         let ys = points()
             .map(|p| p.1)
             .chain(bands().flat_map(|b| [b.0, b.1]));
-        Frame {
-            x: chart.x.range.unwrap_or_else(|| ends(points().map(|p| p.0))),
-            y: chart.y.range.unwrap_or_else(|| (0.0, ends(ys).1)),
+        PlotArea {
+            x: chart
+                .x
+                .range
+                .unwrap_or_else(|| value_range(points().map(|p| p.0))),
+            y: chart.y.range.unwrap_or_else(|| (0.0, value_range(ys).1)),
         }
     }
 
-    fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
+    fn to_pixels(&self, (x, y): (f64, f64)) -> (f64, f64) {
         let share = |v: f64, (low, high): (f64, f64)| ((v - low) / (high - low)).clamp(0.0, 1.0);
         let (left, right, top, bottom) = MARGIN;
         (
@@ -125,13 +128,13 @@ impl Frame {
         )
     }
 
-    fn axes(&self, chart: &Chart) -> String {
+    fn render_axes(&self, chart: &Chart) -> String {
         let mut out = String::new();
         for step in 0..=4 {
             let at = |(low, high): (f64, f64)| low + (high - low) * f64::from(step) / 4.0;
-            let (x0, y) = self.place((self.x.0, at(self.y)));
-            let (x1, _) = self.place((self.x.1, at(self.y)));
-            let (x, y0) = self.place((at(self.x), self.y.0));
+            let (x0, y) = self.to_pixels((self.x.0, at(self.y)));
+            let (x1, _) = self.to_pixels((self.x.1, at(self.y)));
+            let (x, y0) = self.to_pixels((at(self.x), self.y.0));
             let _ = write!(
                 out,
                 "<line x1=\"{x0:.1}\" x2=\"{x1:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" class=\"grid\"/>\
@@ -139,9 +142,9 @@ impl Frame {
                  <text x=\"{x:.1}\" y=\"{:.1}\" class=\"tick mid\">{}</text>",
                 x0 - 6.0,
                 y + 4.0,
-                short(at(self.y)),
+                format_number(at(self.y)),
                 y0 + 16.0,
-                short(at(self.x)),
+                format_number(at(self.x)),
             );
         }
         let middle = (WIDTH - MARGIN.0 - MARGIN.1) / 2.0 + MARGIN.0;
@@ -157,7 +160,7 @@ impl Frame {
         out
     }
 
-    fn line(&self, series: &Series, colour: &str) -> String {
+    fn render_series(&self, series: &Series, colour: &str) -> String {
         let mut out = String::new();
         if !series.band.is_empty() {
             let xs = || series.points.iter().map(|p| p.0);
@@ -169,18 +172,18 @@ impl Frame {
             let _ = write!(
                 out,
                 "<polygon points=\"{}\" fill=\"{colour}\" opacity=\".12\"/>",
-                self.points(&edge)
+                self.format_points(&edge)
             );
         }
         let _ = write!(
             out,
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"{}/>",
-            self.points(&series.points),
+            self.format_points(&series.points),
             series.stroke.dashes()
         );
         if series.points.len() <= 12 {
             for point in &series.points {
-                let (x, y) = self.place(*point);
+                let (x, y) = self.to_pixels(*point);
                 let _ = write!(
                     out,
                     "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"
@@ -190,9 +193,9 @@ impl Frame {
         out
     }
 
-    fn points(&self, points: &[(f64, f64)]) -> String {
+    fn format_points(&self, points: &[(f64, f64)]) -> String {
         let places = points.iter().map(|p| {
-            let (x, y) = self.place(*p);
+            let (x, y) = self.to_pixels(*p);
             format!("{x:.1},{y:.1}")
         });
         places.collect::<Vec<_>>().join(" ")
@@ -200,7 +203,7 @@ impl Frame {
 }
 
 /// The smallest and the largest, apart even when they are one.
-fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+fn value_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let none = (f64::INFINITY, f64::NEG_INFINITY);
     let (low, high) = values.fold(none, |(l, h), v| (l.min(v), h.max(v)));
     match (low.is_finite(), low < high) {
@@ -211,17 +214,17 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// A number in few characters.
-fn short(value: f64) -> String {
+fn format_number(value: f64) -> String {
     match value.abs() {
-        v if v >= 1e6 => format!("{}M", trimmed(value / 1e6, 1)),
-        v if v >= 1e4 => format!("{}k", trimmed(value / 1e3, 0)),
-        v if v >= 100.0 => trimmed(value, 0),
-        v if v >= 10.0 => trimmed(value, 1),
-        _ => trimmed(value, 3),
+        v if v >= 1e6 => format!("{}M", trim_zeros(value / 1e6, 1)),
+        v if v >= 1e4 => format!("{}k", trim_zeros(value / 1e3, 0)),
+        v if v >= 100.0 => trim_zeros(value, 0),
+        v if v >= 10.0 => trim_zeros(value, 1),
+        _ => trim_zeros(value, 3),
     }
 }
 
-fn trimmed(value: f64, digits: usize) -> String {
+fn trim_zeros(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -245,7 +248,7 @@ font-variant-numeric:tabular-nums}td:first-child,th:first-child,td.l,th.l{text-a
 @media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}td,th{border-color:#30363d}}";
 
 /// A page of its own.
-pub fn page(title: &str, body: &str) -> String {
+pub fn html_page(title: &str, body: &str) -> String {
     let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -255,7 +258,7 @@ pub fn page(title: &str, body: &str) -> String {
 }
 
 /// A table with a head; cells are escaped here.
-pub fn table<const N: usize>(
+pub fn html_table<const N: usize>(
     head: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
@@ -289,16 +292,16 @@ mod tests {
             }],
             ..Chart::default()
         };
-        let svg = chart.svg();
+        let svg = chart.to_svg();
         assert!(svg.contains("points=\"64.0,256.0 490.0,32.0\""), "{svg}");
         assert!(svg.contains("a &lt; b") && svg.contains("&lt;x&gt;") && !svg.contains("<x>"));
     }
 
     #[test]
     fn a_page_asks_nobody_for_anything() {
-        let page = page(
+        let page = html_page(
             "t",
-            &table(["a", "b"], [["<1>".to_owned(), "2".to_owned()]]),
+            &html_table(["a", "b"], [["<1>".to_owned(), "2".to_owned()]]),
         );
         assert!(page.contains("<td>&lt;1&gt;</td>"));
         assert!(!page.contains("http") && !page.contains("<script"));
@@ -306,7 +309,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let all = [0.25, 1.0, 12.5, 150.0, 20_000.0, 1_500_000.0].map(short);
+        let all = [0.25, 1.0, 12.5, 150.0, 20_000.0, 1_500_000.0].map(format_number);
         assert_eq!(all, ["0.25", "1", "12.5", "150", "20k", "1.5M"]);
     }
 }

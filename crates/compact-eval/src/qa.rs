@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::baseline;
-use crate::compaction::Engine;
-use crate::interval::{Interval, Sample};
+use crate::compaction::EvalEngine;
+use crate::interval::{Interval, SessionScores};
 use crate::method::Method;
-use crate::metric::entity::{MinDigits, entities};
-use crate::metric::need::words;
-use crate::metric::{Event, Voice};
+use crate::metric::entity::{MinDigits, find_entities};
+use crate::metric::need::split_words;
+use crate::metric::{EventVoice, MetricEvent};
 use crate::parallel;
-use crate::text::tokens;
+use crate::text::count_tokens;
 
 /// A conversation with its questions.
 #[derive(Clone, Debug, Deserialize)]
-struct Record {
+struct LocomoRecord {
     conversation: Map<String, Value>,
     #[serde(default)]
-    qa: Vec<Question>,
+    qa: Vec<LocomoQuestion>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Question {
+struct LocomoQuestion {
     #[serde(default)]
     answer: Value,
     #[serde(default)]
@@ -35,7 +35,7 @@ struct Question {
 
 /// One method at one budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct QaResult {
     /// The method.
     pub method: Method,
     /// The budget as a share of the conversation.
@@ -49,27 +49,27 @@ pub struct Line {
 }
 
 /// Reads a file of conversations: a list, or one.
-pub fn read(json: &[u8]) -> Result<Vec<Conversation>, serde_json::Error> {
+pub fn read_conversations(json: &[u8]) -> Result<Vec<QaConversation>, serde_json::Error> {
     let value: Value = serde_json::from_slice(json)?;
-    let samples: Vec<Record> = match value {
+    let samples: Vec<LocomoRecord> = match value {
         Value::Array(_) => serde_json::from_value(value)?,
         one => vec![serde_json::from_value(one)?],
     };
-    Ok(samples.iter().map(Conversation::of).collect())
+    Ok(samples.iter().map(QaConversation::from_record).collect())
 }
 
 /// A conversation as it is compacted, with what is asked about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conversation {
+pub struct QaConversation {
     /// The turns as messages.
-    pub events: Vec<Event>,
+    pub events: Vec<MetricEvent>,
     /// For each question with evidence the texts of its turns, and the words of its answer.
     pub questions: Vec<(Vec<String>, Vec<String>)>,
 }
 
-impl Conversation {
-    fn of(sample: &Record) -> Conversation {
-        let turns = turns(&sample.conversation);
+impl QaConversation {
+    fn from_record(sample: &LocomoRecord) -> QaConversation {
+        let turns = collect_turns(&sample.conversation);
         let said = |id: &str| turns.iter().find(|t| t.id == id).map(|t| t.text.clone());
         let questions = sample.qa.iter().filter_map(|question| {
             let ids = question
@@ -81,30 +81,30 @@ impl Conversation {
             (!evidence.is_empty()).then(|| (evidence, answer_words(&question.answer)))
         });
         let questions = questions.collect();
-        let events = turns.into_iter().map(Turn::event).collect();
-        Conversation { events, questions }
+        let events = turns.into_iter().map(LocomoTurn::into_event).collect();
+        QaConversation { events, questions }
     }
 }
 
-struct Turn {
+struct LocomoTurn {
     id: String,
-    voice: Voice,
+    voice: EventVoice,
     speaker: String,
     date: Option<String>,
     text: String,
 }
 
-impl Turn {
-    fn event(self) -> Event {
+impl LocomoTurn {
+    fn into_event(self) -> MetricEvent {
         let date = self
             .date
             .map_or_else(String::new, |date| format!("[{date}] "));
-        Event::new(self.voice, format!("{date}{}: {}", self.speaker, self.text))
+        MetricEvent::new(self.voice, format!("{date}{}: {}", self.speaker, self.text))
     }
 }
 
 /// The turns of all sessions, `session_1` first. The first speaker is the user.
-fn turns(conversation: &Map<String, Value>) -> Vec<Turn> {
+fn collect_turns(conversation: &Map<String, Value>) -> Vec<LocomoTurn> {
     let text = |key: &str| conversation.get(key).and_then(Value::as_str);
     let first = text("speaker_a").unwrap_or_default();
     let mut turns = Vec::new();
@@ -117,12 +117,12 @@ fn turns(conversation: &Map<String, Value>) -> Vec<Turn> {
         for turn in session.as_array().into_iter().flatten() {
             let field = |key: &str| turn.get(key).and_then(Value::as_str).unwrap_or_default();
             let speaker = field("speaker").to_owned();
-            turns.push(Turn {
+            turns.push(LocomoTurn {
                 id: field("dia_id").to_owned(),
                 voice: if speaker == first {
-                    Voice::User
+                    EventVoice::User
                 } else {
-                    Voice::Assistant
+                    EventVoice::Assistant
                 },
                 text: field("text").to_owned(),
                 speaker,
@@ -140,9 +140,9 @@ fn answer_words(answer: &Value) -> Vec<String> {
         Value::Null => return Vec::new(),
         other => other.to_string(),
     };
-    let mut found: Vec<String> = words(&text).map(|(_, word)| word).collect();
+    let mut found: Vec<String> = split_words(&text).map(|(_, word)| word).collect();
     found.extend(
-        entities(&text, MinDigits(1))
+        find_entities(&text, MinDigits(1))
             .into_iter()
             .map(|(e, _)| e.to_lowercase()),
     );
@@ -155,25 +155,25 @@ fn answer_words(answer: &Value) -> Vec<String> {
 }
 
 /// Measures every method at every budget.
-pub fn measure(
-    conversations: &[Conversation],
+pub fn measure_methods(
+    conversations: &[QaConversation],
     methods: &[Method],
     budgets: &[f64],
-    engine: &Engine,
-) -> Vec<Line> {
+    engine: &EvalEngine,
+) -> Vec<QaResult> {
     let mut lines = Vec::new();
     for budget in budgets {
         for method in methods {
-            let found = parallel::map(conversations, |c| c.found(*method, *budget, engine));
+            let found = parallel::map(conversations, |c| c.find_evidence(*method, *budget, engine));
             let found: Vec<(Vec<f64>, Vec<f64>)> = found.into_iter().flatten().collect();
-            let (evidence, answer): (Sample, Sample) = found.into_iter().unzip();
+            let (evidence, answer): (SessionScores, SessionScores) = found.into_iter().unzip();
             if !evidence.is_empty() {
-                lines.push(Line {
+                lines.push(QaResult {
                     method: *method,
                     budget: *budget,
                     questions: conversations.iter().map(|c| c.questions.len()).sum(),
-                    evidence: Interval::of(&evidence),
-                    answer: Interval::of(&answer),
+                    evidence: Interval::from_scores(&evidence),
+                    answer: Interval::from_scores(&answer),
                 });
             }
         }
@@ -181,26 +181,36 @@ pub fn measure(
     lines
 }
 
-impl Conversation {
+impl QaConversation {
     /// For each evidence turn and each answer whether it is there; `None` for methods that need to
     /// know the future.
-    fn found(&self, method: Method, share: f64, engine: &Engine) -> Option<(Vec<f64>, Vec<f64>)> {
-        let total: usize = self.events.iter().map(|e| tokens(&e.text)).sum();
+    fn find_evidence(
+        &self,
+        method: Method,
+        share: f64,
+        engine: &EvalEngine,
+    ) -> Option<(Vec<f64>, Vec<f64>)> {
+        let total: usize = self.events.iter().map(|e| count_tokens(&e.text)).sum();
         let budget = (total as f64 * share) as usize;
         let events = &self.events;
         let text = match method {
             Method::Compact => engine.compact(events, budget).unwrap_or_default(),
-            Method::CompactLlm => engine.compact_told(events, budget).unwrap_or_default(),
-            Method::KeepLast => baseline::keep_last(baseline::texts(events), budget),
+            Method::CompactLlm => engine
+                .compact_with_prose(events, budget)
+                .unwrap_or_default(),
+            Method::KeepLast => baseline::keep_last(baseline::event_texts(events), budget),
             Method::HeadTail => baseline::head_tail(events, budget),
             Method::TrimTools => baseline::trim_tools(events, budget),
             Method::EntityLedger => {
                 let digits = MinDigits::default();
-                let named: Vec<_> = events.iter().map(|e| entities(&e.text, digits)).collect();
+                let named: Vec<_> = events
+                    .iter()
+                    .map(|e| find_entities(&e.text, digits))
+                    .collect();
                 let named: Vec<_> = named.iter().map(Vec::as_slice).collect();
                 baseline::identifier_list(events, &named, budget, digits)
             }
-            Method::Whole => baseline::whole(events),
+            Method::Whole => baseline::keep_all(events),
             Method::Real | Method::Oracle => return None,
         };
         let lower = text.to_lowercase();
@@ -225,15 +235,15 @@ mod tests {
 
     #[test]
     fn turns_and_evidence_are_read() {
-        let read = read(SAMPLE.as_bytes()).unwrap();
+        let read = read_conversations(SAMPLE.as_bytes()).unwrap();
         let [conversation] = read.as_slice() else {
             panic!("{read:?}")
         };
         assert_eq!(conversation.events.len(), 7);
         assert_eq!(
             conversation.events[0],
-            Event::new(
-                Voice::User,
+            MetricEvent::new(
+                EventVoice::User,
                 "[4:04 pm on 3 May, 2024] Ines: Hi Jonas! I moved to Turku last week."
             )
         );
@@ -257,10 +267,10 @@ mod tests {
 
     #[test]
     fn what_the_end_does_not_hold_is_not_found() {
-        let conversations = read(SAMPLE.as_bytes()).unwrap();
-        let engine = Engine::new(Default::default()).unwrap();
+        let conversations = read_conversations(SAMPLE.as_bytes()).unwrap();
+        let engine = EvalEngine::new(Default::default()).unwrap();
         let methods = [Method::KeepLast, Method::Oracle];
-        let lines = measure(&conversations, &methods, &[0.2, 1.0], &engine);
+        let lines = measure_methods(&conversations, &methods, &[0.2, 1.0], &engine);
         let shares: Vec<_> = lines
             .iter()
             .map(|l| {

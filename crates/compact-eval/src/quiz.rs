@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::random::Random;
 
-pub use exam::{Exam, Result};
+pub use exam::{Exam, ExamResult};
 
 const FIRST: [&str; 20] = [
     "billing",
@@ -158,7 +158,7 @@ const NAMES: [&str; 24] = [
 
 /// What a decision is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Topic {
+struct QuizTopic {
     service: (usize, usize),
     environment: usize,
     setting: usize,
@@ -166,7 +166,7 @@ struct Topic {
 
 /// Something to be said in a session.
 #[derive(Clone, Debug)]
-struct Saying {
+struct PlannedMessage {
     session: usize,
     /// The place in the session, from 0 to 1.
     depth: f64,
@@ -178,7 +178,7 @@ struct Saying {
 
 /// A question with its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct QuizQuestion {
     /// The words.
     pub text: String,
     /// The value that it asks for.
@@ -189,7 +189,7 @@ pub struct Question {
 
 /// A session of the quiz.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Session {
+pub struct QuizSession {
     /// Its name.
     pub id: String,
     /// One `{role, content}` per line.
@@ -202,15 +202,15 @@ pub struct Session {
 #[derive(Clone, Debug)]
 pub struct Quiz {
     /// The questions.
-    pub questions: Vec<Question>,
+    pub questions: Vec<QuizQuestion>,
     seed: u64,
     sessions: usize,
     bytes: usize,
-    sayings: Vec<Saying>,
+    sayings: Vec<PlannedMessage>,
 }
 
 /// How many likes of an answer there are: five decisions, and the question as it was asked.
-pub const LIKES: usize = 6;
+pub const DISTRACTORS: usize = 6;
 
 impl Quiz {
     /// A quiz of so many questions over sessions of so many bytes.
@@ -225,44 +225,44 @@ impl Quiz {
         let mut random = Random::new(seed);
         let mut taken = HashSet::new();
         while quiz.questions.len() < questions {
-            let topic = Topic::any(&mut random);
-            let likes = topic.likes();
+            let topic = QuizTopic::random(&mut random);
+            let likes = topic.distractors();
             // Each decision is made once, wherever it is an answer or a like.
             if taken.contains(&topic) || likes.iter().any(|like| taken.contains(like)) {
                 continue;
             }
             taken.insert(topic);
             taken.extend(&likes);
-            quiz.ask(topic, &likes, &mut random);
+            quiz.add_question(topic, &likes, &mut random);
         }
         quiz
     }
 
-    fn ask(&mut self, topic: Topic, likes: &[Topic], random: &mut Random) {
+    fn add_question(&mut self, topic: QuizTopic, likes: &[QuizTopic], random: &mut Random) {
         let answers = self.questions.len();
         let statement = *random.pick(&STATEMENTS).unwrap_or(&STATEMENTS[0]);
-        let value = topic.value(random);
+        let value = topic.random_value(random);
         let session = random.index(self.sessions);
-        self.say(
+        self.plan_message(
             session,
-            topic.state(statement, &value),
+            topic.render_statement(statement, &value),
             "assistant",
             Some(answers),
             random,
         );
         for like in likes {
-            let mut other = like.value(random);
+            let mut other = like.random_value(random);
             while other == value {
-                other = like.value(random);
+                other = like.random_value(random);
             }
             // Some stand in the same session as the answer.
-            let place = match random.percent(30) {
+            let place = match random.roll_percent(30) {
                 true => session,
                 false => random.index(self.sessions),
             };
-            self.say(
+            self.plan_message(
                 place,
-                like.state(statement, &other),
+                like.render_statement(statement, &other),
                 "assistant",
                 None,
                 random,
@@ -270,22 +270,22 @@ impl Quiz {
         }
         let asked = format!(
             "What should the {} of {} in {} be?",
-            topic.setting(),
-            topic.service(),
-            topic.environment()
+            topic.setting_name(),
+            topic.service_name(),
+            topic.environment_name()
         );
-        self.say(session, asked, "user", None, random);
+        self.plan_message(session, asked, "user", None, random);
         let form = random.pick(&QUESTIONS).unwrap_or(&QUESTIONS[0]);
-        self.questions.push(Question {
+        self.questions.push(QuizQuestion {
             text: form
-                .replace("{q}", &topic.question())
-                .replace("{e}", topic.environment()),
+                .replace("{q}", &topic.render_question())
+                .replace("{e}", topic.environment_name()),
             answer: value,
             session,
         });
     }
 
-    fn say(
+    fn plan_message(
         &mut self,
         session: usize,
         text: String,
@@ -293,7 +293,7 @@ impl Quiz {
         answers: Option<usize>,
         random: &mut Random,
     ) {
-        self.sayings.push(Saying {
+        self.sayings.push(PlannedMessage {
             session,
             depth: random.between(0, 1000) as f64 / 1000.0,
             text,
@@ -303,95 +303,96 @@ impl Quiz {
     }
 
     /// How many sessions there are.
-    pub fn sessions(&self) -> usize {
+    pub fn session_count(&self) -> usize {
         self.sessions
     }
 
     /// Writes a session.
-    pub fn session(&self, number: usize) -> Session {
+    pub fn write_session(&self, number: usize) -> QuizSession {
         let mut random = Random::new(self.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9));
-        let mut sayings: Vec<&Saying> = self
+        let mut sayings: Vec<&PlannedMessage> = self
             .sayings
             .iter()
             .filter(|s| s.session == number)
             .collect();
         sayings.sort_by(|a, b| a.depth.total_cmp(&b.depth));
         let mut sayings = sayings.into_iter().peekable();
-        let mut session = Session {
+        let mut session = QuizSession {
             id: format!("quiz-{number:04}"),
             text: String::with_capacity(self.bytes + 8192),
             answers: Vec::new(),
         };
-        let focus = Focus::any(&mut random);
+        let focus = ServiceFocus::random(&mut random);
         let mut line = 0;
         loop {
             let done = session.text.len() >= self.bytes;
             let depth = session.text.len() as f64 / self.bytes.max(1) as f64;
             while let Some(saying) = sayings.next_if(|s| done || s.depth <= depth) {
                 let around = [
-                    talk(&focus, &mut random, 2),
+                    write_talk(&focus, &mut random, 2),
                     saying.text.clone(),
-                    talk(&focus, &mut random, 2),
+                    write_talk(&focus, &mut random, 2),
                 ];
                 session.answers.extend(saying.answers.map(|q| (q, line)));
-                session.add(saying.role, &around.join(" "));
+                session.push_line(saying.role, &around.join(" "));
                 line += 1;
             }
             if done {
                 return session;
             }
-            let (role, text) = filler(line, &focus, &mut random);
-            session.add(role, &text);
+            let (role, text) = write_filler(line, &focus, &mut random);
+            session.push_line(role, &text);
             line += 1;
         }
     }
 }
 
-impl Session {
-    fn add(&mut self, role: &str, text: &str) {
+impl QuizSession {
+    fn push_line(&mut self, role: &str, text: &str) {
         let _ = writeln!(self.text, "{}", json!({ "role": role, "content": text }));
     }
 }
 
 /// What a session is about: three services, and now and then another.
-struct Focus([(usize, usize); 3]);
+struct ServiceFocus([(usize, usize); 3]);
 
-impl Focus {
-    fn any(random: &mut Random) -> Focus {
-        Focus([(); 3].map(|()| Topic::any(random).service))
+impl ServiceFocus {
+    fn random(random: &mut Random) -> ServiceFocus {
+        ServiceFocus([(); 3].map(|()| QuizTopic::random(random).service))
     }
 
-    fn topic(&self, random: &mut Random) -> Topic {
-        let mut topic = Topic::any(random);
-        if random.percent(90) {
+    fn pick_topic(&self, random: &mut Random) -> QuizTopic {
+        let mut topic = QuizTopic::random(random);
+        if random.roll_percent(90) {
             topic.service = random.pick(&self.0).copied().unwrap_or(topic.service);
         }
         topic
     }
 }
 
-fn filler(line: usize, focus: &Focus, random: &mut Random) -> (&'static str, String) {
+fn write_filler(line: usize, focus: &ServiceFocus, random: &mut Random) -> (&'static str, String) {
     match line % 4 {
-        0 => ("user", talk(focus, random, 2)),
-        1 | 3 => ("assistant", talk(focus, random, 8)),
+        0 => ("user", write_talk(focus, random, 2)),
+        1 | 3 => ("assistant", write_talk(focus, random, 8)),
         _ => {
-            let lines = (0..40).map(|_| fill(random.pick(&LOG).unwrap_or(&""), focus, random));
+            let lines =
+                (0..40).map(|_| fill_template(random.pick(&LOG).unwrap_or(&""), focus, random));
             let log: Vec<String> = lines.collect();
             ("tool", log.join("\n"))
         }
     }
 }
 
-fn talk(focus: &Focus, random: &mut Random, sentences: u64) -> String {
+fn write_talk(focus: &ServiceFocus, random: &mut Random, sentences: u64) -> String {
     let count = random.between(1, sentences);
     let said: Vec<String> = (0..count)
-        .map(|_| fill(random.pick(&TALK).unwrap_or(&""), focus, random))
+        .map(|_| fill_template(random.pick(&TALK).unwrap_or(&""), focus, random))
         .collect();
     said.join(" ")
 }
 
 /// A template with its `{slots}` filled.
-fn fill(template: &str, focus: &Focus, random: &mut Random) -> String {
+fn fill_template(template: &str, focus: &ServiceFocus, random: &mut Random) -> String {
     let mut out = String::with_capacity(template.len() + 40);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
@@ -399,11 +400,11 @@ fn fill(template: &str, focus: &Focus, random: &mut Random) -> String {
         let Some((slot, tail)) = after.split_once('}') else {
             break;
         };
-        let topic = focus.topic(random);
+        let topic = focus.pick_topic(random);
         match slot {
-            "s" | "s2" => out.push_str(&topic.service()),
-            "e" => out.push_str(topic.environment()),
-            "a" => out.push_str(topic.setting()),
+            "s" | "s2" => out.push_str(&topic.service_name()),
+            "e" => out.push_str(topic.environment_name()),
+            "a" => out.push_str(topic.setting_name()),
             "d" => _ = write!(out, "{}", random.between(1, 5)),
             "h" => out.push_str(&random.hex(8)),
             "n" => _ = write!(out, "{}", random.between(2, 9000)),
@@ -415,13 +416,13 @@ fn fill(template: &str, focus: &Focus, random: &mut Random) -> String {
     out
 }
 
-fn of<T: Copy + Default>(items: &[T], at: usize) -> T {
+fn item_or_default<T: Copy + Default>(items: &[T], at: usize) -> T {
     items.get(at).copied().unwrap_or_default()
 }
 
-impl Topic {
-    fn any(random: &mut Random) -> Topic {
-        Topic {
+impl QuizTopic {
+    fn random(random: &mut Random) -> QuizTopic {
+        QuizTopic {
             service: (random.index(FIRST.len()), random.index(SECOND.len())),
             environment: random.index(ENVIRONMENTS.len()),
             setting: random.index(SETTINGS.len()),
@@ -429,72 +430,74 @@ impl Topic {
     }
 
     /// Two services that share a half of the name, two other environments, another setting.
-    fn likes(self) -> [Topic; LIKES - 1] {
+    fn distractors(self) -> [QuizTopic; DISTRACTORS - 1] {
         let (first, second) = self.service;
         let moved = |by: usize| (self.environment + by) % ENVIRONMENTS.len();
         [
-            Topic {
+            QuizTopic {
                 service: (first, (second + 1) % SECOND.len()),
                 ..self
             },
-            Topic {
+            QuizTopic {
                 service: ((first + 1) % FIRST.len(), second),
                 ..self
             },
-            Topic {
+            QuizTopic {
                 environment: moved(1),
                 ..self
             },
-            Topic {
+            QuizTopic {
                 environment: moved(2),
                 ..self
             },
-            Topic {
+            QuizTopic {
                 setting: (self.setting + 1) % SETTINGS.len(),
                 ..self
             },
         ]
     }
 
-    fn service(self) -> String {
+    fn service_name(self) -> String {
         format!(
             "{}-{}",
-            of(&FIRST, self.service.0),
-            of(&SECOND, self.service.1)
+            item_or_default(&FIRST, self.service.0),
+            item_or_default(&SECOND, self.service.1)
         )
     }
 
-    fn environment(self) -> &'static str {
-        of(&ENVIRONMENTS, self.environment)
+    fn environment_name(self) -> &'static str {
+        item_or_default(&ENVIRONMENTS, self.environment)
     }
 
-    fn setting(self) -> &'static str {
-        of(&SETTINGS, self.setting).0
+    fn setting_name(self) -> &'static str {
+        item_or_default(&SETTINGS, self.setting).0
     }
 
-    fn value(self, random: &mut Random) -> String {
+    fn random_value(self, random: &mut Random) -> String {
         format!(
             "{}{}",
             random.between(11, 9899),
-            of(&SETTINGS, self.setting).2
+            item_or_default(&SETTINGS, self.setting).2
         )
     }
 
-    fn state(self, statement: &str, value: &str) -> String {
+    fn render_statement(self, statement: &str, value: &str) -> String {
         statement
-            .replace("{a}", self.setting())
-            .replace("{s}", &self.service())
-            .replace("{e}", self.environment())
+            .replace("{a}", self.setting_name())
+            .replace("{s}", &self.service_name())
+            .replace("{e}", self.environment_name())
             .replace("{v}", value)
     }
 
     /// The service as people say it, now and then without its hyphen.
-    fn question(self) -> String {
+    fn render_question(self) -> String {
         let service = match (self.service.0 + self.service.1) % 2 {
-            0 => self.service(),
-            _ => format!("the {}", self.service().replace('-', " ")),
+            0 => self.service_name(),
+            _ => format!("the {}", self.service_name().replace('-', " ")),
         };
-        of(&SETTINGS, self.setting).1.replace("{}", &service)
+        item_or_default(&SETTINGS, self.setting)
+            .1
+            .replace("{}", &service)
     }
 }
 
@@ -506,9 +509,9 @@ mod tests {
     fn a_quiz_is_the_same_every_time_and_its_answers_stand_where_it_says() {
         let quiz = Quiz::new(7, 12, 20_000, 10);
         let mut answered = 0;
-        for number in 0..quiz.sessions() {
-            let session = quiz.session(number);
-            assert_eq!(session, Quiz::new(7, 12, 20_000, 10).session(number));
+        for number in 0..quiz.session_count() {
+            let session = quiz.write_session(number);
+            assert_eq!(session, Quiz::new(7, 12, 20_000, 10).write_session(number));
             assert!(session.text.len() >= 20_000);
             for (question, line) in session.answers {
                 let question = &quiz.questions[question];

@@ -37,7 +37,7 @@ impl Random {
     }
 
     /// True in so many of a hundred cases.
-    pub(crate) fn percent(&mut self, chance: u64) -> bool {
+    pub(crate) fn roll_percent(&mut self, chance: u64) -> bool {
         self.next() % 100 < chance
     }
 

@@ -6,21 +6,21 @@ use std::collections::HashSet;
 use compact_core::message::{Conversation, Entry};
 use compact_core::token::Tokens;
 use compact_core::view::{View, ViewItem};
-use compact_core::window::Price;
+use compact_core::window::ModelPrice;
 use compact_core::wire::WireRules;
 use serde::Serialize;
 
-use crate::compaction::EngineError;
-use crate::generated::text_of;
-use crate::interval::average;
-use crate::metric::entity::{MinDigits, entities};
-use crate::play::{Call, Moment, Terms, play};
+use crate::compaction::EvalError;
+use crate::fact_check::entries_text;
+use crate::interval::mean_or_zero;
+use crate::metric::entity::{MinDigits, find_entities};
+use crate::play::{CallSnapshot, PlaySettings, PlayedCall, play_conversation};
 
 /// A played session.
 #[derive(Clone, Debug)]
 pub struct Replay {
     /// Each call.
-    pub calls: Vec<Call>,
+    pub calls: Vec<PlayedCall>,
     /// For each call, the share of the things that the answer names and that were named before, that
     /// stood in the view; `None` where it names none.
     pub remembered: Vec<Option<f64>>,
@@ -59,15 +59,15 @@ pub struct Totals {
 }
 
 /// Plays a conversation under some terms.
-pub fn replay(
+pub fn replay_conversation(
     conversation: &Conversation,
     rules: &WireRules,
-    terms: &Terms,
-) -> Result<Replay, EngineError> {
-    let mut memory = Memory::default();
+    terms: &PlaySettings,
+) -> Result<Replay, EvalError> {
+    let mut memory = EntityMemory::default();
     let mut remembered = Vec::new();
-    let played = play(conversation, rules, terms, |moment| {
-        remembered.push(memory.at(moment));
+    let played = play_conversation(conversation, rules, terms, |moment| {
+        remembered.push(memory.score_call(moment));
     })?;
     Ok(Replay {
         calls: played.calls,
@@ -78,7 +78,7 @@ pub fn replay(
 
 /// Which entities were named, and which of them the view shows.
 #[derive(Default)]
-struct Memory {
+struct EntityMemory {
     /// The entities of each entry said.
     named: Vec<Vec<String>>,
     known: HashSet<String>,
@@ -87,15 +87,15 @@ struct Memory {
     items: usize,
 }
 
-impl Memory {
-    fn at(&mut self, moment: &Moment<'_>) -> Option<f64> {
+impl EntityMemory {
+    fn score_call(&mut self, moment: &CallSnapshot<'_>) -> Option<f64> {
         for entry in moment.said.entries.iter().skip(self.named.len()) {
-            let names = names(entry);
+            let names = entity_names(entry);
             self.known.extend(names.iter().cloned());
             self.named.push(names);
         }
-        self.look(moment.view, moment);
-        let answer: HashSet<String> = moment.answer.iter().flat_map(names).collect();
+        self.update_shown(moment.view, moment);
+        let answer: HashSet<String> = moment.answer.iter().flat_map(entity_names).collect();
         let again: Vec<&String> = answer.iter().filter(|n| self.known.contains(*n)).collect();
         let there = again
             .iter()
@@ -105,7 +105,7 @@ impl Memory {
     }
 
     /// A view grows at its end until a compaction makes a new one.
-    fn look(&mut self, view: &View, moment: &Moment<'_>) {
+    fn update_shown(&mut self, view: &View, moment: &CallSnapshot<'_>) {
         if moment.call.receipt.is_some() || view.items.len() < self.items {
             self.shown.clear();
             self.items = 0;
@@ -118,22 +118,22 @@ impl Memory {
                 }
                 other => self
                     .shown
-                    .extend(other.shown(moment.said).iter().flat_map(names)),
+                    .extend(other.shown_entry(moment.said).iter().flat_map(entity_names)),
             }
         }
         self.items = view.items.len();
     }
 }
 
-fn names(entry: &Entry) -> Vec<String> {
-    let text = text_of(std::slice::from_ref(entry));
-    let found = entities(&text, MinDigits::default()).into_iter();
+fn entity_names(entry: &Entry) -> Vec<String> {
+    let text = entries_text(std::slice::from_ref(entry));
+    let found = find_entities(&text, MinDigits::default()).into_iter();
     found.map(|(name, _)| name).collect()
 }
 
 impl Replay {
     /// The sums.
-    pub fn totals(&self, price: Option<&Price>) -> Totals {
+    pub fn totals(&self, price: Option<&ModelPrice>) -> Totals {
         let calls = || self.calls.iter();
         let receipts = || calls().filter_map(|call| call.receipt.as_ref());
         let scores: Vec<f64> = receipts().map(|r| r.retention.score).collect();
@@ -149,21 +149,21 @@ impl Replay {
             tokens_sent: calls().map(|call| call.sent.0).sum(),
             cached_tokens: calls().map(|call| call.cached.0).sum(),
             tokens_answered: calls().map(|call| call.answered.0).sum(),
-            cost: price.map(|price| calls().map(|call| cost(call, price)).sum()),
-            retention: mean(&scores),
+            cost: price.map(|price| calls().map(|call| call_cost(call, price)).sum()),
+            retention: mean_or_none(&scores),
             lowest_retention: scores.iter().copied().reduce(f64::min),
-            remembered: mean(&after),
+            remembered: mean_or_none(&after),
         }
     }
 }
 
-fn mean(numbers: &[f64]) -> Option<f64> {
-    (!numbers.is_empty()).then(|| average(numbers.iter().copied()))
+fn mean_or_none(numbers: &[f64]) -> Option<f64> {
+    (!numbers.is_empty()).then(|| mean_or_zero(numbers.iter().copied()))
 }
 
 /// What a call costs: its known beginning is read from the cache, the rest is written to it where
 /// writing has a price of its own.
-pub fn cost(call: &Call, price: &Price) -> f64 {
+pub fn call_cost(call: &PlayedCall, price: &ModelPrice) -> f64 {
     let new = (call.sent - call.cached).0 as f64;
     let read = call.cached.0 as f64 * price.cache_read.unwrap_or(price.input);
     let written = new * price.cache_write.unwrap_or(price.input);
@@ -172,7 +172,7 @@ pub fn cost(call: &Call, price: &Price) -> f64 {
 
 impl Totals {
     /// The sums of both; shares are weighed by their compactions, or calls.
-    pub fn and(&self, other: &Totals) -> Totals {
+    pub fn merge(&self, other: &Totals) -> Totals {
         let weigh = |a: Option<f64>, n: usize, b: Option<f64>, m: usize| match (a, b) {
             (Some(a), Some(b)) => Some((a * n as f64 + b * m as f64) / (n + m).max(1) as f64),
             (one, none) => one.or(none),
@@ -209,17 +209,17 @@ mod tests {
     use compact_core::wire::WireRules;
 
     use super::*;
-    use crate::generated;
+    use crate::fact_check;
 
     fn played(policy: Policy, window: u64) -> Replay {
-        let session = generated::Arc::Support.session(1);
-        let parsed = generated::read(&session).unwrap();
-        let terms = Terms {
+        let session = fact_check::Scenario::Support.generate(1);
+        let parsed = fact_check::parse_session(&session).unwrap();
+        let terms = PlaySettings {
             policy,
             window: Tokens(window),
             estimator: Arc::new(Chars4),
         };
-        replay(&parsed.conversation, &WireRules::LENIENT, &terms).unwrap()
+        replay_conversation(&parsed.conversation, &WireRules::LENIENT, &terms).unwrap()
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn cached_tokens_are_read_and_new_ones_written() {
-        let call = Call {
+        let call = PlayedCall {
             entries: 0,
             pressure: 0.0,
             sent: Tokens(3_000_000),
@@ -275,13 +275,16 @@ mod tests {
             receipt: None,
             failure: None,
         };
-        let price = |cache_read, cache_write| Price {
+        let price = |cache_read, cache_write| ModelPrice {
             input: 2.0,
             output: 10.0,
             cache_read,
             cache_write,
         };
-        assert_eq!(cost(&call, &price(Some(0.5), Some(2.5))), 0.5 + 5.0 + 5.0);
-        assert_eq!(cost(&call, &price(None, None)), 2.0 + 4.0 + 5.0);
+        assert_eq!(
+            call_cost(&call, &price(Some(0.5), Some(2.5))),
+            0.5 + 5.0 + 5.0
+        );
+        assert_eq!(call_cost(&call, &price(None, None)), 2.0 + 4.0 + 5.0);
     }
 }

@@ -5,17 +5,17 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::interval::{Interval, Sample};
+use crate::interval::{Interval, SessionScores};
 use crate::method::Method;
-use crate::metric::score::Score;
-use crate::retention::Row;
+use crate::metric::score::RetentionScore;
+use crate::retention::CutResult;
 
 /// The name of the line over all datasets.
-pub const ALL: &str = "ALL";
+pub const ALL_DATASETS: &str = "ALL";
 
 /// One method at one budget on one dataset.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct MethodResult {
     /// The dataset.
     pub dataset: String,
     /// The method.
@@ -41,25 +41,29 @@ pub struct Line {
 }
 
 /// The datasets' rows by name.
-pub type Measured = Vec<(String, Vec<Row>)>;
+pub type MeasuredDatasets = Vec<(String, Vec<CutResult>)>;
 
 /// Sums up: the lines of each dataset, then those over all when there are several.
-pub fn lines(measured: &Measured) -> Vec<Line> {
+pub fn aggregate_results(measured: &MeasuredDatasets) -> Vec<MethodResult> {
     let mut lines = Vec::new();
     for (name, rows) in measured {
-        lines.extend(grouped(rows).values().map(|rows| line(name, &[rows])));
+        lines.extend(
+            group_rows(rows)
+                .values()
+                .map(|rows| aggregate_group(name, &[rows])),
+        );
     }
     if measured.len() > 1 {
-        lines.extend(over_all(measured));
+        lines.extend(aggregate_all(measured));
     }
     lines
 }
 
 /// A budget and a method, in the order of a table.
-type Key = (u64, Method);
+type GroupKey = (u64, Method);
 
-fn grouped(rows: &[Row]) -> BTreeMap<Key, Vec<&Row>> {
-    let mut groups: BTreeMap<Key, Vec<&Row>> = BTreeMap::new();
+fn group_rows(rows: &[CutResult]) -> BTreeMap<GroupKey, Vec<&CutResult>> {
+    let mut groups: BTreeMap<GroupKey, Vec<&CutResult>> = BTreeMap::new();
     for row in rows {
         let budget = row.budget.map_or(0, f64::to_bits);
         groups.entry((budget, row.method)).or_default().push(row);
@@ -67,38 +71,41 @@ fn grouped(rows: &[Row]) -> BTreeMap<Key, Vec<&Row>> {
     groups
 }
 
-fn over_all(measured: &Measured) -> Vec<Line> {
-    let groups: Vec<_> = measured.iter().map(|(_, rows)| grouped(rows)).collect();
-    let keys: BTreeSet<Key> = groups.iter().flat_map(BTreeMap::keys).copied().collect();
+fn aggregate_all(measured: &MeasuredDatasets) -> Vec<MethodResult> {
+    let groups: Vec<_> = measured.iter().map(|(_, rows)| group_rows(rows)).collect();
+    let keys: BTreeSet<GroupKey> = groups.iter().flat_map(BTreeMap::keys).copied().collect();
     let lines = keys.iter().map(|key| {
-        let parts: Vec<&Vec<&Row>> = groups.iter().filter_map(|g| g.get(key)).collect();
-        line(ALL, &parts)
+        let parts: Vec<&Vec<&CutResult>> = groups.iter().filter_map(|g| g.get(key)).collect();
+        aggregate_group(ALL_DATASETS, &parts)
     });
     lines.collect()
 }
 
 /// The line of some datasets' rows, all of one method and budget.
-fn line(name: &str, parts: &[&Vec<&Row>]) -> Line {
+fn aggregate_group(name: &str, parts: &[&Vec<&CutResult>]) -> MethodResult {
     let rows = || parts.iter().flat_map(|rows| rows.iter().copied());
     let first = rows().next();
     let sessions = parts.iter().map(|rows| {
         let distinct: BTreeSet<usize> = rows.iter().map(|row| row.session).collect();
         distinct.len()
     });
-    let over = |of: fn(&Score) -> Option<f64>| {
-        let samples: Vec<Sample> = parts.iter().map(|rows| sample(rows, of)).collect();
-        Interval::over(&samples)
+    let over = |of: fn(&RetentionScore) -> Option<f64>| {
+        let samples: Vec<SessionScores> = parts
+            .iter()
+            .map(|rows| scores_by_session(rows, of))
+            .collect();
+        Interval::over_datasets(&samples)
     };
     let kept = rows().filter_map(|row| row.kept).map(|kept| kept as f64);
-    Line {
+    MethodResult {
         dataset: name.to_owned(),
         method: first.map_or(Method::Compact, |row| row.method),
         budget: first.and_then(|row| row.budget),
         sessions: sessions.sum(),
         cuts: rows().count(),
         failed: rows().filter(|row| row.kept.is_none()).count(),
-        over_budget: rows().filter(|row| row.is_over()).count(),
-        tokens: crate::interval::average(kept),
+        over_budget: rows().filter(|row| row.is_over_budget()).count(),
+        tokens: crate::interval::mean_or_zero(kept),
         all: over(|score| score.all),
         strict: over(|score| score.strict),
         bound: over(|score| score.bound),
@@ -106,7 +113,7 @@ fn line(name: &str, parts: &[&Vec<&Row>]) -> Line {
 }
 
 /// The scores by session.
-fn sample(rows: &[&Row], of: fn(&Score) -> Option<f64>) -> Sample {
+fn scores_by_session(rows: &[&CutResult], of: fn(&RetentionScore) -> Option<f64>) -> SessionScores {
     let mut sessions: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for row in rows {
         sessions
@@ -118,7 +125,7 @@ fn sample(rows: &[&Row], of: fn(&Score) -> Option<f64>) -> Sample {
 }
 
 /// The lines as CSV, with a header.
-pub fn csv(lines: &[Line]) -> String {
+pub fn to_csv(lines: &[MethodResult]) -> String {
     let mut out = String::from(
         "dataset,method,budget,sessions,cuts,failed,over_budget,tokens,\
          strict,strict_low,strict_high,bound,bound_low,bound_high,all,all_low,all_high\n",
@@ -130,7 +137,7 @@ pub fn csv(lines: &[Line]) -> String {
         let _ = write!(
             out,
             "{},{},{budget},{},{},{},{},{:.0}",
-            quoted(&line.dataset),
+            quote_csv(&line.dataset),
             line.method,
             line.sessions,
             line.cuts,
@@ -152,7 +159,7 @@ pub fn csv(lines: &[Line]) -> String {
 }
 
 /// A CSV cell whose text may hold anything.
-pub fn quoted(cell: &str) -> String {
+pub fn quote_csv(cell: &str) -> String {
     if cell.contains([',', '"', '\n']) {
         return format!("\"{}\"", cell.replace('"', "\"\""));
     }

@@ -5,21 +5,21 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::baseline;
-use crate::compaction::Engine;
+use crate::compaction::EvalEngine;
 use crate::dataset::Dataset;
 use crate::method::Method;
-use crate::metric::entity::{Entity, MinDigits};
-use crate::metric::need::{Mention, Need, contexts, need};
-use crate::metric::score::{Score, bound_share, share, strict_share};
-use crate::metric::{Event, Session, Voice};
-use crate::text::tokens;
+use crate::metric::entity::{ClassedEntity, MinDigits};
+use crate::metric::need::{EntityMention, FutureNeed, find_contexts, find_need};
+use crate::metric::score::{RetentionScore, bound_share, kept_share, strict_share};
+use crate::metric::{EventVoice, MetricEvent, MetricSession};
+use crate::text::count_tokens;
 use crate::{oracle, parallel};
 
 /// What is measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct RetentionOptions {
     /// Where sessions are cut.
-    pub cuts: Cuts,
+    pub cuts: CutPoints,
     /// The methods.
     pub methods: Vec<Method>,
     /// Cuts with a smaller budget do not count: no summary fits.
@@ -28,7 +28,7 @@ pub struct Options {
 
 /// Where sessions are cut.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cuts {
+pub enum CutPoints {
     /// At shares of a session's tokens, each with budgets that are shares of the prefix.
     Shares {
         /// The cuts.
@@ -42,7 +42,7 @@ pub enum Cuts {
 
 /// One method at one cut and budget.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct CutResult {
     /// The session's file.
     pub file: PathBuf,
     /// Which session of the dataset.
@@ -62,34 +62,40 @@ pub struct Row {
     /// How many entities were needed, by the wide and the strict count.
     pub needed: (usize, usize),
     /// What it kept of them.
-    pub score: Score,
+    pub score: RetentionScore,
 }
 
-impl Row {
+impl CutResult {
     /// True when the text is larger than allowed.
-    pub fn is_over(&self) -> bool {
+    pub fn is_over_budget(&self) -> bool {
         let is_bound = !matches!(self.method, Method::Real | Method::Whole);
         is_bound && self.kept.is_some_and(|kept| kept > self.allowed)
     }
 }
 
 /// Measures a dataset.
-pub fn measure(dataset: &Dataset, options: &Options, engine: &Engine) -> Vec<Row> {
-    let mut cuts: Vec<Cut<'_>> = Vec::new();
+pub fn measure_dataset(
+    dataset: &Dataset,
+    options: &RetentionOptions,
+    engine: &EvalEngine,
+) -> Vec<CutResult> {
+    let mut cuts: Vec<SessionCut<'_>> = Vec::new();
     for (i, (file, session)) in dataset.sessions.iter().enumerate() {
         let place = (i, file, session);
         match &options.cuts {
-            Cuts::Shares { at, .. } => cuts.extend(at.iter().filter_map(|s| Cut::at(place, *s))),
-            Cuts::Real => cuts.extend(Cut::real(place)),
+            CutPoints::Shares { at, .. } => {
+                cuts.extend(at.iter().filter_map(|s| SessionCut::at_share(place, *s)))
+            }
+            CutPoints::Real => cuts.extend(SessionCut::at_compactions(place)),
         }
     }
-    let rows = parallel::map(&cuts, |cut| cut.rows(options, engine, dataset.digits));
+    let rows = parallel::map(&cuts, |cut| cut.score_cut(options, engine, dataset.digits));
     rows.into_iter().flatten().collect()
 }
 
 /// A session cut in two.
-struct Cut<'s> {
-    place: (usize, &'s PathBuf, &'s Session),
+struct SessionCut<'s> {
+    place: (usize, &'s PathBuf, &'s MetricSession),
     share: f64,
     before: Range<usize>,
     after: Range<usize>,
@@ -98,18 +104,18 @@ struct Cut<'s> {
 }
 
 /// A session of a dataset: its number, its file and itself.
-type Place<'s> = (usize, &'s PathBuf, &'s Session);
+type DatasetSession<'s> = (usize, &'s PathBuf, &'s MetricSession);
 
 /// The fewest entities that must be needed.
 const FEWEST: usize = 3;
 /// The smallest window whose real compaction counts.
 const LEAST_WINDOW: usize = 4000;
 
-impl<'s> Cut<'s> {
-    fn at(place: Place<'s>, share: f64) -> Option<Cut<'s>> {
+impl<'s> SessionCut<'s> {
+    fn at_share(place: DatasetSession<'s>, share: f64) -> Option<SessionCut<'s>> {
         let session = place.2;
-        let (at, end) = (session.cut(share), session.events.len());
-        (at + 1 < end).then_some(Cut {
+        let (at, end) = (session.cut_index(share), session.events.len());
+        (at + 1 < end).then_some(SessionCut {
             place,
             share,
             before: 0..at,
@@ -119,9 +125,9 @@ impl<'s> Cut<'s> {
     }
 
     /// The genuine compactions: window, summary, next window.
-    fn real(place: Place<'s>) -> Vec<Cut<'s>> {
+    fn at_compactions(place: DatasetSession<'s>) -> Vec<SessionCut<'s>> {
         let events = &place.2.events;
-        let boundary = |(_, e): &(usize, &Event)| e.voice == Voice::Boundary;
+        let boundary = |(_, e): &(usize, &MetricEvent)| e.voice == EventVoice::Boundary;
         let places = events.iter().enumerate().filter(boundary).map(|(i, _)| i);
         let places: Vec<usize> = places.chain([events.len()]).collect();
         let mut start = 0;
@@ -129,11 +135,11 @@ impl<'s> Cut<'s> {
         for pair in places.windows(2) {
             let &[at, end] = pair else { continue };
             let behind = events.get(at + 1..).unwrap_or_default();
-            let summary = behind.iter().take_while(|e| e.voice == Voice::Summary);
+            let summary = behind.iter().take_while(|e| e.voice == EventVoice::Summary);
             let summary: Vec<&str> = summary.map(|e| e.text.as_str()).collect();
             let next = at + 1 + summary.len();
             if !summary.is_empty() && next < end {
-                cuts.push(Cut {
+                cuts.push(SessionCut {
                     place,
                     share: at as f64 / events.len() as f64,
                     before: start..at,
@@ -146,24 +152,29 @@ impl<'s> Cut<'s> {
         cuts
     }
 
-    fn rows(&self, options: &Options, engine: &Engine, digits: MinDigits) -> Vec<Row> {
+    fn score_cut(
+        &self,
+        options: &RetentionOptions,
+        engine: &EvalEngine,
+        digits: MinDigits,
+    ) -> Vec<CutResult> {
         let session = self.place.2;
-        let need = need(session, self.before.clone(), self.after.clone());
-        let prefix = Prefix::of(session, self.before.clone(), self.summary.is_some());
-        if !self.counts(&need, session) {
+        let need = find_need(session, self.before.clone(), self.after.clone());
+        let prefix = CutPrefix::from_events(session, self.before.clone(), self.summary.is_some());
+        if !self.is_usable(&need, session) {
             return Vec::new();
         }
-        let trial = Trial {
+        let trial = CutTrial {
             cut: self,
-            contexts: contexts(session, self.before.clone(), &need.strict),
+            contexts: find_contexts(session, self.before.clone(), &need.strict),
             need,
             prefix,
             digits,
         };
-        trial.rows(options, engine)
+        trial.score_budgets(options, engine)
     }
 
-    fn counts(&self, need: &Need<'_>, session: &Session) -> bool {
+    fn is_usable(&self, need: &FutureNeed<'_>, session: &MetricSession) -> bool {
         match self.summary {
             None => need.all.len() >= FEWEST,
             Some(_) => {
@@ -175,16 +186,20 @@ impl<'s> Cut<'s> {
 }
 
 /// What a method is given.
-struct Prefix<'s> {
-    events: Vec<Event>,
-    entities: Vec<&'s [Entity]>,
+struct CutPrefix<'s> {
+    events: Vec<MetricEvent>,
+    entities: Vec<&'s [ClassedEntity]>,
     tokens: usize,
 }
 
-impl<'s> Prefix<'s> {
+impl<'s> CutPrefix<'s> {
     /// Boundaries say nothing; summaries belong to the window only where compactions are real.
-    fn of(session: &'s Session, range: Range<usize>, with_summaries: bool) -> Prefix<'s> {
-        let mut prefix = Prefix {
+    fn from_events(
+        session: &'s MetricSession,
+        range: Range<usize>,
+        with_summaries: bool,
+    ) -> CutPrefix<'s> {
+        let mut prefix = CutPrefix {
             events: Vec::new(),
             entities: Vec::new(),
             tokens: 0,
@@ -195,8 +210,8 @@ impl<'s> Prefix<'s> {
             .zip(&session.entities)
             .zip(&session.tokens);
         for ((event, entities), tokens) in all.take(range.end).skip(range.start) {
-            let is_summary = event.voice == Voice::Summary;
-            if event.voice == Voice::Boundary || (is_summary && !with_summaries) {
+            let is_summary = event.voice == EventVoice::Summary;
+            if event.voice == EventVoice::Boundary || (is_summary && !with_summaries) {
                 continue;
             }
             prefix.events.push(event.clone());
@@ -208,23 +223,23 @@ impl<'s> Prefix<'s> {
 }
 
 /// A cut with everything that its methods are judged by.
-struct Trial<'c, 's> {
-    cut: &'c Cut<'s>,
-    need: Need<'s>,
-    contexts: HashMap<&'s str, Vec<Mention>>,
-    prefix: Prefix<'s>,
+struct CutTrial<'c, 's> {
+    cut: &'c SessionCut<'s>,
+    need: FutureNeed<'s>,
+    contexts: HashMap<&'s str, Vec<EntityMention>>,
+    prefix: CutPrefix<'s>,
     digits: MinDigits,
 }
 
-impl Trial<'_, '_> {
-    fn rows(&self, options: &Options, engine: &Engine) -> Vec<Row> {
+impl CutTrial<'_, '_> {
+    fn score_budgets(&self, options: &RetentionOptions, engine: &EvalEngine) -> Vec<CutResult> {
         let budgets: Vec<(Option<f64>, f64)> = match (&options.cuts, &self.cut.summary) {
-            (Cuts::Shares { budgets, .. }, _) => {
+            (CutPoints::Shares { budgets, .. }, _) => {
                 let allowed = |share: f64| self.prefix.tokens as f64 * share;
                 budgets.iter().map(|b| (Some(*b), allowed(*b))).collect()
             }
-            (Cuts::Real, summary) => {
-                vec![(None, summary.as_deref().map_or(0, tokens) as f64)]
+            (CutPoints::Real, summary) => {
+                vec![(None, summary.as_deref().map_or(0, count_tokens) as f64)]
             }
         };
         let mut rows = Vec::new();
@@ -233,26 +248,26 @@ impl Trial<'_, '_> {
                 continue;
             }
             for method in &options.methods {
-                rows.extend(self.row(*method, budget, allowed as usize, engine));
+                rows.extend(self.score_method(*method, budget, allowed as usize, engine));
             }
         }
         rows
     }
 
-    fn row(
+    fn score_method(
         &self,
         method: Method,
         budget: Option<f64>,
         allowed: usize,
-        engine: &Engine,
-    ) -> Option<Row> {
+        engine: &EvalEngine,
+    ) -> Option<CutResult> {
         if method == Method::Real && self.cut.summary.is_none() {
             return None;
         }
-        let made = self.text(method, allowed, engine);
+        let made = self.run_method(method, allowed, engine);
         let text = made.as_deref().unwrap_or_default();
         let (session, file, _) = self.cut.place;
-        Some(Row {
+        Some(CutResult {
             file: file.clone(),
             session,
             cut: self.cut.share,
@@ -261,33 +276,33 @@ impl Trial<'_, '_> {
             prefix: self.prefix.tokens,
             allowed,
             needed: (self.need.all.len(), self.need.strict.len()),
-            score: Score {
-                all: share(&self.need.all, text),
+            score: RetentionScore {
+                all: kept_share(&self.need.all, text),
                 strict: strict_share(&self.need.strict, text),
                 bound: bound_share(&self.contexts, text),
             },
-            kept: made.as_deref().map(tokens),
+            kept: made.as_deref().map(count_tokens),
         })
     }
 
     /// What a method makes of the prefix; `None` when it fails.
-    fn text(&self, method: Method, budget: usize, engine: &Engine) -> Option<String> {
-        let Prefix {
+    fn run_method(&self, method: Method, budget: usize, engine: &EvalEngine) -> Option<String> {
+        let CutPrefix {
             events, entities, ..
         } = &self.prefix;
         Some(match method {
             Method::Compact => engine.compact(events, budget).ok()?,
-            Method::CompactLlm => engine.compact_told(events, budget).ok()?,
-            Method::KeepLast => baseline::keep_last(baseline::texts(events), budget),
+            Method::CompactLlm => engine.compact_with_prose(events, budget).ok()?,
+            Method::KeepLast => baseline::keep_last(baseline::event_texts(events), budget),
             Method::HeadTail => baseline::head_tail(events, budget),
             Method::TrimTools => baseline::trim_tools(events, budget),
             Method::EntityLedger => {
                 baseline::identifier_list(events, entities, budget, self.digits)
             }
             Method::Real => self.cut.summary.clone()?,
-            Method::Whole => baseline::whole(events),
+            Method::Whole => baseline::keep_all(events),
             Method::Oracle => {
-                oracle::pack(self.cut.place.2, &self.need.strict, &self.contexts, budget)
+                oracle::pack_excerpts(self.cut.place.2, &self.need.strict, &self.contexts, budget)
             }
         })
     }

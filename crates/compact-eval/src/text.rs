@@ -1,7 +1,7 @@
 //! Texts by code points: the metric counts and cuts by them, wherever a byte may fall.
 
 /// How many code points.
-pub(crate) fn length(text: &str) -> usize {
+pub(crate) fn count_chars(text: &str) -> usize {
     if text.is_ascii() {
         text.len()
     } else {
@@ -10,8 +10,8 @@ pub(crate) fn length(text: &str) -> usize {
 }
 
 /// Tokens at four code points each, rounded up.
-pub(crate) fn tokens(text: &str) -> usize {
-    length(text).div_ceil(4)
+pub(crate) fn count_tokens(text: &str) -> usize {
+    count_chars(text).div_ceil(4)
 }
 
 /// The first code points.
@@ -37,7 +37,7 @@ pub(crate) fn tail(text: &str, count: usize) -> &str {
 }
 
 /// The text around a byte range: up to so many code points before and after it.
-pub(crate) fn around(text: &str, start: usize, end: usize, count: usize) -> (&str, &str) {
+pub(crate) fn chars_around(text: &str, start: usize, end: usize, count: usize) -> (&str, &str) {
     (
         tail(text.get(..start).unwrap_or_default(), count),
         head(text.get(end..).unwrap_or_default(), count),
@@ -50,7 +50,7 @@ pub(crate) fn is_word(c: char) -> bool {
 }
 
 /// The text with what a JSON string escapes written out, as people read it.
-pub(crate) fn unescaped(text: &str) -> std::borrow::Cow<'_, str> {
+pub(crate) fn unescape_json(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains('\\') {
         return text.into();
     }
@@ -65,7 +65,11 @@ mod tests {
     #[test]
     fn code_points_are_counted_and_cut() {
         assert_eq!(
-            (length("aé漢"), tokens("aé漢x"), tokens("aé漢xy")),
+            (
+                count_chars("aé漢"),
+                count_tokens("aé漢x"),
+                count_tokens("aé漢xy")
+            ),
             (3, 1, 2)
         );
         assert_eq!((head("aé漢", 2), tail("aé漢", 2)), ("aé", "é漢"));
@@ -73,11 +77,11 @@ mod tests {
             (head("ab", 9), tail("ab", 9), tail("ab", 0)),
             ("ab", "ab", "")
         );
-        assert_eq!(around("ab漢cd", 2, 5, 1), ("b", "c"));
+        assert_eq!(chars_around("ab漢cd", 2, 5, 1), ("b", "c"));
     }
 
     #[test]
     fn escapes_are_written_out() {
-        assert_eq!(unescaped(r#"a\nb\"c"#), "a\nb\"c");
+        assert_eq!(unescape_json(r#"a\nb\"c"#), "a\nb\"c");
     }
 }

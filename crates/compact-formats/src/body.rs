@@ -7,34 +7,34 @@ pub(crate) mod messages;
 
 use std::borrow::Cow;
 
-use compact_core::message::{Block, EntryKind, Meta, Role};
+use compact_core::message::{Block, EntryKind, EntryMeta, Role};
 use compact_core::view::{View, ViewItem};
 
 use serde_json::value::RawValue;
 
-use self::messages::Dialect;
+use self::messages::MessageDialect;
 use crate::Document;
-use crate::edit::{self, Edits, Holder, Piece};
+use crate::edit::{self, BlockPiece, EntryEdits, Holder};
 use crate::error::FormatError;
-use crate::json::{At, Patch, is_string};
+use crate::json::{ItemContext, Patch, is_string};
 use crate::list;
 use crate::parts;
-use crate::source::{self, Draft, Place};
-use crate::wire::{Page, Shown};
+use crate::source::{self, EntryDraft, EntryPlace};
+use crate::wire::{DocumentContext, ShownItem};
 
 /// The line of an entry that stands beside the list.
 const BESIDE: usize = usize::MAX;
 
 /// A member of the body with its new value.
-pub(crate) struct Member {
+pub(crate) struct BodyMember {
     pub(crate) key: &'static str,
     pub(crate) json: String,
 }
 
 /// The place of a value beside the list; `part` says which one of several.
-pub(crate) fn beside(source: &[u8], value: &RawValue, part: Option<usize>) -> Place {
+pub(crate) fn place_beside(source: &[u8], value: &RawValue, part: Option<usize>) -> EntryPlace {
     let start = (value.get().as_ptr() as usize).wrapping_sub(source.as_ptr() as usize);
-    Place {
+    EntryPlace {
         line: BESIDE,
         span: start..start + value.get().len(),
         part,
@@ -42,34 +42,34 @@ pub(crate) fn beside(source: &[u8], value: &RawValue, part: Option<usize>) -> Pl
 }
 
 /// True for an entry that stands beside the list.
-pub(crate) fn is_beside(place: &Place) -> bool {
+pub(crate) fn is_beside(place: &EntryPlace) -> bool {
     place.line == BESIDE
 }
 
 /// The text of a body, without a byte order mark.
-pub(crate) fn text(source: &[u8]) -> Result<(&str, At<'_>), FormatError> {
-    let offset = source::start(source);
-    let text = source::text(source, offset..source.len())?;
+pub(crate) fn read_text(source: &[u8]) -> Result<(&str, ItemContext<'_>), FormatError> {
+    let offset = source::start_offset(source);
+    let text = source::span_text(source, offset..source.len())?;
     if text.trim_ascii().is_empty() {
         return Err(FormatError::Empty);
     }
-    Ok((text, At { source, offset }))
+    Ok((text, ItemContext { source, offset }))
 }
 
 /// The body with these messages, and with a member changed.
 pub(crate) fn emit(
     document: &Document,
     messages: &[Cow<'_, str>],
-    member: Option<Member>,
+    member: Option<BodyMember>,
 ) -> Result<Vec<u8>, FormatError> {
     let body = list::emit(document, messages);
-    let Some(Member { key, json }) = member else {
+    let Some(BodyMember { key, json }) = member else {
         return Ok(body);
     };
-    let offset = source::start(&body);
-    let text = source::text(&body, offset..body.len())?;
+    let offset = source::start_offset(&body);
+    let text = source::span_text(&body, offset..body.len())?;
     let mut patch = Patch::new(text);
-    patch.set(text.trim_ascii(), key, json);
+    patch.set_member(text.trim_ascii(), key, json);
     let mut out = body.get(..offset).unwrap_or_default().to_vec();
     out.extend_from_slice(patch.finish().as_bytes());
     Ok(out)
@@ -77,26 +77,26 @@ pub(crate) fn emit(
 
 /// The first document followed by the messages of the later one from the entry on.
 pub(crate) fn extend(
-    dialect: &dyn Dialect,
+    dialect: &dyn MessageDialect,
     first: &Document,
-    later: &Page<'_>,
+    later: &DocumentContext<'_>,
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
     let items: Vec<ViewItem> = (from..later.document.places.len())
         .map(|entry| ViewItem::Kept { entry })
         .collect();
-    let added = messages::write(dialect, later, &items)?;
+    let added = messages::write_messages(dialect, later, &items)?;
     let added: Vec<&str> = added.iter().map(AsRef::as_ref).collect();
     Ok(list::extend(first, &added))
 }
 
 /// The parts of the instructions beside the list, when the view changes them.
-pub(crate) fn instructions(
-    dialect: &dyn Dialect,
-    page: &Page<'_>,
+pub(crate) fn changed_instructions(
+    dialect: &dyn MessageDialect,
+    page: &DocumentContext<'_>,
     view: &View,
 ) -> Result<Option<Vec<String>>, FormatError> {
-    let at = At {
+    let at = ItemContext {
         source: page.bytes(),
         offset: 0,
     };
@@ -107,20 +107,20 @@ pub(crate) fn instructions(
     let mut parts = Vec::new();
     let mut untouched = 0;
     for item in &view.items {
-        match page.shown(item)? {
-            Shown::New(entry) if entry.role.is_instruction() => {
+        match page.resolve_item(item)? {
+            ShownItem::New(entry) if entry.role.is_instruction() => {
                 let texts = entry.blocks.iter().filter_map(|block| match block {
                     Block::Text(text) => Some(text),
                     _ => None,
                 });
                 parts.extend(texts.map(|text| dialect.text_part(text)));
             }
-            Shown::Kept { place, item } if is_beside(place) => {
+            ShownItem::Kept { place, item } if is_beside(place) => {
                 untouched += 1;
                 parts.push(as_part(item));
             }
-            Shown::Edited { place, item, edits } if is_beside(place) => {
-                let edited = edited_part(at, item, edits)?;
+            ShownItem::Edited { place, item, edits } if is_beside(place) => {
+                let edited = edit_part(at, item, edits)?;
                 parts.extend(edited.map(|item| as_part(&item)));
             }
             _ => {}
@@ -133,50 +133,54 @@ pub(crate) fn instructions(
 
 /// The one piece of instructions: a string, or a part with a text.
 pub(crate) fn instruction_pieces<'a>(
-    at: At<'_>,
+    at: ItemContext<'_>,
     field: &str,
     raw: &'a RawValue,
-) -> Result<Vec<Piece<'a>>, FormatError> {
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     if is_string(raw) {
-        let text = at.string(field, raw)?;
+        let text = at.read_string(field, raw)?;
         return Ok(vec![parts::text_piece(text, Holder::Item, raw)]);
     }
-    let piece = parts::part(at, field, raw, raw)?;
-    Ok(vec![Piece {
+    let piece = parts::read_part(at, field, raw, raw)?;
+    Ok(vec![BlockPiece {
         holder: Holder::Item,
         ..piece
     }])
 }
 
 /// Instructions beside the list as an entry; `kind` says of which.
-pub(crate) fn instruction(
-    at: At<'_>,
+pub(crate) fn read_instruction(
+    at: ItemContext<'_>,
     field: &str,
     raw: &RawValue,
-    place: Place,
+    place: EntryPlace,
     kind: fn(Role, &[Block]) -> EntryKind,
-) -> Result<Draft, FormatError> {
-    let blocks = edit::blocks(instruction_pieces(at, field, raw)?);
+) -> Result<EntryDraft, FormatError> {
+    let blocks = edit::into_blocks(instruction_pieces(at, field, raw)?);
     let id = match place.part {
         None => "system".to_owned(),
         Some(part) => format!("system.{part}"),
     };
-    Ok(Draft {
+    Ok(EntryDraft {
         id: Some(id),
         role: Role::System,
-        meta: Meta {
+        meta: EntryMeta {
             kind: kind(Role::System, &blocks),
-            ..Meta::default()
+            ..EntryMeta::default()
         },
         blocks,
         place,
     })
 }
 
-fn edited_part(at: At<'_>, item: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {
+fn edit_part(
+    at: ItemContext<'_>,
+    item: &str,
+    edits: EntryEdits<'_>,
+) -> Result<Option<String>, FormatError> {
     let raw: &RawValue = at.read(item)?;
     let pieces = instruction_pieces(at, "instructions", raw)?;
-    Ok(edit::apply(item, &pieces, edits, &|text| {
+    Ok(edit::apply_edits(item, &pieces, edits, &|text| {
         crate::json::quote(text)
     }))
 }

@@ -12,19 +12,21 @@ use crate::claude_code;
 /// The line that the next prompt hangs on if nobody rewinds.
 pub fn leaf(format: Format, piece: &[u8]) -> Option<String> {
     match format {
-        Format::ClaudeCode => claude_code::links(piece).filter_map(|link| link.id).last(),
+        Format::ClaudeCode => claude_code::read_links(piece)
+            .filter_map(|link| link.id)
+            .last(),
         _ => None,
     }
 }
 
 /// True when a prompt in a piece hangs on something other than `leaf` and the piece itself, when it
 /// goes back to `leaf` after others, or when the piece repeats what was said before it.
-pub fn rewinds(format: Format, leaf: Option<&str>, piece: &[u8]) -> bool {
+pub fn has_rewind(format: Format, leaf: Option<&str>, piece: &[u8]) -> bool {
     if format != Format::ClaudeCode {
         return false;
     }
     let mut known: HashSet<String> = leaf.map(str::to_owned).into_iter().collect();
-    for link in claude_code::links(piece) {
+    for link in claude_code::read_links(piece) {
         let is_known = |line: &String| known.contains(line);
         let is_within = |line: &String| is_known(line) && Some(line.as_str()) != leaf;
         let goes_back = known.len() > 1 && link.prompts_after.as_deref() == leaf && leaf.is_some();
@@ -56,7 +58,8 @@ mod tests {
         let read = line("a", "", "user") + &line("b", "a", "assistant");
         let leaf = leaf(Format::ClaudeCode, read.as_bytes());
         assert_eq!(leaf.as_deref(), Some("b"));
-        let rewinds = |piece: &str| rewinds(Format::ClaudeCode, leaf.as_deref(), piece.as_bytes());
+        let rewinds =
+            |piece: &str| has_rewind(Format::ClaudeCode, leaf.as_deref(), piece.as_bytes());
         assert!(!rewinds(
             &(line("c", "b", "user") + &line("d", "c", "assistant"))
         ));

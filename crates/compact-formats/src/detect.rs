@@ -1,6 +1,6 @@
 //! Tells a transcript's format from its content, never from its name.
 
-mod body;
+mod request_body;
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::Format;
 use crate::error::{FormatError, Position};
-use crate::json::{At, lenient};
+use crate::json::{ItemContext, string_value};
 use crate::source;
 
 /// Members whose value is a list that holds the entries of a session, or sessions.
@@ -17,70 +17,70 @@ const LISTS: [&str; 4] = ["messages", "history", "traj", "simulations"];
 
 /// What the members of an object say about its format, as far as the object could be read.
 #[derive(Debug, Default)]
-pub(crate) struct Clues {
+pub(crate) struct FormatClues {
     /// The value of `type`.
     kind: String,
     /// The names of its members.
     keys: Vec<String>,
     /// The first elements of the lists among them, by name.
-    firsts: Vec<(&'static str, Clues)>,
+    firsts: Vec<(&'static str, FormatClues)>,
     /// True when these are all the clues of a list's first element.
     in_list: bool,
 }
 
 /// Members beyond this many tell nothing new.
-const KEYS: usize = 64;
+const MAX_KEYS: usize = 64;
 
-impl Clues {
-    pub(crate) fn of(json: &[u8]) -> (Clues, Result<(), serde_json::Error>) {
-        let mut clues = Clues::default();
+impl FormatClues {
+    pub(crate) fn from_object(json: &[u8]) -> (FormatClues, Result<(), serde_json::Error>) {
+        let mut clues = FormatClues::default();
         let mut reader = serde_json::Deserializer::from_slice(json);
-        let result = Watch(&mut clues).deserialize(&mut reader);
+        let result = ObjectClueVisitor(&mut clues).deserialize(&mut reader);
         (clues, result.and_then(|()| reader.end()))
     }
 
     /// The clues of the first element of a list.
-    pub(crate) fn of_first(json: &[u8]) -> Clues {
-        let mut clues = Clues::default();
+    pub(crate) fn from_first_element(json: &[u8]) -> FormatClues {
+        let mut clues = FormatClues::default();
         let mut reader = serde_json::Deserializer::from_slice(json);
         // A list that is cut short, or no list, has told what it can.
-        let _ = First(&mut clues).deserialize(&mut reader);
+        let _ = ListClueVisitor(&mut clues).deserialize(&mut reader);
         clues
     }
 
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has_member(&self, key: &str) -> bool {
         self.keys.iter().any(|known| known == key)
     }
 
     /// The clues of the first element of the list under `key`.
-    fn first(&self, key: &str) -> Option<&Clues> {
+    fn first_element(&self, key: &str) -> Option<&FormatClues> {
         let mut firsts = self.firsts.iter();
         firsts.find(|(name, _)| *name == key).map(|(_, c)| c)
     }
 
     fn is_event(&self) -> bool {
-        self.has("action") || self.has("observation")
+        self.has_member("action") || self.has_member("observation")
     }
 
     /// True for an object that holds a whole session among others of its kind.
     pub(crate) fn is_session(&self) -> bool {
-        let is_entry = self.has("role") || self.is_event();
-        let holds = |key: &&str| self.first(key).is_some_and(|first| first.in_list);
+        let is_entry = self.has_member("role") || self.is_event();
+        let holds = |key: &&str| self.first_element(key).is_some_and(|first| first.in_list);
         !is_entry && ["messages", "history", "traj"].iter().any(holds)
     }
 }
 
 /// Notes each member as it comes, so that an object cut short has still been seen.
-struct Watch<'c>(&'c mut Clues);
+struct ObjectClueVisitor<'c>(&'c mut FormatClues);
 
-impl<'de> DeserializeSeed<'de> for Watch<'_> {
+impl<'de> DeserializeSeed<'de> for ObjectClueVisitor<'_> {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Watch<'_> {
+impl<'de> Visitor<'de> for ObjectClueVisitor<'_> {
     type Value = ();
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -88,18 +88,18 @@ impl<'de> Visitor<'de> for Watch<'_> {
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(key) = map.next_key::<String>()? {
             if let Some(list) = LISTS.into_iter().find(|list| *list == key) {
-                self.0.firsts.push((list, Clues::default()));
+                self.0.firsts.push((list, FormatClues::default()));
                 self.0.keys.push(key);
                 if let Some((_, first)) = self.0.firsts.last_mut() {
-                    map.next_value_seed(First(first))?;
+                    map.next_value_seed(ListClueVisitor(first))?;
                 }
                 continue;
             }
             if key == "type" {
-                let value = lenient(Some(map.next_value::<&RawValue>()?));
+                let value = string_value(Some(map.next_value::<&RawValue>()?));
                 self.0.kind = value.unwrap_or_default().into_owned();
             } else {
-                if self.0.keys.len() < KEYS {
+                if self.0.keys.len() < MAX_KEYS {
                     self.0.keys.push(key);
                 }
                 map.next_value::<IgnoredAny>()?;
@@ -110,9 +110,9 @@ impl<'de> Visitor<'de> for Watch<'_> {
 }
 
 /// Notes the members of the first object in a list, or in a list of lists.
-struct First<'c>(&'c mut Clues);
+struct ListClueVisitor<'c>(&'c mut FormatClues);
 
-impl<'de> DeserializeSeed<'de> for First<'_> {
+impl<'de> DeserializeSeed<'de> for ListClueVisitor<'_> {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
@@ -127,19 +127,19 @@ macro_rules! tells_nothing {
     )*};
 }
 
-impl<'de> Visitor<'de> for First<'_> {
+impl<'de> Visitor<'de> for ListClueVisitor<'_> {
     type Value = ();
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
     fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<(), S::Error> {
-        let first = list.next_element_seed(First(self.0))?;
+        let first = list.next_element_seed(ListClueVisitor(self.0))?;
         self.0.in_list = true;
         while first.is_some() && list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }
     fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<(), M::Error> {
-        Watch(self.0).visit_map(map)
+        ObjectClueVisitor(self.0).visit_map(map)
     }
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
         Ok(())
@@ -148,23 +148,23 @@ impl<'de> Visitor<'de> for First<'_> {
 }
 
 /// How many lines are looked at before giving up.
-const LINES: usize = 64;
+const MAX_LINES: usize = 64;
 
 /// Tells the format of a transcript, or of the sessions that it holds.
 pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
-    let start = source::start(source);
+    let start = source::start_offset(source);
     let body = source.get(start..).unwrap_or_default();
     let Some(first) = body.iter().position(|b| !b.is_ascii_whitespace()) else {
         return Err(FormatError::Empty);
     };
     let unrecognised = || FormatError::Unrecognised {
-        at: Position::of(source, start + first),
+        at: Position::at_offset(source, start + first),
     };
     match body.get(first) {
-        Some(b'[') => of_list(body).ok_or_else(unrecognised),
-        Some(b'{') => match document(body) {
-            Some(clues) => Ok(match of_document(&clues) {
-                None | Some(Format::OpenAiChat) => body::of_messages(body),
+        Some(b'[') => format_of_list(body).ok_or_else(unrecognised),
+        Some(b'{') => match document_clues(body) {
+            Some(clues) => Ok(match format_of_document(&clues) {
+                None | Some(Format::OpenAiChat) => request_body::format_of_messages(body),
                 Some(format) => format,
             }),
             None => detect_lines(source),
@@ -173,93 +173,103 @@ pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
         _ => Err(match std::str::from_utf8(body) {
             Ok(_) => unrecognised(),
             Err(error) => FormatError::Utf8 {
-                at: Position::of(source, start + error.valid_up_to()),
+                at: Position::at_offset(source, start + error.valid_up_to()),
             },
         }),
     }
 }
 
 /// How much of a long line is looked at first.
-const GLANCE: usize = 1 << 18;
+const GLANCE_BYTES: usize = 1 << 18;
 
 /// True for an object with `messages`, on one line or over many.
 pub(crate) fn is_document(body: &[u8]) -> bool {
-    document(body).is_some()
+    document_clues(body).is_some()
 }
 
 /// The clues of a body that is one object with the entries of a session in it.
-fn document(body: &[u8]) -> Option<Clues> {
+fn document_clues(body: &[u8]) -> Option<FormatClues> {
     let body = body.trim_ascii();
     let line = memchr::memchr(b'\n', body)
         .and_then(|end| body.get(..end))
         .unwrap_or(body);
-    if let Some(glance) = line.get(..GLANCE) {
-        let (clues, _) = Clues::of(glance);
-        if clues.is_telling() {
+    if let Some(glance) = line.get(..GLANCE_BYTES) {
+        let (clues, _) = FormatClues::from_object(glance);
+        if clues.is_decisive() {
             return Some(clues);
         }
     }
-    match Clues::of(line) {
+    match FormatClues::from_object(line) {
         // A first line that ends in the middle of a value opens a document of several lines.
-        (_, Err(error)) if error.is_eof() && line.len() < body.len() => Some(Clues::of(body).0),
-        (clues, _) if of_document(&clues).is_some() => Some(clues),
+        (_, Err(error)) if error.is_eof() && line.len() < body.len() => {
+            Some(FormatClues::from_object(body).0)
+        }
+        (clues, _) if format_of_document(&clues).is_some() => Some(clues),
         _ => None,
     }
 }
 
-impl Clues {
+impl FormatClues {
     /// True when no later member could change the answer.
-    fn is_telling(&self) -> bool {
-        let is_message = self.first("messages").is_some_and(|m| m.has("role"));
-        is_message || of_document(self).is_some_and(|format| format != Format::OpenAiChat)
+    fn is_decisive(&self) -> bool {
+        let is_message = self
+            .first_element("messages")
+            .is_some_and(|m| m.has_member("role"));
+        is_message || format_of_document(self).is_some_and(|format| format != Format::OpenAiChat)
     }
 }
 
 /// The format of an object that holds a session.
-fn of_document(clues: &Clues) -> Option<Format> {
-    let first = |key: &str, member: &str| clues.first(key).is_some_and(|c| c.has(member));
-    if let Some(format) = body::of_request(clues) {
+fn format_of_document(clues: &FormatClues) -> Option<Format> {
+    let first = |key: &str, member: &str| {
+        clues
+            .first_element(key)
+            .is_some_and(|c| c.has_member(member))
+    };
+    if let Some(format) = request_body::format_of_request(clues) {
         return Some(format);
     }
-    if clues.has("role") {
+    if clues.has_member("role") {
         // One message, whatever else it holds.
         return None;
     }
-    if clues.has("messages") {
-        return Some(if clues.has("projectHash") {
+    if clues.has_member("messages") {
+        return Some(if clues.has_member("projectHash") {
             Format::GeminiCli
-        } else if clues.has("info") && !first("messages", "role") {
+        } else if clues.has_member("info") && !first("messages", "role") {
             Format::OpenCode
         } else {
             Format::OpenAiChat
         });
     }
-    if clues.has("history") && !clues.has("payload") {
-        let is_chat = first("history", "role") || clues.has("trajectory");
+    if clues.has_member("history") && !clues.has_member("payload") {
+        let is_chat = first("history", "role") || clues.has_member("trajectory");
         return Some(if is_chat {
             Format::SweAgent
         } else {
             Format::OpenHands
         });
     }
-    if clues.has("traj") {
+    if clues.has_member("traj") {
         return Some(Format::TauBench);
     }
-    clues.has("simulations").then_some(Format::OpenAiChat)
+    clues
+        .has_member("simulations")
+        .then_some(Format::OpenAiChat)
 }
 
 /// The format of a list: of messages, of events, or of sessions.
-fn of_list(body: &[u8]) -> Option<Format> {
-    let first = Clues::of_first(body);
+fn format_of_list(body: &[u8]) -> Option<Format> {
+    let first = FormatClues::from_first_element(body);
     if first.is_event() {
         return Some(Format::OpenHands);
     }
-    let format = match of_document(&first) {
+    let format = match format_of_document(&first) {
         Some(format) if first.is_session() => format,
-        _ => body::of_list(&first, body),
+        _ => request_body::format_of_message_list(&first, body),
     };
     // A list of objects that nobody speaks in is a list of something else.
-    let is_silent = !first.keys.is_empty() && !first.has("role");
+    let is_silent = !first.keys.is_empty() && !first.has_member("role");
     (format != Format::Messages || !is_silent).then_some(format)
 }
 
@@ -275,21 +285,21 @@ fn calls_tools(body: &[u8]) -> bool {
 }
 
 fn detect_lines(source: &[u8]) -> Result<Format, FormatError> {
-    let spans = source::lines(source);
-    for span in spans.iter().take(LINES) {
-        let text = source::text(source, span.clone())?.trim_ascii();
+    let spans = source::line_spans(source);
+    for span in spans.iter().take(MAX_LINES) {
+        let text = source::span_text(source, span.clone())?.trim_ascii();
         if text.is_empty() {
             continue;
         }
-        let (clues, result) = Clues::of(text.as_bytes());
+        let (clues, result) = FormatClues::from_object(text.as_bytes());
         result.map_err(|error| {
-            At {
+            ItemContext {
                 source,
                 offset: span.start,
             }
-            .json(&error)
+            .json_error(&error)
         })?;
-        if let Some(format) = of_line(&clues) {
+        if let Some(format) = format_of_line(&clues) {
             let is_plain = format == Format::MessagesJsonl;
             return Ok(if is_plain && calls_tools(source) {
                 Format::OpenAiChat
@@ -299,11 +309,11 @@ fn detect_lines(source: &[u8]) -> Result<Format, FormatError> {
         }
     }
     Err(FormatError::Unrecognised {
-        at: Position::of(source, spans.first().map_or(0, |span| span.start)),
+        at: Position::at_offset(source, spans.first().map_or(0, |span| span.start)),
     })
 }
 
-fn of_line(clues: &Clues) -> Option<Format> {
+fn format_of_line(clues: &FormatClues) -> Option<Format> {
     let kind = clues.kind.as_str();
     let codex = [
         "session_meta",
@@ -312,21 +322,24 @@ fn of_line(clues: &Clues) -> Option<Format> {
         "turn_context",
         "compacted",
     ];
-    if clues.has("payload") {
+    if clues.has_member("payload") {
         return codex.contains(&kind).then_some(Format::CodexRollout);
     }
-    if clues.has("data") && kind.contains('.') {
+    if clues.has_member("data") && kind.contains('.') {
         return Some(Format::Copilot);
     }
-    let is_pi = kind == "session" && clues.has("timestamp") || kind == "message";
-    if is_pi && !clues.has("role") && !clues.has("uuid") {
+    let is_pi = kind == "session" && clues.has_member("timestamp") || kind == "message";
+    if is_pi && !clues.has_member("role") && !clues.has_member("uuid") {
         return Some(Format::Pi);
     }
-    if clues.has("projectHash") && clues.has("sessionId") {
+    if clues.has_member("projectHash") && clues.has_member("sessionId") {
         return Some(Format::GeminiCli);
     }
     let claude = ["parentUuid", "sessionId", "leafUuid", "snapshot"];
-    match (clues.has("role"), claude.iter().any(|key| clues.has(key))) {
+    match (
+        clues.has_member("role"),
+        claude.iter().any(|key| clues.has_member(key)),
+    ) {
         (true, _) => Some(Format::MessagesJsonl),
         (false, true) => Some(Format::ClaudeCode),
         (false, false) => None,

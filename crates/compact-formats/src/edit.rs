@@ -4,13 +4,13 @@
 //! replaces the strings that changed and leaves out what was dropped. Everything else is copied.
 
 use compact_core::message::Block;
-use compact_core::view::Edit;
+use compact_core::view::BlockEdit;
 use serde_json::value::RawValue;
 
 use crate::json::{Members, Patch, is_object, is_string, quote, span_in};
 
 /// One block of an item with its place in the item's JSON.
-pub(crate) struct Piece<'a> {
+pub(crate) struct BlockPiece<'a> {
     pub(crate) block: Block,
     pub(crate) holder: Holder<'a>,
     /// The values that hold the block's text: the first takes a new text, the others go or fall
@@ -46,13 +46,13 @@ pub(crate) struct TextSite<'a> {
 }
 
 impl<'a> TextSite<'a> {
-    pub(crate) fn value(value: &'a RawValue) -> Vec<TextSite<'a>> {
+    pub(crate) fn in_value(value: &'a RawValue) -> Vec<TextSite<'a>> {
         vec![TextSite { value, part: None }]
     }
 }
 
 /// The blocks of pieces. Collecting them in place would keep the room of the pieces.
-pub(crate) fn blocks(pieces: Vec<Piece<'_>>) -> Vec<Block> {
+pub(crate) fn into_blocks(pieces: Vec<BlockPiece<'_>>) -> Vec<Block> {
     let mut blocks = Vec::with_capacity(pieces.len());
     blocks.extend(pieces.into_iter().map(|piece| piece.block));
     blocks
@@ -60,10 +60,10 @@ pub(crate) fn blocks(pieces: Vec<Piece<'_>>) -> Vec<Block> {
 
 /// The edits of one entry.
 #[derive(Clone, Copy)]
-pub(crate) struct Edits<'e>(pub(crate) &'e [(usize, Edit)]);
+pub(crate) struct EntryEdits<'e>(pub(crate) &'e [(usize, BlockEdit)]);
 
-impl<'e> Edits<'e> {
-    pub(crate) fn of(self, block: usize) -> Option<&'e Edit> {
+impl<'e> EntryEdits<'e> {
+    pub(crate) fn for_block(self, block: usize) -> Option<&'e BlockEdit> {
         self.0
             .iter()
             .find(|(at, _)| *at == block)
@@ -71,9 +71,9 @@ impl<'e> Edits<'e> {
     }
 
     /// True when nothing is left of an item: all blocks are dropped, or the one that is the item.
-    fn empty(self, pieces: &[Piece<'_>]) -> bool {
-        let is_dropped = |i: usize| matches!(self.of(i), Some(Edit::Drop));
-        let is_item = |piece: &Piece<'_>| matches!(piece.holder, Holder::Item);
+    fn removes_all(self, pieces: &[BlockPiece<'_>]) -> bool {
+        let is_dropped = |i: usize| matches!(self.for_block(i), Some(BlockEdit::Drop));
+        let is_item = |piece: &BlockPiece<'_>| matches!(piece.holder, Holder::Item);
         let mut indexed = pieces.iter().enumerate();
         !pieces.is_empty() && (0..pieces.len()).all(is_dropped)
             || indexed.any(|(i, piece)| is_item(piece) && is_dropped(i))
@@ -83,33 +83,33 @@ impl<'e> Edits<'e> {
 /// The item with its edits, or nothing when no block of it is left.
 ///
 /// `part` writes a text where the block was something else.
-pub(crate) fn apply(
+pub(crate) fn apply_edits(
     item: &str,
-    pieces: &[Piece<'_>],
-    edits: Edits<'_>,
+    pieces: &[BlockPiece<'_>],
+    edits: EntryEdits<'_>,
     part: &dyn Fn(&str) -> String,
 ) -> Option<String> {
-    apply_with(item, pieces, edits, part, &|_, _, _| {})
+    apply_edits_with(item, pieces, edits, part, &|_, _, _| {})
 }
 
-/// [`apply`] where a new text changes more than the piece says: `more` gets the block and its text.
-pub(crate) fn apply_with(
+/// [`apply_edits`] where a new text changes more than the piece says: `more` gets the block and its text.
+pub(crate) fn apply_edits_with(
     item: &str,
-    pieces: &[Piece<'_>],
-    edits: Edits<'_>,
+    pieces: &[BlockPiece<'_>],
+    edits: EntryEdits<'_>,
     part: &dyn Fn(&str) -> String,
     more: &dyn Fn(&mut Patch<'_>, usize, &str),
 ) -> Option<String> {
-    if edits.empty(pieces) {
+    if edits.removes_all(pieces) {
         return None;
     }
     let mut patch = Patch::new(item);
-    let mut gone = Gone::default();
+    let mut gone = RemovedParts::default();
     for (i, piece) in pieces.iter().enumerate() {
-        match edits.of(i) {
+        match edits.for_block(i) {
             None => {}
-            Some(Edit::Drop) => gone.hold(piece.holder),
-            Some(Edit::SetText(text)) => {
+            Some(BlockEdit::Drop) => gone.add_holder(piece.holder),
+            Some(BlockEdit::SetText(text)) => {
                 set_text(&mut patch, &mut gone, piece, text, part);
                 more(&mut patch, i, text);
             }
@@ -121,22 +121,22 @@ pub(crate) fn apply_with(
 
 fn set_text<'a>(
     patch: &mut Patch<'_>,
-    gone: &mut Gone<'a>,
-    piece: &Piece<'a>,
+    gone: &mut RemovedParts<'a>,
+    piece: &BlockPiece<'a>,
     text: &str,
     part: &dyn Fn(&str) -> String,
 ) {
     let Some((first, others)) = piece.texts.split_first() else {
         return match (piece.holder, &piece.block) {
             (Holder::Element { element, .. }, Block::ToolResult { .. }) => {
-                patch.set(element.get(), "content", quote(text));
+                patch.set_member(element.get(), "content", quote(text));
             }
             // A call without arguments has nothing that could be shorter.
             (_, Block::ToolCall { .. }) => {}
             (Holder::Element { element, .. }, _) => patch.replace(element, part(text)),
             (Holder::Value { .. }, _) => {}
             (Holder::Item | Holder::Member(_), _) => {
-                patch.set(patch.source(), "content", quote(text))
+                patch.set_member(patch.source(), "content", quote(text))
             }
         };
     };
@@ -155,7 +155,7 @@ fn encode(block: &Block, value: &RawValue, text: &str, part: &dyn Fn(&str) -> St
         return quote(text);
     }
     match block {
-        Block::ToolCall { .. } => arguments(text),
+        Block::ToolCall { .. } => to_arguments_object(text),
         Block::ToolResult { .. } if value.get().starts_with('[') => format!("[{}]", part(text)),
         Block::ToolResult { .. } if is_object(value) => format!("{{\"output\":{}}}", quote(text)),
         _ => quote(text),
@@ -163,7 +163,7 @@ fn encode(block: &Block, value: &RawValue, text: &str, part: &dyn Fn(&str) -> St
 }
 
 /// Arguments where the wire wants an object.
-pub(crate) fn arguments(text: &str) -> String {
+pub(crate) fn to_arguments_object(text: &str) -> String {
     match serde_json::from_str::<&RawValue>(text) {
         // Only white space may hold a line break, and a line of JSON must not.
         Ok(raw) if is_object(raw) => raw.get().replace(['\n', '\r'], " "),
@@ -173,14 +173,14 @@ pub(crate) fn arguments(text: &str) -> String {
 
 /// What is left out of an item.
 #[derive(Default)]
-struct Gone<'a> {
+struct RemovedParts<'a> {
     members: Vec<&'a RawValue>,
     elements: Vec<(&'a RawValue, &'a RawValue)>,
     values: Vec<(&'a RawValue, &'static str)>,
 }
 
-impl<'a> Gone<'a> {
-    fn hold(&mut self, holder: Holder<'a>) {
+impl<'a> RemovedParts<'a> {
+    fn add_holder(&mut self, holder: Holder<'a>) {
         match holder {
             Holder::Item => {}
             Holder::Member(value) => self.members.push(value),
@@ -195,7 +195,7 @@ impl<'a> Gone<'a> {
         }
         let mut lists: Vec<&RawValue> = Vec::new();
         for (list, _) in &self.elements {
-            if !lists.iter().any(|known| same(known, list)) {
+            if !lists.iter().any(|known| is_same_value(known, list)) {
                 lists.push(list);
             }
         }
@@ -203,7 +203,11 @@ impl<'a> Gone<'a> {
             let elements: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
             let gone: Vec<bool> = elements
                 .iter()
-                .map(|e| self.elements.iter().any(|(_, element)| same(element, e)))
+                .map(|e| {
+                    self.elements
+                        .iter()
+                        .any(|(_, element)| is_same_value(element, e))
+                })
                 .collect();
             if gone.contains(&false) {
                 patch.remove_elements(&elements, &gone);
@@ -216,10 +220,10 @@ impl<'a> Gone<'a> {
 
     /// `content` may be null where other members must be absent.
     fn remove_members(&self, item: &str, patch: &mut Patch<'_>) {
-        let members = Members::of(item);
-        let is_gone = |value: &RawValue| self.members.iter().any(|gone| same(gone, value));
+        let members = Members::from_json(item);
+        let is_gone = |value: &RawValue| self.members.iter().any(|gone| is_same_value(gone, value));
         for value in &self.members {
-            let own = members.0.iter().find(|m| same(m.value, value));
+            let own = members.0.iter().find(|m| is_same_value(m.value, value));
             match own.map(|m| m.key.as_ref()) {
                 Some("content") => patch.replace(value, "null".to_owned()),
                 Some(_) => {}
@@ -230,7 +234,7 @@ impl<'a> Gone<'a> {
     }
 }
 
-fn same(a: &RawValue, b: &RawValue) -> bool {
+fn is_same_value(a: &RawValue, b: &RawValue) -> bool {
     !span_in(a.get(), b.get()).is_empty()
         && a.get().as_ptr() == b.get().as_ptr()
         && a.get().len() == b.get().len()

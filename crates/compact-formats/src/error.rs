@@ -15,7 +15,7 @@ pub struct Position {
 
 impl Position {
     /// The position of a byte offset.
-    pub(crate) fn of(source: &[u8], offset: usize) -> Position {
+    pub(crate) fn at_offset(source: &[u8], offset: usize) -> Position {
         let before = source.get(..offset).unwrap_or(source);
         let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
         Position {

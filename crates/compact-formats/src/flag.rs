@@ -3,7 +3,7 @@
 //! A message of any format may carry an object `meta`; its truthy members are the entry's flags, one
 //! of which protects it (`policy.protected_flag`). It stands beside `role` and `content`, or around
 //! them where a transcript wraps its messages. Flags are read here for every format alike, they are
-//! no part of what is said, and [`bare`] leaves them out of what is sent.
+//! no part of what is said, and [`strip_own_members`] leaves them out of what is sent.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,39 +13,39 @@ use serde_json::value::RawValue;
 
 use crate::body::is_beside;
 use crate::json::{Members, Patch, is_object, is_true};
-use crate::source::{self, Reading};
+use crate::source::{self, TranscriptReading};
 
 /// The members of a message that are for us alone.
-pub(crate) const OWN: [&str; 2] = ["meta", "protected"];
+pub(crate) const OWN_MEMBERS: [&str; 2] = ["meta", "protected"];
 
 /// Where transcripts keep the message of a line.
 const WRAPPED: [&str; 4] = ["message", "payload", "info", "data"];
 
 /// Notes the flags of every entry; those of one message share them.
-pub(crate) fn note(source: &[u8], reading: &mut Reading) {
+pub(crate) fn note_flags(source: &[u8], reading: &mut TranscriptReading) {
     for draft in reading.drafts.iter_mut().filter(|d| !is_beside(&d.place)) {
-        if let Ok(json) = source::text(source, draft.place.span.clone()) {
-            draft.meta.flags = of(json);
+        if let Ok(json) = source::span_text(source, draft.place.span.clone()) {
+            draft.meta.flags = read_flags(json);
         }
     }
 }
 
 /// The flags of a message: truthy members of its `meta`, and `protected` beside it (S2-72).
-fn of(json: &str) -> BTreeSet<String> {
+fn read_flags(json: &str) -> BTreeSet<String> {
     let mut flags = BTreeSet::new();
-    if may_carry(json) {
-        let members = Members::of(json);
-        gather(&members, &mut flags);
+    if may_have_flags(json) {
+        let members = Members::from_json(json);
+        collect_flags(&members, &mut flags);
         for wrapped in WRAPPED.iter().filter_map(|key| members.get(key)) {
-            gather(&Members::of(wrapped.get()), &mut flags);
+            collect_flags(&Members::from_json(wrapped.get()), &mut flags);
         }
     }
     flags
 }
 
-fn gather(members: &Members<'_>, flags: &mut BTreeSet<String>) {
+fn collect_flags(members: &Members<'_>, flags: &mut BTreeSet<String>) {
     if let Some(meta) = members.get("meta").filter(|meta| is_object(meta)) {
-        let said = Members::of(meta.get()).0.into_iter();
+        let said = Members::from_json(meta.get()).0.into_iter();
         flags.extend(
             said.filter(|m| is_truthy(m.value))
                 .map(|m| m.key.into_owned()),
@@ -65,18 +65,18 @@ fn is_truthy(raw: &RawValue) -> bool {
 
 /// False when no member can be ours: most messages are seen through without being read again. A name
 /// may be written with escapes.
-fn may_carry(json: &str) -> bool {
+fn may_have_flags(json: &str) -> bool {
     let has = |needle: &str| memmem::find(json.as_bytes(), needle.as_bytes()).is_some();
     has("\"meta\"") || has("\"protected\"") || has("\\u00")
 }
 
 /// A message as its provider takes it: the same bytes without what is for us alone.
-pub(crate) fn bare(json: &str) -> Cow<'_, str> {
-    if !may_carry(json) {
+pub(crate) fn strip_own_members(json: &str) -> Cow<'_, str> {
+    if !may_have_flags(json) {
         return Cow::Borrowed(json);
     }
-    let members = Members::of(json);
-    let is_own = |key: &str| OWN.contains(&key);
+    let members = Members::from_json(json);
+    let is_own = |key: &str| OWN_MEMBERS.contains(&key);
     if !members.0.iter().any(|m| is_own(&m.key)) {
         return Cow::Borrowed(json);
     }
@@ -116,7 +116,7 @@ mod tests {
             (r#"{"meta":{"x":1}}"#, "{}"),
             ("[\"meta\"]", "[\"meta\"]"),
         ];
-        let made = rows.map(|(json, _)| bare(json).into_owned());
+        let made = rows.map(|(json, _)| strip_own_members(json).into_owned());
         assert_eq!(made, rows.map(|(_, expected)| expected.to_owned()));
     }
 
@@ -137,7 +137,7 @@ mod tests {
             (r#"{"content":{"meta":{"protected":true}}}"#, ""),
             (r#"{"toolUseResult":{"meta":{"protected":true}}}"#, ""),
         ];
-        let made = rows.map(|(json, _)| of(json).into_iter().collect::<Vec<_>>().join(" "));
+        let made = rows.map(|(json, _)| read_flags(json).into_iter().collect::<Vec<_>>().join(" "));
         assert_eq!(made, rows.map(|(_, expected)| expected.to_owned()));
     }
 }

@@ -1,7 +1,7 @@
 //! Names and places for what the engine writes itself: the same input always gives the same ones.
 
 /// The same name and index always give the same uuid (version 8: of our own making).
-pub(crate) fn uuid(name: &str, index: usize) -> String {
+pub(crate) fn stable_uuid(name: &str, index: usize) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(name.as_bytes());
     hasher.update(&(index as u64).to_le_bytes());

@@ -15,18 +15,18 @@ use crate::error::{FormatError, Position};
 
 /// Where a value stands, for errors: its item's offset in the source.
 #[derive(Clone, Copy)]
-pub(crate) struct At<'s> {
+pub(crate) struct ItemContext<'s> {
     pub(crate) source: &'s [u8],
     pub(crate) offset: usize,
 }
 
-impl At<'_> {
+impl ItemContext<'_> {
     pub(crate) fn position(self) -> Position {
-        Position::of(self.source, self.offset)
+        Position::at_offset(self.source, self.offset)
     }
 
     /// A field of the wrong type.
-    pub(crate) fn field(
+    pub(crate) fn wrong_type(
         self,
         field: &str,
         expected: &'static str,
@@ -41,7 +41,7 @@ impl At<'_> {
     }
 
     /// A field that is not there.
-    pub(crate) fn missing(self, field: &str, expected: &'static str) -> FormatError {
+    pub(crate) fn missing_field(self, field: &str, expected: &'static str) -> FormatError {
         FormatError::Field {
             at: self.position(),
             field: field.to_owned(),
@@ -51,7 +51,7 @@ impl At<'_> {
     }
 
     /// What serde says about the item at this place.
-    pub(crate) fn json(self, error: &serde_json::Error) -> FormatError {
+    pub(crate) fn json_error(self, error: &serde_json::Error) -> FormatError {
         let at = match (self.position(), error.line(), error.column()) {
             (start, 0, _) => start,
             (start, 1, column) => Position {
@@ -74,44 +74,44 @@ impl At<'_> {
 
     /// Reads an item, or a value within it, into a struct of spans.
     pub(crate) fn read<'a, T: Deserialize<'a>>(self, json: &'a str) -> Result<T, FormatError> {
-        serde_json::from_str(json).map_err(|error| self.within(json).json(&error))
+        serde_json::from_str(json).map_err(|error| self.narrowed_to(json).json_error(&error))
     }
 
     /// The place of a slice of the source; this place for any other text.
-    fn within(self, json: &str) -> Self {
+    fn narrowed_to(self, json: &str) -> Self {
         let offset = (json.as_ptr() as usize).wrapping_sub(self.source.as_ptr() as usize);
         if offset < self.source.len() {
-            At { offset, ..self }
+            ItemContext { offset, ..self }
         } else {
             self
         }
     }
 
     /// A field that must be a string.
-    pub(crate) fn string(self, field: &str, raw: &RawValue) -> Result<String, FormatError> {
+    pub(crate) fn read_string(self, field: &str, raw: &RawValue) -> Result<String, FormatError> {
         if !is_string(raw) {
-            return Err(self.field(field, "a string", raw));
+            return Err(self.wrong_type(field, "a string", raw));
         }
         self.read(raw.get())
     }
 
     /// An optional field that must be a string.
-    pub(crate) fn optional(
+    pub(crate) fn read_optional_string(
         self,
         field: &str,
         raw: Option<&RawValue>,
     ) -> Result<Option<String>, FormatError> {
-        raw.map(|raw| self.string(field, raw)).transpose()
+        raw.map(|raw| self.read_string(field, raw)).transpose()
     }
 
     /// A field that must be a list.
-    pub(crate) fn list<'a>(
+    pub(crate) fn read_list<'a>(
         self,
         field: &str,
         raw: &'a RawValue,
     ) -> Result<Vec<&'a RawValue>, FormatError> {
         if !raw.get().starts_with('[') {
-            return Err(self.field(field, "a list", raw));
+            return Err(self.wrong_type(field, "a list", raw));
         }
         self.read(raw.get())
     }
@@ -145,7 +145,7 @@ pub(crate) fn is_true(raw: Option<&RawValue>) -> bool {
 }
 
 /// The string a field holds, if it holds one; anything else counts as absent.
-pub(crate) fn lenient(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+pub(crate) fn string_value(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
     let raw = raw.filter(|raw| is_string(raw))?;
@@ -171,7 +171,7 @@ pub(crate) struct Members<'a>(pub(crate) Vec<Member<'a>>);
 
 impl<'a> Members<'a> {
     /// The members of `json`, or none when it is not an object.
-    pub(crate) fn of(json: &'a str) -> Members<'a> {
+    pub(crate) fn from_json(json: &'a str) -> Members<'a> {
         serde_json::from_str(json).unwrap_or(Members(Vec::new()))
     }
 
@@ -231,8 +231,8 @@ impl<'a> Patch<'a> {
     }
 
     /// Replaces a member of an object within the source, or adds it at the object's end.
-    pub(crate) fn set(&mut self, object: &str, key: &str, json: String) {
-        let members = Members::of(object);
+    pub(crate) fn set_member(&mut self, object: &str, key: &str, json: String) {
+        let members = Members::from_json(object);
         if let Some(value) = members.get(key) {
             return self.replace(value, json);
         }

@@ -20,7 +20,6 @@ mod detect;
 mod edit;
 mod error;
 mod flag;
-mod frame;
 mod fresh;
 mod gemini;
 mod gemini_cli;
@@ -37,6 +36,7 @@ mod responses;
 mod segment;
 mod session;
 mod source;
+mod special_text;
 pub mod stream;
 mod swe_agent;
 pub mod usage;
@@ -52,12 +52,12 @@ use compact_core::message::Conversation;
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 
-pub use crate::convert::{Converted, Loss, convert, convert_document};
+pub use crate::convert::{ConversionLoss, ConvertedDocument, convert, convert_document};
 pub use crate::detect::detect;
 pub use crate::error::{FormatError, Position};
 pub use crate::session::{SessionSlice, sessions};
-use crate::source::{Layout, Place};
-use crate::wire::{Page, Wire};
+use crate::source::{EntryPlace, SourceLayout};
+use crate::wire::{DocumentContext, Wire};
 
 /// The formats that can be read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -206,7 +206,7 @@ pub fn rules_named(name: &str) -> Option<&'static WireRules> {
 
 /// How much of a transcript that has been compacted before is the conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum TranscriptScope {
     /// What the next request would carry: everything after the last compaction boundary.
     #[default]
     Live,
@@ -216,7 +216,7 @@ pub enum Scope {
 
 /// Something about a transcript that its reader should know and that did not stop the reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct TranscriptProblem {
     /// The entry of the conversation that has it.
     pub entry: Option<usize>,
     /// The line of the file, from 1, for formats of lines.
@@ -227,18 +227,18 @@ pub struct Problem {
 
 /// A transcript that has been read.
 #[derive(Debug)]
-pub struct Parsed {
+pub struct ParsedTranscript {
     /// The bytes and the places of the entries in them.
     pub document: Document,
     /// What was said.
     pub conversation: Conversation,
     /// What is odd about it.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<TranscriptProblem>,
 }
 
 /// When and for what a boundary is appended. Time is the caller's to tell.
 #[derive(Clone, Copy, Debug)]
-pub struct Stamp<'a> {
+pub struct BoundaryStamp<'a> {
     /// RFC 3339 with milliseconds and `Z`.
     pub timestamp: &'a str,
     /// The receipt of the compaction.
@@ -253,23 +253,23 @@ pub struct Stamp<'a> {
 pub fn parse(
     source: impl Into<Bytes>,
     format: Option<Format>,
-    scope: Scope,
-) -> Result<Parsed, FormatError> {
+    scope: TranscriptScope,
+) -> Result<ParsedTranscript, FormatError> {
     let source = source.into();
     let format = match format {
         Some(format) => format,
         None => detect(&source)?,
     };
-    if let Some(sessions) = session::many(&source)? {
+    if let Some(sessions) = session::session_spans(&source)? {
         return Err(FormatError::ManySessions {
             count: sessions.len(),
         });
     }
     let mut reading = (format.wire().read)(&source, scope)?;
-    flag::note(&source, &mut reading);
+    flag::note_flags(&source, &mut reading);
     let rules = reading.rules.unwrap_or_else(|| format.rules());
-    let (settled, layout) = pairing::settle(reading);
-    Ok(Parsed {
+    let (settled, layout) = pairing::build_conversation(reading);
+    Ok(ParsedTranscript {
         document: Document {
             format,
             rules,
@@ -288,13 +288,13 @@ pub struct Document {
     format: Format,
     rules: &'static WireRules,
     source: Bytes,
-    layout: Layout,
-    places: Vec<Place>,
+    layout: SourceLayout,
+    places: Vec<EntryPlace>,
 }
 
 impl Document {
     /// A document with no entries, to be written into.
-    fn blank(format: Format, source: String, layout: Layout) -> Document {
+    fn blank(format: Format, source: String, layout: SourceLayout) -> Document {
         Document {
             format,
             rules: format.rules(),
@@ -338,23 +338,23 @@ impl Document {
         if self.is_identity(view) {
             return Ok(self.source.to_vec());
         }
-        (self.format.wire().emit)(&self.page(conversation), view)
+        (self.format.wire().emit)(&self.with_conversation(conversation), view)
     }
 
     /// The input as a provider takes it: the same bytes without `meta`, which is for us alone. An
     /// agent's own transcript stays as it is.
-    pub fn bare(&self) -> Result<Vec<u8>, FormatError> {
+    pub fn without_flags(&self) -> Result<Vec<u8>, FormatError> {
         if !self.format.is_sent() {
             return Ok(self.source.to_vec());
         }
-        let (Layout::List { messages, .. }
-        | Layout::Lines {
+        let (SourceLayout::List { messages, .. }
+        | SourceLayout::Lines {
             lines: messages, ..
         }) = &self.layout;
-        let text = |span: &Range<usize>| source::text(&self.source, span.clone());
+        let text = |span: &Range<usize>| source::span_text(&self.source, span.clone());
         let bare: Result<Vec<_>, _> = messages
             .iter()
-            .map(|span| Ok(flag::bare(text(span)?)))
+            .map(|span| Ok(flag::strip_own_members(text(span)?)))
             .collect();
         Ok(list::emit(self, &bare?))
     }
@@ -364,7 +364,7 @@ impl Document {
         &self,
         conversation: &Conversation,
         view: &View,
-        stamp: &Stamp<'_>,
+        stamp: &BoundaryStamp<'_>,
     ) -> Result<Vec<u8>, FormatError> {
         let lines = self.lines_to_append(conversation, view, stamp)?;
         Ok([self.original(), &lines].concat())
@@ -376,9 +376,9 @@ impl Document {
         &self,
         conversation: &Conversation,
         view: &View,
-        stamp: &Stamp<'_>,
+        stamp: &BoundaryStamp<'_>,
     ) -> Result<Vec<u8>, FormatError> {
-        (self.format.wire().append)(&self.page(conversation), view, stamp)
+        (self.format.wire().append)(&self.with_conversation(conversation), view, stamp)
     }
 
     /// This document followed by the entries of a later one from `from` on.
@@ -397,11 +397,11 @@ impl Document {
         if from >= later.places.len() {
             return Ok(self.source.to_vec());
         }
-        (self.format.wire().extend)(self, &later.page(later_conversation), from)
+        (self.format.wire().extend)(self, &later.with_conversation(later_conversation), from)
     }
 
-    fn page<'a>(&'a self, conversation: &'a Conversation) -> Page<'a> {
-        Page {
+    fn with_conversation<'a>(&'a self, conversation: &'a Conversation) -> DocumentContext<'a> {
+        DocumentContext {
             document: self,
             conversation,
         }

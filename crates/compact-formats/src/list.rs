@@ -9,30 +9,30 @@ use serde_json::value::RawValue;
 
 use crate::Document;
 use crate::error::FormatError;
-use crate::json::{At, span_in};
-use crate::source::{Layout, Place};
+use crate::json::{ItemContext, span_in};
+use crate::source::{EntryPlace, SourceLayout};
 use crate::wire::LineWriter;
 
 /// The elements of a list with their places, and the layout that they make.
-pub(crate) type Elements<'a> = (Vec<(&'a RawValue, Place)>, Layout);
+pub(crate) type ListElements<'a> = (Vec<(&'a RawValue, EntryPlace)>, SourceLayout);
 
 /// Finds the elements of a list that stands in `text`, the source without its byte order mark.
-pub(crate) fn elements<'a>(
+pub(crate) fn find_elements<'a>(
     source: &[u8],
     text: &str,
     list: &'a RawValue,
     field: &str,
-) -> Result<Elements<'a>, FormatError> {
+) -> Result<ListElements<'a>, FormatError> {
     let offset = source.len() - text.len();
-    let elements = At { source, offset }.list(field, list)?;
+    let elements = ItemContext { source, offset }.read_list(field, list)?;
     let place = |(line, raw): (usize, &&'a RawValue)| {
         let span = span_in(text, raw.get());
         let span = offset + span.start..offset + span.end;
         let part = None;
-        (*raw, Place { line, span, part })
+        (*raw, EntryPlace { line, span, part })
     };
     let places: Vec<_> = elements.iter().enumerate().map(place).collect();
-    let layout = Layout::List {
+    let layout = SourceLayout::List {
         open: offset + span_in(text, list.get()).start + 1,
         messages: places.iter().map(|(_, place)| place.span.clone()).collect(),
     };
@@ -42,20 +42,22 @@ pub(crate) fn elements<'a>(
 /// What stands between two elements.
 fn separator(document: &Document) -> &[u8] {
     match &document.layout {
-        Layout::List { messages, .. } => match messages.as_slice() {
+        SourceLayout::List { messages, .. } => match messages.as_slice() {
             [first, second, ..] => document.source.get(first.end..second.start).unwrap_or(b","),
             _ => b",",
         },
-        Layout::Lines { .. } => b"\n",
+        SourceLayout::Lines { .. } => b"\n",
     }
 }
 
 /// Elements in the document's own layout: everything around the list stays.
 pub(crate) fn emit(document: &Document, elements: &[Cow<'_, str>]) -> Vec<u8> {
     let source = &document.source;
-    let Layout::List { open, messages } = &document.layout else {
+    let SourceLayout::List { open, messages } = &document.layout else {
         let mut writer = LineWriter::new(source);
-        elements.iter().for_each(|e| writer.line(e.as_bytes()));
+        elements
+            .iter()
+            .for_each(|e| writer.write_line(e.as_bytes()));
         return writer.finish(source);
     };
     let begin = messages.first().map_or(*open, |first| first.start);
@@ -74,9 +76,11 @@ pub(crate) fn emit(document: &Document, elements: &[Cow<'_, str>]) -> Vec<u8> {
 /// The document with more elements at the end of its list.
 pub(crate) fn extend(first: &Document, added: &[&str]) -> Vec<u8> {
     let source = &first.source;
-    let Layout::List { open, messages } = &first.layout else {
-        let mut writer = LineWriter::after(source);
-        added.iter().for_each(|item| writer.line(item.as_bytes()));
+    let SourceLayout::List { open, messages } = &first.layout else {
+        let mut writer = LineWriter::starting_with(source);
+        added
+            .iter()
+            .for_each(|item| writer.write_line(item.as_bytes()));
         return writer.finish(source);
     };
     let end = messages.last().map_or(*open, |last| last.end);

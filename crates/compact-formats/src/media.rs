@@ -10,7 +10,7 @@ pub(crate) mod tests;
 use compact_core::message::Block;
 use serde_json::value::RawValue;
 
-use crate::json::{Members, is_object, is_string, lenient};
+use crate::json::{Members, is_object, is_string, string_value};
 
 /// Characters of base64 that are looked at: a photograph's own preview may stand before its size.
 const LOOKED_AT: usize = 1 << 18;
@@ -20,14 +20,14 @@ pub(crate) const BYTES_PER_TOKEN: u64 = 100;
 
 /// Width and height in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct ImageSize {
     pub(crate) width: u64,
     pub(crate) height: u64,
 }
 
 /// Whose formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pricing {
+pub(crate) enum MediaPricing {
     /// 85 tokens and 170 for each tile of 512 pixels.
     OpenAi,
     /// A token for every 750 pixels.
@@ -36,52 +36,52 @@ pub(crate) enum Pricing {
     Gemini,
 }
 
-impl Pricing {
+impl MediaPricing {
     /// The formula of a model, by the maker that its name tells.
-    pub(crate) fn of_model(model: &str) -> Pricing {
+    pub(crate) fn of_model(model: &str) -> MediaPricing {
         if model.contains("claude") {
-            Pricing::Anthropic
+            MediaPricing::Anthropic
         } else if model.contains("gemini") {
-            Pricing::Gemini
+            MediaPricing::Gemini
         } else {
-            Pricing::OpenAi
+            MediaPricing::OpenAi
         }
     }
 
     /// The tokens of data of a MIME type; `data` is the JSON string that holds it or says where it is.
-    pub(crate) fn data(self, mime: &str, data: Option<&RawValue>) -> u64 {
+    pub(crate) fn data_tokens(self, mime: &str, data: Option<&RawValue>) -> u64 {
         let length = data.map_or(0, |data| data.get().len());
         match mime {
-            mime if mime.starts_with("image/") => self.image(data.and_then(size_of)),
-            "application/pdf" => self.document(length),
+            mime if mime.starts_with("image/") => self.image_tokens(data.and_then(size_of)),
+            "application/pdf" => self.document_tokens(length),
             _ => length as u64 / BYTES_PER_TOKEN,
         }
     }
 
     /// The tokens of an image.
-    pub(crate) fn image(self, size: Option<Size>) -> u64 {
+    pub(crate) fn image_tokens(self, size: Option<ImageSize>) -> u64 {
         match (self, size) {
-            (Pricing::OpenAi, size) => openai(size.unwrap_or(USUAL)),
-            (Pricing::Anthropic, size) => size.map_or(ANTHROPIC_MOST, anthropic),
-            (Pricing::Gemini, size) => size.map_or(GEMINI_TILE, gemini),
+            (MediaPricing::OpenAi, size) => openai_image_tokens(size.unwrap_or(DEFAULT_SIZE)),
+            (MediaPricing::Anthropic, size) => size.map_or(ANTHROPIC_MOST, anthropic_image_tokens),
+            (MediaPricing::Gemini, size) => size.map_or(GEMINI_TILE, gemini_image_tokens),
         }
     }
 
     /// The tokens of a document of so many base64 characters, by pages of the usual weight.
-    pub(crate) fn document(self, characters: usize) -> u64 {
+    pub(crate) fn document_tokens(self, characters: usize) -> u64 {
         let pages = (characters as u64).div_ceil(PAGE_CHARACTERS).max(1);
         let page = match self {
             // Text and a picture of the page.
-            Pricing::OpenAi => openai(USUAL) + PAGE_TEXT,
-            Pricing::Anthropic => ANTHROPIC_PAGE,
-            Pricing::Gemini => GEMINI_TILE,
+            MediaPricing::OpenAi => openai_image_tokens(DEFAULT_SIZE) + PAGE_TEXT,
+            MediaPricing::Anthropic => ANTHROPIC_PAGE,
+            MediaPricing::Gemini => GEMINI_TILE,
         };
         pages * page
     }
 }
 
 /// An image that says nothing of its size.
-const USUAL: Size = Size {
+const DEFAULT_SIZE: ImageSize = ImageSize {
     width: 1024,
     height: 1024,
 };
@@ -93,8 +93,8 @@ const PAGE_TEXT: u64 = 600;
 const OPENAI_LOW: u64 = 85;
 
 /// Fits the image into 2048 × 2048, its short side into 768, and counts tiles of 512.
-fn openai(size: Size) -> u64 {
-    let Size { width, height } = size.within(2048).short_within(768);
+fn openai_image_tokens(size: ImageSize) -> u64 {
+    let ImageSize { width, height } = size.fit_long_side(2048).fit_short_side(768);
     let tiles = width.div_ceil(512).max(1) * height.div_ceil(512).max(1);
     OPENAI_LOW + 170 * tiles
 }
@@ -105,16 +105,16 @@ const ANTHROPIC_MOST: u64 = 1_600;
 /// Pages cost 1,500 to 3,000 tokens of text and a picture.
 const ANTHROPIC_PAGE: u64 = 2_250;
 
-fn anthropic(size: Size) -> u64 {
-    let Size { width, height } = size.within(1568);
+fn anthropic_image_tokens(size: ImageSize) -> u64 {
+    let ImageSize { width, height } = size.fit_long_side(1568);
     (width * height).div_ceil(750).clamp(1, ANTHROPIC_MOST)
 }
 
 const GEMINI_TILE: u64 = 258;
 
 /// Small images are one tile; larger ones are cut into squares of two thirds of the short side.
-fn gemini(size: Size) -> u64 {
-    let Size { width, height } = size;
+fn gemini_image_tokens(size: ImageSize) -> u64 {
+    let ImageSize { width, height } = size;
     if width <= 384 && height <= 384 {
         return GEMINI_TILE;
     }
@@ -122,22 +122,22 @@ fn gemini(size: Size) -> u64 {
     GEMINI_TILE * width.div_ceil(side) * height.div_ceil(side)
 }
 
-impl Size {
+impl ImageSize {
     /// Scaled down, if need be, until the long side fits.
-    fn within(self, limit: u64) -> Size {
+    fn fit_long_side(self, limit: u64) -> ImageSize {
         self.scaled(limit, self.width.max(self.height))
     }
 
     /// Scaled down, if need be, until the short side fits.
-    fn short_within(self, limit: u64) -> Size {
+    fn fit_short_side(self, limit: u64) -> ImageSize {
         self.scaled(limit, self.width.min(self.height))
     }
 
-    fn scaled(self, limit: u64, side: u64) -> Size {
+    fn scaled(self, limit: u64, side: u64) -> ImageSize {
         if side <= limit {
             return self;
         }
-        Size {
+        ImageSize {
             width: self.width * limit / side,
             height: self.height * limit / side,
         }
@@ -145,49 +145,49 @@ impl Size {
 }
 
 /// Data within a part as Gemini writes it, or nothing when there is none.
-pub(crate) fn gemini_data(part: &RawValue) -> Option<Block> {
-    let members = Members::of(part.get());
+pub(crate) fn gemini_media(part: &RawValue) -> Option<Block> {
+    let members = Members::from_json(part.get());
     let either = |camel: &str, snake: &str| members.get(camel).or_else(|| members.get(snake));
     let held = either("inlineData", "inline_data").or_else(|| either("fileData", "file_data"))?;
-    let held = Members::of(held.get());
-    let label = lenient(held.get("mimeType").or_else(|| held.get("mime_type")));
+    let held = Members::from_json(held.get());
+    let label = string_value(held.get("mimeType").or_else(|| held.get("mime_type")));
     let label = label.unwrap_or_default().into_owned();
     Some(Block::Media {
-        tokens: Pricing::Gemini.data(&label, held.get("data")),
+        tokens: MediaPricing::Gemini.data_tokens(&label, held.get("data")),
         label,
     })
 }
 
 /// The tokens of a part that is an image: `image_url` or `source` tells whose it is.
-pub(crate) fn image_part(part: &RawValue) -> u64 {
-    let members = Members::of(part.get());
+pub(crate) fn image_part_tokens(part: &RawValue) -> u64 {
+    let members = Members::from_json(part.get());
     if let Some(source) = members.get("source") {
-        return Pricing::Anthropic.image(size_in(source, "data"));
+        return MediaPricing::Anthropic.image_tokens(size_in(source, "data"));
     }
     let Some(image) = members.get("image_url") else {
-        return Pricing::OpenAi.image(None);
+        return MediaPricing::OpenAi.image_tokens(None);
     };
-    let inner = is_object(image).then(|| Members::of(image.get()));
+    let inner = is_object(image).then(|| Members::from_json(image.get()));
     let detail = inner.as_ref().and_then(|inner| inner.get("detail"));
-    if lenient(detail.or_else(|| members.get("detail"))).as_deref() == Some("low") {
+    if string_value(detail.or_else(|| members.get("detail"))).as_deref() == Some("low") {
         return OPENAI_LOW;
     }
     let size = match &inner {
         Some(inner) => inner.get("url").and_then(size_of),
         None => size_of(image),
     };
-    Pricing::OpenAi.image(size)
+    MediaPricing::OpenAi.image_tokens(size)
 }
 
-fn size_in(object: &RawValue, member: &str) -> Option<Size> {
+fn size_in(object: &RawValue, member: &str) -> Option<ImageSize> {
     if !is_object(object) {
         return None;
     }
-    size_of(Members::of(object.get()).get(member)?)
+    size_of(Members::from_json(object.get()).get(member)?)
 }
 
 /// The size of an image in a JSON string: base64 as it is, or in a `data:` address.
-pub(crate) fn size_of(value: &RawValue) -> Option<Size> {
+pub(crate) fn size_of(value: &RawValue) -> Option<ImageSize> {
     if !is_string(value) {
         return None;
     }
@@ -197,13 +197,13 @@ pub(crate) fn size_of(value: &RawValue) -> Option<Size> {
         None if text.contains("://") => return None,
         None => text,
     };
-    Header(&decode(data))
+    ImageHeader(&decode_base64(data))
         .size()
         .filter(|size| size.width > 0 && size.height > 0)
 }
 
 /// The first bytes of a base64 text, as far as it is one. JSON may have put `\` before a `/`.
-fn decode(text: &str) -> Vec<u8> {
+fn decode_base64(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut bits: u32 = 0;
     let mut held = 0;
@@ -231,77 +231,77 @@ fn sextet(letter: u8) -> Option<u8> {
 }
 
 /// The beginning of an image file.
-struct Header<'a>(&'a [u8]);
+struct ImageHeader<'a>(&'a [u8]);
 
-impl Header<'_> {
-    fn size(&self) -> Option<Size> {
+impl ImageHeader<'_> {
+    fn size(&self) -> Option<ImageSize> {
         let is = |at: usize, mark: &[u8]| self.0.get(at..).is_some_and(|b| b.starts_with(mark));
         if is(0, b"\x89PNG\r\n\x1a\n") {
-            return Some(Size {
-                width: self.big(16, 4)?,
-                height: self.big(20, 4)?,
+            return Some(ImageSize {
+                width: self.read_big_endian(16, 4)?,
+                height: self.read_big_endian(20, 4)?,
             });
         }
         if is(0, b"GIF8") {
-            return Some(Size {
-                width: self.little(6, 2)?,
-                height: self.little(8, 2)?,
+            return Some(ImageSize {
+                width: self.read_little_endian(6, 2)?,
+                height: self.read_little_endian(8, 2)?,
             });
         }
         if is(0, b"\xff\xd8") {
-            return self.jpeg();
+            return self.jpeg_size();
         }
         (is(0, b"RIFF") && is(8, b"WEBP"))
-            .then(|| self.webp())
+            .then(|| self.webp_size())
             .flatten()
     }
 
-    fn big(&self, at: usize, bytes: usize) -> Option<u64> {
+    fn read_big_endian(&self, at: usize, bytes: usize) -> Option<u64> {
         let bytes = self.0.get(at..at + bytes)?;
         Some(bytes.iter().fold(0, |n, b| (n << 8) | u64::from(*b)))
     }
 
-    fn little(&self, at: usize, bytes: usize) -> Option<u64> {
+    fn read_little_endian(&self, at: usize, bytes: usize) -> Option<u64> {
         let bytes = self.0.get(at..at + bytes)?;
         Some(bytes.iter().rev().fold(0, |n, b| (n << 8) | u64::from(*b)))
     }
 
     /// Segments follow each other until the one that begins the picture.
-    fn jpeg(&self) -> Option<Size> {
+    fn jpeg_size(&self) -> Option<ImageSize> {
         let mut at = 2;
         loop {
-            let marker = self.big(at, 2)?;
+            let marker = self.read_big_endian(at, 2)?;
             let begins =
                 matches!(marker, 0xffc0..=0xffcf) && !matches!(marker, 0xffc4 | 0xffc8 | 0xffcc);
             if begins {
-                return Some(Size {
-                    width: self.big(at + 7, 2)?,
-                    height: self.big(at + 5, 2)?,
+                return Some(ImageSize {
+                    width: self.read_big_endian(at + 7, 2)?,
+                    height: self.read_big_endian(at + 5, 2)?,
                 });
             }
             at += match marker {
                 // Fill bytes stand before a marker.
                 0xffff => 1,
-                0xff00.. => 2 + self.big(at + 2, 2)? as usize,
+                0xff00.. => 2 + self.read_big_endian(at + 2, 2)? as usize,
                 _ => return None,
             };
         }
     }
 
     /// Three kinds, each with its own place and width of the numbers.
-    fn webp(&self) -> Option<Size> {
+    fn webp_size(&self) -> Option<ImageSize> {
         match self.0.get(12..16)? {
-            b"VP8X" => Some(Size {
-                width: self.little(24, 3)? + 1,
-                height: self.little(27, 3)? + 1,
+            b"VP8X" => Some(ImageSize {
+                width: self.read_little_endian(24, 3)? + 1,
+                height: self.read_little_endian(27, 3)? + 1,
             }),
-            b"VP8 " => Some(Size {
-                width: self.little(26, 2)? & 0x3fff,
-                height: self.little(28, 2)? & 0x3fff,
+            b"VP8 " => Some(ImageSize {
+                width: self.read_little_endian(26, 2)? & 0x3fff,
+                height: self.read_little_endian(28, 2)? & 0x3fff,
             }),
             b"VP8L" => {
-                let bits = self.little(21, 4)?;
-                Some(Size {
+                let bits = self.read_little_endian(21, 4)?;
+                Some(ImageSize {
                     width: (bits & 0x3fff) + 1,
                     height: ((bits >> 14) & 0x3fff) + 1,
                 })

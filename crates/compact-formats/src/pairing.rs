@@ -4,26 +4,28 @@ use std::collections::{HashMap, HashSet};
 
 use compact_core::message::{Block, Conversation, Entry, EntryId, Role};
 
-use crate::Problem;
-use crate::source::{Draft, Layout, Place, Reading};
+use crate::TranscriptProblem;
+use crate::source::{EntryDraft, EntryPlace, SourceLayout, TranscriptReading};
 
 /// A reading with its entries named and paired.
-pub(crate) struct Settled {
+pub(crate) struct PairedTranscript {
     pub(crate) conversation: Conversation,
-    pub(crate) places: Vec<Place>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) places: Vec<EntryPlace>,
+    pub(crate) problems: Vec<TranscriptProblem>,
 }
 
 /// Names the entries, leaves repeated results out and notes broken pairs.
-pub(crate) fn settle(mut reading: Reading) -> (Settled, Layout) {
+pub(crate) fn build_conversation(
+    mut reading: TranscriptReading,
+) -> (PairedTranscript, SourceLayout) {
     let mut problems = std::mem::take(&mut reading.problems);
     let mut drafts = std::mem::take(&mut reading.drafts);
-    leave_repeats_out(&mut drafts, &reading.layout, &mut problems);
+    drop_repeated_results(&mut drafts, &reading.layout, &mut problems);
     let mut places = Vec::with_capacity(drafts.len());
     let mut entries = Vec::with_capacity(drafts.len());
-    let mut names = Names::default();
+    let mut names = EntryNames::default();
     for draft in drafts {
-        let Draft {
+        let EntryDraft {
             id,
             role,
             blocks,
@@ -38,7 +40,7 @@ pub(crate) fn settle(mut reading: Reading) -> (Settled, Layout) {
         });
         places.push(place);
     }
-    note_pairs(&entries, &places, &reading.layout, &mut problems);
+    note_broken_pairs(&entries, &places, &reading.layout, &mut problems);
     let conversation = Conversation {
         session_id: reading.session_id,
         model: reading.model,
@@ -46,7 +48,7 @@ pub(crate) fn settle(mut reading: Reading) -> (Settled, Layout) {
         tools: reading.tools,
     };
     (
-        Settled {
+        PairedTranscript {
             conversation,
             places,
             problems,
@@ -56,13 +58,13 @@ pub(crate) fn settle(mut reading: Reading) -> (Settled, Layout) {
 }
 
 #[derive(Default)]
-struct Names {
+struct EntryNames {
     taken: HashSet<String>,
 }
 
-impl Names {
+impl EntryNames {
     /// The wire's id when it is the first of its name, else one made from the place.
-    fn unique(&mut self, id: Option<String>, place: &Place) -> EntryId {
+    fn unique(&mut self, id: Option<String>, place: &EntryPlace) -> EntryId {
         let id = id.filter(|id| !id.is_empty() && !self.taken.contains(id));
         let mut name = id.unwrap_or_else(|| format!("m{}", place.name()));
         while self.taken.contains(&name) {
@@ -75,7 +77,11 @@ impl Names {
 
 /// A result that repeats an earlier one is not said again. A call id that is used again, as some
 /// agents do, opens a new pair; only a result beyond its calls is a repeat.
-fn leave_repeats_out(drafts: &mut Vec<Draft>, layout: &Layout, problems: &mut Vec<Problem>) {
+fn drop_repeated_results(
+    drafts: &mut Vec<EntryDraft>,
+    layout: &SourceLayout,
+    problems: &mut Vec<TranscriptProblem>,
+) {
     let mut open: HashMap<String, usize> = HashMap::new();
     drafts.retain(|draft| {
         let mut repeats = 0;
@@ -85,7 +91,7 @@ fn leave_repeats_out(drafts: &mut Vec<Draft>, layout: &Layout, problems: &mut Ve
                 Block::ToolResult { call, .. } => match open.get_mut(call) {
                     Some(0) => {
                         repeats += 1;
-                        problems.push(Problem {
+                        problems.push(TranscriptProblem {
                             entry: None,
                             line: layout.line_number(&draft.place),
                             message: format!("another result of call {call}; the first one counts"),
@@ -102,13 +108,18 @@ fn leave_repeats_out(drafts: &mut Vec<Draft>, layout: &Layout, problems: &mut Ve
 }
 
 /// Notes results without a call before them and calls that were passed over.
-fn note_pairs(entries: &[Entry], places: &[Place], layout: &Layout, problems: &mut Vec<Problem>) {
+fn note_broken_pairs(
+    entries: &[Entry],
+    places: &[EntryPlace],
+    layout: &SourceLayout,
+    problems: &mut Vec<TranscriptProblem>,
+) {
     let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut note = |entry: usize, message: String| {
         let line = places
             .get(entry)
             .and_then(|place| layout.line_number(place));
-        problems.push(Problem {
+        problems.push(TranscriptProblem {
             entry: Some(entry),
             line,
             message,

@@ -4,14 +4,14 @@ use compact_core::message::Block;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::edit::{Holder, Piece, TextSite};
+use crate::edit::{BlockPiece, Holder, TextSite};
 use crate::error::FormatError;
-use crate::json::{At, Members, is_list, is_object, is_string, lenient};
-use crate::media::{self, BYTES_PER_TOKEN, Pricing};
+use crate::json::{ItemContext, Members, is_list, is_object, is_string, string_value};
+use crate::media::{self, BYTES_PER_TOKEN, MediaPricing};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Part<'a> {
+struct ContentPart<'a> {
     #[serde(borrow)]
     r#type: Option<&'a RawValue>,
     text: Option<&'a RawValue>,
@@ -20,51 +20,55 @@ struct Part<'a> {
 }
 
 /// A text with the value that holds it.
-pub(crate) fn text_piece<'a>(text: String, holder: Holder<'a>, value: &'a RawValue) -> Piece<'a> {
-    Piece {
+pub(crate) fn text_piece<'a>(
+    text: String,
+    holder: Holder<'a>,
+    value: &'a RawValue,
+) -> BlockPiece<'a> {
+    BlockPiece {
         block: Block::Text(text),
         holder,
-        texts: TextSite::value(value),
+        texts: TextSite::in_value(value),
     }
 }
 
 /// The pieces of a `content` that may be a string or a list. An empty string says nothing.
-pub(crate) fn content<'a>(
-    at: At<'_>,
+pub(crate) fn read_content<'a>(
+    at: ItemContext<'_>,
     field: &str,
     content: &'a RawValue,
-) -> Result<Vec<Piece<'a>>, FormatError> {
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     if is_string(content) {
-        let text = at.string(field, content)?;
+        let text = at.read_string(field, content)?;
         let piece = (!text.is_empty()).then(|| text_piece(text, Holder::Member(content), content));
         return Ok(piece.into_iter().collect());
     }
     if !is_list(content) {
-        return Err(at.field(field, "a string, a list of parts or null", content));
+        return Err(at.wrong_type(field, "a string, a list of parts or null", content));
     }
-    let elements = at.list(field, content)?;
+    let elements = at.read_list(field, content)?;
     elements
         .into_iter()
-        .map(|element| part(at, field, content, element))
+        .map(|element| read_part(at, field, content, element))
         .collect()
 }
 
 /// One part of a list.
-pub(crate) fn part<'a>(
-    at: At<'_>,
+pub(crate) fn read_part<'a>(
+    at: ItemContext<'_>,
     field: &str,
     list: &'a RawValue,
     element: &'a RawValue,
-) -> Result<Piece<'a>, FormatError> {
+) -> Result<BlockPiece<'a>, FormatError> {
     let holder = Holder::Element { list, element };
     if is_string(element) {
-        return Ok(text_piece(at.string(field, element)?, holder, element));
+        return Ok(text_piece(at.read_string(field, element)?, holder, element));
     }
     if !is_object(element) {
-        return Err(at.field(&format!("{field}[]"), "an object with `type`", element));
+        return Err(at.wrong_type(&format!("{field}[]"), "an object with `type`", element));
     }
-    let part: Part<'_> = at.read(element.get())?;
-    let kind = lenient(part.r#type).unwrap_or_default();
+    let part: ContentPart<'_> = at.read(element.get())?;
+    let kind = string_value(part.r#type).unwrap_or_default();
     let text = match kind.as_ref() {
         "text" | "input_text" | "output_text" | "" => part.text,
         "refusal" => part.refusal,
@@ -72,25 +76,33 @@ pub(crate) fn part<'a>(
     };
     if let Some(value) = text {
         return Ok(text_piece(
-            at.string(&format!("{field}[].text"), value)?,
+            at.read_string(&format!("{field}[].text"), value)?,
             holder,
             value,
         ));
     }
-    Ok(Piece {
-        block: other(&kind, &part, element),
+    Ok(BlockPiece {
+        block: media_or_opaque(&kind, &part, element),
         holder,
         texts: Vec::new(),
     })
 }
 
-fn other(kind: &str, part: &Part<'_>, element: &RawValue) -> Block {
+fn media_or_opaque(kind: &str, part: &ContentPart<'_>, element: &RawValue) -> Block {
     let bytes = element.get().len();
     let (label, tokens) = match kind {
-        "image_url" | "input_image" | "image" => ("image".to_owned(), media::image_part(element)),
+        "image_url" | "input_image" | "image" => {
+            ("image".to_owned(), media::image_part_tokens(element))
+        }
         "input_audio" | "audio" => ("audio".to_owned(), bytes as u64 / BYTES_PER_TOKEN),
-        "file" | "input_file" => (file_label(part), Pricing::OpenAi.document(bytes)),
-        "document" => (file_label(part), Pricing::Anthropic.document(bytes)),
+        "file" | "input_file" => (
+            file_label(part),
+            MediaPricing::OpenAi.document_tokens(bytes),
+        ),
+        "document" => (
+            file_label(part),
+            MediaPricing::Anthropic.document_tokens(bytes),
+        ),
         kind => {
             return Block::Opaque {
                 kind: kind.to_owned(),
@@ -101,35 +113,35 @@ fn other(kind: &str, part: &Part<'_>, element: &RawValue) -> Block {
     Block::Media { label, tokens }
 }
 
-fn file_label(part: &Part<'_>) -> String {
-    let members = part.file.map(|file| Members::of(file.get()));
-    let name = members.and_then(|members| lenient(members.get("filename")).map(String::from));
+fn file_label(part: &ContentPart<'_>) -> String {
+    let members = part.file.map(|file| Members::from_json(file.get()));
+    let name = members.and_then(|members| string_value(members.get("filename")).map(String::from));
     name.map_or_else(|| "file".to_owned(), |name| format!("file {name}"))
 }
 
 /// Parts that are one answer of a tool.
-pub(crate) struct Answer<'a> {
+pub(crate) struct ToolAnswer<'a> {
     /// The texts, joined by newlines.
     pub(crate) text: String,
     /// Where they stand.
     pub(crate) sites: Vec<TextSite<'a>>,
     /// The parts that are not text.
-    pub(crate) media: Vec<Piece<'a>>,
+    pub(crate) media: Vec<BlockPiece<'a>>,
 }
 
 /// Reads the content of a tool's answer.
-pub(crate) fn answer<'a>(
-    at: At<'_>,
+pub(crate) fn read_answer<'a>(
+    at: ItemContext<'_>,
     field: &str,
     raw: &'a RawValue,
-) -> Result<Answer<'a>, FormatError> {
-    let mut answer = Answer {
+) -> Result<ToolAnswer<'a>, FormatError> {
+    let mut answer = ToolAnswer {
         text: String::new(),
         sites: Vec::new(),
         media: Vec::new(),
     };
-    for piece in content(at, field, raw)? {
-        let Piece {
+    for piece in read_content(at, field, raw)? {
+        let BlockPiece {
             block: Block::Text(words),
             holder,
             texts,
@@ -154,7 +166,7 @@ pub(crate) fn answer<'a>(
         }));
     }
     if answer.sites.is_empty() {
-        answer.sites = TextSite::value(raw);
+        answer.sites = TextSite::in_value(raw);
     }
     Ok(answer)
 }

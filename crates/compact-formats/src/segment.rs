@@ -10,46 +10,46 @@ use compact_core::usage::Usage;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use compact_core::message::{Block, Entry, EntryKind, Meta, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::message::{Block, Entry, EntryKind, EntryMeta, Role};
+use compact_core::view::{BlockEdit, View, ViewItem};
 use serde_json::value::RawValue;
 
 use crate::body;
-use crate::edit::{self, Edits, Piece};
+use crate::edit::{self, BlockPiece, EntryEdits};
 use crate::error::FormatError;
-use crate::json::{At, Members, quote};
+use crate::json::{ItemContext, Members, quote};
 use crate::list;
-use crate::source::{Draft, Layout, Place, Reading};
-use crate::wire::{Page, Shown};
-use crate::{Document, Scope};
+use crate::source::{EntryDraft, EntryPlace, SourceLayout, TranscriptReading};
+use crate::wire::{DocumentContext, ShownItem};
+use crate::{Document, TranscriptScope};
 
 /// One entry of a message.
-pub(crate) struct Segment<'a> {
+pub(crate) struct MessageSegment<'a> {
     pub(crate) role: Role,
-    pub(crate) pieces: Vec<Piece<'a>>,
+    pub(crate) pieces: Vec<BlockPiece<'a>>,
 }
 
 /// A message as its segments.
 #[derive(Default)]
-pub(crate) struct Message<'a> {
+pub(crate) struct SegmentedMessage<'a> {
     pub(crate) id: Option<String>,
     pub(crate) kind: EntryKind,
     pub(crate) usage: Option<Usage>,
-    pub(crate) segments: Vec<Segment<'a>>,
+    pub(crate) segments: Vec<MessageSegment<'a>>,
     /// What a new text changes beyond the value that holds it.
-    pub(crate) echoes: Vec<Echo<'a>>,
+    pub(crate) echoes: Vec<TextEcho<'a>>,
 }
 
 /// A value that repeats or wraps the text of a block.
-pub(crate) struct Echo<'a> {
+pub(crate) struct TextEcho<'a> {
     pub(crate) segment: usize,
     pub(crate) block: usize,
     pub(crate) value: &'a RawValue,
-    pub(crate) with: With,
+    pub(crate) with: EchoReplacement,
 }
 
 /// What takes the place of an echo when its block's text changes.
-pub(crate) enum With {
+pub(crate) enum EchoReplacement {
     /// The same JSON whatever the text.
     Fixed(&'static str),
     /// The new text between two pieces of JSON.
@@ -57,21 +57,30 @@ pub(crate) enum With {
 }
 
 /// A wire of such messages.
-pub(crate) trait Segmented {
+pub(crate) trait SegmentedWire {
     /// The segments of a message; nothing for one that is never sent to the model.
-    fn message<'a>(&self, at: At<'_>, json: &'a str) -> Result<Option<Message<'a>>, FormatError>;
+    fn read_message<'a>(
+        &self,
+        at: ItemContext<'_>,
+        json: &'a str,
+    ) -> Result<Option<SegmentedMessage<'a>>, FormatError>;
 
     /// A text as a part of a message.
     fn text_part(&self, text: &str) -> String;
 
     /// Entries that have no message yet as messages; `before` is the one that they follow.
-    fn compose(&self, page: &Page<'_>, before: Option<&str>, entries: &[&Entry]) -> Vec<String>;
+    fn compose_messages(
+        &self,
+        page: &DocumentContext<'_>,
+        before: Option<&str>,
+        entries: &[&Entry],
+    ) -> Vec<String>;
 
     /// The session's id, from the members around the messages.
     fn session_id(&self, head: &Members<'_>) -> Option<String>;
 
     /// The model that a message names.
-    fn model(&self, json: &str) -> Option<String>;
+    fn model_name(&self, json: &str) -> Option<String>;
 
     /// The message with which the context begins.
     fn live_from(&self, _messages: &[&RawValue]) -> usize {
@@ -81,41 +90,41 @@ pub(crate) trait Segmented {
 
 /// Reads a document whose messages are the list under `messages`.
 pub(crate) fn read(
-    wire: &dyn Segmented,
+    wire: &dyn SegmentedWire,
     source: &[u8],
-    scope: Scope,
-) -> Result<Reading, FormatError> {
-    let (text, at) = body::text(source)?;
+    scope: TranscriptScope,
+) -> Result<TranscriptReading, FormatError> {
+    let (text, at) = body::read_text(source)?;
     if !text.trim_ascii_start().starts_with('{') {
-        return Err(at.missing("messages", "in an object"));
+        return Err(at.missing_field("messages", "in an object"));
     }
     let head: Members<'_> = at.read(text)?;
     let messages = head.get("messages");
-    let messages = messages.ok_or_else(|| at.missing("messages", "a list"))?;
-    let (elements, layout) = list::elements(source, text, messages, "messages")?;
-    let mut reading = Reading::new(layout);
+    let messages = messages.ok_or_else(|| at.missing_field("messages", "a list"))?;
+    let (elements, layout) = list::find_elements(source, text, messages, "messages")?;
+    let mut reading = TranscriptReading::new(layout);
     reading.session_id = wire.session_id(&head);
     let raws: Vec<&RawValue> = elements.iter().map(|(raw, _)| *raw).collect();
     let live = match scope {
-        Scope::Live => wire.live_from(&raws),
-        Scope::Whole => 0,
+        TranscriptScope::Live => wire.live_from(&raws),
+        TranscriptScope::Whole => 0,
     };
     for (raw, place) in elements.into_iter().skip(live) {
-        let at = At {
+        let at = ItemContext {
             source,
             offset: place.span.start,
         };
-        if let Some(message) = wire.message(at, raw.get())? {
-            reading.model = wire.model(raw.get()).or(reading.model.take());
-            reading.drafts.extend(drafts(message, &place));
+        if let Some(message) = wire.read_message(at, raw.get())? {
+            reading.model = wire.model_name(raw.get()).or(reading.model.take());
+            reading.drafts.extend(draft_segments(message, &place));
         }
     }
     Ok(reading)
 }
 
 /// The entries of a message at its place.
-pub(crate) fn drafts(message: Message<'_>, place: &Place) -> Vec<Draft> {
-    let Message {
+pub(crate) fn draft_segments(message: SegmentedMessage<'_>, place: &EntryPlace) -> Vec<EntryDraft> {
+    let SegmentedMessage {
         id,
         kind,
         usage,
@@ -123,23 +132,23 @@ pub(crate) fn drafts(message: Message<'_>, place: &Place) -> Vec<Draft> {
         ..
     } = message;
     let last_said = segments.iter().rposition(|s| s.role == Role::Assistant);
-    let draft = |(part, segment): (usize, Segment<'_>)| Draft {
+    let draft = |(part, segment): (usize, MessageSegment<'_>)| EntryDraft {
         id: id.as_ref().map(|id| match part {
             0 => id.clone(),
             part => format!("{id}.{part}"),
         }),
         role: segment.role,
-        blocks: edit::blocks(segment.pieces),
-        meta: Meta {
+        blocks: edit::into_blocks(segment.pieces),
+        meta: EntryMeta {
             kind: if segment.role == Role::Tool {
                 EntryKind::Message
             } else {
                 kind.clone()
             },
             usage: usage.filter(|_| last_said == Some(part)),
-            ..Meta::default()
+            ..EntryMeta::default()
         },
-        place: Place {
+        place: EntryPlace {
             part: Some(part),
             ..place.clone()
         },
@@ -149,17 +158,17 @@ pub(crate) fn drafts(message: Message<'_>, place: &Place) -> Vec<Draft> {
 
 /// The view as a document of the same layout.
 pub(crate) fn emit(
-    wire: &dyn Segmented,
-    page: &Page<'_>,
+    wire: &dyn SegmentedWire,
+    page: &DocumentContext<'_>,
     view: &View,
 ) -> Result<Vec<u8>, FormatError> {
-    Ok(list::emit(page.document, &elements(wire, page, view)?))
+    Ok(list::emit(page.document, &view_messages(wire, page, view)?))
 }
 
 /// The view as messages.
-pub(crate) fn elements<'p>(
-    wire: &dyn Segmented,
-    page: &'p Page<'p>,
+pub(crate) fn view_messages<'p>(
+    wire: &dyn SegmentedWire,
+    page: &'p DocumentContext<'p>,
     view: &'p View,
 ) -> Result<Vec<Cow<'p, str>>, FormatError> {
     let mut sizes: HashMap<usize, usize> = HashMap::new();
@@ -175,9 +184,9 @@ pub(crate) fn elements<'p>(
         rest = after;
         let new: Vec<&Entry> = run.iter().filter_map(new_entry).collect();
         if new.is_empty() {
-            out.extend(shown(wire, page, run, &sizes)?);
+            out.extend(shown_message(wire, page, run, &sizes)?);
         } else {
-            let made = wire.compose(page, out.last().map(AsRef::as_ref), &new);
+            let made = wire.compose_messages(page, out.last().map(AsRef::as_ref), &new);
             out.extend(made.into_iter().map(Cow::Owned));
         }
     }
@@ -192,13 +201,13 @@ fn new_entry(item: &ViewItem) -> Option<&Entry> {
 }
 
 /// How many items at the front are new text, or segments of one message.
-fn run_length(page: &Page<'_>, items: &[ViewItem]) -> usize {
+fn run_length(page: &DocumentContext<'_>, items: &[ViewItem]) -> usize {
     let line = |item: &ViewItem| {
-        let place = item.entry().and_then(|i| page.document.places.get(i));
+        let place = item.entry_index().and_then(|i| page.document.places.get(i));
         place.map(|place| place.line)
     };
     let part = |item: &ViewItem| {
-        let place = item.entry().and_then(|i| page.document.places.get(i));
+        let place = item.entry_index().and_then(|i| page.document.places.get(i));
         place.and_then(|place| place.part)
     };
     let belongs = |pair: &[ViewItem]| match pair {
@@ -209,55 +218,55 @@ fn run_length(page: &Page<'_>, items: &[ViewItem]) -> usize {
 }
 
 /// One message with the segments that are shown.
-fn shown<'p>(
-    wire: &dyn Segmented,
-    page: &'p Page<'p>,
+fn shown_message<'p>(
+    wire: &dyn SegmentedWire,
+    page: &'p DocumentContext<'p>,
     run: &'p [ViewItem],
     sizes: &HashMap<usize, usize>,
 ) -> Result<Option<Cow<'p, str>>, FormatError> {
     let mut json = "";
     let mut line = 0;
-    let mut segments: Vec<(usize, Option<Edits<'_>>)> = Vec::with_capacity(run.len());
+    let mut segments: Vec<(usize, Option<EntryEdits<'_>>)> = Vec::with_capacity(run.len());
     for item in run {
-        match page.shown(item)? {
-            Shown::Kept { place, item } => {
+        match page.resolve_item(item)? {
+            ShownItem::Kept { place, item } => {
                 (json, line) = (item, place.line);
                 segments.push((place.part.unwrap_or(0), None));
             }
-            Shown::Edited { place, item, edits } => {
+            ShownItem::Edited { place, item, edits } => {
                 (json, line) = (item, place.line);
                 segments.push((place.part.unwrap_or(0), Some(edits)));
             }
-            Shown::New(_) => {}
+            ShownItem::New(_) => {}
         }
     }
     let is_whole = sizes.get(&line) == Some(&segments.len());
     if is_whole && segments.iter().all(|(_, edits)| edits.is_none()) {
         return Ok(Some(Cow::Borrowed(json)));
     }
-    Ok(rewritten(wire, page.bytes(), json, &segments)?.map(Cow::Owned))
+    Ok(rewrite_message(wire, page.bytes(), json, &segments)?.map(Cow::Owned))
 }
 
-fn rewritten(
-    wire: &dyn Segmented,
+fn rewrite_message(
+    wire: &dyn SegmentedWire,
     source: &[u8],
     json: &str,
-    shown: &[(usize, Option<Edits<'_>>)],
+    shown: &[(usize, Option<EntryEdits<'_>>)],
 ) -> Result<Option<String>, FormatError> {
-    let at = At { source, offset: 0 };
-    let Some(message) = wire.message(at, json)? else {
+    let at = ItemContext { source, offset: 0 };
+    let Some(message) = wire.read_message(at, json)? else {
         return Ok(None);
     };
     let mut pieces = Vec::new();
-    let mut edits: Vec<(usize, Edit)> = Vec::new();
-    let mut echoes: Vec<(usize, &Echo<'_>)> = Vec::new();
+    let mut edits: Vec<(usize, BlockEdit)> = Vec::new();
+    let mut echoes: Vec<(usize, &TextEcho<'_>)> = Vec::new();
     for (part, segment) in message.segments.into_iter().enumerate() {
         let first = pieces.len();
         let fate = shown.iter().find(|(at, _)| *at == part);
         for block in 0..segment.pieces.len() {
             let edit = match fate {
-                None => Some(&Edit::Drop),
-                Some((_, edits)) => edits.and_then(|edits| edits.of(block)),
+                None => Some(&BlockEdit::Drop),
+                Some((_, edits)) => edits.and_then(|edits| edits.for_block(block)),
             };
             edits.extend(edit.map(|edit| (first + block, edit.clone())));
         }
@@ -267,18 +276,24 @@ fn rewritten(
     }
     let more = |patch: &mut crate::json::Patch<'_>, block: usize, text: &str| {
         for (_, echo) in echoes.iter().filter(|(at, _)| *at == block) {
-            patch.replace(echo.value, echo.with.json(text));
+            patch.replace(echo.value, echo.with.to_json(text));
         }
     };
     let part = |text: &str| wire.text_part(text);
-    Ok(edit::apply_with(json, &pieces, Edits(&edits), &part, &more))
+    Ok(edit::apply_edits_with(
+        json,
+        &pieces,
+        EntryEdits(&edits),
+        &part,
+        &more,
+    ))
 }
 
-impl With {
-    fn json(&self, text: &str) -> String {
+impl EchoReplacement {
+    fn to_json(&self, text: &str) -> String {
         match self {
-            With::Fixed(json) => (*json).to_owned(),
-            With::Text { before, after } => format!("{before}{}{after}", quote(text)),
+            EchoReplacement::Fixed(json) => (*json).to_owned(),
+            EchoReplacement::Text { before, after } => format!("{before}{}{after}", quote(text)),
         }
     }
 }
@@ -287,19 +302,19 @@ impl With {
 /// of its earlier self.
 pub(crate) fn extend(
     first: &Document,
-    later: &Page<'_>,
+    later: &DocumentContext<'_>,
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
-    let (place, _) = later.entry(from)?;
+    let (place, _) = later.entry_source(from)?;
     let grown = place.part.is_some_and(|part| part > 0);
-    let Layout::List { messages, .. } = &later.document.layout else {
+    let SourceLayout::List { messages, .. } = &later.document.layout else {
         return Ok(first.source.to_vec());
     };
     let mut added = Vec::new();
     for span in messages.iter().skip(place.line) {
-        added.push(crate::source::text(later.bytes(), span.clone())?);
+        added.push(crate::source::span_text(later.bytes(), span.clone())?);
     }
-    let Layout::List { messages, .. } = &first.layout else {
+    let SourceLayout::List { messages, .. } = &first.layout else {
         return Ok(first.source.to_vec());
     };
     if !grown || messages.is_empty() {
@@ -308,7 +323,7 @@ pub(crate) fn extend(
     let kept = messages.len() - 1;
     let mut all = Vec::with_capacity(kept + added.len());
     for span in messages.iter().take(kept) {
-        all.push(Cow::Borrowed(crate::source::text(
+        all.push(Cow::Borrowed(crate::source::span_text(
             &first.source,
             span.clone(),
         )?));
@@ -318,14 +333,14 @@ pub(crate) fn extend(
 }
 
 /// A reply with the results that follow it, as one message holds them.
-pub(crate) struct Reply<'e> {
+pub(crate) struct ReplyWithResults<'e> {
     pub(crate) entry: &'e Entry,
     pub(crate) results: Vec<&'e Block>,
 }
 
-impl<'e> Reply<'e> {
+impl<'e> ReplyWithResults<'e> {
     /// The result of a call.
-    pub(crate) fn result(&self, id: &str) -> Option<(&'e str, bool)> {
+    pub(crate) fn result_of(&self, id: &str) -> Option<(&'e str, bool)> {
         self.results.iter().find_map(|block| match block {
             Block::ToolResult {
                 call,
@@ -338,12 +353,13 @@ impl<'e> Reply<'e> {
 }
 
 /// Entries as replies: a result joins the entry that made its call, or stands alone.
-pub(crate) fn replies<'e>(entries: &[&'e Entry]) -> Vec<Reply<'e>> {
-    let mut replies: Vec<Reply<'e>> = Vec::new();
+pub(crate) fn group_replies<'e>(entries: &[&'e Entry]) -> Vec<ReplyWithResults<'e>> {
+    let mut replies: Vec<ReplyWithResults<'e>> = Vec::new();
     for &entry in entries {
-        let calls = |reply: &Reply<'_>, id: &str| reply.entry.calls().any(|call| call == id);
+        let calls =
+            |reply: &ReplyWithResults<'_>, id: &str| reply.entry.call_ids().any(|call| call == id);
         let answered = entry
-            .results()
+            .result_ids()
             .next()
             .and_then(|id| replies.iter().rposition(|reply| calls(reply, id)));
         let results = entry
@@ -352,7 +368,7 @@ pub(crate) fn replies<'e>(entries: &[&'e Entry]) -> Vec<Reply<'e>> {
             .filter(|b| matches!(b, Block::ToolResult { .. }));
         match answered.and_then(|at| replies.get_mut(at)) {
             Some(reply) => reply.results.extend(results),
-            None => replies.push(Reply {
+            None => replies.push(ReplyWithResults {
                 entry,
                 results: Vec::new(),
             }),

@@ -9,9 +9,9 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use crate::Format;
-use crate::detect::{Clues, detect};
+use crate::detect::{FormatClues, detect};
 use crate::error::FormatError;
-use crate::json::{At, Members, is_object, is_string, lenient, span_in};
+use crate::json::{ItemContext, Members, is_object, is_string, span_in, string_value};
 use crate::source;
 
 /// One session of a file.
@@ -30,12 +30,12 @@ pub struct SessionSlice {
 /// The sessions of a file in order; a file that is one session has one.
 pub fn sessions(source: &[u8], format: Option<Format>) -> Result<Vec<SessionSlice>, FormatError> {
     let whole = || std::iter::once(0..source.len()).collect();
-    let spans: Vec<_> = many(source)?.unwrap_or_else(whole);
+    let spans: Vec<_> = session_spans(source)?.unwrap_or_else(whole);
     let slice = |(index, span): (usize, Range<usize>)| {
         let bytes = source.get(span.clone()).unwrap_or_default();
         Ok(SessionSlice {
             index,
-            name: name(bytes),
+            name: session_name(bytes),
             format: format.map_or_else(|| detect(bytes), Ok)?,
             span,
         })
@@ -44,19 +44,19 @@ pub fn sessions(source: &[u8], format: Option<Format>) -> Result<Vec<SessionSlic
 }
 
 /// The spans of the sessions when the source is a container of sessions.
-pub(crate) fn many(source: &[u8]) -> Result<Option<Vec<Range<usize>>>, FormatError> {
-    let start = source::start(source);
+pub(crate) fn session_spans(source: &[u8]) -> Result<Option<Vec<Range<usize>>>, FormatError> {
+    let start = source::start_offset(source);
     let body = source.get(start..).unwrap_or_default().trim_ascii_start();
     let is_container = match body.first() {
-        Some(b'[') => Clues::of_first(body).is_session(),
-        Some(b'{') => return many_in_object(source, body),
+        Some(b'[') => FormatClues::from_first_element(body).is_session(),
+        Some(b'{') => return session_spans_in_object(source, body),
         _ => false,
     };
     if !is_container {
         return Ok(None);
     }
-    let text = source::text(source, start..source.len())?;
-    let at = At {
+    let text = source::span_text(source, start..source.len())?;
+    let at = ItemContext {
         source,
         offset: start,
     };
@@ -64,11 +64,14 @@ pub(crate) fn many(source: &[u8]) -> Result<Option<Vec<Range<usize>>>, FormatErr
 }
 
 /// Runs under `simulations`, or one run per line.
-fn many_in_object(source: &[u8], body: &[u8]) -> Result<Option<Vec<Range<usize>>>, FormatError> {
+fn session_spans_in_object(
+    source: &[u8],
+    body: &[u8],
+) -> Result<Option<Vec<Range<usize>>>, FormatError> {
     let line = memchr::memchr(b'\n', body.trim_ascii_end()).and_then(|end| body.get(..end));
-    let first = line.map(Clues::of);
+    let first = line.map(FormatClues::from_object);
     if first.is_some_and(|(clues, result)| result.is_ok() && clues.is_session()) {
-        let lines = source::lines(source).into_iter();
+        let lines = source::line_spans(source).into_iter();
         let said = |span: &Range<usize>| {
             let bytes = source.get(span.clone()).unwrap_or_default();
             !bytes.trim_ascii().is_empty()
@@ -79,23 +82,27 @@ fn many_in_object(source: &[u8], body: &[u8]) -> Result<Option<Vec<Range<usize>>
     if memchr::memmem::find(body, b"\"simulations\"").is_none() {
         return Ok(None);
     }
-    let start = source::start(source);
-    let text = source::text(source, start..source.len())?;
-    let at = At {
+    let start = source::start_offset(source);
+    let text = source::span_text(source, start..source.len())?;
+    let at = ItemContext {
         source,
         offset: start,
     };
-    match Members::of(text).get("simulations") {
+    match Members::from_json(text).get("simulations") {
         Some(list) if list.get().starts_with('[') => spans(at, text, list).map(Some),
         _ => Ok(None),
     }
 }
 
-fn spans(at: At<'_>, text: &str, list: &RawValue) -> Result<Vec<Range<usize>>, FormatError> {
-    let elements = at.list("the document", list)?;
+fn spans(
+    at: ItemContext<'_>,
+    text: &str,
+    list: &RawValue,
+) -> Result<Vec<Range<usize>>, FormatError> {
+    let elements = at.read_list("the document", list)?;
     let span = |element: &&RawValue| {
         if !is_object(element) {
-            return Err(at.field("the document[]", "an object that is a session", element));
+            return Err(at.wrong_type("the document[]", "an object that is a session", element));
         }
         let span = span_in(text, element.get());
         Ok(at.offset + span.start..at.offset + span.end)
@@ -113,12 +120,12 @@ const NAMES: [&str; 6] = [
     "trial",
 ];
 
-fn name(session: &[u8]) -> Option<String> {
-    let members = Members::of(std::str::from_utf8(session).ok()?);
+fn session_name(session: &[u8]) -> Option<String> {
+    let members = Members::from_json(std::str::from_utf8(session).ok()?);
     let said = |key: &str| {
         let raw = members.get(key)?;
         if is_string(raw) {
-            return lenient(Some(raw)).map(String::from);
+            return string_value(Some(raw)).map(String::from);
         }
         let is_number = raw.get().bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| format!("{key} {}", raw.get()))

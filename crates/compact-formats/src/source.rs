@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use compact_core::message::{Block, Meta, Role};
+use compact_core::message::{Block, EntryMeta, Role};
 use compact_core::wire::WireRules;
 use serde::Deserialize;
 
-use crate::Problem;
+use crate::TranscriptProblem;
 use crate::error::{FormatError, Position};
-use crate::json::At;
+use crate::json::ItemContext;
 
 /// Where an entry stands in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EntryPlace {
     /// The index of its line, or of its message in a list.
     pub(crate) line: usize,
     /// The bytes of its JSON.
@@ -21,7 +21,7 @@ pub(crate) struct Place {
     pub(crate) part: Option<usize>,
 }
 
-impl Place {
+impl EntryPlace {
     /// A name made from the place, for what has none of its own.
     pub(crate) fn name(&self) -> String {
         match self.part {
@@ -32,17 +32,17 @@ impl Place {
 }
 
 /// An entry that has no id yet.
-pub(crate) struct Draft {
+pub(crate) struct EntryDraft {
     pub(crate) id: Option<String>,
     pub(crate) role: Role,
     pub(crate) blocks: Vec<Block>,
-    pub(crate) meta: Meta,
-    pub(crate) place: Place,
+    pub(crate) meta: EntryMeta,
+    pub(crate) place: EntryPlace,
 }
 
 /// How the source is laid out around its entries.
 #[derive(Debug)]
-pub(crate) enum Layout {
+pub(crate) enum SourceLayout {
     /// A JSON list, perhaps within a document.
     List {
         /// The offset after its opening bracket.
@@ -59,31 +59,31 @@ pub(crate) enum Layout {
     },
 }
 
-impl Layout {
+impl SourceLayout {
     /// The line of a place as people count, where lines are what they see.
-    pub(crate) fn line_number(&self, place: &Place) -> Option<usize> {
+    pub(crate) fn line_number(&self, place: &EntryPlace) -> Option<usize> {
         match self {
-            Layout::List { .. } => None,
-            Layout::Lines { .. } => Some(place.line + 1),
+            SourceLayout::List { .. } => None,
+            SourceLayout::Lines { .. } => Some(place.line + 1),
         }
     }
 }
 
 /// A transcript as a wire reads it.
-pub(crate) struct Reading {
+pub(crate) struct TranscriptReading {
     pub(crate) session_id: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) tools: Option<String>,
-    pub(crate) drafts: Vec<Draft>,
-    pub(crate) layout: Layout,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) drafts: Vec<EntryDraft>,
+    pub(crate) layout: SourceLayout,
+    pub(crate) problems: Vec<TranscriptProblem>,
     /// What the provider accepts, where the body says more than the format does.
     pub(crate) rules: Option<&'static WireRules>,
 }
 
-impl Reading {
-    pub(crate) fn new(layout: Layout) -> Self {
-        Reading {
+impl TranscriptReading {
+    pub(crate) fn new(layout: SourceLayout) -> Self {
+        TranscriptReading {
             session_id: None,
             model: None,
             tools: None,
@@ -96,7 +96,7 @@ impl Reading {
 
     /// The role of the next entry where it goes by a name that no one knows; `line` is the file's.
     pub(crate) fn unknown_role(&mut self, name: &str, line: Option<usize>) -> Role {
-        self.problems.push(Problem {
+        self.problems.push(TranscriptProblem {
             entry: Some(self.drafts.len()),
             line,
             message: format!("unknown role `{name}`, read as user"),
@@ -106,9 +106,9 @@ impl Reading {
 }
 
 /// The error for lines among which none is of the format asked for.
-pub(crate) fn unlike(source: &[u8]) -> FormatError {
+pub(crate) fn unrecognised_error(source: &[u8]) -> FormatError {
     if source
-        .get(start(source)..)
+        .get(start_offset(source)..)
         .unwrap_or_default()
         .trim_ascii()
         .is_empty()
@@ -116,7 +116,7 @@ pub(crate) fn unlike(source: &[u8]) -> FormatError {
         return FormatError::Empty;
     }
     FormatError::Unrecognised {
-        at: Position::of(source, start(source)),
+        at: Position::at_offset(source, start_offset(source)),
     }
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn unlike(source: &[u8]) -> FormatError {
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// The offset of the first byte after a byte order mark.
-pub(crate) fn start(source: &[u8]) -> usize {
+pub(crate) fn start_offset(source: &[u8]) -> usize {
     if source.starts_with(BOM) {
         BOM.len()
     } else {
@@ -133,9 +133,9 @@ pub(crate) fn start(source: &[u8]) -> usize {
 }
 
 /// The span of every line, without its newline.
-pub(crate) fn lines(source: &[u8]) -> Vec<Range<usize>> {
+pub(crate) fn line_spans(source: &[u8]) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
-    let mut begin = start(source);
+    let mut begin = start_offset(source);
     for end in memchr::memchr_iter(b'\n', source) {
         spans.push(begin..end);
         begin = end + 1;
@@ -147,15 +147,15 @@ pub(crate) fn lines(source: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// The text of a span.
-pub(crate) fn text(source: &[u8], span: Range<usize>) -> Result<&str, FormatError> {
+pub(crate) fn span_text(source: &[u8], span: Range<usize>) -> Result<&str, FormatError> {
     let start = span.start;
     std::str::from_utf8(source.get(span).unwrap_or_default()).map_err(|error| FormatError::Utf8 {
-        at: Position::of(source, start + error.valid_up_to()),
+        at: Position::at_offset(source, start + error.valid_up_to()),
     })
 }
 
 /// One line that has been read.
-pub(crate) struct Line<'s, T> {
+pub(crate) struct SourceLine<'s, T> {
     pub(crate) index: usize,
     /// Its JSON, without white space around it.
     pub(crate) json: &'s str,
@@ -163,15 +163,15 @@ pub(crate) struct Line<'s, T> {
     pub(crate) value: T,
 }
 
-impl<T> Line<'_, T> {
+impl<T> SourceLine<'_, T> {
     /// False for a line of another kind: a list would be read as an object without names.
     pub(crate) fn is_object(&self) -> bool {
         self.json.starts_with('{')
     }
 
     /// Where an entry that is the whole line stands.
-    pub(crate) fn place(&self) -> Place {
-        Place {
+    pub(crate) fn entry_place(&self) -> EntryPlace {
+        EntryPlace {
             line: self.index,
             span: self.offset..self.offset + self.json.len(),
             part: None,
@@ -180,15 +180,15 @@ impl<T> Line<'_, T> {
 }
 
 /// Every line that is an object.
-pub(crate) fn objects<'s, T: Deserialize<'s>>(
+pub(crate) fn read_objects<'s, T: Deserialize<'s>>(
     source: &'s [u8],
     spans: &[Range<usize>],
-    problems: &mut Vec<Problem>,
-) -> Result<Vec<Line<'s, T>>, FormatError> {
+    problems: &mut Vec<TranscriptProblem>,
+) -> Result<Vec<SourceLine<'s, T>>, FormatError> {
     let mut objects = Vec::with_capacity(spans.len());
     for index in 0..spans.len() {
         let line = read_line(source, spans, index, problems)?;
-        objects.extend(line.filter(Line::is_object));
+        objects.extend(line.filter(SourceLine::is_object));
     }
     Ok(objects)
 }
@@ -198,8 +198,8 @@ pub(crate) fn read_line<'s, T: Deserialize<'s>>(
     source: &'s [u8],
     spans: &[Range<usize>],
     index: usize,
-    problems: &mut Vec<Problem>,
-) -> Result<Option<Line<'s, T>>, FormatError> {
+    problems: &mut Vec<TranscriptProblem>,
+) -> Result<Option<SourceLine<'s, T>>, FormatError> {
     let Some(span) = spans.get(index) else {
         return Ok(None);
     };
@@ -207,7 +207,7 @@ pub(crate) fn read_line<'s, T: Deserialize<'s>>(
         Err(FormatError::Json { .. } | FormatError::Utf8 { .. })
             if index > 0 && is_torn(source, spans, index) =>
         {
-            problems.push(Problem {
+            problems.push(TranscriptProblem {
                 entry: None,
                 line: Some(index + 1),
                 message: "the last line is torn; it is kept but not read".to_owned(),
@@ -245,15 +245,15 @@ fn parse_line<'s, T: Deserialize<'s>>(
     source: &'s [u8],
     span: &Range<usize>,
     index: usize,
-) -> Result<Option<Line<'s, T>>, FormatError> {
-    let line = text(source, span.clone())?;
+) -> Result<Option<SourceLine<'s, T>>, FormatError> {
+    let line = span_text(source, span.clone())?;
     let json = line.trim_ascii();
     if json.is_empty() {
         return Ok(None);
     }
     let offset = span.start + (line.len() - line.trim_ascii_start().len());
-    let value = At { source, offset }.read(json)?;
-    Ok(Some(Line {
+    let value = ItemContext { source, offset }.read(json)?;
+    Ok(Some(SourceLine {
         index,
         json,
         offset,

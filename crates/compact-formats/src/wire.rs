@@ -4,43 +4,43 @@ use compact_core::message::{Conversation, Entry};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 
-use crate::edit::Edits;
+use crate::edit::EntryEdits;
 use crate::error::FormatError;
-use crate::source::{self, Place, Reading};
-use crate::{Document, Scope, Stamp};
+use crate::source::{self, EntryPlace, TranscriptReading};
+use crate::{BoundaryStamp, Document, TranscriptScope};
 
-type Read = fn(&[u8], Scope) -> Result<Reading, FormatError>;
-type Emit = fn(&Page<'_>, &View) -> Result<Vec<u8>, FormatError>;
-type Append = fn(&Page<'_>, &View, &Stamp<'_>) -> Result<Vec<u8>, FormatError>;
-type Extend = fn(&Document, &Page<'_>, usize) -> Result<Vec<u8>, FormatError>;
+type ReadFn = fn(&[u8], TranscriptScope) -> Result<TranscriptReading, FormatError>;
+type EmitFn = fn(&DocumentContext<'_>, &View) -> Result<Vec<u8>, FormatError>;
+type AppendFn = fn(&DocumentContext<'_>, &View, &BoundaryStamp<'_>) -> Result<Vec<u8>, FormatError>;
+type ExtendFn = fn(&Document, &DocumentContext<'_>, usize) -> Result<Vec<u8>, FormatError>;
 
 /// Rules, and what the strictest servers make of them.
-pub(crate) type Stricter = (&'static WireRules, &'static WireRules);
+pub(crate) type StrictPair = (&'static WireRules, &'static WireRules);
 
 /// One family of transcripts: what its provider accepts, how it is read, and three ways of writing.
 pub(crate) struct Wire {
     pub(crate) rules: &'static WireRules,
     /// Where some servers accept less; those whose rules have no pair are all alike.
-    pub(crate) strict: &'static [Stricter],
+    pub(crate) strict: &'static [StrictPair],
     /// What is accepted of documents that say more than their format does.
     pub(crate) more_rules: &'static [&'static WireRules],
     /// The entries of a transcript, each with its place.
-    pub(crate) read: Read,
+    pub(crate) read: ReadFn,
     /// The view as a transcript of this wire.
-    pub(crate) emit: Emit,
+    pub(crate) emit: EmitFn,
     /// The lines that make the view the context, to stand behind the transcript.
-    pub(crate) append: Append,
+    pub(crate) append: AppendFn,
     /// A transcript followed by the later one's entries from an entry on.
-    pub(crate) extend: Extend,
+    pub(crate) extend: ExtendFn,
 }
 
 impl Wire {
     /// A wire without a boundary, whose servers are all alike.
     pub(crate) const fn new(
         rules: &'static WireRules,
-        read: Read,
-        emit: Emit,
-        extend: Extend,
+        read: ReadFn,
+        emit: EmitFn,
+        extend: ExtendFn,
     ) -> Wire {
         Wire {
             rules,
@@ -53,11 +53,11 @@ impl Wire {
         }
     }
 
-    pub(crate) const fn with_boundary(self, append: Append) -> Wire {
+    pub(crate) const fn with_boundary(self, append: AppendFn) -> Wire {
         Wire { append, ..self }
     }
 
-    pub(crate) const fn with_strict_rules(self, strict: &'static [Stricter]) -> Wire {
+    pub(crate) const fn with_strict_rules(self, strict: &'static [StrictPair]) -> Wire {
         Wire { strict, ..self }
     }
 
@@ -68,9 +68,9 @@ impl Wire {
 
 /// What a format without boundaries answers.
 pub(crate) fn no_boundary(
-    page: &Page<'_>,
+    page: &DocumentContext<'_>,
     _: &View,
-    _: &Stamp<'_>,
+    _: &BoundaryStamp<'_>,
 ) -> Result<Vec<u8>, FormatError> {
     Err(FormatError::NoBoundary {
         format: page.document.format,
@@ -78,32 +78,38 @@ pub(crate) fn no_boundary(
 }
 
 /// A document with the conversation that was read from it.
-pub(crate) struct Page<'a> {
+pub(crate) struct DocumentContext<'a> {
     pub(crate) document: &'a Document,
     pub(crate) conversation: &'a Conversation,
 }
 
 /// A view item with what it shows.
-pub(crate) enum Shown<'a> {
+pub(crate) enum ShownItem<'a> {
     /// An entry as it stands in the source.
-    Kept { place: &'a Place, item: &'a str },
+    Kept {
+        place: &'a EntryPlace,
+        item: &'a str,
+    },
     /// An entry to be spliced.
     Edited {
-        place: &'a Place,
+        place: &'a EntryPlace,
         item: &'a str,
-        edits: Edits<'a>,
+        edits: EntryEdits<'a>,
     },
     /// Text of the engine.
     New(&'a Entry),
 }
 
-impl<'a> Page<'a> {
+impl<'a> DocumentContext<'a> {
     pub(crate) fn bytes(&self) -> &'a [u8] {
         &self.document.source
     }
 
     /// An entry's place and JSON.
-    pub(crate) fn entry(&self, index: usize) -> Result<(&'a Place, &'a str), FormatError> {
+    pub(crate) fn entry_source(
+        &self,
+        index: usize,
+    ) -> Result<(&'a EntryPlace, &'a str), FormatError> {
         let place = self
             .document
             .places
@@ -112,22 +118,22 @@ impl<'a> Page<'a> {
                 entry: index,
                 entries: self.document.places.len(),
             })?;
-        Ok((place, source::text(self.bytes(), place.span.clone())?))
+        Ok((place, source::span_text(self.bytes(), place.span.clone())?))
     }
 
-    pub(crate) fn shown(&self, item: &'a ViewItem) -> Result<Shown<'a>, FormatError> {
+    pub(crate) fn resolve_item(&self, item: &'a ViewItem) -> Result<ShownItem<'a>, FormatError> {
         match item {
-            ViewItem::New(entry) => Ok(Shown::New(entry)),
+            ViewItem::New(entry) => Ok(ShownItem::New(entry)),
             ViewItem::Kept { entry } => {
-                let (place, item) = self.entry(*entry)?;
-                Ok(Shown::Kept { place, item })
+                let (place, item) = self.entry_source(*entry)?;
+                Ok(ShownItem::Kept { place, item })
             }
             ViewItem::Edited { entry, edits } => {
-                let (place, item) = self.entry(*entry)?;
-                Ok(Shown::Edited {
+                let (place, item) = self.entry_source(*entry)?;
+                Ok(ShownItem::Edited {
                     place,
                     item,
-                    edits: Edits(edits),
+                    edits: EntryEdits(edits),
                 })
             }
         }
@@ -151,14 +157,14 @@ impl LineWriter {
     }
 
     /// Continues `source`, whose last line may lack its end.
-    pub(crate) fn after(source: &[u8]) -> LineWriter {
-        let mut writer = LineWriter::behind(source);
+    pub(crate) fn starting_with(source: &[u8]) -> LineWriter {
+        let mut writer = LineWriter::following(source);
         writer.out.splice(0..0, source.iter().copied());
         writer
     }
 
     /// Lines to stand behind `source`, without it.
-    pub(crate) fn behind(source: &[u8]) -> LineWriter {
+    pub(crate) fn following(source: &[u8]) -> LineWriter {
         let mut writer = LineWriter::new(source);
         if !source.is_empty() && !source.ends_with(b"\n") {
             writer.out.extend_from_slice(writer.newline);
@@ -166,7 +172,7 @@ impl LineWriter {
         writer
     }
 
-    pub(crate) fn line(&mut self, line: &[u8]) {
+    pub(crate) fn write_line(&mut self, line: &[u8]) {
         self.out.extend_from_slice(line.trim_ascii_end());
         self.out.extend_from_slice(self.newline);
     }

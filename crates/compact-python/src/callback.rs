@@ -11,7 +11,7 @@ use std::thread::{self, ThreadId};
 
 use async_trait::async_trait;
 use compact_core::identity::Chain;
-use compact_core::prompt::Answer;
+use compact_core::prompt::SummarizerAnswer;
 use compact_core::redact::{Scrub, placeholder};
 use compact_core::token::{Estimator, Heuristic, Tokens, Units};
 use compact_runtime::port::archive::PackId;
@@ -19,8 +19,12 @@ use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, Lease, SessionCatalog, SessionInfo,
 };
 use compact_runtime::port::event::EventSink;
-use compact_runtime::port::index::{Addition, Found, IndexError, Lookup, RecallIndex};
-use compact_runtime::port::summarizer::{About, Question, Summarizer, SummarizerError};
+use compact_runtime::port::index::{
+    IndexAddition, IndexError, IndexLookup, LookupResult, RecallIndex,
+};
+use compact_runtime::port::summarizer::{
+    ModelQuestion, Summarizer, SummarizerError, SummarizerInfo,
+};
 use pyo3::prelude::*;
 use serde_json::Value;
 
@@ -33,7 +37,7 @@ thread_local! {
 
 /// Whose a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ThreadOwner {
     /// It is in a call of the engine.
     Call(ThreadId, u32),
     /// It works for one that is.
@@ -42,13 +46,13 @@ enum Place {
     Background,
 }
 
-impl Place {
-    fn here() -> Place {
+impl ThreadOwner {
+    fn current() -> ThreadOwner {
         let thread = thread::current();
         match (DEPTH.get(), thread.name()) {
-            (0, Some("compact-background")) => Place::Background,
-            (0, _) => Place::Worker,
-            (depth, _) => Place::Call(thread.id(), depth),
+            (0, Some("compact-background")) => ThreadOwner::Background,
+            (0, _) => ThreadOwner::Worker,
+            (depth, _) => ThreadOwner::Call(thread.id(), depth),
         }
     }
 }
@@ -58,36 +62,36 @@ impl Place {
 /// A worker's error is that of every call that is open, since nobody knows whose it is: a call that fails
 /// for nothing may be made again, one that goes on after a failed callback may not.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Mutex<Noted>);
+pub(crate) struct CallbackErrors(Mutex<NotedErrors>);
 
 #[derive(Debug, Default)]
-struct Noted {
+struct NotedErrors {
     /// The open calls, with what was raised in them.
     calls: HashMap<(ThreadId, u32), Option<PyErr>>,
     /// Whether a worker failed and the background has not heard of it.
     worker: bool,
 }
 
-impl Faults {
-    fn noted(&self) -> MutexGuard<'_, Noted> {
+impl CallbackErrors {
+    fn lock_noted(&self) -> MutexGuard<'_, NotedErrors> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, error: PyErr) {
-        match Place::here() {
-            Place::Background => FAILED.set(true),
-            Place::Call(thread, depth) => {
-                let mut noted = self.noted();
+    fn note_error(&self, error: PyErr) {
+        match ThreadOwner::current() {
+            ThreadOwner::Background => FAILED.set(true),
+            ThreadOwner::Call(thread, depth) => {
+                let mut noted = self.lock_noted();
                 noted
                     .calls
                     .entry((thread, depth))
                     .or_default()
                     .get_or_insert(error);
             }
-            Place::Worker => {
+            ThreadOwner::Worker => {
                 // An interpreter that is shutting down has nobody who waits for it.
-                let _ = call(|py| {
-                    let mut noted = self.noted();
+                let _ = call_python(|py| {
+                    let mut noted = self.lock_noted();
                     noted.worker = true;
                     for fault in noted.calls.values_mut() {
                         fault.get_or_insert_with(|| error.clone_ref(py));
@@ -99,29 +103,29 @@ impl Faults {
     }
 
     /// Whether something was raised in this call.
-    fn is_noted(&self) -> bool {
-        let mut noted = self.noted();
-        match Place::here() {
-            Place::Background => {
+    fn has_error(&self) -> bool {
+        let mut noted = self.lock_noted();
+        match ThreadOwner::current() {
+            ThreadOwner::Background => {
                 let of_worker = std::mem::take(&mut noted.worker);
                 FAILED.set(FAILED.get() || of_worker);
                 FAILED.get()
             }
-            Place::Call(thread, depth) => {
+            ThreadOwner::Call(thread, depth) => {
                 matches!(noted.calls.get(&(thread, depth)), Some(Some(_)))
             }
-            Place::Worker => noted.worker && noted.calls.values().all(Option::is_some),
+            ThreadOwner::Worker => noted.worker && noted.calls.values().all(Option::is_some),
         }
     }
 
     /// Runs a call of the engine. What callbacks raise in it is the caller's, in their own words.
-    pub(crate) fn during<T>(&self, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    pub(crate) fn run_call<T>(&self, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         let depth = DEPTH.get() + 1;
         let call = (thread::current().id(), depth);
         DEPTH.set(depth);
-        self.noted().calls.insert(call, None);
+        self.lock_noted().calls.insert(call, None);
         let answer = work();
-        let fault = self.noted().calls.remove(&call).flatten();
+        let fault = self.lock_noted().calls.remove(&call).flatten();
         DEPTH.set(depth - 1);
         fault.map_or(answer, Err)
     }
@@ -129,7 +133,7 @@ impl Faults {
 
 /// Calls Python. What is called may call the engine, which must be able to wait; an interpreter that
 /// is shutting down calls nothing any more.
-pub(crate) fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
+pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
     let gone = || pyo3::exceptions::PyRuntimeError::new_err("the interpreter is shutting down");
     let attached = || Python::try_attach(work).unwrap_or_else(|| Err(gone()));
     tokio::task::block_in_place(attached)
@@ -139,7 +143,7 @@ pub(crate) fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<
 pub(crate) struct PythonEstimator {
     pub(crate) name: String,
     pub(crate) function: Py<PyAny>,
-    pub(crate) faults: Arc<Faults>,
+    pub(crate) faults: Arc<CallbackErrors>,
 }
 
 impl Estimator for PythonEstimator {
@@ -147,13 +151,13 @@ impl Estimator for PythonEstimator {
         &self.name
     }
 
-    fn units(&self, text: &str) -> Units {
+    fn count_units(&self, text: &str) -> Units {
         let count = |py: Python<'_>| self.function.call1(py, (text,))?.extract::<u64>(py);
-        match call(count) {
+        match call_python(count) {
             Ok(units) => Units(units),
             Err(error) => {
-                self.faults.note(error);
-                Units(Heuristic.units(text).0 / 4)
+                self.faults.note_error(error);
+                Units(Heuristic.count_units(text).0 / 4)
             }
         }
     }
@@ -163,19 +167,19 @@ impl Estimator for PythonEstimator {
 /// that it belongs to fails.
 pub(crate) struct PythonScrub {
     pub(crate) function: Py<PyAny>,
-    pub(crate) faults: Arc<Faults>,
+    pub(crate) faults: Arc<CallbackErrors>,
 }
 
 impl Scrub for PythonScrub {
     fn scrub(&self, text: &str) -> Option<String> {
         let withheld = || Some(placeholder("redact", text));
-        if self.faults.is_noted() {
+        if self.faults.has_error() {
             return withheld();
         }
-        match call(|py| self.function.call1(py, (text,))?.extract::<String>(py)) {
+        match call_python(|py| self.function.call1(py, (text,))?.extract::<String>(py)) {
             Ok(changed) => Some(changed),
             Err(error) => {
-                self.faults.note(error);
+                self.faults.note_error(error);
                 withheld()
             }
         }
@@ -189,7 +193,7 @@ impl EventSink for PythonSink {
     fn emit(&self, event: &Value) {
         let json = event.to_string();
         // A queue that is gone has nobody behind it.
-        let _ = call(|py| self.0.call1(py, (json,)).map(drop));
+        let _ = call_python(|py| self.0.call1(py, (json,)).map(drop));
     }
 }
 
@@ -201,8 +205,8 @@ pub(crate) struct PythonSummarizer {
 
 #[async_trait]
 impl Summarizer for PythonSummarizer {
-    fn about(&self) -> About {
-        About {
+    fn describe(&self) -> SummarizerInfo {
+        SummarizerInfo {
             name: self.name.clone(),
             window: None,
             continues: None,
@@ -210,32 +214,32 @@ impl Summarizer for PythonSummarizer {
         }
     }
 
-    async fn answer(&self, question: &Question) -> Result<Answer, SummarizerError> {
+    async fn answer(&self, question: &ModelQuestion) -> Result<SummarizerAnswer, SummarizerError> {
         let Tokens(limit) = question.limit;
         let ask = |py: Python<'_>| {
             let arguments = (question.system.as_str(), question.prompt.as_str(), limit);
             self.function.call1(py, arguments)?.extract::<String>(py)
         };
-        match call(ask) {
-            Ok(text) => Ok(Answer {
+        match call_python(ask) {
+            Ok(text) => Ok(SummarizerAnswer {
                 text,
-                ..Answer::default()
+                ..SummarizerAnswer::default()
             }),
-            Err(error) => Err(SummarizerError::Raised(kind(&error))),
+            Err(error) => Err(SummarizerError::Raised(error_class_name(&error))),
         }
     }
 }
 
 /// The class of an error: its words may repeat what a callback was given.
-fn kind(error: &PyErr) -> String {
+fn error_class_name(error: &PyErr) -> String {
     let name = |py: Python<'_>| Ok(error.get_type(py).name()?.to_string());
-    call(name).unwrap_or_else(|_| "an error".to_owned())
+    call_python(name).unwrap_or_else(|_| "an error".to_owned())
 }
 
 /// An index that takes nothing in which a redactor withheld what it failed on: it would stay that way.
 pub(crate) struct CarefulIndex {
     pub(crate) index: Arc<dyn RecallIndex>,
-    pub(crate) faults: Arc<Faults>,
+    pub(crate) faults: Arc<CallbackErrors>,
 }
 
 #[async_trait]
@@ -243,8 +247,8 @@ impl RecallIndex for CarefulIndex {
     async fn receipts(&self) -> Result<Vec<(String, String)>, IndexError> {
         self.index.receipts().await
     }
-    async fn add(&self, addition: Addition) -> Result<(), IndexError> {
-        if self.faults.is_noted() {
+    async fn add(&self, addition: IndexAddition) -> Result<(), IndexError> {
+        if self.faults.has_error() {
             return Err(IndexError::Store {
                 action: "add to the recall index".to_owned(),
                 source: RAISED.into(),
@@ -255,7 +259,7 @@ impl RecallIndex for CarefulIndex {
     async fn forget(&self, session: &str) -> Result<(), IndexError> {
         self.index.forget(session).await
     }
-    async fn find(&self, lookup: &Lookup) -> Result<Found, IndexError> {
+    async fn find(&self, lookup: &IndexLookup) -> Result<LookupResult, IndexError> {
         self.index.find(lookup).await
     }
 }
@@ -267,16 +271,16 @@ const RAISED: &str = "a callback raised an error";
 pub(crate) struct AskingCatalog {
     pub(crate) catalog: Arc<dyn SessionCatalog>,
     pub(crate) before_record: Py<PyAny>,
-    pub(crate) faults: Arc<Faults>,
+    pub(crate) faults: Arc<CallbackErrors>,
 }
 
 impl AskingCatalog {
-    fn ask(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
-        if !self.faults.is_noted() {
+    fn ask_before_record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        if !self.faults.has_error() {
             let arguments = (&record.session_id, record.receipt.to_string());
-            let asked = call(|py| self.before_record.call1(py, arguments).map(drop));
+            let asked = call_python(|py| self.before_record.call1(py, arguments).map(drop));
             let Err(error) = asked else { return Ok(()) };
-            self.faults.note(error);
+            self.faults.note_error(error);
         }
         Err(CatalogError::Store {
             action: "record a compaction".to_owned(),
@@ -287,17 +291,17 @@ impl AskingCatalog {
 
 #[async_trait]
 impl SessionCatalog for AskingCatalog {
-    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
-        self.ask(record)?;
-        self.catalog.record(record).await
+    async fn save_record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        self.ask_before_record(record)?;
+        self.catalog.save_record(record).await
     }
-    async fn record_under(
+    async fn save_record_under(
         &self,
         lease: &Lease,
         record: &CompactionRecord,
     ) -> Result<(), CatalogError> {
-        self.ask(record)?;
-        self.catalog.record_under(lease, record).await
+        self.ask_before_record(record)?;
+        self.catalog.save_record_under(lease, record).await
     }
     fn lease_time(&self) -> std::time::Duration {
         self.catalog.lease_time()
@@ -311,20 +315,20 @@ impl SessionCatalog for AskingCatalog {
     async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
         self.catalog.release(lease).await
     }
-    async fn by_receipt(&self, receipt: &str) -> Result<Option<CompactionRecord>, CatalogError> {
-        self.catalog.by_receipt(receipt).await
+    async fn find_record(&self, receipt: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        self.catalog.find_record(receipt).await
     }
-    async fn latest(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
-        self.catalog.latest(session).await
+    async fn latest_record(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        self.catalog.latest_record(session).await
     }
-    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
-        self.catalog.chain(session).await
+    async fn session_records(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
+        self.catalog.session_records(session).await
     }
-    async fn sessions_with(
+    async fn find_sessions(
         &self,
         histories: &[Chain],
     ) -> Result<Vec<(String, Chain)>, CatalogError> {
-        self.catalog.sessions_with(histories).await
+        self.catalog.find_sessions(histories).await
     }
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
         self.catalog.sessions().await
@@ -335,14 +339,14 @@ impl SessionCatalog for AskingCatalog {
     async fn events(&self, session: &str) -> Result<Vec<Value>, CatalogError> {
         self.catalog.events(session).await
     }
-    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
-        self.catalog.record_attempt(session, attempt).await
+    async fn save_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
+        self.catalog.save_attempt(session, attempt).await
     }
     async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError> {
         self.catalog.last_attempt(session).await
     }
-    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
-        self.catalog.packs().await
+    async fn referenced_packs(&self) -> Result<Vec<PackId>, CatalogError> {
+        self.catalog.referenced_packs().await
     }
     async fn remove_receipt(&self, session: &str, receipt: &str) -> Result<(), CatalogError> {
         self.catalog.remove_receipt(session, receipt).await

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use compact_adapters::exporter::Background;
-use compact_adapters::exporter::otlp::otlp;
+use compact_adapters::exporter::BackgroundSink;
+use compact_adapters::exporter::otlp::otlp_sink;
 use compact_runtime::port::event::EventSink;
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::failure::{Class, raise, told};
-use crate::function::config_of;
+use crate::failure::{ErrorClass, error_with_causes, error_with_message};
+use crate::function::parse_config;
 
 /// Sends events from a thread of its own; what a collector does not take in time is dropped and counted.
 #[pyclass(frozen, module = "compact._native")]
-pub(crate) struct Collector(Background);
+pub(crate) struct Collector(BackgroundSink);
 
 #[pymethods]
 impl Collector {
@@ -21,11 +21,11 @@ impl Collector {
     #[pyo3(signature = (endpoint=None, protocol=None))]
     fn new(py: Python<'_>, endpoint: Option<&str>, protocol: Option<&str>) -> PyResult<Collector> {
         let section = json!({ "otlp": { "endpoint": endpoint, "protocol": protocol } });
-        let config = config_of("OtlpExporter", &json!({ "telemetry": section }).to_string())?;
-        let queue = py.detach(|| otlp(config.telemetry.otlp.settings()));
+        let config = parse_config("OtlpExporter", &json!({ "telemetry": section }).to_string())?;
+        let queue = py.detach(|| otlp_sink(config.telemetry.otlp.collector_settings()));
         let none = |error: String| {
-            told(
-                Class::Config,
+            error_with_message(
+                ErrorClass::Config,
                 &format!("no client for a collector: {error}"),
             )
         };
@@ -34,7 +34,8 @@ impl Collector {
 
     /// Takes an event as JSON; never waits.
     fn emit(&self, event: &str) -> PyResult<()> {
-        let event = serde_json::from_str(event).map_err(|e| raise(Class::Format, &e))?;
+        let event =
+            serde_json::from_str(event).map_err(|e| error_with_causes(ErrorClass::Format, &e))?;
         self.0.emit(&event);
         Ok(())
     }

@@ -8,41 +8,43 @@ use std::time::Duration;
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::receipt::Receipt;
-use compact_core::redact::{Counts, Redactor};
+use compact_core::redact::{RedactionCounts, Redactor};
 use compact_formats::overflow;
-use compact_formats::{Document, Parsed};
+use compact_formats::{Document, ParsedTranscript};
 use compact_runtime::manager::{self, Preflight};
 use compact_runtime::port::catalog::CompactionRecord;
-use compact_runtime::recall::{Pointer, Query};
-use compact_runtime::{Error, LiveSession, Manager, Recall};
+use compact_runtime::recall::{EntryPointer, RecallQuery};
+use compact_runtime::{Error, Manager, Recall, Session};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList};
 use serde_json::{Value, json};
 
-use crate::callback::Faults;
-use crate::exchange::{Item, Sent, Told};
-use crate::failure::{self, Class, raise, told};
-use crate::function::{config_of, format_named, source_named};
-use crate::manager::{Callbacks, Handing, Keeping, Parts, build, under_terms};
+use crate::callback::CallbackErrors;
+use crate::exchange::{ClientHistory, SentItem, SentMessages};
+use crate::failure::{self, ErrorClass, error_with_causes, error_with_message};
+use crate::function::{format_named, parse_config, source_named};
+use crate::manager::{
+    EngineParts, OriginalStorage, PythonCallbacks, StorageRedactors, build_parts, under_terms,
+};
 use crate::runtime::block_on;
-use crate::session::{Held, Sessions, Slot};
-use crate::{shelf, transcript};
+use crate::session::{EngineSessions, HeldSession, SessionSlot};
+use crate::{hook_store, transcript};
 
 /// Runs compactions for the sessions of one configuration.
 #[pyclass(frozen, module = "compact._native")]
 pub(crate) struct Engine {
     manager: Arc<Manager>,
     recall: Option<Recall>,
-    faults: Arc<Faults>,
-    keeping: Keeping,
-    handing: Handing,
-    sessions: Sessions,
+    faults: Arc<CallbackErrors>,
+    keeping: OriginalStorage,
+    handing: StorageRedactors,
+    sessions: EngineSessions,
 }
 
 /// What a call answers: messages, members beside them, the decision and the receipt as JSON, and the
 /// session's name.
-type Turn<'py> = (
+type PythonAnswer<'py> = (
     Bound<'py, PyList>,
     Option<String>,
     String,
@@ -51,15 +53,15 @@ type Turn<'py> = (
 );
 
 /// What a call answers, before Python sees it.
-struct Ready {
-    sent: Sent,
+struct CallAnswer {
+    sent: SentMessages,
     decision: String,
     receipt: Option<String>,
     session_id: String,
 }
 
 /// What a caller wants to know before the next request.
-enum Ask<'a> {
+enum EngineCall<'a> {
     Preflight,
     Compact(&'a str),
     Overflow(overflow::Overflow),
@@ -84,8 +86,8 @@ impl Engine {
         objects: Option<Py<PyAny>>,
         max_sessions: usize,
     ) -> PyResult<Engine> {
-        let config = config_of("CompactConfig", config)?;
-        let callbacks = Callbacks {
+        let config = parse_config("CompactConfig", config)?;
+        let callbacks = PythonCallbacks {
             emit,
             before_record,
             estimator,
@@ -93,8 +95,8 @@ impl Engine {
             redact,
             objects,
         };
-        let parts = py.detach(|| build(&config, callbacks))?;
-        let Parts {
+        let parts = py.detach(|| build_parts(&config, callbacks))?;
+        let EngineParts {
             manager,
             recall,
             faults,
@@ -107,7 +109,7 @@ impl Engine {
             faults,
             keeping,
             handing,
-            sessions: Sessions::new(max_sessions),
+            sessions: EngineSessions::new(max_sessions),
         })
     }
 
@@ -121,10 +123,12 @@ impl Engine {
         head: String,
         list: String,
         items: Vec<PyBackedStr>,
-    ) -> PyResult<Turn<'py>> {
-        let told = told_of(format, head, list, items)?;
-        let ready = self.call(py, || self.turn(session_id, &told, Ask::Preflight))?;
-        turn(py, ready)
+    ) -> PyResult<PythonAnswer<'py>> {
+        let told = client_history(format, head, list, items)?;
+        let ready = self.run_detached(py, || {
+            self.answer_history(session_id, &told, EngineCall::Preflight)
+        })?;
+        to_python_answer(py, ready)
     }
 
     /// What to send now, compacted whatever the pressure.
@@ -138,10 +142,12 @@ impl Engine {
         list: String,
         items: Vec<PyBackedStr>,
         note: &str,
-    ) -> PyResult<Turn<'py>> {
-        let told = told_of(format, head, list, items)?;
-        let ready = self.call(py, || self.turn(session_id, &told, Ask::Compact(note)))?;
-        turn(py, ready)
+    ) -> PyResult<PythonAnswer<'py>> {
+        let told = client_history(format, head, list, items)?;
+        let ready = self.run_detached(py, || {
+            self.answer_history(session_id, &told, EngineCall::Compact(note))
+        })?;
+        to_python_answer(py, ready)
     }
 
     /// A smaller prompt for a provider that refused the last one; `None` when there is none, or
@@ -157,14 +163,16 @@ impl Engine {
         items: Vec<PyBackedStr>,
         status: u16,
         body: &str,
-    ) -> PyResult<Option<Turn<'py>>> {
-        let Some(overflow) = overflow::recognise(status, None, body.as_bytes()) else {
+    ) -> PyResult<Option<PythonAnswer<'py>>> {
+        let Some(overflow) = overflow::find_in_response(status, None, body.as_bytes()) else {
             return Ok(None);
         };
-        let told = told_of(format, head, list, items)?;
-        let ready = self.call(py, || self.turn(session_id, &told, Ask::Overflow(overflow)))?;
+        let told = client_history(format, head, list, items)?;
+        let ready = self.run_detached(py, || {
+            self.answer_history(session_id, &told, EngineCall::Overflow(overflow))
+        })?;
         let made = ready.receipt.is_some();
-        made.then(|| turn(py, ready)).transpose()
+        made.then(|| to_python_answer(py, ready)).transpose()
     }
 
     /// Protects messages of a session by name; the names.
@@ -176,13 +184,13 @@ impl Engine {
         format: Option<&str>,
         items: Vec<PyBackedStr>,
     ) -> PyResult<Vec<String>> {
-        let told = told_of(format, String::new(), String::new(), items)?;
-        self.call(py, || {
-            let names = told.names()?;
-            let (slot, _) = self.sessions.slot(session_id);
-            match slot.hold()?.existing() {
-                Some(live) => run(live.protect(&names))?,
-                None => run(self.manager.protect(session_id, &names))?,
+        let told = client_history(format, String::new(), String::new(), items)?;
+        self.run_detached(py, || {
+            let names = told.entry_names()?;
+            let (slot, _) = self.sessions.find_or_add(session_id);
+            match slot.hold()?.existing_session() {
+                Some(live) => run_blocking(live.protect(&names))?,
+                None => run_blocking(self.manager.protect(session_id, &names))?,
             }
             Ok(names.iter().map(ToString::to_string).collect())
         })
@@ -197,13 +205,13 @@ impl Engine {
         format: Option<&str>,
         items: Vec<PyBackedStr>,
     ) -> PyResult<Vec<String>> {
-        let told = told_of(format, String::new(), String::new(), items)?;
-        self.call(py, || {
-            let names = told.names()?;
-            let (slot, _) = self.sessions.slot(session_id);
-            match slot.hold()?.existing() {
-                Some(live) => run(live.unprotect(&names))?,
-                None => run(self.manager.unprotect(session_id, &names))?,
+        let told = client_history(format, String::new(), String::new(), items)?;
+        self.run_detached(py, || {
+            let names = told.entry_names()?;
+            let (slot, _) = self.sessions.find_or_add(session_id);
+            match slot.hold()?.existing_session() {
+                Some(live) => run_blocking(live.unprotect(&names))?,
+                None => run_blocking(self.manager.unprotect(session_id, &names))?,
             }
             Ok(names.iter().map(ToString::to_string).collect())
         })
@@ -219,16 +227,16 @@ impl Engine {
     ) -> PyResult<()> {
         let reported = match report {
             Some(text) => {
-                let value: Value =
-                    serde_json::from_str(text).map_err(|e| raise(Class::Format, &e))?;
+                let value: Value = serde_json::from_str(text)
+                    .map_err(|e| error_with_causes(ErrorClass::Format, &e))?;
                 source_named(source)?.read(&value)
             }
             None => None,
         };
-        self.call(py, || {
-            let (slot, _) = self.sessions.slot(session_id);
+        self.run_detached(py, || {
+            let (slot, _) = self.sessions.find_or_add(session_id);
             let mut held = slot.hold()?;
-            if let Some(live) = held.existing() {
+            if let Some(live) = held.existing_session() {
                 live.observe(reported);
             }
             Ok(())
@@ -238,11 +246,11 @@ impl Engine {
     /// Tells that nothing happened for so long; true when a compaction was started for it.
     fn idle(&self, py: Python<'_>, session_id: &str, seconds: f64) -> PyResult<bool> {
         let quiet = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
-        self.call(py, || {
-            let (slot, _) = self.sessions.slot(session_id);
+        self.run_detached(py, || {
+            let (slot, _) = self.sessions.find_or_add(session_id);
             let mut held = slot.hold()?;
-            match held.existing() {
-                Some(live) => block_on(live.idle(quiet)),
+            match held.existing_session() {
+                Some(live) => block_on(live.report_idle(quiet)),
                 None => Ok(false),
             }
         })
@@ -260,8 +268,8 @@ impl Engine {
         note: Option<&str>,
     ) -> PyResult<Option<(String, String)>> {
         let format = format_named(format)?;
-        self.call(py, || {
-            transcript::rewrite(&self.manager, session_id, source, format, note)
+        self.run_detached(py, || {
+            transcript::rewrite_transcript(&self.manager, session_id, source, format, note)
         })
     }
 
@@ -274,11 +282,11 @@ impl Engine {
         session_id: Option<&str>,
         limit: usize,
     ) -> PyResult<String> {
-        let recall = self.recalling()?;
-        let hits = self.call(py, || {
-            run(async {
-                recall.follow().await?;
-                let query = Query {
+        let recall = self.require_recall()?;
+        let hits = self.run_detached(py, || {
+            run_blocking(async {
+                recall.update_index().await?;
+                let query = RecallQuery {
                     text: query,
                     session_id,
                     limit,
@@ -291,9 +299,9 @@ impl Engine {
 
     /// The entry that a pointer names, whole: session, receipt, role, text and its own JSON.
     fn expand(&self, py: Python<'_>, pointer: &str) -> PyResult<String> {
-        let recall = self.recalling()?;
-        let expand = async { recall.expand(&Pointer::parse(pointer)?).await };
-        let found = self.call(py, || run(expand))?;
+        let recall = self.require_recall()?;
+        let expand = async { recall.expand(&EntryPointer::parse(pointer)?).await };
+        let found = self.run_detached(py, || run_blocking(expand))?;
         let answer = json!({
             "session_id": found.session_id,
             "receipt_id": found.receipt_id,
@@ -308,10 +316,10 @@ impl Engine {
 
     /// What a session knows after its last compaction, as JSON.
     fn remember(&self, py: Python<'_>, name: &str) -> PyResult<String> {
-        self.call(py, || {
-            let record = self.record(name)?;
+        self.run_detached(py, || {
+            let record = self.resolve_record(name)?;
             let manager = under_terms(&self.manager, &record)?;
-            let memory = run(manager.remember(&record))?;
+            let memory = run_blocking(manager.memory_layers(&record))?;
             let mut ledger = json!(memory.ledger);
             if let Some(fields) = ledger.as_object_mut() {
                 // Summaries quote from the excerpts; they are as long as what was said.
@@ -321,10 +329,10 @@ impl Engine {
                 "session_id": record.session_id,
                 "receipt_id": record.receipt_id,
                 "summary_version": record.summary_version,
-                "pinned": memory.pinned.iter().map(brief).collect::<Vec<_>>(),
+                "pinned": memory.pinned.iter().map(entry_json).collect::<Vec<_>>(),
                 "ledger": ledger,
                 "summary": memory.summary,
-                "recent": memory.recent.iter().map(brief).collect::<Vec<_>>(),
+                "recent": memory.recent.iter().map(entry_json).collect::<Vec<_>>(),
             });
             Ok(answer.to_string())
         })
@@ -336,9 +344,9 @@ impl Engine {
         py: Python<'py>,
         name: &str,
     ) -> PyResult<(Bound<'py, PyBytes>, String, bool)> {
-        let (original, format) = self.call(py, || {
-            let record = self.record(name)?;
-            let original = run(self.manager.restore(name))?;
+        let (original, format) = self.run_detached(py, || {
+            let record = self.resolve_record(name)?;
+            let original = run_blocking(self.manager.restore(name))?;
             Ok((original, record.format))
         })?;
         let bytes = PyBytes::new(py, &original.bytes);
@@ -347,26 +355,29 @@ impl Engine {
 
     /// The receipts of a session as a JSON list, the oldest first.
     fn receipts(&self, py: Python<'_>, session_id: &str) -> PyResult<String> {
-        let chain = async { Ok(self.manager.catalog.chain(session_id).await?) };
-        let chain = self.call(py, || run(chain))?;
+        let chain = async { Ok(self.manager.catalog.session_records(session_id).await?) };
+        let chain = self.run_detached(py, || run_blocking(chain))?;
         let receipts: Vec<Value> = chain.into_iter().map(|record| record.receipt).collect();
         Ok(json!(receipts).to_string())
     }
 
     /// Recomputes a receipt from the archive: what differs, as a JSON list.
     fn verify(&self, py: Python<'_>, receipt_id: &str) -> PyResult<String> {
-        self.call(py, || {
-            let record = self.record(receipt_id)?;
+        self.run_detached(py, || {
+            let record = self.resolve_record(receipt_id)?;
             let manager = under_terms(&self.manager, &record)?;
-            Ok(json!(run(manager.verify(&record.receipt_id))?.mismatches).to_string())
+            Ok(
+                json!(run_blocking(manager.verify_receipt(&record.receipt_id))?.mismatches)
+                    .to_string(),
+            )
         })
     }
 
     /// Lets go of a session's state in memory; what is archived stays.
     fn forget(&self, py: Python<'_>, session_id: &str) -> PyResult<()> {
-        self.call(py, || {
+        self.run_detached(py, || {
             self.sessions.remove(session_id);
-            self.release(session_id)
+            self.release_session(session_id)
         })
     }
 
@@ -381,19 +392,24 @@ impl Engine {
         session_id: &str,
         transcript: Option<PathBuf>,
     ) -> PyResult<(PathBuf, u64)> {
-        self.call(py, || {
-            shelf::archive_as(&self.manager.storing, &repository, session_id, transcript)
+        self.run_detached(py, || {
+            hook_store::archive_for_engine(
+                &self.manager.storing,
+                &repository,
+                session_id,
+                transcript,
+            )
         })
     }
 
     /// A message of an original as the user's storage is handed it.
     fn handed_message(&self, py: Python<'_>, message: &str) -> PyResult<String> {
-        self.call(py, || Ok(without(message, &self.handing.transcript)))
+        self.run_detached(py, || Ok(redact_json(message, &self.handing.transcript)))
     }
 
     /// A summary as the user's storage is handed it.
     fn handed_summary(&self, py: Python<'_>, message: &str) -> PyResult<String> {
-        self.call(py, || Ok(without(message, &self.handing.summary)))
+        self.run_detached(py, || Ok(redact_json(message, &self.handing.summary)))
     }
 
     /// How many sessions are in memory.
@@ -410,90 +426,101 @@ impl Engine {
 
 impl Engine {
     /// Runs a call without the interpreter.
-    fn call<T: Send>(
+    fn run_detached<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce() -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| self.faults.during(work))
+        py.detach(|| self.faults.run_call(work))
     }
 
-    fn turn(&self, session_id: Option<&str>, told: &Told, ask: Ask<'_>) -> PyResult<Ready> {
+    fn answer_history(
+        &self,
+        session_id: Option<&str>,
+        told: &ClientHistory,
+        ask: EngineCall<'_>,
+    ) -> PyResult<CallAnswer> {
         let parsed = told.parse()?;
         let Some(name) = session_id else {
-            return self.unnamed_turn(told, parsed, ask);
+            return self.answer_unnamed(told, parsed, ask);
         };
-        let slot = self.slot(name)?;
+        let slot = self.session_slot(name)?;
         let mut held = slot.hold()?;
-        self.answer(&mut held, name, told, parsed, ask)
+        self.answer_session(&mut held, name, told, parsed, ask)
     }
 
-    fn slot(&self, name: &str) -> PyResult<Arc<Slot>> {
-        let (slot, evicted) = self.sessions.slot(name);
+    fn session_slot(&self, name: &str) -> PyResult<Arc<SessionSlot>> {
+        let (slot, evicted) = self.sessions.find_or_add(name);
         if let Some(evicted) = evicted {
-            self.release(&evicted)?;
+            self.release_session(&evicted)?;
         }
         Ok(slot)
     }
 
     /// Answers for the session that a history goes on from, else for a new one.
-    fn unnamed_turn(&self, told: &Told, parsed: Parsed, ask: Ask<'_>) -> PyResult<Ready> {
-        let beginnings = beginnings(&parsed.conversation);
-        let mut name = match self.sessions.continued_by(&beginnings) {
+    fn answer_unnamed(
+        &self,
+        told: &ClientHistory,
+        parsed: ParsedTranscript,
+        ask: EngineCall<'_>,
+    ) -> PyResult<CallAnswer> {
+        let beginnings = history_beginnings(&parsed.conversation);
+        let mut name = match self.sessions.find_continued(&beginnings) {
             Some(live) => Some(live),
-            None => run(self.manager.session_of(&parsed.conversation))?,
+            None => run_blocking(self.manager.find_session(&parsed.conversation))?,
         };
         loop {
             let name = name
                 .take()
-                .unwrap_or_else(|| manager::unused_name(&beginnings));
-            let slot = self.slot(&name)?;
+                .unwrap_or_else(|| manager::new_session_name(&beginnings));
+            let slot = self.session_slot(&name)?;
             let mut held = slot.hold()?;
             // Somebody else may have gone on from it meanwhile: then this is a session of its own.
-            if !held.goes_on(&beginnings) {
+            if !held.is_continued_by(&beginnings) {
                 continue;
             }
-            let ready = self.answer(&mut held, &name, told, parsed, ask);
-            if let Some(live) = held.existing() {
-                self.sessions.note(&name, live.session().lines());
+            let ready = self.answer_session(&mut held, &name, told, parsed, ask);
+            if let Some(live) = held.existing_session() {
+                self.sessions
+                    .note_chains(&name, live.state().continuation_chains());
             }
             return ready;
         }
     }
 
     /// What is kept in this process alone is of no use once its session is gone.
-    fn release(&self, session_id: &str) -> PyResult<()> {
-        if self.keeping != Keeping::Nothing {
+    fn release_session(&self, session_id: &str) -> PyResult<()> {
+        if self.keeping != OriginalStorage::Nothing {
             return Ok(());
         }
-        run(async { Ok(self.manager.catalog.remove_session(session_id).await?) })
+        run_blocking(async { Ok(self.manager.catalog.remove_session(session_id).await?) })
     }
 
-    fn answer(
+    fn answer_session(
         &self,
-        held: &mut Held<'_>,
+        held: &mut HeldSession<'_>,
         session_id: &str,
-        told: &Told,
-        parsed: Parsed,
-        ask: Ask<'_>,
-    ) -> PyResult<Ready> {
-        let Parsed {
+        told: &ClientHistory,
+        parsed: ParsedTranscript,
+        ask: EngineCall<'_>,
+    ) -> PyResult<CallAnswer> {
+        let ParsedTranscript {
             document,
             conversation,
             ..
         } = parsed;
-        let live = held.live(&self.manager, session_id, document.rules());
-        let preflight = run(async {
-            live.read(document, conversation).await?;
-            ask.of(live).await
+        let live = held.get_or_create(&self.manager, session_id, document.rules());
+        let preflight = run_blocking(async {
+            live.replace_document(document, conversation).await?;
+            ask.run_on(live).await
         })?;
-        ready(told, live, preflight)
+        build_answer(told, live, preflight)
     }
 
-    fn recalling(&self) -> PyResult<&Recall> {
+    fn require_recall(&self) -> PyResult<&Recall> {
         let none = || {
-            told(
-                Class::NotFound,
+            error_with_message(
+                ErrorClass::NotFound,
                 "nothing is archived: give the manager a storage",
             )
         };
@@ -501,40 +528,40 @@ impl Engine {
     }
 
     /// The last record of a session, or the record of a receipt.
-    fn record(&self, name: &str) -> PyResult<CompactionRecord> {
-        run(async {
+    fn resolve_record(&self, name: &str) -> PyResult<CompactionRecord> {
+        run_blocking(async {
             let catalog = &self.manager.catalog;
-            if let Some(record) = catalog.latest(name).await? {
+            if let Some(record) = catalog.latest_record(name).await? {
                 return Ok(record);
             }
-            let found = catalog.by_receipt(name).await?;
+            let found = catalog.find_record(name).await?;
             found.ok_or_else(|| Error::NotFound(name.to_owned()))
         })
     }
 }
 
-impl Ask<'_> {
+impl EngineCall<'_> {
     /// `None` where nothing smaller can be sent.
-    async fn of(self, live: &mut LiveSession) -> Result<Option<Preflight>, Error> {
+    async fn run_on(self, live: &mut Session) -> Result<Option<Preflight>, Error> {
         match self {
-            Ask::Preflight => live.preflight().await.map(Some),
-            Ask::Compact(note) => live.manual_compact(Some(note)).await.map(Some),
-            Ask::Overflow(overflow) => live.overflowed(overflow).await,
+            EngineCall::Preflight => live.preflight().await.map(Some),
+            EngineCall::Compact(note) => live.manual_compact(Some(note)).await.map(Some),
+            EngineCall::Overflow(overflow) => live.overflowed(overflow).await,
         }
     }
 }
 
-pub(crate) fn run<T>(work: impl Future<Output = Result<T, Error>>) -> PyResult<T> {
-    block_on(work)?.map_err(|error| failure::of(&error))
+pub(crate) fn run_blocking<T>(work: impl Future<Output = Result<T, Error>>) -> PyResult<T> {
+    block_on(work)?.map_err(|error| failure::from_runtime_error(&error))
 }
 
-fn told_of(
+fn client_history(
     format: Option<&str>,
     head: String,
     list: String,
     items: Vec<PyBackedStr>,
-) -> PyResult<Told> {
-    Ok(Told {
+) -> PyResult<ClientHistory> {
+    Ok(ClientHistory {
         format: format.map(format_named).transpose()?,
         head,
         list,
@@ -542,21 +569,26 @@ fn told_of(
     })
 }
 
-fn ready(told: &Told, live: &LiveSession, preflight: Option<Preflight>) -> PyResult<Ready> {
+fn build_answer(
+    told: &ClientHistory,
+    live: &Session,
+    preflight: Option<Preflight>,
+) -> PyResult<CallAnswer> {
     let Some(preflight) = preflight else {
-        return Ok(Ready {
-            sent: Sent::default(),
+        return Ok(CallAnswer {
+            sent: SentMessages::default(),
             decision: "null".to_owned(),
             receipt: None,
-            session_id: live.session().id().to_owned(),
+            session_id: live.state().id().to_owned(),
         });
     };
-    let session = live.session();
-    let none = || crate::failure::told(Class::Compact, "the session has no document");
+    let session = live.state();
+    let none =
+        || crate::failure::error_with_message(ErrorClass::Compact, "the session has no document");
     let document: &Document = session.document().ok_or_else(none)?;
     let receipt = |receipt: &Receipt| json!(receipt).to_string();
-    Ok(Ready {
-        sent: told.sent(document, session.source(), &preflight.view)?,
+    Ok(CallAnswer {
+        sent: told.sent_messages(document, session.history(), &preflight.view)?,
         decision: json!(preflight.decision).to_string(),
         receipt: preflight.receipt.as_ref().map(receipt),
         session_id: session.id().to_owned(),
@@ -564,17 +596,17 @@ fn ready(told: &Told, live: &LiveSession, preflight: Option<Preflight>) -> PyRes
 }
 
 /// What every history that begins like this one is called.
-fn beginnings(conversation: &Conversation) -> Vec<Chain> {
-    let hashes = EntryHash::all(&conversation.entries);
-    Chain::beginnings(conversation.entries.iter().zip(&hashes))
+fn history_beginnings(conversation: &Conversation) -> Vec<Chain> {
+    let hashes = EntryHash::from_entries(&conversation.entries);
+    Chain::prefix_chains(conversation.entries.iter().zip(&hashes))
 }
 
-fn turn(py: Python<'_>, ready: Ready) -> PyResult<Turn<'_>> {
+fn to_python_answer(py: Python<'_>, ready: CallAnswer) -> PyResult<PythonAnswer<'_>> {
     let items = PyList::empty(py);
     for item in ready.sent.items {
         match item {
-            Item::Same(index) => items.append(index)?,
-            Item::Other(json) => items.append(json)?,
+            SentItem::Same(index) => items.append(index)?,
+            SentItem::Other(json) => items.append(json)?,
         }
     }
     Ok((
@@ -587,12 +619,14 @@ fn turn(py: Python<'_>, ready: Ready) -> PyResult<Turn<'_>> {
 }
 
 /// JSON without what a redactor takes out.
-fn without(json: &str, redactor: &Redactor) -> String {
-    redactor.redact_json(json, &mut Counts::new()).into_owned()
+fn redact_json(json: &str, redactor: &Redactor) -> String {
+    redactor
+        .redact_json(json, &mut RedactionCounts::new())
+        .into_owned()
 }
 
 /// An entry's role and words.
-fn brief(entry: &Entry) -> Value {
+fn entry_json(entry: &Entry) -> Value {
     let parts = entry.blocks.iter().flat_map(|block| block.text_parts());
     let parts: Vec<&str> = parts.filter(|text| !text.is_empty()).collect();
     json!({ "role": entry.role, "text": parts.join("\n") })

@@ -7,18 +7,18 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use compact_core::identity::EntryHash;
-use compact_core::memory;
 use compact_core::message::Conversation;
+use compact_core::pin;
 use compact_core::view::View;
-use compact_formats::{Document, Format, FormatError, Parsed, Scope};
+use compact_formats::{Document, Format, FormatError, ParsedTranscript, TranscriptScope};
 use pyo3::PyErr;
 use pyo3::pybacked::PyBackedStr;
 use serde_json::value::RawValue;
 
-use crate::failure::{Class, raise, told};
+use crate::failure::{ErrorClass, error_with_causes, error_with_message};
 
 /// What a client passed.
-pub(crate) struct Told {
+pub(crate) struct ClientHistory {
     /// The provider's format, or none where the content tells it.
     pub(crate) format: Option<Format>,
     /// Members beside the list as a JSON object; empty for a bare list.
@@ -31,7 +31,7 @@ pub(crate) struct Told {
 
 /// A message of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
+pub(crate) enum SentItem {
     /// One that was passed, unchanged.
     Same(usize),
     /// Another one.
@@ -40,44 +40,46 @@ pub(crate) enum Item {
 
 /// A view as the client's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
-    pub(crate) items: Vec<Item>,
+pub(crate) struct SentMessages {
+    pub(crate) items: Vec<SentItem>,
     /// Members beside the list that are new or changed, as a JSON object.
     pub(crate) beside: Option<String>,
 }
 
-impl Told {
+impl ClientHistory {
     /// Reads the messages.
-    pub(crate) fn parse(&self) -> Result<Parsed, PyErr> {
-        let (opening, closing) = self.frame();
+    pub(crate) fn parse(&self) -> Result<ParsedTranscript, PyErr> {
+        let (opening, closing) = self.body_ends();
         let body = [&opening, &*self.items.join(","), closing].concat();
-        compact_formats::parse(body, self.format, Scope::Live)
-            .map_err(|error| self.refused(opening.len(), &error))
+        compact_formats::parse(body, self.format, TranscriptScope::Live)
+            .map_err(|error| self.locate_error(opening.len(), &error))
     }
 
     /// The names by which the messages are known again in any history of their session.
-    pub(crate) fn names(&self) -> Result<BTreeSet<EntryHash>, PyErr> {
+    pub(crate) fn entry_names(&self) -> Result<BTreeSet<EntryHash>, PyErr> {
         let is_lines = self.format.is_some_and(|format| !format.is_sent());
         let entries = match is_lines {
-            true => compact_formats::parse(self.items.join("\n"), self.format, Scope::Live)
-                .map_err(|error| raise(Class::Format, &error))?,
+            true => {
+                compact_formats::parse(self.items.join("\n"), self.format, TranscriptScope::Live)
+                    .map_err(|error| error_with_causes(ErrorClass::Format, &error))?
+            }
             false => self.parse()?,
         }
         .conversation
         .entries;
-        if let Some(place) = entries.iter().position(|e| !memory::is_nameable(e)) {
+        if let Some(place) = entries.iter().position(|e| !pin::is_nameable(e)) {
             let message = format!(
                 "messages[{place}] says nothing that it could be known again by: \
                  set its meta, or add words to it"
             );
-            return Err(told(Class::Format, &message));
+            return Err(error_with_message(ErrorClass::Format, &message));
         }
-        let hashes = EntryHash::all(&entries);
-        Ok(memory::names(&entries, &hashes, |_| true))
+        let hashes = EntryHash::from_entries(&entries);
+        Ok(pin::naming_hashes(&entries, &hashes, |_| true))
     }
 
     /// What stands before and after the messages in the body.
-    fn frame(&self) -> (String, &'static str) {
+    fn body_ends(&self) -> (String, &'static str) {
         let Some(head) = self.head.trim_end().strip_suffix('}') else {
             return ("[".to_owned(), "]");
         };
@@ -86,13 +88,13 @@ impl Told {
     }
 
     /// An error in the caller's terms: which of the messages, not where in a body of ours.
-    fn refused(&self, opening: usize, error: &FormatError) -> PyErr {
+    fn locate_error(&self, opening: usize, error: &FormatError) -> PyErr {
         let (FormatError::Field { at, .. }
         | FormatError::Json { at, .. }
         | FormatError::Unrecognised { at }
         | FormatError::Utf8 { at }) = error
         else {
-            return raise(Class::Format, error);
+            return error_with_causes(ErrorClass::Format, error);
         };
         // The body is one line: JSON writes no newline into a text.
         let mut end = opening;
@@ -104,41 +106,41 @@ impl Told {
         let words = message.strip_prefix(&format!("{at}: "));
         match (place, words) {
             (Some(place), Some(words)) => {
-                told(Class::Format, &format!("messages[{place}]: {words}"))
+                error_with_message(ErrorClass::Format, &format!("messages[{place}]: {words}"))
             }
-            _ => raise(Class::Format, error),
+            _ => error_with_causes(ErrorClass::Format, error),
         }
     }
 
     /// What to send for a view.
-    pub(crate) fn sent(
+    pub(crate) fn sent_messages(
         &self,
         document: &Document,
         conversation: &Conversation,
         view: &View,
-    ) -> Result<Sent, PyErr> {
+    ) -> Result<SentMessages, PyErr> {
         let emitted = document
             .emit(conversation, view)
-            .map_err(|error| raise(Class::Format, &error))?;
+            .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
         if emitted == document.original() {
-            return Ok(self.unchanged());
+            return Ok(self.all_unchanged());
         }
-        self.read_back(&emitted)
-            .map_err(|error| raise(Class::Format, &error))
+        self.read_emitted(&emitted)
+            .map_err(|error| error_with_causes(ErrorClass::Format, &error))
     }
 
-    fn unchanged(&self) -> Sent {
-        Sent {
-            items: (0..self.items.len()).map(Item::Same).collect(),
+    fn all_unchanged(&self) -> SentMessages {
+        SentMessages {
+            items: (0..self.items.len()).map(SentItem::Same).collect(),
             beside: None,
         }
     }
 
-    fn read_back(&self, emitted: &[u8]) -> Result<Sent, serde_json::Error> {
+    fn read_emitted(&self, emitted: &[u8]) -> Result<SentMessages, serde_json::Error> {
         if self.head.is_empty() {
             let list: Vec<&RawValue> = serde_json::from_slice(emitted)?;
-            let items = self.items(&list);
-            return Ok(Sent {
+            let items = self.match_items(&list);
+            return Ok(SentMessages {
                 items,
                 beside: None,
             });
@@ -147,13 +149,13 @@ impl Told {
         let list = members
             .remove(self.list.as_str())
             .map_or("[]", RawValue::get);
-        Ok(Sent {
-            items: self.items(&serde_json::from_str::<Vec<&RawValue>>(list)?),
-            beside: self.beside(members)?,
+        Ok(SentMessages {
+            items: self.match_items(&serde_json::from_str::<Vec<&RawValue>>(list)?),
+            beside: self.changed_members(members)?,
         })
     }
 
-    fn beside(
+    fn changed_members(
         &self,
         mut members: BTreeMap<Cow<'_, str>, &RawValue>,
     ) -> Result<Option<String>, serde_json::Error> {
@@ -169,14 +171,14 @@ impl Told {
     }
 
     /// Each message by its index where it was passed like this; of equal ones, in order.
-    fn items(&self, list: &[&RawValue]) -> Vec<Item> {
+    fn match_items(&self, list: &[&RawValue]) -> Vec<SentItem> {
         let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
         for (index, item) in self.items.iter().enumerate() {
             places.entry(&**item).or_default().push_back(index);
         }
         let find = |raw: &&RawValue| {
             let place = places.get_mut(raw.get()).and_then(VecDeque::pop_front);
-            place.map_or_else(|| Item::Other(raw.get().to_owned()), Item::Same)
+            place.map_or_else(|| SentItem::Other(raw.get().to_owned()), SentItem::Same)
         };
         list.iter().map(find).collect()
     }

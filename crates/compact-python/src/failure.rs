@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 /// The classes that this crate raises.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Class {
+pub(crate) enum ErrorClass {
     Compact,
     Config,
     Format,
@@ -18,23 +18,23 @@ pub(crate) enum Class {
     Summary,
 }
 
-impl Class {
+impl ErrorClass {
     fn name(self) -> &'static str {
         match self {
-            Class::Compact => "CompactError",
-            Class::Config => "ConfigError",
-            Class::Format => "FormatError",
-            Class::InsufficientBudget => "InsufficientBudget",
-            Class::NotFound => "NotFound",
-            Class::SessionBusy => "SessionBusy",
-            Class::Storage => "StorageError",
-            Class::Summary => "SummaryError",
+            ErrorClass::Compact => "CompactError",
+            ErrorClass::Config => "ConfigError",
+            ErrorClass::Format => "FormatError",
+            ErrorClass::InsufficientBudget => "InsufficientBudget",
+            ErrorClass::NotFound => "NotFound",
+            ErrorClass::SessionBusy => "SessionBusy",
+            ErrorClass::Storage => "StorageError",
+            ErrorClass::Summary => "SummaryError",
         }
     }
 }
 
 /// An error of a class, saying what its whole chain of causes says.
-pub(crate) fn raise(class: Class, error: &dyn std::error::Error) -> PyErr {
+pub(crate) fn error_with_causes(class: ErrorClass, error: &dyn std::error::Error) -> PyErr {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
@@ -44,17 +44,17 @@ pub(crate) fn raise(class: Class, error: &dyn std::error::Error) -> PyErr {
         }
         cause = next.source();
     }
-    told(class, &message)
+    error_with_message(class, &message)
 }
 
 /// An error of a class in these words.
-pub(crate) fn told(class: Class, message: &str) -> PyErr {
-    Python::attach(|py| build(py, class, message, None).unwrap_or_else(|failed| failed))
+pub(crate) fn error_with_message(class: ErrorClass, message: &str) -> PyErr {
+    Python::attach(|py| build_error(py, class, message, None).unwrap_or_else(|failed| failed))
 }
 
-fn build(
+fn build_error(
     py: Python<'_>,
-    class: Class,
+    class: ErrorClass,
     message: &str,
     fields: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyErr> {
@@ -63,13 +63,13 @@ fn build(
 }
 
 /// An error of the runtime.
-pub(crate) fn of(error: &Error) -> PyErr {
+pub(crate) fn from_runtime_error(error: &Error) -> PyErr {
     match error {
         Error::Compact(CompactError::InsufficientBudget {
             pinned_tokens,
             needed,
             budget,
-        }) => insufficient(
+        }) => insufficient_budget(
             error,
             [
                 ("pinned_tokens", pinned_tokens.0),
@@ -77,21 +77,23 @@ pub(crate) fn of(error: &Error) -> PyErr {
                 ("budget", budget.0),
             ],
         ),
-        Error::Compact(CompactError::BadPattern { .. }) => raise(Class::Config, error),
-        Error::Format(_) => raise(Class::Format, error),
+        Error::Compact(CompactError::BadPattern { .. }) => {
+            error_with_causes(ErrorClass::Config, error)
+        }
+        Error::Format(_) => error_with_causes(ErrorClass::Format, error),
         Error::Archive(_) | Error::Catalog(_) | Error::Index(_) | Error::Record { .. } => {
-            raise(Class::Storage, error)
+            error_with_causes(ErrorClass::Storage, error)
         }
-        Error::Summary { .. } | Error::Declined(_) => raise(Class::Summary, error),
-        Error::Compacting(_) => raise(Class::SessionBusy, error),
+        Error::Summary { .. } | Error::Declined(_) => error_with_causes(ErrorClass::Summary, error),
+        Error::Compacting(_) => error_with_causes(ErrorClass::SessionBusy, error),
         Error::NotFound(_) | Error::NotArchived(_) | Error::NoSuchEntry(_) => {
-            raise(Class::NotFound, error)
+            error_with_causes(ErrorClass::NotFound, error)
         }
-        _ => raise(Class::Compact, error),
+        _ => error_with_causes(ErrorClass::Compact, error),
     }
 }
 
-fn insufficient(error: &Error, numbers: [(&str, u64); 3]) -> PyErr {
+fn insufficient_budget(error: &Error, numbers: [(&str, u64); 3]) -> PyErr {
     Python::attach(|py| {
         let fields = PyDict::new(py);
         for (name, number) in numbers {
@@ -100,7 +102,7 @@ fn insufficient(error: &Error, numbers: [(&str, u64); 3]) -> PyErr {
             }
         }
         let message = error.to_string();
-        build(py, Class::InsufficientBudget, &message, Some(&fields))
+        build_error(py, ErrorClass::InsufficientBudget, &message, Some(&fields))
             .unwrap_or_else(|failed| failed)
     })
 }

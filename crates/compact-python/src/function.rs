@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use compact_adapters::config::{Config, Flag, Sources};
+use compact_adapters::config::{Config, ConfigFlag, ConfigSources};
 use compact_adapters::estimator;
-use compact_adapters::exporter::Form;
+use compact_adapters::exporter::ConsoleFormat;
 use compact_core::identity::EntryHash;
-use compact_core::token::{Account, EstimatorExt, TokenCache, Tokens};
+use compact_core::token::{EstimatorExt, TokenAccount, TokenCache, Tokens};
 use compact_core::window::{Window, WindowSource};
 use compact_formats::Format;
 use compact_formats::usage::UsageSource;
@@ -16,12 +16,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use serde_json::{Value, json};
 
-use crate::exchange::Told;
-use crate::failure::{Class, raise, told};
+use crate::exchange::ClientHistory;
+use crate::failure::{ErrorClass, error_with_causes, error_with_message};
 
 /// A format by its name.
 pub(crate) fn format_named(name: &str) -> PyResult<Format> {
-    Format::from_str(name).map_err(|error| raise(Class::Format, &error))
+    Format::from_str(name).map_err(|error| error_with_causes(ErrorClass::Format, &error))
 }
 
 /// A source of usage reports by its name.
@@ -39,7 +39,7 @@ pub(crate) fn source_named(name: &str) -> PyResult<UsageSource> {
                 "unknown source of usage `{name}`; one of openai-chat, openai-responses, anthropic, \
                  gemini, claude-agent-message, claude-agent-result, claude-agent-models"
             );
-            return Err(told(Class::Format, &message));
+            return Err(error_with_message(ErrorClass::Format, &message));
         }
     })
 }
@@ -48,7 +48,7 @@ fn estimator_named(
     name: &str,
     model: Option<&str>,
 ) -> PyResult<std::sync::Arc<dyn compact_core::token::Estimator>> {
-    estimator::by_name(name, model).map_err(|error| raise(Class::Config, &error))
+    estimator::by_name(name, model).map_err(|error| error_with_causes(ErrorClass::Config, &error))
 }
 
 /// The tokens of a text.
@@ -61,7 +61,7 @@ pub(crate) fn count(
     model: Option<&str>,
 ) -> PyResult<u64> {
     let estimator = estimator_named(estimator, model)?;
-    Ok(py.detach(|| estimator.tokens(estimator.units(text)).0))
+    Ok(py.detach(|| estimator.to_tokens(estimator.count_units(text)).0))
 }
 
 /// The account of a conversation as JSON: tokens in all, and by what they are spent on.
@@ -77,7 +77,7 @@ pub(crate) fn account(
     model: Option<&str>,
 ) -> PyResult<String> {
     let estimator = estimator_named(estimator, model)?;
-    let told = Told {
+    let told = ClientHistory {
         format: format.map(format_named).transpose()?,
         head,
         list,
@@ -85,9 +85,14 @@ pub(crate) fn account(
     };
     let account = py.detach(|| {
         let conversation = told.parse()?.conversation;
-        let hashes = EntryHash::all(&conversation.entries);
+        let hashes = EntryHash::from_entries(&conversation.entries);
         let mut cache = TokenCache::default();
-        Ok::<_, PyErr>(Account::of(&conversation, &hashes, &*estimator, &mut cache))
+        Ok::<_, PyErr>(TokenAccount::count_conversation(
+            &conversation,
+            &hashes,
+            &*estimator,
+            &mut cache,
+        ))
     })?;
     let answer = json!({
         "total": account.total(),
@@ -110,14 +115,15 @@ pub(crate) fn validate(
     provider: &str,
     strict: bool,
 ) -> PyResult<String> {
-    let provider = Provider::from_str(provider).map_err(|e| raise(Class::Format, &e))?;
+    let provider =
+        Provider::from_str(provider).map_err(|e| error_with_causes(ErrorClass::Format, &e))?;
     let strictness = match strict {
         true => Strictness::Strict,
         false => Strictness::Vendor,
     };
     let violations = py
         .detach(|| check(provider, strictness, body.as_bytes()))
-        .map_err(|error| raise(Class::Format, &error))?;
+        .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
     let violations: Vec<Value> = violations
         .iter()
         .map(|violation| {
@@ -136,21 +142,22 @@ pub(crate) fn validate(
 #[pyfunction]
 pub(crate) fn detect(body: &str) -> PyResult<String> {
     let format = compact_formats::detect(body.as_bytes());
-    let format = format.map_err(|error| raise(Class::Format, &error))?;
+    let format = format.map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
     Ok(format.name().to_owned())
 }
 
 /// What a model takes, in tokens: the registry's number, or 128,000 where it is not known.
 #[pyfunction]
 pub(crate) fn window(model: &str) -> u64 {
-    let Tokens(tokens) = Window::of(None, Some(model)).tokens;
+    let Tokens(tokens) = Window::for_model(None, Some(model)).tokens;
     tokens
 }
 
 /// What a provider reported, as JSON with one name for each count; `None` when it reported nothing.
 #[pyfunction]
 pub(crate) fn usage(source: &str, report: &str) -> PyResult<Option<String>> {
-    let value: Value = serde_json::from_str(report).map_err(|e| raise(Class::Format, &e))?;
+    let value: Value =
+        serde_json::from_str(report).map_err(|e| error_with_causes(ErrorClass::Format, &e))?;
     let reported = source_named(source)?.read(&value);
     Ok(reported.map(|reported| {
         let answer = json!({
@@ -158,7 +165,7 @@ pub(crate) fn usage(source: &str, report: &str) -> PyResult<Option<String>> {
             "output_tokens": reported.usage.output_tokens,
             "cache_read_tokens": reported.usage.cache_read_tokens,
             "cache_creation_tokens": reported.usage.cache_creation_tokens,
-            "prompt_tokens": reported.usage.prompt(),
+            "prompt_tokens": reported.usage.prompt_tokens(),
             "semantics": reported.semantics,
         });
         answer.to_string()
@@ -174,13 +181,13 @@ pub(crate) fn load_config(
     discover: bool,
 ) -> PyResult<(String, Vec<String>)> {
     let sources = match (file, discover) {
-        (file, true) => Sources::discover(file),
-        (Some(file), false) => Sources::of_file(file),
-        (None, false) => Sources::default(),
+        (file, true) => ConfigSources::discover(file),
+        (Some(file), false) => ConfigSources::from_file(file),
+        (None, false) => ConfigSources::default(),
     };
-    let loaded = Sources { env, ..sources }
+    let loaded = ConfigSources { env, ..sources }
         .load()
-        .map_err(|error| raise(Class::Config, &error))?;
+        .map_err(|error| error_with_causes(ErrorClass::Config, &error))?;
     let mut config = loaded.config;
     let window = config.window(None);
     if window.source == WindowSource::Explicit {
@@ -192,31 +199,35 @@ pub(crate) fn load_config(
 }
 
 /// A configuration that a program made, as JSON; `place` is what messages call it.
-pub(crate) fn config_of(place: &str, json: &str) -> PyResult<Config> {
-    let value: Value = serde_json::from_str(json).map_err(|e| raise(Class::Config, &e))?;
-    let mut sources = Sources::default();
-    set(place, "", value, &mut sources.flags);
-    let loaded = sources.load().map_err(|e| raise(Class::Config, &e))?;
+pub(crate) fn parse_config(place: &str, json: &str) -> PyResult<Config> {
+    let value: Value =
+        serde_json::from_str(json).map_err(|e| error_with_causes(ErrorClass::Config, &e))?;
+    let mut sources = ConfigSources::default();
+    push_flags(place, "", value, &mut sources.flags);
+    let loaded = sources
+        .load()
+        .map_err(|e| error_with_causes(ErrorClass::Config, &e))?;
     Ok(loaded.config)
 }
 
 /// Every key that has a value.
-fn set(place: &str, path: &str, value: Value, flags: &mut Vec<Flag>) {
+fn push_flags(place: &str, path: &str, value: Value, flags: &mut Vec<ConfigFlag>) {
     match value {
         Value::Null => {}
         Value::Object(members) => {
             for (name, value) in members {
                 let dot = if path.is_empty() { "" } else { "." };
-                set(place, &format!("{path}{dot}{name}"), value, flags);
+                push_flags(place, &format!("{path}{dot}{name}"), value, flags);
             }
         }
-        value => flags.push(Flag::new(place, path, value)),
+        value => flags.push(ConfigFlag::new(place, path, value)),
     }
 }
 
 /// An event as a line for people.
 #[pyfunction]
 pub(crate) fn console_line(event: &str) -> PyResult<String> {
-    let event: Value = serde_json::from_str(event).map_err(|e| raise(Class::Format, &e))?;
-    Ok(Form::Human.line(&event))
+    let event: Value =
+        serde_json::from_str(event).map_err(|e| error_with_causes(ErrorClass::Format, &e))?;
+    Ok(ConsoleFormat::Human.format_event(&event))
 }

@@ -11,12 +11,12 @@ mod engine;
 mod exchange;
 mod failure;
 mod function;
+mod hook_store;
 mod manager;
 mod objects;
 mod restart;
 mod runtime;
 mod session;
-mod shelf;
 mod transcript;
 
 use std::sync::OnceLock;
@@ -57,7 +57,7 @@ mod _native {
         account, console_line, count, detect, load_config, usage, validate, window,
     };
     #[pymodule_export]
-    use super::shelf::{shelf_archive, shelf_folder};
+    use super::hook_store::{shelf_archive, shelf_folder};
 
     #[pymodule_export]
     use super::restart::{Carried, checkpoint_request, continuation_prompt, extract_checkpoint};

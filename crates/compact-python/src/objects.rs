@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::callback::call;
+use crate::callback::call_python;
 
 /// Bytes by name, kept by Python.
 #[derive(Clone, Debug)]
@@ -34,43 +34,43 @@ impl PythonObjects {
         }
     }
 
-    fn save(&self, name: &str, data: &[u8]) -> Result<()> {
+    fn save_object(&self, name: &str, data: &[u8]) -> Result<()> {
         let save = |py: Python<'_>| {
             let arguments = (name, PyBytes::new(py, data));
             self.storage.call_method1(py, "put", arguments).map(drop)
         };
-        call(save).map_err(raised)
+        call_python(save).map_err(store_error)
     }
 
-    fn load(&self, name: &str) -> Result<Option<Bytes>> {
+    fn load_object(&self, name: &str) -> Result<Option<Bytes>> {
         let load = |py: Python<'_>| {
             let found = self.storage.call_method1(py, "get", (name,))?;
             let found = found.extract::<Option<PyBackedBytes>>(py);
             let found = found.map_err(PyErr::from)?;
             Ok(found.map(|data| Bytes::copy_from_slice(&data)))
         };
-        call(load).map_err(raised)
+        call_python(load).map_err(store_error)
     }
 
-    fn names(&self, prefix: &str) -> Result<Vec<String>> {
+    fn list_names(&self, prefix: &str) -> Result<Vec<String>> {
         let list = |py: Python<'_>| {
             let names = self.storage.call_method1(py, "names", (prefix,))?;
             let names = names.bind(py).try_iter()?;
             names.map(|name| name?.extract::<String>()).collect()
         };
-        call(list).map_err(raised)
+        call_python(list).map_err(store_error)
     }
 
-    fn remove(&self, name: &str) -> Result<()> {
+    fn remove_object(&self, name: &str) -> Result<()> {
         let remove = |py: Python<'_>| self.storage.call_method1(py, "remove", (name,)).map(drop);
-        call(remove).map_err(raised)
+        call_python(remove).map_err(store_error)
     }
 
     /// A store of what is below a prefix, by names alone.
-    async fn listed(&self, prefix: Option<&Path>) -> Result<InMemory> {
+    async fn list_below(&self, prefix: Option<&Path>) -> Result<InMemory> {
         let prefix = prefix.map_or_else(String::new, |prefix| format!("{prefix}/"));
         let listed = InMemory::new();
-        for name in self.names(&prefix)? {
+        for name in self.list_names(&prefix)? {
             if let Ok(place) = Path::parse(&name) {
                 listed.put(&place, PutPayload::new()).await?;
             }
@@ -79,7 +79,7 @@ impl PythonObjects {
     }
 }
 
-fn raised(error: PyErr) -> Error {
+fn store_error(error: PyErr) -> Error {
     Error::Generic {
         store: "storage",
         source: error.into(),
@@ -101,14 +101,14 @@ impl ObjectStore for PythonObjects {
         opts: PutOptions,
     ) -> Result<PutResult> {
         let name = location.as_ref();
-        if opts.mode == PutMode::Create && self.load(name)?.is_some() {
+        if opts.mode == PutMode::Create && self.load_object(name)?.is_some() {
             return Err(Error::AlreadyExists {
                 path: name.to_owned(),
                 source: "it was put before".into(),
             });
         }
         let data = Bytes::from(payload);
-        self.save(name, &data)?;
+        self.save_object(name, &data)?;
         InMemory::new().put(location, data.into()).await
     }
 
@@ -125,7 +125,7 @@ impl ObjectStore for PythonObjects {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let found = InMemory::new();
-        if let Some(data) = self.load(location.as_ref())? {
+        if let Some(data) = self.load_object(location.as_ref())? {
             found.put(location, data.into()).await?;
         }
         found.get_opts(location, options).await
@@ -138,7 +138,7 @@ impl ObjectStore for PythonObjects {
         let objects = self.clone();
         let remove = move |place: Result<Path>| {
             let place = place?;
-            objects.remove(place.as_ref()).map(|()| place)
+            objects.remove_object(place.as_ref()).map(|()| place)
         };
         locations.map(remove).boxed()
     }
@@ -146,14 +146,17 @@ impl ObjectStore for PythonObjects {
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let (objects, prefix) = (self.clone(), prefix.cloned());
         let listed = async move {
-            let listed = objects.listed(prefix.as_ref()).await?;
+            let listed = objects.list_below(prefix.as_ref()).await?;
             Ok::<_, Error>(listed.list(prefix.as_ref()))
         };
         stream::once(listed).try_flatten().boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.listed(prefix).await?.list_with_delimiter(prefix).await
+        self.list_below(prefix)
+            .await?
+            .list_with_delimiter(prefix)
+            .await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, _options: CopyOptions) -> Result<()> {
@@ -162,6 +165,6 @@ impl ObjectStore for PythonObjects {
             .await?
             .bytes()
             .await?;
-        self.save(to.as_ref(), &data)
+        self.save_object(to.as_ref(), &data)
     }
 }

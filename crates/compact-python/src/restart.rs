@@ -4,14 +4,14 @@
 
 use compact_adapters::estimator;
 use compact_core::ledger::Ledger;
-use compact_core::redact::{Boundary, Counts, RedactionRules, Redactor};
-use compact_core::restart::{self, Notes, Wrapping};
+use compact_core::redact::{RedactionBoundary, RedactionCounts, RedactionRules, Redactor};
+use compact_core::restart::{self, CheckpointNotes, CheckpointWrapping};
 use compact_core::token::Tokens;
-use compact_formats::{Format, Scope};
-use compact_runtime::restart::room;
+use compact_formats::{Format, TranscriptScope};
+use compact_runtime::restart::checkpoint_budget;
 use pyo3::prelude::*;
 
-use crate::failure::{Class, raise};
+use crate::failure::{ErrorClass, error_with_causes};
 
 /// A task, and what its sessions established so far.
 #[pyclass(module = "compact._native")]
@@ -26,21 +26,23 @@ pub(crate) struct Carried {
 impl Carried {
     #[new]
     fn new(task: String, window: u64) -> PyResult<Carried> {
-        let redactor = RedactionRules::default().redactor(Boundary::Summary);
+        let redactor = RedactionRules::default().redactor(RedactionBoundary::Summary);
         Ok(Carried {
             task,
             window: Tokens(window),
-            redactor: redactor.map_err(|error| raise(Class::Config, &error))?,
+            redactor: redactor.map_err(|error| error_with_causes(ErrorClass::Config, &error))?,
             ledger: Ledger::default(),
         })
     }
 
     /// Takes what a session said: a JSON list of messages as Anthropic has them.
     fn hear(&mut self, py: Python<'_>, messages: String) -> PyResult<()> {
-        let parsed = compact_formats::parse(messages, Some(Format::Anthropic), Scope::Live)
-            .map_err(|error| raise(Class::Format, &error))?;
+        let parsed =
+            compact_formats::parse(messages, Some(Format::Anthropic), TranscriptScope::Live)
+                .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
         let (first, redactor) = (self.ledger.next, &self.redactor);
-        let later = py.detach(|| Ledger::redacted(&parsed.conversation.entries, first, redactor));
+        let later =
+            py.detach(|| Ledger::from_redacted(&parsed.conversation.entries, first, redactor));
         self.ledger.merge(later);
         Ok(())
     }
@@ -51,20 +53,24 @@ impl Carried {
     fn continuation(&self, answer: Option<&str>) -> (String, &'static str) {
         let found = answer.and_then(restart::extract_checkpoint);
         let source = match found.as_ref().map(|found| found.wrapping) {
-            Some(Wrapping::Tagged | Wrapping::Unclosed) => "tagged",
-            Some(Wrapping::Untagged) => "raw",
+            Some(CheckpointWrapping::Tagged | CheckpointWrapping::Unclosed) => "tagged",
+            Some(CheckpointWrapping::Untagged) => "raw",
             None => "built",
         };
-        let redacted = |text| self.redactor.redact(text, &mut Counts::new()).into_owned();
+        let redacted = |text| {
+            self.redactor
+                .redact(text, &mut RedactionCounts::new())
+                .into_owned()
+        };
         let written = found.as_ref().map(|found| redacted(&found.text));
-        let notes = Notes {
+        let notes = CheckpointNotes {
             task: &self.task,
             written: written.as_deref(),
             ledger: &self.ledger,
-            room: room(self.window),
-            estimator: &*estimator::Choice::Heuristic.estimator(None),
+            room: checkpoint_budget(self.window),
+            estimator: &*estimator::EstimatorChoice::Heuristic.build_estimator(None),
         };
-        let prompt = restart::continuation_prompt(&notes.checkpoint().text);
+        let prompt = restart::continuation_prompt(&notes.write_checkpoint().text);
         (prompt, source)
     }
 }

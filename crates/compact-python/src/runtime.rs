@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::PyErr;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::failure::{Class, raise};
+use crate::failure::{ErrorClass, error_with_causes};
 
 static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
 
-fn current() -> Result<Arc<Runtime>, PyErr> {
+fn current_runtime() -> Result<Arc<Runtime>, PyErr> {
     let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
     if let Some((_, runtime)) = slot.as_ref().filter(|(owner, _)| *owner == process) {
@@ -24,7 +24,7 @@ fn current() -> Result<Arc<Runtime>, PyErr> {
         .thread_name("compact")
         .enable_all()
         .build()
-        .map_err(|error| raise(Class::Compact, &error))?;
+        .map_err(|error| error_with_causes(ErrorClass::Compact, &error))?;
     let runtime = Arc::new(built);
     std::mem::forget(slot.replace((process, Arc::clone(&runtime))));
     Ok(runtime)
@@ -32,5 +32,5 @@ fn current() -> Result<Arc<Runtime>, PyErr> {
 
 /// Drives work on the thread of the caller, who has let go of the interpreter.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, PyErr> {
-    Ok(current()?.block_on(work))
+    Ok(current_runtime()?.block_on(work))
 }

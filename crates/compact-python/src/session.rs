@@ -11,54 +11,54 @@ use std::thread::{self, ThreadId};
 
 use compact_core::identity::Chain;
 use compact_core::wire::WireRules;
-use compact_runtime::{LiveSession, Manager};
+use compact_runtime::{Manager, Session};
 use pyo3::PyErr;
 
-use crate::failure::{Class, told};
+use crate::failure::{ErrorClass, error_with_message};
 
 /// Sessions by name.
-pub(crate) struct Sessions {
+pub(crate) struct EngineSessions {
     most: usize,
     clock: AtomicU64,
-    shelf: Mutex<Shelf>,
+    shelf: Mutex<SessionTable>,
 }
 
 #[derive(Default)]
-struct Shelf {
-    slots: HashMap<String, Arc<Slot>>,
+struct SessionTable {
+    slots: HashMap<String, Arc<SessionSlot>>,
     /// The sessions without a name of their client's, by the histories that go on from them.
     unnamed: HashMap<Chain, String>,
 }
 
 /// One session.
-pub(crate) struct Slot {
-    live: Mutex<Option<LiveSession>>,
+pub(crate) struct SessionSlot {
+    live: Mutex<Option<Session>>,
     holder: Mutex<Option<ThreadId>>,
     used: AtomicU64,
 }
 
 /// A session that this thread holds.
-pub(crate) struct Held<'a> {
-    slot: &'a Slot,
-    live: MutexGuard<'a, Option<LiveSession>>,
+pub(crate) struct HeldSession<'a> {
+    slot: &'a SessionSlot,
+    live: MutexGuard<'a, Option<Session>>,
 }
 
-impl Sessions {
-    pub(crate) fn new(most: usize) -> Sessions {
-        Sessions {
+impl EngineSessions {
+    pub(crate) fn new(most: usize) -> EngineSessions {
+        EngineSessions {
             most: most.max(1),
             clock: AtomicU64::new(0),
             shelf: Mutex::default(),
         }
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn lock_table(&self) -> MutexGuard<'_, SessionTable> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The unnamed session that the longest of these beginnings of a history is all of.
-    pub(crate) fn continued_by(&self, beginnings: &[Chain]) -> Option<String> {
-        let shelf = self.shelf();
+    pub(crate) fn find_continued(&self, beginnings: &[Chain]) -> Option<String> {
+        let shelf = self.lock_table();
         let found = beginnings
             .iter()
             .rev()
@@ -67,8 +67,8 @@ impl Sessions {
     }
 
     /// Notes what a history must begin with to go on from an unnamed session.
-    pub(crate) fn note(&self, name: &str, lines: Vec<Chain>) {
-        let mut shelf = self.shelf();
+    pub(crate) fn note_chains(&self, name: &str, lines: Vec<Chain>) {
+        let mut shelf = self.lock_table();
         shelf.unnamed.retain(|_, known| known != name);
         if shelf.slots.contains_key(name) {
             let named = lines.into_iter().map(|chain| (chain, name.to_owned()));
@@ -77,12 +77,12 @@ impl Sessions {
     }
 
     /// The session of this name, and the name of one that had to make room.
-    pub(crate) fn slot(&self, name: &str) -> (Arc<Slot>, Option<String>) {
-        let mut shelf = self.shelf();
+    pub(crate) fn find_or_add(&self, name: &str) -> (Arc<SessionSlot>, Option<String>) {
+        let mut shelf = self.lock_table();
         let slots = &mut shelf.slots;
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let slot = slots.entry(name.to_owned()).or_insert_with(|| {
-            Arc::new(Slot {
+            Arc::new(SessionSlot {
                 live: Mutex::new(None),
                 holder: Mutex::new(None),
                 used: AtomicU64::new(now),
@@ -91,7 +91,7 @@ impl Sessions {
         slot.used.store(now, Ordering::Relaxed);
         let slot = Arc::clone(slot);
         let full = slots.len() > self.most;
-        let oldest = full.then(|| oldest(slots, name)).flatten();
+        let oldest = full.then(|| least_recent(slots, name)).flatten();
         if let Some(oldest) = &oldest {
             shelf.remove(oldest);
         }
@@ -100,15 +100,15 @@ impl Sessions {
 
     /// Lets go of a session.
     pub(crate) fn remove(&self, name: &str) {
-        self.shelf().remove(name);
+        self.lock_table().remove(name);
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.shelf().slots.len()
+        self.lock_table().slots.len()
     }
 }
 
-impl Shelf {
+impl SessionTable {
     fn remove(&mut self, name: &str) {
         self.slots.remove(name);
         self.unnamed.retain(|_, known| known != name);
@@ -116,8 +116,9 @@ impl Shelf {
 }
 
 /// The session that was used least recently and that nobody holds now.
-fn oldest(slots: &HashMap<String, Arc<Slot>>, but: &str) -> Option<String> {
-    let is_free = |slot: &Slot| !matches!(slot.live.try_lock(), Err(TryLockError::WouldBlock));
+fn least_recent(slots: &HashMap<String, Arc<SessionSlot>>, but: &str) -> Option<String> {
+    let is_free =
+        |slot: &SessionSlot| !matches!(slot.live.try_lock(), Err(TryLockError::WouldBlock));
     let mut free: Vec<_> = slots
         .iter()
         .filter(|(name, slot)| name.as_str() != but && is_free(slot))
@@ -126,55 +127,55 @@ fn oldest(slots: &HashMap<String, Arc<Slot>>, but: &str) -> Option<String> {
     free.first().map(|(name, _)| (*name).clone())
 }
 
-impl Slot {
+impl SessionSlot {
     /// Waits for the session. Its own callbacks cannot have it: they would wait for themselves.
-    pub(crate) fn hold(&self) -> Result<Held<'_>, PyErr> {
+    pub(crate) fn hold(&self) -> Result<HeldSession<'_>, PyErr> {
         let me = thread::current().id();
-        let holder = *self.holder();
+        let holder = *self.lock_holder();
         if holder == Some(me) {
-            return Err(told(
-                Class::SessionBusy,
+            return Err(error_with_message(
+                ErrorClass::SessionBusy,
                 "this session is being handled by the call that this callback belongs to; \
                  use another session id",
             ));
         }
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        *self.holder() = Some(me);
-        Ok(Held { slot: self, live })
+        *self.lock_holder() = Some(me);
+        Ok(HeldSession { slot: self, live })
     }
 
-    fn holder(&self) -> MutexGuard<'_, Option<ThreadId>> {
+    fn lock_holder(&self) -> MutexGuard<'_, Option<ThreadId>> {
         self.holder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held<'_> {
+impl HeldSession<'_> {
     /// The session, a new one under these rules if there is none.
-    pub(crate) fn live(
+    pub(crate) fn get_or_create(
         &mut self,
         manager: &Arc<Manager>,
         name: &str,
         rules: &WireRules,
-    ) -> &mut LiveSession {
+    ) -> &mut Session {
         self.live
-            .get_or_insert_with(|| LiveSession::new(Arc::clone(manager), name, rules))
+            .get_or_insert_with(|| Session::new(Arc::clone(manager), name, rules))
     }
 
     /// True when a history that has these beginnings goes on from the session.
-    pub(crate) fn goes_on(&self, beginnings: &[Chain]) -> bool {
-        let lines = |live: &LiveSession| live.session().lines();
+    pub(crate) fn is_continued_by(&self, beginnings: &[Chain]) -> bool {
+        let lines = |live: &Session| live.state().continuation_chains();
         let lines = self.live.as_ref().map(lines).unwrap_or_default();
         lines.is_empty() || lines.iter().any(|chain| beginnings.contains(chain))
     }
 
     /// The session, if there is one.
-    pub(crate) fn existing(&mut self) -> Option<&mut LiveSession> {
+    pub(crate) fn existing_session(&mut self) -> Option<&mut Session> {
         self.live.as_mut()
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldSession<'_> {
     fn drop(&mut self) {
-        *self.slot.holder() = None;
+        *self.slot.lock_holder() = None;
     }
 }

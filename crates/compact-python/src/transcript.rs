@@ -1,16 +1,16 @@
 //! Transcripts of agents that keep their own: compacted as a whole, to be resumed from.
 
 use bytes::Bytes;
-use compact_formats::{Format, Parsed, Scope, Stamp};
+use compact_formats::{BoundaryStamp, Format, ParsedTranscript, TranscriptScope};
 use compact_runtime::Manager;
-use compact_runtime::manager::{Commit, Compacted, Request, now};
+use compact_runtime::manager::{CommittedCompaction, CompactionRequest, RequestOutcome, now};
 use pyo3::prelude::*;
 
-use crate::engine::run;
-use crate::failure::{Class, raise};
+use crate::engine::run_blocking;
+use crate::failure::{ErrorClass, error_with_causes};
 
 /// The transcript with a boundary and the view behind it, and the receipt as JSON.
-pub(crate) fn rewrite(
+pub(crate) fn rewrite_transcript(
     manager: &Manager,
     session_id: Option<&str>,
     source: String,
@@ -18,9 +18,9 @@ pub(crate) fn rewrite(
     note: Option<&str>,
 ) -> PyResult<Option<(String, String)>> {
     let source = Bytes::from(source);
-    let parsed = compact_formats::parse(source.clone(), Some(format), Scope::Live)
-        .map_err(|error| raise(Class::Format, &error))?;
-    let request = Request {
+    let parsed = compact_formats::parse(source.clone(), Some(format), TranscriptScope::Live)
+        .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
+    let request = CompactionRequest {
         conversation: &parsed.conversation,
         rules: parsed.document.rules(),
         format: format.name(),
@@ -32,7 +32,7 @@ pub(crate) fn rewrite(
         told: None,
         parent: None,
     };
-    let compacted = run(async {
+    let compacted = run_blocking(async {
         let needed = note.is_some() || manager.measure(&request).await?.decision.verdict.is_now();
         match needed {
             true => manager.compact(&request).await.map(Some),
@@ -40,14 +40,17 @@ pub(crate) fn rewrite(
         }
     })?;
     match compacted {
-        Some(Compacted::Done(commit)) => appended(&parsed, &commit).map(Some),
+        Some(RequestOutcome::Done(commit)) => append_view(&parsed, &commit).map(Some),
         _ => Ok(None),
     }
 }
 
-fn appended(parsed: &Parsed, commit: &Commit) -> PyResult<(String, String)> {
+fn append_view(
+    parsed: &ParsedTranscript,
+    commit: &CommittedCompaction,
+) -> PyResult<(String, String)> {
     let receipt = &commit.compaction.receipt;
-    let stamp = Stamp {
+    let stamp = BoundaryStamp {
         timestamp: &now(),
         receipt: &receipt.receipt_id,
         tokens_before: receipt.tokens_before.0,
@@ -56,7 +59,7 @@ fn appended(parsed: &Parsed, commit: &Commit) -> PyResult<(String, String)> {
     let document = &parsed.document;
     let bytes = document
         .append(&parsed.conversation, &commit.compaction.view, &stamp)
-        .map_err(|error| raise(Class::Format, &error))?;
+        .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok((text, commit.receipt.to_string()))
 }

@@ -6,16 +6,16 @@
 
 pub mod error;
 pub mod host;
-pub mod life;
 pub mod manager;
 pub mod port;
 pub mod recall;
 pub mod reset;
 pub mod restart;
-pub mod tell;
+pub mod session;
+pub mod summary_request;
 
 pub use error::Error;
-pub use life::LiveSession;
 pub use manager::Manager;
 pub use recall::Recall;
 pub use reset::HardReset;
+pub use session::Session;

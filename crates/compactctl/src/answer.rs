@@ -1,6 +1,6 @@
 //! What a command gives back: the same facts for programs and for people.
 
-use compact_adapters::config::FileInForce;
+use compact_adapters::config::LoadedFile;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::report::text::printable;
 
 /// The result of a command.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct CommandAnswer {
     /// For programs: the one document that `--json` prints.
     pub json: Value,
     /// For people, with styles that the terminal may drop.
@@ -21,31 +21,31 @@ pub struct Answer {
     pub archived: bool,
 }
 
-impl Answer {
+impl CommandAnswer {
     /// An answer of a command that did what it was asked.
-    pub fn new(json: Value, human: String) -> Answer {
-        Answer {
+    pub fn new(json: Value, human: String) -> CommandAnswer {
+        CommandAnswer {
             json,
             human,
-            ..Answer::default()
+            ..CommandAnswer::default()
         }
     }
 
     /// The same with bytes for stdout.
-    pub fn with_payload(mut self, payload: Option<Vec<u8>>) -> Answer {
+    pub fn with_payload(mut self, payload: Option<Vec<u8>>) -> CommandAnswer {
         self.payload = payload;
         self
     }
 
     /// The same, of a command that archived something.
-    pub fn having_archived(mut self) -> Answer {
+    pub fn having_archived(mut self) -> CommandAnswer {
         self.archived = true;
         self
     }
 
     /// The same, naming the files of settings that were in force.
-    pub fn naming(mut self, files: &[FileInForce]) -> Answer {
-        set(&mut self.json, "config_files", files_json(files));
+    pub fn with_settings_files(mut self, files: &[LoadedFile]) -> CommandAnswer {
+        set_field(&mut self.json, "config_files", settings_files_json(files));
         if !self.human.is_empty() {
             self.human.push_str(&settings_line(files));
         }
@@ -53,15 +53,15 @@ impl Answer {
     }
 
     /// The same with another exit code.
-    pub fn with_code(mut self, code: u8) -> Answer {
+    pub fn with_code(mut self, code: u8) -> CommandAnswer {
         self.code = code;
         self
     }
 }
 
 /// The line of a report that names the files of settings; nothing where there are none.
-pub fn settings_line(files: &[FileInForce]) -> String {
-    let names: Vec<String> = files.iter().map(FileInForce::to_string).collect();
+pub fn settings_line(files: &[LoadedFile]) -> String {
+    let names: Vec<String> = files.iter().map(LoadedFile::to_string).collect();
     let line = format!("  settings  {}", printable(&names.join(", ")));
     match files.is_empty() {
         true => String::new(),
@@ -70,21 +70,21 @@ pub fn settings_line(files: &[FileInForce]) -> String {
 }
 
 /// The files of settings for programs.
-fn files_json(files: &[FileInForce]) -> Value {
-    json!(files.iter().map(located).collect::<Vec<_>>())
+fn settings_files_json(files: &[LoadedFile]) -> Value {
+    json!(files.iter().map(with_absolute_path).collect::<Vec<_>>())
 }
 
 /// A file of settings by where it really is, for readers who are elsewhere.
-pub fn located(file: &FileInForce) -> FileInForce {
+pub fn with_absolute_path(file: &LoadedFile) -> LoadedFile {
     let path = std::path::absolute(&file.path);
-    FileInForce {
+    LoadedFile {
         path: path.unwrap_or_else(|_| file.path.clone()),
         ..file.clone()
     }
 }
 
 /// Sets a field of a JSON object.
-pub fn set(json: &mut Value, key: &str, value: impl Into<Value>) {
+pub fn set_field(json: &mut Value, key: &str, value: impl Into<Value>) {
     if let Some(fields) = json.as_object_mut() {
         fields.insert(key.to_owned(), value.into());
     }

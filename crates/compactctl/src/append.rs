@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::failure::{Code, Failure};
+use crate::failure::{Failure, FailureCode};
 
 /// How long a file must stay as it is before it is taken to be at rest.
-const REST: Duration = Duration::from_millis(40);
+const REST_TIME: Duration = Duration::from_millis(40);
 
 /// How long to wait for that, and for another process of ours.
-const PATIENCE: Duration = Duration::from_secs(3);
+const REST_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A transcript that lines are to be written behind, locked against others of our kind.
 #[derive(Debug)]
@@ -43,17 +43,17 @@ pub enum AppendOutcome {
     /// They stand at the end of the file.
     Written,
     /// The file is not the one that was read; none of them is in it.
-    Outrun,
+    FileChanged,
 }
 
 impl SharedTranscript {
     /// Opens the file behind a name for reading and appending, and waits for others of our kind.
     pub fn open(path: &Path) -> Result<SharedTranscript, Failure> {
-        let path = fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
-        let waits_until = Instant::now() + PATIENCE;
+        let path = fs::canonicalize(path).map_err(|error| append_failure(path, &error))?;
+        let waits_until = Instant::now() + REST_TIMEOUT;
         loop {
-            let transcript =
-                SharedTranscript::open_once(&path).map_err(|error| unusable(&path, &error))?;
+            let transcript = SharedTranscript::open_once(&path)
+                .map_err(|error| append_failure(&path, &error))?;
             let locked = match transcript.file.try_lock() {
                 Ok(()) => true,
                 Err(TryLockError::WouldBlock) => false,
@@ -65,9 +65,9 @@ impl SharedTranscript {
                 return Ok(transcript);
             }
             if Instant::now() > waits_until {
-                return Err(busy(&path, "another process is appending to it"));
+                return Err(busy_failure(&path, "another process is appending to it"));
             }
-            thread::sleep(REST);
+            thread::sleep(REST_TIME);
         }
     }
 
@@ -77,8 +77,8 @@ impl SharedTranscript {
         }
         let file = File::options().read(true).write(true).open(path)?;
         let end = File::options().append(true).open(path)?;
-        let identity = FileIdentity::of(&file.metadata()?);
-        match FileIdentity::of(&end.metadata()?) == identity {
+        let identity = FileIdentity::from_metadata(&file.metadata()?);
+        match FileIdentity::from_metadata(&end.metadata()?) == identity {
             true => Ok(SharedTranscript {
                 path: path.to_owned(),
                 file,
@@ -93,12 +93,17 @@ impl SharedTranscript {
     /// Reads the whole file once it is at rest and its last line is whole.
     pub fn read_at_rest(&mut self) -> Result<Bytes, Failure> {
         if let Some(agent) = agent_with_session_open(&self.path) {
-            return Err(busy(&self.path, &format!("{agent} has the session open")));
+            return Err(busy_failure(
+                &self.path,
+                &format!("{agent} has the session open"),
+            ));
         }
-        let waits_until = Instant::now() + PATIENCE;
+        let waits_until = Instant::now() + REST_TIMEOUT;
         loop {
-            let before = self.read().map_err(|error| unusable(&self.path, &error))?;
-            thread::sleep(REST);
+            let before = self
+                .read_bytes()
+                .map_err(|error| append_failure(&self.path, &error))?;
+            thread::sleep(REST_TIME);
             let is_same = self.is_as_read(&before).unwrap_or(false);
             if is_same && ends_with_whole_line(&before) {
                 return Ok(before.into());
@@ -110,12 +115,12 @@ impl SharedTranscript {
                 } else {
                     "it is being written"
                 };
-                return Err(busy(&self.path, why));
+                return Err(busy_failure(&self.path, why));
             }
         }
     }
 
-    fn read(&mut self) -> io::Result<Vec<u8>> {
+    fn read_bytes(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_to_end(&mut bytes)?;
@@ -125,19 +130,19 @@ impl SharedTranscript {
     /// Writes lines behind `source`, which is what was read; see the head of this module.
     pub fn append(&mut self, source: &[u8], lines: &[u8]) -> Result<AppendOutcome, Failure> {
         self.try_append(source, lines).map_err(|error| {
-            Failure::of(Code::Unexpected, &error)
-                .about(&format!("cannot append to {}", self.path.display()))
+            Failure::from_error(FailureCode::Unexpected, &error)
+                .with_context(&format!("cannot append to {}", self.path.display()))
                 .help("nothing of the transcript was changed; make space, and run it again")
         })
     }
 
     fn try_append(&mut self, source: &[u8], lines: &[u8]) -> io::Result<AppendOutcome> {
         if !self.is_as_read(source)? {
-            return Ok(AppendOutcome::Outrun);
+            return Ok(AppendOutcome::FileChanged);
         }
         let room = self.take_room(lines.len())?;
         if room.start != source.len() as u64 || !self.is_in_place()? {
-            return Ok(AppendOutcome::Outrun);
+            return Ok(AppendOutcome::FileChanged);
         }
         let filled = self.fill(&room, lines).and_then(|()| self.file.sync_all());
         let is_last = filled.is_ok() && self.file.metadata()?.len() == room.end;
@@ -145,7 +150,7 @@ impl SharedTranscript {
             return Ok(AppendOutcome::Written);
         }
         self.write_at(room.start, &blank_line(lines.len()))?;
-        filled.map(|()| AppendOutcome::Outrun)
+        filled.map(|()| AppendOutcome::FileChanged)
     }
 
     /// Takes room for as many bytes at the end of the file, and says where it is.
@@ -186,7 +191,7 @@ impl SharedTranscript {
     /// Whether the name still leads to the file that was opened.
     fn is_in_place(&self) -> io::Result<bool> {
         match fs::metadata(&self.path) {
-            Ok(found) => Ok(FileIdentity::of(&found) == self.identity),
+            Ok(found) => Ok(FileIdentity::from_metadata(&found) == self.identity),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
@@ -221,13 +226,13 @@ struct FileIdentity(u64, u64);
 
 impl FileIdentity {
     #[cfg(unix)]
-    fn of(found: &Metadata) -> FileIdentity {
+    fn from_metadata(found: &Metadata) -> FileIdentity {
         use std::os::unix::fs::MetadataExt;
         FileIdentity(found.dev(), found.ino())
     }
 
     #[cfg(not(unix))]
-    fn of(found: &Metadata) -> FileIdentity {
+    fn from_metadata(found: &Metadata) -> FileIdentity {
         let born = found.created().ok();
         let age = born.and_then(|born| born.duration_since(std::time::UNIX_EPOCH).ok());
         FileIdentity(0, age.map_or(0, |age| age.as_nanos() as u64))
@@ -274,21 +279,23 @@ fn agent_with_session_open(path: &Path) -> Option<&'static str> {
 }
 
 /// What is said when lines could not be written because the transcript did not rest.
-pub fn busy(path: &Path, why: &str) -> Failure {
+pub fn busy_failure(path: &Path, why: &str) -> Failure {
     Failure::new(
-        Code::Busy,
+        FailureCode::Busy,
         format!("{}: {why}; nothing was appended", path.display()),
     )
     .help("end the agent's session, or wait until it is idle, and run it again")
 }
 
-fn unusable(path: &Path, error: &io::Error) -> Failure {
+fn append_failure(path: &Path, error: &io::Error) -> Failure {
     let code = match error.kind() {
-        ErrorKind::NotFound | ErrorKind::IsADirectory | ErrorKind::InvalidInput => Code::Input,
-        _ => Code::Unexpected,
+        ErrorKind::NotFound | ErrorKind::IsADirectory | ErrorKind::InvalidInput => {
+            FailureCode::Input
+        }
+        _ => FailureCode::Unexpected,
     };
-    Failure::of(code, error)
-        .about(&format!("cannot append to {}", path.display()))
+    Failure::from_error(code, error)
+        .with_context(&format!("cannot append to {}", path.display()))
         .help("--append changes the transcript itself; write the view elsewhere with -o")
 }
 

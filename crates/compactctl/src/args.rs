@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use compact_adapters::config::Flag;
+use compact_adapters::config::ConfigFlag;
 use compact_core::profile::Profile;
 use compact_core::summarize::Style;
 use compact_eval::method::Method;
 use compact_formats::Format;
 use compact_formats::validate::Provider;
-use compact_runtime::host::Agent;
+use compact_runtime::host::HookAgent;
 
 /// Keeps a long-running LLM agent inside its context window without losing what matters.
 #[derive(Debug, Parser)]
@@ -25,7 +25,7 @@ use compact_runtime::host::Agent;
 pub struct Cli {
     /// What every command takes.
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalArgs,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -33,7 +33,7 @@ pub struct Cli {
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
-pub struct Global {
+pub struct GlobalArgs {
     /// Print one JSON document on stdout and nothing else there
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
@@ -128,83 +128,83 @@ impl Color {
 pub enum Command {
     /// Count a session: format, pressure, tokens by role and category, biggest entries, problems
     #[command(after_help = "Example: compactctl inspect session.jsonl --window 200000")]
-    Inspect(Inspect),
+    Inspect(InspectArgs),
     /// Show what a compaction would do; change nothing
     #[command(after_help = "Example: compactctl plan session.jsonl --target 0.4")]
-    Plan(Plan),
+    Plan(PlanArgs),
     /// Compact a session: archive the original, write the smaller view
     #[command(
         after_help = "Example: compactctl compact session.jsonl --budget 20000 -o smaller.jsonl"
     )]
-    Compact(Compact),
+    Compact(CompactArgs),
     /// Compare two versions of a session: what is gone, kept and new
     #[command(after_help = "Example: compactctl diff session.jsonl smaller.jsonl --format md")]
-    Diff(Diff),
+    Diff(DiffArgs),
     /// Check any message list or request body against what a provider refuses
     #[command(after_help = "Example: compactctl validate request.json --provider anthropic")]
-    Validate(Validate),
+    Validate(ValidateArgs),
     /// Write a session in another format, and say what that format cannot carry
     #[command(
         after_help = "Example: compactctl convert session.jsonl --to openai-chat -o body.json"
     )]
-    Convert(Convert),
+    Convert(ConvertArgs),
     /// Recompute a receipt from the archive
     #[command(after_help = "Example: compactctl verify 3f9a1c22")]
-    Verify(Verify),
+    Verify(VerifyArgs),
     /// Give back an original, byte for byte
     #[command(after_help = "Example: compactctl restore 3f9a1c22 -o session.jsonl")]
-    Restore(Restore),
+    Restore(RestoreArgs),
     /// Search everything archived, in all sessions or in the one that --session names
     #[command(after_help = "Example: compactctl recall which port serves the metrics")]
-    Recall(Recall),
+    Recall(RecallArgs),
     /// Print an archived entry whole, byte for byte
     #[command(after_help = "Example: compactctl expand 3f9a1c22abcd#17")]
-    Expand(Expand),
+    Expand(ExpandArgs),
     /// Show what a session remembers now: pinned, ledger, summary, recent
     #[command(after_help = "Example: compactctl remember my-session")]
-    Remember(Remember),
+    Remember(RememberArgs),
     /// Look after the store of originals
     #[command(after_help = "Example: compactctl archive list")]
     Archive {
         /// What to do with it.
         #[command(subcommand)]
-        command: Archive,
+        command: ArchiveCommand,
     },
     /// Look after the database of receipts
     #[command(after_help = "Example: compactctl catalog copy --from ~/.local/share/compact")]
     Catalog {
         /// What to do with it.
         #[command(subcommand)]
-        command: Catalog,
+        command: CatalogCommand,
     },
     /// Play recorded sessions forward: compactions, pressure, tokens, cost and what is remembered
     #[command(
         after_help = "Example: compactctl replay session.jsonl --window 32000 --profile rolling --profile hard-reset"
     )]
-    Replay(Replay),
+    Replay(ReplayArgs),
     /// Measure what is retained: on transcripts, generated sessions, scripted tasks and questions
     #[command(
         after_help = "Example: compactctl eval sessions/ --budgets 0.05,0.1 --html report.html"
     )]
-    Eval(Eval),
+    Eval(EvalArgs),
     /// Let an agent carry a task across as many sessions as it takes: when its context is full, ask
     /// for a checkpoint and go on from it in a fresh session
     #[command(
         after_help = "Example: compactctl run --agent claude --prompt task.md --timeout 4h -- --permission-mode acceptEdits"
     )]
-    Run(Run),
+    Run(RunArgs),
     /// Serve recall, remember, expand and compact to an agent, as an MCP server on stdio
     #[command(after_help = "Example: compactctl mcp --session my-session")]
     Mcp,
     /// List models with their windows, prices and tokenizers
     #[command(after_help = "Example: compactctl models claude")]
-    Models(Models),
+    Models(ModelsArgs),
     /// Write, check and show the configuration
     #[command(after_help = "Example: compactctl config init")]
     Config {
         /// What to do with it.
         #[command(subcommand)]
-        command: Config,
+        command: ConfigCommand,
     },
     /// Archive an agent's transcript before it compacts, tell it what to keep, and what it lost.
     /// Called by the agent: its JSON on stdin, its answer on stdout
@@ -212,12 +212,12 @@ pub enum Command {
         args_conflicts_with_subcommands = true,
         after_help = "Example: compactctl hook install --agent claude-code"
     )]
-    Hook(Hook),
+    Hook(HookArgs),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example: compactctl completions bash > ~/.local/share/bash-completion/completions/compactctl"
     )]
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Print the manual page
     #[command(after_help = "Example: compactctl man | man -l -")]
     Man,
@@ -225,7 +225,7 @@ pub enum Command {
 
 /// Which transcript, and how it is measured.
 #[derive(Args, Debug, Default)]
-pub struct Subject {
+pub struct TranscriptArgs {
     /// The session's transcript or request body; - for stdin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -249,7 +249,7 @@ pub struct Subject {
 /// How small the view must be.
 #[derive(Args, Debug, Default)]
 #[group(multiple = false)]
-pub struct Goal {
+pub struct BudgetArgs {
     /// The most tokens that the view's history may have
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<u64>,
@@ -260,13 +260,13 @@ pub struct Goal {
 
 /// How the view is made.
 #[derive(Args, Debug, Default)]
-pub struct Manner {
+pub struct SummaryArgs {
     /// How the summary is told
     #[arg(long, value_name = "STYLE", value_parser = parse_style)]
     pub style: Option<Style>,
     /// Who writes the summary.
     #[command(flatten)]
-    pub writer: Writer,
+    pub writer: SummarizerArgs,
     /// A wish for this compaction, told to the summarizer and kept in the receipt
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
@@ -274,12 +274,12 @@ pub struct Manner {
 
 /// Who writes the summary.
 #[derive(Args, Debug, Default)]
-pub struct Writer {
+pub struct SummarizerArgs {
     /// Who writes the summary: extractive (the engine itself), or a model to which the conversation
     /// is then sent, redacted: openai (any compatible server), responses, anthropic,
     /// openai_compaction, anthropic_compaction; without it, summarizer.kind of the configuration
     #[arg(long, value_name = "NAME", hide_possible_values = true)]
-    pub summarizer: Option<Summarizer>,
+    pub summarizer: Option<SummarizerChoice>,
     /// Where that model is, e.g. http://localhost:11434/v1
     #[arg(long, value_name = "URL")]
     pub summarizer_url: Option<String>,
@@ -288,13 +288,15 @@ pub struct Writer {
     pub summarizer_model: Option<String>,
 }
 
-impl Writer {
+impl SummarizerArgs {
     /// The keys of the configuration that these arguments set.
-    pub fn flags(&self) -> Vec<Flag> {
+    pub fn config_flags(&self) -> Vec<ConfigFlag> {
         let kind = self.summarizer.and_then(|s| s.to_possible_value());
         let kind = kind.map(|value| value.get_name().to_owned());
         let flag = |name: &str, path: &str, value: &Option<String>| {
-            value.clone().map(|value| Flag::new(name, path, value))
+            value
+                .clone()
+                .map(|value| ConfigFlag::new(name, path, value))
         };
         [
             flag("--summarizer", "summarizer.kind", &kind),
@@ -314,7 +316,7 @@ impl Writer {
 /// Who writes the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum Summarizer {
+pub enum SummarizerChoice {
     /// The engine itself: deterministic, no model, no network.
     Extractive,
     /// A chat model of OpenAI, or of any server that speaks like it.
@@ -333,32 +335,32 @@ pub enum Summarizer {
 
 /// `inspect`.
 #[derive(Args, Debug)]
-pub struct Inspect {
+pub struct InspectArgs {
     /// The transcript.
     #[command(flatten)]
-    pub subject: Subject,
+    pub subject: TranscriptArgs,
 }
 
 /// `plan`.
 #[derive(Args, Debug)]
-pub struct Plan {
+pub struct PlanArgs {
     /// The transcript.
     #[command(flatten)]
-    pub subject: Subject,
+    pub subject: TranscriptArgs,
     /// The budget.
     #[command(flatten)]
-    pub goal: Goal,
+    pub goal: BudgetArgs,
     /// The summary.
     #[command(flatten)]
-    pub manner: Manner,
+    pub manner: SummaryArgs,
 }
 
 /// `compact`.
 #[derive(Args, Debug)]
-pub struct Compact {
+pub struct CompactArgs {
     /// The transcript.
     #[command(flatten)]
-    pub subject: Subject,
+    pub subject: TranscriptArgs,
     /// Write the view here, in FILE's own format; - for stdout, FILE itself is fine. A session that
     /// is within its budget is copied as it is
     #[arg(short, long, value_name = "OUT")]
@@ -369,15 +371,15 @@ pub struct Compact {
     pub append: bool,
     /// The budget.
     #[command(flatten)]
-    pub goal: Goal,
+    pub goal: BudgetArgs,
     /// The summary.
     #[command(flatten)]
-    pub manner: Manner,
+    pub manner: SummaryArgs,
 }
 
 /// `convert`.
 #[derive(Args, Debug)]
-pub struct Convert {
+pub struct ConvertArgs {
     /// The session's transcript or request body; - for stdin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -400,7 +402,7 @@ pub struct Convert {
 
 /// `diff`.
 #[derive(Args, Debug)]
-pub struct Diff {
+pub struct DiffArgs {
     /// The earlier version; - for stdin
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
@@ -425,7 +427,7 @@ pub enum DiffFormat {
 
 /// `validate`.
 #[derive(Args, Debug)]
-pub struct Validate {
+pub struct ValidateArgs {
     /// A request body, a JSON list of messages, one message per line, or an agent's transcript; -
     /// for stdin
     #[arg(value_name = "FILE", required_unless_present = "list_rules")]
@@ -447,7 +449,7 @@ pub struct Validate {
 
 /// `verify`.
 #[derive(Args, Debug)]
-pub struct Verify {
+pub struct VerifyArgs {
     /// A receipt's id (8 characters are enough), or its JSON in a file or - for stdin
     #[arg(value_name = "RECEIPT")]
     pub receipt: String,
@@ -455,7 +457,7 @@ pub struct Verify {
 
 /// `restore`.
 #[derive(Args, Debug)]
-pub struct Restore {
+pub struct RestoreArgs {
     /// A receipt's id, or a session's for everything it ever held
     #[arg(value_name = "RECEIPT_OR_SESSION")]
     pub name: String,
@@ -466,7 +468,7 @@ pub struct Restore {
 
 /// `recall`.
 #[derive(Args, Debug)]
-pub struct Recall {
+pub struct RecallArgs {
     /// A question or a few words, names or paths; no syntax. - for stdin
     #[arg(value_name = "QUERY", required = true)]
     pub query: Vec<String>,
@@ -477,7 +479,7 @@ pub struct Recall {
 
 /// `expand`.
 #[derive(Args, Debug)]
-pub struct Expand {
+pub struct ExpandArgs {
     /// RECEIPT#NUMBER, as a summary, a cut text or `recall` shows it
     #[arg(value_name = "POINTER", required = true)]
     pub pointer: Vec<String>,
@@ -491,7 +493,7 @@ pub struct Expand {
 
 /// `remember`.
 #[derive(Args, Debug)]
-pub struct Remember {
+pub struct RememberArgs {
     /// A session's id, or a receipt's for what was remembered then
     #[arg(value_name = "SESSION")]
     pub name: String,
@@ -499,7 +501,7 @@ pub struct Remember {
 
 /// `archive`.
 #[derive(Debug, Subcommand)]
-pub enum Archive {
+pub enum ArchiveCommand {
     /// List sessions and what they take
     #[command(after_help = "Example: compactctl archive list --json")]
     List,
@@ -518,7 +520,7 @@ pub enum Archive {
     Rebuild,
     /// Remove old originals; what a session's latest view points at always stays
     #[command(after_help = "Example: compactctl archive prune --older-than 90 --dry-run")]
-    Prune(Prune),
+    Prune(PruneArgs),
     /// Copy every original and receipt into a folder, which is a store by itself
     #[command(after_help = "Example: compactctl archive export backup/")]
     Export {
@@ -537,19 +539,19 @@ pub enum Archive {
 
 /// `catalog`.
 #[derive(Debug, Subcommand)]
-pub enum Catalog {
+pub enum CatalogCommand {
     /// Bring the tables up to date and say where they are
     #[command(after_help = "Example: compactctl catalog migrate")]
     Migrate,
     /// Copy receipts from or to another catalog; originals stay where they are
     #[command(after_help = "Example: compactctl catalog copy --to postgres://ann@db.example/team")]
-    Copy(CatalogCopy),
+    Copy(CatalogCopyArgs),
 }
 
 /// `catalog copy`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("other").required(true).args(["from", "to"]))]
-pub struct CatalogCopy {
+pub struct CatalogCopyArgs {
     /// Copy from this catalog to the configured one: a data directory, or a postgres:// address
     #[arg(long, value_name = "FOLDER|URL")]
     pub from: Option<String>,
@@ -560,7 +562,7 @@ pub struct CatalogCopy {
 
 /// `archive prune`. Without a limit, what `storage.retention` says.
 #[derive(Args, Debug)]
-pub struct Prune {
+pub struct PruneArgs {
     /// Remove compactions that are older than this
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
@@ -578,7 +580,7 @@ pub struct Prune {
 /// `eval`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "examples", "decay", "tasks", "qa"]))]
-pub struct Eval {
+pub struct EvalArgs {
     /// Folders or files of transcripts; each is a dataset
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
@@ -628,15 +630,15 @@ pub struct Eval {
     pub min_digits: Option<usize>,
     /// Who writes the summaries of compact_llm.
     #[command(flatten)]
-    pub writer: Writer,
+    pub writer: SummarizerArgs,
     /// Where else the results go
     #[command(flatten)]
-    pub sheets: Sheets,
+    pub sheets: ResultFileArgs,
 }
 
 /// `run`.
 #[derive(Args, Debug)]
-pub struct Run {
+pub struct RunArgs {
     /// The agent: claude, codex, the path of one of them, or the command of any program that speaks
     /// the protocol of docs/run.md
     #[arg(long, value_name = "CMD", required_unless_present = "resume")]
@@ -675,7 +677,7 @@ pub struct Run {
 
 /// `replay`.
 #[derive(Args, Debug)]
-pub struct Replay {
+pub struct ReplayArgs {
     /// Recorded sessions; - for stdin
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
@@ -696,12 +698,12 @@ pub struct Replay {
     pub session_index: Option<usize>,
     /// Where else the results go
     #[command(flatten)]
-    pub sheets: Sheets,
+    pub sheets: ResultFileArgs,
 }
 
 /// Results for other programs and for a browser.
 #[derive(Args, Debug)]
-pub struct Sheets {
+pub struct ResultFileArgs {
     /// Write the numbers as CSV; - for stdout
     #[arg(long, value_name = "OUT")]
     pub csv: Option<PathBuf>,
@@ -712,7 +714,7 @@ pub struct Sheets {
 
 /// `models`.
 #[derive(Args, Debug)]
-pub struct Models {
+pub struct ModelsArgs {
     /// Only models whose name contains this
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
@@ -720,7 +722,7 @@ pub struct Models {
 
 /// `config`.
 #[derive(Debug, Subcommand)]
-pub enum Config {
+pub enum ConfigCommand {
     /// Write a commented configuration file, and trust it
     #[command(after_help = "Example: compactctl config init compact.yaml")]
     Init {
@@ -762,7 +764,7 @@ pub enum Config {
 
 /// `hook`.
 #[derive(Args, Debug)]
-pub struct Hook {
+pub struct HookArgs {
     /// The agent that calls; without it, told by what it sends
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
@@ -776,25 +778,25 @@ pub struct Hook {
 pub enum HookCommand {
     /// Write our hooks into the agent's settings and keep everything else there
     #[command(after_help = "Example: compactctl hook install --agent claude-code --dry-run")]
-    Install(HookPlace),
+    Install(HookSettingsArgs),
     /// Take them out again
     #[command(after_help = "Example: compactctl hook uninstall --agent claude-code")]
-    Uninstall(HookPlace),
+    Uninstall(HookSettingsArgs),
     /// Say where hooks are installed, and whether the agents compact by themselves
     #[command(after_help = "Example: compactctl hook status")]
     Status {
         /// One agent alone: claude-code, codex, gemini-cli or opencode
         #[arg(long, value_name = "NAME")]
-        agent: Option<Agent>,
+        agent: Option<HookAgent>,
     },
 }
 
 /// Whose settings, and which.
 #[derive(Args, Debug)]
-pub struct HookPlace {
+pub struct HookSettingsArgs {
     /// The agent: claude-code, codex, gemini-cli or opencode
     #[arg(long, value_name = "NAME")]
-    pub agent: Agent,
+    pub agent: HookAgent,
     /// The user's settings, or those of the project in the current directory
     #[arg(long, value_name = "SCOPE", default_value = "user")]
     pub scope: HookScope,
@@ -814,7 +816,7 @@ pub enum HookScope {
 
 /// `completions`.
 #[derive(Args, Debug)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]
     pub shell: clap_complete::Shell,

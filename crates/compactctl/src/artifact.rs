@@ -3,7 +3,7 @@
 //! They explain a compaction and are no part of it: one that cannot be written is a warning.
 
 use compact_adapters::transcript::TranscriptFiles;
-use compact_core::redact::Boundary;
+use compact_core::redact::RedactionBoundary;
 use compact_core::reset::DEAD;
 use compact_core::view::View;
 use compact_runtime::port::transcript::{Artifact, TranscriptStore};
@@ -11,22 +11,22 @@ use compact_runtime::reset::{summarizer_input, summary_text};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::failure::{Code, Failure};
+use crate::app::{App, OpenedTranscript, block_on};
+use crate::failure::{Failure, FailureCode};
 use crate::output;
-use crate::world::{Opened, World, block_on};
 
 /// Where they are.
 #[derive(Clone, Debug, Default)]
-pub struct Artifacts {
+pub struct ArtifactPaths {
     /// What the summarizer was given.
     pub input: Option<String>,
     /// What it gave.
     pub summary: Option<String>,
 }
 
-impl Artifacts {
+impl ArtifactPaths {
     /// For programs.
-    pub fn json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         json!({"summarizer_input": self.input, "summary": self.summary})
     }
 
@@ -40,30 +40,33 @@ impl Artifacts {
 }
 
 /// What a summarizer is given under this profile; `None` under others.
-pub fn told(world: &World, opened: &Opened) -> Result<Option<Vec<String>>, Failure> {
-    if world.sessions().is_none() {
+pub fn render_summarizer_input(
+    app: &App,
+    opened: &OpenedTranscript,
+) -> Result<Option<Vec<String>>, Failure> {
+    if app.artifact_folder().is_none() {
         return Ok(None);
     }
-    let redactor = world.redactor(Boundary::Summary);
+    let redactor = app.redactor(RedactionBoundary::Summary);
     let conversation = &opened.parsed.conversation;
     Ok(Some(summarizer_input(conversation, None, redactor)))
 }
 
 /// Keeps the artifacts of a compaction; `None` under other profiles.
-pub fn keep(
-    world: &World,
+pub fn write_artifacts(
+    app: &App,
     told: Option<&[String]>,
     session: &str,
     view: Option<&View>,
-) -> Result<Option<Artifacts>, Failure> {
-    let (Some(folder), Some(told)) = (world.sessions(), told) else {
+) -> Result<Option<ArtifactPaths>, Failure> {
+    let (Some(folder), Some(told)) = (app.artifact_folder(), told) else {
         return Ok(None);
     };
     let store = TranscriptFiles::new(folder);
     let summary = view.map(summary_text);
     let at = Timestamp::now();
     block_on(async {
-        let input = write(
+        let input = write_artifact(
             &store,
             session,
             Artifact::SummarizerInput,
@@ -72,25 +75,25 @@ pub fn keep(
         )
         .await;
         let summary = match &summary {
-            Some(summary) => write(&store, session, Artifact::Summary, at, summary).await,
+            Some(summary) => write_artifact(&store, session, Artifact::Summary, at, summary).await,
             None => None,
         };
-        Ok(Some(Artifacts { input, summary }))
+        Ok(Some(ArtifactPaths { input, summary }))
     })
 }
 
-async fn write(
+async fn write_artifact(
     store: &TranscriptFiles,
     session: &str,
     artifact: Artifact,
     at: Timestamp,
     text: &str,
 ) -> Option<String> {
-    match store.keep(session, artifact, at, text).await {
+    match store.keep_artifact(session, artifact, at, text).await {
         Ok(path) => Some(path),
         Err(error) => {
-            let failure = Failure::of(Code::Unexpected, &error);
-            output::aside(&format!("warning: {}\n", failure.message()));
+            let failure = Failure::from_error(FailureCode::Unexpected, &error);
+            output::print_stderr(&format!("warning: {}\n", failure.message()));
             None
         }
     }
@@ -98,26 +101,29 @@ async fn write(
 
 /// A failed compaction under this profile: what the summarizer was given, and whether the session
 /// can go on.
-pub fn failed(
-    world: &World,
-    opened: &Opened,
+pub fn explain_failure(
+    app: &App,
+    opened: &OpenedTranscript,
     told: Option<&[String]>,
     session: Option<&str>,
     failure: Failure,
 ) -> Failure {
-    if !matches!(failure.code(), Code::Budget | Code::Summarizer) {
+    if !matches!(
+        failure.code(),
+        FailureCode::Budget | FailureCode::Summarizer
+    ) {
         return failure;
     }
     let named = session.or(opened.parsed.conversation.session_id.as_deref());
-    let Ok(Some(artifacts)) = keep(world, told, named.unwrap_or("unnamed"), None) else {
+    let Ok(Some(artifacts)) = write_artifacts(app, told, named.unwrap_or("unnamed"), None) else {
         return failure;
     };
     let failure = match artifacts.input {
-        Some(path) => failure.also(&format!("what the summarizer was given is in {path}")),
+        Some(path) => failure.add_help(&format!("what the summarizer was given is in {path}")),
         None => failure,
     };
     if opened.tokens() > opened.window.tokens {
-        failure.also(DEAD)
+        failure.add_help(DEAD)
     } else {
         failure
     }

@@ -12,12 +12,12 @@ use compact_runtime::port::catalog::CatalogError;
 use compact_runtime::port::index::IndexError;
 use serde_json::{Value, json};
 
-use crate::answer::set;
+use crate::answer::set_field;
 use crate::report::text::printable;
 
 /// The exit codes of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum FailureCode {
     /// Something that should not happen: a full disk, a damaged store.
     Unexpected = 1,
     /// Bad usage or configuration.
@@ -36,17 +36,17 @@ pub enum Code {
     Interrupted = 130,
 }
 
-impl Code {
+impl FailureCode {
     fn kind(self) -> &'static str {
         match self {
-            Code::Unexpected => "unexpected",
-            Code::Usage => "usage",
-            Code::Input => "input",
-            Code::Budget => "insufficient_budget",
-            Code::Check => "check_failed",
-            Code::Summarizer => "summarizer_failed",
-            Code::Busy => "busy",
-            Code::Interrupted => "interrupted",
+            FailureCode::Unexpected => "unexpected",
+            FailureCode::Usage => "usage",
+            FailureCode::Input => "input",
+            FailureCode::Budget => "insufficient_budget",
+            FailureCode::Check => "check_failed",
+            FailureCode::Summarizer => "summarizer_failed",
+            FailureCode::Busy => "busy",
+            FailureCode::Interrupted => "interrupted",
         }
     }
 }
@@ -54,7 +54,7 @@ impl Code {
 /// A failed command.
 #[derive(Debug)]
 pub struct Failure {
-    code: Code,
+    code: FailureCode,
     message: String,
     help: Option<String>,
     detail: Vec<(&'static str, u64)>,
@@ -62,7 +62,7 @@ pub struct Failure {
 
 impl Failure {
     /// A failure with its words.
-    pub fn new(code: Code, message: impl Into<String>) -> Failure {
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Failure {
         Failure {
             code,
             message: message.into(),
@@ -73,11 +73,11 @@ impl Failure {
 
     /// Bad usage, and what would be good.
     pub fn usage(message: impl Into<String>, help: &str) -> Failure {
-        Failure::new(Code::Usage, message).help(help)
+        Failure::new(FailureCode::Usage, message).help(help)
     }
 
     /// An error with everything that caused it.
-    pub fn of(code: Code, error: &dyn Error) -> Failure {
+    pub fn from_error(code: FailureCode, error: &dyn Error) -> Failure {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -97,7 +97,7 @@ impl Failure {
     }
 
     /// Adds more of what to do.
-    pub fn also(mut self, more: &str) -> Failure {
+    pub fn add_help(mut self, more: &str) -> Failure {
         self.help = Some(match self.help {
             Some(help) => format!("{help}; {more}"),
             None => more.to_owned(),
@@ -106,12 +106,12 @@ impl Failure {
     }
 
     /// Puts the subject (a file, say) before the message.
-    pub fn about(mut self, subject: &str) -> Failure {
+    pub fn with_context(mut self, subject: &str) -> Failure {
         self.message = format!("{subject}: {}", self.message);
         self
     }
 
-    fn with(mut self, key: &'static str, value: u64) -> Failure {
+    fn with_detail(mut self, key: &'static str, value: u64) -> Failure {
         self.detail.push((key, value));
         self
     }
@@ -127,7 +127,7 @@ impl Failure {
     }
 
     /// What kind of failure it is.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> FailureCode {
         self.code
     }
 
@@ -161,7 +161,7 @@ impl Failure {
             let _ = writeln!(stderr, "{} {}", "help:".cyan().bold(), printable(help));
         }
         if json {
-            let _ = crate::output::line(&self.to_json().to_string());
+            let _ = crate::output::print_line(&self.to_json().to_string());
         }
     }
 
@@ -173,7 +173,7 @@ impl Failure {
             "help": self.help,
         });
         for (key, value) in &self.detail {
-            set(&mut error, key, *value);
+            set_field(&mut error, key, *value);
         }
         json!({ "error": error })
     }
@@ -186,20 +186,20 @@ impl From<CompactError> for Failure {
                 pinned_tokens,
                 needed,
                 budget,
-            } => Failure::of(Code::Budget, &error)
+            } => Failure::from_error(FailureCode::Budget, &error)
                 .split_advice()
-                .with("pinned_tokens", pinned_tokens.0)
-                .with("needed", needed.0)
-                .with("budget", budget.0),
-            CompactError::BadPattern { .. } => Failure::of(Code::Usage, &error),
-            CompactError::InvalidView(_) => Failure::of(Code::Unexpected, &error),
+                .with_detail("pinned_tokens", pinned_tokens.0)
+                .with_detail("needed", needed.0)
+                .with_detail("budget", budget.0),
+            CompactError::BadPattern { .. } => Failure::from_error(FailureCode::Usage, &error),
+            CompactError::InvalidView(_) => Failure::from_error(FailureCode::Unexpected, &error),
         }
     }
 }
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
-        Failure::of(Code::Usage, &error)
+        Failure::from_error(FailureCode::Usage, &error)
             .help("`compactctl config show` lists every key, `config init` writes a file with all")
     }
 }
@@ -209,29 +209,35 @@ impl From<FormatError> for Failure {
         let code = match error {
             FormatError::NoBoundary { .. }
             | FormatError::UnknownName { .. }
-            | FormatError::ManySessions { .. } => Code::Usage,
-            FormatError::NoSuchEntry { .. } => Code::Unexpected,
-            _ => Code::Input,
+            | FormatError::ManySessions { .. } => FailureCode::Usage,
+            FormatError::NoSuchEntry { .. } => FailureCode::Unexpected,
+            _ => FailureCode::Input,
         };
-        Failure::of(code, &error).split_advice()
+        Failure::from_error(code, &error).split_advice()
     }
 }
 
 impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Failure {
         match error {
-            ArchiveError::Locked { .. } => Failure::of(Code::Usage, &error),
-            ArchiveError::Refused { .. } => Failure::of(Code::Usage, &error).split_advice(),
+            ArchiveError::Locked { .. } => Failure::from_error(FailureCode::Usage, &error),
+            ArchiveError::Refused { .. } => {
+                Failure::from_error(FailureCode::Usage, &error).split_advice()
+            }
             ArchiveError::Unreachable { .. } => {
-                Failure::of(Code::Unexpected, &error).split_advice()
+                Failure::from_error(FailureCode::Unexpected, &error).split_advice()
             }
             ArchiveError::Damaged { .. }
             | ArchiveError::Missing { .. }
-            | ArchiveError::MissingBase { .. } => Failure::of(Code::Unexpected, &error).help(
+            | ArchiveError::MissingBase { .. } => Failure::from_error(
+                FailureCode::Unexpected,
+                &error,
+            )
+            .help(
                 "`compactctl archive verify` names all that is not whole; where it was removed, \
                  `archive import DIR` takes it from a copy",
             ),
-            _ => Failure::of(Code::Unexpected, &error).help(
+            _ => Failure::from_error(FailureCode::Unexpected, &error).help(
                 "nothing was changed; check that the archive is writable and has space, and run \
                  `compactctl archive verify`",
             ),
@@ -242,15 +248,15 @@ impl From<ArchiveError> for Failure {
 impl From<CatalogError> for Failure {
     fn from(error: CatalogError) -> Failure {
         match error {
-            CatalogError::Ambiguous { .. } => Failure::of(Code::Usage, &error)
+            CatalogError::Ambiguous { .. } => Failure::from_error(FailureCode::Usage, &error)
                 .help("`compactctl archive list` shows the receipts on record"),
-            CatalogError::Refused { .. } => Failure::of(Code::Usage, &error).split_advice(),
+            CatalogError::Refused { .. } => Failure::from_error(FailureCode::Usage, &error).split_advice(),
             CatalogError::Unreachable { .. }
             | CatalogError::Lost { .. }
             | CatalogError::Damaged { .. } => {
-                Failure::of(Code::Unexpected, &error).split_advice()
+                Failure::from_error(FailureCode::Unexpected, &error).split_advice()
             }
-            _ => Failure::of(Code::Unexpected, &error)
+            _ => Failure::from_error(FailureCode::Unexpected, &error)
                 .help("the archive is not affected; storage.catalog or COMPACT_STORAGE_PATH names another catalog"),
         }
     }
@@ -258,7 +264,7 @@ impl From<CatalogError> for Failure {
 
 impl From<IndexError> for Failure {
     fn from(error: IndexError) -> Failure {
-        Failure::of(Code::Unexpected, &error).help(
+        Failure::from_error(FailureCode::Unexpected, &error).help(
             "the archive is not affected; the index may be removed, it is drawn again from it",
         )
     }
@@ -273,23 +279,27 @@ impl From<compact_runtime::Error> for Failure {
             Runtime::Archive(error) => error.into(),
             Runtime::Catalog(error) => error.into(),
             Runtime::NotFound(name) => Failure::new(
-                Code::Input,
+                FailureCode::Input,
                 format!("'{name}' is neither a receipt nor a session on record"),
             )
             .help("`compactctl archive list` shows what is"),
             Runtime::Compacting(session) => Failure::new(
-                Code::Busy,
+                FailureCode::Busy,
                 format!("another process is compacting session '{session}'"),
             )
             .help("try again in a moment; policy.wait_seconds says how long to wait"),
-            Runtime::NotArchived(_) => Failure::of(Code::Input, &error),
+            Runtime::NotArchived(_) => Failure::from_error(FailureCode::Input, &error),
             Runtime::Index(error) => error.into(),
             Runtime::EmptyQuery | Runtime::BadPointer(_) => {
-                Failure::of(Code::Usage, &error).split_advice()
+                Failure::from_error(FailureCode::Usage, &error).split_advice()
             }
-            Runtime::Summary { .. } => Failure::of(Code::Summarizer, &error).split_advice(),
-            Runtime::NoSuchEntry(_) => Failure::of(Code::Input, &error).split_advice(),
-            other => Failure::of(Code::Unexpected, &other),
+            Runtime::Summary { .. } => {
+                Failure::from_error(FailureCode::Summarizer, &error).split_advice()
+            }
+            Runtime::NoSuchEntry(_) => {
+                Failure::from_error(FailureCode::Input, &error).split_advice()
+            }
+            other => Failure::from_error(FailureCode::Unexpected, &other),
         }
     }
 }

@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use compact_formats::{Format, Parsed, Scope};
+use compact_formats::{Format, ParsedTranscript, TranscriptScope};
 
-use crate::failure::{Code, Failure};
+use crate::failure::{Failure, FailureCode};
 use crate::output;
 use crate::report::number;
 
@@ -16,7 +16,7 @@ const LARGE: u64 = 1 << 30;
 
 /// Bytes with the name they came under.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct InputSource {
     /// For messages.
     pub name: String,
     /// The file, when it is one.
@@ -25,20 +25,21 @@ pub struct Source {
     pub bytes: Bytes,
 }
 
-impl Source {
+impl InputSource {
     /// Reads a file, or stdin for `-`.
-    pub fn read(path: &Path) -> Result<Source, Failure> {
+    pub fn read(path: &Path) -> Result<InputSource, Failure> {
         if path == Path::new("-") {
-            let bytes = collect(io::stdin().lock()).map_err(|e| unreadable("stdin", &e))?;
-            return Ok(Source {
+            let bytes =
+                read_to_end(io::stdin().lock()).map_err(|e| unreadable_input("stdin", &e))?;
+            return Ok(InputSource {
                 name: "stdin".to_owned(),
                 path: None,
                 bytes,
             });
         }
         let name = path.display().to_string();
-        let bytes = read_file(path, &name).map_err(|e| unreadable(&name, &e))?;
-        Ok(Source {
+        let bytes = read_file(path, &name).map_err(|e| unreadable_input(&name, &e))?;
+        Ok(InputSource {
             name,
             path: Some(path.to_owned()),
             bytes,
@@ -46,10 +47,10 @@ impl Source {
     }
 
     /// One session of a file that holds many; without an index, the file as it is.
-    pub fn session(self, index: Option<usize>) -> Result<Source, Failure> {
+    pub fn select_session(self, index: Option<usize>) -> Result<InputSource, Failure> {
         let Some(index) = index else { return Ok(self) };
         let slices = compact_formats::sessions(&self.bytes, None)
-            .map_err(|error| Failure::from(error).about(&self.name))?;
+            .map_err(|error| Failure::from(error).with_context(&self.name))?;
         let Some(slice) = slices.get(index) else {
             let last = slices.len().saturating_sub(1);
             return Err(Failure::usage(
@@ -57,7 +58,7 @@ impl Source {
                 &format!("pass --session-index 0 to {last}"),
             ));
         };
-        Ok(Source {
+        Ok(InputSource {
             name: format!("{} #{index}", self.name),
             bytes: self.bytes.slice(slice.span.clone()),
             ..self
@@ -65,9 +66,13 @@ impl Source {
     }
 
     /// Parses the bytes; an error names the file, the line and the field.
-    pub fn parse(&self, format: Option<Format>, scope: Scope) -> Result<Parsed, Failure> {
+    pub fn parse(
+        &self,
+        format: Option<Format>,
+        scope: TranscriptScope,
+    ) -> Result<ParsedTranscript, Failure> {
         compact_formats::parse(self.bytes.clone(), format, scope)
-            .map_err(|error| Failure::from(error).about(&self.name))
+            .map_err(|error| Failure::from(error).with_context(&self.name))
     }
 }
 
@@ -81,20 +86,20 @@ fn read_file(path: &Path, name: &str) -> io::Result<Bytes> {
         ));
     }
     if found.len() > LARGE {
-        let size = number::bytes(found.len());
-        output::aside(&format!("note: reading all {size} of {name} into memory\n"));
+        let size = number::format_bytes(found.len());
+        output::print_stderr(&format!("note: reading all {size} of {name} into memory\n"));
     }
-    collect(file)
+    read_to_end(file)
 }
 
-fn collect(mut reader: impl Read) -> io::Result<Bytes> {
+fn read_to_end(mut reader: impl Read) -> io::Result<Bytes> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes)?;
     Ok(bytes.into())
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Failure {
-    Failure::of(Code::Input, error)
-        .about(&format!("cannot read {name}"))
+fn unreadable_input(name: &str, error: &io::Error) -> Failure {
+    Failure::from_error(FailureCode::Input, error)
+        .with_context(&format!("cannot read {name}"))
         .help("pass a transcript file, or - for stdin")
 }

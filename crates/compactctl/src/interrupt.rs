@@ -10,17 +10,19 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
-use crate::failure::{Code, Failure};
+use crate::failure::{Failure, FailureCode};
 
 /// How long a lease may take to be given back.
-const FAREWELL: Duration = Duration::from_millis(200);
+const LEASE_RELEASE_TIME: Duration = Duration::from_millis(200);
 
 /// How long a command may take to end by itself.
-const PATIENCE: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Work that ends when a person interrupts it.
-pub async fn heeded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let Some(mut interrupted) = listened() else {
+pub async fn until_interrupted<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let Some(mut interrupted) = interrupt_receiver() else {
         return work.await;
     };
     let done = {
@@ -34,25 +36,25 @@ pub async fn heeded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result
     match done {
         Some(done) => done,
         None => {
-            tokio::time::sleep(FAREWELL).await;
-            Err(failure())
+            tokio::time::sleep(LEASE_RELEASE_TIME).await;
+            Err(interrupted_failure())
         }
     }
 }
 
-fn failure() -> Failure {
-    Failure::new(Code::Interrupted, "interrupted before it was done")
+fn interrupted_failure() -> Failure {
+    Failure::new(FailureCode::Interrupted, "interrupted before it was done")
         .help("run it again: what was begun is there whole or not at all")
 }
 
 /// Tells when a person interrupts the program, from the first time that it is asked for; `None` where
 /// that cannot be known.
-fn listened() -> Option<watch::Receiver<bool>> {
+fn interrupt_receiver() -> Option<watch::Receiver<bool>> {
     static HEARD: OnceLock<Option<watch::Receiver<bool>>> = OnceLock::new();
-    HEARD.get_or_init(listen).clone()
+    HEARD.get_or_init(listen_for_interrupt).clone()
 }
 
-fn listen() -> Option<watch::Receiver<bool>> {
+fn listen_for_interrupt() -> Option<watch::Receiver<bool>> {
     let (tell, heard) = watch::channel(false);
     let runtime = Builder::new_current_thread().enable_all().build().ok()?;
     let wait = move || {
@@ -61,9 +63,9 @@ fn listen() -> Option<watch::Receiver<bool>> {
                 return;
             }
             let _ = tell.send(true);
-            tokio::time::sleep(PATIENCE).await;
-            failure().show(false);
-            std::process::exit(Code::Interrupted as i32);
+            tokio::time::sleep(EXIT_TIMEOUT).await;
+            interrupted_failure().show(false);
+            std::process::exit(FailureCode::Interrupted as i32);
         });
     };
     let name = "compact-interrupt".to_owned();

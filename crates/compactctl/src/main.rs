@@ -4,6 +4,7 @@
 //! codes. What to keep, when to compact and where to store it is decided behind it.
 
 mod answer;
+mod app;
 mod append;
 mod args;
 mod artifact;
@@ -16,30 +17,29 @@ mod output;
 mod progress;
 mod report;
 mod telemetry;
-mod world;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::answer::Answer;
-use crate::args::{Cli, Global};
+use crate::answer::CommandAnswer;
+use crate::args::{Cli, GlobalArgs};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match Cli::try_parse_from(&arguments) {
         Ok(cli) => run(&cli),
-        Err(error) => refuse(&error, &arguments),
+        Err(error) => print_usage_error(&error, &arguments),
     }
 }
 
 fn run(cli: &Cli) -> ExitCode {
     cli.global.color.apply();
     let result = command::run(cli).and_then(|answer| {
-        let code = deliver(&answer, &cli.global)?;
-        command::afterwards(cli, &answer);
+        let code = print_answer(&answer, &cli.global)?;
+        command::run_follow_up(cli, &answer);
         Ok(code)
     });
     let code = match result {
@@ -49,27 +49,27 @@ fn run(cli: &Cli) -> ExitCode {
             failure.exit_code()
         }
     };
-    telemetry::finish(cli.global.quiet);
+    telemetry::flush_collector(cli.global.quiet);
     code
 }
 
 /// Hands out what a command made: JSON alone, or the payload and the words about it.
-fn deliver(answer: &Answer, global: &Global) -> Result<ExitCode, Failure> {
+fn print_answer(answer: &CommandAnswer, global: &GlobalArgs) -> Result<ExitCode, Failure> {
     if global.json {
-        output::line(&answer.json.to_string())?;
+        output::print_line(&answer.json.to_string())?;
     } else if let Some(payload) = &answer.payload {
-        output::bytes(payload)?;
+        output::print_bytes(payload)?;
         if !global.quiet {
-            output::aside(&answer.human);
+            output::print_stderr(&answer.human);
         }
     } else if !global.quiet {
-        output::words(&answer.human)?;
+        output::print_styled(&answer.human)?;
     }
     Ok(ExitCode::from(answer.code))
 }
 
 /// Help and version are answers; anything else that the parser says is bad usage.
-fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+fn print_usage_error(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let is_answer = error.exit_code() == 0;
     let wants_json = arguments.iter().any(|argument| argument == "--json");
     if !is_answer && wants_json {
@@ -79,7 +79,7 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     }
     // A closed pipe is the reader's choice.
     let _ = error.print();
-    ExitCode::from(if is_answer || is_hook(arguments) {
+    ExitCode::from(if is_answer || is_hook_call(arguments) {
         0
     } else {
         2
@@ -87,7 +87,7 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
 }
 
 /// True for a call by an agent, to which 2 means that it must not compact.
-fn is_hook(arguments: &[OsString]) -> bool {
+fn is_hook_call(arguments: &[OsString]) -> bool {
     let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
     let acts = ["install", "uninstall", "status"];
     words.next() == Some("hook") && !words.any(|word| acts.contains(&word))

@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::failure::{Code, Failure};
+use crate::failure::{Failure, FailureCode};
 
 /// Prints one line of plain text on stdout.
-pub fn line(text: &str) -> Result<(), Failure> {
-    bytes(format!("{text}\n").as_bytes())
+pub fn print_line(text: &str) -> Result<(), Failure> {
+    print_bytes(format!("{text}\n").as_bytes())
 }
 
 /// Prints bytes on stdout as they are.
-pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    tolerant(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+    ignore_broken_pipe(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
 /// Prints styled words on stdout.
-pub fn words(text: &str) -> Result<(), Failure> {
+pub fn print_styled(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout().lock();
-    tolerant(
+    ignore_broken_pipe(
         stdout
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush()),
@@ -32,14 +32,15 @@ pub fn words(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints styled words on stderr; if nobody listens there, nobody does.
-pub fn aside(text: &str) {
+pub fn print_stderr(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
-fn tolerant(result: io::Result<()>) -> Result<(), Failure> {
+fn ignore_broken_pipe(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::of(Code::Unexpected, &error).about("cannot write to stdout"))
+            Err(Failure::from_error(FailureCode::Unexpected, &error)
+                .with_context("cannot write to stdout"))
         }
         _ => Ok(()),
     }
@@ -47,28 +48,28 @@ fn tolerant(result: io::Result<()>) -> Result<(), Failure> {
 
 /// Where a command's bytes go.
 #[derive(Debug)]
-pub enum Target {
+pub enum OutputTarget {
     /// `-`.
     Stdout,
     /// A file that is replaced in one step, so it may be the input itself.
-    File(Box<Staged>),
+    File(Box<StagedFile>),
     /// A pipe or device: written straight.
     Stream(PathBuf),
 }
 
 /// A file next to its final place.
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedFile {
     path: PathBuf,
     file: NamedTempFile,
 }
 
-impl Target {
+impl OutputTarget {
     /// Opens the place before any work is done, so that a wrong path costs nothing.
     /// `like` lends its permissions to a new file.
-    pub fn open(path: &Path, like: Option<&Path>) -> Result<Target, Failure> {
+    pub fn open(path: &Path, like: Option<&Path>) -> Result<OutputTarget, Failure> {
         if path == Path::new("-") {
-            return Ok(Target::Stdout);
+            return Ok(OutputTarget::Stdout);
         }
         // A link keeps pointing where it did: the file behind it is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -77,8 +78,8 @@ impl Target {
                 format!("cannot write to {}: it is a directory", path.display()),
                 "name a file",
             )),
-            Ok(found) if !found.is_file() => Ok(Target::Stream(path)),
-            _ => stage(path, like),
+            Ok(found) if !found.is_file() => Ok(OutputTarget::Stream(path)),
+            _ => stage_file(path, like),
         }
     }
 
@@ -86,22 +87,22 @@ impl Target {
     /// is handed back.
     pub fn write(self, bytes: Vec<u8>) -> Result<Option<Vec<u8>>, Failure> {
         let (path, result) = match self {
-            Target::Stdout => return Ok(Some(bytes)),
-            Target::Stream(path) => {
+            OutputTarget::Stdout => return Ok(Some(bytes)),
+            OutputTarget::Stream(path) => {
                 let result = File::options().write(true).open(&path);
                 (path, result.and_then(|mut file| file.write_all(&bytes)))
             }
-            Target::File(staged) => staged.publish(&bytes),
+            OutputTarget::File(staged) => staged.write_and_rename(&bytes),
         };
         match result {
             Ok(()) => Ok(None),
-            Err(error) => Err(cannot_write(&path, &error)),
+            Err(error) => Err(write_failure(&path, &error)),
         }
     }
 }
 
-impl Staged {
-    fn publish(mut self, bytes: &[u8]) -> (PathBuf, io::Result<()>) {
+impl StagedFile {
+    fn write_and_rename(mut self, bytes: &[u8]) -> (PathBuf, io::Result<()>) {
         let written = self
             .file
             .write_all(bytes)
@@ -114,10 +115,10 @@ impl Staged {
     }
 }
 
-fn stage(path: PathBuf, like: Option<&Path>) -> Result<Target, Failure> {
+fn stage_file(path: PathBuf, like: Option<&Path>) -> Result<OutputTarget, Failure> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let staged = NamedTempFile::with_prefix_in(".compactctl-", parent.unwrap_or(Path::new(".")));
-    let file = staged.map_err(|error| cannot_write(&path, &error))?;
+    let file = staged.map_err(|error| write_failure(&path, &error))?;
     let model = [Some(path.as_path()), like].into_iter().flatten();
     // Without a file to follow, a transcript is its owner's alone.
     if let Some(found) = model
@@ -125,13 +126,13 @@ fn stage(path: PathBuf, like: Option<&Path>) -> Result<Target, Failure> {
         .find(|m| m.is_file())
     {
         let set = file.as_file().set_permissions(found.permissions());
-        set.map_err(|error| cannot_write(&path, &error))?;
+        set.map_err(|error| write_failure(&path, &error))?;
     }
-    Ok(Target::File(Box::new(Staged { path, file })))
+    Ok(OutputTarget::File(Box::new(StagedFile { path, file })))
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::of(Code::Unexpected, error)
-        .about(&format!("cannot write {}", path.display()))
+fn write_failure(path: &Path, error: &io::Error) -> Failure {
+    Failure::from_error(FailureCode::Unexpected, error)
+        .with_context(&format!("cannot write {}", path.display()))
         .help("choose another place with -o")
 }

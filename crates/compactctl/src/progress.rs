@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::Global;
+use crate::args::GlobalArgs;
 
 /// Inputs below this size are done before anyone wonders.
 const LONG_BYTES: usize = 4 << 20;
 
 /// A bar that is cleared when it is dropped.
 #[derive(Debug)]
-pub struct Progress(Option<ProgressBar>);
+pub struct TerminalProgress(Option<ProgressBar>);
 
-impl Progress {
+impl TerminalProgress {
     /// A spinner over `bytes` of input.
-    pub fn over_bytes(global: &Global, bytes: usize, message: &str) -> Progress {
-        Progress::shown(global, bytes >= LONG_BYTES, || {
+    pub fn over_bytes(global: &GlobalArgs, bytes: usize, message: &str) -> TerminalProgress {
+        TerminalProgress::show_if_long(global, bytes >= LONG_BYTES, || {
             let bar = ProgressBar::new_spinner().with_message(message.to_owned());
             bar.enable_steady_tick(Duration::from_millis(100));
             bar
@@ -25,8 +25,8 @@ impl Progress {
     }
 
     /// A bar over a number of steps.
-    pub fn over_steps(global: &Global, steps: usize, message: &str) -> Progress {
-        Progress::shown(global, steps >= 16, || {
+    pub fn over_steps(global: &GlobalArgs, steps: usize, message: &str) -> TerminalProgress {
+        TerminalProgress::show_if_long(global, steps >= 16, || {
             let bar = ProgressBar::new(steps as u64).with_message(message.to_owned());
             match ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}") {
                 Ok(style) => bar.with_style(style),
@@ -35,9 +35,13 @@ impl Progress {
         })
     }
 
-    fn shown(global: &Global, long: bool, bar: impl FnOnce() -> ProgressBar) -> Progress {
+    fn show_if_long(
+        global: &GlobalArgs,
+        long: bool,
+        bar: impl FnOnce() -> ProgressBar,
+    ) -> TerminalProgress {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
-        Progress((watched && long).then(bar))
+        TerminalProgress((watched && long).then(bar))
     }
 
     /// One step is done.
@@ -48,7 +52,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for TerminalProgress {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();

@@ -6,55 +6,55 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
 use compact_formats::validate::Provider;
-use compact_formats::{Scope, parse};
+use compact_formats::{TranscriptScope, parse};
 use serde_json::Value;
 
-use super::{Session, conversion};
+use super::{CorpusSession, conversion};
 use crate::shell;
 
 /// The least that a view may have; less than this leaves no room for a summary.
 const LEAST: u64 = 400;
 
 /// The binary with a store and a folder of its own.
-pub(super) struct Bench {
+pub(super) struct CommandRunner {
     program: PathBuf,
     folder: PathBuf,
 }
 
-impl Drop for Bench {
+impl Drop for CommandRunner {
     fn drop(&mut self) {
         // What is left behind is in target/ and harms nobody.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-impl Bench {
-    pub(super) fn new(job: usize) -> Result<Bench> {
-        let target = shell::target();
+impl CommandRunner {
+    pub(super) fn new(job: usize) -> Result<CommandRunner> {
+        let target = shell::target_folder();
         let folder = target.join(format!("corpus-{}-{job}", std::process::id()));
         fs::create_dir_all(&folder)?;
-        Ok(Bench {
+        Ok(CommandRunner {
             program: target.join("release/compactctl"),
             folder,
         })
     }
 
     /// One session through every command; a row of the table, or nothing when it is small.
-    pub(super) fn session(&self, session: &Session) -> super::Outcome {
-        let found = self.json("inspect", session, &[])?;
-        let history = number(&found, "/tokens/history");
+    pub(super) fn try_session(&self, session: &CorpusSession) -> super::SessionOutcome {
+        let found = self.run_json("inspect", session, &[])?;
+        let history = number_at(&found, "/tokens/history");
         let budget = (history / 5).max(LEAST).to_string();
-        self.json("plan", session, &["--budget", &budget])?;
+        self.run_json("plan", session, &["--budget", &budget])?;
         let out = self.folder.join("view");
         let view = out.to_string_lossy().into_owned();
-        let receipt = self.json("compact", session, &["--budget", &budget, "-o", &view])?;
+        let receipt = self.run_json("compact", session, &["--budget", &budget, "-o", &view])?;
         if receipt.get("outcome").and_then(Value::as_str) == Some("unchanged") {
             if fs::read(&out)? != session.bytes {
                 bail!("the copy of an unchanged session differs");
             }
             return Ok(None);
         }
-        self.validate(&view)?;
+        self.validate_view(&view)?;
         let id = receipt.get("receipt_id").and_then(Value::as_str);
         let id = id.context("compact: no receipt_id")?;
         self.run(&["verify", id])?;
@@ -62,7 +62,7 @@ impl Bench {
         if restored.stdout != session.bytes {
             bail!("restore: not the bytes that were compacted");
         }
-        let after = self.size(&view)?;
+        let after = self.view_tokens(&view)?;
         if after > budget.parse()? {
             bail!("the view has {after} tokens, the budget is {budget}");
         }
@@ -75,14 +75,14 @@ impl Bench {
         )))
     }
 
-    fn size(&self, view: &str) -> Result<u64> {
+    fn view_tokens(&self, view: &str) -> Result<u64> {
         let output = self.run(&["inspect", view, "--json"])?;
         let found: Value = serde_json::from_slice(&output.stdout)?;
-        Ok(number(&found, "/tokens/history"))
+        Ok(number_at(&found, "/tokens/history"))
     }
 
     /// The view, written for each provider, is what that provider accepts.
-    fn validate(&self, view: &str) -> Result<()> {
+    fn validate_view(&self, view: &str) -> Result<()> {
         for provider in Provider::ALL {
             let body = self.folder.join("body").to_string_lossy().into_owned();
             let name = provider.name();
@@ -90,15 +90,19 @@ impl Bench {
             let output = self.output(&["validate", &body, "--provider", name])?;
             if !output.status.success() {
                 let bytes = fs::read(&body)?;
-                let read = parse(bytes.clone(), Some(provider.format()), Scope::Whole)?;
-                conversion::accepted(&read.conversation, provider, &bytes)
+                let read = parse(
+                    bytes.clone(),
+                    Some(provider.format()),
+                    TranscriptScope::Whole,
+                )?;
+                conversion::check_accepted(&read.conversation, provider, &bytes)
                     .with_context(|| format!("validate the view for {name}"))?;
             }
         }
         Ok(())
     }
 
-    fn json(&self, command: &str, session: &Session, more: &[&str]) -> Result<Value> {
+    fn run_json(&self, command: &str, session: &CorpusSession, more: &[&str]) -> Result<Value> {
         let file = session.path.to_string_lossy();
         let index = session.index.map(|index| index.to_string());
         let mut arguments = vec![command, &file, "--json"];
@@ -130,14 +134,14 @@ impl Bench {
 }
 
 /// How many messages a body has.
-pub(super) fn messages(body: &[u8]) -> Result<usize> {
+pub(super) fn count_messages(body: &[u8]) -> Result<usize> {
     let body: Value = serde_json::from_slice(body)?;
     let mut lists = ["messages", "input", "contents"].into_iter();
     let list = lists.find_map(|key| body.get(key)?.as_array());
     Ok(list.context("a body without messages")?.len())
 }
 
-fn number(json: &Value, place: &str) -> u64 {
+fn number_at(json: &Value, place: &str) -> u64 {
     json.pointer(place)
         .and_then(Value::as_u64)
         .unwrap_or_default()

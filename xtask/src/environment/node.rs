@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::{folder, mark};
+use super::{cache_folder, completion_mark};
 use crate::shell;
 
 /// The oldest Node that every package runs on.
 const OLDEST: u32 = 20;
 
 /// What a folder holds.
-pub(crate) struct Packages {
+pub(crate) struct NodePackages {
     /// The first part of its name.
     pub(crate) name: &'static str,
     /// What `package.json` says.
@@ -22,11 +22,11 @@ pub(crate) struct Packages {
     pub(crate) lock: &'static str,
 }
 
-impl Packages {
+impl NodePackages {
     /// The folder, once it is complete.
-    pub(crate) fn ready(&self) -> Option<PathBuf> {
+    pub(crate) fn complete_folder(&self) -> Option<PathBuf> {
         let folder = self.folder().ok()?;
-        (mark(&folder).exists() && has_node()).then_some(folder)
+        (completion_mark(&folder).exists() && has_node()).then_some(folder)
     }
 
     /// Makes the folder and fills it; gets Node first where it is missing.
@@ -35,7 +35,7 @@ impl Packages {
             get_node()?;
         }
         let folder = self.folder()?;
-        if mark(&folder).exists() {
+        if completion_mark(&folder).exists() {
             return Ok(());
         }
         std::fs::create_dir_all(&folder)
@@ -53,11 +53,12 @@ impl Packages {
         let npm = ["install", "--prefix", &place, "--ignore-scripts"];
         let quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
         shell::run("npm", &[&npm[..], &quiet].concat())?;
-        std::fs::write(mark(&folder), self.lock).context("could not mark the packages as complete")
+        std::fs::write(completion_mark(&folder), self.lock)
+            .context("could not mark the packages as complete")
     }
 
     fn folder(&self) -> Result<PathBuf> {
-        folder(self.name, &format!("{}{}", self.manifest, self.lock))
+        cache_folder(self.name, &format!("{}{}", self.manifest, self.lock))
     }
 }
 
@@ -65,7 +66,7 @@ fn has_node() -> bool {
     let version = shell::quiet_output("node", &["--version"]).unwrap_or_default();
     let major = version.trim().trim_start_matches('v').split('.').next();
     let is_new = major.and_then(|major| major.parse().ok()) >= Some(OLDEST);
-    is_new && shell::answers("npm", &["--version"])
+    is_new && shell::run_succeeds("npm", &["--version"])
 }
 
 fn get_node() -> Result<()> {

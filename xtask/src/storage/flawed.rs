@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use super::{BUCKET, KEY, Server, Servers, free_port, keys, wait_for};
-use crate::environment::{self, node::Packages};
+use super::{BUCKET, KEY, ServerProcess, TestServers, access_keys, free_port, wait_for};
+use crate::environment::{self, node::NodePackages};
 use crate::shell;
 
 /// s3rver: fourteen megabytes from npm.
-pub(crate) const PACKAGES: Packages = Packages {
+pub(crate) const PACKAGES: NodePackages = NodePackages {
     name: "storage-npm",
     manifest: include_str!("../../../tests/storage/package.json"),
     lock: include_str!("../../../tests/storage/package-lock.json"),
@@ -24,7 +24,7 @@ const S3S: [&str; 4] = ["s3s-fs", "--version", "0.14.1", "--locked"];
 
 /// What a server does with `If-None-Match: *`.
 #[derive(Clone, Copy)]
-pub(crate) enum Flawed {
+pub(crate) enum FlawedServer {
     /// Nothing, and does not say so: s3rver.
     Ignoring,
     /// It looks first and writes then: s3s-fs.
@@ -32,25 +32,25 @@ pub(crate) enum Flawed {
 }
 
 /// A server that can be started.
-pub(super) struct Ready {
+pub(super) struct InstalledServer {
     flaw: &'static str,
     program: PathBuf,
-    kind: Flawed,
+    kind: FlawedServer,
 }
 
-impl Flawed {
-    const ALL: [Flawed; 2] = [Flawed::Ignoring, Flawed::Racing];
+impl FlawedServer {
+    const ALL: [FlawedServer; 2] = [FlawedServer::Ignoring, FlawedServer::Racing];
 
     /// What starts it, once it is there.
-    pub(super) fn ready(self) -> Option<Ready> {
+    pub(super) fn find_installed(self) -> Option<InstalledServer> {
         let (flaw, program) = match self {
-            Flawed::Ignoring => {
-                let folder = PACKAGES.ready()?;
+            FlawedServer::Ignoring => {
+                let folder = PACKAGES.complete_folder()?;
                 ("ignored", folder.join("node_modules/s3rver/bin/s3rver.js"))
             }
-            Flawed::Racing => ("races", built().ok()?.join("bin/s3s-fs")),
+            FlawedServer::Racing => ("races", build_folder().ok()?.join("bin/s3s-fs")),
         };
-        let ready = Ready {
+        let ready = InstalledServer {
             flaw,
             program,
             kind: self,
@@ -60,9 +60,9 @@ impl Flawed {
 
     fn install(self) -> Result<()> {
         match self {
-            Flawed::Ignoring => PACKAGES.install(),
-            Flawed::Racing => {
-                let place = built()?.display().to_string();
+            FlawedServer::Ignoring => PACKAGES.install(),
+            FlawedServer::Racing => {
+                let place = build_folder()?.display().to_string();
                 let how = [
                     "install",
                     "--features",
@@ -78,21 +78,21 @@ impl Flawed {
 }
 
 /// Where what cargo builds is kept.
-fn built() -> Result<PathBuf> {
-    environment::folder("storage-cargo", &S3S.join(" "))
+fn build_folder() -> Result<PathBuf> {
+    environment::cache_folder("storage-cargo", &S3S.join(" "))
 }
 
-impl Ready {
-    fn command(&self, port: &str, data: &str) -> Command {
+impl InstalledServer {
+    fn start_command(&self, port: &str, data: &str) -> Command {
         match self.kind {
-            Flawed::Ignoring => {
+            FlawedServer::Ignoring => {
                 let mut command = Command::new("node");
                 command.arg(&self.program);
                 command.args(["-d", data, "-a", "127.0.0.1", "-p", port, "--silent"]);
                 command.args(["--configure-bucket", BUCKET]);
                 command
             }
-            Flawed::Racing => {
+            FlawedServer::Racing => {
                 let mut command = Command::new(&self.program);
                 command.args(["--host", "127.0.0.1", "--port", port]);
                 command.args(["--access-key", KEY, "--secret-key", KEY, data]);
@@ -102,8 +102,8 @@ impl Ready {
     }
 }
 
-impl Servers {
-    pub(super) fn start_flawed(&mut self, flawed: &Ready) -> Result<()> {
+impl TestServers {
+    pub(super) fn start_flawed(&mut self, flawed: &InstalledServer) -> Result<()> {
         let name = format!("compact-{}-{}", flawed.flaw, std::process::id());
         let data = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&data);
@@ -111,12 +111,12 @@ impl Servers {
         std::fs::create_dir_all(data.join(BUCKET))?;
         let port = free_port()?;
         let child = flawed
-            .command(&port.to_string(), &data.display().to_string())
+            .start_command(&port.to_string(), &data.display().to_string())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .with_context(|| format!("could not start {}", flawed.program.display()))?;
-        self.running.push(Server {
+        self.running.push(ServerProcess {
             child,
             data: Some(data),
             farewell: None,
@@ -130,14 +130,16 @@ impl Servers {
 
 /// Tests the archive against each of them, building what is missing.
 pub(crate) fn run() -> Result<()> {
-    for kind in Flawed::ALL {
-        if kind.ready().is_none() {
+    for kind in FlawedServer::ALL {
+        if kind.find_installed().is_none() {
             kind.install()?;
         }
-        let ready = kind.ready().context("what was installed is not there")?;
-        let mut servers = Servers::default();
+        let ready = kind
+            .find_installed()
+            .context("what was installed is not there")?;
+        let mut servers = TestServers::default();
         servers.start_flawed(&ready)?;
-        servers.variables.extend(keys());
+        servers.variables.extend(access_keys());
         let variables: Vec<(&str, &str)> = servers
             .variables
             .iter()

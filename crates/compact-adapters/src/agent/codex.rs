@@ -9,56 +9,67 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use compact_formats::stream::{About, Activity, Dialect, End, token_count};
-use compact_runtime::port::agent::{Agent, AgentError, AgentSession, Heard, Opening};
+use compact_formats::stream::{
+    AgentActivity, SessionDetails, StreamDialect, TurnEnd, read_token_count,
+};
+use compact_runtime::port::agent::{
+    AgentError, AgentOutput, AgentProgram, AgentSession, SessionOpening,
+};
 
 use super::Launch;
-use super::lines::Ear;
-use super::process::{Ask, Process};
+use super::line_agent::TolerantReader;
+use super::process::{AgentProcess, ProcessSignal};
 
 /// Keeps it from compacting by itself.
 const NO_COMPACTION: &str = "model_auto_compact_token_limit=9000000000000";
 
 /// How often the rollout is looked at while nothing is said.
-const GLANCE: Duration = Duration::from_millis(200);
+const ROLLOUT_POLL: Duration = Duration::from_millis(200);
 
 /// Codex.
 #[derive(Clone, Debug)]
-pub struct Codex(pub Launch);
+pub struct CodexAgent(pub Launch);
 
 #[async_trait]
-impl Agent for Codex {
+impl AgentProgram for CodexAgent {
     fn name(&self) -> &str {
         &self.0.command
     }
 
-    fn resumes(&self) -> bool {
+    fn can_resume(&self) -> bool {
         true
     }
 
     async fn open(
         &self,
-        opening: Opening<'_>,
+        opening: SessionOpening<'_>,
         prompt: &str,
     ) -> Result<Box<dyn AgentSession>, AgentError> {
         let thread = match opening {
-            Opening::Fresh => None,
-            Opening::Resumed(id) => Some(id.to_owned()),
+            SessionOpening::Fresh => None,
+            SessionOpening::Resumed(id) => Some(id.to_owned()),
         };
-        let rollout = thread.as_deref().map(Rollout::at_end).unwrap_or_default();
-        Ok(Box::new(Thread {
-            process: turn(&self.0, thread.as_deref(), prompt).await?,
+        let rollout = thread
+            .as_deref()
+            .map(RolloutReader::at_end)
+            .unwrap_or_default();
+        Ok(Box::new(CodexSession {
+            process: start_turn(&self.0, thread.as_deref(), prompt).await?,
             launch: self.0.clone(),
-            ear: Ear::new(Dialect::Codex),
+            ear: TolerantReader::new(StreamDialect::Codex),
             rollout,
             thread,
-            turn: State::Running,
+            turn: CodexTurn::Running,
         }))
     }
 }
 
 /// Starts a turn: flags before `resume`, which takes fewer of them; the prompt comes by stdin.
-async fn turn(launch: &Launch, thread: Option<&str>, prompt: &str) -> Result<Process, AgentError> {
+async fn start_turn(
+    launch: &Launch,
+    thread: Option<&str>,
+    prompt: &str,
+) -> Result<AgentProcess, AgentError> {
     let mut arguments = vec!["exec"];
     arguments.extend(launch.arguments.iter().map(String::as_str));
     arguments.extend(["--json", "-c", NO_COMPACTION]);
@@ -66,16 +77,16 @@ async fn turn(launch: &Launch, thread: Option<&str>, prompt: &str) -> Result<Pro
         arguments.extend(["resume", thread]);
     }
     arguments.push("-");
-    let mut process = Process::spawn(launch, &arguments)?;
+    let mut process = AgentProcess::spawn(launch, &arguments)?;
     // One that is gone already says why when it is heard.
     let _ = process.send(prompt).await;
-    process.hang_up();
+    process.close_stdin();
     Ok(process)
 }
 
 /// How far a turn is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CodexTurn {
     Running,
     Interrupted(Instant),
     Over,
@@ -84,105 +95,110 @@ enum State {
 /// How long a turn that was interrupted may take to end, before it is asked less kindly.
 const GRACE: Duration = Duration::from_secs(3);
 
-struct Thread {
+struct CodexSession {
     launch: Launch,
-    process: Process,
-    ear: Ear,
-    rollout: Rollout,
+    process: AgentProcess,
+    ear: TolerantReader,
+    rollout: RolloutReader,
     thread: Option<String>,
-    turn: State,
+    turn: CodexTurn,
 }
 
-impl Thread {
-    fn note(&mut self, heard: &Heard) {
+impl CodexSession {
+    fn track_activity(&mut self, heard: &AgentOutput) {
         for told in &heard.told {
             match told {
-                Activity::Session(About { id: Some(id), .. }) => self.thread = Some(id.clone()),
-                Activity::Ended(_) => self.turn = State::Over,
+                AgentActivity::Session(SessionDetails { id: Some(id), .. }) => {
+                    self.thread = Some(id.clone())
+                }
+                AgentActivity::Ended(_) => self.turn = CodexTurn::Over,
                 _ => {}
             }
         }
     }
 
     /// A program that was started in the background may not hear an interruption.
-    fn insist(&mut self) {
+    fn enforce_interrupt(&mut self) {
         match self.turn {
-            State::Interrupted(since) if since.elapsed() > GRACE => {
-                self.process.ask(Ask::Terminate);
+            CodexTurn::Interrupted(since) if since.elapsed() > GRACE => {
+                self.process.signal_group(ProcessSignal::Terminate);
             }
             _ => {}
         }
     }
 
-    async fn gone(&mut self) -> Result<Heard, AgentError> {
-        if matches!(self.turn, State::Interrupted(_)) {
-            self.turn = State::Over;
-            return Ok(Heard {
+    async fn handle_exit(&mut self) -> Result<AgentOutput, AgentError> {
+        if matches!(self.turn, CodexTurn::Interrupted(_)) {
+            self.turn = CodexTurn::Over;
+            return Ok(AgentOutput {
                 line: None,
-                told: vec![Activity::Ended(End::Failed("interrupted".to_owned()))],
+                told: vec![AgentActivity::Ended(TurnEnd::Failed(
+                    "interrupted".to_owned(),
+                ))],
             });
         }
-        Err(self.ear.silence(self.process.farewell().await))
+        Err(self.ear.explain_end(self.process.exit_error().await))
     }
 }
 
 #[async_trait]
-impl AgentSession for Thread {
-    async fn next(&mut self) -> Result<Heard, AgentError> {
+impl AgentSession for CodexSession {
+    async fn next(&mut self) -> Result<AgentOutput, AgentError> {
         loop {
-            let told = self.rollout.follow(self.thread.as_deref());
+            let told = self.rollout.read_new_usage(self.thread.as_deref());
             if !told.is_empty() {
-                return Ok(Heard { line: None, told });
+                return Ok(AgentOutput { line: None, told });
             }
-            let Ok(line) = tokio::time::timeout(GLANCE, self.process.line()).await else {
-                self.insist();
+            let Ok(line) = tokio::time::timeout(ROLLOUT_POLL, self.process.next_line()).await
+            else {
+                self.enforce_interrupt();
                 continue;
             };
             let Some(line) = line? else {
-                return self.gone().await;
+                return self.handle_exit().await;
             };
-            let heard = self.ear.hear(line)?;
-            self.note(&heard);
+            let heard = self.ear.read_line(line)?;
+            self.track_activity(&heard);
             return Ok(heard);
         }
     }
 
-    async fn say(&mut self, prompt: &str) -> Result<(), AgentError> {
-        if !self.process.ends().await {
-            self.process.end(Ask::Terminate).await;
+    async fn send_prompt(&mut self, prompt: &str) -> Result<(), AgentError> {
+        if !self.process.wait_for_exit().await {
+            self.process.stop_group(ProcessSignal::Terminate).await;
         }
-        self.process = turn(&self.launch, self.thread.as_deref(), prompt).await?;
-        self.turn = State::Running;
+        self.process = start_turn(&self.launch, self.thread.as_deref(), prompt).await?;
+        self.turn = CodexTurn::Running;
         Ok(())
     }
 
     async fn interrupt(&mut self) -> Result<(), AgentError> {
-        self.turn = State::Interrupted(Instant::now());
-        self.process.ask(Ask::Interrupt);
+        self.turn = CodexTurn::Interrupted(Instant::now());
+        self.process.signal_group(ProcessSignal::Interrupt);
         Ok(())
     }
 
     async fn close(&mut self) {
-        if self.turn == State::Running || !self.process.ends().await {
-            self.process.end(Ask::Interrupt).await;
+        if self.turn == CodexTurn::Running || !self.process.wait_for_exit().await {
+            self.process.stop_group(ProcessSignal::Interrupt).await;
         }
     }
 }
 
 /// The file in which Codex writes a thread down, as far as it was read.
 #[derive(Debug, Default)]
-struct Rollout {
+struct RolloutReader {
     file: Option<PathBuf>,
     read: u64,
     rest: Vec<u8>,
 }
 
-impl Rollout {
+impl RolloutReader {
     /// The rollout of a thread from its end on: what it cost before is of another turn.
-    fn at_end(thread: &str) -> Rollout {
-        let file = find(thread);
+    fn at_end(thread: &str) -> RolloutReader {
+        let file = find_rollout(thread);
         let size = file.as_ref().and_then(|file| std::fs::metadata(file).ok());
-        Rollout {
+        RolloutReader {
             read: size.map_or(0, |found| found.len()),
             file,
             rest: Vec::new(),
@@ -190,11 +206,15 @@ impl Rollout {
     }
 
     /// What was written since.
-    fn follow(&mut self, thread: Option<&str>) -> Vec<Activity> {
+    fn read_new_usage(&mut self, thread: Option<&str>) -> Vec<AgentActivity> {
         if self.file.is_none() {
-            self.file = thread.and_then(find);
+            self.file = thread.and_then(find_rollout);
         }
-        let Some(bytes) = self.file.as_deref().and_then(|file| from(file, self.read)) else {
+        let Some(bytes) = self
+            .file
+            .as_deref()
+            .and_then(|file| read_from(file, self.read))
+        else {
             return Vec::new();
         };
         self.read += bytes.len() as u64;
@@ -203,27 +223,27 @@ impl Rollout {
         let whole: Vec<u8> = self.rest.drain(..end.map_or(0, |at| at + 1)).collect();
         let text = String::from_utf8_lossy(&whole);
         text.lines()
-            .filter_map(token_count)
-            .flat_map(told)
+            .filter_map(read_token_count)
+            .flat_map(usage_activities)
             .collect()
     }
 }
 
-fn told(
+fn usage_activities(
     (report, window): (
-        compact_formats::stream::Report,
+        compact_formats::stream::UsageReport,
         Option<compact_core::token::Tokens>,
     ),
-) -> [Activity; 2] {
-    let about = About {
+) -> [AgentActivity; 2] {
+    let about = SessionDetails {
         window,
-        ..About::default()
+        ..SessionDetails::default()
     };
-    [Activity::Session(about), Activity::Used(report)]
+    [AgentActivity::Session(about), AgentActivity::Used(report)]
 }
 
 /// The bytes of a file from a place on, if there are any.
-fn from(file: &Path, place: u64) -> Option<Vec<u8>> {
+fn read_from(file: &Path, place: u64) -> Option<Vec<u8>> {
     let mut file = File::open(file).ok()?;
     if file.metadata().ok()?.len() <= place {
         return None;
@@ -235,18 +255,18 @@ fn from(file: &Path, place: u64) -> Option<Vec<u8>> {
 }
 
 /// Looks for a thread's rollout below Codex's home, by year, month and day, the latest first.
-fn find(thread: &str) -> Option<PathBuf> {
+fn find_rollout(thread: &str) -> Option<PathBuf> {
     let home = std::env::var_os("CODEX_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".codex")))?;
-    let years = below(&home.join("sessions"));
-    let days = years.iter().flat_map(|year| below(year));
-    let days = days.flat_map(|month| below(&month));
-    let mut files = days.flat_map(|day| below(&day));
+    let years = list_newest_first(&home.join("sessions"));
+    let days = years.iter().flat_map(|year| list_newest_first(year));
+    let days = days.flat_map(|month| list_newest_first(&month));
+    let mut files = days.flat_map(|day| list_newest_first(&day));
     let ending = format!("-{thread}.jsonl");
     files.find(|file| file.to_string_lossy().ends_with(&ending))
 }
 
-fn below(folder: &Path) -> Vec<PathBuf> {
+fn list_newest_first(folder: &Path) -> Vec<PathBuf> {
     let found = std::fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<PathBuf> = found.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();

@@ -6,7 +6,7 @@
 
 mod claude_code;
 mod codex;
-mod lines;
+mod line_agent;
 mod process;
 #[cfg(unix)]
 #[cfg(test)]
@@ -15,12 +15,12 @@ mod tests;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use compact_formats::stream::Dialect;
-use compact_runtime::port::agent::Agent;
+use compact_formats::stream::StreamDialect;
+use compact_runtime::port::agent::AgentProgram;
 
-pub use claude_code::ClaudeCode;
-pub use codex::Codex;
-pub use lines::Lines;
+pub use claude_code::ClaudeCodeAgent;
+pub use codex::CodexAgent;
+pub use line_agent::LineAgent;
 
 /// How an agent is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,26 +37,26 @@ pub struct Launch {
 
 impl Launch {
     /// How the agent speaks, by the name of its program.
-    pub fn dialect(&self) -> Dialect {
+    pub fn dialect(&self) -> StreamDialect {
         let name = Path::new(&self.command).file_name();
         match name.and_then(|name| name.to_str()) {
-            Some("claude") => Dialect::ClaudeCode,
-            Some("codex") => Dialect::Codex,
-            _ => Dialect::Lines,
+            Some("claude") => StreamDialect::ClaudeCode,
+            Some("codex") => StreamDialect::Codex,
+            _ => StreamDialect::Lines,
         }
     }
 
     /// The agent.
-    pub fn agent(self) -> Box<dyn Agent> {
+    pub fn into_agent(self) -> Box<dyn AgentProgram> {
         match self.dialect() {
-            Dialect::ClaudeCode => Box::new(ClaudeCode(self)),
-            Dialect::Codex => Box::new(Codex(self)),
-            Dialect::Lines => Box::new(Lines(self)),
+            StreamDialect::ClaudeCode => Box::new(ClaudeCodeAgent(self)),
+            StreamDialect::Codex => Box::new(CodexAgent(self)),
+            StreamDialect::Lines => Box::new(LineAgent(self)),
         }
     }
 
     /// The program and its arguments. A command with blanks that is no file is the shell's to read.
-    fn program(&self, arguments: &[&str]) -> (OsString, Vec<OsString>) {
+    fn resolve_program(&self, arguments: &[&str]) -> (OsString, Vec<OsString>) {
         let given = arguments.iter().map(OsString::from);
         if !self.command.contains(char::is_whitespace) || Path::new(&self.command).exists() {
             return (OsString::from(&self.command), given.collect());

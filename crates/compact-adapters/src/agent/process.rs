@@ -18,11 +18,11 @@ const LAST_WORDS: usize = 2_000;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long the rest of what it says is waited for.
-const LISTEN: Duration = Duration::from_millis(500);
+const STDERR_WAIT: Duration = Duration::from_millis(500);
 
 /// How a program is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum ProcessSignal {
     /// As by Ctrl-C.
     Interrupt,
     /// As by kill.
@@ -32,7 +32,7 @@ pub(super) enum Ask {
 }
 
 /// A running program.
-pub(super) struct Process {
+pub(super) struct AgentProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -42,9 +42,9 @@ pub(super) struct Process {
     group: Option<u32>,
 }
 
-impl Process {
-    pub fn spawn(launch: &Launch, arguments: &[&str]) -> Result<Process, AgentError> {
-        let (program, arguments) = launch.program(arguments);
+impl AgentProcess {
+    pub fn spawn(launch: &Launch, arguments: &[&str]) -> Result<AgentProcess, AgentError> {
+        let (program, arguments) = launch.resolve_program(arguments);
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -58,13 +58,15 @@ impl Process {
         }
         #[cfg(unix)]
         command.process_group(0);
-        let mut child = command.spawn().map_err(|error| refused(launch, error))?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| spawn_error(launch, error))?;
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(io::Error::other("the program has no streams").into());
         };
         let last_words = Arc::default();
-        Ok(Process {
-            listener: tokio::spawn(remember(stderr, Arc::clone(&last_words))),
+        Ok(AgentProcess {
+            listener: tokio::spawn(keep_stderr_tail(stderr, Arc::clone(&last_words))),
             stdin: child.stdin.take(),
             group: child.id(),
             stdout: BufReader::new(stdout),
@@ -75,7 +77,7 @@ impl Process {
     }
 
     /// The next line of stdout; nothing at its end. Dropping the future loses nothing.
-    pub async fn line(&mut self) -> io::Result<Option<String>> {
+    pub async fn next_line(&mut self) -> io::Result<Option<String>> {
         let read = self.stdout.read_until(b'\n', &mut self.line).await?;
         if read == 0 && self.line.is_empty() {
             return Ok(None);
@@ -96,12 +98,12 @@ impl Process {
     }
 
     /// Closes stdin.
-    pub fn hang_up(&mut self) {
+    pub fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
     /// Why it ended: what it answered its parent, and the last it said.
-    pub async fn farewell(&mut self) -> AgentError {
+    pub async fn exit_error(&mut self) -> AgentError {
         let waited = tokio::time::timeout(GRACE, self.child.wait()).await;
         let status = match waited {
             Ok(Ok(status)) => status.to_string(),
@@ -109,23 +111,23 @@ impl Process {
             Err(_) => "no status".to_owned(),
         };
         // What it started may hold the stream open, so its end is not waited for.
-        let _ = tokio::time::timeout(LISTEN, &mut self.listener).await;
+        let _ = tokio::time::timeout(STDERR_WAIT, &mut self.listener).await;
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let said = String::from_utf8_lossy(&stderr).trim().to_owned();
         AgentError::Exited { status, said }
     }
 
     /// Asks the program, and everything that it started, to end.
-    pub fn ask(&self, how: Ask) {
+    pub fn signal_group(&self, how: ProcessSignal) {
         #[cfg(unix)]
         if let Some(group) = self.group.and_then(|id| i32::try_from(id).ok())
             && let Some(group) = rustix::process::Pid::from_raw(group)
         {
             use rustix::process::Signal;
             let signal = match how {
-                Ask::Interrupt => Signal::INT,
-                Ask::Terminate => Signal::TERM,
-                Ask::Kill => Signal::KILL,
+                ProcessSignal::Interrupt => Signal::INT,
+                ProcessSignal::Terminate => Signal::TERM,
+                ProcessSignal::Kill => Signal::KILL,
             };
             // A group that is gone needs no end.
             let _ = rustix::process::kill_process_group(group, signal);
@@ -135,48 +137,48 @@ impl Process {
     }
 
     /// Waits until it has ended by itself, for a moment.
-    pub async fn ends(&mut self) -> bool {
+    pub async fn wait_for_exit(&mut self) -> bool {
         // What it still prints must not keep it from ending.
         let drained = async {
-            while let Ok(Some(_)) = self.line().await {}
+            while let Ok(Some(_)) = self.next_line().await {}
             self.child.wait().await
         };
         let ended = tokio::time::timeout(GRACE, drained).await.is_ok();
         if ended {
-            self.sweep();
+            self.kill_leftovers();
         }
         ended
     }
 
     /// Ends what a program that has ended left behind, once: its number may be another's later.
-    fn sweep(&mut self) {
-        self.ask(Ask::Kill);
+    fn kill_leftovers(&mut self) {
+        self.signal_group(ProcessSignal::Kill);
         self.group = None;
     }
 
     /// Ends it, kindly if it lets us, together with everything that it started.
-    pub async fn end(&mut self, first: Ask) {
-        self.hang_up();
-        let steps = [Ask::Interrupt, Ask::Terminate];
+    pub async fn stop_group(&mut self, first: ProcessSignal) {
+        self.close_stdin();
+        let steps = [ProcessSignal::Interrupt, ProcessSignal::Terminate];
         for how in steps.into_iter().skip_while(|how| *how != first) {
-            self.ask(how);
-            if self.ends().await {
+            self.signal_group(how);
+            if self.wait_for_exit().await {
                 break;
             }
         }
-        self.sweep();
+        self.kill_leftovers();
         let _ = self.child.start_kill();
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 }
 
-impl Drop for Process {
+impl Drop for AgentProcess {
     fn drop(&mut self) {
-        self.ask(Ask::Kill);
+        self.signal_group(ProcessSignal::Kill);
     }
 }
 
-fn refused(launch: &Launch, error: io::Error) -> AgentError {
+fn spawn_error(launch: &Launch, error: io::Error) -> AgentError {
     let command = launch.command.clone();
     let is_folder = || std::path::Path::new(&launch.command).is_dir();
     // The system says the same of a program that is missing and of the folder that it is to run in.
@@ -198,7 +200,7 @@ fn refused(launch: &Launch, error: io::Error) -> AgentError {
 const EXEC_FORMAT: i32 = 8;
 
 /// Keeps the end of what is said on stderr.
-async fn remember(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
+async fn keep_stderr_tail(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 1024];
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,8 +2,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use compact_formats::stream::{Activity, End};
-use compact_runtime::port::agent::{AgentError, Opening, conformance};
+use compact_formats::stream::{AgentActivity, TurnEnd};
+use compact_runtime::port::agent::{AgentError, SessionOpening, conformance};
 use tempfile::TempDir;
 
 use super::*;
@@ -77,7 +77,7 @@ fn program(name: &str, script: &str) -> (TempDir, Launch) {
 async fn every_agent_conforms() {
     for (name, script) in [("other", LINES), ("claude", CLAUDE), ("codex", CODEX)] {
         let (_folder, launch) = program(name, script);
-        conformance::suite(&*launch.agent()).await;
+        conformance::suite(&*launch.into_agent()).await;
     }
 }
 
@@ -91,14 +91,21 @@ fn an_agent_is_known_by_the_name_of_its_program() {
         };
         launch.dialect()
     };
-    assert_eq!(dialect("claude"), Dialect::ClaudeCode);
-    assert_eq!(dialect("/opt/node_modules/.bin/codex"), Dialect::Codex);
-    assert_eq!(dialect("python3 agent.py"), Dialect::Lines);
-    assert_eq!(dialect("/opt/claude/agent"), Dialect::Lines);
+    assert_eq!(dialect("claude"), StreamDialect::ClaudeCode);
+    assert_eq!(
+        dialect("/opt/node_modules/.bin/codex"),
+        StreamDialect::Codex
+    );
+    assert_eq!(dialect("python3 agent.py"), StreamDialect::Lines);
+    assert_eq!(dialect("/opt/claude/agent"), StreamDialect::Lines);
 }
 
 async fn refusal(launch: Launch) -> AgentError {
-    let mut session = match launch.agent().open(Opening::Fresh, "first").await {
+    let mut session = match launch
+        .into_agent()
+        .open(SessionOpening::Fresh, "first")
+        .await
+    {
         Ok(session) => session,
         Err(error) => return error,
     };
@@ -165,7 +172,11 @@ async fn an_agent_that_ends_or_rambles_says_why() {
 async fn an_agent_ends_with_everything_that_it_started() {
     let script = "sleep 300 & echo $! > child; trap '' INT TERM; say '{\"type\":\"text\",\"text\":\"x\"}'; sleep 300; sleep 300";
     let (folder, launch) = program("stubborn", script);
-    let mut session = launch.agent().open(Opening::Fresh, "first").await.unwrap();
+    let mut session = launch
+        .into_agent()
+        .open(SessionOpening::Fresh, "first")
+        .await
+        .unwrap();
     session.next().await.unwrap();
     session.close().await;
     let child = std::fs::read_to_string(folder.path().join("child")).unwrap();
@@ -186,13 +197,13 @@ async fn s4_25_an_agent_keeps_its_surroundings_in_every_session() {
     let (folder, mut launch) = program("other", script);
     launch.environment = vec![("RUN".to_owned(), "r1".to_owned())];
     launch.arguments = vec!["--a b".to_owned(), "c".to_owned()];
-    let agent = launch.agent();
+    let agent = launch.into_agent();
     for _ in 0..2 {
-        let mut session = agent.open(Opening::Fresh, "first").await.unwrap();
+        let mut session = agent.open(SessionOpening::Fresh, "first").await.unwrap();
         let told = session.next().await.unwrap().told;
         let here = folder.path().canonicalize().unwrap();
         let text = format!("r1 {} --a b c", here.display());
-        assert_eq!(told, [Activity::Ended(End::Done(Some(text)))]);
+        assert_eq!(told, [AgentActivity::Ended(TurnEnd::Done(Some(text)))]);
         session.close().await;
     }
 }

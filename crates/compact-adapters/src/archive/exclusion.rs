@@ -11,7 +11,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, Result};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Where the verdict is left.
-const VERDICT: &str = "probe/exclusion-1";
+const VERDICT_OBJECT: &str = "probe/exclusion-1";
 
 /// How long a verdict counts: a server may be replaced or updated.
 const FRESH: SignedDuration = SignedDuration::from_hours(24);
@@ -55,26 +55,26 @@ impl Exclusion {
 }
 
 /// The verdict on a store: one that was left there not long ago, or a new one.
-pub(super) async fn of(store: &dyn ObjectStore) -> Result<Exclusion> {
-    if let Some(known) = left(store).await {
+pub(super) async fn find_exclusion(store: &dyn ObjectStore) -> Result<Exclusion> {
+    if let Some(known) = read_verdict(store).await {
         return Ok(known);
     }
     let mut verdict = Exclusion::Works;
     for _ in 0..ROUNDS {
-        verdict = tried(store).await?;
+        verdict = probe_store(store).await?;
         if verdict != Exclusion::Works {
             break;
         }
     }
     let text = format!("{} {}", verdict.as_str(), Timestamp::now());
     // Whoever may not write it tries again the next time.
-    let _ = store.put(&Path::from(VERDICT), text.into()).await;
+    let _ = store.put(&Path::from(VERDICT_OBJECT), text.into()).await;
     Ok(verdict)
 }
 
-async fn left(store: &dyn ObjectStore) -> Option<Exclusion> {
+async fn read_verdict(store: &dyn ObjectStore) -> Option<Exclusion> {
     let bytes = store
-        .get(&Path::from(VERDICT))
+        .get(&Path::from(VERDICT_OBJECT))
         .await
         .ok()?
         .bytes()
@@ -88,23 +88,23 @@ async fn left(store: &dyn ObjectStore) -> Option<Exclusion> {
 }
 
 /// Several create one object at once, and then one more.
-async fn tried(store: &dyn ObjectStore) -> Result<Exclusion> {
+async fn probe_store(store: &dyn ObjectStore) -> Result<Exclusion> {
     let mut random = [0; 16];
     SystemRandom::new()
         .fill(&mut random)
-        .map_err(|_| refused("no random numbers"))?;
+        .map_err(|_| probe_error("no random numbers"))?;
     let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let place = Path::from_iter(["probe", &name]);
     let create = || store.put_opts(&place, "probe".into(), PutMode::Create.into());
     let at_once = join_all((0..WRITERS).map(|_| create())).await;
     let later = create().await;
     let _ = store.delete(&place).await;
-    verdict(at_once, later)
+    judge_probe(at_once, later)
 }
 
-fn verdict<T>(at_once: Vec<Result<T>>, later: Result<T>) -> Result<Exclusion> {
+fn judge_probe<T>(at_once: Vec<Result<T>>, later: Result<T>) -> Result<Exclusion> {
     let won = at_once.iter().filter(|result| result.is_ok()).count();
-    let is_refusal = |result: &Result<T>| matches!(result, Err(e) if refuses(e));
+    let is_refusal = |result: &Result<T>| matches!(result, Err(e) if is_condition_refused(e));
     if at_once.iter().chain([&later]).any(is_refusal) {
         return Ok(Exclusion::Refused);
     }
@@ -113,7 +113,7 @@ fn verdict<T>(at_once: Vec<Result<T>>, later: Result<T>) -> Result<Exclusion> {
         (0, _) => Err(at_once
             .into_iter()
             .find_map(Result::err)
-            .unwrap_or_else(|| refused("no answer"))),
+            .unwrap_or_else(|| probe_error("no answer"))),
         (_, Ok(_)) => Ok(Exclusion::Ignored),
         (1, Err(_)) => Ok(Exclusion::Works),
         (_, Err(_)) => Ok(Exclusion::Races),
@@ -121,7 +121,7 @@ fn verdict<T>(at_once: Vec<Result<T>>, later: Result<T>) -> Result<Exclusion> {
 }
 
 /// Whether an error is about the condition, rather than about the store or the object.
-fn refuses(error: &Error) -> bool {
+fn is_condition_refused(error: &Error) -> bool {
     let said = || {
         let text = error.to_string();
         text.contains("NotImplemented") || text.contains("501")
@@ -133,7 +133,7 @@ fn refuses(error: &Error) -> bool {
     }
 }
 
-fn refused(reason: &'static str) -> Error {
+fn probe_error(reason: &'static str) -> Error {
     Error::Generic {
         store: "archive",
         source: reason.into(),

@@ -7,23 +7,23 @@ use super::ObjectArchive;
 
 impl ObjectArchive {
     /// The error of an `action` that the store stopped.
-    pub(super) fn failed(&self, action: String, error: Error) -> ArchiveError {
+    pub(super) fn explain_store_error(&self, action: String, error: Error) -> ArchiveError {
         match &self.place {
-            Some(place) => explained(action, place, error),
-            None => super::failed(action, error),
+            Some(place) => explain_bucket_error(action, place, error),
+            None => super::archive_error(action, error),
         }
     }
 
     /// The error of a pack that cannot be read.
-    pub(super) fn absent(&self, pack: PackId, error: Error) -> ArchiveError {
+    pub(super) fn explain_read_error(&self, pack: PackId, error: Error) -> ArchiveError {
         match error {
             Error::NotFound { .. } if !names_no_bucket(&error) => ArchiveError::Missing { pack },
-            other => self.failed(format!("read pack {pack}"), other),
+            other => self.explain_store_error(format!("read pack {pack}"), other),
         }
     }
 }
 
-fn explained(action: String, place: &str, error: Error) -> ArchiveError {
+fn explain_bucket_error(action: String, place: &str, error: Error) -> ArchiveError {
     let said = error.to_string();
     if names_no_bucket(&error) {
         return ArchiveError::Refused {
@@ -41,7 +41,7 @@ fn explained(action: String, place: &str, error: Error) -> ArchiveError {
         };
     }
     if is_denial(&error) {
-        let code = code(&said).unwrap_or("access denied");
+        let code = error_code(&said).unwrap_or("access denied");
         return ArchiveError::Refused {
             action,
             reason: format!("the {place} does not let us do that ({code})"),
@@ -58,7 +58,7 @@ fn explained(action: String, place: &str, error: Error) -> ArchiveError {
             advice: "check storage.s3.endpoint, and that the server runs".to_owned(),
         };
     }
-    super::failed(action, error)
+    super::archive_error(action, error)
 }
 
 fn names_no_bucket(error: &Error) -> bool {
@@ -75,7 +75,7 @@ fn is_denial(error: &Error) -> bool {
 }
 
 /// The server's own word for what is wrong.
-fn code(said: &str) -> Option<&str> {
+fn error_code(said: &str) -> Option<&str> {
     let (_, after) = said.split_once("<Code>")?;
     after.split_once("</Code>").map(|(code, _)| code)
 }

@@ -17,7 +17,7 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-use crate::private::{self, Kind};
+use crate::private::{self, PathKind};
 
 /// A [`LocalFileSystem`] whose directories are 0700 and whose files are 0600.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct PrivateFiles {
 impl PrivateFiles {
     /// Opens `root`, creating it if it is not there.
     pub(super) fn open(root: &FsPath) -> Result<PrivateFiles> {
-        private::create_dir(root).map_err(generic)?;
+        private::create_dir(root).map_err(generic_error)?;
         let files = LocalFileSystem::new_with_prefix(root)?.with_fsync(true);
         Ok(PrivateFiles { files })
     }
@@ -41,8 +41,8 @@ impl PrivateFiles {
             dir = dir.join(part);
             if parts.peek().is_some() {
                 let path = self.files.path_to_filesystem(&dir)?;
-                private::create_dir(&path).map_err(generic)?;
-                private::restrict(&path, Kind::Dir).map_err(generic)?;
+                private::create_dir(&path).map_err(generic_error)?;
+                private::restrict_to_owner(&path, PathKind::Dir).map_err(generic_error)?;
             }
         }
         Ok(())
@@ -50,7 +50,7 @@ impl PrivateFiles {
 
     /// Removes what processes left beside `location` that were killed while they wrote: a file is
     /// staged under its name with `#` and a number behind.
-    fn sweep(&self, location: &Path) {
+    fn remove_abandoned(&self, location: &Path) {
         let place = self.files.path_to_filesystem(location).ok();
         let folder = place.as_deref().and_then(FsPath::parent);
         let files = folder.and_then(|folder| fs::read_dir(folder).ok());
@@ -69,7 +69,7 @@ impl PrivateFiles {
 /// Nobody writes for so long.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-fn generic(source: std::io::Error) -> Error {
+fn generic_error(source: std::io::Error) -> Error {
     Error::Generic {
         store: "file system",
         source: source.into(),
@@ -91,10 +91,10 @@ impl ObjectStore for PrivateFiles {
         opts: PutOptions,
     ) -> Result<PutResult> {
         self.prepare(location)?;
-        self.sweep(location);
+        self.remove_abandoned(location);
         let result = self.files.put_opts(location, payload, opts).await?;
         let path = self.files.path_to_filesystem(location)?;
-        private::restrict(&path, Kind::File).map_err(generic)?;
+        private::restrict_to_owner(&path, PathKind::File).map_err(generic_error)?;
         Ok(result)
     }
 

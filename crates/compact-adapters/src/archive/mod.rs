@@ -26,8 +26,8 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, WriteMultipart};
 use tokio::sync::OnceCell;
 
 pub use exclusion::Exclusion;
-use pack::{Flaw, HEAD_BYTES, Head, History, MAX_PLAIN};
-pub use s3::{Bucket, ServerSide, Style};
+use pack::{HEAD_BYTES, MAX_PLAIN, PackFlaw, PackHead, PackHistory};
+pub use s3::{Bucket, BucketAddressing, BucketEncryption};
 
 use crate::seal::Seal;
 
@@ -40,16 +40,16 @@ pub(crate) const RECORDS: &str = "receipts";
 
 /// Where the objects of a kind are.
 #[derive(Clone, Copy, Debug)]
-enum Shelf {
+enum ObjectKind {
     Packs,
     Records,
 }
 
-impl Shelf {
+impl ObjectKind {
     fn prefix(self) -> &'static str {
         match self {
-            Shelf::Packs => PACKS,
-            Shelf::Records => RECORDS,
+            ObjectKind::Packs => PACKS,
+            ObjectKind::Records => RECORDS,
         }
     }
 
@@ -67,10 +67,10 @@ impl Shelf {
 }
 
 /// A larger pack is sent in parts.
-const LARGE: usize = 8 << 20;
+const PART_BYTES: usize = 8 << 20;
 
 /// So many parts are on their way at once.
-const PARTS: usize = 4;
+const MAX_PARTS_IN_FLIGHT: usize = 4;
 
 /// Packs in an object store.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ impl ObjectArchive {
     }
 
     /// An archive in a program's own store, which takes each object in one piece.
-    pub fn in_pieces(store: Arc<dyn ObjectStore>) -> ObjectArchive {
+    pub fn in_program_store(store: Arc<dyn ObjectStore>) -> ObjectArchive {
         ObjectArchive {
             medium: Medium::Folder,
             ..ObjectArchive::new(store)
@@ -116,8 +116,9 @@ impl ObjectArchive {
     /// An archive in a directory, created if it is not there: files 0600 in directories 0700,
     /// synced before `put` returns.
     pub fn open(root: &FsPath) -> Result<ObjectArchive, ArchiveError> {
-        let files = fs::PrivateFiles::open(root)
-            .map_err(|source| failed(format!("open the archive in {}", root.display()), source))?;
+        let files = fs::PrivateFiles::open(root).map_err(|source| {
+            archive_error(format!("open the archive in {}", root.display()), source)
+        })?;
         Ok(ObjectArchive {
             medium: Medium::Folder,
             ..ObjectArchive::new(Arc::new(files))
@@ -127,16 +128,16 @@ impl ObjectArchive {
     /// An archive in a bucket; nothing is sent before it is used.
     pub fn in_bucket(bucket: &Bucket) -> Result<ObjectArchive, ArchiveError> {
         let store = s3::open(bucket)
-            .map_err(|source| failed(format!("open the bucket {}", bucket.name), source))?;
+            .map_err(|source| archive_error(format!("open the bucket {}", bucket.name), source))?;
         Ok(ObjectArchive {
-            place: Some(bucket.place().into()),
+            place: Some(bucket.display_name().into()),
             ..ObjectArchive::new(store)
         })
     }
 
     /// The same, encrypting whatever it writes from now on. What was written in the clear before is
     /// read as it is.
-    pub fn sealed(self, seal: Seal) -> ObjectArchive {
+    pub fn with_seal(self, seal: Seal) -> ObjectArchive {
         ObjectArchive {
             seal: Some(Arc::new(seal)),
             ..self
@@ -148,22 +149,28 @@ impl ObjectArchive {
         let Medium::Service(known) = &self.medium else {
             return Ok(Exclusion::Works);
         };
-        let verdict = known.get_or_try_init(|| exclusion::of(&*self.store)).await;
+        let verdict = known
+            .get_or_try_init(|| exclusion::find_exclusion(&*self.store))
+            .await;
         verdict
             .copied()
-            .map_err(|source| self.failed("write to the archive".to_owned(), source))
+            .map_err(|source| self.explain_store_error("write to the archive".to_owned(), source))
     }
 
     /// The stored bytes of an object, checked, with its head.
-    async fn fetch(&self, shelf: Shelf, id: PackId) -> Result<(Bytes, Head), ArchiveError> {
-        let stored = self.read(&shelf.location(&id)).await;
-        let stored = stored.map_err(|error| self.absent(id, error))?;
-        let head = pack::check(&stored).map_err(|flaw| damaged(id, &flaw))?;
+    async fn fetch(
+        &self,
+        shelf: ObjectKind,
+        id: PackId,
+    ) -> Result<(Bytes, PackHead), ArchiveError> {
+        let stored = self.read_with_retries(&shelf.location(&id)).await;
+        let stored = stored.map_err(|error| self.explain_read_error(id, error))?;
+        let head = pack::check(&stored).map_err(|flaw| damaged_pack(id, &flaw))?;
         Ok((stored, head))
     }
 
     /// The stored bytes; an answer that breaks off is asked for again.
-    async fn read(&self, place: &Path) -> Result<Bytes, object_store::Error> {
+    async fn read_with_retries(&self, place: &Path) -> Result<Bytes, object_store::Error> {
         for pause in READ_AGAIN_AFTER {
             match self.store.get(place).await?.bytes().await {
                 Ok(stored) => return Ok(stored),
@@ -174,16 +181,16 @@ impl ObjectArchive {
     }
 
     /// The pack and what it builds on, the pack itself first.
-    async fn fetch_chain(&self, id: PackId) -> Result<Vec<Link>, ArchiveError> {
-        let (stored, head) = self.fetch(Shelf::Packs, id).await?;
+    async fn fetch_chain(&self, id: PackId) -> Result<Vec<StoredPack>, ArchiveError> {
+        let (stored, head) = self.fetch(ObjectKind::Packs, id).await?;
         let mut depth = head.depth;
         let mut next = head.base;
-        let mut chain = vec![Link { id, stored }];
+        let mut chain = vec![StoredPack { id, stored }];
         // The depth counts down to zero, so a chain ends whatever the files say.
         while let Some(base) = next {
             let above = chain.last().map_or(id, |link| link.id);
             let (stored, head) =
-                self.fetch(Shelf::Packs, base)
+                self.fetch(ObjectKind::Packs, base)
                     .await
                     .map_err(|error| match error {
                         ArchiveError::Missing { .. } => {
@@ -192,25 +199,25 @@ impl ObjectArchive {
                         other => other,
                     })?;
             if head.depth.checked_add(1) != Some(depth) {
-                return Err(damaged(above, &Flaw::Chain));
+                return Err(damaged_pack(above, &PackFlaw::Chain));
             }
             depth = head.depth;
             next = head.base;
-            chain.push(Link { id: base, stored });
+            chain.push(StoredPack { id: base, stored });
         }
         Ok(chain)
     }
 
     /// What a new pack can build on: nothing when the base is unreadable or at the end of a long
     /// chain. Archiving what is at hand matters more than damage below, which reading names.
-    async fn history(&self, base: Option<&PackId>) -> Result<History, ArchiveError> {
+    async fn read_history(&self, base: Option<&PackId>) -> Result<PackHistory, ArchiveError> {
         let Some(&base) = base else {
-            return Ok(History::default());
+            return Ok(PackHistory::default());
         };
         match self.fetch_chain(base).await {
             Ok(chain) if chain.len() <= usize::from(MAX_DEPTH) => {
                 let seal = self.seal.clone();
-                let decoded = blocking(move || decode_chain(chain, seal.as_deref())).await?;
+                let decoded = run_pack_work(move || decode_chain(chain, seal.as_deref())).await?;
                 Ok(decoded.map(|(_, history)| history).unwrap_or_default())
             }
             Err(
@@ -218,15 +225,20 @@ impl ObjectArchive {
                 | ArchiveError::Refused { .. }
                 | ArchiveError::Unreachable { .. }),
             ) => Err(error),
-            Ok(_) | Err(_) => Ok(History::default()),
+            Ok(_) | Err(_) => Ok(PackHistory::default()),
         }
     }
 
     /// Writes a pack. What the store does not promise by itself is seen by reading it back.
-    async fn write(&self, id: PackId, stored: Bytes, mode: PutMode) -> Result<(), ArchiveError> {
+    async fn write_pack(
+        &self,
+        id: PackId,
+        stored: Bytes,
+        mode: PutMode,
+    ) -> Result<(), ArchiveError> {
         let exclusion = self.exclusion().await?;
-        let in_parts = stored.len() > LARGE && matches!(self.medium, Medium::Service(_));
-        let place = Shelf::Packs.location(&id);
+        let in_parts = stored.len() > PART_BYTES && matches!(self.medium, Medium::Service(_));
+        let place = ObjectKind::Packs.location(&id);
         let written = match (in_parts, exclusion, mode) {
             (true, ..) => self.write_in_parts(&place, stored).await,
             (false, Exclusion::Works, mode) => self
@@ -239,7 +251,7 @@ impl ObjectArchive {
         match written {
             // Someone else put the same content meanwhile.
             Ok(()) | Err(object_store::Error::AlreadyExists { .. }) => {}
-            Err(error) => return Err(self.failed(format!("write pack {id}"), error)),
+            Err(error) => return Err(self.explain_store_error(format!("write pack {id}"), error)),
         }
         if in_parts || exclusion != Exclusion::Works {
             self.verify(&id).await?;
@@ -248,7 +260,7 @@ impl ObjectArchive {
     }
 
     /// Every object of a kind, in the order of their ids.
-    async fn ids(&self, shelf: Shelf) -> Result<Vec<PackId>, ArchiveError> {
+    async fn list_ids(&self, shelf: ObjectKind) -> Result<Vec<PackId>, ArchiveError> {
         let prefix = Path::from(shelf.prefix());
         let mut ids: Vec<PackId> = self
             .store
@@ -256,32 +268,32 @@ impl ObjectArchive {
             .try_filter_map(|meta| std::future::ready(Ok(shelf.id_at(&meta.location))))
             .try_collect()
             .await
-            .map_err(|source| self.failed("list the archive".to_owned(), source))?;
+            .map_err(|source| self.explain_store_error("list the archive".to_owned(), source))?;
         ids.sort_unstable();
         Ok(ids)
     }
 
-    async fn delete(&self, shelf: Shelf, id: &PackId) -> Result<(), ArchiveError> {
+    async fn delete(&self, shelf: ObjectKind, id: &PackId) -> Result<(), ArchiveError> {
         match self.store.delete(&shelf.location(id)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(self.failed(format!("remove {id}"), error)),
+            Err(error) => Err(self.explain_store_error(format!("remove {id}"), error)),
         }
     }
 
     async fn write_in_parts(&self, place: &Path, stored: Bytes) -> object_store::Result<()> {
         let upload = self.store.put_multipart(place).await?;
-        let mut writer = WriteMultipart::new_with_chunk_size(upload, LARGE);
+        let mut writer = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
         let mut rest = stored;
         while !rest.is_empty() {
-            writer.wait_for_capacity(PARTS).await?;
-            writer.put(rest.split_to(rest.len().min(LARGE)));
+            writer.wait_for_capacity(MAX_PARTS_IN_FLIGHT).await?;
+            writer.put(rest.split_to(rest.len().min(PART_BYTES)));
         }
         writer.finish().await.map(drop)
     }
 }
 
 /// One pack of a chain, as stored.
-struct Link {
+struct StoredPack {
     id: PackId,
     stored: Bytes,
 }
@@ -296,7 +308,7 @@ impl ArchiveStore for ObjectArchive {
                 limit: MAX_PLAIN,
             });
         }
-        let history = self.history(base).await?;
+        let history = self.read_history(base).await?;
         let base = history.top;
         let id = PackId::of(&plain, base.as_ref());
         let mode = match self.verify(&id).await {
@@ -307,12 +319,13 @@ impl ArchiveStore for ObjectArchive {
             Err(other) => return Err(other),
         };
         let seal = self.seal.clone();
-        let stored: Bytes = blocking(move || pack::encode(&plain, &history, &id, seal.as_deref()))
-            .await?
-            .map_err(|source| failed(format!("compress pack {id}"), source))?
-            .into();
+        let stored: Bytes =
+            run_pack_work(move || pack::encode(&plain, &history, &id, seal.as_deref()))
+                .await?
+                .map_err(|source| archive_error(format!("compress pack {id}"), source))?
+                .into();
         let stored_bytes = stored.len() as u64;
-        self.write(id, stored, mode).await?;
+        self.write_pack(id, stored, mode).await?;
         Ok(PackInfo {
             id,
             plain_bytes,
@@ -324,23 +337,23 @@ impl ArchiveStore for ObjectArchive {
     async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
         let chain = self.fetch_chain(*id).await?;
         let seal = self.seal.clone();
-        let (plain, _) = blocking(move || decode_chain(chain, seal.as_deref())).await??;
+        let (plain, _) = run_pack_work(move || decode_chain(chain, seal.as_deref())).await??;
         Ok(plain.into())
     }
 
     async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
-        let place = Shelf::Packs.location(id);
+        let place = ObjectKind::Packs.location(id);
         let meta = self
             .store
             .head(&place)
             .await
-            .map_err(|error| self.absent(*id, error))?;
+            .map_err(|error| self.explain_read_error(*id, error))?;
         if meta.size < HEAD_BYTES as u64 {
-            return Err(damaged(*id, &Flaw::Short));
+            return Err(damaged_pack(*id, &PackFlaw::Short));
         }
         let bytes = self.store.get_range(&place, 0..HEAD_BYTES as u64).await;
-        let bytes = bytes.map_err(|error| self.absent(*id, error))?;
-        let (head, _) = Head::split(&bytes).map_err(|flaw| damaged(*id, &flaw))?;
+        let bytes = bytes.map_err(|error| self.explain_read_error(*id, error))?;
+        let (head, _) = PackHead::split(&bytes).map_err(|flaw| damaged_pack(*id, &flaw))?;
         Ok(PackInfo {
             id: *id,
             plain_bytes: head.plain_bytes,
@@ -350,69 +363,70 @@ impl ArchiveStore for ObjectArchive {
     }
 
     async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
-        self.ids(Shelf::Packs).await
+        self.list_ids(ObjectKind::Packs).await
     }
 
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
-        self.delete(Shelf::Packs, id).await
+        self.delete(ObjectKind::Packs, id).await
     }
 
     async fn put_record(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
-        let stored = pack::encode(&plain, &History::default(), id, self.seal.as_deref())
-            .map_err(|source| failed(format!("compress record {id}"), source))?;
-        let place = Shelf::Records.location(id);
+        let stored = pack::encode(&plain, &PackHistory::default(), id, self.seal.as_deref())
+            .map_err(|source| archive_error(format!("compress record {id}"), source))?;
+        let place = ObjectKind::Records.location(id);
         let written = self.store.put(&place, stored.into()).await;
-        written.map_err(|error| self.failed(format!("write record {id}"), error))?;
+        written.map_err(|error| self.explain_store_error(format!("write record {id}"), error))?;
         Ok(())
     }
 
-    async fn record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
-        let (stored, _) = self.fetch(Shelf::Records, *id).await?;
-        let plain = pack::decode(&stored, id, &History::default(), self.seal.as_deref());
-        Ok(plain.map_err(|flaw| damaged(*id, &flaw))?.into())
+    async fn get_record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        let (stored, _) = self.fetch(ObjectKind::Records, *id).await?;
+        let plain = pack::decode(&stored, id, &PackHistory::default(), self.seal.as_deref());
+        Ok(plain.map_err(|flaw| damaged_pack(*id, &flaw))?.into())
     }
 
-    async fn records(&self) -> Result<Vec<PackId>, ArchiveError> {
-        self.ids(Shelf::Records).await
+    async fn list_records(&self) -> Result<Vec<PackId>, ArchiveError> {
+        self.list_ids(ObjectKind::Records).await
     }
 
     async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
-        self.delete(Shelf::Records, id).await
+        self.delete(ObjectKind::Records, id).await
     }
 }
 
 /// Decodes from the lowest base upwards, checking each content against its name. Returns the plain
 /// bytes of the topmost pack, and the whole as a history for the next.
 fn decode_chain(
-    mut chain: Vec<Link>,
+    mut chain: Vec<StoredPack>,
     seal: Option<&Seal>,
-) -> Result<(Vec<u8>, History), ArchiveError> {
-    let mut history = History::default();
+) -> Result<(Vec<u8>, PackHistory), ArchiveError> {
+    let mut history = PackHistory::default();
     let mut plain = Vec::new();
-    while let Some(Link { id, stored }) = chain.pop() {
-        plain = pack::decode(&stored, &id, &history, seal).map_err(|flaw| damaged(id, &flaw))?;
+    while let Some(StoredPack { id, stored }) = chain.pop() {
+        plain =
+            pack::decode(&stored, &id, &history, seal).map_err(|flaw| damaged_pack(id, &flaw))?;
         if PackId::of(&plain, history.top.as_ref()) != id {
-            return Err(damaged(id, &Flaw::Content));
+            return Err(damaged_pack(id, &PackFlaw::Content));
         }
         history.push(id, &plain);
     }
     Ok((plain, history))
 }
 
-async fn blocking<T: Send + 'static>(
+async fn run_pack_work<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ArchiveError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|source| failed("finish work on a pack".to_owned(), source))
+    done.map_err(|source| archive_error("finish work on a pack".to_owned(), source))
 }
 
-fn damaged(pack: PackId, flaw: &Flaw) -> ArchiveError {
+fn damaged_pack(pack: PackId, flaw: &PackFlaw) -> ArchiveError {
     match flaw {
-        Flaw::Version(found) => ArchiveError::Newer {
+        PackFlaw::Version(found) => ArchiveError::Newer {
             pack,
             found: u32::from(*found),
         },
-        Flaw::Locked => ArchiveError::Locked { pack },
+        PackFlaw::Locked => ArchiveError::Locked { pack },
         other => ArchiveError::Damaged {
             pack,
             reason: other.to_string(),
@@ -420,7 +434,7 @@ fn damaged(pack: PackId, flaw: &Flaw) -> ArchiveError {
     }
 }
 
-fn failed(
+fn archive_error(
     action: String,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> ArchiveError {

@@ -2,7 +2,7 @@
 //!
 //! The head names the base, and carries a checksum of everything else, so a flipped bit is found in
 //! the pack that has it, before its frame is decoded. The frame is compressed against the
-//! [`History`] below it, not the base alone: a compaction drops most of its input, and what was
+//! [`PackHistory`] below it, not the base alone: a compaction drops most of its input, and what was
 //! dropped three compactions ago comes up again. Where there is a key, the frame is sealed; the head
 //! stays in the clear, so that damage is told from a key that does not fit. This module does no I/O.
 
@@ -30,7 +30,7 @@ const MAGIC: [u8; 4] = *b"CPAK";
 
 /// Whether a frame is sealed: the version of its pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum PackForm {
     Clear = 1,
     Sealed = 2,
 }
@@ -40,9 +40,9 @@ const LEVEL: CompressionLevel = 9;
 
 /// The first bytes of a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct PackHead {
     /// Whether the frame is sealed.
-    pub(super) form: Form,
+    pub(super) form: PackForm,
     /// How many packs stand below this one; none when there is no base.
     pub(super) depth: u8,
     /// The size of what the frame decodes to.
@@ -55,7 +55,7 @@ pub(super) struct Head {
 /// What a frame is compressed against: the contents of the packs below it, oldest first, as far
 /// back as [`HISTORY_BYTES`], but always the whole of its base.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct PackHistory {
     /// The pack on top: the base of the next one.
     pub(super) top: Option<PackId>,
     /// How many packs there are.
@@ -63,7 +63,7 @@ pub(super) struct History {
     bytes: Vec<u8>,
 }
 
-impl History {
+impl PackHistory {
     /// Puts a pack on top.
     pub(super) fn push(&mut self, id: PackId, plain: &[u8]) {
         self.top = Some(id);
@@ -77,7 +77,7 @@ impl History {
 
 /// What is wrong with the bytes of a pack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Flaw {
+pub(super) enum PackFlaw {
     #[error("it is cut short")]
     Short,
     #[error("it does not begin like a pack")]
@@ -98,9 +98,9 @@ pub(super) enum Flaw {
     Locked,
 }
 
-impl Head {
-    fn new(plain: &[u8], history: &History, form: Form) -> Head {
-        Head {
+impl PackHead {
+    fn new(plain: &[u8], history: &PackHistory, form: PackForm) -> PackHead {
+        PackHead {
             form,
             depth: history.packs,
             plain_bytes: plain.len() as u64,
@@ -110,7 +110,7 @@ impl Head {
     }
 
     /// Everything but the checksum, as it is stored.
-    fn fields(&self) -> Vec<u8> {
+    fn encode_fields(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD_BYTES);
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[self.form as u8, self.depth]);
@@ -120,21 +120,21 @@ impl Head {
     }
 
     /// Reads the head and returns what follows it.
-    pub(super) fn split(pack: &[u8]) -> Result<(Head, &[u8]), Flaw> {
-        let (magic, rest) = pack.split_first_chunk::<4>().ok_or(Flaw::Short)?;
+    pub(super) fn split(pack: &[u8]) -> Result<(PackHead, &[u8]), PackFlaw> {
+        let (magic, rest) = pack.split_first_chunk::<4>().ok_or(PackFlaw::Short)?;
         if *magic != MAGIC {
-            return Err(Flaw::Magic);
+            return Err(PackFlaw::Magic);
         }
-        let ([version, depth], rest) = rest.split_first_chunk::<2>().ok_or(Flaw::Short)?;
+        let ([version, depth], rest) = rest.split_first_chunk::<2>().ok_or(PackFlaw::Short)?;
         let form = match version {
-            1 => Form::Clear,
-            2 => Form::Sealed,
-            other => return Err(Flaw::Version(*other)),
+            1 => PackForm::Clear,
+            2 => PackForm::Sealed,
+            other => return Err(PackFlaw::Version(*other)),
         };
-        let (plain_bytes, rest) = rest.split_first_chunk::<8>().ok_or(Flaw::Short)?;
-        let (base, rest) = rest.split_first_chunk::<32>().ok_or(Flaw::Short)?;
-        let (checksum, frame) = rest.split_first_chunk::<32>().ok_or(Flaw::Short)?;
-        let head = Head {
+        let (plain_bytes, rest) = rest.split_first_chunk::<8>().ok_or(PackFlaw::Short)?;
+        let (base, rest) = rest.split_first_chunk::<32>().ok_or(PackFlaw::Short)?;
+        let (checksum, frame) = rest.split_first_chunk::<32>().ok_or(PackFlaw::Short)?;
+        let head = PackHead {
             form,
             depth: *depth,
             plain_bytes: u64::from_le_bytes(*plain_bytes),
@@ -142,13 +142,13 @@ impl Head {
             checksum: *checksum,
         };
         let sane = head.plain_bytes <= MAX_PLAIN && (*depth > 0 || *base == [0; 32]);
-        sane.then_some((head, frame)).ok_or(Flaw::Head)
+        sane.then_some((head, frame)).ok_or(PackFlaw::Head)
     }
 
-    fn checksum(&self, frame: &[u8]) -> [u8; 32] {
+    fn compute_checksum(&self, frame: &[u8]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("compact archive pack 1 checksum");
         *hasher
-            .update(&self.fields())
+            .update(&self.encode_fields())
             .update(frame)
             .finalize()
             .as_bytes()
@@ -158,69 +158,71 @@ impl Head {
 /// The stored form of `plain` under the name `id`, sealed where there is a key.
 pub(super) fn encode(
     plain: &[u8],
-    history: &History,
+    history: &PackHistory,
     id: &PackId,
     seal: Option<&Seal>,
 ) -> std::io::Result<Vec<u8>> {
     let frame = compress(plain, &history.bytes)
         .map_err(|code| std::io::Error::other(get_error_name(code)))?;
     let (head, frame) = match seal {
-        None => (Head::new(plain, history, Form::Clear), frame),
+        None => (PackHead::new(plain, history, PackForm::Clear), frame),
         Some(seal) => {
-            let head = Head::new(plain, history, Form::Sealed);
-            let sealed = seal.seal(&id.0, &head.fields(), &frame);
+            let head = PackHead::new(plain, history, PackForm::Sealed);
+            let sealed = seal.seal(&id.0, &head.encode_fields(), &frame);
             let sealed = sealed.map_err(|_| std::io::Error::other("it cannot be encrypted"))?;
             (head, sealed)
         }
     };
-    let mut out = head.fields();
-    out.extend_from_slice(&head.checksum(&frame));
+    let mut out = head.encode_fields();
+    out.extend_from_slice(&head.compute_checksum(&frame));
     out.extend_from_slice(&frame);
     Ok(out)
 }
 
 /// Reads the head of a whole pack and checks that nothing in the pack has changed.
-pub(super) fn check(pack: &[u8]) -> Result<Head, Flaw> {
-    let (head, frame) = Head::split(pack)?;
-    let intact = head.checksum(frame) == head.checksum;
-    intact.then_some(head).ok_or(Flaw::Checksum)
+pub(super) fn check(pack: &[u8]) -> Result<PackHead, PackFlaw> {
+    let (head, frame) = PackHead::split(pack)?;
+    let intact = head.compute_checksum(frame) == head.checksum;
+    intact.then_some(head).ok_or(PackFlaw::Checksum)
 }
 
 /// The frame of a pack, opened where it is sealed.
-fn opened<'a>(
-    head: &Head,
+fn open_frame<'a>(
+    head: &PackHead,
     frame: &'a [u8],
     id: &PackId,
     seal: Option<&Seal>,
-) -> Result<Cow<'a, [u8]>, Flaw> {
-    if head.form == Form::Clear {
+) -> Result<Cow<'a, [u8]>, PackFlaw> {
+    if head.form == PackForm::Clear {
         return Ok(Cow::Borrowed(frame));
     }
-    let plain = seal.and_then(|seal| seal.open(&id.0, &head.fields(), frame).ok());
-    plain.map(Cow::Owned).ok_or(Flaw::Locked)
+    let plain = seal.and_then(|seal| seal.open(&id.0, &head.encode_fields(), frame).ok());
+    plain.map(Cow::Owned).ok_or(PackFlaw::Locked)
 }
 
 /// The plain bytes of the pack `id` that was [`check`]ed, given what stands below it.
 pub(super) fn decode(
     pack: &[u8],
     id: &PackId,
-    history: &History,
+    history: &PackHistory,
     seal: Option<&Seal>,
-) -> Result<Vec<u8>, Flaw> {
-    let (head, frame) = Head::split(pack)?;
-    let frame = opened(&head, frame, id, seal)?;
-    let declared = usize::try_from(head.plain_bytes).map_err(|_| Flaw::Head)?;
+) -> Result<Vec<u8>, PackFlaw> {
+    let (head, frame) = PackHead::split(pack)?;
+    let frame = open_frame(&head, frame, id, seal)?;
+    let declared = usize::try_from(head.plain_bytes).map_err(|_| PackFlaw::Head)?;
     let mut plain = Vec::new();
     plain
         .try_reserve_exact(declared)
-        .map_err(|error| Flaw::Frame(error.to_string()))?;
+        .map_err(|error| PackFlaw::Frame(error.to_string()))?;
     let mut decoder = DCtx::create();
     // The buffer's capacity bounds the output: a frame that holds more is an error, not a bomb.
     decoder
         .ref_prefix(&history.bytes)
         .and_then(|_| decoder.decompress(&mut plain, &frame))
-        .map_err(|code| Flaw::Frame(get_error_name(code).to_owned()))?;
-    (plain.len() == declared).then_some(plain).ok_or(Flaw::Head)
+        .map_err(|code| PackFlaw::Frame(get_error_name(code).to_owned()))?;
+    (plain.len() == declared)
+        .then_some(plain)
+        .ok_or(PackFlaw::Head)
 }
 
 fn compress(plain: &[u8], prefix: &[u8]) -> Result<Vec<u8>, ErrorCode> {
@@ -241,7 +243,12 @@ fn compress(plain: &[u8], prefix: &[u8]) -> Result<Vec<u8>, ErrorCode> {
 /// A pack with a sound checksum whose head declares `declared` and whose frame holds `actual`.
 #[cfg(test)]
 pub(super) fn forged(declared: &[u8], actual: &[u8]) -> Vec<u8> {
-    let head = Head::new(declared, &History::default(), Form::Clear);
+    let head = PackHead::new(declared, &PackHistory::default(), PackForm::Clear);
     let frame = compress(actual, &[]).unwrap();
-    [head.fields(), head.checksum(&frame).to_vec(), frame].concat()
+    [
+        head.encode_fields(),
+        head.compute_checksum(&frame).to_vec(),
+        frame,
+    ]
+    .concat()
 }

@@ -22,14 +22,14 @@ pub struct Bucket {
     /// The region.
     pub region: Option<String>,
     /// Where the name of the bucket stands.
-    pub style: Style,
+    pub style: BucketAddressing,
     /// What the server encrypts with.
-    pub encryption: ServerSide,
+    pub encryption: BucketEncryption,
 }
 
 impl Bucket {
     /// Where it is, in words.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn display_name(&self) -> String {
         match &self.endpoint {
             Some(endpoint) => format!("bucket {} at {endpoint}", self.name),
             None => format!("bucket {}", self.name),
@@ -39,7 +39,7 @@ impl Bucket {
 
 /// Where the name of a bucket stands in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
+pub enum BucketAddressing {
     /// In the path: what most servers but Amazon's expect.
     #[default]
     Path,
@@ -49,10 +49,10 @@ pub enum Style {
 
 /// What a server encrypts with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ServerSide {
+pub enum BucketEncryption {
     /// What the bucket says.
     #[default]
-    Unsaid,
+    Unset,
     /// Keys of the store.
     Store,
     /// A key of the key management service; `None` for the account's own.
@@ -67,11 +67,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Opens a bucket; nothing is sent yet.
 pub(super) fn open(bucket: &Bucket) -> Result<Arc<dyn ObjectStore>> {
-    open_from(AmazonS3Builder::from_env(), bucket)
+    open_with(AmazonS3Builder::from_env(), bucket)
 }
 
 /// The same for who is known already.
-pub(super) fn open_from(builder: AmazonS3Builder, bucket: &Bucket) -> Result<Arc<dyn ObjectStore>> {
+pub(super) fn open_with(builder: AmazonS3Builder, bucket: &Bucket) -> Result<Arc<dyn ObjectStore>> {
     // One provider of cryptography for the process; whoever was first has chosen it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let options = ClientOptions::new()
@@ -87,29 +87,32 @@ pub(super) fn open_from(builder: AmazonS3Builder, bucket: &Bucket) -> Result<Arc
         .with_client_options(options)
         .with_retry(retry)
         .with_bucket_name(&bucket.name)
-        .with_virtual_hosted_style_request(bucket.style == Style::Host);
+        .with_virtual_hosted_style_request(bucket.style == BucketAddressing::Host);
     if let Some(endpoint) = &bucket.endpoint {
         builder = builder.with_endpoint(endpoint);
     }
     if let Some(region) = &bucket.region {
         builder = builder.with_region(region);
     }
-    let store = encrypted(builder, &bucket.encryption)?.build()?;
+    let store = with_encryption(builder, &bucket.encryption)?.build()?;
     if bucket.prefix.is_empty() {
         return Ok(Arc::new(store));
     }
     Ok(Arc::new(PrefixStore::new(store, bucket.prefix.as_str())))
 }
 
-fn encrypted(builder: AmazonS3Builder, encryption: &ServerSide) -> Result<AmazonS3Builder> {
+fn with_encryption(
+    builder: AmazonS3Builder,
+    encryption: &BucketEncryption,
+) -> Result<AmazonS3Builder> {
     let with = |builder: AmazonS3Builder, key: &str, value: &str| {
         let key: AmazonS3ConfigKey = key.parse()?;
         Ok(builder.with_config(key, value))
     };
     match encryption {
-        ServerSide::Unsaid => Ok(builder),
-        ServerSide::Store => with(builder, "aws_server_side_encryption", "AES256"),
-        ServerSide::Kms(key) => {
+        BucketEncryption::Unset => Ok(builder),
+        BucketEncryption::Store => with(builder, "aws_server_side_encryption", "AES256"),
+        BucketEncryption::Kms(key) => {
             let builder = with(builder, "aws_server_side_encryption", "aws:kms")?;
             match key {
                 Some(key) => with(builder, "aws_sse_kms_key_id", key),

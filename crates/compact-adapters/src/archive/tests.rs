@@ -27,7 +27,7 @@ impl Fixture {
     }
 
     fn file(&self, id: &PackId) -> PathBuf {
-        self.root().join(Shelf::Packs.location(id).as_ref())
+        self.root().join(ObjectKind::Packs.location(id).as_ref())
     }
 
     async fn put(&self, plain: &str, base: Option<&PackId>) -> PackId {
@@ -184,7 +184,7 @@ async fn a_frame_larger_than_declared_is_refused() {
 async fn a_chain_that_does_not_count_down_is_refused() {
     let fixture = Fixture::new();
     let bottom = fixture.put("bottom", None).await;
-    let mut history = History::default();
+    let mut history = PackHistory::default();
     history.push(bottom, b"bottom");
     history.packs = 7;
     let id = PackId::of(b"bottom and top", Some(&bottom));
@@ -435,7 +435,7 @@ proptest! {
 
     #[test]
     fn packs_round_trip(plain: Vec<u8>, below: Vec<Vec<u8>>) {
-        let mut history = History::default();
+        let mut history = PackHistory::default();
         for content in &below {
             history.push(PackId::of(content, history.top.as_ref()), content);
         }
@@ -452,7 +452,7 @@ proptest! {
         let mut forged = b"CPAK\x01".to_vec();
         forged.extend_from_slice(&bytes);
         prop_assert!(pack::check(&bytes).is_err() && pack::check(&forged).is_err());
-        let _ = pack::decode(&forged, &PackId([0; 32]), &History::default(), None);
+        let _ = pack::decode(&forged, &PackId([0; 32]), &PackHistory::default(), None);
     }
 }
 
@@ -463,19 +463,19 @@ fn seal() -> Seal {
 /// S2-157: encryption before anything leaves the process.
 #[tokio::test]
 async fn a_sealed_archive_conforms() {
-    conformance::suite(&Fixture::new().archive.sealed(seal())).await;
+    conformance::suite(&Fixture::new().archive.with_seal(seal())).await;
 }
 
 #[tokio::test]
 async fn without_its_key_a_pack_is_locked_and_damage_is_still_told_from_that() {
     let fixture = Fixture::new();
-    let sealed = fixture.archive.clone().sealed(seal());
+    let sealed = fixture.archive.clone().with_seal(seal());
     let plain = Bytes::from("a secret of the user's ".repeat(50));
     let id = sealed.put(plain.clone(), None).await.unwrap().id;
     assert_eq!(sealed.get(&id).await.unwrap(), plain);
     for other in [
         fixture.archive.clone(),
-        fixture.archive.clone().sealed(Seal::new([1; 32])),
+        fixture.archive.clone().with_seal(Seal::new([1; 32])),
     ] {
         let error = other.get(&id).await.unwrap_err();
         assert!(
@@ -637,19 +637,19 @@ async fn a_server_takes_large_packs_in_parts_encrypted_on_both_sides() {
         return;
     };
     let bucket = Bucket {
-        encryption: ServerSide::Kms(None),
+        encryption: BucketEncryption::Kms(None),
         ..bucket
     };
-    let archive = ObjectArchive::in_bucket(&bucket).unwrap().sealed(seal());
-    let mut plain = vec![0; LARGE * 2 + 77];
+    let archive = ObjectArchive::in_bucket(&bucket).unwrap().with_seal(seal());
+    let mut plain = vec![0; PART_BYTES * 2 + 77];
     blake3::Hasher::new().finalize_xof().fill(&mut plain);
     let plain = Bytes::from(plain);
     let info = archive.put(plain.clone(), None).await.unwrap();
-    assert!(info.stored_bytes > 2 * LARGE as u64);
+    assert!(info.stored_bytes > 2 * PART_BYTES as u64);
     assert_eq!(archive.get(&info.id).await.unwrap(), plain);
     let meta = archive
         .store
-        .head(&Shelf::Packs.location(&info.id))
+        .head(&ObjectKind::Packs.location(&info.id))
         .await
         .unwrap();
     assert!(
@@ -668,13 +668,13 @@ async fn a_flipped_bit_on_a_server_is_found_and_named() {
     let id = archive.put(plain, None).await.unwrap().id;
     let stored = archive
         .store
-        .get(&Shelf::Packs.location(&id))
+        .get(&ObjectKind::Packs.location(&id))
         .await
         .unwrap();
     let mut bytes = stored.bytes().await.unwrap().to_vec();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 4;
-    let place = Shelf::Packs.location(&id);
+    let place = ObjectKind::Packs.location(&id);
     archive.store.put(&place, bytes.into()).await.unwrap();
     let other = ObjectArchive::in_bucket(&bucket).unwrap();
     assert!(names(&other.verify(&id).await.unwrap_err(), &id));

@@ -1,19 +1,19 @@
 //! How an input continues the one before it, as databases spell it.
 
-use compact_runtime::port::catalog::Continues;
+use compact_runtime::port::catalog::InputRelation;
 
-pub(super) fn text(continues: Continues) -> &'static str {
+pub(super) fn to_name(continues: InputRelation) -> &'static str {
     match continues {
-        Continues::Fresh => "fresh",
-        Continues::View => "view",
-        Continues::Transcript => "transcript",
+        InputRelation::Fresh => "fresh",
+        InputRelation::View => "view",
+        InputRelation::Transcript => "transcript",
     }
 }
 
-pub(super) fn named(name: &str) -> Continues {
+pub(super) fn from_name(name: &str) -> InputRelation {
     match name {
-        "view" => Continues::View,
-        "transcript" => Continues::Transcript,
-        _ => Continues::Fresh,
+        "view" => InputRelation::View,
+        "transcript" => InputRelation::Transcript,
+        _ => InputRelation::Fresh,
     }
 }

@@ -41,12 +41,12 @@ impl ObjectCatalog {
         }
     }
 
-    fn places(&self) -> MutexGuard<'_, BTreeMap<Path, (String, String)>> {
+    fn lock_locations(&self) -> MutexGuard<'_, BTreeMap<Path, (String, String)>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self, session: &str, receipt: &str) -> Option<Path> {
-        let places = self.places();
+    fn find_location(&self, session: &str, receipt: &str) -> Option<Path> {
+        let places = self.lock_locations();
         let found = places
             .iter()
             .find(|(_, (of, id))| of == session && id == receipt);
@@ -56,30 +56,33 @@ impl ObjectCatalog {
     /// Reads what was recorded below a folder since it was last looked at.
     async fn refresh(&self, folder: &Path) -> Result<(), CatalogError> {
         let listed = self.store.list(Some(folder)).try_collect::<Vec<_>>().await;
-        let listed = listed.map_err(|source| failed("list the records", source))?;
+        let listed = listed.map_err(|source| object_catalog_error("list the records", source))?;
         let mut new = Vec::new();
         for meta in listed {
-            if !self.places().contains_key(&meta.location) {
-                new.extend(self.read(meta.location).await?);
+            if !self.lock_locations().contains_key(&meta.location) {
+                new.extend(self.fetch_record(meta.location).await?);
             }
         }
         new.sort_by(|(one, a), (other, b)| (&a.created_at, one).cmp(&(&b.created_at, other)));
         for (place, record) in new {
-            self.known.record(&record).await?;
+            self.known.save_record(&record).await?;
             let key = (record.session_id, record.receipt_id);
-            self.places().insert(place, key);
+            self.lock_locations().insert(place, key);
         }
         Ok(())
     }
 
     /// The record at a place; none where it has just been removed.
-    async fn read(&self, place: Path) -> Result<Option<(Path, CompactionRecord)>, CatalogError> {
+    async fn fetch_record(
+        &self,
+        place: Path,
+    ) -> Result<Option<(Path, CompactionRecord)>, CatalogError> {
         let bytes = match self.store.get(&place).await {
             Ok(found) => found.bytes().await,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => Err(error),
         };
-        let bytes = bytes.map_err(|source| failed("read a record", source))?;
+        let bytes = bytes.map_err(|source| object_catalog_error("read a record", source))?;
         let record = serde_json::from_slice(&bytes).map_err(|error| CatalogError::Damaged {
             place: place.to_string(),
             reason: error.to_string(),
@@ -88,26 +91,31 @@ impl ObjectCatalog {
     }
 
     /// Writes what is known of a receipt.
-    async fn save(&self, session: &str, receipt: &str) -> Result<(), CatalogError> {
-        let chain = self.known.chain(session).await?;
+    async fn write_record(&self, session: &str, receipt: &str) -> Result<(), CatalogError> {
+        let chain = self.known.session_records(session).await?;
         let nth = chain.iter().position(|known| known.receipt_id == receipt);
         let Some((nth, record)) = nth.and_then(|nth| Some((nth, chain.get(nth)?))) else {
             return Ok(());
         };
-        let new = || folder_of(session).join(format!("{nth:08}-{receipt}.json"));
-        let place = self.place(session, receipt).unwrap_or_else(new);
-        let json = serde_json::to_vec(record).map_err(|source| failed("write a record", source))?;
+        let new = || session_folder(session).join(format!("{nth:08}-{receipt}.json"));
+        let place = self.find_location(session, receipt).unwrap_or_else(new);
+        let json = serde_json::to_vec(record)
+            .map_err(|source| object_catalog_error("write a record", source))?;
         let written = self.store.put(&place, json.into()).await;
-        written.map_err(|source| failed("write a record", source))?;
+        written.map_err(|source| object_catalog_error("write a record", source))?;
         let key = (session.to_owned(), receipt.to_owned());
-        self.places().insert(place, key);
+        self.lock_locations().insert(place, key);
         Ok(())
     }
 
     /// Makes a record that is in memory last; one that cannot is forgotten again.
-    async fn keep(&self, record: &CompactionRecord, is_new: IsNew) -> Result<(), CatalogError> {
+    async fn persist_record(
+        &self,
+        record: &CompactionRecord,
+        is_new: IsNew,
+    ) -> Result<(), CatalogError> {
         let (session, receipt) = (&record.session_id, &record.receipt_id);
-        let kept = self.save(session, receipt).await;
+        let kept = self.write_record(session, receipt).await;
         if kept.is_err() && is_new == IsNew::Yes {
             self.known.remove_receipt(session, receipt).await?;
         }
@@ -115,19 +123,19 @@ impl ObjectCatalog {
     }
 
     async fn is_new(&self, record: &CompactionRecord) -> Result<IsNew, CatalogError> {
-        self.refresh(&folder_of(&record.session_id)).await?;
-        let place = self.place(&record.session_id, &record.receipt_id);
+        self.refresh(&session_folder(&record.session_id)).await?;
+        let place = self.find_location(&record.session_id, &record.receipt_id);
         Ok(place.map_or(IsNew::Yes, |_| IsNew::No))
     }
 
-    async fn erase(
+    async fn delete_records(
         &self,
         is_meant: impl Fn(&str, &str) -> bool + Send,
     ) -> Result<(), CatalogError> {
         let meant =
             |(_, (session, receipt)): &(&Path, &(String, String))| is_meant(session, receipt);
         let gone: Vec<Path> = self
-            .places()
+            .lock_locations()
             .iter()
             .filter(meant)
             .map(|(p, _)| p.clone())
@@ -135,9 +143,9 @@ impl ObjectCatalog {
         for place in gone {
             match self.store.delete(&place).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(source) => return Err(failed("remove a record", source)),
+                Err(source) => return Err(object_catalog_error("remove a record", source)),
             }
-            self.places().remove(&place);
+            self.lock_locations().remove(&place);
         }
         Ok(())
     }
@@ -150,17 +158,17 @@ enum IsNew {
     No,
 }
 
-fn all() -> Path {
+fn root_folder() -> Path {
     Path::from(PREFIX)
 }
 
 /// A session id is no path: its hash is.
-fn folder_of(session: &str) -> Path {
+fn session_folder(session: &str) -> Path {
     let hash = blake3::hash(session.as_bytes()).to_hex();
     Path::from_iter([PREFIX, &hash])
 }
 
-fn failed(
+fn object_catalog_error(
     action: &str,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> CatalogError {
@@ -172,20 +180,20 @@ fn failed(
 
 #[async_trait]
 impl SessionCatalog for ObjectCatalog {
-    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+    async fn save_record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
         let is_new = self.is_new(record).await?;
-        self.known.record(record).await?;
-        self.keep(record, is_new).await
+        self.known.save_record(record).await?;
+        self.persist_record(record, is_new).await
     }
 
-    async fn record_under(
+    async fn save_record_under(
         &self,
         lease: &Lease,
         record: &CompactionRecord,
     ) -> Result<(), CatalogError> {
         let is_new = self.is_new(record).await?;
-        self.known.record_under(lease, record).await?;
-        self.keep(record, is_new).await
+        self.known.save_record_under(lease, record).await?;
+        self.persist_record(record, is_new).await
     }
 
     fn lease_time(&self) -> Duration {
@@ -204,26 +212,26 @@ impl SessionCatalog for ObjectCatalog {
         self.known.release(lease).await
     }
 
-    async fn by_receipt(&self, receipt: &str) -> Result<Option<CompactionRecord>, CatalogError> {
-        self.refresh(&all()).await?;
-        self.known.by_receipt(receipt).await
+    async fn find_record(&self, receipt: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        self.refresh(&root_folder()).await?;
+        self.known.find_record(receipt).await
     }
 
-    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
-        self.refresh(&folder_of(session)).await?;
-        self.known.chain(session).await
+    async fn session_records(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
+        self.refresh(&session_folder(session)).await?;
+        self.known.session_records(session).await
     }
 
-    async fn sessions_with(
+    async fn find_sessions(
         &self,
         histories: &[Chain],
     ) -> Result<Vec<(String, Chain)>, CatalogError> {
-        self.refresh(&all()).await?;
-        self.known.sessions_with(histories).await
+        self.refresh(&root_folder()).await?;
+        self.known.find_sessions(histories).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
-        self.refresh(&all()).await?;
+        self.refresh(&root_folder()).await?;
         self.known.sessions().await
     }
 
@@ -235,35 +243,36 @@ impl SessionCatalog for ObjectCatalog {
         self.known.events(session).await
     }
 
-    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
-        self.known.record_attempt(session, attempt).await
+    async fn save_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
+        self.known.save_attempt(session, attempt).await
     }
 
     async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError> {
         self.known.last_attempt(session).await
     }
 
-    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
-        self.refresh(&all()).await?;
-        self.known.packs().await
+    async fn referenced_packs(&self) -> Result<Vec<PackId>, CatalogError> {
+        self.refresh(&root_folder()).await?;
+        self.known.referenced_packs().await
     }
 
     async fn remove_receipt(&self, session: &str, receipt: &str) -> Result<(), CatalogError> {
-        self.refresh(&folder_of(session)).await?;
-        self.erase(|of, id| of == session && id == receipt).await?;
+        self.refresh(&session_folder(session)).await?;
+        self.delete_records(|of, id| of == session && id == receipt)
+            .await?;
         self.known.remove_receipt(session, receipt).await
     }
 
     async fn remove_session(&self, session: &str) -> Result<(), CatalogError> {
-        self.refresh(&folder_of(session)).await?;
-        self.erase(|of, _| of == session).await?;
+        self.refresh(&session_folder(session)).await?;
+        self.delete_records(|of, _| of == session).await?;
         self.known.remove_session(session).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use compact_runtime::port::catalog::conformance::{sample, suite};
+    use compact_runtime::port::catalog::conformance::{sample_record, suite};
     use object_store::memory::InMemory;
 
     use super::*;
@@ -280,18 +289,21 @@ mod tests {
             ObjectCatalog::new(store.clone()),
             ObjectCatalog::new(store.clone()),
         );
-        let first = sample("s", "receipt-1");
-        one.record(&first).await.unwrap();
-        assert_eq!(other.chain("s").await.unwrap(), vec![first.clone()]);
-        let second = sample("s", "receipt-2");
-        other.record(&second).await.unwrap();
+        let first = sample_record("s", "receipt-1");
+        one.save_record(&first).await.unwrap();
+        assert_eq!(
+            other.session_records("s").await.unwrap(),
+            vec![first.clone()]
+        );
+        let second = sample_record("s", "receipt-2");
+        other.save_record(&second).await.unwrap();
         let whole = vec![first, second.clone()];
-        assert_eq!(one.chain("s").await.unwrap(), whole);
-        assert_eq!(one.by_receipt("receipt-2").await.unwrap(), Some(second));
+        assert_eq!(one.session_records("s").await.unwrap(), whole);
+        assert_eq!(one.find_record("receipt-2").await.unwrap(), Some(second));
         let later = ObjectCatalog::new(store);
         assert_eq!(later.sessions().await.unwrap().len(), 1);
         later.remove_session("s").await.unwrap();
         let left = ObjectCatalog::new(Arc::clone(&later.store));
-        assert_eq!(left.chain("s").await.unwrap(), vec![]);
+        assert_eq!(left.session_records("s").await.unwrap(), vec![]);
     }
 }

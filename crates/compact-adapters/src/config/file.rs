@@ -14,15 +14,15 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::field::{is_section, join};
+use super::field::{is_section, join_path};
 use super::trust::may_be_written_by_others;
-use super::{ConfigError, Problem};
+use super::{ConfigError, ConfigProblem};
 
 /// Sections of other programs' files whose keys some profiles know (S1-150).
 pub(super) const OLD_SECTIONS: [&str; 2] = ["context", "ai"];
 
 /// A key of a file with its value.
-pub(super) struct Line {
+pub(super) struct KeyLine {
     pub(super) path: String,
     pub(super) value: Value,
     pub(super) number: u64,
@@ -45,7 +45,7 @@ pub struct FileText {
 impl FileText {
     /// Reads a file that somebody named; it may be a pipe.
     pub fn read(path: &Path) -> io::Result<FileText> {
-        FileText::drain(path, File::open(path)?)
+        FileText::read_limited(path, File::open(path)?)
     }
 
     /// Reads a file that was found; a pipe or a device is refused at once.
@@ -54,10 +54,10 @@ impl FileText {
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        FileText::drain(path, file)
+        FileText::read_limited(path, file)
     }
 
-    fn drain(path: &Path, file: File) -> io::Result<FileText> {
+    fn read_limited(path: &Path, file: File) -> io::Result<FileText> {
         let is_shared = may_be_written_by_others(&file.metadata()?);
         let mut bytes = Vec::new();
         file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
@@ -72,7 +72,7 @@ impl FileText {
     }
 
     /// What somebody just wrote into a file.
-    pub fn written(path: &Path, bytes: &[u8]) -> FileText {
+    pub fn from_written(path: &Path, bytes: &[u8]) -> FileText {
         FileText {
             path: path.to_owned(),
             bytes: bytes.to_vec(),
@@ -116,7 +116,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
 }
 
 /// Every key of the file, in order.
-pub(super) fn parse(file: &FileText) -> Result<Vec<Line>, ConfigError> {
+pub(super) fn parse(file: &FileText) -> Result<Vec<KeyLine>, ConfigError> {
     let path = file.path();
     let syntax = |line, message| ConfigError::Syntax {
         path: path.to_owned(),
@@ -137,8 +137,8 @@ pub(super) fn parse(file: &FileText) -> Result<Vec<Line>, ConfigError> {
     let mut lines = Vec::new();
     match node {
         Node::Leaf(Value::Null) => {}
-        Node::Leaf(_) => return Err(no_keys(path)),
-        Node::Map(keys) => flatten("", keys, &mut lines),
+        Node::Leaf(_) => return Err(no_keys_error(path)),
+        Node::Map(keys) => flatten_section("", keys, &mut lines),
     }
     Ok(lines)
 }
@@ -152,24 +152,24 @@ fn first_line(error: &serde_saphyr::Error) -> String {
         .to_owned()
 }
 
-fn no_keys(path: &Path) -> ConfigError {
+fn no_keys_error(path: &Path) -> ConfigError {
     let message = format!("{} holds no keys: write `key: value` lines", path.display());
-    ConfigError::Invalid(vec![Problem {
+    ConfigError::Invalid(vec![ConfigProblem {
         path: String::new(),
         message,
     }])
 }
 
 /// A section's keys become keys of their own; anything else stays one value.
-fn flatten(section: &str, keys: Vec<(String, u64, Node)>, out: &mut Vec<Line>) {
+fn flatten_section(section: &str, keys: Vec<(String, u64, Node)>, out: &mut Vec<KeyLine>) {
     for (key, number, node) in keys {
-        let path = join(section, &key);
+        let path = join_path(section, &key);
         match node {
             Node::Map(keys) if is_section(&path) || OLD_SECTIONS.contains(&path.as_str()) => {
-                flatten(&path, keys, out);
+                flatten_section(&path, keys, out);
             }
             Node::Leaf(Value::Null) if is_section(&path) => {}
-            node => out.push(Line {
+            node => out.push(KeyLine {
                 path,
                 value: node.into_value(),
                 number,

@@ -11,17 +11,18 @@ use compact_core::profile::{KeyStatus, Profile};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::field::{Field, Kind, field, fields, is_section, parent_paths};
+use super::field::{Field, FieldKind, all_fields, find_field, is_section, parent_paths};
 use super::file::OLD_SECTIONS;
 use super::source::{BORROWED, PREFIX, RESERVED};
 use super::{
-    Config, ConfigError, ConfigFile, FileRole, FileText, Problem, Sources, file, project, validate,
+    Config, ConfigError, ConfigFile, ConfigProblem, ConfigSources, FileRole, FileText, file,
+    project, validate,
 };
 
 /// Who set a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum ValueOrigin {
     /// Nobody.
     Default,
     /// The profile.
@@ -41,33 +42,33 @@ pub enum Origin {
     Flag(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => f.write_str("default"),
-            Origin::Profile(profile) => write!(f, "profile {profile}"),
-            Origin::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
-            Origin::Env(name) | Origin::Flag(name) => f.write_str(name),
+            ValueOrigin::Default => f.write_str("default"),
+            ValueOrigin::Profile(profile) => write!(f, "profile {profile}"),
+            ValueOrigin::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
+            ValueOrigin::Env(name) | ValueOrigin::Flag(name) => f.write_str(name),
         }
     }
 }
 
-impl Origin {
+impl ValueOrigin {
     /// The layer that it belongs to, as a word.
     pub fn layer(&self) -> &'static str {
         match self {
-            Origin::Default => "default",
-            Origin::Profile(_) => "profile",
-            Origin::File { role, .. } => role.as_str(),
-            Origin::Env(_) => "env",
-            Origin::Flag(_) => "flag",
+            ValueOrigin::Default => "default",
+            ValueOrigin::Profile(_) => "profile",
+            ValueOrigin::File { role, .. } => role.as_str(),
+            ValueOrigin::Env(_) => "env",
+            ValueOrigin::Flag(_) => "flag",
         }
     }
 
     /// The name for a message: `compact.yaml`, `COMPACT_MODEL`, `--model`.
-    fn name(&self) -> String {
+    fn short_name(&self) -> String {
         match self {
-            Origin::File { path, .. } => path
+            ValueOrigin::File { path, .. } => path
                 .file_name()
                 .unwrap_or(path.as_os_str())
                 .to_string_lossy()
@@ -77,9 +78,9 @@ impl Origin {
     }
 
     /// Where exactly, when the name does not say it all.
-    fn place(&self) -> String {
+    fn location_suffix(&self) -> String {
         match self {
-            Origin::File { .. } => format!(" ({self})"),
+            ValueOrigin::File { .. } => format!(" ({self})"),
             _ => String::new(),
         }
     }
@@ -87,31 +88,31 @@ impl Origin {
 
 /// A key with its value and who set it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Effective {
+pub struct EffectiveValue {
     /// The key's dotted path.
     pub path: String,
     /// Its value.
     pub value: Value,
     /// Who set it.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// A configuration that can be used.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
     /// Every key with its value and who set it, in the order of the reference.
-    pub values: Vec<Effective>,
+    pub values: Vec<EffectiveValue>,
     /// What was accepted and has no effect.
     pub warnings: Vec<String>,
     /// The files that were read, the weakest first.
-    pub files: Vec<FileInForce>,
+    pub files: Vec<LoadedFile>,
 }
 
 /// A file that has its part in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FileInForce {
+pub struct LoadedFile {
     /// The file.
     pub path: PathBuf,
     /// Whose it is.
@@ -135,7 +136,7 @@ pub struct IgnoredKey {
 
 /// What a file sets, and what of it no project may set by itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Survey {
+pub struct FileReview {
     /// Every key with its value, in order.
     pub keys: Vec<(String, Value)>,
     /// The keys that are ignored until the file is trusted.
@@ -153,7 +154,7 @@ impl fmt::Display for IgnoredKey {
     }
 }
 
-impl fmt::Display for FileInForce {
+impl fmt::Display for LoadedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, role) = (self.path.display(), self.role.as_str());
         match (self.role, self.trusted) {
@@ -164,7 +165,7 @@ impl fmt::Display for FileInForce {
     }
 }
 
-impl FileInForce {
+impl LoadedFile {
     /// What the file set in vain, and how it would not be in vain.
     fn warning(&self) -> Option<String> {
         let ignored: Vec<String> = self.ignored.iter().map(IgnoredKey::to_string).collect();
@@ -184,16 +185,16 @@ impl FileInForce {
 }
 
 /// A key that a source sets, before anybody knows whether it exists.
-struct Setting {
+struct SourceSetting {
     path: String,
     value: Value,
-    origin: Origin,
+    origin: ValueOrigin,
     /// The place in the list of files of the one that sets it and is not trusted.
     limited_by: Option<usize>,
 }
 
 /// What a key means under a profile.
-enum Meaning {
+enum KeyMeaning {
     /// The key at this path.
     Key(String),
     /// A switch that sets the key at this path to what turns it off.
@@ -201,9 +202,9 @@ enum Meaning {
     /// Nothing, with a warning.
     Deprecated(String),
     /// Something under another profile.
-    Elsewhere(Problem),
+    Elsewhere(ConfigProblem),
     /// Nothing.
-    Unknown(Problem),
+    Unknown(ConfigProblem),
 }
 
 /// Decides the size of the window.
@@ -212,16 +213,16 @@ const WINDOW: &str = "max_context_tokens";
 /// Decides what is hidden.
 const PATTERNS: &str = "redaction.patterns";
 
-impl Sources {
+impl ConfigSources {
     /// Lays the sources over each other and checks every key; all problems are reported at once.
-    pub fn load(&self) -> Result<Loaded, ConfigError> {
-        self.load_reading(&read)
+    pub fn load(&self) -> Result<LoadedConfig, ConfigError> {
+        self.load_with(&read_config_file)
     }
 
     /// As much of the configuration as can be used, and what is wrong with the rest. A broken one is
     /// left out, the project's file before the user's, and then everything is redacted: nobody can say
     /// that it need not be.
-    pub fn load_what_is_whole(&self) -> Result<(Loaded, Option<ConfigError>), ConfigError> {
+    pub fn load_usable(&self) -> Result<(LoadedConfig, Option<ConfigError>), ConfigError> {
         let fault = match self.load() {
             Ok(loaded) => return Ok((loaded, None)),
             Err(fault) => fault,
@@ -232,9 +233,9 @@ impl Sources {
             .env
             .iter()
             .filter(|(name, value)| is_place(name, value));
-        let place = Sources {
+        let place = ConfigSources {
             env: env.cloned().collect(),
-            ..Sources::default()
+            ..ConfigSources::default()
         };
         let without_project = self.clone().without_project();
         let without_files = self.clone().without_files();
@@ -247,26 +248,26 @@ impl Sources {
     }
 
     /// What a file would decide above the user's own, as it was read.
-    pub fn survey(&self, text: &FileText) -> Result<Survey, ConfigError> {
+    pub fn review_file(&self, text: &FileText) -> Result<FileReview, ConfigError> {
         let under = |role| {
             let own = self.files.iter().filter(|file| file.role == FileRole::User);
             let surveyed = ConfigFile {
                 path: text.path().to_owned(),
                 role,
             };
-            let sources = Sources {
+            let sources = ConfigSources {
                 files: own.cloned().chain([surveyed]).collect(),
-                ..Sources::default()
+                ..ConfigSources::default()
             };
-            sources.load_reading(&|file: &ConfigFile| match file.role {
-                FileRole::User => read(file),
+            sources.load_with(&|file: &ConfigFile| match file.role {
+                FileRole::User => read_config_file(file),
                 _ => Ok(text.clone()),
             })
         };
         under(FileRole::Named)?;
         let limited = under(FileRole::Project)?;
         let ignored = limited.files.into_iter().next_back();
-        Ok(Survey {
+        Ok(FileReview {
             keys: file::parse(text)?
                 .into_iter()
                 .map(|line| (line.path, line.value))
@@ -275,14 +276,14 @@ impl Sources {
         })
     }
 
-    fn load_reading(&self, read: &ReadFile<'_>) -> Result<Loaded, ConfigError> {
+    fn load_with(&self, read: &ReadFile<'_>) -> Result<LoadedConfig, ConfigError> {
         let mut warnings = self.notes.clone();
         let (files, settings) = self.read_files(read)?;
-        let settings: Vec<Setting> = settings
+        let settings: Vec<SourceSetting> = settings
             .into_iter()
-            .chain(self.spoken(&mut warnings))
+            .chain(self.variables_and_flags(&mut warnings))
             .collect();
-        let mut merge = Merge::new(profile_of(&settings)?, files, warnings);
+        let mut merge = Merge::new(chosen_profile(&settings)?, files, warnings);
         settings
             .into_iter()
             .for_each(|setting| merge.apply(setting));
@@ -293,14 +294,14 @@ impl Sources {
     fn read_files(
         &self,
         read: &ReadFile<'_>,
-    ) -> Result<(Vec<FileInForce>, Vec<Setting>), ConfigError> {
+    ) -> Result<(Vec<LoadedFile>, Vec<SourceSetting>), ConfigError> {
         let (mut files, mut settings) = (Vec::new(), Vec::new());
         for file in &self.files {
             let text = read(file)?;
-            let trusted = self.trusts(file.role, &text);
+            let trusted = self.trusts_file(file.role, &text);
             let limited_by = (!trusted).then_some(files.len());
-            settings.extend(file::parse(&text)?.into_iter().map(|line| Setting {
-                origin: Origin::File {
+            settings.extend(file::parse(&text)?.into_iter().map(|line| SourceSetting {
+                origin: ValueOrigin::File {
                     path: file.path.clone(),
                     line: line.number,
                     role: file.role,
@@ -309,7 +310,7 @@ impl Sources {
                 value: line.value,
                 limited_by,
             }));
-            files.push(FileInForce {
+            files.push(LoadedFile {
                 path: file.path.clone(),
                 role: file.role,
                 trusted,
@@ -319,7 +320,7 @@ impl Sources {
         Ok((files, settings))
     }
 
-    fn trusts(&self, role: FileRole, text: &FileText) -> bool {
+    fn trusts_file(&self, role: FileRole, text: &FileText) -> bool {
         match role {
             FileRole::Named => true,
             FileRole::User => !text.may_be_written_by_others(),
@@ -328,15 +329,16 @@ impl Sources {
     }
 
     /// What variables and flags set, weakest first.
-    fn spoken(&self, warnings: &mut Vec<String>) -> Vec<Setting> {
-        let mut settings: Vec<Setting> = self.env.iter().filter_map(borrowed).collect();
+    fn variables_and_flags(&self, warnings: &mut Vec<String>) -> Vec<SourceSetting> {
+        let mut settings: Vec<SourceSetting> =
+            self.env.iter().filter_map(borrowed_setting).collect();
         for (name, text) in &self.env {
-            settings.extend(variable(name, text, warnings));
+            settings.extend(variable_setting(name, text, warnings));
         }
-        settings.extend(self.flags.iter().map(|flag| Setting {
+        settings.extend(self.flags.iter().map(|flag| SourceSetting {
             path: flag.path.clone(),
             value: flag.value.clone(),
-            origin: Origin::Flag(flag.name.clone()),
+            origin: ValueOrigin::Flag(flag.name.clone()),
             limited_by: None,
         }));
         settings
@@ -347,7 +349,7 @@ impl Sources {
 type ReadFile<'a> = dyn Fn(&ConfigFile) -> Result<FileText, ConfigError> + 'a;
 
 /// Reads a file; one that nobody named must be a regular one.
-fn read(file: &ConfigFile) -> Result<FileText, ConfigError> {
+fn read_config_file(file: &ConfigFile) -> Result<FileText, ConfigError> {
     let text = match file.role {
         FileRole::Named => FileText::read(&file.path),
         FileRole::User | FileRole::Project => FileText::read_regular(&file.path),
@@ -364,10 +366,10 @@ const MOST_PROBLEMS: usize = 50;
 /// The values so far, and what came of the rest.
 struct Merge {
     profile: Profile,
-    values: BTreeMap<String, Effective>,
-    files: Vec<FileInForce>,
+    values: BTreeMap<String, EffectiveValue>,
+    files: Vec<LoadedFile>,
     warnings: Vec<String>,
-    problems: Vec<Problem>,
+    problems: Vec<ConfigProblem>,
     /// A window that a project wants and nobody before it set.
     window_limit: Option<u64>,
     /// How many patterns are the user's, where a project added some.
@@ -375,9 +377,9 @@ struct Merge {
 }
 
 impl Merge {
-    fn new(profile: Profile, files: Vec<FileInForce>, warnings: Vec<String>) -> Merge {
+    fn new(profile: Profile, files: Vec<LoadedFile>, warnings: Vec<String>) -> Merge {
         Merge {
-            values: defaults(profile),
+            values: default_values(profile),
             problems: Vec::new(),
             window_limit: None,
             own_patterns: None,
@@ -388,7 +390,7 @@ impl Merge {
     }
 
     /// Lays one setting over what there is.
-    fn apply(&mut self, setting: Setting) {
+    fn apply(&mut self, setting: SourceSetting) {
         if self.problems.len() >= MOST_PROBLEMS {
             return;
         }
@@ -397,13 +399,13 @@ impl Merge {
             return self.ignore(file, &setting, reason);
         }
         let found = match meaning {
-            Meaning::Key(path) => setting.typed(&path).map(|value| Some((path, value))),
-            Meaning::Switch { path, off } => {
-                let value = setting.switch(off);
+            KeyMeaning::Key(path) => setting.typed_value(&path).map(|value| Some((path, value))),
+            KeyMeaning::Switch { path, off } => {
+                let value = setting.switch_value(off);
                 value.map(|value| value.map(|value| (path.to_owned(), value)))
             }
-            Meaning::Deprecated(warning) => return self.warnings.push(warning),
-            Meaning::Elsewhere(problem) | Meaning::Unknown(problem) => Err(problem),
+            KeyMeaning::Deprecated(warning) => return self.warnings.push(warning),
+            KeyMeaning::Elsewhere(problem) | KeyMeaning::Unknown(problem) => Err(problem),
         };
         match found {
             Ok(Some((path, value))) => self.set(path, value, setting),
@@ -412,12 +414,12 @@ impl Merge {
         }
     }
 
-    fn set(&mut self, path: String, value: Value, setting: Setting) {
+    fn set(&mut self, path: String, value: Value, setting: SourceSetting) {
         let current = self.values.get(&path).map(|found| found.value.clone());
         let current = current.unwrap_or_default();
         let permitted = match setting.limited_by {
             None => Ok(value),
-            Some(_) => project::permit(&path, &value, &current),
+            Some(_) => project::permit_value(&path, &value, &current),
         };
         let value = match (permitted, setting.limited_by) {
             (Ok(value), _) => value,
@@ -434,7 +436,7 @@ impl Merge {
             self.own_patterns = setting.limited_by.map(|_| before);
         }
         let origin = setting.origin;
-        let effective = Effective {
+        let effective = EffectiveValue {
             path: path.clone(),
             value,
             origin,
@@ -442,9 +444,9 @@ impl Merge {
         self.values.insert(path, effective);
     }
 
-    fn ignore(&mut self, file: usize, setting: &Setting, reason: String) {
+    fn ignore(&mut self, file: usize, setting: &SourceSetting, reason: String) {
         let line = match setting.origin {
-            Origin::File { line, .. } => line,
+            ValueOrigin::File { line, .. } => line,
             _ => 0,
         };
         if let Some(file) = self.files.get_mut(file) {
@@ -457,11 +459,11 @@ impl Merge {
     }
 
     /// The configuration, if nothing is wrong with it.
-    fn finish(mut self) -> Result<Loaded, ConfigError> {
+    fn finish(mut self) -> Result<LoadedConfig, ConfigError> {
         if !self.problems.is_empty() {
             return Err(ConfigError::Invalid(self.problems));
         }
-        let mut config = assemble(&self.values)?;
+        let mut config = build_config(&self.values)?;
         validate::check(&config, &self.values)?;
         if self.window_limit.is_some() {
             config.max_context_tokens = None;
@@ -474,14 +476,14 @@ impl Merge {
         // A variable that a key names is known, whatever it is called.
         let named = self.values.values().filter(|v| v.path.ends_with("_env"));
         let named: Vec<String> = named
-            .filter_map(|v| Some(ignored(v.value.as_str()?)))
+            .filter_map(|v| Some(unknown_variable_warning(v.value.as_str()?)))
             .collect();
         let is_known = |warning: &String| named.iter().any(|known| warning.starts_with(known));
         self.warnings.retain(|warning| !is_known(warning));
         self.warnings
-            .extend(self.files.iter().filter_map(FileInForce::warning));
-        let in_order = fields().iter();
-        Ok(Loaded {
+            .extend(self.files.iter().filter_map(LoadedFile::warning));
+        let in_order = all_fields().iter();
+        Ok(LoadedConfig {
             config,
             values: in_order
                 .filter_map(|f| self.values.remove(&f.path))
@@ -493,28 +495,28 @@ impl Merge {
 }
 
 /// The key that another program's variable sets; an empty one sets nothing.
-fn borrowed((name, text): &(String, String)) -> Option<Setting> {
+fn borrowed_setting((name, text): &(String, String)) -> Option<SourceSetting> {
     let (_, path) = BORROWED.iter().find(|(theirs, _)| theirs == name)?;
-    (!text.is_empty()).then(|| Setting {
+    (!text.is_empty()).then(|| SourceSetting {
         path: (*path).to_owned(),
         value: text.as_str().into(),
-        origin: Origin::Env(name.clone()),
+        origin: ValueOrigin::Env(name.clone()),
         limited_by: None,
     })
 }
 
 /// The key that a variable sets: `COMPACT_POLICY_TRIGGER_PCT`, or `COMPACT_TRIGGER_PCT` for short.
-fn variable(name: &str, text: &str, warnings: &mut Vec<String>) -> Option<Setting> {
+fn variable_setting(name: &str, text: &str, warnings: &mut Vec<String>) -> Option<SourceSetting> {
     let key = name
         .strip_prefix(PREFIX)
         .filter(|_| !RESERVED.contains(&name))?;
-    let setting = |path: String| Setting {
+    let setting = |path: String| SourceSetting {
         path,
         value: text.into(),
-        origin: Origin::Env(name.to_owned()),
+        origin: ValueOrigin::Env(name.to_owned()),
         limited_by: None,
     };
-    let named = fields()
+    let named = all_fields()
         .iter()
         .find(|f| variable_names(f).any(|n| n == name));
     if let Some(field) = named {
@@ -524,10 +526,10 @@ fn variable(name: &str, text: &str, warnings: &mut Vec<String>) -> Option<Settin
     if is_known_to_a_profile(&lower) {
         return Some(setting(lower));
     }
-    let all: Vec<String> = fields().iter().flat_map(variable_names).collect();
+    let all: Vec<String> = all_fields().iter().flat_map(variable_names).collect();
     let hint =
-        closest(name, all.iter().map(String::as_str)).map(|n| format!(", did you mean {n}?"));
-    warnings.push(ignored(name) + &hint.unwrap_or_default());
+        closest_name(name, all.iter().map(String::as_str)).map(|n| format!(", did you mean {n}?"));
+    warnings.push(unknown_variable_warning(name) + &hint.unwrap_or_default());
     None
 }
 
@@ -536,7 +538,7 @@ fn is_known_to_a_profile(key: &str) -> bool {
     profiles.any(|profile| profile.key_status(key) != KeyStatus::Unknown)
 }
 
-fn ignored(name: &str) -> String {
+fn unknown_variable_warning(name: &str) -> String {
     format!("unknown variable {name} is ignored")
 }
 
@@ -547,19 +549,19 @@ pub(super) fn variable_names(field: &Field) -> impl Iterator<Item = String> {
     std::iter::once(name(&field.path)).chain(short)
 }
 
-fn profile_of(settings: &[Setting]) -> Result<Profile, ConfigError> {
-    let decides = |s: &&Setting| s.path == "profile" && s.limited_by.is_none();
+fn chosen_profile(settings: &[SourceSetting]) -> Result<Profile, ConfigError> {
+    let decides = |s: &&SourceSetting| s.path == "profile" && s.limited_by.is_none();
     let Some(last) = settings.iter().rev().find(decides) else {
         return Ok(Profile::default());
     };
     let value = last
-        .typed("profile")
+        .typed_value("profile")
         .map_err(|problem| ConfigError::Invalid(vec![problem]))?;
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
 /// Defaults under the profile's values.
-fn defaults(profile: Profile) -> BTreeMap<String, Effective> {
+fn default_values(profile: Profile) -> BTreeMap<String, EffectiveValue> {
     let policy = serde_json::to_value(profile.policy()).unwrap_or_default();
     let of_profile = |f: &Field| {
         let place = f.path.strip_prefix("policy")?.replace('.', "/");
@@ -568,35 +570,36 @@ fn defaults(profile: Profile) -> BTreeMap<String, Effective> {
     let effective = |f: &Field| {
         let value = of_profile(f).unwrap_or_else(|| f.default.clone());
         let origin = if value == f.default {
-            Origin::Default
+            ValueOrigin::Default
         } else {
-            Origin::Profile(profile)
+            ValueOrigin::Profile(profile)
         };
         (
             f.path.clone(),
-            Effective {
+            EffectiveValue {
                 path: f.path.clone(),
                 value,
                 origin,
             },
         )
     };
-    fields().iter().map(effective).collect()
+    all_fields().iter().map(effective).collect()
 }
 
-fn assemble(values: &BTreeMap<String, Effective>) -> Result<Config, ConfigError> {
+fn build_config(values: &BTreeMap<String, EffectiveValue>) -> Result<Config, ConfigError> {
     let mut root = Map::new();
     for effective in values.values() {
-        insert(&mut root, &effective.path, effective.value.clone());
+        insert_at_path(&mut root, &effective.path, effective.value.clone());
     }
     // The kinds were checked key by key; what is left is a number or a text that its type refuses.
     serde_json::from_value(Value::Object(root)).map_err(|e| {
         let culprits = values.values();
-        let culprits = culprits.filter_map(|value| Some(misfit(value, &refusal_of_type(value)?)));
-        let problems: Vec<Problem> = culprits.collect();
+        let culprits =
+            culprits.filter_map(|value| Some(value_problem(value, &type_error_of(value)?)));
+        let problems: Vec<ConfigProblem> = culprits.collect();
         ConfigError::Invalid(match problems.is_empty() {
             false => problems,
-            true => vec![Problem {
+            true => vec![ConfigProblem {
                 path: String::new(),
                 message: e.to_string(),
             }],
@@ -605,76 +608,79 @@ fn assemble(values: &BTreeMap<String, Effective>) -> Result<Config, ConfigError>
 }
 
 /// Why a value is none of its key's type, if it is none.
-fn refusal_of_type(effective: &Effective) -> Option<String> {
+fn type_error_of(effective: &EffectiveValue) -> Option<String> {
     let mut root = Map::new();
-    insert(&mut root, &effective.path, effective.value.clone());
+    insert_at_path(&mut root, &effective.path, effective.value.clone());
     let refused = serde_json::from_value::<Config>(Value::Object(root)).err()?;
     Some(refused.to_string())
 }
 
-fn insert(map: &mut Map<String, Value>, path: &str, value: Value) {
+fn insert_at_path(map: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('.') {
         None => drop(map.insert(path.to_owned(), value)),
         Some((section, rest)) => {
             let entry = map.entry(section).or_insert_with(|| Map::new().into());
             if let Value::Object(section) = entry {
-                insert(section, rest, value);
+                insert_at_path(section, rest, value);
             }
         }
     }
 }
 
-impl Meaning {
+impl KeyMeaning {
     /// Why a file that is not trusted may not say it, if it may not.
     fn refusal(&self, profile: Profile) -> Option<String> {
         let path = match self {
-            Meaning::Key(path) => path.as_str(),
-            Meaning::Switch { path, .. } => path,
-            Meaning::Elsewhere(_) => return Some(format!("not a key of profile {profile}")),
-            Meaning::Deprecated(_) | Meaning::Unknown(_) => return None,
+            KeyMeaning::Key(path) => path.as_str(),
+            KeyMeaning::Switch { path, .. } => path,
+            KeyMeaning::Elsewhere(_) => return Some(format!("not a key of profile {profile}")),
+            KeyMeaning::Deprecated(_) | KeyMeaning::Unknown(_) => return None,
         };
-        project::allowance(path).is_none().then(String::new)
+        project::find_allowance(path).is_none().then(String::new)
     }
 }
 
-impl Setting {
+impl SourceSetting {
     /// What the key means.
-    fn meaning(&self, profile: Profile) -> Meaning {
-        if field(&self.path).is_some() {
-            return Meaning::Key(self.path.clone());
+    fn meaning(&self, profile: Profile) -> KeyMeaning {
+        if find_field(&self.path).is_some() {
+            return KeyMeaning::Key(self.path.clone());
         }
         let key = match self.path.split_once('.') {
             Some((section, key)) if section == "policy" || OLD_SECTIONS.contains(&section) => key,
             _ => &self.path,
         };
         match profile.key_status(key) {
-            KeyStatus::Alias(path) => Meaning::Key(path.to_owned()),
-            KeyStatus::Switch { path, off } => Meaning::Switch { path, off },
+            KeyStatus::Alias(path) => KeyMeaning::Key(path.to_owned()),
+            KeyStatus::Switch { path, off } => KeyMeaning::Switch { path, off },
             KeyStatus::Deprecated => {
-                let place = self.origin.name();
-                Meaning::Deprecated(format!(
+                let place = self.origin.short_name();
+                KeyMeaning::Deprecated(format!(
                     "'{key}' in {place} is deprecated in profile {profile} and has no effect"
                 ))
             }
             // The words that users of this profile have been told to expect (S0-86).
-            KeyStatus::Removed => Meaning::Elsewhere(
-                self.problem(format!("Unknown field '{key}' in {}", self.origin.name())),
-            ),
-            KeyStatus::Unknown if is_known_to_a_profile(key) => Meaning::Elsewhere(self.unknown()),
-            KeyStatus::Unknown => Meaning::Unknown(self.unknown()),
+            KeyStatus::Removed => KeyMeaning::Elsewhere(self.problem(format!(
+                "Unknown field '{key}' in {}",
+                self.origin.short_name()
+            ))),
+            KeyStatus::Unknown if is_known_to_a_profile(key) => {
+                KeyMeaning::Elsewhere(self.unknown_key_problem())
+            }
+            KeyStatus::Unknown => KeyMeaning::Unknown(self.unknown_key_problem()),
         }
     }
 
     /// `false` gives what turns the key off; `true` leaves it as it is.
-    fn switch(&self, off: f64) -> Result<Option<Value>, Problem> {
+    fn switch_value(&self, off: f64) -> Result<Option<Value>, ConfigProblem> {
         let on = match &self.value {
             Value::Bool(on) => Some(*on),
-            Value::String(text) => Kind::Bool.parse(text).and_then(|v| v.as_bool()),
+            Value::String(text) => FieldKind::Bool.parse(text).and_then(|v| v.as_bool()),
             _ => None,
         };
         let Some(on) = on else {
-            let (name, found) = (self.origin.name(), describe(&self.value));
-            let expected = &Kind::Bool;
+            let (name, found) = (self.origin.short_name(), describe_value(&self.value));
+            let expected = &FieldKind::Bool;
             return Err(self.problem(format!(
                 "{} in {name}: expected {expected}, found {found}",
                 self.path
@@ -683,30 +689,30 @@ impl Setting {
         Ok((!on).then(|| off.into()))
     }
 
-    fn unknown(&self) -> Problem {
+    fn unknown_key_problem(&self) -> ConfigProblem {
         if is_section(&self.path) {
-            let found = describe(&self.value);
+            let found = describe_value(&self.value);
             return self.problem(format!(
                 "{} in {}: expected a section of keys, found {found}",
                 self.path,
-                self.origin.name()
+                self.origin.short_name()
             ));
         }
-        let hint = suggestion(&self.path).map(|s| format!(", did you mean '{s}'?"));
+        let hint = suggest_key(&self.path).map(|s| format!(", did you mean '{s}'?"));
         let hint = hint.unwrap_or_default();
         self.problem(format!(
             "unknown field '{}' in {}{hint}",
             self.path,
-            self.origin.name()
+            self.origin.short_name()
         ))
     }
 
     /// The value as the kind of the key at `path`; text from variables and flags is read first.
-    fn typed(&self, path: &str) -> Result<Value, Problem> {
-        let Some(field) = field(path) else {
-            return Err(self.unknown());
+    fn typed_value(&self, path: &str) -> Result<Value, ConfigProblem> {
+        let Some(field) = find_field(path) else {
+            return Err(self.unknown_key_problem());
         };
-        let from_text = !matches!(self.origin, Origin::File { .. });
+        let from_text = !matches!(self.origin, ValueOrigin::File { .. });
         let value = match &self.value {
             Value::String(text) if from_text && field.optional && text.is_empty() => {
                 Some(Value::Null)
@@ -716,44 +722,44 @@ impl Setting {
         };
         let fits = |v: &Value| field.kind.accepts(v) || (v.is_null() && field.optional);
         value.filter(fits).ok_or_else(|| {
-            let found = describe(&self.value);
+            let found = describe_value(&self.value);
             let expected = &field.kind;
             self.problem(format!(
                 "{} in {}: expected {expected}, found {found}",
                 self.path,
-                self.origin.name()
+                self.origin.short_name()
             ))
         })
     }
 
-    fn problem(&self, message: String) -> Problem {
-        Problem {
+    fn problem(&self, message: String) -> ConfigProblem {
+        ConfigProblem {
             path: self.path.clone(),
-            message: message + &self.origin.place(),
+            message: message + &self.origin.location_suffix(),
         }
     }
 }
 
 /// A problem with the value that a key ended up with.
-pub(super) fn misfit(effective: &Effective, message: &str) -> Problem {
-    let Effective {
+pub(super) fn value_problem(effective: &EffectiveValue, message: &str) -> ConfigProblem {
+    let EffectiveValue {
         path,
         value,
         origin,
     } = effective;
     let message = format!(
         "{path} in {}: {message}, found {}{}",
-        origin.name(),
-        describe(value),
-        origin.place()
+        origin.short_name(),
+        describe_value(value),
+        origin.location_suffix()
     );
-    Problem {
+    ConfigProblem {
         path: path.clone(),
         message,
     }
 }
 
-fn describe(value: &Value) -> String {
+fn describe_value(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => format!("'{}'", without_password(text)),
@@ -764,16 +770,16 @@ fn describe(value: &Value) -> String {
 }
 
 /// The key that was probably meant: a sibling by its name, else the same name elsewhere.
-fn suggestion(path: &str) -> Option<String> {
+fn suggest_key(path: &str) -> Option<String> {
     let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
     let with_sections =
         |f: &'static Field| std::iter::once(f.path.as_str()).chain(parent_paths(&f.path));
-    let names: Vec<&str> = fields().iter().flat_map(with_sections).collect();
+    let names: Vec<&str> = all_fields().iter().flat_map(with_sections).collect();
     let sibling = |name: &'static str| match name.rsplit_once('.') {
         Some((parent, last)) => (parent == section).then_some(last),
         None => section.is_empty().then_some(name),
     };
-    if let Some(near) = closest(key, names.iter().copied().filter_map(sibling)) {
+    if let Some(near) = closest_name(key, names.iter().copied().filter_map(sibling)) {
         return Some(near.to_owned());
     }
     names
@@ -783,7 +789,7 @@ fn suggestion(path: &str) -> Option<String> {
 }
 
 /// The name that a slip of the fingers would turn into `typed`.
-fn closest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+fn closest_name<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let scored = names.map(|name| (strsim::jaro_winkler(typed, name), name));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 >= 0.85).then_some(best.1)

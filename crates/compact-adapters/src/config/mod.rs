@@ -32,16 +32,19 @@ use crate::estimator;
 #[cfg(feature = "otlp")]
 use crate::exporter::otlp;
 
-pub use error::{ConfigError, Problem};
-pub use field::{Field, Kind, fields};
+pub use error::{ConfigError, ConfigProblem};
+pub use field::{Field, FieldKind, all_fields};
 pub use file::FileText;
-pub use layer::{Effective, FileInForce, IgnoredKey, Loaded, Origin, Survey};
-pub use model::{Embeddings, EmbeddingsKind, RequestManner, Summarizer, SummarizerKind};
-pub use project::{Allowance, allowance};
+pub use layer::{EffectiveValue, FileReview, IgnoredKey, LoadedConfig, LoadedFile, ValueOrigin};
+pub use model::{
+    EmbeddingsConfig, EmbeddingsKind, SummarizerConfig, SummarizerKind, SummarizerRequestKind,
+};
+pub use project::{Allowance, find_allowance};
 pub use reference::reference_markdown;
-pub use source::{ConfigFile, FileRole, Flag, RUN_VARIABLE, Sources};
+pub use source::{ConfigFile, ConfigFlag, ConfigSources, FileRole, RUN_VARIABLE};
 pub use storage::{
-    AddressingStyle, Archive, Retention, S3, ServerSideEncryption, Storage, StorageAdapter,
+    AddressingStyle, ArchiveConfig, RetentionConfig, S3Config, ServerSideEncryption,
+    StorageAdapter, StorageConfig,
 };
 pub use trust::TrustStore;
 
@@ -59,17 +62,17 @@ pub struct Config {
     /// The named bundle of policy values to start from.
     pub profile: Profile,
     /// How tokens are counted.
-    pub estimator: estimator::Choice,
+    pub estimator: estimator::EstimatorChoice,
     /// When and how a conversation is compacted.
     pub policy: Policy,
     /// Who writes the summary.
-    pub summarizer: Summarizer,
+    pub summarizer: SummarizerConfig,
     /// Who tells what messages are about.
-    pub embeddings: Embeddings,
+    pub embeddings: EmbeddingsConfig,
     /// Who is told about it.
-    pub telemetry: Telemetry,
+    pub telemetry: TelemetryConfig,
     /// Where originals, receipts and sessions are kept.
-    pub storage: Storage,
+    pub storage: StorageConfig,
     /// What is taken out of text before it crosses a boundary.
     pub redaction: RedactionRules,
     /// The most that the window may be, whoever says how large it is: what a project's file wants
@@ -81,19 +84,19 @@ pub struct Config {
 /// Who is told about compactions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Telemetry {
+pub struct TelemetryConfig {
     /// Where events go.
-    pub exporter: Exporter,
+    pub exporter: ExporterKind,
     /// How the console writes them.
     pub format: EventFormat,
     /// Where the collector is.
-    pub otlp: Otlp,
+    pub otlp: OtlpConfig,
 }
 
 /// Where the collector is. OpenTelemetry's own variables apply beside these.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Otlp {
+pub struct OtlpConfig {
     /// Its address; unset, `OTEL_EXPORTER_OTLP_ENDPOINT`, else port 4318 (4317 for gRPC) of this
     /// machine.
     pub endpoint: Option<String>,
@@ -114,7 +117,7 @@ pub enum OtlpProtocol {
 /// Where events go (S2-128).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Exporter {
+pub enum ExporterKind {
     /// To standard error.
     #[default]
     Console,
@@ -138,16 +141,16 @@ pub enum EventFormat {
 }
 
 #[cfg(feature = "otlp")]
-impl Otlp {
+impl OtlpConfig {
     /// How to reach the collector, OpenTelemetry's variables of this process taken in.
-    pub fn settings(&self) -> otlp::Settings {
+    pub fn collector_settings(&self) -> otlp::CollectorSettings {
         let protocol = self.protocol.map(|protocol| match protocol {
-            OtlpProtocol::Grpc => otlp::Protocol::Grpc,
-            OtlpProtocol::Http => otlp::Protocol::Http,
+            OtlpProtocol::Grpc => otlp::CollectorProtocol::Grpc,
+            OtlpProtocol::Http => otlp::CollectorProtocol::Http,
         });
         let text = |s: std::ffi::OsString| s.into_string().ok();
         let variables = std::env::vars_os().filter_map(|(n, v)| Some((text(n)?, text(v)?)));
-        otlp::Settings::new(self.endpoint.as_deref(), protocol, variables)
+        otlp::CollectorSettings::new(self.endpoint.as_deref(), protocol, variables)
     }
 }
 
@@ -155,7 +158,7 @@ impl Config {
     /// The window for a conversation whose transcript names `model`: what is configured wins.
     pub fn window(&self, model: Option<&str>) -> Window {
         let model = self.model.as_deref().or(model);
-        let window = Window::of(self.max_context_tokens.map(Tokens), model);
+        let window = Window::for_model(self.max_context_tokens.map(Tokens), model);
         window.at_most(self.window_limit.map(Tokens))
     }
 

@@ -6,12 +6,14 @@ use compact_core::token::Tokens;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::llm::{self, Endpoint, HttpEmbedder, HttpSummarizer, Manner, Secret, Wire};
+use crate::llm::{
+    self, ApiKey, Endpoint, HttpEmbedder, HttpSummarizer, RequestMode, SummarizerWire,
+};
 
 /// Who writes the summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Summarizer {
+pub struct SummarizerConfig {
     /// Who writes it: the engine itself (`extractive`), or a model, to whom the conversation is then
     /// sent, redacted.
     pub kind: SummarizerKind,
@@ -25,7 +27,7 @@ pub struct Summarizer {
     pub window: Option<u64>,
     /// Whether the model is asked in a request of its own, or behind the conversation's request so
     /// that the provider's prompt cache is used.
-    pub request: RequestManner,
+    pub request: SummarizerRequestKind,
     /// The longest that one answer may take, retries included, in seconds.
     pub timeout_seconds: f64,
     /// The longest that connecting may take, in seconds.
@@ -36,15 +38,15 @@ pub struct Summarizer {
     pub max_requests: u32,
 }
 
-impl Default for Summarizer {
+impl Default for SummarizerConfig {
     fn default() -> Self {
-        Summarizer {
+        SummarizerConfig {
             kind: SummarizerKind::Extractive,
             url: None,
             model: None,
             api_key_env: None,
             window: None,
-            request: RequestManner::Standalone,
+            request: SummarizerRequestKind::Standalone,
             timeout_seconds: llm::TIMEOUT.as_secs_f64(),
             connect_timeout_seconds: llm::CONNECT_TIMEOUT.as_secs_f64(),
             retries: 2,
@@ -77,7 +79,7 @@ pub enum SummarizerKind {
 /// How a model is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum RequestManner {
+pub enum SummarizerRequestKind {
     /// In a request of its own.
     #[default]
     Standalone,
@@ -88,7 +90,7 @@ pub enum RequestManner {
 /// Who tells what messages are about, for `semantic` pruning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Embeddings {
+pub struct EmbeddingsConfig {
     /// Who tells: their words, or a model, to whom they are then sent, redacted.
     pub kind: EmbeddingsKind,
     /// Where the model is; unset, its provider.
@@ -101,9 +103,9 @@ pub struct Embeddings {
     pub timeout_seconds: f64,
 }
 
-impl Default for Embeddings {
+impl Default for EmbeddingsConfig {
     fn default() -> Self {
-        Embeddings {
+        EmbeddingsConfig {
             kind: EmbeddingsKind::Words,
             url: None,
             model: None,
@@ -126,19 +128,19 @@ pub enum EmbeddingsKind {
 }
 
 impl SummarizerKind {
-    fn wire(self) -> Option<Wire> {
+    fn wire(self) -> Option<SummarizerWire> {
         Some(match self {
             SummarizerKind::Extractive => return None,
-            SummarizerKind::OpenAi => Wire::Chat,
-            SummarizerKind::Responses => Wire::Responses,
-            SummarizerKind::Anthropic => Wire::Anthropic,
-            SummarizerKind::OpenAiCompaction => Wire::OpenAiCompaction,
-            SummarizerKind::AnthropicCompaction => Wire::AnthropicCompaction,
+            SummarizerKind::OpenAi => SummarizerWire::Chat,
+            SummarizerKind::Responses => SummarizerWire::Responses,
+            SummarizerKind::Anthropic => SummarizerWire::Anthropic,
+            SummarizerKind::OpenAiCompaction => SummarizerWire::OpenAiCompaction,
+            SummarizerKind::AnthropicCompaction => SummarizerWire::AnthropicCompaction,
         })
     }
 }
 
-impl Summarizer {
+impl SummarizerConfig {
     /// The variable that must hold a key and does not: a provider answers nobody without one, while
     /// a server of one's own may.
     pub fn missing_key(&self) -> Option<&str> {
@@ -146,13 +148,13 @@ impl Summarizer {
         let variable = self.api_key_env.as_deref();
         let needed = self.url.is_none() || variable.is_some();
         let variable = variable.unwrap_or(wire.default_key_variable());
-        (needed && Secret::from_env(variable).is_none()).then_some(variable)
+        (needed && ApiKey::from_env(variable).is_none()).then_some(variable)
     }
 
     /// The model that is to be asked; `None` when the engine writes the summary itself.
     pub fn build(&self) -> Option<HttpSummarizer> {
         let wire = self.kind.wire()?;
-        let place = Place {
+        let place = ModelLocation {
             url: self.url.as_deref().unwrap_or(wire.default_url()),
             variable: self
                 .api_key_env
@@ -168,26 +170,29 @@ impl Summarizer {
             model: self.model.clone(),
             window: self.window.map(Tokens),
             manner: match self.request {
-                RequestManner::Standalone => Manner::Standalone,
-                RequestManner::CacheAligned => Manner::CacheAligned,
+                SummarizerRequestKind::Standalone => RequestMode::Standalone,
+                SummarizerRequestKind::CacheAligned => RequestMode::CacheAligned,
             },
             most_requests: self.max_requests as usize,
         })
     }
 }
 
-impl Embeddings {
+impl EmbeddingsConfig {
     /// The model that is to be asked, if one is.
     pub fn build(&self) -> Option<HttpEmbedder> {
         if self.kind == EmbeddingsKind::Words {
             return None;
         }
-        let place = Place {
-            url: self.url.as_deref().unwrap_or(Wire::Chat.default_url()),
+        let place = ModelLocation {
+            url: self
+                .url
+                .as_deref()
+                .unwrap_or(SummarizerWire::Chat.default_url()),
             variable: self
                 .api_key_env
                 .as_deref()
-                .unwrap_or(Wire::Chat.default_key_variable()),
+                .unwrap_or(SummarizerWire::Chat.default_key_variable()),
         };
         Some(HttpEmbedder {
             endpoint: place.endpoint(self.timeout_seconds),
@@ -196,21 +201,21 @@ impl Embeddings {
     }
 }
 
-struct Place<'a> {
+struct ModelLocation<'a> {
     url: &'a str,
     variable: &'a str,
 }
 
-impl Place<'_> {
+impl ModelLocation<'_> {
     fn endpoint(&self, seconds: f64) -> Endpoint {
-        let mut endpoint = Endpoint::new(self.url, Secret::from_env(self.variable));
+        let mut endpoint = Endpoint::new(self.url, ApiKey::from_env(self.variable));
         endpoint.timeout = Duration::from_secs_f64(seconds);
         endpoint
     }
 }
 
 /// What is wrong with an address that is none.
-pub(super) const URL: &str = "must begin with http:// or https://";
+pub(super) const URL_EXPECTED: &str = "must begin with http:// or https://";
 
 /// True for an address, and for none.
 pub(super) fn is_url(url: Option<&str>) -> bool {
@@ -218,9 +223,9 @@ pub(super) fn is_url(url: Option<&str>) -> bool {
 }
 
 /// Paths with what their values should be.
-pub(super) fn ranges(
-    summarizer: &Summarizer,
-    embeddings: &Embeddings,
+pub(super) fn check_models(
+    summarizer: &SummarizerConfig,
+    embeddings: &EmbeddingsConfig,
 ) -> Vec<(&'static str, String)> {
     let mut wrong = Vec::new();
     let mut expect = |fine: bool, path, message: &str| {
@@ -231,8 +236,8 @@ pub(super) fn ranges(
     let seconds = |s: f64| s > 0.0 && s <= MOST_SECONDS;
     const SECONDS: &str = "must be greater than 0 and at most 86400";
     let url = |url: &Option<String>| is_url(url.as_deref());
-    expect(url(&summarizer.url), "summarizer.url", URL);
-    expect(url(&embeddings.url), "embeddings.url", URL);
+    expect(url(&summarizer.url), "summarizer.url", URL_EXPECTED);
+    expect(url(&embeddings.url), "embeddings.url", URL_EXPECTED);
     expect(
         seconds(summarizer.timeout_seconds),
         "summarizer.timeout_seconds",

@@ -65,15 +65,15 @@ const MOST_ADDED: usize = 32;
 const LONGEST_TEXT: usize = 256;
 
 /// What a project's file may do to the key at a path; `None` if nothing.
-pub fn allowance(path: &str) -> Option<Allowance> {
+pub fn find_allowance(path: &str) -> Option<Allowance> {
     let mut rows = ALLOWED.iter();
     rows.find(|(allowed, _)| *allowed == path)
         .map(|(_, allowance)| *allowance)
 }
 
 /// The value that a key gets when a project's file sets it to `wanted`, or why it does not.
-pub(super) fn permit(path: &str, wanted: &Value, current: &Value) -> Result<Value, String> {
-    let Some(allowance) = allowance(path) else {
+pub(super) fn permit_value(path: &str, wanted: &Value, current: &Value) -> Result<Value, String> {
+    let Some(allowance) = find_allowance(path) else {
         return Err(String::new());
     };
     if wanted.is_null() {
@@ -93,14 +93,14 @@ pub(super) fn permit(path: &str, wanted: &Value, current: &Value) -> Result<Valu
             refused(format!("only {}", names.join(", ")))
         }
         On if wanted != &Value::Bool(true) => refused("only true".into()),
-        Added => add(wanted, current),
+        Added => add_to_list(wanted, current),
         _ => Ok(wanted.clone()),
     }
 }
 
 /// The limits as words for the reference; `None` for a key that only a trusted file may set.
 pub(super) fn describe_allowance(path: &str) -> Option<String> {
-    Some(match allowance(path)? {
+    Some(match find_allowance(path)? {
         Any => "yes".to_owned(),
         Share => "at most 1.0".to_owned(),
         Smaller => "smaller".to_owned(),
@@ -135,7 +135,7 @@ fn is_overlong(value: &Value) -> bool {
 }
 
 /// The list in force with what is new to it behind.
-fn add(wanted: &Value, current: &Value) -> Result<Value, String> {
+fn add_to_list(wanted: &Value, current: &Value) -> Result<Value, String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let (mut all, wanted) = (list(current), list(wanted));
     let most = all.len() + MOST_ADDED;

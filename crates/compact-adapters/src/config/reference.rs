@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use compact_core::profile::{KeyStatus, Profile};
 use serde_json::Value;
 
-use super::field::{Field, Kind, fields};
+use super::field::{Field, FieldKind, all_fields};
 use super::layer::variable_names;
 use super::project::describe_allowance;
 
@@ -27,7 +27,7 @@ const PROFILE_KEYS: [&str; 7] = [
 pub fn reference_markdown() -> String {
     let mut out = HEAD.to_owned();
     out.push_str("\n## Keys\n");
-    for section in sections() {
+    for section in section_names() {
         let title = if section.is_empty() {
             "Top level"
         } else {
@@ -37,33 +37,43 @@ pub fn reference_markdown() -> String {
             out,
             "\n### {title}\n\n| key | value | default | a project's file | variable |\n|---|---|---|---|---|\n"
         );
-        for field in fields().iter().filter(|f| parent(&f.path) == section) {
-            out.push_str(&row(field));
+        for field in all_fields()
+            .iter()
+            .filter(|f| parent_section(&f.path) == section)
+        {
+            out.push_str(&render_row(field));
         }
     }
-    out.push_str(&profiles());
-    out.push_str(&profile_keys());
+    out.push_str(&render_profiles());
+    out.push_str(&render_profile_keys());
     out
 }
 
-fn parent(path: &str) -> &str {
+fn parent_section(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(parent, _)| parent)
 }
 
-fn sections() -> Vec<&'static str> {
-    let mut sections: Vec<&str> = fields().iter().map(|f| parent(&f.path)).collect();
-    sections.sort_by_key(|s| fields().iter().position(|f| parent(&f.path) == *s));
+fn section_names() -> Vec<&'static str> {
+    let mut sections: Vec<&str> = all_fields()
+        .iter()
+        .map(|f| parent_section(&f.path))
+        .collect();
+    sections.sort_by_key(|s| {
+        all_fields()
+            .iter()
+            .position(|f| parent_section(&f.path) == *s)
+    });
     sections.dedup();
     sections
 }
 
-fn row(field: &Field) -> String {
+fn render_row(field: &Field) -> String {
     let key = field.path.rsplit('.').next().unwrap_or(&field.path);
     let variables: Vec<String> = variable_names(field)
         .map(|name| format!("`{name}`"))
         .collect();
     let kind = match &field.kind {
-        Kind::Choice(names) => names
+        FieldKind::Choice(names) => names
             .iter()
             .map(|n| format!("`{n}`"))
             .collect::<Vec<_>>()
@@ -72,38 +82,38 @@ fn row(field: &Field) -> String {
     };
     format!(
         "| `{key}` | {} {} | {} | {} | {} |\n",
-        cell(&field.description),
-        cell(&format!("*{kind}*")),
-        cell(&shown(&field.default)),
+        escape_cell(&field.description),
+        escape_cell(&format!("*{kind}*")),
+        escape_cell(&render_value(&field.default)),
         describe_allowance(&field.path).unwrap_or_else(|| "if trusted".to_owned()),
         variables.join(" "),
     )
 }
 
 /// Text that cannot end a cell of a table.
-fn cell(text: &str) -> String {
+fn escape_cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn shown(value: &Value) -> String {
+fn render_value(value: &Value) -> String {
     match value {
         Value::Null => "unset".to_owned(),
         Value::String(text) => format!("`{text}`"),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
-        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(" "),
+        Value::Array(items) => items.iter().map(render_value).collect::<Vec<_>>().join(" "),
         other => format!("`{other}`"),
     }
 }
 
 /// What each profile sets apart from the default one.
-fn profiles() -> String {
+fn render_profiles() -> String {
     let mut out = "\n## What profiles set\n\nEverything else is as in the tables above.\n\n| profile | sets |\n|---|---|\n".to_owned();
     for profile in Profile::ALL {
         let policy = serde_json::to_value(profile.policy()).unwrap_or_default();
-        let set = fields().iter().filter_map(|field| {
+        let set = all_fields().iter().filter_map(|field| {
             let key = field.path.strip_prefix("policy.")?;
             let value = policy.get(key).filter(|v| **v != field.default)?;
-            Some(format!("`{key}` {}", shown(value)))
+            Some(format!("`{key}` {}", render_value(value)))
         });
         let set: Vec<String> = set.collect();
         let set = if set.is_empty() {
@@ -117,7 +127,7 @@ fn profiles() -> String {
 }
 
 /// Old names, and what became of them.
-fn profile_keys() -> String {
+fn render_profile_keys() -> String {
     let mut out =
         "\n## Keys that only some profiles know\n\n| key | profile | status |\n|---|---|---|\n"
             .to_owned();

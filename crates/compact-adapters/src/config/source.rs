@@ -14,13 +14,13 @@ use super::trust::TrustStore;
 
 /// The variables, files and flags that make a configuration.
 #[derive(Clone, Debug, Default)]
-pub struct Sources {
+pub struct ConfigSources {
     /// The files, the weakest first.
     pub files: Vec<ConfigFile>,
     /// Environment variables; those that neither begin with `COMPACT_` nor are borrowed are ignored.
     pub env: Vec<(String, String)>,
     /// What the command line sets.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<ConfigFlag>,
     /// Which files of projects are trusted; without it, none is.
     pub trust: Option<TrustStore>,
     /// What was found and is not read.
@@ -61,7 +61,7 @@ impl FileRole {
 
 /// A key set on the command line.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Flag {
+pub struct ConfigFlag {
     /// The flag as people type it, e.g. `--window`.
     pub name: String,
     /// The key that it sets.
@@ -70,10 +70,14 @@ pub struct Flag {
     pub value: Value,
 }
 
-impl Flag {
+impl ConfigFlag {
     /// A flag that sets a key.
-    pub fn new(name: impl Into<String>, path: impl Into<String>, value: impl Into<Value>) -> Flag {
-        Flag {
+    pub fn new(
+        name: impl Into<String>,
+        path: impl Into<String>,
+        value: impl Into<Value>,
+    ) -> ConfigFlag {
+        ConfigFlag {
             name: name.into(),
             path: path.into(),
             value: value.into(),
@@ -96,25 +100,25 @@ pub(super) const BORROWED: [(&str, &str); 1] = [("VT_SESSION_DIR", "storage.tran
 /// Variables that are no keys.
 pub(super) const RESERVED: [&str; 2] = [CONFIG_VARIABLE, RUN_VARIABLE];
 
-impl Sources {
+impl ConfigSources {
     /// The environment of this process and the files that apply: the user's,
     /// `compact/config.{yaml,yml,json}` in the configuration directory, and above it the given one, the
     /// one that `COMPACT_CONFIG` names, or `./compact.{…}`. None is fine.
-    pub fn discover(file: Option<PathBuf>) -> Sources {
-        let mut sources = Sources {
+    pub fn discover(file: Option<PathBuf>) -> ConfigSources {
+        let mut sources = ConfigSources {
             trust: TrustStore::of_user(),
-            ..Sources::default()
+            ..ConfigSources::default()
         };
         if let Some(folder) = user_folder() {
-            sources.search(&folder, "config", FileRole::User);
+            sources.search_folder(&folder, "config", FileRole::User);
         }
         let variable = std::env::var_os(CONFIG_VARIABLE).filter(|value| !value.is_empty());
         match file
-            .map(named)
-            .or_else(|| Some(from_variable(variable?.into())))
+            .map(named_file)
+            .or_else(|| Some(file_from_variable(variable?.into())))
         {
             Some(file) => sources.files.push(file),
-            None => sources.search(Path::new(""), "compact", FileRole::Project),
+            None => sources.search_folder(Path::new(""), "compact", FileRole::Project),
         }
         let text = |s: std::ffi::OsString| s.into_string().ok();
         let env = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
@@ -123,30 +127,30 @@ impl Sources {
     }
 
     /// One file that somebody named, and nothing else.
-    pub fn of_file(path: impl Into<PathBuf>) -> Sources {
-        Sources {
-            files: vec![named(path.into())],
-            ..Sources::default()
+    pub fn from_file(path: impl Into<PathBuf>) -> ConfigSources {
+        ConfigSources {
+            files: vec![named_file(path.into())],
+            ..ConfigSources::default()
         }
     }
 
     /// Adds what the command line sets.
     #[must_use]
-    pub fn with_flags(mut self, flags: impl IntoIterator<Item = Flag>) -> Sources {
+    pub fn with_flags(mut self, flags: impl IntoIterator<Item = ConfigFlag>) -> ConfigSources {
         self.flags.extend(flags);
         self
     }
 
     /// The same without the file that was found in the working directory.
     #[must_use]
-    pub fn without_project(mut self) -> Sources {
+    pub fn without_project(mut self) -> ConfigSources {
         self.files.retain(|file| file.role != FileRole::Project);
         self
     }
 
     /// The same without any file.
     #[must_use]
-    pub fn without_files(mut self) -> Sources {
+    pub fn without_files(mut self) -> ConfigSources {
         self.files.clear();
         self
     }
@@ -159,7 +163,7 @@ impl Sources {
     }
 
     /// Takes the first file of a name in a folder; what else there is by that name is told.
-    pub(super) fn search(&mut self, folder: &Path, stem: &str, role: FileRole) {
+    pub(super) fn search_folder(&mut self, folder: &Path, stem: &str, role: FileRole) {
         let candidates = ["yaml", "yml", "json"].map(|ext| folder.join(format!("{stem}.{ext}")));
         let mut taken: Option<PathBuf> = None;
         for path in candidates {
@@ -188,7 +192,7 @@ pub(super) fn user_folder() -> Option<PathBuf> {
     Some(directories.config_dir().join("compact"))
 }
 
-fn named(path: PathBuf) -> ConfigFile {
+fn named_file(path: PathBuf) -> ConfigFile {
     ConfigFile {
         path,
         role: FileRole::Named,
@@ -196,7 +200,7 @@ fn named(path: PathBuf) -> ConfigFile {
 }
 
 /// A relative path means another file in every folder: whichever is found there is the project's.
-fn from_variable(path: PathBuf) -> ConfigFile {
+fn file_from_variable(path: PathBuf) -> ConfigFile {
     let role = match path.is_absolute() {
         true => FileRole::Named,
         false => FileRole::Project,

@@ -6,13 +6,13 @@ use etcetera::{BaseStrategy, HomeDirError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Bucket, ServerSide, Style};
-use crate::postgres::Address;
+use crate::archive::{Bucket, BucketAddressing, BucketEncryption};
+use crate::postgres::PostgresAddress;
 
 /// Where originals, receipts and sessions are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Storage {
+pub struct StorageConfig {
     /// What keeps the originals.
     pub adapter: StorageAdapter,
     /// The folder that holds them, and the catalog where that is embedded; unset, one in the user's
@@ -29,24 +29,24 @@ pub struct Storage {
     pub lease_seconds: u64,
     /// The bucket, for `storage.adapter: s3`. Keys come from `AWS_ACCESS_KEY_ID` and the other variables
     /// of Amazon's clients, or from the machine's role.
-    pub s3: S3,
+    pub s3: S3Config,
     /// What must be kept, and how.
-    pub archive: Archive,
+    pub archive: ArchiveConfig,
     /// What may go.
-    pub retention: Retention,
+    pub retention: RetentionConfig,
 }
 
-impl Default for Storage {
+impl Default for StorageConfig {
     fn default() -> Self {
-        Storage {
+        StorageConfig {
             adapter: StorageAdapter::default(),
             path: None,
             transcripts: None,
             catalog: None,
             lease_seconds: 15,
-            s3: S3::default(),
-            archive: Archive::default(),
-            retention: Retention::default(),
+            s3: S3Config::default(),
+            archive: ArchiveConfig::default(),
+            retention: RetentionConfig::default(),
         }
     }
 }
@@ -69,7 +69,7 @@ pub enum StorageAdapter {
 /// A bucket that speaks S3.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct S3 {
+pub struct S3Config {
     /// Its name.
     pub bucket: Option<String>,
     /// What the names of all objects begin with.
@@ -113,7 +113,7 @@ pub enum ServerSideEncryption {
 /// What must be kept, and how (C-29).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Archive {
+pub struct ArchiveConfig {
     /// Whether a compaction without an archive is refused; if not, an event warns of it.
     pub required: bool,
     /// The variable that holds the key (64 hexadecimal digits) with which originals and the recall
@@ -121,9 +121,9 @@ pub struct Archive {
     pub key_env: Option<String>,
 }
 
-impl Default for Archive {
+impl Default for ArchiveConfig {
     fn default() -> Self {
-        Archive {
+        ArchiveConfig {
             required: true,
             key_env: None,
         }
@@ -133,7 +133,7 @@ impl Default for Archive {
 /// What may go (C-20). What the latest view of a session points at always stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Retention {
+pub struct RetentionConfig {
     /// Compactions older than so many days go; unset, none do.
     pub days: Option<u32>,
     /// The oldest go until the archive is no larger than this; unset, it may grow.
@@ -143,7 +143,7 @@ pub struct Retention {
 /// What a catalog that is a file begins with.
 const SQLITE: &str = "sqlite:";
 
-impl Storage {
+impl StorageConfig {
     /// The folder that is configured, or the one in the user's data directory.
     pub fn folder(&self) -> Result<PathBuf, HomeDirError> {
         match &self.path {
@@ -159,7 +159,7 @@ impl Storage {
     }
 
     /// The address of the shared catalog, if there is one. It was validated when it was read.
-    pub fn address(&self) -> Option<Address> {
+    pub fn catalog_address(&self) -> Option<PostgresAddress> {
         self.catalog.as_deref()?.parse().ok()
     }
 
@@ -172,20 +172,20 @@ impl Storage {
             endpoint: s3.endpoint,
             region: s3.region,
             style: match s3.style {
-                AddressingStyle::Path => Style::Path,
-                AddressingStyle::Host => Style::Host,
+                AddressingStyle::Path => BucketAddressing::Path,
+                AddressingStyle::Host => BucketAddressing::Host,
             },
             encryption: match s3.sse {
-                ServerSideEncryption::Unset => ServerSide::Unsaid,
-                ServerSideEncryption::Aes256 => ServerSide::Store,
-                ServerSideEncryption::Kms => ServerSide::Kms(s3.kms_key),
+                ServerSideEncryption::Unset => BucketEncryption::Unset,
+                ServerSideEncryption::Aes256 => BucketEncryption::Store,
+                ServerSideEncryption::Kms => BucketEncryption::Kms(s3.kms_key),
             },
         }
     }
 }
 
 /// Paths with what their values should be.
-pub(super) fn ranges(storage: &Storage) -> Vec<(&'static str, String)> {
+pub(super) fn check_storage(storage: &StorageConfig) -> Vec<(&'static str, String)> {
     let mut wrong = Vec::new();
     if storage.adapter == StorageAdapter::None && storage.archive.required {
         let message =
@@ -199,7 +199,7 @@ pub(super) fn ranges(storage: &Storage) -> Vec<(&'static str, String)> {
         .catalog
         .as_deref()
         .filter(|c| !c.starts_with(SQLITE));
-    if let Some(Err(error)) = shared.map(str::parse::<Address>) {
+    if let Some(Err(error)) = shared.map(str::parse::<PostgresAddress>) {
         wrong.push(("storage.catalog", error.to_string()));
     }
     if storage

@@ -13,11 +13,11 @@ use tempfile::TempDir;
 use super::*;
 
 /// A file called `name` in a folder of its own, and the sources that read it.
-fn written(name: &str, text: &str) -> (TempDir, Sources) {
+fn written(name: &str, text: &str) -> (TempDir, ConfigSources) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     fs::write(&path, text).unwrap();
-    (folder, Sources::of_file(path))
+    (folder, ConfigSources::from_file(path))
 }
 
 fn load(text: &str) -> Config {
@@ -36,7 +36,7 @@ fn error(text: &str) -> String {
     error_in("compact.yaml", text)
 }
 
-fn with_env(text: &str, env: &[(&str, &str)]) -> Result<Loaded, ConfigError> {
+fn with_env(text: &str, env: &[(&str, &str)]) -> Result<LoadedConfig, ConfigError> {
     let (_folder, mut sources) = written("compact.yaml", text);
     sources.env = env
         .iter()
@@ -48,7 +48,7 @@ fn with_env(text: &str, env: &[(&str, &str)]) -> Result<Loaded, ConfigError> {
 /// S2-78, S2-79, S2-80, S2-81, S2-82, S2-83, S2-84, S2-119, S2-120, S2-121, S2-122, S2-123, S2-124, S2-125, S2-126, S2-127, S2-128, S2-129, S2-130, S2-131, S2-132, S2-133.
 #[test]
 fn s2_78_to_s2_84_s2_119_to_s2_133_the_defaults_are_the_documented_ones() {
-    let config = Sources::default().load().unwrap().config;
+    let config = ConfigSources::default().load().unwrap().config;
     assert_eq!(config, Config::default());
     let policy = &config.policy;
     assert_eq!((policy.trigger_pct, policy.hard_cap_buffer), (0.85, 1024));
@@ -61,7 +61,7 @@ fn s2_78_to_s2_84_s2_119_to_s2_133_the_defaults_are_the_documented_ones() {
         (policy.protected_flag.as_str(), policy.strategy),
         ("protected", Style::TaskState)
     );
-    assert_eq!(config.telemetry.exporter, Exporter::Console);
+    assert_eq!(config.telemetry.exporter, ExporterKind::Console);
     assert_eq!(
         (config.storage.adapter, &config.storage.path),
         (StorageAdapter::Fs, &None)
@@ -94,7 +94,7 @@ fn the_example_shows_every_key_in_the_order_of_the_reference() {
     let text = FileText::read(&sources.files[0].path).unwrap();
     let lines = file::parse(&text).unwrap();
     let shown: Vec<&str> = lines.iter().map(|line| line.path.as_str()).collect();
-    let keys: Vec<&str> = fields().iter().map(|f| f.path.as_str()).collect();
+    let keys: Vec<&str> = all_fields().iter().map(|f| f.path.as_str()).collect();
     assert_eq!(shown, keys);
 }
 
@@ -211,8 +211,8 @@ fn the_later_source_wins_and_is_named() {
         ("COMPACT_PRUNE".into(), "fifo".into()),
     ];
     let sources = sources.with_flags([
-        Flag::new("--model", "model", "c"),
-        Flag::new("--window", "max_context_tokens", 9_000),
+        ConfigFlag::new("--model", "model", "c"),
+        ConfigFlag::new("--window", "max_context_tokens", 9_000),
     ]);
     let loaded = sources.load().unwrap();
     let shown = |path: &str| {
@@ -229,8 +229,8 @@ fn the_later_source_wins_and_is_named() {
     assert_eq!(shown("policy.keep_recent_turns"), "3 (compact.yaml:4)");
     assert_eq!(shown("policy.trigger_pct"), "0.8 (profile hard-reset)");
     assert_eq!(shown("policy.hard_cap_buffer"), "1024 (default)");
-    assert_eq!(loaded.values.len(), fields().len());
-    let file = FileInForce {
+    assert_eq!(loaded.values.len(), all_fields().len());
+    let file = LoadedFile {
         path: sources.files[0].path.clone(),
         role: FileRole::Named,
         trusted: true,
@@ -518,7 +518,7 @@ fn broken_files_are_named_with_the_line() {
         found.starts_with("compact.yaml:2 is not valid YAML or JSON"),
         "{found}"
     );
-    let missing = Sources::of_file("no/such/file.yaml");
+    let missing = ConfigSources::from_file("no/such/file.yaml");
     assert!(
         missing
             .load()
@@ -532,8 +532,8 @@ fn broken_files_are_named_with_the_line() {
 fn a_folder_is_searched_for_yaml_before_json() {
     let folder = tempfile::tempdir().unwrap();
     let found = || {
-        let mut sources = Sources::default();
-        sources.search(folder.path(), "compact", FileRole::Project);
+        let mut sources = ConfigSources::default();
+        sources.search_folder(folder.path(), "compact", FileRole::Project);
         let files = sources.files.into_iter();
         let names = files.map(|f| f.path.strip_prefix(folder.path()).unwrap().to_owned());
         (names.collect::<Vec<_>>(), sources.notes.len())
@@ -548,7 +548,7 @@ fn a_folder_is_searched_for_yaml_before_json() {
 
 #[test]
 fn a_file_that_is_asked_for_is_taken_as_it_is() {
-    let sources = Sources::discover(Some("conf/mine.yaml".into()));
+    let sources = ConfigSources::discover(Some("conf/mine.yaml".into()));
     let named = ConfigFile {
         path: "conf/mine.yaml".into(),
         role: FileRole::Named,
@@ -573,7 +573,7 @@ fn c_19_sinks_are_set_one_by_one() {
 #[test]
 fn every_key_is_described_and_has_a_variable_of_its_own() {
     let mut names = BTreeSet::new();
-    for field in fields() {
+    for field in all_fields() {
         assert!(!field.description.is_empty(), "{}", field.path);
         assert!(
             field.kind.accepts(&field.default) || field.default.is_null() && field.optional,

@@ -55,8 +55,8 @@ impl TrustStore {
             blake3: text.hash(),
         };
         private::create_dir(&self.folder)?;
-        private::restrict(&self.folder, private::Kind::Dir)?;
-        replace(&self.record_path(&path), &serde_json::to_vec(&record)?)?;
+        private::restrict_to_owner(&self.folder, private::PathKind::Dir)?;
+        replace_file(&self.record_path(&path), &serde_json::to_vec(&record)?)?;
         private::sync_dir(&self.folder)
     }
 
@@ -102,7 +102,7 @@ fn own_path(file: &Path) -> io::Result<PathBuf> {
 }
 
 /// Writes a private file that appears whole or not at all.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let staged = path.with_extension(format!("{}.tmp", std::process::id()));
     let written = write_new(&staged, bytes).and_then(|()| fs::rename(&staged, path));
     if written.is_err() {
@@ -118,7 +118,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file: File = options.open(path)?;
-    private::restrict(path, private::Kind::File)?;
+    private::restrict_to_owner(path, private::PathKind::File)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

@@ -2,24 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use compact_core::memory::Pins;
+use compact_core::pin::PinRules;
 use compact_core::redact::Redactor;
 
-use super::layer::{Effective, Origin, misfit};
-use super::{Config, ConfigError, Problem, model, storage};
+use super::layer::{EffectiveValue, ValueOrigin, value_problem};
+use super::{Config, ConfigError, ConfigProblem, model, storage};
 
 /// Reports every value out of range.
 pub(super) fn check(
     config: &Config,
-    values: &BTreeMap<String, Effective>,
+    values: &BTreeMap<String, EffectiveValue>,
 ) -> Result<(), ConfigError> {
     // A default that no longer fits, such as the buffer of a tiny window, is nobody's mistake.
-    let set = |path: &str| values.get(path).filter(|v| v.origin != Origin::Default);
-    let mut problems: Vec<Problem> = ranges(config)
+    let set = |path: &str| {
+        values
+            .get(path)
+            .filter(|v| v.origin != ValueOrigin::Default)
+    };
+    let mut problems: Vec<ConfigProblem> = check_ranges(config)
         .into_iter()
-        .filter_map(|(path, message)| Some(misfit(set(path)?, &message)))
+        .filter_map(|(path, message)| Some(value_problem(set(path)?, &message)))
         .collect();
-    problems.extend(patterns(config));
+    problems.extend(check_patterns(config));
     if problems.is_empty() {
         Ok(())
     } else {
@@ -28,7 +32,7 @@ pub(super) fn check(
 }
 
 /// Paths with what their values should be.
-fn ranges(config: &Config) -> Vec<(&'static str, String)> {
+fn check_ranges(config: &Config) -> Vec<(&'static str, String)> {
     let policy = &config.policy;
     let mut wrong = Vec::new();
     let mut expect = |fine: bool, path, message: &str| {
@@ -80,23 +84,23 @@ fn ranges(config: &Config) -> Vec<(&'static str, String)> {
         "policy.hard_cap_buffer",
         "must be smaller than max_context_tokens",
     );
-    wrong.extend(storage::ranges(&config.storage));
+    wrong.extend(storage::check_storage(&config.storage));
     if !model::is_url(config.telemetry.otlp.endpoint.as_deref()) {
-        wrong.push(("telemetry.otlp.endpoint", model::URL.to_owned()));
+        wrong.push(("telemetry.otlp.endpoint", model::URL_EXPECTED.to_owned()));
     }
-    wrong.extend(model::ranges(&config.summarizer, &config.embeddings));
+    wrong.extend(model::check_models(&config.summarizer, &config.embeddings));
     wrong
 }
 
 /// Regular expressions that do not compile; their errors name the field.
-fn patterns(config: &Config) -> Vec<Problem> {
+fn check_patterns(config: &Config) -> Vec<ConfigProblem> {
     let redaction = Redactor::new(&config.redaction)
         .err()
         .map(|e| ("redaction", e.to_string()));
-    let protected = Pins::new(&config.policy)
+    let protected = PinRules::new(&config.policy)
         .err()
         .map(|e| ("policy.protected_patterns", e.to_string()));
-    let problem = |(path, message): (&str, String)| Problem {
+    let problem = |(path, message): (&str, String)| ConfigProblem {
         path: path.to_owned(),
         message,
     };

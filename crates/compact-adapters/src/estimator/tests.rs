@@ -1,4 +1,4 @@
-use compact_core::message::{Block, Entry, EntryId, Meta, Role};
+use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::token::EstimatorExt;
 use proptest::prelude::*;
 
@@ -16,7 +16,10 @@ fn counts_are_those_of_tiktoken() {
         ("お誕生日おめでとう", 9, 8),
         ("<|endoftext|>", 7, 7),
     ] {
-        let counts = (Bpe::Cl100k.units(text).0, Bpe::O200k.units(text).0);
+        let counts = (
+            BpeEstimator::Cl100k.count_units(text).0,
+            BpeEstimator::O200k.count_units(text).0,
+        );
         assert_eq!(counts, (cl100k, o200k), "{text:?}");
     }
 }
@@ -27,26 +30,26 @@ fn an_entry_costs_its_text_and_its_framing() {
         id: EntryId("e".to_owned()),
         role: Role::User,
         blocks: vec![Block::Text("hello world".to_owned())],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     };
-    assert_eq!(Bpe::O200k.entry(&entry), Units(2 + 4));
+    assert_eq!(BpeEstimator::O200k.count_entry(&entry), Units(2 + 4));
 }
 
 #[test]
 fn the_model_decides_what_auto_means() {
     for (model, bpe) in [
-        ("gpt-4o-mini", Bpe::O200k),
-        ("gpt-4.1", Bpe::O200k),
-        ("GPT-5-reasoning", Bpe::O200k),
-        ("o3", Bpe::O200k),
-        ("claude-opus-4", Bpe::O200k),
-        ("", Bpe::O200k),
-        ("gpt-4", Bpe::Cl100k),
-        ("azure/gpt-4-32k", Bpe::Cl100k),
-        ("ft:gpt-4-0613:acme::abc", Bpe::Cl100k),
-        ("openai:gpt-3.5-turbo", Bpe::Cl100k),
+        ("gpt-4o-mini", BpeEstimator::O200k),
+        ("gpt-4.1", BpeEstimator::O200k),
+        ("GPT-5-reasoning", BpeEstimator::O200k),
+        ("o3", BpeEstimator::O200k),
+        ("claude-opus-4", BpeEstimator::O200k),
+        ("", BpeEstimator::O200k),
+        ("gpt-4", BpeEstimator::Cl100k),
+        ("azure/gpt-4-32k", BpeEstimator::Cl100k),
+        ("ft:gpt-4-0613:acme::abc", BpeEstimator::Cl100k),
+        ("openai:gpt-3.5-turbo", BpeEstimator::Cl100k),
     ] {
-        assert_eq!(Bpe::for_model(model), bpe, "{model}");
+        assert_eq!(BpeEstimator::for_model(model), bpe, "{model}");
     }
     for (model, name) in [
         ("gpt-5", "o200k"),
@@ -61,18 +64,22 @@ fn the_model_decides_what_auto_means() {
         ("meta-llama/Llama-3.3-70B-Instruct", "o200k"),
         ("some-model", "o200k"),
     ] {
-        assert_eq!(Choice::Auto.estimator(Some(model)).name(), name, "{model}");
+        assert_eq!(
+            EstimatorChoice::Auto.build_estimator(Some(model)).name(),
+            name,
+            "{model}"
+        );
     }
 }
 
 #[test]
 fn a_factor_is_applied_once_over_the_whole() {
     let scaled = by_name("o200kx1.18", None).unwrap();
-    assert_eq!(scaled.units("hello world"), Units(236));
-    assert_eq!(scaled.tokens(Units(236)).0, 3);
-    assert_eq!(scaled.tokens(Units(236 * 50)).0, 118);
-    let hello = Entry::text("e", Role::User, "hello world");
-    assert_eq!(scaled.entry(&hello), Units((2 + 4) * 118));
+    assert_eq!(scaled.count_units("hello world"), Units(236));
+    assert_eq!(scaled.to_tokens(Units(236)).0, 3);
+    assert_eq!(scaled.to_tokens(Units(236 * 50)).0, 118);
+    let hello = Entry::from_text("e", Role::User, "hello world");
+    assert_eq!(scaled.count_entry(&hello), Units((2 + 4) * 118));
 }
 
 #[test]
@@ -96,7 +103,7 @@ fn a_receipt_finds_its_factor_again() {
 
 #[test]
 fn names_lead_to_estimators() {
-    let named: Vec<String> = Choice::ALL
+    let named: Vec<String> = EstimatorChoice::ALL
         .iter()
         .map(|choice| by_name(choice.as_str(), None).unwrap().name().to_owned())
         .collect();
@@ -117,15 +124,15 @@ fn pathological_texts_are_counted() {
         "あ".repeat(60_000),
     ];
     for text in &texts {
-        assert!(Bpe::O200k.units(text).0 > 100);
+        assert!(BpeEstimator::O200k.count_units(text).0 > 100);
     }
 }
 
 proptest! {
     #[test]
     fn any_text_has_at_most_a_token_per_byte(text: String) {
-        for bpe in [Bpe::O200k, Bpe::Cl100k] {
-            let units = bpe.units(&text).0;
+        for bpe in [BpeEstimator::O200k, BpeEstimator::Cl100k] {
+            let units = bpe.count_units(&text).0;
             prop_assert!(units <= text.len() as u64 && (units > 0) != text.is_empty());
         }
     }

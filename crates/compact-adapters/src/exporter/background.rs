@@ -19,13 +19,13 @@ const CAPACITY: usize = 1024;
 const BURST: usize = 256;
 
 /// Takes events in bursts, on a thread where it may take its time.
-pub trait Courier: Send {
+pub trait BatchExporter: Send {
     /// Passes a burst on and answers how many of its events were lost. `dropped` is how many were
     /// lost before, for whoever reports it.
-    fn carry(&mut self, burst: Vec<Value>, dropped: u64) -> u64;
+    fn export_batch(&mut self, burst: Vec<Value>, dropped: u64) -> u64;
 
-    /// When to call [`Courier::flush`] if no event comes before.
-    fn due(&self) -> Option<Duration> {
+    /// When to call [`BatchExporter::flush`] if no event comes before.
+    fn time_to_flush(&self) -> Option<Duration> {
         None
     }
 
@@ -34,72 +34,72 @@ pub trait Courier: Send {
 }
 
 /// A sink as it is: each event by itself, so that one that panics loses that one.
-struct OneByOne<S>(S);
+struct SingleEventExporter<S>(S);
 
-impl<S: EventSink> Courier for OneByOne<S> {
-    fn carry(&mut self, burst: Vec<Value>, _dropped: u64) -> u64 {
+impl<S: EventSink> BatchExporter for SingleEventExporter<S> {
+    fn export_batch(&mut self, burst: Vec<Value>, _dropped: u64) -> u64 {
         let emit = |event| catch_unwind(AssertUnwindSafe(|| self.0.emit(event)));
         burst.iter().filter(|event| emit(event).is_err()).count() as u64
     }
 }
 
-/// Passes events on from a thread of its own. Call [`Background::flush`] before the program ends, or
+/// Passes events on from a thread of its own. Call [`BackgroundSink::flush`] before the program ends, or
 /// what still waits is lost.
 #[derive(Debug)]
-pub struct Background {
-    queue: SyncSender<Item>,
-    progress: Arc<Progress>,
+pub struct BackgroundSink {
+    queue: SyncSender<QueueItem>,
+    progress: Arc<DeliveryProgress>,
 }
 
 #[derive(Debug)]
-enum Item {
+enum QueueItem {
     Event(Value),
     Flush,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
-    counts: Mutex<Counts>,
+struct DeliveryProgress {
+    counts: Mutex<DeliveryCounts>,
     moved: Condvar,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct DeliveryCounts {
     waiting: u64,
     dropped: u64,
     flushes: u64,
 }
 
-impl Progress {
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+impl DeliveryProgress {
+    fn lock_counts(&self) -> MutexGuard<'_, DeliveryCounts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settle(&self, events: u64, lost: u64) {
-        let mut counts = self.counts();
+    fn record_delivery(&self, events: u64, lost: u64) {
+        let mut counts = self.lock_counts();
         counts.waiting = counts.waiting.saturating_sub(events);
         counts.dropped += lost;
         self.moved.notify_all();
     }
 
-    fn flushed(&self) {
-        let mut counts = self.counts();
+    fn record_flush(&self) {
+        let mut counts = self.lock_counts();
         counts.flushes = counts.flushes.saturating_sub(1);
         self.moved.notify_all();
     }
 }
 
-impl Background {
+impl BackgroundSink {
     /// A sink behind a queue.
-    pub fn new(sink: impl EventSink + 'static) -> Background {
-        Background::carried_by(OneByOne(sink))
+    pub fn new(sink: impl EventSink + 'static) -> BackgroundSink {
+        BackgroundSink::with_exporter(SingleEventExporter(sink))
     }
 
     /// Starts the thread. If the system has none to give, every event counts as dropped.
-    pub fn carried_by(courier: impl Courier + 'static) -> Background {
+    pub fn with_exporter(courier: impl BatchExporter + 'static) -> BackgroundSink {
         let (queue, items) = sync_channel(CAPACITY);
-        let progress = Arc::new(Progress::default());
-        let worker = Worker {
+        let progress = Arc::new(DeliveryProgress::default());
+        let worker = ExportWorker {
             courier,
             items,
             progress: Arc::clone(&progress),
@@ -107,22 +107,22 @@ impl Background {
         let _ = thread::Builder::new()
             .name("compact-events".to_owned())
             .spawn(move || worker.run());
-        Background { queue, progress }
+        BackgroundSink { queue, progress }
     }
 
     /// How many events could not be passed on so far.
     pub fn dropped(&self) -> u64 {
-        self.progress.counts().dropped
+        self.progress.lock_counts().dropped
     }
 
     /// Waits until everything is passed on, at most for `timeout`; returns how many events still
     /// wait.
     pub fn flush(&self, timeout: Duration) -> u64 {
-        let mut counts = self.progress.counts();
-        if self.queue.try_send(Item::Flush).is_ok() {
+        let mut counts = self.progress.lock_counts();
+        if self.queue.try_send(QueueItem::Flush).is_ok() {
             counts.flushes += 1;
         }
-        let is_behind = |counts: &mut Counts| counts.waiting > 0 || counts.flushes > 0;
+        let is_behind = |counts: &mut DeliveryCounts| counts.waiting > 0 || counts.flushes > 0;
         let moved = &self.progress.moved;
         let waited = moved.wait_timeout_while(counts, timeout, is_behind);
         let (counts, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -130,30 +130,34 @@ impl Background {
     }
 }
 
-impl EventSink for Background {
+impl EventSink for BackgroundSink {
     fn emit(&self, event: &Value) {
-        self.progress.counts().waiting += 1;
-        if self.queue.try_send(Item::Event(event.clone())).is_err() {
-            self.progress.settle(1, 1);
+        self.progress.lock_counts().waiting += 1;
+        if self
+            .queue
+            .try_send(QueueItem::Event(event.clone()))
+            .is_err()
+        {
+            self.progress.record_delivery(1, 1);
         }
     }
 }
 
-struct Worker<C> {
+struct ExportWorker<C> {
     courier: C,
-    items: Receiver<Item>,
-    progress: Arc<Progress>,
+    items: Receiver<QueueItem>,
+    progress: Arc<DeliveryProgress>,
 }
 
-impl<C: Courier> Worker<C> {
+impl<C: BatchExporter> ExportWorker<C> {
     fn run(mut self) {
         loop {
-            let first = match self.courier.due() {
+            let first = match self.courier.time_to_flush() {
                 Some(wait) => self.items.recv_timeout(wait),
                 None => self.items.recv().map_err(RecvTimeoutError::from),
             };
             match first {
-                Ok(first) => self.burst(first),
+                Ok(first) => self.export_burst(first),
                 Err(RecvTimeoutError::Timeout) => self.flush(),
                 Err(RecvTimeoutError::Disconnected) => return self.flush(),
             }
@@ -161,29 +165,29 @@ impl<C: Courier> Worker<C> {
     }
 
     /// Everything that waits, as far as a burst goes; a flush within it comes after its events.
-    fn burst(&mut self, first: Item) {
+    fn export_burst(&mut self, first: QueueItem) {
         let mut events = Vec::new();
         let mut flushes = 0;
         for item in std::iter::once(first).chain(self.items.try_iter().take(BURST - 1)) {
             match item {
-                Item::Event(event) => events.push(event),
-                Item::Flush => flushes += 1,
+                QueueItem::Event(event) => events.push(event),
+                QueueItem::Flush => flushes += 1,
             }
         }
-        let (count, dropped) = (events.len() as u64, self.progress.counts().dropped);
+        let (count, dropped) = (events.len() as u64, self.progress.lock_counts().dropped);
         if count > 0 {
-            let carry = AssertUnwindSafe(|| self.courier.carry(events, dropped));
+            let carry = AssertUnwindSafe(|| self.courier.export_batch(events, dropped));
             let lost = catch_unwind(carry).unwrap_or(count);
-            self.progress.settle(count, lost);
+            self.progress.record_delivery(count, lost);
         }
         for _ in 0..flushes {
             self.flush();
-            self.progress.flushed();
+            self.progress.record_flush();
         }
     }
 
     fn flush(&mut self) {
-        let dropped = self.progress.counts().dropped;
+        let dropped = self.progress.lock_counts().dropped;
         let _ = catch_unwind(AssertUnwindSafe(|| self.courier.flush(dropped)));
     }
 }

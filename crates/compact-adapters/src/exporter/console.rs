@@ -12,7 +12,7 @@ const MAX_CHARS: usize = 64;
 
 /// How an event is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum ConsoleFormat {
     /// For people: `12:00:01 compact.trigger_decision session=abc 112,345/128,000 (88%) compact`.
     #[default]
     Human,
@@ -20,44 +20,44 @@ pub enum Form {
     Json,
 }
 
-impl Form {
+impl ConsoleFormat {
     /// An event as one line, without its end.
-    pub fn line(self, event: &Value) -> String {
+    pub fn format_event(self, event: &Value) -> String {
         match self {
-            Form::Human => human(event),
-            Form::Json => event.to_string(),
+            ConsoleFormat::Human => human_line(event),
+            ConsoleFormat::Json => event.to_string(),
         }
     }
 }
 
 /// Writes events to a stream. A write that fails is forgotten; for a stream that may block (a
-/// pipe, a terminal that was stopped), put a [`Background`](super::Background) in front.
+/// pipe, a terminal that was stopped), put a [`Background`](super::BackgroundSink) in front.
 #[derive(Debug)]
-pub struct Console<W> {
-    form: Form,
+pub struct ConsoleSink<W> {
+    form: ConsoleFormat,
     out: Mutex<W>,
 }
 
-impl Console<io::Stderr> {
+impl ConsoleSink<io::Stderr> {
     /// Events to standard error, so that standard output stays the program's.
-    pub fn stderr(form: Form) -> Console<io::Stderr> {
-        Console::new(form, io::stderr())
+    pub fn stderr(form: ConsoleFormat) -> ConsoleSink<io::Stderr> {
+        ConsoleSink::new(form, io::stderr())
     }
 }
 
-impl<W: Write + Send> Console<W> {
+impl<W: Write + Send> ConsoleSink<W> {
     /// Events to any stream.
-    pub fn new(form: Form, out: W) -> Console<W> {
-        Console {
+    pub fn new(form: ConsoleFormat, out: W) -> ConsoleSink<W> {
+        ConsoleSink {
             form,
             out: Mutex::new(out),
         }
     }
 }
 
-impl<W: Write + Send> EventSink for Console<W> {
+impl<W: Write + Send> EventSink for ConsoleSink<W> {
     fn emit(&self, event: &Value) {
-        let mut line = self.form.line(event);
+        let mut line = self.form.format_event(event);
         line.push('\n');
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
@@ -82,28 +82,28 @@ const PLACED: [&str; 12] = [
 
 /// One line for a person: time, name, session, how full the window is, the verdict, and whatever
 /// else the event says that is not nothing.
-fn human(event: &Value) -> String {
-    let time = time(event);
+fn human_line(event: &Value) -> String {
+    let time = time_of_day(event);
     match time.as_str() {
-        "" => line(event),
-        time => format!("{time} {}", line(event)),
+        "" => event_line(event),
+        time => format!("{time} {}", event_line(event)),
     }
 }
 
 /// The same without the time.
-pub(super) fn line(event: &Value) -> String {
-    let mut parts = vec![text(event, "event").unwrap_or_else(|| "event".to_owned())];
+pub(super) fn event_line(event: &Value) -> String {
+    let mut parts = vec![text_field(event, "event").unwrap_or_else(|| "event".to_owned())];
     parts.extend(
-        text(event, "severity")
+        text_field(event, "severity")
             .filter(|word| word != "info")
             .map(|word| format!("[{word}]")),
     );
-    parts.extend(text(event, "session_id").map(|id| format!("session={id}")));
-    parts.extend(fullness(event));
-    parts.extend(text(event, "verdict"));
+    parts.extend(text_field(event, "session_id").map(|id| format!("session={id}")));
+    parts.extend(window_fullness(event));
+    parts.extend(text_field(event, "verdict"));
     for (key, value) in event.as_object().into_iter().flatten() {
         if !PLACED.contains(&key.as_str()) {
-            details(key, value, &mut parts);
+            push_details(key, value, &mut parts);
         }
     }
     parts.retain(|part| !part.is_empty());
@@ -111,51 +111,57 @@ pub(super) fn line(event: &Value) -> String {
 }
 
 /// The time of day of an ISO-8601 timestamp.
-fn time(event: &Value) -> String {
-    let ts = text(event, "ts").unwrap_or_default();
+fn time_of_day(event: &Value) -> String {
+    let ts = text_field(event, "ts").unwrap_or_default();
     let time = ts.split_once('T').map_or(ts.as_str(), |(_, time)| time);
     time.chars().take("12:00:01".len()).collect()
 }
 
-fn fullness(event: &Value) -> Option<String> {
+fn window_fullness(event: &Value) -> Option<String> {
     let tokens = event.get("t_est")?.as_u64()?;
     let max = event.get("max")?.as_u64().filter(|max| *max > 0)?;
     let percent = (u128::from(tokens) * 100 + u128::from(max / 2)) / u128::from(max);
-    Some(format!("{}/{} ({percent}%)", grouped(tokens), grouped(max)))
+    Some(format!(
+        "{}/{} ({percent}%)",
+        group_digits(tokens),
+        group_digits(max)
+    ))
 }
 
 /// `key=value`, or `key.inner=value` for each field of an object; zeros and blanks are left out.
-fn details(key: &str, value: &Value, parts: &mut Vec<String>) {
+fn push_details(key: &str, value: &Value, parts: &mut Vec<String>) {
     match value {
         Value::Null | Value::Bool(false) => {}
         Value::Number(number) if number.as_f64() == Some(0.0) => {}
         Value::Object(fields) => {
             for (inner, value) in fields {
-                details(&format!("{key}.{inner}"), value, parts);
+                push_details(&format!("{key}.{inner}"), value, parts);
             }
         }
-        other => parts.push(format!("{}={}", printable(key), shown(other))),
+        other => parts.push(format!("{}={}", make_printable(key), render_detail(other))),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn render_detail(value: &Value) -> String {
     match value {
         Value::String(text) if text.contains(' ') || text.is_empty() => {
-            format!("\"{}\"", printable(text))
+            format!("\"{}\"", make_printable(text))
         }
-        Value::String(text) => printable(text),
-        Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), grouped),
-        other => printable(&other.to_string()),
+        Value::String(text) => make_printable(text),
+        Value::Number(number) => number
+            .as_u64()
+            .map_or_else(|| number.to_string(), group_digits),
+        other => make_printable(&other.to_string()),
     }
 }
 
 /// A text field, fit to be shown.
-fn text(event: &Value, key: &str) -> Option<String> {
-    event.get(key)?.as_str().map(printable)
+fn text_field(event: &Value, key: &str) -> Option<String> {
+    event.get(key)?.as_str().map(make_printable)
 }
 
 /// A short text without anything that could move a cursor or break a line.
-fn printable(text: &str) -> String {
+fn make_printable(text: &str) -> String {
     let mut out = String::new();
     for (n, c) in text.chars().enumerate() {
         match c {
@@ -175,7 +181,7 @@ fn printable(text: &str) -> String {
 }
 
 /// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
+fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {

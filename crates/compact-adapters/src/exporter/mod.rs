@@ -12,6 +12,6 @@ pub mod otlp;
 #[cfg(test)]
 mod tests;
 
-pub use background::{Background, Courier};
-pub use callback::Callback;
-pub use console::{Console, Form};
+pub use background::{BackgroundSink, BatchExporter};
+pub use callback::CallbackSink;
+pub use console::{ConsoleFormat, ConsoleSink};

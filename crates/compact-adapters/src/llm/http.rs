@@ -7,13 +7,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use compact_formats::overflow::{self, Sign};
+use compact_formats::overflow::{self, OverflowSign};
 use compact_runtime::port::summarizer::SummarizerError;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response};
 use serde_json::Value;
 
-use super::Secret;
+use super::ApiKey;
 
 /// Where a model is, and how long it may take.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Endpoint {
     /// The address that paths are appended to, e.g. `https://api.openai.com/v1`.
     pub url: String,
     /// The key, if it needs one.
-    pub key: Option<Secret>,
+    pub key: Option<ApiKey>,
     /// The longest that an answer may take, retries included.
     pub timeout: Duration,
     /// The longest that connecting may take.
@@ -32,7 +32,7 @@ pub struct Endpoint {
 }
 
 /// What is the same for every body of a wire.
-pub(super) struct Call<'a> {
+pub(super) struct RequestTarget<'a> {
     pub(super) path: &'a str,
     pub(super) headers: &'a [(&'static str, &'static str)],
     pub(super) key: KeyHeader,
@@ -46,15 +46,15 @@ pub(super) enum KeyHeader {
 }
 
 /// The largest answer that is read: no summary is a hundredth of it.
-const LARGEST: usize = 16 << 20;
+const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// The most that is told of a server's own words.
-const WORDS: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 /// What the first pause before a retry is drawn from; each next one is twice as long.
 const PAUSE: Duration = Duration::from_millis(400);
 
 impl Endpoint {
     /// An endpoint with the usual patience.
-    pub fn new(url: impl Into<String>, key: Option<Secret>) -> Endpoint {
+    pub fn new(url: impl Into<String>, key: Option<ApiKey>) -> Endpoint {
         Endpoint {
             url: url.into(),
             key,
@@ -77,42 +77,42 @@ impl Endpoint {
             .user_agent(concat!("compact/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| {
-                SummarizerError::Setup(format!("no HTTP client: {}", chain(&error)))
+                SummarizerError::Setup(format!("no HTTP client: {}", error_chain(&error)))
             })?;
         Ok(self.client.get_or_init(|| client))
     }
 
-    fn place(&self, path: &str) -> String {
+    fn url_for(&self, path: &str) -> String {
         format!("{}/{path}", self.url.trim_end_matches('/'))
     }
 
     /// A server's words: one line, not long, without the key.
-    fn words(&self, text: &str) -> String {
+    fn clean_message(&self, text: &str) -> String {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = match &self.key {
             Some(key) => key.scrub(&line),
             None => line,
         };
-        line.chars().take(WORDS).collect()
+        line.chars().take(MAX_MESSAGE_CHARS).collect()
     }
 }
 
 /// Posts a body; fields that this server does not take are left out or renamed, as it asks.
 pub(super) async fn post_adapting(
     endpoint: &Endpoint,
-    call: &Call<'_>,
+    call: &RequestTarget<'_>,
     mut body: Value,
 ) -> Result<Value, SummarizerError> {
     for _ in 0..OPTIONAL.len() {
-        match post(endpoint, call, &body).await {
+        match post_json(endpoint, call, &body).await {
             Err(SummarizerError::Rejected {
                 status: 400 | 422,
                 message,
-            }) if adapt(&mut body, &message) => {}
+            }) if adapt_body(&mut body, &message) => {}
             result => return result,
         }
     }
-    post(endpoint, call, &body).await
+    post_json(endpoint, call, &body).await
 }
 
 /// Fields that some models refuse, each with the name that they take instead, if there is one.
@@ -123,7 +123,7 @@ const OPTIONAL: [(&str, Option<&str>); 3] = [
 ];
 
 /// Changes the field that a refusal complains about; false when there is none.
-fn adapt(body: &mut Value, message: &str) -> bool {
+fn adapt_body(body: &mut Value, message: &str) -> bool {
     let refused = |field: &str| {
         message.contains(&format!("'{field}'")) || message.contains(&format!("`{field}`"))
     };
@@ -146,12 +146,12 @@ fn adapt(body: &mut Value, message: &str) -> bool {
 }
 
 /// Posts a body and reads the answer as JSON.
-pub(super) async fn post(
+pub(super) async fn post_json(
     endpoint: &Endpoint,
-    call: &Call<'_>,
+    call: &RequestTarget<'_>,
     body: &Value,
 ) -> Result<Value, SummarizerError> {
-    let work = attempts(endpoint, call, body);
+    let work = post_with_retries(endpoint, call, body);
     match tokio::time::timeout(endpoint.timeout, work).await {
         Ok(result) => result,
         Err(_) => Err(SummarizerError::Timeout(endpoint.timeout)),
@@ -159,7 +159,7 @@ pub(super) async fn post(
 }
 
 /// A failed attempt.
-struct Failed {
+struct FailedAttempt {
     error: SummarizerError,
     retry: Retry,
 }
@@ -170,22 +170,22 @@ enum Retry {
     After(Duration),
 }
 
-async fn attempts(
+async fn post_with_retries(
     endpoint: &Endpoint,
-    call: &Call<'_>,
+    call: &RequestTarget<'_>,
     body: &Value,
 ) -> Result<Value, SummarizerError> {
     let started = Instant::now();
     let mut pause = PAUSE;
     for attempt in 1.. {
-        let failed = match once(endpoint, call, body, attempt).await {
+        let failed = match post_once(endpoint, call, body, attempt).await {
             Ok(answer) => return Ok(answer),
             Err(failed) => failed,
         };
         let wait = match failed.retry {
             Retry::Never => return Err(failed.error),
-            Retry::Soon => jittered(pause),
-            Retry::After(wait) => wait + jittered(PAUSE),
+            Retry::Soon => add_jitter(pause),
+            Retry::After(wait) => wait + add_jitter(PAUSE),
         };
         // A server that asks for more patience than there is gets none.
         if attempt > endpoint.retries || started.elapsed() + wait >= endpoint.timeout {
@@ -198,23 +198,23 @@ async fn attempts(
 }
 
 /// Between half of a pause and all of it, so that many clients do not come back at once.
-fn jittered(pause: Duration) -> Duration {
+fn add_jitter(pause: Duration) -> Duration {
     let random = RandomState::new().hash_one(0) % 1000;
     pause.mul_f64(0.5 + random as f64 / 2000.0)
 }
 
-async fn once(
+async fn post_once(
     endpoint: &Endpoint,
-    call: &Call<'_>,
+    call: &RequestTarget<'_>,
     body: &Value,
     attempt: u32,
-) -> Result<Value, Failed> {
-    let never = |error| Failed {
+) -> Result<Value, FailedAttempt> {
+    let never = |error| FailedAttempt {
         error,
         retry: Retry::Never,
     };
     let client = endpoint.client().map_err(never)?;
-    let mut request = client.post(endpoint.place(call.path)).json(body);
+    let mut request = client.post(endpoint.url_for(call.path)).json(body);
     for (name, value) in call.headers {
         request = request.header(*name, *value);
     }
@@ -224,20 +224,25 @@ async fn once(
             KeyHeader::XApiKey => request.header("x-api-key", key.expose()),
         };
     }
-    let response = request.send().await.map_err(|e| unsent(endpoint, &e))?;
+    let response = request
+        .send()
+        .await
+        .map_err(|e| unsent_failure(endpoint, &e))?;
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    let bytes = read(response).await.map_err(|error| Failed {
-        error,
-        retry: Retry::Soon,
-    })?;
+    let bytes = read_response(response)
+        .await
+        .map_err(|error| FailedAttempt {
+            error,
+            retry: Retry::Soon,
+        })?;
     if (200..300).contains(&status) {
-        return understood(&headers, &bytes).map_err(never);
+        return parse_response(&headers, &bytes).map_err(never);
     }
-    Err(refused(endpoint, status, &headers, &bytes, attempt))
+    Err(refused_failure(endpoint, status, &headers, &bytes, attempt))
 }
 
-fn unsent(endpoint: &Endpoint, error: &reqwest::Error) -> Failed {
-    let reason = endpoint.words(&chain(error));
+fn unsent_failure(endpoint: &Endpoint, error: &reqwest::Error) -> FailedAttempt {
+    let reason = endpoint.clean_message(&error_chain(error));
     let place = endpoint.url.clone();
     let (error, retry) = if error.is_builder() {
         (
@@ -249,66 +254,66 @@ fn unsent(endpoint: &Endpoint, error: &reqwest::Error) -> Failed {
     } else {
         (SummarizerError::Interrupted(reason), Retry::Soon)
     };
-    Failed { error, retry }
+    FailedAttempt { error, retry }
 }
 
-async fn read(mut response: Response) -> Result<Vec<u8>, SummarizerError> {
-    let interrupted = |error: reqwest::Error| SummarizerError::Interrupted(chain(&error));
+async fn read_response(mut response: Response) -> Result<Vec<u8>, SummarizerError> {
+    let interrupted = |error: reqwest::Error| SummarizerError::Interrupted(error_chain(&error));
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(interrupted)? {
         bytes.extend_from_slice(&chunk);
-        if bytes.len() > LARGEST {
-            return Err(super::malformed("it is larger than 16 MiB"));
+        if bytes.len() > MAX_ANSWER_BYTES {
+            return Err(super::malformed_answer("it is larger than 16 MiB"));
         }
     }
     Ok(bytes)
 }
 
-fn understood(headers: &HeaderMap, bytes: &[u8]) -> Result<Value, SummarizerError> {
+fn parse_response(headers: &HeaderMap, bytes: &[u8]) -> Result<Value, SummarizerError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(super::malformed("status 200 with nothing in it"));
+        return Err(super::malformed_answer("status 200 with nothing in it"));
     }
     let value: Value = serde_json::from_slice(bytes).map_err(|_| {
         let kind = headers.get("content-type").and_then(|t| t.to_str().ok());
-        super::malformed(&format!(
+        super::malformed_answer(&format!(
             "it is {}, not JSON",
             kind.unwrap_or("of no known type")
         ))
     })?;
     // Some servers report an error with status 200.
     match value.get("error").filter(|e| !e.is_null()) {
-        Some(_) => Err(super::malformed("status 200 with an error in it")),
+        Some(_) => Err(super::malformed_answer("status 200 with an error in it")),
         None => Ok(value),
     }
 }
 
-fn refused(
+fn refused_failure(
     endpoint: &Endpoint,
     status: u16,
     headers: &HeaderMap,
     bytes: &[u8],
     attempts: u32,
-) -> Failed {
+) -> FailedAttempt {
     let kind = headers.get("content-type").and_then(|t| t.to_str().ok());
-    let message = endpoint.words(&message(bytes));
-    let overflow = overflow::recognise(status, kind, bytes);
-    if let Some(overflow) = overflow.filter(|o| o.sign == Sign::Said) {
+    let message = endpoint.clean_message(&error_message(bytes));
+    let overflow = overflow::find_in_response(status, kind, bytes);
+    if let Some(overflow) = overflow.filter(|o| o.sign == OverflowSign::Said) {
         let limit = overflow.limit;
-        return Failed {
+        return FailedAttempt {
             error: SummarizerError::TooLong { limit, message },
             retry: Retry::Never,
         };
     }
     match status {
-        408 | 425 | 429 | 500..=599 => Failed {
+        408 | 425 | 429 | 500..=599 => FailedAttempt {
             error: SummarizerError::Overloaded {
                 status,
                 attempts,
                 message,
             },
-            retry: patience(headers).map_or(Retry::Soon, Retry::After),
+            retry: retry_delay(headers).map_or(Retry::Soon, Retry::After),
         },
-        _ => Failed {
+        _ => FailedAttempt {
             error: SummarizerError::Rejected { status, message },
             retry: Retry::Never,
         },
@@ -316,7 +321,7 @@ fn refused(
 }
 
 /// What a server says is wrong, in whichever field it says so.
-fn message(bytes: &[u8]) -> String {
+fn error_message(bytes: &[u8]) -> String {
     let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let told = ["/error/message", "/message", "/detail", "/error"]
         .iter()
@@ -328,7 +333,7 @@ fn message(bytes: &[u8]) -> String {
 }
 
 /// How long a server asks to wait, in seconds or milliseconds.
-fn patience(headers: &HeaderMap) -> Option<Duration> {
+fn retry_delay(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let seconds = number("retry-after-ms")
         .map(|ms| ms / 1000.0)
@@ -337,7 +342,7 @@ fn patience(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// An error with everything that caused it.
-fn chain(error: &dyn std::error::Error) -> String {
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

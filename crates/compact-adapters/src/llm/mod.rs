@@ -17,19 +17,21 @@ mod tests;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use compact_core::prompt::Answer;
+use compact_core::prompt::SummarizerAnswer;
 use compact_core::token::Tokens;
 use compact_core::window::Window;
-use compact_runtime::port::summarizer::{About, Question, Summarizer, SummarizerError};
+use compact_runtime::port::summarizer::{
+    ModelQuestion, Summarizer, SummarizerError, SummarizerInfo,
+};
 use serde_json::{Value, json};
 
 pub use embedding::HttpEmbedder;
 pub use http::Endpoint;
-pub use secret::Secret;
+pub use secret::ApiKey;
 
 /// What a summarizer speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum SummarizerWire {
     /// `/chat/completions`, as OpenAI and every compatible server has it.
     Chat,
     /// `/responses`.
@@ -44,7 +46,7 @@ pub enum Wire {
 
 /// How a summarizer is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Manner {
+pub enum RequestMode {
     /// In a request of its own, with the conversation as data.
     #[default]
     Standalone,
@@ -59,7 +61,7 @@ const SEED: u64 = 7;
 #[derive(Debug)]
 pub struct HttpSummarizer {
     /// What it speaks.
-    pub wire: Wire,
+    pub wire: SummarizerWire,
     /// Where it is.
     pub endpoint: Endpoint,
     /// Its model; without one, the session's.
@@ -67,66 +69,78 @@ pub struct HttpSummarizer {
     /// What it takes in one request; without it, what the registry says of the model.
     pub window: Option<Tokens>,
     /// How it is asked.
-    pub manner: Manner,
+    pub manner: RequestMode,
     /// The most requests that one summary may take.
     pub most_requests: usize,
 }
 
-impl Wire {
+impl SummarizerWire {
     /// The name in configuration, receipts and events.
     pub fn name(self) -> &'static str {
         match self {
-            Wire::Chat => "openai",
-            Wire::Responses => "responses",
-            Wire::Anthropic => "anthropic",
-            Wire::OpenAiCompaction => "openai_compaction",
-            Wire::AnthropicCompaction => "anthropic_compaction",
+            SummarizerWire::Chat => "openai",
+            SummarizerWire::Responses => "responses",
+            SummarizerWire::Anthropic => "anthropic",
+            SummarizerWire::OpenAiCompaction => "openai_compaction",
+            SummarizerWire::AnthropicCompaction => "anthropic_compaction",
         }
     }
 
     /// Where its provider is.
     pub fn default_url(self) -> &'static str {
         match self {
-            Wire::Chat | Wire::Responses | Wire::OpenAiCompaction => "https://api.openai.com/v1",
-            Wire::Anthropic | Wire::AnthropicCompaction => "https://api.anthropic.com/v1",
+            SummarizerWire::Chat | SummarizerWire::Responses | SummarizerWire::OpenAiCompaction => {
+                "https://api.openai.com/v1"
+            }
+            SummarizerWire::Anthropic | SummarizerWire::AnthropicCompaction => {
+                "https://api.anthropic.com/v1"
+            }
         }
     }
 
     /// The variable that its provider's key is usually in.
     pub fn default_key_variable(self) -> &'static str {
         match self {
-            Wire::Chat | Wire::Responses | Wire::OpenAiCompaction => "OPENAI_API_KEY",
-            Wire::Anthropic | Wire::AnthropicCompaction => "ANTHROPIC_API_KEY",
+            SummarizerWire::Chat | SummarizerWire::Responses | SummarizerWire::OpenAiCompaction => {
+                "OPENAI_API_KEY"
+            }
+            SummarizerWire::Anthropic | SummarizerWire::AnthropicCompaction => "ANTHROPIC_API_KEY",
         }
     }
 
     /// The format of the conversations that it carries.
     fn format(self) -> &'static str {
         match self {
-            Wire::Chat => "openai-chat",
-            Wire::Responses | Wire::OpenAiCompaction => "openai-responses",
-            Wire::Anthropic | Wire::AnthropicCompaction => "anthropic",
+            SummarizerWire::Chat => "openai-chat",
+            SummarizerWire::Responses | SummarizerWire::OpenAiCompaction => "openai-responses",
+            SummarizerWire::Anthropic | SummarizerWire::AnthropicCompaction => "anthropic",
         }
     }
 
     fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Wire::Chat | Wire::Responses | Wire::OpenAiCompaction => &[],
-            Wire::Anthropic => &[anthropic::VERSION],
-            Wire::AnthropicCompaction => &[anthropic::VERSION, compaction::BETA],
+            SummarizerWire::Chat | SummarizerWire::Responses | SummarizerWire::OpenAiCompaction => {
+                &[]
+            }
+            SummarizerWire::Anthropic => &[anthropic::VERSION],
+            SummarizerWire::AnthropicCompaction => &[anthropic::VERSION, compaction::BETA],
         }
     }
 
     fn key_header(self) -> http::KeyHeader {
         match self {
-            Wire::Chat | Wire::Responses | Wire::OpenAiCompaction => http::KeyHeader::Bearer,
-            Wire::Anthropic | Wire::AnthropicCompaction => http::KeyHeader::XApiKey,
+            SummarizerWire::Chat | SummarizerWire::Responses | SummarizerWire::OpenAiCompaction => {
+                http::KeyHeader::Bearer
+            }
+            SummarizerWire::Anthropic | SummarizerWire::AnthropicCompaction => {
+                http::KeyHeader::XApiKey
+            }
         }
     }
 }
 
 impl HttpSummarizer {
-    fn model<'q>(&'q self, question: &'q Question) -> Result<&'q str, SummarizerError> {
+    fn choose_model<'q>(&'q self, question: &'q ModelQuestion) -> Result<&'q str, SummarizerError> {
         self.model
             .as_deref()
             .or(question.model.as_deref())
@@ -138,7 +152,7 @@ impl HttpSummarizer {
     }
 
     async fn post(&self, path: &str, body: Value) -> Result<Value, SummarizerError> {
-        let call = http::Call {
+        let call = http::RequestTarget {
             path,
             headers: self.wire.headers(),
             key: self.wire.key_header(),
@@ -149,14 +163,14 @@ impl HttpSummarizer {
 
 #[async_trait]
 impl Summarizer for HttpSummarizer {
-    fn about(&self) -> About {
+    fn describe(&self) -> SummarizerInfo {
         let name = match &self.model {
             Some(model) => format!("{} {model}", self.wire.name()),
             None => self.wire.name().to_owned(),
         };
-        let known = || Some(Window::of(None, Some(self.model.as_deref()?)).tokens);
-        let continues = self.manner == Manner::CacheAligned || self.wire.compacts();
-        About {
+        let known = || Some(Window::for_model(None, Some(self.model.as_deref()?)).tokens);
+        let continues = self.manner == RequestMode::CacheAligned || self.wire.is_compaction();
+        SummarizerInfo {
             name,
             window: self.window.or_else(known),
             continues: continues.then(|| self.wire.format()),
@@ -164,39 +178,42 @@ impl Summarizer for HttpSummarizer {
         }
     }
 
-    async fn answer(&self, question: &Question) -> Result<Answer, SummarizerError> {
-        let model = self.model(question)?;
+    async fn answer(&self, question: &ModelQuestion) -> Result<SummarizerAnswer, SummarizerError> {
+        let model = self.choose_model(question)?;
         match self.wire {
-            Wire::Chat => {
-                let body = chat::body(question, model)?;
-                chat::answer(&self.post("chat/completions", body).await?)
+            SummarizerWire::Chat => {
+                let body = chat::request_body(question, model)?;
+                chat::parse_answer(&self.post("chat/completions", body).await?)
             }
-            Wire::Responses => {
-                let body = responses::body(question, model)?;
-                responses::answer(&self.post("responses", body).await?)
+            SummarizerWire::Responses => {
+                let body = responses::request_body(question, model)?;
+                responses::parse_answer(&self.post("responses", body).await?)
             }
-            Wire::Anthropic => {
-                let body = anthropic::body(question, model)?;
-                anthropic::answer(&self.post("messages", body).await?)
+            SummarizerWire::Anthropic => {
+                let body = anthropic::request_body(question, model)?;
+                anthropic::parse_answer(&self.post("messages", body).await?)
             }
-            Wire::OpenAiCompaction => {
-                let body = compaction::input(question, model)?;
+            SummarizerWire::OpenAiCompaction => {
+                let body = compaction::compact_request(question, model)?;
                 let compacted = self.post("responses/compact", body).await?;
-                let body = compaction::read_out(&compacted, question, model)?;
-                responses::answer(&self.post("responses", body).await?)
+                let body = compaction::read_out_request(&compacted, question, model)?;
+                responses::parse_answer(&self.post("responses", body).await?)
             }
-            Wire::AnthropicCompaction => {
-                let body = compaction::on_demand(question, model)?;
-                compaction::answer(&self.post("messages", body).await?)
+            SummarizerWire::AnthropicCompaction => {
+                let body = compaction::on_demand_request(question, model)?;
+                compaction::parse_answer(&self.post("messages", body).await?)
             }
         }
     }
 }
 
-impl Wire {
+impl SummarizerWire {
     /// The provider's own compaction works on the conversation itself.
-    fn compacts(self) -> bool {
-        matches!(self, Wire::OpenAiCompaction | Wire::AnthropicCompaction)
+    fn is_compaction(self) -> bool {
+        matches!(
+            self,
+            SummarizerWire::OpenAiCompaction | SummarizerWire::AnthropicCompaction
+        )
     }
 }
 
@@ -206,8 +223,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The conversation's own body, to be gone on from: not streamed, and the model that was asked for.
-fn continued(
-    question: &Question,
+fn continued_body(
+    question: &ModelQuestion,
     list: &str,
     model: &str,
 ) -> Result<Option<Value>, SummarizerError> {
@@ -230,13 +247,13 @@ fn continued(
         .and_then(|l| l.last());
     match last {
         None => Err(unsuitable("it has no messages")),
-        Some(last) if calls(last) => Err(unsuitable("calls wait for their results")),
+        Some(last) if has_open_calls(last) => Err(unsuitable("calls wait for their results")),
         Some(_) => Ok(Some(body)),
     }
 }
 
 /// Whether a message ends in calls that are not answered.
-fn calls(message: &Value) -> bool {
+fn has_open_calls(message: &Value) -> bool {
     let is_call = |v: &Value| {
         let kind = v.get("type").and_then(Value::as_str);
         matches!(
@@ -251,27 +268,27 @@ fn calls(message: &Value) -> bool {
 }
 
 /// Adds an element to a list of a body.
-fn push(body: &mut Value, list: &str, element: Value) {
+fn push_element(body: &mut Value, list: &str, element: Value) {
     if let Some(list) = body.get_mut(list).and_then(Value::as_array_mut) {
         list.push(element);
     }
 }
 
 /// Sets a field of a body.
-fn set(body: &mut Value, field: &str, value: impl Into<Value>) {
+fn set_field(body: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(fields) = body.as_object_mut() {
         fields.insert(field.to_owned(), value.into());
     }
 }
 
-fn text(value: &Value, pointer: &str) -> Option<String> {
+fn text_at(value: &Value, pointer: &str) -> Option<String> {
     value.pointer(pointer)?.as_str().map(str::to_owned)
 }
 
-fn number(value: &Value, pointer: &str) -> Option<u64> {
+fn number_at(value: &Value, pointer: &str) -> Option<u64> {
     value.pointer(pointer)?.as_u64()
 }
 
-fn malformed(what: &str) -> SummarizerError {
+fn malformed_answer(what: &str) -> SummarizerError {
     SummarizerError::Malformed(what.to_owned())
 }

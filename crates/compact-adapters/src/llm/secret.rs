@@ -4,19 +4,19 @@ use std::fmt;
 
 /// A key. It is neither `Display` nor serializable, and its `Debug` says nothing.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct ApiKey(String);
 
-impl Secret {
+impl ApiKey {
     /// The key in an environment variable; `None` when that is unset or empty.
-    pub fn from_env(variable: &str) -> Option<Secret> {
+    pub fn from_env(variable: &str) -> Option<ApiKey> {
         let value = std::env::var(variable).ok()?;
         let value = value.trim();
-        (!value.is_empty()).then(|| Secret(value.to_owned()))
+        (!value.is_empty()).then(|| ApiKey(value.to_owned()))
     }
 
     /// A key that a program has from elsewhere.
-    pub fn new(value: impl Into<String>) -> Secret {
-        Secret(value.into())
+    pub fn new(value: impl Into<String>) -> ApiKey {
+        ApiKey(value.into())
     }
 
     /// The key itself, for the one header that carries it.
@@ -30,7 +30,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }

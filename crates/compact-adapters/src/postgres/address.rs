@@ -32,7 +32,7 @@ pub enum SslMode {
 }
 
 impl SslMode {
-    fn named(name: &str) -> Option<SslMode> {
+    fn from_name(name: &str) -> Option<SslMode> {
         Some(match name {
             "disable" => SslMode::Disable,
             "allow" | "prefer" => SslMode::Prefer,
@@ -43,7 +43,7 @@ impl SslMode {
         })
     }
 
-    fn on_the_wire(self) -> tokio_postgres::config::SslMode {
+    fn to_client_mode(self) -> tokio_postgres::config::SslMode {
         use tokio_postgres::config::SslMode as Wire;
         match self {
             SslMode::Disable => Wire::Disable,
@@ -55,7 +55,7 @@ impl SslMode {
 
 /// An address that was understood.
 #[derive(Clone, Debug)]
-pub struct Address {
+pub struct PostgresAddress {
     pub(super) config: Config,
     pub(super) ssl: SslMode,
     /// Who is trusted, as PEM; unset, whoever the system trusts.
@@ -65,7 +65,7 @@ pub struct Address {
 
 /// Why an address cannot be used; the address itself is not repeated, it may hold a secret.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum AddressError {
+pub enum PostgresAddressError {
     /// It begins with something else.
     #[error("must begin with postgres:// or postgresql://")]
     Scheme,
@@ -88,34 +88,34 @@ pub enum AddressError {
     Malformed(String),
 }
 
-impl FromStr for Address {
-    type Err = AddressError;
+impl FromStr for PostgresAddress {
+    type Err = PostgresAddressError;
 
-    fn from_str(url: &str) -> Result<Address, AddressError> {
+    fn from_str(url: &str) -> Result<PostgresAddress, PostgresAddressError> {
         let schemes = ["postgres://", "postgresql://"];
         if !schemes.iter().any(|scheme| url.starts_with(scheme)) {
-            return Err(AddressError::Scheme);
+            return Err(PostgresAddressError::Scheme);
         }
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        let mut ours = Ours::default();
+        let mut ours = OwnParameters::default();
         let rest: Vec<&str> = query
             .split('&')
             .filter(|pair| !pair.is_empty())
-            .filter_map(|pair| ours.take(pair).transpose())
+            .filter_map(|pair| ours.take_parameter(pair).transpose())
             .collect::<Result<_, _>>()?;
         let mut config = Config::from_str(&format!("{place}?{}", rest.join("&")))
-            .map_err(|error| AddressError::Malformed(reason(&error)))?;
+            .map_err(|error| PostgresAddressError::Malformed(malformed_reason(&error)))?;
         if config.get_password().is_some() {
-            return Err(AddressError::Password);
+            return Err(PostgresAddressError::Password);
         }
         if config.get_hosts().is_empty() {
-            return Err(AddressError::NoHost);
+            return Err(PostgresAddressError::NoHost);
         }
-        config.ssl_mode(ours.ssl.on_the_wire());
+        config.ssl_mode(ours.ssl.to_client_mode());
         if config.get_application_name().is_none() {
             config.application_name("compact");
         }
-        Ok(Address {
+        Ok(PostgresAddress {
             config,
             ssl: ours.ssl,
             root_certificate: ours.root_certificate,
@@ -124,9 +124,9 @@ impl FromStr for Address {
     }
 }
 
-impl Address {
+impl PostgresAddress {
     /// The same with the password that the environment holds, if it does.
-    pub fn with_password_from_env(mut self) -> Address {
+    pub fn with_password_from_env(mut self) -> PostgresAddress {
         if let Some(password) = std::env::var_os(PASSWORD)
             && let Some(password) = password.to_str()
         {
@@ -138,27 +138,30 @@ impl Address {
 
 /// Parameters that the client library does not know, or knows less of.
 #[derive(Default)]
-struct Ours {
+struct OwnParameters {
     ssl: SslMode,
     root_certificate: Option<PathBuf>,
     connections: Option<usize>,
 }
 
-impl Ours {
+impl OwnParameters {
     /// Takes a pair that is ours; gives back one that is not.
-    fn take<'a>(&mut self, pair: &'a str) -> Result<Option<&'a str>, AddressError> {
+    fn take_parameter<'a>(
+        &mut self,
+        pair: &'a str,
+    ) -> Result<Option<&'a str>, PostgresAddressError> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let bad = |parameter, expected| AddressError::Parameter {
+        let bad = |parameter, expected| PostgresAddressError::Parameter {
             parameter,
             expected,
         };
         match name {
             "sslmode" => {
                 let expected = "disable, prefer, require, verify-ca or verify-full";
-                let mode = SslMode::named(value);
+                let mode = SslMode::from_name(value);
                 self.ssl = mode.ok_or(bad("sslmode", expected))?;
             }
-            "sslrootcert" => self.root_certificate = Some(unescaped(value).into()),
+            "sslrootcert" => self.root_certificate = Some(percent_decode(value).into()),
             "pool" => {
                 let number = value.parse().ok().filter(|n| (1..=1000).contains(n));
                 self.connections = Some(number.ok_or(bad("pool", "a number from 1 to 1000"))?);
@@ -170,7 +173,7 @@ impl Ours {
 }
 
 /// `%2F` and the like, as they stand in addresses.
-fn unescaped(value: &str) -> String {
+fn percent_decode(value: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = value.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -193,12 +196,12 @@ fn unescaped(value: &str) -> String {
 }
 
 /// What the library says of an address, without repeating it.
-fn reason(error: &tokio_postgres::Error) -> String {
+fn malformed_reason(error: &tokio_postgres::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for PostgresAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;
         if let Some(user) = self.config.get_user() {

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use tokio_postgres::Transaction;
 
-pub use address::{Address, AddressError, SslMode};
-pub(crate) use pool::Client;
+pub use address::{PostgresAddress, PostgresAddressError, SslMode};
 use pool::Pool;
+pub(crate) use pool::PooledClient;
 
 /// How many connections a process opens at most, unless the address says otherwise.
 const CONNECTIONS: usize = 4;
@@ -31,7 +31,7 @@ const MIGRATION_LOCK: i64 = 0x636f_6d70_6163_7401;
 
 /// What can go wrong on the way to a server.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ServerError {
+pub(crate) enum PostgresError {
     #[error("cannot reach {place}")]
     Unreachable {
         place: String,
@@ -51,26 +51,26 @@ pub(crate) enum ServerError {
 
 /// A database on a server.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct PostgresServer {
     pool: Arc<Pool>,
 }
 
-impl Server {
+impl PostgresServer {
     /// A server that is connected to when it is first needed.
-    pub fn new(address: Address) -> Result<Server, std::io::Error> {
-        Ok(Server {
+    pub fn new(address: PostgresAddress) -> Result<PostgresServer, std::io::Error> {
+        Ok(PostgresServer {
             pool: Arc::new(Pool::new(address)?),
         })
     }
 
     /// Where it is, without any secret.
-    pub(crate) fn place(&self) -> &str {
-        self.pool.place()
+    pub(crate) fn location(&self) -> &str {
+        self.pool.location()
     }
 
     /// A connection that answers.
-    pub(crate) async fn client(&self) -> Result<Client<'_>, ServerError> {
-        self.pool.client().await
+    pub(crate) async fn acquire_client(&self) -> Result<PooledClient<'_>, PostgresError> {
+        self.pool.acquire_client().await
     }
 
     /// Brings the tables of a part up to date: the n-th migration leads from version n - 1 to n.
@@ -79,13 +79,13 @@ impl Server {
         &self,
         part: &str,
         migrations: &[&str],
-    ) -> Result<u32, ServerError> {
+    ) -> Result<u32, PostgresError> {
         let known = migrations.len() as u32;
-        let mut client = self.client().await?;
+        let mut client = self.acquire_client().await?;
         // Whoever may only read and write rows must be able to open what is up to date.
         let ready = "SELECT to_regclass('compact.migrations') IS NOT NULL";
         if client.query_one(ready, &[]).await?.get(0) {
-            let found = version(&client.transaction().await?, part).await?;
+            let found = migrated_version(&client.transaction().await?, part).await?;
             if found == known {
                 return Ok(found);
             }
@@ -96,9 +96,9 @@ impl Server {
         transaction
             .batch_execute(include_str!("migrations.sql"))
             .await?;
-        let found = version(&transaction, part).await?;
+        let found = migrated_version(&transaction, part).await?;
         if found > known {
-            return Err(ServerError::Newer { found, known });
+            return Err(PostgresError::Newer { found, known });
         }
         for migration in migrations.iter().skip(found as usize) {
             transaction.batch_execute(migration).await?;
@@ -111,7 +111,10 @@ impl Server {
     }
 }
 
-async fn version(transaction: &Transaction<'_>, part: &str) -> Result<u32, tokio_postgres::Error> {
+async fn migrated_version(
+    transaction: &Transaction<'_>,
+    part: &str,
+) -> Result<u32, tokio_postgres::Error> {
     let select = "SELECT version FROM compact.migrations WHERE part = $1";
     let row = transaction.query_opt(select, &[&part]).await?;
     Ok(row.map_or(0, |row| row.get::<_, i32>(0).unsigned_abs()))
@@ -119,7 +122,7 @@ async fn version(transaction: &Transaction<'_>, part: &str) -> Result<u32, tokio
 
 /// The key of a name: PostgreSQL's indexes do not take texts of any length, nor its texts any
 /// character.
-pub(crate) fn key(name: &str) -> Vec<u8> {
+pub(crate) fn hash_key(name: &str) -> Vec<u8> {
     blake3::hash(name.as_bytes()).as_bytes().to_vec()
 }
 
@@ -129,6 +132,6 @@ pub(crate) fn is_text(value: &str) -> bool {
 }
 
 /// PostgreSQL's integers are signed.
-pub(crate) fn integer(number: u64) -> i64 {
+pub(crate) fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -21,8 +21,8 @@ impl Database {
         let base = std::env::var(VARIABLE).ok()?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("test_{}_{number}", std::process::id());
-        let server = Server::new(format!("{base}/postgres").parse().unwrap()).unwrap();
-        let client = server.client().await.unwrap();
+        let server = PostgresServer::new(format!("{base}/postgres").parse().unwrap()).unwrap();
+        let client = server.acquire_client().await.unwrap();
         let create = format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'");
         client.batch_execute(&create).await.unwrap();
         Some(Database {
@@ -35,20 +35,20 @@ impl Database {
         format!("{}?{parameters}", self.url)
     }
 
-    pub(crate) fn server(&self) -> Server {
-        Server::new(self.url("").parse().unwrap()).unwrap()
+    pub(crate) fn server(&self) -> PostgresServer {
+        PostgresServer::new(self.url("").parse().unwrap()).unwrap()
     }
 }
 
-fn parse(url: &str) -> Result<String, AddressError> {
-    Ok(url.parse::<Address>()?.to_string())
+fn parse(url: &str) -> Result<String, PostgresAddressError> {
+    Ok(url.parse::<PostgresAddress>()?.to_string())
 }
 
 #[test]
 fn an_address_is_shown_without_its_parameters() {
     let url = "postgres://ann@db.example:6432/team?sslmode=verify-full&sslrootcert=%2Fca.pem";
     assert_eq!(parse(url).unwrap(), "postgres://ann@db.example:6432/team");
-    let address: Address = url.parse().unwrap();
+    let address: PostgresAddress = url.parse().unwrap();
     assert_eq!(address.ssl, SslMode::VerifyFull);
     assert_eq!(address.root_certificate, Some("/ca.pem".into()));
     assert_eq!(address.connections, CONNECTIONS);
@@ -57,9 +57,9 @@ fn an_address_is_shown_without_its_parameters() {
 #[test]
 fn a_password_has_no_place_in_an_address() {
     let refused = parse("postgres://ann:hunter2@db/team").unwrap_err();
-    assert_eq!(refused, AddressError::Password);
+    assert_eq!(refused, PostgresAddressError::Password);
     let refused = parse("postgres://ann@db/team?password=hunter2").unwrap_err();
-    assert_eq!(refused, AddressError::Password);
+    assert_eq!(refused, PostgresAddressError::Password);
     for url in [
         "postgres://ann:hunter2@db:x/team",
         "postgres://ann:hunter2@db/t?what=1",
@@ -71,11 +71,11 @@ fn a_password_has_no_place_in_an_address() {
 
 #[test]
 fn what_is_wrong_with_an_address_is_named() {
-    assert_eq!(parse("mysql://db/team"), Err(AddressError::Scheme));
-    assert_eq!(parse("postgres:///team"), Err(AddressError::NoHost));
+    assert_eq!(parse("mysql://db/team"), Err(PostgresAddressError::Scheme));
+    assert_eq!(parse("postgres:///team"), Err(PostgresAddressError::NoHost));
     for url in ["postgres://db/t?sslmode=maybe", "postgres://db/t?pool=0"] {
         assert!(
-            matches!(parse(url), Err(AddressError::Parameter { .. })),
+            matches!(parse(url), Err(PostgresAddressError::Parameter { .. })),
             "{url}"
         );
     }
@@ -87,18 +87,18 @@ async fn a_connection_that_broke_is_replaced() {
         return;
     };
     let server = database.server();
-    let pid = async |client: &Client<'_>| {
+    let pid = async |client: &PooledClient<'_>| {
         let asked = client.query_one("SELECT pg_backend_pid()", &[]).await;
         asked.unwrap().get::<_, i32>(0)
     };
-    let first = pid(&server.client().await.unwrap()).await;
+    let first = pid(&server.acquire_client().await.unwrap()).await;
     let other = database.server();
     let kill = "SELECT pg_terminate_backend($1)";
-    let killer = other.client().await.unwrap();
+    let killer = other.acquire_client().await.unwrap();
     killer.execute(kill, &[&first]).await.unwrap();
     // Whether the client has heard of it or must ask, the next one answers.
     tokio::time::sleep(Duration::from_millis(700)).await;
-    let second = pid(&server.client().await.unwrap()).await;
+    let second = pid(&server.acquire_client().await.unwrap()).await;
     assert_ne!(first, second);
 }
 
@@ -107,9 +107,9 @@ async fn no_more_connections_are_opened_than_allowed() {
     let Some(database) = Database::new().await else {
         return;
     };
-    let server = Server::new(database.url("pool=2").parse().unwrap()).unwrap();
+    let server = PostgresServer::new(database.url("pool=2").parse().unwrap()).unwrap();
     let ask = || async {
-        let client = server.client().await.unwrap();
+        let client = server.acquire_client().await.unwrap();
         let row = client.query_one("SELECT pg_backend_pid() FROM pg_sleep(0.02)", &[]);
         row.await.unwrap().get::<_, i32>(0)
     };
@@ -133,7 +133,7 @@ async fn connections_survive_the_runtime_that_made_them() {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let client = server.client().await.unwrap();
+                let client = server.acquire_client().await.unwrap();
                 client.query_one("SELECT 1", &[]).await.unwrap().len()
             })
         });
@@ -153,10 +153,10 @@ async fn sslmode_is_honoured() {
     };
     let is_encrypted = async |parameters: &str, host: &str| {
         let url = database.url(parameters).replace("127.0.0.1", host);
-        let server = Server::new(url.parse().unwrap()).unwrap();
-        let client = server.client().await?;
+        let server = PostgresServer::new(url.parse().unwrap()).unwrap();
+        let client = server.acquire_client().await?;
         let select = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
-        Ok::<bool, ServerError>(client.query_one(select, &[]).await?.get(0))
+        Ok::<bool, PostgresError>(client.query_one(select, &[]).await?.get(0))
     };
     let known = format!("sslrootcert={authority}&sslmode");
     for (parameters, host, want) in [
@@ -189,11 +189,11 @@ async fn a_server_without_tls_is_told_where_it_was_asked_for() {
         }
     });
     let url = format!("postgres://ann@{place}/team?sslmode=require");
-    let server = Server::new(url.parse().unwrap()).unwrap();
-    let Err(error) = server.client().await else {
+    let server = PostgresServer::new(url.parse().unwrap()).unwrap();
+    let Err(error) = server.acquire_client().await else {
         panic!("it let us in");
     };
-    let error = error.of_catalog("open it".to_owned());
+    let error = error.into_catalog_error("open it".to_owned());
     assert_eq!(
         error.to_string(),
         "cannot open it: error performing TLS handshake: server does not support TLS; \

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-use super::{Address, SslMode};
+use super::{PostgresAddress, SslMode};
 
 /// Why connections cannot be encrypted as asked.
 #[derive(Debug, thiserror::Error)]
@@ -33,33 +33,33 @@ pub(crate) enum TlsError {
 }
 
 /// What connects to a server at an address.
-pub(super) fn connector(address: &Address) -> Result<Tls, TlsError> {
+pub(super) fn build_connector(address: &PostgresAddress) -> Result<PostgresTls, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = verifier(address, &provider)?;
+    let verifier = build_verifier(address, &provider)?;
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
-    Ok(Tls(Arc::new(config)))
+    Ok(PostgresTls(Arc::new(config)))
 }
 
-fn verifier(
-    address: &Address,
+fn build_verifier(
+    address: &PostgresAddress,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
     let is_named = address.root_certificate.is_some();
     let trust = match address.ssl {
-        SslMode::VerifyFull => Trust::Host,
-        SslMode::VerifyCa => Trust::Authority,
-        SslMode::Require if is_named => Trust::Authority,
-        SslMode::Require | SslMode::Prefer | SslMode::Disable => Trust::Anyone,
+        SslMode::VerifyFull => TrustLevel::Host,
+        SslMode::VerifyCa => TrustLevel::Authority,
+        SslMode::Require if is_named => TrustLevel::Authority,
+        SslMode::Require | SslMode::Prefer | SslMode::Disable => TrustLevel::Anyone,
     };
     let chain = match trust {
-        Trust::Anyone => None,
-        Trust::Host | Trust::Authority => Some(chain_verifier(address, provider)?),
+        TrustLevel::Anyone => None,
+        TrustLevel::Host | TrustLevel::Authority => Some(chain_verifier(address, provider)?),
     };
-    Ok(Arc::new(Verifier {
+    Ok(Arc::new(CertificateVerifier {
         trust,
         chain,
         provider: Arc::clone(provider),
@@ -67,7 +67,7 @@ fn verifier(
 }
 
 fn chain_verifier(
-    address: &Address,
+    address: &PostgresAddress,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
     let mut roots = RootCertStore::empty();
@@ -90,20 +90,20 @@ fn chain_verifier(
 
 /// Whom a connection is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trust {
+enum TrustLevel {
     Anyone,
     Authority,
     Host,
 }
 
 #[derive(Debug)]
-struct Verifier {
-    trust: Trust,
+struct CertificateVerifier {
+    trust: TrustLevel,
     chain: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -122,7 +122,7 @@ impl ServerCertVerifier for Verifier {
             // The name is looked at last, so everything else was in order.
             Err(rustls::Error::InvalidCertificate(
                 NotValidForName | NotValidForNameContext { .. },
-            )) if self.trust == Trust::Authority => Ok(ServerCertVerified::assertion()),
+            )) if self.trust == TrustLevel::Authority => Ok(ServerCertVerified::assertion()),
             other => other,
         }
     }
@@ -156,7 +156,7 @@ impl ServerCertVerifier for Verifier {
 
 /// Makes encrypted connections.
 #[derive(Clone)]
-pub(super) struct Tls(Arc<ClientConfig>);
+pub(super) struct PostgresTls(Arc<ClientConfig>);
 
 /// Encrypts one connection.
 pub(super) struct Handshake {
@@ -164,11 +164,11 @@ pub(super) struct Handshake {
     name: ServerName<'static>,
 }
 
-impl<S> MakeTlsConnect<S> for Tls
+impl<S> MakeTlsConnect<S> for PostgresTls
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Encrypted<S>;
+    type Stream = EncryptedStream<S>;
     type TlsConnect = Handshake;
     type Error = InvalidDnsNameError;
 
@@ -184,28 +184,28 @@ impl<S> TlsConnect<S> for Handshake
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Encrypted<S>;
+    type Stream = EncryptedStream<S>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted<S>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<EncryptedStream<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             let connecting = TlsConnector::from(self.config).connect(self.name, stream);
-            Ok(Encrypted(connecting.await?))
+            Ok(EncryptedStream(connecting.await?))
         })
     }
 }
 
 /// An encrypted stream.
-pub(super) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
+pub(super) struct EncryptedStream<S>(tokio_rustls::client::TlsStream<S>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for EncryptedStream<S> {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for EncryptedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -215,7 +215,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

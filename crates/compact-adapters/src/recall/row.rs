@@ -12,12 +12,12 @@ const MAX_TEXT: u64 = 64 << 20;
 /// Fast rather than small: texts are read one by one and often.
 const LEVEL: i32 = 3;
 
-pub(super) fn compressed(text: &str) -> io::Result<Vec<u8>> {
+pub(super) fn compress_text(text: &str) -> io::Result<Vec<u8>> {
     zstd::bulk::compress(text.as_bytes(), LEVEL)
 }
 
 /// In one piece when the frame says how long it is, as those that are written here do.
-pub(super) fn decompressed(frame: &[u8], texts: &mut Decompressor<'_>) -> io::Result<Vec<u8>> {
+pub(super) fn decompress_text(frame: &[u8], texts: &mut Decompressor<'_>) -> io::Result<Vec<u8>> {
     match zstd::zstd_safe::get_frame_content_size(frame) {
         Ok(Some(size)) if size <= MAX_TEXT => texts.decompress(frame, size as usize),
         _ => zstd::decode_all(frame),
@@ -25,12 +25,12 @@ pub(super) fn decompressed(frame: &[u8], texts: &mut Decompressor<'_>) -> io::Re
 }
 
 /// A role or a voice as its serialized name.
-pub(super) fn name(value: impl Serialize) -> String {
+pub(super) fn serialized_name(value: impl Serialize) -> String {
     let name = serde_json::to_value(value).unwrap_or_default();
     name.as_str().unwrap_or_default().to_owned()
 }
 
-/// What [`name`] named.
-pub(super) fn named<T: DeserializeOwned>(name: &str) -> serde_json::Result<T> {
+/// What [`serialized_name`] wrote.
+pub(super) fn parse_name<T: DeserializeOwned>(name: &str) -> serde_json::Result<T> {
     serde_json::from_value(name.into())
 }

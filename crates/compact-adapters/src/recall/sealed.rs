@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use compact_runtime::port::index::{Addition, Candidate, Found, IndexError, Lookup, RecallIndex};
+use compact_runtime::port::index::{
+    IndexAddition, IndexError, IndexLookup, LookupResult, RecallCandidate, RecallIndex,
+};
 
 use super::row;
 use crate::seal::Seal;
@@ -24,25 +26,26 @@ impl<I> SealedIndex<I> {
         SealedIndex { index, seal }
     }
 
-    fn sealed(&self, addition: &mut Addition) -> Result<(), IndexError> {
+    fn seal_addition(&self, addition: &mut IndexAddition) -> Result<(), IndexError> {
         for entry in &mut addition.entries {
-            let packed = row::compressed(&entry.text).map_err(failed)?;
+            let packed = row::compress_text(&entry.text).map_err(sealing_error)?;
             let sealed = self.seal.seal(&entry.hash.0, &[], &packed);
-            let sealed = sealed.map_err(|_| failed(std::io::Error::other("no random numbers")))?;
+            let sealed =
+                sealed.map_err(|_| sealing_error(std::io::Error::other("no random numbers")))?;
             entry.text = sealed.iter().map(|byte| format!("{byte:02x}")).collect();
             for term in entry.passages.iter_mut().flat_map(|p| &mut p.terms) {
-                *term = self.seal.blind(term);
+                *term = self.seal.blind_word(term);
             }
         }
         Ok(())
     }
 
     /// The candidate with its words; `None` when the key does not fit.
-    fn opened(&self, candidate: Candidate) -> Option<Candidate> {
-        let sealed = bytes(&candidate.text)?;
+    fn open_candidate(&self, candidate: RecallCandidate) -> Option<RecallCandidate> {
+        let sealed = decode_hex(&candidate.text)?;
         let packed = self.seal.open(&candidate.hash.0, &[], &sealed).ok()?;
         let plain = zstd::decode_all(packed.as_slice()).ok()?;
-        Some(Candidate {
+        Some(RecallCandidate {
             text: Arc::from(String::from_utf8(plain).ok()?),
             ..candidate
         })
@@ -50,13 +53,13 @@ impl<I> SealedIndex<I> {
 }
 
 /// What hexadecimal digits stand for.
-fn bytes(digits: &str) -> Option<Vec<u8>> {
+fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     let (pairs, _) = digits.as_bytes().as_chunks::<2>();
     let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     pairs.iter().map(byte).collect()
 }
 
-fn failed(error: std::io::Error) -> IndexError {
+fn sealing_error(error: std::io::Error) -> IndexError {
     IndexError::Store {
         action: "encrypt a text for the recall index".to_owned(),
         source: error.into(),
@@ -69,8 +72,8 @@ impl<I: RecallIndex> RecallIndex for SealedIndex<I> {
         self.index.receipts().await
     }
 
-    async fn add(&self, mut addition: Addition) -> Result<(), IndexError> {
-        self.sealed(&mut addition)?;
+    async fn add(&self, mut addition: IndexAddition) -> Result<(), IndexError> {
+        self.seal_addition(&mut addition)?;
         self.index.add(addition).await
     }
 
@@ -78,16 +81,20 @@ impl<I: RecallIndex> RecallIndex for SealedIndex<I> {
         self.index.forget(session).await
     }
 
-    async fn find(&self, lookup: &Lookup) -> Result<Found, IndexError> {
-        let blind = Lookup {
-            terms: lookup.terms.iter().map(|t| self.seal.blind(t)).collect(),
+    async fn find(&self, lookup: &IndexLookup) -> Result<LookupResult, IndexError> {
+        let blind = IndexLookup {
+            terms: lookup
+                .terms
+                .iter()
+                .map(|t| self.seal.blind_word(t))
+                .collect(),
             ..lookup.clone()
         };
         let mut found = self.index.find(&blind).await?;
         let candidates = std::mem::take(&mut found.candidates);
         found.candidates = candidates
             .into_iter()
-            .filter_map(|candidate| self.opened(candidate))
+            .filter_map(|candidate| self.open_candidate(candidate))
             .collect();
         Ok(found)
     }
@@ -95,7 +102,7 @@ impl<I: RecallIndex> RecallIndex for SealedIndex<I> {
 
 #[cfg(test)]
 mod tests {
-    use compact_runtime::port::index::conformance::{self, addition, entry};
+    use compact_runtime::port::index::conformance::{self, sample_addition, sample_entry};
 
     use super::*;
     use crate::recall::SqliteIndex;
@@ -106,8 +113,11 @@ mod tests {
         let file = dir.path().join("recall.db");
         let index = SealedIndex::new(SqliteIndex::open(&file).unwrap(), Seal::new([3; 32]));
         conformance::suite(&index).await;
-        let secret = entry(1, "xylophonezebra walrus");
-        index.add(addition("s", "r", vec![secret])).await.unwrap();
+        let secret = sample_entry(1, "xylophonezebra walrus");
+        index
+            .add(sample_addition("s", "r", vec![secret]))
+            .await
+            .unwrap();
         drop(index);
         for name in ["recall.db", "recall.db-wal"] {
             let bytes = std::fs::read(dir.path().join(name)).unwrap_or_default();

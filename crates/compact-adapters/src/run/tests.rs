@@ -1,17 +1,17 @@
 use super::*;
-use compact_runtime::restart::Next;
+use compact_runtime::restart::NextStep;
 
 fn saved(run_id: &str) -> SavedRun {
     SavedRun {
         command: "claude".to_owned(),
         arguments: vec!["--model".to_owned(), "m".to_owned()],
         folder: "/somewhere".into(),
-        judged: Judged {
+        judged: RunLimits {
             threshold: Some(0.7),
-            ..Judged::default()
+            ..RunLimits::default()
         },
         state: RunState {
-            next: Next::Resume {
+            next: NextStep::Resume {
                 session_id: "s".to_owned(),
             },
             ..RunState::new(run_id, "the task")
@@ -23,12 +23,12 @@ fn saved(run_id: &str) -> SavedRun {
 fn s4_26_c_16_a_run_is_read_back_as_it_was_left() {
     let root = tempfile::tempdir().unwrap();
     let mut folder = RunFolder::create(root.path(), "r1").unwrap();
-    folder.keep(&saved("r0")).unwrap();
-    folder.keep(&saved("r1")).unwrap();
+    folder.save_state(&saved("r0")).unwrap();
+    folder.save_state(&saved("r1")).unwrap();
     for (session, line) in [(1, "a"), (1, "b"), (2, "c"), (1, "d")] {
-        folder.heard(session, line).unwrap();
+        folder.append_session_line(session, line).unwrap();
     }
-    folder.told("{}").unwrap();
+    folder.append_event("{}").unwrap();
     let path = folder.path().to_owned();
     drop(folder);
     let (_folder, read) = RunFolder::open(root.path(), "r1").unwrap();
@@ -44,7 +44,7 @@ fn a_run_has_one_driver_and_one_name() {
     let root = tempfile::tempdir().unwrap();
     let folder = RunFolder::create(root.path(), "../odd name").unwrap();
     assert!(folder.path().starts_with(root.path().join("runs")));
-    folder.keep(&saved("../odd name")).unwrap();
+    folder.save_state(&saved("../odd name")).unwrap();
     let again = RunFolder::create(root.path(), "../odd name").unwrap_err();
     assert!(matches!(again, RunFolderError::Exists(_)), "{again}");
     let busy = RunFolder::open(root.path(), "../odd name").unwrap_err();
@@ -79,9 +79,9 @@ fn s0_66_a_run_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let root = tempfile::tempdir().unwrap();
     let mut folder = RunFolder::create(root.path(), "r").unwrap();
-    folder.keep(&saved("r")).unwrap();
-    folder.heard(1, "x").unwrap();
-    folder.told("{}").unwrap();
+    folder.save_state(&saved("r")).unwrap();
+    folder.append_session_line(1, "x").unwrap();
+    folder.append_event("{}").unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(folder.path()), 0o700);
     for entry in fs::read_dir(folder.path()).unwrap() {

@@ -10,7 +10,7 @@ mod queue;
 mod tests;
 mod writer;
 
-pub use name::plain;
+pub use name::plain_name;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::private;
-use queue::Queue;
+use queue::WriterQueue;
 
 /// The most names tried for one artifact of one moment.
 const MOST_ALIKE: u32 = 1000;
@@ -32,19 +32,19 @@ const MOST_ALIKE: u32 = 1000;
 #[derive(Debug)]
 pub struct TranscriptFiles {
     dir: PathBuf,
-    queue: Arc<Queue>,
+    queue: Arc<WriterQueue>,
 }
 
 impl TranscriptFiles {
     /// Transcripts in `dir`, which is made when there is something to write.
     pub fn new(dir: impl Into<PathBuf>) -> TranscriptFiles {
         let dir = dir.into();
-        let queue = writer::start(dir.clone());
+        let queue = writer::start_writer(dir.clone());
         TranscriptFiles { dir, queue }
     }
 
-    fn path(&self, session: &str) -> PathBuf {
-        self.dir.join(name::transcript(session))
+    fn transcript_path(&self, session: &str) -> PathBuf {
+        self.dir.join(name::transcript_file_name(session))
     }
 }
 
@@ -68,7 +68,7 @@ impl TranscriptStore for TranscriptFiles {
         missing.map_or(Ok(()), |missing| {
             Err(TranscriptError::Lost {
                 session: session.to_owned(),
-                place: self.place(session),
+                place: self.location(session),
                 events: missing.events,
                 reason: missing.reason,
             })
@@ -76,9 +76,9 @@ impl TranscriptStore for TranscriptFiles {
     }
 
     async fn read(&self, session: &str) -> Result<Transcript, TranscriptError> {
-        let path = self.path(session);
+        let path = self.transcript_path(session);
         let action = format!("read the transcript {}", path.display());
-        blocking(action, move || match fs::read(&path) {
+        run_blocking(action, move || match fs::read(&path) {
             Ok(bytes) => Ok(parse(&bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Transcript::default()),
             Err(error) => Err(error),
@@ -86,7 +86,7 @@ impl TranscriptStore for TranscriptFiles {
         .await
     }
 
-    async fn keep(
+    async fn keep_artifact(
         &self,
         session: &str,
         artifact: Artifact,
@@ -94,14 +94,14 @@ impl TranscriptStore for TranscriptFiles {
         text: &str,
     ) -> Result<String, TranscriptError> {
         let (dir, text) = (self.dir.clone(), text.to_owned());
-        let stem = name::artifact(artifact, session, at);
+        let stem = name::artifact_file_stem(artifact, session, at);
         let action = format!("write {}", dir.join(&stem).with_extension("md").display());
-        let kept = blocking(action, move || keep(&dir, &stem, &text)).await?;
+        let kept = run_blocking(action, move || write_artifact(&dir, &stem, &text)).await?;
         Ok(kept.display().to_string())
     }
 
-    fn place(&self, session: &str) -> String {
-        self.path(session).display().to_string()
+    fn location(&self, session: &str) -> String {
+        self.transcript_path(session).display().to_string()
     }
 }
 
@@ -118,7 +118,7 @@ fn parse(bytes: &[u8]) -> Transcript {
 }
 
 /// Writes a text to the first name of its moment that is free.
-fn keep(dir: &Path, stem: &str, text: &str) -> io::Result<PathBuf> {
+fn write_artifact(dir: &Path, stem: &str, text: &str) -> io::Result<PathBuf> {
     private::create_dir(dir)?;
     for n in 1..=MOST_ALIKE {
         let suffix = if n == 1 {
@@ -159,7 +159,7 @@ fn private_options() -> OpenOptions {
     options
 }
 
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     action: String,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, TranscriptError> {

@@ -14,18 +14,18 @@ const LONGEST: usize = 120;
 const SHOWN: usize = 40;
 
 /// The file of a session's transcript.
-pub(super) fn transcript(session: &str) -> String {
-    format!("transcript-{}.jsonl", plain(session))
+pub(super) fn transcript_file_name(session: &str) -> String {
+    format!("transcript-{}.jsonl", plain_name(session))
 }
 
 /// The name of an artifact, without its extension.
-pub(super) fn artifact(artifact: Artifact, session: &str, at: Timestamp) -> String {
+pub(super) fn artifact_file_stem(artifact: Artifact, session: &str, at: Timestamp) -> String {
     let at = at.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%.6fZ");
-    format!("{}-{}-{at}", artifact.as_str(), plain(session))
+    format!("{}-{}-{at}", artifact.as_str(), plain_name(session))
 }
 
 /// A session's name in a file's name.
-pub fn plain(session: &str) -> String {
+pub fn plain_name(session: &str) -> String {
     let is_plain = !session.is_empty()
         && session.len() <= LONGEST
         && session.chars().all(is_plain_char)

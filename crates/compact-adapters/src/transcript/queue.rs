@@ -17,21 +17,21 @@ const CAPACITY: usize = 32 << 20;
 const OVERHEAD: usize = 128;
 
 /// How long the first one who finds the queue full waits.
-const PATIENCE: Duration = Duration::from_millis(500);
+const FULL_QUEUE_WAIT: Duration = Duration::from_millis(500);
 
 /// How long a store that is dropped waits for its writer.
-const FAREWELL: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Events that are not in the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Missing {
+pub(super) struct MissingEvents {
     pub(super) events: u64,
     pub(super) reason: String,
 }
 
 /// One thing for the writer to do.
 #[derive(Debug)]
-pub(super) enum Job {
+pub(super) enum WriterJob {
     /// Append a line.
     Line { session: String, line: Vec<u8> },
     /// Say that so many events are missing here.
@@ -39,13 +39,13 @@ pub(super) enum Job {
     /// Make what was appended durable, and say what is missing.
     Flush {
         session: String,
-        reply: oneshot::Sender<Option<Missing>>,
+        reply: oneshot::Sender<Option<MissingEvents>>,
     },
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    state: Mutex<State>,
+pub(super) struct WriterQueue {
+    state: Mutex<QueueState>,
     /// There is something to do.
     work: Condvar,
     /// There is room, or the writer is done.
@@ -53,8 +53,8 @@ pub(super) struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    jobs: VecDeque<Job>,
+struct QueueState {
+    jobs: VecDeque<WriterJob>,
     bytes: usize,
     stuck: bool,
     closed: bool,
@@ -63,84 +63,84 @@ struct State {
     lost: HashMap<String, u64>,
 }
 
-impl State {
+impl QueueState {
     fn is_full(&self, line: &[u8]) -> bool {
         self.bytes > 0 && self.bytes + line.len() + OVERHEAD > CAPACITY
     }
 
-    fn lose(&mut self, session: &str) {
+    fn count_lost(&mut self, session: &str) {
         *self.lost.entry(session.to_owned()).or_default() += 1;
     }
 
-    fn admit_gap(&mut self, session: &str) {
+    fn queue_gap(&mut self, session: &str) {
         if let Some(events) = self.lost.remove(session) {
             let session = session.to_owned();
-            self.jobs.push_back(Job::Gap { session, events });
+            self.jobs.push_back(WriterJob::Gap { session, events });
         }
     }
 }
 
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl WriterQueue {
+    fn lock_state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a line, or counts it as lost.
     pub(super) fn push(&self, session: &str, line: Vec<u8>) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.is_full(&line) && !state.stuck && !state.ended {
             let waited = self
                 .room
-                .wait_timeout_while(state, PATIENCE, |s| s.is_full(&line) && !s.ended);
+                .wait_timeout_while(state, FULL_QUEUE_WAIT, |s| s.is_full(&line) && !s.ended);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.stuck = state.is_full(&line);
         }
         if state.is_full(&line) || state.ended {
-            state.lose(session);
+            state.count_lost(session);
             return;
         }
-        state.admit_gap(session);
+        state.queue_gap(session);
         state.bytes += line.len() + OVERHEAD;
         let session = session.to_owned();
-        state.jobs.push_back(Job::Line { session, line });
+        state.jobs.push_back(WriterJob::Line { session, line });
         self.work.notify_one();
     }
 
     /// Waits until the writer has come this far.
-    pub(super) async fn flush(&self, session: &str) -> Option<Missing> {
+    pub(super) async fn flush(&self, session: &str) -> Option<MissingEvents> {
         let (reply, answer) = oneshot::channel();
-        self.ask(session, reply);
+        self.request_flush(session, reply);
         answer
             .await
-            .unwrap_or_else(|_| Some(self.unwritten(session)))
+            .unwrap_or_else(|_| Some(self.take_lost(session)))
     }
 
-    fn ask(&self, session: &str, reply: oneshot::Sender<Option<Missing>>) {
-        let mut state = self.state();
+    fn request_flush(&self, session: &str, reply: oneshot::Sender<Option<MissingEvents>>) {
+        let mut state = self.lock_state();
         if state.ended {
             return;
         }
-        state.admit_gap(session);
+        state.queue_gap(session);
         let session = session.to_owned();
-        state.jobs.push_back(Job::Flush { session, reply });
+        state.jobs.push_back(WriterJob::Flush { session, reply });
         self.work.notify_one();
     }
 
     /// What a session lost for want of a writer.
-    fn unwritten(&self, session: &str) -> Missing {
-        Missing {
-            events: self.state().lost.remove(session).unwrap_or(0),
+    fn take_lost(&self, session: &str) -> MissingEvents {
+        MissingEvents {
+            events: self.lock_state().lost.remove(session).unwrap_or(0),
             reason: "the writer is not running".to_owned(),
         }
     }
 
     /// The next job; `None` once the store is closed and everything done.
-    pub(super) fn next(&self) -> Option<Job> {
-        let waiting = |state: &mut State| state.jobs.is_empty() && !state.closed;
-        let state = self.work.wait_while(self.state(), waiting);
+    pub(super) fn next(&self) -> Option<WriterJob> {
+        let waiting = |state: &mut QueueState| state.jobs.is_empty() && !state.closed;
+        let state = self.work.wait_while(self.lock_state(), waiting);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let job = state.jobs.pop_front();
-        if let Some(Job::Line { line, .. }) = &job {
+        if let Some(WriterJob::Line { line, .. }) = &job {
             state.bytes = state.bytes.saturating_sub(line.len() + OVERHEAD);
         }
         state.stuck = false;
@@ -149,12 +149,12 @@ impl Queue {
     }
 
     /// The writer has ended: whoever waits for it is told, what waits for it is lost.
-    pub(super) fn end(&self) {
-        let mut state = self.state();
+    pub(super) fn mark_ended(&self) {
+        let mut state = self.lock_state();
         state.ended = true;
         for job in std::mem::take(&mut state.jobs) {
-            if let Job::Line { session, .. } = job {
-                state.lose(&session);
+            if let WriterJob::Line { session, .. } = job {
+                state.count_lost(&session);
             }
         }
         self.room.notify_all();
@@ -162,9 +162,12 @@ impl Queue {
 
     /// No more will come: lets the writer finish, and waits for it a little.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.closed = true;
         self.work.notify_all();
-        drop(self.room.wait_timeout_while(state, FAREWELL, |s| !s.ended));
+        drop(
+            self.room
+                .wait_timeout_while(state, CLOSE_TIMEOUT, |s| !s.ended),
+        );
     }
 }

@@ -51,7 +51,7 @@ async fn s1_48_s1_180_a_transcript_is_a_file_of_one_event_per_line() {
         .append("s-1", &json!({"type": "tool_denied", "request_id": "r"}));
     f.files.flush("s-1").await.unwrap();
     let path = f.root().join("transcript-s-1.jsonl");
-    assert_eq!(f.files.place("s-1"), path.display().to_string());
+    assert_eq!(f.files.location("s-1"), path.display().to_string());
     assert_eq!(
         fs::read_to_string(path).unwrap(),
         "{\"type\":\"user_message\",\"content\":\"a\\nb\"}\n{\"type\":\"tool_denied\",\"request_id\":\"r\"}\n"
@@ -67,7 +67,7 @@ async fn s1_56_s1_57_c_18_artifacts_are_named_by_session_and_moment() {
         Artifact::Summary,
     ] {
         f.files
-            .keep("s-1", artifact, moment(), "text")
+            .keep_artifact("s-1", artifact, moment(), "text")
             .await
             .unwrap();
     }
@@ -91,7 +91,7 @@ async fn no_session_id_leads_out_of_the_directory() {
         f.files.append(session, &json!({}));
         f.files.flush(session).await.unwrap();
         f.files
-            .keep(session, Artifact::Summary, moment(), "")
+            .keep_artifact(session, Artifact::Summary, moment(), "")
             .await
             .unwrap();
     }
@@ -108,7 +108,7 @@ async fn s0_66_transcripts_and_artifacts_are_their_owners_alone() {
     f.files.append("s", &json!({}));
     f.files.flush("s").await.unwrap();
     f.files
-        .keep("s", Artifact::Summary, moment(), "")
+        .keep_artifact("s", Artifact::Summary, moment(), "")
         .await
         .unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -207,7 +207,7 @@ async fn a_directory_that_cannot_be_is_told_by_the_flush() {
     files.flush("s").await.unwrap();
     assert!(
         files
-            .keep("s", Artifact::Summary, moment(), "x")
+            .keep_artifact("s", Artifact::Summary, moment(), "x")
             .await
             .is_err()
     );
@@ -241,7 +241,7 @@ async fn a_full_disk_is_told_by_the_flush_and_holds_nobody_up() {
 
 #[test]
 fn a_stuck_writer_costs_one_moment_and_a_gap() {
-    let queue = Queue::default();
+    let queue = WriterQueue::default();
     let big = vec![b'x'; 20 << 20];
     let start = std::time::Instant::now();
     for _ in 0..50 {
@@ -252,13 +252,13 @@ fn a_stuck_writer_costs_one_moment_and_a_gap() {
         "{:?}",
         start.elapsed()
     );
-    assert!(matches!(queue.next(), Some(queue::Job::Line { .. })));
+    assert!(matches!(queue.next(), Some(queue::WriterJob::Line { .. })));
     queue.push("s", b"{}\n".to_vec());
-    let Some(queue::Job::Gap { events, .. }) = queue.next() else {
+    let Some(queue::WriterJob::Gap { events, .. }) = queue.next() else {
         panic!("no gap");
     };
     assert_eq!(events, 49);
-    assert!(matches!(queue.next(), Some(queue::Job::Line { line, .. }) if line == b"{}\n"));
+    assert!(matches!(queue.next(), Some(queue::WriterJob::Line { line, .. }) if line == b"{}\n"));
 }
 
 /// The process that is killed: appends numbers from `TRANSCRIPT_FROM` on and says which ones are

@@ -16,7 +16,7 @@ use std::thread;
 use compact_runtime::port::transcript::GAP;
 use serde_json::json;
 
-use super::queue::{Job, Missing, Queue};
+use super::queue::{MissingEvents, WriterJob, WriterQueue};
 use super::{name, private_options};
 use crate::private;
 
@@ -24,45 +24,45 @@ use crate::private;
 const MOST_OPEN: usize = 64;
 
 /// Starts the thread. If the system has none to give, every event counts as lost.
-pub(super) fn start(dir: PathBuf) -> Arc<Queue> {
-    let queue = Arc::new(Queue::default());
-    let worker = Ending(Arc::clone(&queue));
+pub(super) fn start_writer(dir: PathBuf) -> Arc<WriterQueue> {
+    let queue = Arc::new(WriterQueue::default());
+    let worker = WriterEndGuard(Arc::clone(&queue));
     let spawned = thread::Builder::new()
         .name("compact-transcript".to_owned())
         .spawn(move || {
-            let mut writer = Writer {
+            let mut writer = TranscriptWriter {
                 dir,
                 files: HashMap::new(),
                 missing: HashMap::new(),
             };
             while let Some(job) = worker.0.next() {
-                writer.act(job);
+                writer.run_job(job);
             }
         });
     if spawned.is_err() {
-        queue.end();
+        queue.mark_ended();
     }
     queue
 }
 
 /// Says that the writer has ended, also when it panics.
-struct Ending(Arc<Queue>);
+struct WriterEndGuard(Arc<WriterQueue>);
 
-impl Drop for Ending {
+impl Drop for WriterEndGuard {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.mark_ended();
     }
 }
 
-struct Writer {
+struct TranscriptWriter {
     dir: PathBuf,
-    files: HashMap<String, Lines>,
-    missing: HashMap<String, Absent>,
+    files: HashMap<String, TranscriptFile>,
+    missing: HashMap<String, UnwrittenEvents>,
 }
 
 /// What a session's transcript lacks.
 #[derive(Default)]
-struct Absent {
+struct UnwrittenEvents {
     /// Events that no line of the transcript speaks of yet.
     unmarked: u64,
     /// Events that no flush has told of yet.
@@ -70,26 +70,26 @@ struct Absent {
     reason: String,
 }
 
-impl Writer {
-    fn act(&mut self, job: Job) {
+impl TranscriptWriter {
+    fn run_job(&mut self, job: WriterJob) {
         match job {
-            Job::Line { session, line } => {
-                let written = self.write(&session, &line);
+            WriterJob::Line { session, line } => {
+                let written = self.write_line(&session, &line);
                 if let Err(error) = written {
-                    self.miss(&session, 1, &error.to_string());
+                    self.count_missing(&session, 1, &error.to_string());
                 }
             }
-            Job::Gap { session, events } => {
-                self.miss(&session, events, "the writer could not keep up");
+            WriterJob::Gap { session, events } => {
+                self.count_missing(&session, events, "the writer could not keep up");
             }
-            Job::Flush { session, reply } => {
+            WriterJob::Flush { session, reply } => {
                 // Who asked may have stopped waiting.
                 let _ = reply.send(self.flush(&session));
             }
         }
     }
 
-    fn miss(&mut self, session: &str, events: u64, reason: &str) {
+    fn count_missing(&mut self, session: &str, events: u64, reason: &str) {
         let absent = self.missing.entry(session.to_owned()).or_default();
         absent.unmarked += events;
         absent.untold += events;
@@ -97,25 +97,26 @@ impl Writer {
     }
 
     /// Appends a line, after a word on those that are missing before it.
-    fn write(&mut self, session: &str, line: &[u8]) -> io::Result<()> {
+    fn write_line(&mut self, session: &str, line: &[u8]) -> io::Result<()> {
         let unmarked = self.missing.get(session).map_or(0, |a| a.unmarked);
         if unmarked > 0 {
             let gap = json!({"type": GAP, "events": unmarked});
-            self.open(session)?.append(format!("{gap}\n").as_bytes())?;
+            self.open_transcript(session)?
+                .append(format!("{gap}\n").as_bytes())?;
             if let Some(absent) = self.missing.get_mut(session) {
                 absent.unmarked = 0;
             }
         }
-        self.open(session)?.append(line)
+        self.open_transcript(session)?.append(line)
     }
 
-    fn open(&mut self, session: &str) -> io::Result<&mut Lines> {
+    fn open_transcript(&mut self, session: &str) -> io::Result<&mut TranscriptFile> {
         if !self.files.contains_key(session) && self.files.len() >= MOST_OPEN {
             self.close_all();
         }
         match self.files.entry(session.to_owned()) {
             Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(new) => Ok(new.insert(Lines::open(&self.dir, session)?)),
+            Entry::Vacant(new) => Ok(new.insert(TranscriptFile::open(&self.dir, session)?)),
         }
     }
 
@@ -123,18 +124,18 @@ impl Writer {
     fn close_all(&mut self) {
         for (session, lines) in std::mem::take(&mut self.files) {
             if let Err(error) = lines.sync() {
-                self.miss(&session, 0, &error.to_string());
+                self.count_missing(&session, 0, &error.to_string());
             }
         }
     }
 
-    fn flush(&mut self, session: &str) -> Option<Missing> {
-        let synced = self.files.get(session).map_or(Ok(()), Lines::sync);
+    fn flush(&mut self, session: &str) -> Option<MissingEvents> {
+        let synced = self.files.get(session).map_or(Ok(()), TranscriptFile::sync);
         if let Err(error) = synced {
-            self.miss(session, 0, &error.to_string());
+            self.count_missing(session, 0, &error.to_string());
         }
         let absent = self.missing.get_mut(session)?;
-        let told = (absent.untold > 0 || !absent.reason.is_empty()).then(|| Missing {
+        let told = (absent.untold > 0 || !absent.reason.is_empty()).then(|| MissingEvents {
             events: absent.untold,
             reason: std::mem::take(&mut absent.reason),
         });
@@ -147,28 +148,28 @@ impl Writer {
 }
 
 /// A transcript open for appending.
-struct Lines {
+struct TranscriptFile {
     file: File,
     /// Whether the last line has no end.
     torn: bool,
 }
 
-impl Lines {
-    fn open(dir: &Path, session: &str) -> io::Result<Lines> {
+impl TranscriptFile {
+    fn open(dir: &Path, session: &str) -> io::Result<TranscriptFile> {
         private::create_dir(dir)?;
-        let path = dir.join(name::transcript(session));
+        let path = dir.join(name::transcript_file_name(session));
         let is_new = !path.exists();
         let mut file = private_options()
             .read(true)
             .append(true)
             .create(true)
             .open(&path)?;
-        own(&file)?;
+        lock_for_process(&file)?;
         if is_new {
             private::sync_dir(dir)?;
         }
         let torn = is_torn(&mut file)?;
-        Ok(Lines { file, torn })
+        Ok(TranscriptFile { file, torn })
     }
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
@@ -190,7 +191,7 @@ impl Lines {
 }
 
 /// Takes the file for this process; the system gives it back when the process ends, however it does.
-fn own(file: &File) -> io::Result<()> {
+fn lock_for_process(file: &File) -> io::Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(io::Error::new(
             io::ErrorKind::ResourceBusy,

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use compact_adapters::archive::{Bucket, ObjectArchive};
 use compact_adapters::catalog::PostgresCatalog;
-use compact_adapters::postgres::Server;
+use compact_adapters::postgres::PostgresServer;
 use compact_core::message::{Block, Entry};
 use compact_core::policy::Policy;
 use compact_core::wire::WireRules;
-use compact_runtime::manager::{Session, kept_record};
+use compact_runtime::manager::{SessionState, read_record};
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::CatalogError;
 use compact_runtime::{Error, Manager};
@@ -75,7 +75,7 @@ impl Shared {
 
     fn manager(&self) -> Arc<Manager> {
         let dir = tempfile::tempdir().unwrap();
-        let server = Server::new(self.database.parse().unwrap()).unwrap();
+        let server = PostgresServer::new(self.database.parse().unwrap()).unwrap();
         let embedded = place::manager(dir.path());
         Arc::new(Manager {
             archive: Some(Arc::new(ObjectArchive::in_bucket(&self.bucket).unwrap())),
@@ -177,7 +177,7 @@ async fn a_process_of_a_cluster() {
 /// Tells a session further and compacts it if it is due.
 async fn further(manager: &Manager, name: &str) {
     let length = restored(manager, name).await.len() + STEP;
-    let mut session = Session::new(name, &WireRules::LENIENT);
+    let mut session = SessionState::new(name, &WireRules::LENIENT);
     session.append(entries(name, length));
     match manager.preflight(&mut session).await {
         Ok(ready) if ready.receipt.is_some() => println!("recorded {name} {length}"),
@@ -339,7 +339,7 @@ struct Found {
 /// Looks at everything that is left.
 async fn inspect(manager: &Manager, said: &Said) -> Found {
     for name in said.recorded.keys() {
-        let latest = manager.catalog.latest(name).await.unwrap();
+        let latest = manager.catalog.latest_record(name).await.unwrap();
         assert!(latest.is_some(), "{name} was compacted and is not there");
     }
     let sessions = manager.catalog.sessions().await.unwrap();
@@ -359,7 +359,7 @@ async fn inspect(manager: &Manager, said: &Said) -> Found {
 async fn inspect_session(manager: &Manager, name: &str, said: &Said) -> usize {
     let lease = manager.catalog.claim(name).await.unwrap();
     assert!(lease.is_some(), "the lease of {name} is stuck");
-    let chain = manager.catalog.chain(name).await.unwrap();
+    let chain = manager.catalog.session_records(name).await.unwrap();
     let mut previous = None;
     for record in &chain {
         assert_eq!(
@@ -369,7 +369,7 @@ async fn inspect_session(manager: &Manager, name: &str, said: &Said) -> usize {
         previous = Some(record.receipt_id.clone());
     }
     if let Some(last) = &previous {
-        let verified = manager.verify(last).await.unwrap();
+        let verified = manager.verify_receipt(last).await.unwrap();
         assert_eq!(verified.mismatches, [], "{name}");
     }
     let whole = restored(manager, name).await;
@@ -387,7 +387,7 @@ async fn inspect_session(manager: &Manager, name: &str, said: &Said) -> usize {
 async fn every_pack_is_sound(manager: &Manager) -> usize {
     let archive = manager.archive.as_ref().unwrap();
     let stored: BTreeSet<PackId> = archive.list().await.unwrap().into_iter().collect();
-    for pack in manager.catalog.packs().await.unwrap() {
+    for pack in manager.catalog.referenced_packs().await.unwrap() {
         assert!(
             stored.contains(&pack),
             "{pack} is on record and not in the archive"
@@ -403,9 +403,13 @@ async fn every_pack_is_sound(manager: &Manager) -> usize {
 /// What the archive says of itself is what the catalog says.
 async fn every_record_is_true(manager: &Manager) {
     let archive = manager.archive.as_ref().unwrap();
-    for address in archive.records().await.unwrap() {
-        let kept = kept_record(&**archive, &address).await.unwrap();
-        let chain = manager.catalog.chain(&kept.session_id).await.unwrap();
+    for address in archive.list_records().await.unwrap() {
+        let kept = read_record(&**archive, &address).await.unwrap();
+        let chain = manager
+            .catalog
+            .session_records(&kept.session_id)
+            .await
+            .unwrap();
         assert!(chain.contains(&kept), "no catalog names {kept:?}");
     }
 }

@@ -18,17 +18,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use compact_adapters::exporter::Background;
-use compact_adapters::exporter::otlp::{Protocol, Settings, otlp};
+use compact_adapters::exporter::BackgroundSink;
+use compact_adapters::exporter::otlp::{CollectorProtocol, CollectorSettings, otlp_sink};
 use compact_core::message::{Entry, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::Chars4;
 use compact_core::usage::{Semantics, Usage};
 use compact_core::wire::WireRules;
-use compact_formats::usage::Reported;
+use compact_formats::usage::ReportedUsage;
 use compact_runtime::Manager;
-use compact_runtime::manager::{Session, Storing};
+use compact_runtime::manager::{ArchiveMode, SessionState};
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
@@ -129,18 +129,18 @@ fn wait_for(condition: impl Fn() -> bool) {
     }
 }
 
-fn settings(collector: &Collector, protocol: Protocol) -> Settings {
+fn settings(collector: &Collector, protocol: CollectorProtocol) -> CollectorSettings {
     let port = match protocol {
-        Protocol::Grpc => collector.grpc,
-        Protocol::Http => collector.http,
+        CollectorProtocol::Grpc => collector.grpc,
+        CollectorProtocol::Http => collector.http,
     };
     let endpoint = format!("http://127.0.0.1:{port}");
     let name = ("OTEL_SERVICE_NAME".to_owned(), service(protocol));
-    Settings::new(Some(&endpoint), Some(protocol), [name])
+    CollectorSettings::new(Some(&endpoint), Some(protocol), [name])
 }
 
 /// What a sender is called.
-fn service(protocol: Protocol) -> String {
+fn service(protocol: CollectorProtocol) -> String {
     format!("probe-{protocol:?}")
 }
 
@@ -153,7 +153,7 @@ fn manager(sink: Arc<dyn EventSink>) -> Manager {
         policy: Policy::default(),
         window: place::WINDOW,
         redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: Storing::Exact,
+        storing: ArchiveMode::Exact,
         summarizer: None,
         embedder: None,
     }
@@ -168,8 +168,8 @@ async fn s2_210_a_collector_hears_of_every_decision_over_both_transports() {
         return;
     };
     let collector = Collector::start(&program);
-    for protocol in [Protocol::Http, Protocol::Grpc] {
-        let queue = Arc::new(otlp(settings(&collector, protocol)).unwrap());
+    for protocol in [CollectorProtocol::Http, CollectorProtocol::Grpc] {
+        let queue = Arc::new(otlp_sink(settings(&collector, protocol)).unwrap());
         let manager = manager(queue.clone());
         tell_of_a_compaction(&manager, &collector, &queue, protocol).await;
         let mut waits = tell_of_decisions(&manager, &collector, protocol).await;
@@ -189,17 +189,17 @@ async fn s2_210_a_collector_hears_of_every_decision_over_both_transports() {
 async fn tell_of_a_compaction(
     manager: &Manager,
     collector: &Collector,
-    queue: &Background,
-    protocol: Protocol,
+    queue: &BackgroundSink,
+    protocol: CollectorProtocol,
 ) {
     let name = format!("whole-{protocol:?}");
-    let mut session = Session::new(&name, &WireRules::LENIENT);
+    let mut session = SessionState::new(&name, &WireRules::LENIENT);
     session.append((0..40).map(place::entry));
     let ready = manager.preflight(&mut session).await.unwrap();
     assert!(ready.receipt.is_some());
     let usage = Usage::of_turn(1200, 80, 900);
     let semantics = Semantics::LastRequest;
-    manager.observe(&mut session, Some(Reported { usage, semantics }));
+    manager.observe(&mut session, Some(ReportedUsage { usage, semantics }));
     assert_eq!(queue.flush(Duration::from_secs(10)), 0);
     // Metrics are sent last.
     wait_for(|| !collector.printed(&service(protocol)).metrics.is_empty());
@@ -280,7 +280,7 @@ const METRICS: [&str; 10] = [
 async fn tell_of_decisions(
     manager: &Manager,
     collector: &Collector,
-    protocol: Protocol,
+    protocol: CollectorProtocol,
 ) -> Vec<Duration> {
     let pulse = Pulse::start();
     let mut waits = Vec::new();
@@ -305,15 +305,15 @@ async fn tell_of_decisions(
 
 async fn decide(manager: &Manager, prefix: &str) {
     for n in 0..BATCH {
-        let mut session = Session::new(format!("{prefix}{n}"), &WireRules::LENIENT);
-        session.append([Entry::text("u", Role::User, "go")]);
+        let mut session = SessionState::new(format!("{prefix}{n}"), &WireRules::LENIENT);
+        session.append([Entry::from_text("u", Role::User, "go")]);
         manager.preflight(&mut session).await.unwrap();
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
 }
 
 /// The records of the decisions on some sessions that are there as a whole.
-fn decisions(collector: &Collector, protocol: Protocol, prefix: &str) -> Vec<Record> {
+fn decisions(collector: &Collector, protocol: CollectorProtocol, prefix: &str) -> Vec<Record> {
     let records = collector.printed(&service(protocol)).records.into_iter();
     let is_one = |record: &Record| {
         record.event == "compact.trigger_decision"

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use compact_core::message::Entry;
 use compact_core::wire::WireRules;
-use compact_runtime::LiveSession;
+use compact_runtime::Session;
 use compact_runtime::port::transcript::TranscriptStore;
 
 use crate::place;
@@ -36,12 +36,12 @@ fn task() -> (std::path::PathBuf, String, usize, Option<tempfile::TempDir>) {
 async fn a_process_goes_on_where_its_transcript_ends() {
     let (dir, session, most, _kept) = task();
     let transcripts = place::transcripts(&dir);
-    let mut live = LiveSession::new(place::manager(&dir), &session, &WireRules::LENIENT);
+    let mut live = Session::new(place::manager(&dir), &session, &WireRules::LENIENT);
     let said = transcripts.read(&session).await.unwrap().events;
     let entries = said.into_iter().map(|e| serde_json::from_value(e).unwrap());
     live.append(entries.collect::<Vec<Entry>>()).unwrap();
     let mut compacted = false;
-    for n in live.session().source().entries.len()..most {
+    for n in live.state().history().entries.len()..most {
         let entry = place::entry(n);
         transcripts.append(&session, &serde_json::to_value(&entry).unwrap());
         transcripts.flush(&session).await.unwrap();
@@ -54,7 +54,10 @@ async fn a_process_goes_on_where_its_transcript_ends() {
         };
         println!("acknowledged {} {doing}", n + 1);
     }
-    compacted |= live.settle(Duration::from_secs(60)).await.is_some();
+    compacted |= live
+        .wait_for_background(Duration::from_secs(60))
+        .await
+        .is_some();
     assert!(compacted);
 }
 
@@ -121,9 +124,9 @@ async fn inspect(dir: &Path, session: &str, acknowledged: usize) -> usize {
         .map(|e| serde_json::from_value(e).unwrap());
     assert_eq!(events.collect::<Vec<Entry>>(), expected);
     let manager = place::manager(dir);
-    let chain = manager.catalog.chain(session).await.unwrap();
+    let chain = manager.catalog.session_records(session).await.unwrap();
     if let Some(last) = chain.last() {
-        let verified = manager.verify(&last.receipt_id).await.unwrap();
+        let verified = manager.verify_receipt(&last.receipt_id).await.unwrap();
         assert_eq!(verified.mismatches, []);
         let whole = manager.restore(session).await.unwrap();
         let lines = whole

@@ -16,14 +16,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use compact_adapters::llm::{Endpoint, HttpSummarizer, Manner, Wire};
+use compact_adapters::llm::{Endpoint, HttpSummarizer, RequestMode, SummarizerWire};
 use compact_core::message::{Entry, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Chars4, Tokens};
 use compact_core::wire::WireRules;
 use compact_runtime::Manager;
-use compact_runtime::manager::{Preflight, Session, Storing};
+use compact_runtime::manager::{ArchiveMode, Preflight, SessionState};
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
@@ -114,14 +114,14 @@ fn manager(server: &Server) -> (Manager, Arc<Fallbacks>) {
         },
         window: Tokens(WINDOW),
         redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: Storing::Exact,
+        storing: ArchiveMode::Exact,
         summarizer: Some(Arc::new(HttpSummarizer {
-            wire: Wire::Chat,
+            wire: SummarizerWire::Chat,
             endpoint: Endpoint::new(&server.url, None),
             model: Some("smollm2".to_owned()),
             // One small request for each summary: a thread reads some hundred tokens in a second.
             window: Some(Tokens(WINDOW * 3 / 4)),
-            manner: Manner::Standalone,
+            manner: RequestMode::Standalone,
             most_requests: 1,
         })),
         embedder: None,
@@ -144,11 +144,11 @@ fn report(i: u64) -> Entry {
         next = i + 1,
         error = i * 13,
     );
-    Entry::text(format!("u{i}"), Role::User, text)
+    Entry::from_text(format!("u{i}"), Role::User, text)
 }
 
-fn messages(made: &Preflight, session: &Session) -> Vec<Value> {
-    let entries = made.view.entries(session.source());
+fn messages(made: &Preflight, session: &SessionState) -> Vec<Value> {
+    let entries = made.view.shown_entries(session.history());
     let message = |e: &Entry| json!({"role": e.role.as_str(), "content": e.plain_text()});
     entries.iter().map(message).collect()
 }
@@ -167,9 +167,9 @@ async fn s1_3_s2_5_s2_96_a_long_conversation_with_a_real_model_never_overflows()
     let started = Instant::now();
     let server = Server::start(&python);
     let (manager, fallbacks) = manager(&server);
-    let mut session = Session::new("nodes", &WireRules::LENIENT);
+    let mut session = SessionState::new("nodes", &WireRules::LENIENT);
     let system = "You are an operator's assistant. Answer in one short sentence.";
-    session.append([Entry::text("s", Role::System, system)]);
+    session.append([Entry::from_text("s", Role::System, system)]);
 
     let (mut said, mut compactions, mut told, mut after) = (0, 0u64, 0, None);
     let mut cached = Vec::new();
@@ -199,7 +199,7 @@ async fn s1_3_s2_5_s2_96_a_long_conversation_with_a_real_model_never_overflows()
         let reply = answer["choices"][0]["message"]["content"]
             .as_str()
             .unwrap_or_default();
-        session.append([Entry::text(
+        session.append([Entry::from_text(
             format!("a{i}"),
             Role::Assistant,
             format!("Noted. {reply}"),

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use compact_adapters::archive::ObjectArchive;
 use compact_adapters::catalog::SqliteCatalog;
-use compact_adapters::exporter::Background;
+use compact_adapters::exporter::BackgroundSink;
 use compact_adapters::transcript::TranscriptFiles;
-use compact_core::message::{Block, Entry, EntryId, Meta, Role};
+use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Chars4, Tokens};
 use compact_runtime::Manager;
-use compact_runtime::manager::Storing;
-use compact_runtime::port::event::{EventSink, Fanout};
+use compact_runtime::manager::ArchiveMode;
+use compact_runtime::port::event::{EventSink, FanoutSink};
 use serde_json::Value;
 
 pub(crate) const WINDOW: Tokens = Tokens(2_000);
@@ -46,8 +46,8 @@ impl EventSink for Breaking {
 /// A manager on the stores in `dir`; whoever is told of events hangs or breaks.
 pub(crate) fn manager(dir: &Path) -> Arc<Manager> {
     let sinks: [Box<dyn EventSink>; 2] = [
-        Box::new(Background::new(Hanging)),
-        Box::new(Background::new(Breaking)),
+        Box::new(BackgroundSink::new(Hanging)),
+        Box::new(BackgroundSink::new(Breaking)),
     ];
     Arc::new(Manager {
         archive: Some(Arc::new(ObjectArchive::open(&dir.join("archive")).unwrap())),
@@ -56,7 +56,7 @@ pub(crate) fn manager(dir: &Path) -> Arc<Manager> {
                 .unwrap()
                 .with_lease_time(LEASE),
         ),
-        sink: Arc::new(Fanout(sinks.into())),
+        sink: Arc::new(FanoutSink(sinks.into())),
         estimator: Arc::new(Chars4),
         policy: Policy {
             soft_pct: Some(0.4),
@@ -64,7 +64,7 @@ pub(crate) fn manager(dir: &Path) -> Arc<Manager> {
         },
         window: WINDOW,
         redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: Storing::Exact,
+        storing: ArchiveMode::Exact,
         summarizer: None,
         embedder: None,
     })
@@ -99,6 +99,6 @@ pub(crate) fn entry(n: usize) -> Entry {
         id: EntryId(format!("e{n}")),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }
 }

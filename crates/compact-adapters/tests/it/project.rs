@@ -1,7 +1,8 @@
 //! No file of a project whatsoever changes a value that projects may not change.
 
 use compact_adapters::config::{
-    Allowance, ConfigFile, Field, FileRole, Kind, Loaded, Sources, allowance, fields,
+    Allowance, ConfigFile, ConfigSources, Field, FieldKind, FileRole, LoadedConfig, all_fields,
+    find_allowance,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -42,20 +43,20 @@ fn text() -> impl Strategy<Value = Value> {
 }
 
 /// Values of a kind, in range and out of it.
-fn of_kind(kind: &Kind) -> BoxedStrategy<Value> {
+fn of_kind(kind: &FieldKind) -> BoxedStrategy<Value> {
     match kind {
-        Kind::Bool => any::<bool>().prop_map(Value::from).boxed(),
-        Kind::Integer => prop_oneof![0..100u64, 0..5_000_000u64]
+        FieldKind::Bool => any::<bool>().prop_map(Value::from).boxed(),
+        FieldKind::Integer => prop_oneof![0..100u64, 0..5_000_000u64]
             .prop_map(Value::from)
             .boxed(),
-        Kind::Number => prop_oneof![0.01..1.0f64, -1.0..700.0f64]
+        FieldKind::Number => prop_oneof![0.01..1.0f64, -1.0..700.0f64]
             .prop_map(Value::from)
             .boxed(),
-        Kind::Text => text().boxed(),
-        Kind::Choice(names) => proptest::sample::select(names.clone())
+        FieldKind::Text => text().boxed(),
+        FieldKind::Choice(names) => proptest::sample::select(names.clone())
             .prop_map(Value::from)
             .boxed(),
-        Kind::List(item) => proptest::collection::vec(of_kind(item), 0..40)
+        FieldKind::List(item) => proptest::collection::vec(of_kind(item), 0..40)
             .prop_map(Value::from)
             .boxed(),
     }
@@ -73,7 +74,7 @@ fn value(field: &Field) -> BoxedStrategy<Value> {
 
 /// A key with a value: one of the schema, or one that is tried anyway.
 fn pair() -> impl Strategy<Value = (String, Value)> {
-    let known = proptest::sample::select(fields().to_vec())
+    let known = proptest::sample::select(all_fields().to_vec())
         .prop_flat_map(|field| (Just(field.path.clone()), value(&field)));
     let other = (
         proptest::sample::select(OTHER_KEYS.to_vec()).prop_map(str::to_owned),
@@ -113,7 +114,7 @@ fn insert(map: &mut Map<String, Value>, path: &str, value: Value) {
 }
 
 /// The value that a key ends up with.
-fn found<'l>(loaded: &'l Loaded, path: &str) -> &'l Value {
+fn found<'l>(loaded: &'l LoadedConfig, path: &str) -> &'l Value {
     let mut values = loaded.values.iter();
     &values.find(|value| value.path == path).unwrap().value
 }
@@ -121,7 +122,7 @@ fn found<'l>(loaded: &'l Loaded, path: &str) -> &'l Value {
 /// Why the value of a key with a project's file is not one that the project may have chosen.
 fn fault(path: &str, before: &Value, after: &Value) -> Option<&'static str> {
     let number = |value: &Value| value.as_f64();
-    let is_fine = match allowance(path) {
+    let is_fine = match find_allowance(path) {
         _ if before == after => true,
         None => false,
         Some(_) if after.is_null() => false,
@@ -140,16 +141,16 @@ fn fault(path: &str, before: &Value, after: &Value) -> Option<&'static str> {
 }
 
 /// Loads the user's file alone and with the project's above it; `None` where one of them is broken.
-fn load(user: &str, project: &str) -> Option<(Loaded, Loaded)> {
+fn load(user: &str, project: &str) -> Option<(LoadedConfig, LoadedConfig)> {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str, role| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         ConfigFile { path, role }
     };
-    let alone = Sources {
+    let alone = ConfigSources {
         files: vec![file("config.json", user, FileRole::User)],
-        ..Sources::default()
+        ..ConfigSources::default()
     };
     let mut both = alone.clone();
     both.files
@@ -180,7 +181,7 @@ fn no_project_changes_what_it_may_not() {
         };
         compared.set(compared.get() + 1);
         changed.set(changed.get() + u32::from(alone.config != both.config));
-        for field in fields() {
+        for field in all_fields() {
             let path = field.path.as_str();
             let (before, after) = (found(&alone, path), found(&both, path));
             let fault = fault(path, before, after);
@@ -197,7 +198,7 @@ fn no_project_changes_what_it_may_not() {
         let (own, rules) = (&alone.config.redaction, &both.config.redaction);
         prop_assert_eq!((&own.allow, &own.patterns), (&rules.allow, &rules.patterns));
         let model = both.config.model.as_deref();
-        let window = compact_core::window::Window::of(
+        let window = compact_core::window::Window::for_model(
             alone
                 .config
                 .max_context_tokens

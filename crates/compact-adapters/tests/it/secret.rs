@@ -13,14 +13,14 @@ use compact_adapters::catalog::SqliteCatalog;
 use compact_adapters::recall::SqliteIndex;
 use compact_core::message::EntryKind;
 use compact_core::policy::Policy;
-use compact_core::redact::{Boundary, Counts, Redaction, RedactionRules};
+use compact_core::redact::{BoundaryRedactors, RedactionBoundary, RedactionCounts, RedactionRules};
 use compact_core::token::{Chars4, Tokens};
-use compact_formats::Scope;
-use compact_runtime::host::{Chars, Memory, compare, must_keep, still_known};
-use compact_runtime::manager::{Compacted, Request, Storing};
-use compact_runtime::port::event::{EventSink, Redacting};
-use compact_runtime::port::summarizer::{Scripted, Turn};
-use compact_runtime::recall::Query;
+use compact_formats::TranscriptScope;
+use compact_runtime::host::{CharCount, HookMemory, find_loss, must_keep, still_known};
+use compact_runtime::manager::{ArchiveMode, CompactionRequest, RequestOutcome};
+use compact_runtime::port::event::{EventSink, RedactingSink};
+use compact_runtime::port::summarizer::{ScriptedAnswer, ScriptedSummarizer};
+use compact_runtime::recall::RecallQuery;
 use compact_runtime::{Manager, Recall};
 use serde_json::{Value, json};
 
@@ -211,37 +211,39 @@ struct Scene {
     manager: Manager,
     recall: Recall,
     heard: Arc<Heard>,
-    asked: Arc<Scripted>,
+    asked: Arc<ScriptedSummarizer>,
     folder: tempfile::TempDir,
 }
 
 fn scene(rules: &RedactionRules, answer: &str) -> Scene {
     let folder = tempfile::tempdir().unwrap();
-    let redaction = Redaction::new(rules).unwrap();
+    let redaction = BoundaryRedactors::new(rules).unwrap();
     let heard = Arc::new(Heard::default());
-    let asked = Arc::new(Scripted::new([Turn::Says(answer.to_owned())]));
+    let asked = Arc::new(ScriptedSummarizer::new([ScriptedAnswer::Says(
+        answer.to_owned(),
+    )]));
     let archive = Arc::new(ObjectArchive::open(folder.path()).unwrap());
     let catalog = Arc::new(SqliteCatalog::open(&folder.path().join("catalog.db")).unwrap());
-    let at = |boundary| Arc::clone(redaction.at(boundary));
+    let at = |boundary| Arc::clone(redaction.redactor_at(boundary));
     let told = Arc::clone(&heard) as Arc<dyn EventSink>;
     Scene {
         recall: Recall {
             archive: archive.clone(),
             catalog: catalog.clone(),
             index: Arc::new(SqliteIndex::open(&folder.path().join("recall.db")).unwrap()),
-            redactor: at(Boundary::Summary),
+            redactor: at(RedactionBoundary::Summary),
         },
         manager: Manager {
             archive: Some(archive),
             catalog,
-            sink: Arc::new(Redacting::new(at(Boundary::Export), told)),
+            sink: Arc::new(RedactingSink::new(at(RedactionBoundary::Export), told)),
             estimator: Arc::new(Chars4),
             policy: Policy::default(),
             window: Tokens(40_000),
-            redactor: at(Boundary::Summary),
+            redactor: at(RedactionBoundary::Summary),
             storing: match rules.sinks.archive {
-                true => Storing::Redacted(at(Boundary::Archive)),
-                false => Storing::Exact,
+                true => ArchiveMode::Redacted(at(RedactionBoundary::Archive)),
+                false => ArchiveMode::Exact,
             },
             summarizer: Some(asked.clone()),
             embedder: None,
@@ -255,8 +257,8 @@ fn scene(rules: &RedactionRules, answer: &str) -> Scene {
 impl Scene {
     /// Compacts a body; the summary that its view shows.
     async fn compact(&self, body: &Bytes, note: &str) -> String {
-        let parsed = compact_formats::parse(body.clone(), None, Scope::Live).unwrap();
-        let request = Request {
+        let parsed = compact_formats::parse(body.clone(), None, TranscriptScope::Live).unwrap();
+        let request = CompactionRequest {
             conversation: &parsed.conversation,
             rules: parsed.document.rules(),
             format: parsed.document.format().name(),
@@ -268,10 +270,10 @@ impl Scene {
             told: None,
             parent: None,
         };
-        let Compacted::Done(commit) = self.manager.compact(&request).await.unwrap() else {
+        let RequestOutcome::Done(commit) = self.manager.compact(&request).await.unwrap() else {
             panic!("nothing was compacted");
         };
-        let entries = commit.compaction.view.entries(&parsed.conversation);
+        let entries = commit.compaction.view.shown_entries(&parsed.conversation);
         let summary = entries
             .iter()
             .find(|e| matches!(e.meta.kind, EntryKind::Summary { .. }));
@@ -280,8 +282,8 @@ impl Scene {
 
     /// Everything that a model was asked.
     fn prompts(&self) -> String {
-        let asked = self.asked.asked();
-        let body = |q: &compact_runtime::port::summarizer::Question| {
+        let asked = self.asked.asked_questions();
+        let body = |q: &compact_runtime::port::summarizer::ModelQuestion| {
             let conversation = q.conversation.clone().unwrap_or_default();
             format!(
                 "{}\n{}\n{}",
@@ -321,7 +323,7 @@ impl Scene {
     }
 
     async fn found(&self, words: &str) -> String {
-        let query = Query {
+        let query = RecallQuery {
             text: words,
             session_id: None,
             limit: 50,
@@ -350,7 +352,7 @@ async fn s2_62_s2_175_s2_176_no_planted_secret_crosses_a_boundary() {
     rules.sinks.archive = true;
     let scene = scene(&rules, &answer);
     let summary = scene.compact(&body, &format!("keep {}", said[0])).await;
-    scene.recall.follow().await.unwrap();
+    scene.recall.update_index().await.unwrap();
     let found = [
         scene.found("zebra HOST").await,
         scene.found("key step use").await,
@@ -381,7 +383,7 @@ async fn s2_176_a_raw_archive_leaks_through_nothing_that_is_built_on_it() {
     let body = transcript(&secrets);
     let scene = scene(&RedactionRules::default(), "Everything was rotated.");
     let summary = scene.compact(&body, "keep the names").await;
-    scene.recall.follow().await.unwrap();
+    scene.recall.update_index().await.unwrap();
     assert_eq!(
         shown(&secrets, &scene.archived().await).len(),
         secrets.len()
@@ -404,20 +406,22 @@ async fn s2_176_a_raw_archive_leaks_through_nothing_that_is_built_on_it() {
 fn s2_62_no_planted_secret_is_told_by_a_hook() {
     let secrets = secrets();
     let redactor = RedactionRules::default()
-        .redactor(Boundary::Summary)
+        .redactor(RedactionBoundary::Summary)
         .unwrap();
-    let mut memory = Memory::default();
-    memory.follow(&transcript(&secrets), &redactor).unwrap();
+    let mut memory = HookMemory::default();
+    memory.read_more(&transcript(&secrets), &redactor).unwrap();
     let kept = serde_json::to_string(&memory).unwrap();
     assert_eq!(shown(&secrets, &kept), Vec::<&str>::new(), "what is kept");
-    for most in [300, 6_000, 60_000].map(Chars) {
+    for most in [300, 6_000, 60_000].map(CharCount) {
         let texts = [
             must_keep(&memory.ledger, most),
             still_known(&memory.ledger, "/archive", most),
-            compare(&memory.ledger, "", "/archive", most).text,
+            find_loss(&memory.ledger, "", "/archive", most).text,
         ];
         for text in texts.map(Option::unwrap) {
-            let told = redactor.redact(&text, &mut Counts::new()).into_owned();
+            let told = redactor
+                .redact(&text, &mut RedactionCounts::new())
+                .into_owned();
             assert!(told.len() > 100, "nothing is told");
             assert_eq!(shown(&secrets, &told), Vec::<&str>::new(), "{most:?}");
         }
@@ -465,10 +469,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 fn s2_169_at_most_one_ordinary_line_in_a_hundred_is_redacted() {
     let lines = ordinary_lines();
     assert!(lines.len() >= 10_000, "{} lines", lines.len());
-    for boundary in [Boundary::Summary, Boundary::Export] {
+    for boundary in [RedactionBoundary::Summary, RedactionBoundary::Export] {
         let redactor = RedactionRules::default().redactor(boundary).unwrap();
         let changed = lines.iter().filter_map(|line| {
-            let out = redactor.redact(line, &mut Counts::new());
+            let out = redactor.redact(line, &mut RedactionCounts::new());
             (out != line.as_str()).then(|| out.into_owned())
         });
         let changed: Vec<String> = changed.collect();

@@ -2,7 +2,7 @@ use super::*;
 use crate::message::Role;
 use crate::token::{Chars4, Heuristic};
 
-const AT: Pointer<'static> = Pointer {
+const AT: ClipPointer<'static> = ClipPointer {
     receipt: "0123456789abcdef",
     ordinal: 57,
 };
@@ -10,7 +10,7 @@ const AT: Pointer<'static> = Pointer {
 #[test]
 fn a_long_text_keeps_head_and_tail_and_says_where_the_whole_is() {
     let whole = format!("HEAD{}TAIL", "x".repeat(5000));
-    let cut = text(&whole, Units(200), &Chars4, AT).unwrap();
+    let cut = clip_text(&whole, Units(200), &Chars4, AT).unwrap();
     assert!(cut.starts_with("HEAD") && cut.ends_with("TAIL"), "{cut}");
     assert!(cut.contains("chars cut: 0123456789ab#57"), "{cut}");
     assert!(cut.chars().count() <= 200);
@@ -18,20 +18,20 @@ fn a_long_text_keeps_head_and_tail_and_says_where_the_whole_is() {
 
 #[test]
 fn a_text_that_fits_is_left_alone() {
-    assert_eq!(text("short", Units(200), &Chars4, AT), None);
+    assert_eq!(clip_text("short", Units(200), &Chars4, AT), None);
 }
 
 /// A cut that would hide less than its own words take is none.
 #[test]
 fn a_text_of_which_hardly_anything_would_go_is_left_alone() {
     let whole = "The build is done; all 42 tests pass, two skipped.";
-    assert_eq!(text(whole, Units(45), &Chars4, AT), None);
-    let alone = text(whole, Units(0), &Chars4, AT).unwrap();
+    assert_eq!(clip_text(whole, Units(45), &Chars4, AT), None);
+    let alone = clip_text(whole, Units(0), &Chars4, AT).unwrap();
     assert_eq!(alone, " […50 chars cut: 0123456789ab#57…]");
-    assert_eq!(text("All 42 tests pass.", Units(0), &Chars4, AT), None);
+    assert_eq!(clip_text("All 42 tests pass.", Units(0), &Chars4, AT), None);
     // What is cut hides more than the marker says.
     let request = "Compare with the base branch and list what changed. ".repeat(6);
-    let cut = text(&request, Units(300), &Chars4, AT).unwrap();
+    let cut = clip_text(&request, Units(300), &Chars4, AT).unwrap();
     assert!(cut.chars().count() <= request.chars().count() - 36, "{cut}");
 }
 
@@ -39,7 +39,7 @@ fn a_text_of_which_hardly_anything_would_go_is_left_alone() {
 fn multi_byte_texts_are_cut_between_characters() {
     let whole = "日本語のテキスト🎉".repeat(500);
     for limit in [0, 1, 50, 333] {
-        let cut = text(&whole, Units(limit), &Heuristic, AT).unwrap();
+        let cut = clip_text(&whole, Units(limit), &Heuristic, AT).unwrap();
         assert!(cut.contains("chars cut"));
     }
 }
@@ -58,11 +58,11 @@ fn clipped_arguments_stay_a_json_object() {
             name: "write".into(),
             arguments,
         }],
-        ..Entry::text("e", Role::Assistant, "")
+        ..Entry::from_text("e", Role::Assistant, "")
     };
     for level in [10, 100, 600, 2000] {
-        let edits = entry(&entry_with_call, Units(level), &Chars4, AT);
-        let [(0, Edit::SetText(cut))] = edits.as_slice() else {
+        let edits = clip_entry(&entry_with_call, Units(level), &Chars4, AT);
+        let [(0, BlockEdit::SetText(cut))] = edits.as_slice() else {
             panic!("{edits:?}")
         };
         let value: Value = serde_json::from_str(cut).unwrap();
@@ -89,9 +89,9 @@ fn a_call_that_is_cut_still_says_what_it_asks_for() {
 #[test]
 fn an_answer_of_which_only_scraps_are_left_is_its_pointer() {
     let whole = "line of output\n".repeat(100);
-    let alone = answer(&whole, Units(80), &Chars4, AT).unwrap();
+    let alone = clip_answer(&whole, Units(80), &Chars4, AT).unwrap();
     assert_eq!(alone, " […1500 chars cut: 0123456789ab#57…]");
-    let cut = answer(&whole, Units(200), &Chars4, AT).unwrap();
+    let cut = clip_answer(&whole, Units(200), &Chars4, AT).unwrap();
     assert!(cut.starts_with("line of output"), "{cut}");
 }
 

@@ -4,7 +4,7 @@
 //! earlier view are used again where they still fit and left out where they do not.
 
 use crate::message::{Block, Conversation, Entry, EntryKind, Role};
-use crate::outline::{Health, Outline};
+use crate::outline::{Outline, UnitHealth};
 use crate::token::{Estimator, EstimatorExt, Units};
 use crate::view::{View, ViewItem};
 use crate::wire::{InstructionRule, ReasoningRule, WireRules};
@@ -16,7 +16,7 @@ pub const BRIDGE: &str = "[messages left out here; the summary covers them]";
 
 /// What bridges may cost, so that a plan can set it aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reserve {
+pub struct BridgeReserve {
     /// For each unit that stays.
     pub each: Units,
     /// For each instruction within the history.
@@ -26,14 +26,14 @@ pub struct Reserve {
 }
 
 /// What a wire's bridges cost at most.
-pub fn reserve(rules: &WireRules, estimator: &dyn Estimator) -> Reserve {
-    let times = |n: u64| Units(estimator.message(BRIDGE).0 * n);
+pub fn reserve(rules: &WireRules, estimator: &dyn Estimator) -> BridgeReserve {
+    let times = |n: u64| Units(estimator.count_message(BRIDGE).0 * n);
     let loop_end = if rules.reasoning == ReasoningRule::StripOutsideLoop {
         2
     } else {
         0
     };
-    Reserve {
+    BridgeReserve {
         each: times(u64::from(rules.alternation)),
         instruction: times(match rules.instructions {
             InstructionRule::Anywhere => 0,
@@ -64,17 +64,17 @@ pub(super) fn insert(
         return view;
     }
     let is_whole = reasoning::loop_is_whole(&view, conversation, outline, rules);
-    let mut road = Road::new(conversation, outline, rules);
+    let mut road = BridgeBuilder::new(conversation, outline, rules);
     for item in view.items {
-        road.go_on(item);
+        road.push_item(item);
     }
-    road.arrive(is_whole);
+    road.finish_view(is_whole);
     View { items: road.items }
 }
 
 /// Who speaks, as far as order is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum SpeakerKind {
     User,
     Tool,
     Model,
@@ -83,25 +83,25 @@ enum Side {
 
 /// What stands last on the road.
 #[derive(Clone, Copy)]
-struct Stop {
-    side: Side,
+struct Speaker {
+    side: SpeakerKind,
     entry: Option<usize>,
 }
 
-struct Road<'a> {
+struct BridgeBuilder<'a> {
     conversation: &'a Conversation,
     outline: &'a Outline,
     rules: &'a WireRules,
     items: Vec<ViewItem>,
-    last: Option<Stop>,
+    last: Option<Speaker>,
     /// Bridges of an earlier view that stood here.
     spare: Vec<(Role, ViewItem)>,
     count: usize,
 }
 
-impl<'a> Road<'a> {
+impl<'a> BridgeBuilder<'a> {
     fn new(conversation: &'a Conversation, outline: &'a Outline, rules: &'a WireRules) -> Self {
-        Road {
+        BridgeBuilder {
             conversation,
             outline,
             rules,
@@ -112,47 +112,50 @@ impl<'a> Road<'a> {
         }
     }
 
-    fn go_on(&mut self, item: ViewItem) {
-        let Some(shown) = item.shown(self.conversation) else {
+    fn push_item(&mut self, item: ViewItem) {
+        let Some(shown) = item.shown_entry(self.conversation) else {
             return;
         };
         if is_bridge(&shown) {
             self.spare.push((shown.role, item));
             return;
         }
-        if self.last.is_none() && shown.role.is_instruction() && self.leads(&item) {
+        if self.last.is_none() && shown.role.is_instruction() && self.is_leading_item(&item) {
             self.items.push(item);
             return;
         }
-        let stop = Stop {
-            side: side(&shown),
-            entry: item.entry(),
+        let stop = Speaker {
+            side: speaker_kind(&shown),
+            entry: item.entry_index(),
         };
-        for role in self.between(stop, &shown) {
-            self.bridge(*role);
+        for role in self.roles_before(stop, &shown) {
+            self.push_bridge(*role);
         }
         self.spare.clear();
         self.items.push(item);
         // Instructions are no turn of their own where they may stand anywhere.
-        if stop.side != Side::Instruction || self.rules.instructions == InstructionRule::AfterUser {
+        if stop.side != SpeakerKind::Instruction
+            || self.rules.instructions == InstructionRule::AfterUser
+        {
             self.last = Some(stop);
         }
     }
 
     /// True for instructions before the history, where they need nobody to speak before them.
-    fn leads(&self, item: &ViewItem) -> bool {
+    fn is_leading_item(&self, item: &ViewItem) -> bool {
         self.rules.instructions == InstructionRule::Anywhere
             || item
-                .entry()
+                .entry_index()
                 .is_none_or(|entry| entry < self.conversation.leading_instructions())
     }
 
     /// Who must speak before `next` does.
-    fn between(&self, next: Stop, shown: &Entry) -> &'static [Role] {
+    fn roles_before(&self, next: Speaker, shown: &Entry) -> &'static [Role] {
         let Some(last) = self.last else {
-            let opens = next.side == Side::User || shown.meta.kind == EntryKind::ForeignSummary;
+            let opens =
+                next.side == SpeakerKind::User || shown.meta.kind == EntryKind::ForeignSummary;
             let missing = match next.side {
-                Side::Instruction => self.rules.instructions == InstructionRule::AfterUser,
+                SpeakerKind::Instruction => self.rules.instructions == InstructionRule::AfterUser,
                 _ => self.rules.opens_with_user && !opens,
             };
             return if missing { &[Role::User] } else { &[] };
@@ -161,18 +164,26 @@ impl<'a> Road<'a> {
             return &[];
         }
         match (last.side, next.side) {
-            (_, Side::Instruction) if self.rules.instructions == InstructionRule::Anywhere => &[],
-            (Side::Model, Side::Instruction) => &[Role::User],
-            (Side::Instruction, Side::User | Side::Tool) => &[Role::Assistant],
-            (Side::Instruction, Side::Instruction) => &[Role::Assistant, Role::User],
-            (Side::User | Side::Tool, Side::User) if self.rules.alternation => &[Role::Assistant],
-            (Side::Model, Side::Model) if self.rules.alternation => &[Role::User],
+            (_, SpeakerKind::Instruction)
+                if self.rules.instructions == InstructionRule::Anywhere =>
+            {
+                &[]
+            }
+            (SpeakerKind::Model, SpeakerKind::Instruction) => &[Role::User],
+            (SpeakerKind::Instruction, SpeakerKind::User | SpeakerKind::Tool) => &[Role::Assistant],
+            (SpeakerKind::Instruction, SpeakerKind::Instruction) => &[Role::Assistant, Role::User],
+            (SpeakerKind::User | SpeakerKind::Tool, SpeakerKind::User)
+                if self.rules.alternation =>
+            {
+                &[Role::Assistant]
+            }
+            (SpeakerKind::Model, SpeakerKind::Model) if self.rules.alternation => &[Role::User],
             _ => &[],
         }
     }
 
     /// True for two entries of one message or one unit: nothing may come between them.
-    fn is_joined(&self, last: Stop, next: Stop, shown: &Entry) -> bool {
+    fn is_joined(&self, last: Speaker, next: Speaker, shown: &Entry) -> bool {
         let (Some(a), Some(b)) = (last.entry, next.entry) else {
             return false;
         };
@@ -188,12 +199,12 @@ impl<'a> Road<'a> {
     }
 
     /// The end of the view: a loop that cannot go on is closed, and a person speaks last.
-    fn arrive(&mut self, loop_is_whole: bool) {
+    fn finish_view(&mut self, loop_is_whole: bool) {
         let waits = self
             .outline
             .units
             .iter()
-            .any(|unit| unit.health == Health::Open);
+            .any(|unit| unit.health == UnitHealth::Open);
         let Some(last) = self.last.filter(|_| !waits) else {
             return;
         };
@@ -205,17 +216,19 @@ impl<'a> Road<'a> {
             .find(|e| !is_bridge(e))
             .is_some_and(|e| e.role == Role::Assistant);
         match last.side {
-            Side::Model if self.rules.ends_with_user && !ended_so => self.bridge(Role::User),
-            Side::Model => {}
+            SpeakerKind::Model if self.rules.ends_with_user && !ended_so => {
+                self.push_bridge(Role::User)
+            }
+            SpeakerKind::Model => {}
             _ if loop_is_whole => {}
             _ => {
-                self.bridge(Role::Assistant);
-                self.bridge(Role::User);
+                self.push_bridge(Role::Assistant);
+                self.push_bridge(Role::User);
             }
         }
     }
 
-    fn bridge(&mut self, role: Role) {
+    fn push_bridge(&mut self, role: Role) {
         let spare = self.spare.iter().position(|(r, _)| *r == role);
         let item = match spare {
             Some(at) => self.spare.remove(at).1,
@@ -226,18 +239,18 @@ impl<'a> Road<'a> {
 
     fn new_bridge(&mut self, role: Role) -> Entry {
         self.count += 1;
-        let mut entry = Entry::text(format!("bridge-{}", self.count), role, BRIDGE);
+        let mut entry = Entry::from_text(format!("bridge-{}", self.count), role, BRIDGE);
         entry.meta.kind = EntryKind::Injected;
         entry
     }
 }
 
-fn side(entry: &Entry) -> Side {
+fn speaker_kind(entry: &Entry) -> SpeakerKind {
     match entry.role {
-        Role::System | Role::Developer => Side::Instruction,
-        Role::Assistant => Side::Model,
-        _ if entry.has_results() => Side::Tool,
-        Role::User | Role::Tool => Side::User,
+        Role::System | Role::Developer => SpeakerKind::Instruction,
+        Role::Assistant => SpeakerKind::Model,
+        _ if entry.has_results() => SpeakerKind::Tool,
+        Role::User | Role::Tool => SpeakerKind::User,
     }
 }
 

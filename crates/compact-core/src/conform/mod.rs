@@ -13,7 +13,7 @@ use crate::outline::Outline;
 use crate::view::View;
 use crate::wire::WireRules;
 
-pub use bridge::{BRIDGE, Reserve, reserve};
+pub use bridge::{BRIDGE, BridgeReserve, reserve};
 pub use reasoning::{loop_is_whole, loses_reasoning};
 
 /// Makes a view legal after its edits.
@@ -23,6 +23,6 @@ pub fn conform(
     outline: &Outline,
     rules: &WireRules,
 ) -> View {
-    let view = reasoning::strip(view, conversation, outline, rules);
+    let view = reasoning::strip_reasoning(view, conversation, outline, rules);
     bridge::insert(view, conversation, outline, rules)
 }

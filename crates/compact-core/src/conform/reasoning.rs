@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use crate::message::{Block, Conversation, Entry, Role};
 use crate::outline::{Outline, UnitKind};
-use crate::view::{Edit, View, ViewItem};
+use crate::view::{BlockEdit, View, ViewItem};
 use crate::wire::{ReasoningRule, WireRules};
 
 /// Strips reasoning that the wire would not accept any more.
-pub(super) fn strip(
+pub(super) fn strip_reasoning(
     view: View,
     conversation: &Conversation,
     outline: &Outline,
@@ -31,7 +31,7 @@ pub(super) fn strip(
         .items
         .into_iter()
         .enumerate()
-        .filter_map(|(i, item)| match item.entry() {
+        .filter_map(|(i, item)| match item.entry_index() {
             Some(entry) if i >= untouched && !exempt.contains(&i) => {
                 without_reasoning(item, conversation.entries.get(entry)?)
             }
@@ -76,7 +76,7 @@ fn begins_with_reasoning(
     let items = view.items.get(shown_loop(view, conversation, outline))?;
     let first = items
         .iter()
-        .filter_map(|item| item.shown(conversation))
+        .filter_map(|item| item.shown_entry(conversation))
         .find(|e| e.role == Role::Assistant)?;
     Some(matches!(
         first.blocks.first(),
@@ -106,12 +106,13 @@ fn shown_loop(view: &View, conversation: &Conversation, outline: &Outline) -> Ra
 
 /// True for words of a person that do not stand in one message with the results before them.
 fn speaks_alone(item: &ViewItem, before: Option<&ViewItem>, conversation: &Conversation) -> bool {
-    let Some(shown) = item.shown(conversation) else {
+    let Some(shown) = item.shown_entry(conversation) else {
         return false;
     };
-    let previous = item.entry().and_then(|entry| entry.checked_sub(1));
-    let is_joined =
-        shown.meta.continues && previous.is_some() && before.and_then(ViewItem::entry) == previous;
+    let previous = item.entry_index().and_then(|entry| entry.checked_sub(1));
+    let is_joined = shown.meta.continues
+        && previous.is_some()
+        && before.and_then(ViewItem::entry_index) == previous;
     shown.role == Role::User && !shown.has_results() && !is_joined
 }
 
@@ -135,7 +136,7 @@ fn without_reasoning(item: ViewItem, whole: &Entry) -> Option<ViewItem> {
         new @ ViewItem::New(_) => return Some(new),
     };
     edits.retain(|(at, _)| !reasoning.contains(at));
-    edits.extend(reasoning.into_iter().map(|at| (at, Edit::Drop)));
+    edits.extend(reasoning.into_iter().map(|at| (at, BlockEdit::Drop)));
     edits.sort_by_key(|(at, _)| *at);
     Some(ViewItem::Edited { entry, edits })
 }

@@ -12,8 +12,12 @@ use crate::message::{Block, Conversation, Entry, EntryKind, Role};
 use crate::summarize::frame;
 
 /// Says of every entry with a frame what it is.
-pub fn settle(conversation: &mut Conversation, hashes: &[EntryHash], prior: Option<&Prior>) {
-    let claiming: Vec<usize> = claims(conversation).collect();
+pub fn classify_summaries(
+    conversation: &mut Conversation,
+    hashes: &[EntryHash],
+    prior: Option<&Prior>,
+) {
+    let claiming: Vec<usize> = claiming_entries(conversation).collect();
     let proven = prior.and_then(|prior| prove(conversation, hashes, prior, &claiming));
     let mut carried = proven.is_some();
     for at in claiming.into_iter().filter(|at| Some(*at) != proven) {
@@ -31,11 +35,11 @@ pub fn settle(conversation: &mut Conversation, hashes: &[EntryHash], prior: Opti
 }
 
 /// The entries that say they are a summary of ours.
-pub(crate) fn claims(conversation: &Conversation) -> impl Iterator<Item = usize> {
+pub(crate) fn claiming_entries(conversation: &Conversation) -> impl Iterator<Item = usize> {
     let entries = conversation.entries.iter().enumerate();
     let claims = |entry: &Entry| {
         matches!(entry.meta.kind, EntryKind::Summary { .. })
-            || frame::claim(&entry.blocks).is_some()
+            || frame::find_frame(&entry.blocks).is_some()
     };
     entries.filter_map(move |(at, entry)| claims(entry).then_some(at))
 }
@@ -55,7 +59,7 @@ fn prove(
         let Some(entry) = conversation.entries.get_mut(at) else {
             continue;
         };
-        let Some(claim) = frame::claim(&entry.blocks) else {
+        let Some(claim) = frame::find_frame(&entry.blocks) else {
             continue;
         };
         if claim.receipt.as_ref() != Some(&prior.receipt_id) {

@@ -3,28 +3,28 @@
 //! `plan → summarize → assemble → conform → verify → validate`, on values alone. The caller measures
 //! and decides before, archives and records after. The same input gives the same bytes.
 
+mod attempt;
 mod claim;
 mod proof;
 mod report;
 mod run;
-mod tell;
 
 use crate::error::CompactError;
 use crate::identity::EntryHash;
 use crate::ledger::Ledger;
 use crate::message::{Conversation, Entry, EntryKind};
-use crate::plan::{Claims, Plan};
+use crate::plan::{Plan, RoomClaims};
 use crate::policy::Policy;
-use crate::prompt::{Source, Words};
-use crate::prune::meaning::Vector;
+use crate::prompt::{SummaryContent, SummarySource};
+use crate::prune::meaning::MeaningVector;
 use crate::receipt::Receipt;
 use crate::redact::Redactor;
-use crate::token::{Account, Estimator, Tokens};
+use crate::token::{Estimator, TokenAccount, Tokens};
 use crate::view::View;
 use crate::wire::WireRules;
 
-pub use claim::settle;
-use run::Run;
+pub use claim::classify_summaries;
+use run::CompactionRun;
 
 /// The compaction before this one, as far as it matters here.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub struct Prior {
 }
 
 /// Everything a compaction is a function of.
-pub struct Input<'a> {
+pub struct CompactionInput<'a> {
     /// The live context.
     pub conversation: &'a Conversation,
     /// The session's name, for the receipt.
@@ -48,7 +48,7 @@ pub struct Input<'a> {
     /// The identity of each entry.
     pub hashes: &'a [EntryHash],
     /// The count of each entry.
-    pub account: &'a Account,
+    pub account: &'a TokenAccount,
     /// The compaction before.
     pub prior: Option<&'a Prior>,
     /// The session's facts up to the last entry; see [`session_ledger`].
@@ -70,18 +70,18 @@ pub struct Input<'a> {
     /// Applied to every summary.
     pub redactor: &'a Redactor,
     /// What becomes of what the view does not show.
-    pub beyond: Beyond,
+    pub beyond: Originals,
     /// A person's wish for this compaction.
     pub note: Option<&'a str>,
     /// An embedding of each unit of the outline; `None` to go by their words.
-    pub meaning: Option<&'a [Vector]>,
+    pub meaning: Option<&'a [MeaningVector]>,
     /// What the summary is made of.
-    pub words: &'a Words,
+    pub words: &'a SummaryContent,
 }
 
 /// Where the originals are after the compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beyond {
+pub enum Originals {
     /// In an archive: recoverable.
     Archived,
     /// Nowhere: what the view does not show is lost.
@@ -101,7 +101,7 @@ pub struct Compaction {
 
 /// What came of a request to compact.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum CompactionOutcome {
     /// The history is within the budget.
     Unchanged,
     /// There is a new view.
@@ -119,7 +119,7 @@ pub fn common_prefix(conversation: &Conversation, hashes: &[EntryHash], prior: &
 }
 
 /// The ordinal of each entry in its session: known ones keep theirs, new ones count on.
-pub fn ordinals(
+pub fn entry_ordinals(
     conversation: &Conversation,
     hashes: &[EntryHash],
     prior: Option<&Prior>,
@@ -193,7 +193,7 @@ pub fn ledger_before(
         let next = ledger.next + run.len() as u64;
         let stays = usize::try_from(end.saturating_sub(ledger.next)).unwrap_or(usize::MAX);
         let words = words.get(..stays).unwrap_or(words);
-        ledger.merge(Ledger::redacted(words, ledger.next, redactor));
+        ledger.merge(Ledger::from_redacted(words, ledger.next, redactor));
         // A number is given once, also when its entry was taken back.
         ledger.next = next;
     }
@@ -201,26 +201,26 @@ pub fn ledger_before(
 }
 
 /// Compacts, or says why not. The conversation is never changed.
-pub fn compact(input: &Input<'_>) -> Result<Outcome, CompactError> {
+pub fn compact(input: &CompactionInput<'_>) -> Result<CompactionOutcome, CompactError> {
     if input.account.history <= input.budget {
-        return Ok(Outcome::Unchanged);
+        return Ok(CompactionOutcome::Unchanged);
     }
-    Run::new(input)?
+    CompactionRun::new(input)?
         .finish()
-        .map(|c| Outcome::Compacted(Box::new(c)))
+        .map(|c| CompactionOutcome::Compacted(Box::new(c)))
 }
 
 /// What the view of this input leaves out or cuts: what a model may be asked to tell.
-pub fn remainder<'a>(input: &Input<'a>) -> Result<Source<'a>, CompactError> {
-    Run::new(input)?.remainder()
+pub fn summary_source<'a>(input: &CompactionInput<'a>) -> Result<SummarySource<'a>, CompactError> {
+    CompactionRun::new(input)?.summary_source()
 }
 
 /// The verdict and shape of a compaction without its summary: what `plan` shows.
-pub fn preview(input: &Input<'_>) -> Result<Plan, CompactError> {
-    Run::new(input)?.plan()
+pub fn preview(input: &CompactionInput<'_>) -> Result<Plan, CompactError> {
+    CompactionRun::new(input)?.make_plan()
 }
 
 /// What a view of this input must hold, whatever its budget: what budgets are made of.
-pub fn claims(input: &Input<'_>) -> Result<Claims, CompactError> {
-    Ok(Run::new(input)?.claims())
+pub fn room_claims(input: &CompactionInput<'_>) -> Result<RoomClaims, CompactError> {
+    Ok(CompactionRun::new(input)?.room_claims())
 }

@@ -4,26 +4,31 @@ use std::collections::HashSet;
 
 use crate::message::Block;
 use crate::plan::Plan;
-use crate::redact::Counts;
+use crate::redact::RedactionCounts;
 use crate::token::Units;
 use crate::verify::{self, Anchor, Retention};
 use crate::view::{View, ViewItem};
 
-use super::Beyond;
-use super::run::{Draft, Run, limit};
-use super::tell::Told;
+use super::Originals;
+use super::attempt::SummaryAttempt;
+use super::run::{CompactionRun, ViewDraft, limit};
 
 /// Stands between anchors that are redacted in one go; no rule's pattern reaches across it.
 const BETWEEN: &str = "\n\u{0}\n";
 
-impl Run<'_, '_> {
+impl CompactionRun<'_, '_> {
     /// Looks for the anchors of what was dropped, and puts back what is missing and fits.
-    pub(super) fn verified(&self, plan: &Plan, told: Told<'_>, draft: Draft) -> (Draft, Retention) {
+    pub(super) fn verified(
+        &self,
+        plan: &Plan,
+        told: SummaryAttempt<'_>,
+        draft: ViewDraft,
+    ) -> (ViewDraft, Retention) {
         let visible = self.visible_ordinals(&draft.view);
         let anchors = verify::anchors(self.input.ledger, self.ranking(), &|ordinal| {
             !visible.contains(&ordinal)
         });
-        let before = verify::shown(&anchors, &self.text(&draft.view));
+        let before = verify::shown_anchors(&anchors, &self.view_text(&draft.view));
         let missing: Vec<&Anchor> = anchors
             .iter()
             .zip(&before)
@@ -31,11 +36,11 @@ impl Run<'_, '_> {
             .map(|(anchor, _)| anchor)
             .collect();
         let room = match told {
-            Told::Ledger | Told::Prose(..) => {
+            SummaryAttempt::Ledger | SummaryAttempt::Prose(..) => {
                 let limit = limit(plan, told, self.input.estimator);
                 (self.budget - draft.cost).min(limit - draft.body.cost)
             }
-            Told::Minimal | Told::Nothing => Units(0),
+            SummaryAttempt::Minimal | SummaryAttempt::Nothing => Units(0),
         };
         let estimator = self.input.estimator;
         let repaired = verify::repair(self.input.ledger, &draft.body, &missing, room, estimator)
@@ -43,7 +48,7 @@ impl Run<'_, '_> {
             .filter(|repaired| repaired.cost <= self.budget);
         let (draft, after) = match repaired {
             Some(repaired) => {
-                let after = verify::shown(&anchors, &self.text(&repaired.view));
+                let after = verify::shown_anchors(&anchors, &self.view_text(&repaired.view));
                 (repaired, after)
             }
             None => (draft, before.clone()),
@@ -63,14 +68,14 @@ impl Run<'_, '_> {
     }
 
     /// All words of a view's history, in order.
-    fn text(&self, view: &View) -> String {
+    fn view_text(&self, view: &View) -> String {
         let leading = self.input.conversation.leading_instructions();
         let mut text = String::new();
         for item in &view.items {
-            if item.entry().is_some_and(|entry| entry < leading) {
+            if item.entry_index().is_some_and(|entry| entry < leading) {
                 continue;
             }
-            let Some(entry) = item.shown(self.input.conversation) else {
+            let Some(entry) = item.shown_entry(self.input.conversation) else {
                 continue;
             };
             for part in entry.blocks.iter().flat_map(Block::text_parts) {
@@ -97,11 +102,11 @@ impl Run<'_, '_> {
             .zip(after)
             .filter(|(_, shown)| !**shown)
             .map(|(a, _)| a);
-        retention.redacted = self.secrets(missing);
+        retention.redacted = self.count_redacted(missing);
         let gone = retention.anchors - retention.kept - retention.redacted;
         match self.input.beyond {
-            Beyond::Archived => retention.recoverable = gone,
-            Beyond::Gone => retention.lost = gone,
+            Originals::Archived => retention.recoverable = gone,
+            Originals::Gone => retention.lost = gone,
         }
         retention.score = match retention.anchors {
             0 => 1.0,
@@ -111,12 +116,12 @@ impl Run<'_, '_> {
     }
 
     /// How many of these anchors a redaction rule would replace.
-    fn secrets<'t>(&self, anchors: impl Iterator<Item = &'t Anchor>) -> u64 {
+    fn count_redacted<'t>(&self, anchors: impl Iterator<Item = &'t Anchor>) -> u64 {
         let texts: Vec<&str> = anchors.map(|a| a.text.as_str()).collect();
         let redacted = self
             .input
             .redactor
-            .redact(&texts.join(BETWEEN), &mut Counts::new())
+            .redact(&texts.join(BETWEEN), &mut RedactionCounts::new())
             .into_owned();
         let changed = texts
             .iter()

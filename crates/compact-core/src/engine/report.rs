@@ -4,42 +4,46 @@ use std::collections::BTreeSet;
 
 use crate::assemble;
 use crate::identity::Chain;
-use crate::memory::Pin;
 use crate::message::{Entry, EntryKind};
-use crate::outline::{Health, UnitKind};
-use crate::plan::{Fate, Plan};
-use crate::receipt::{ENGINE, Kept, OutcomeKind, Receipt, spans};
-use crate::summarize::{Summary, frame};
+use crate::outline::{UnitHealth, UnitKind};
+use crate::pin::PinState;
+use crate::plan::{Plan, UnitFate};
+use crate::receipt::{ENGINE, KeptCounts, OutcomeKind, Receipt, ordinal_spans};
+use crate::summarize::{SummaryBody, frame};
 use crate::token::{EstimatorExt, Tokens};
 use crate::verify::Retention;
 use crate::view::{View, ViewItem};
 
-use super::run::{Draft, Run};
+use super::run::{CompactionRun, ViewDraft};
 
-impl Run<'_, '_> {
+impl CompactionRun<'_, '_> {
     /// Writes down what happened.
     pub(super) fn write_receipt(
         &self,
         plan: &Plan,
-        draft: &Draft,
+        draft: &ViewDraft,
         retention: Retention,
     ) -> Receipt {
         let (input, view) = (self.input, &draft.view);
         let leading = input.conversation.leading_instructions();
-        let stays: Vec<usize> = view.items.iter().filter_map(ViewItem::entry).collect();
+        let stays: Vec<usize> = view
+            .items
+            .iter()
+            .filter_map(ViewItem::entry_index)
+            .collect();
         let ordinal = |entry: &usize| self.ordinals.get(*entry).copied();
         let gone = (leading..input.conversation.entries.len())
             .filter(|entry| stays.binary_search(entry).is_err())
             .collect::<Vec<_>>();
         Receipt {
             outcome: OutcomeKind::Compacted,
-            receipt_id: self.receipt().to_owned(),
+            receipt_id: self.receipt_id().to_owned(),
             session_id: input.session_id.to_owned(),
-            source_hash: Chain::over(input.hashes),
+            source_hash: Chain::from_hashes(input.hashes),
             previous: input.prior.map(|p| p.receipt_id.clone()),
             engine: ENGINE.to_owned(),
             tokens_before: input.account.history,
-            tokens_after: input.estimator.tokens(draft.cost),
+            tokens_after: input.estimator.to_tokens(draft.cost),
             budget: input.budget,
             summary_limit: input.summary_limit,
             tokens_fixed: input.account.system + input.account.tools,
@@ -50,13 +54,13 @@ impl Run<'_, '_> {
             summary_version: self.frame.version,
             summarizer: self.summarizer(draft),
             style: input.policy.strategy,
-            placement: self.placement(),
+            placement: self.summary_placement(),
             policy: input.policy.clone(),
             rung: rung_name(plan),
             kept: self.kept(plan, view),
-            kept_spans: spans(stays.iter().filter_map(ordinal)),
+            kept_spans: ordinal_spans(stays.iter().filter_map(ordinal)),
             view_spans: Vec::new(),
-            summarized_spans: spans(gone.iter().filter_map(ordinal)),
+            summarized_spans: ordinal_spans(gone.iter().filter_map(ordinal)),
             pruned_count: gone.len() as u64,
             retention,
             redactions: draft.redactions.clone(),
@@ -70,7 +74,8 @@ impl Run<'_, '_> {
     /// Summaries that say they are ours and that nothing here proves.
     fn carried(&self) -> u64 {
         let is_carried = |entry: &&Entry| {
-            entry.meta.kind == EntryKind::ForeignSummary && frame::claim(&entry.blocks).is_some()
+            entry.meta.kind == EntryKind::ForeignSummary
+                && frame::find_frame(&entry.blocks).is_some()
         };
         self.input
             .conversation
@@ -81,19 +86,19 @@ impl Run<'_, '_> {
     }
 
     /// The frame and the body, counted apart: at most a token more than together.
-    fn summary_tokens(&self, body: &Summary) -> Tokens {
-        let frame = assemble::summary_text(&self.frame, "", self.placement());
+    fn summary_tokens(&self, body: &SummaryBody) -> Tokens {
+        let frame = assemble::summary_text(&self.frame, "", self.summary_placement());
         let estimator = self.input.estimator;
-        estimator.tokens(estimator.message(&frame) + body.cost)
+        estimator.to_tokens(estimator.count_message(&frame) + body.cost)
     }
 
-    fn kept(&self, plan: &Plan, view: &View) -> Kept {
-        let mut kept = Kept::default();
+    fn kept(&self, plan: &Plan, view: &View) -> KeptCounts {
+        let mut kept = KeptCounts::default();
         let mut turns = BTreeSet::new();
         for (unit, fate) in self.outline.units.iter().zip(&plan.fates) {
             match (fate, unit.kind) {
-                (Fate::Demoted, _) => continue,
-                (Fate::Pinned, _) => kept.pinned += unit.entries.len() as u64,
+                (UnitFate::Demoted, _) => continue,
+                (UnitFate::Pinned, _) => kept.pinned += unit.entries.len() as u64,
                 (_, UnitKind::Exchange) => kept.tool_pairs += 1,
                 _ => {
                     turns.insert(unit.turn);
@@ -116,14 +121,14 @@ impl Run<'_, '_> {
             let mut items = view.items.iter();
             items.any(|item| matches!(item, ViewItem::Kept { entry: at } if *at == entry))
         };
-        let after = self.input.conversation.newest();
-        let units = self.scene().newest();
+        let after = self.input.conversation.newest_start();
+        let units = self.plan_input().newest_units();
         let units = units.iter().filter_map(|i| self.outline.units.get(*i));
         let entries = units.flat_map(|unit| unit.entries.clone());
         entries.filter(|e| *e >= after && !whole(*e)).count() as u64
     }
 
-    fn notes(&self, draft: &Draft) -> Vec<String> {
+    fn notes(&self, draft: &ViewDraft) -> Vec<String> {
         let mut notes = self.notes_on_words(draft);
         if self.carried() > 0 {
             notes.push(
@@ -138,7 +143,7 @@ impl Run<'_, '_> {
                     .to_owned(),
             );
         }
-        let newest = self.input.conversation.newest();
+        let newest = self.input.conversation.newest_start();
         for (name, unit) in [
             ("first request", self.outline.first_user()),
             ("latest message", self.outline.last_user()),
@@ -157,14 +162,18 @@ impl Run<'_, '_> {
             .outline
             .units
             .iter()
-            .filter(|u| u.health == Health::Broken)
+            .filter(|u| u.health == UnitHealth::Broken)
             .count();
         if broken > 0 {
             notes.push(format!(
                 "{broken} malformed tool messages (a call without result, or a result without call) were left out of the view"
             ));
         }
-        let repeated = self.pins.iter().filter(|p| **p == Pin::Repeated).count();
+        let repeated = self
+            .pins
+            .iter()
+            .filter(|p| **p == PinState::Repeated)
+            .count();
         if repeated > 0 {
             notes.push(format!(
                 "{repeated} repeated protected entries stand once, the newest"

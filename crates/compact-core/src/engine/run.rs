@@ -4,29 +4,29 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use crate::assemble::{self, Placed};
+use crate::assemble::{self, PlacedSummary};
 use crate::clip;
 use crate::conform;
 use crate::error::CompactError;
 use crate::identity::{Chain, EntryHash};
-use crate::memory::{Pin, Pins};
 use crate::message::{Block, Entry, EntryKind};
 use crate::outline::Outline;
-use crate::plan::{self, Claims, Fate, Plan, Scene};
+use crate::pin::{PinRules, PinState};
+use crate::plan::{self, Plan, PlanInput, RoomClaims, UnitFate};
 use crate::policy::Prune;
-use crate::prompt::Words;
-use crate::prune::meaning::{self, Vector};
-use crate::receipt::{ENGINE, Identity, spans};
-use crate::redact::{Counts, placeholders};
+use crate::prompt::SummaryContent;
+use crate::prune::meaning::{self, MeaningVector};
+use crate::receipt::{ENGINE, ReceiptIdentity, ordinal_spans};
+use crate::redact::{RedactionCounts, count_placeholders};
 use crate::summarize::frame::Frame;
-use crate::summarize::{Ranking, Summary, Visible};
+use crate::summarize::{NameRanking, SummaryBody, VisibleTexts};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::verify::Retention;
-use crate::view::{Edit, View, ViewItem};
+use crate::view::{BlockEdit, View, ViewItem};
 use crate::wire::Placement;
 
-use super::tell::Told;
-use super::{Compaction, Input, ordinals};
+use super::attempt::SummaryAttempt;
+use super::{Compaction, CompactionInput, entry_ordinals};
 
 /// Share of the summary's allowance held back for what verification finds missing: one in so many.
 const REPAIR_SHARE: u64 = 200;
@@ -35,81 +35,82 @@ const REPAIR_SHARE: u64 = 200;
 /// no more to tell, and turns may take what it leaves.
 const UNUSED_SHARE: u64 = 16;
 
-pub(super) struct Run<'i, 'a> {
-    pub(super) input: &'i Input<'a>,
+pub(super) struct CompactionRun<'i, 'a> {
+    pub(super) input: &'i CompactionInput<'a>,
     pub(super) outline: Outline,
-    pub(super) pins: Vec<Pin>,
+    pub(super) pins: Vec<PinState>,
     costs: Vec<Units>,
     pub(super) ordinals: Vec<u64>,
     pub(super) frame: Frame,
     pub(super) budget: Units,
-    ranking: OnceCell<Ranking<'i>>,
-    meaning: Cow<'a, [Vector]>,
+    ranking: OnceCell<NameRanking<'i>>,
+    meaning: Cow<'a, [MeaningVector]>,
 }
 
 /// A view that is being made, with its price.
-pub(super) struct Draft {
-    pub(super) body: Summary,
+pub(super) struct ViewDraft {
+    pub(super) body: SummaryBody,
     pub(super) view: View,
     pub(super) cost: Units,
-    pub(super) redactions: Counts,
+    pub(super) redactions: RedactionCounts,
     /// What a model's words take of the body.
     pub(super) prose: Units,
 }
 
-impl<'i, 'a> Run<'i, 'a> {
-    pub(super) fn new(input: &'i Input<'a>) -> Result<Self, CompactError> {
-        let outline = Outline::of(input.conversation);
-        let pins = Pins::new(input.policy)?.of_units(input.conversation, &outline, input.hashes);
-        Ok(Run {
+impl<'i, 'a> CompactionRun<'i, 'a> {
+    pub(super) fn new(input: &'i CompactionInput<'a>) -> Result<Self, CompactError> {
+        let outline = Outline::from_conversation(input.conversation);
+        let pins =
+            PinRules::new(input.policy)?.of_units(input.conversation, &outline, input.hashes);
+        Ok(CompactionRun {
             costs: costs_after_conform(input, &outline),
-            ordinals: ordinals(input.conversation, input.hashes, input.prior),
+            ordinals: entry_ordinals(input.conversation, input.hashes, input.prior),
             frame: Frame {
                 version: input.prior.map_or(0, |p| p.summary_version) + 1,
                 receipt: Some(receipt_id(input)),
             },
-            budget: input.estimator.capacity(input.budget),
+            budget: input.estimator.to_units(input.budget),
             ranking: OnceCell::new(),
-            meaning: meaning(input, &outline),
+            meaning: meaning_vectors(input, &outline),
             input,
             outline,
             pins,
         })
     }
 
-    pub(super) fn plan(&self) -> Result<Plan, CompactError> {
-        plan::plan(&self.scene(), self.budget)
+    pub(super) fn make_plan(&self) -> Result<Plan, CompactError> {
+        plan::plan_view(&self.plan_input(), self.budget)
     }
 
-    pub(super) fn claims(&self) -> Claims {
-        plan::claims(&self.scene())
+    pub(super) fn room_claims(&self) -> RoomClaims {
+        plan::count_claims(&self.plan_input())
     }
 
     /// The names of the ledger by their worth, weighed when somebody asks.
-    pub(super) fn ranking(&self) -> &Ranking<'i> {
+    pub(super) fn ranking(&self) -> &NameRanking<'i> {
         let input = self.input;
-        let weigh = || Ranking::of(input.ledger, input.policy.strategy, input.note);
+        let weigh = || NameRanking::from_ledger(input.ledger, input.policy.strategy, input.note);
         self.ranking.get_or_init(weigh)
     }
 
     /// The plan and its view; where the summary leaves much unused, those of a plan that gives it to
     /// earlier turns, unless that tells less.
-    fn filled(&self) -> Result<(Plan, Draft, Retention), CompactError> {
-        let plan = self.plan()?;
-        let (draft, retention) = self.told(&plan)?;
+    fn plan_and_fill(&self) -> Result<(Plan, ViewDraft, Retention), CompactError> {
+        let plan = self.make_plan()?;
+        let (draft, retention) = self.summarize_plan(&plan)?;
         let unused = plan.summary - draft.body.cost;
         if unused <= Units(self.budget.0 / UNUSED_SHARE) {
             return Ok((plan, draft, retention));
         }
-        let scene = Scene {
+        let scene = PlanInput {
             summary_limit: draft.body.cost + Units(draft.body.cost.0 / UNUSED_SHARE),
-            ..self.scene()
+            ..self.plan_input()
         };
-        let fuller = plan::plan(&scene, self.budget)?;
+        let fuller = plan::plan_view(&scene, self.budget)?;
         if fuller.fates == plan.fates || fuller.rung > plan.rung {
             return Ok((plan, draft, retention));
         }
-        let (more, kept) = self.told(&fuller)?;
+        let (more, kept) = self.summarize_plan(&fuller)?;
         match kept.anchors - kept.kept <= retention.anchors - retention.kept {
             true => Ok((fuller, more, kept)),
             false => Ok((plan, draft, retention)),
@@ -117,7 +118,7 @@ impl<'i, 'a> Run<'i, 'a> {
     }
 
     pub(super) fn finish(self) -> Result<Compaction, CompactError> {
-        let (plan, draft, retention) = self.filled()?;
+        let (plan, draft, retention) = self.plan_and_fill()?;
         crate::validate::validate(
             &draft.view,
             self.input.conversation,
@@ -129,13 +130,13 @@ impl<'i, 'a> Run<'i, 'a> {
         if draft.cost > self.budget {
             return Err(CompactError::InvalidView(format!(
                 "{} tokens in a budget of {}",
-                self.input.estimator.tokens(draft.cost),
+                self.input.estimator.to_tokens(draft.cost),
                 self.input.budget
             )));
         }
         let view_identity = self.identify(&draft.view);
         let mut receipt = self.write_receipt(&plan, &draft, retention);
-        receipt.view_spans = spans(view_identity.iter().map(|(_, ordinal)| *ordinal));
+        receipt.view_spans = ordinal_spans(view_identity.iter().map(|(_, ordinal)| *ordinal));
         Ok(Compaction {
             view: draft.view,
             view_identity,
@@ -143,18 +144,20 @@ impl<'i, 'a> Run<'i, 'a> {
         })
     }
 
-    pub(super) fn receipt(&self) -> &str {
+    pub(super) fn receipt_id(&self) -> &str {
         self.frame.receipt.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn placement(&self) -> Placement {
-        self.input.rules.placement(self.input.policy.placement)
+    pub(super) fn summary_placement(&self) -> Placement {
+        self.input
+            .rules
+            .allowed_placement(self.input.policy.placement)
     }
 
-    pub(super) fn scene(&self) -> Scene<'_> {
-        let empty = assemble::summary_text(&self.frame, "", self.placement());
+    pub(super) fn plan_input(&self) -> PlanInput<'_> {
+        let empty = assemble::summary_text(&self.frame, "", self.summary_placement());
         let estimator = self.input.estimator;
-        Scene {
+        PlanInput {
             conversation: self.input.conversation,
             outline: &self.outline,
             hashes: self.input.hashes,
@@ -164,24 +167,25 @@ impl<'i, 'a> Run<'i, 'a> {
             meaning: &self.meaning,
             policy: self.input.policy,
             estimator,
-            receipt: self.receipt(),
-            frame: estimator.message(&empty) + conform::reserve(self.input.rules, estimator).once,
+            receipt: self.receipt_id(),
+            frame: estimator.count_message(&empty)
+                + conform::reserve(self.input.rules, estimator).once,
             summary_limit: self.summary_limit(),
         }
     }
 
     /// Renders and verifies until the whole view fits; what a redaction adds, or what an estimator
     /// finds in the whole that it did not find in the parts, is taken from the summary.
-    pub(super) fn proved(
+    pub(super) fn render_and_verify(
         &self,
         plan: &Plan,
-        words: Told<'_>,
-    ) -> Result<(Draft, Retention), CompactError> {
+        words: SummaryAttempt<'_>,
+    ) -> Result<(ViewDraft, Retention), CompactError> {
         let room = limit(plan, words, self.input.estimator);
         let mut allowance = room - Units(room.0 / REPAIR_SHARE);
         for _ in 0..6 {
             let (draft, retention) =
-                self.verified(plan, words, self.render(plan, words, allowance));
+                self.verified(plan, words, self.render_attempt(plan, words, allowance));
             let draft = self.counted(draft);
             let over = draft.cost - self.budget;
             if over == Units(0) {
@@ -189,13 +193,13 @@ impl<'i, 'a> Run<'i, 'a> {
             }
             allowance = allowance - over - Units(allowance.0 / 50 + 4);
         }
-        let bare = self.counted(self.draft(plan, Summary::default()));
+        let bare = self.counted(self.draft(plan, SummaryBody::default()));
         if bare.cost <= self.budget {
-            return Ok(self.verified(plan, Told::Nothing, bare));
+            return Ok(self.verified(plan, SummaryAttempt::Nothing, bare));
         }
         Err(CompactError::InsufficientBudget {
             pinned_tokens: Tokens(0),
-            needed: self.input.estimator.tokens(bare.cost),
+            needed: self.input.estimator.to_tokens(bare.cost),
             budget: self.input.budget,
         })
     }
@@ -204,35 +208,43 @@ impl<'i, 'a> Run<'i, 'a> {
     fn summary_limit(&self) -> Units {
         let limit = self.input.summary_limit;
         limit.map_or(Units(u64::MAX), |tokens| {
-            self.input.estimator.capacity(tokens)
+            self.input.estimator.to_units(tokens)
         })
     }
 
     /// What the view shows beside its summary.
-    pub(super) fn visible(&self, plan: &Plan) -> Visible<'_> {
-        let scene = self.scene();
-        let mut visible = Visible::default();
+    pub(super) fn visible(&self, plan: &Plan) -> VisibleTexts<'_> {
+        let scene = self.plan_input();
+        let mut visible = VisibleTexts::default();
         for (unit, fate) in self.outline.units.iter().zip(&plan.fates) {
             for at in unit.entries.clone().filter(|_| fate.stays()) {
-                self.see(&scene, at, *fate, &mut visible);
+                self.add_visible(&scene, at, *fate, &mut visible);
             }
         }
         visible
     }
 
     /// Adds the texts of an entry as its fate leaves them.
-    fn see<'s>(&'s self, scene: &Scene<'_>, at: usize, fate: Fate, visible: &mut Visible<'s>) {
+    fn add_visible<'s>(
+        &'s self,
+        scene: &PlanInput<'_>,
+        at: usize,
+        fate: UnitFate,
+        visible: &mut VisibleTexts<'s>,
+    ) {
         let Some(entry) = self.input.conversation.entries.get(at) else {
             return;
         };
         let edits = match fate {
-            Fate::Clipped(level) => clip::entry(entry, level, scene.estimator, scene.pointer(at)),
+            UnitFate::Clipped(level) => {
+                clip::clip_entry(entry, level, scene.estimator, scene.pointer(at))
+            }
             _ => Vec::new(),
         };
         for (block, nth) in entry.blocks.iter().zip(0..) {
             match edits.iter().find(|(edited, _)| *edited == nth) {
-                Some((_, Edit::SetText(left))) => visible.cut.push(left.clone()),
-                Some((_, Edit::Drop)) => {}
+                Some((_, BlockEdit::SetText(left))) => visible.cut.push(left.clone()),
+                Some((_, BlockEdit::Drop)) => {}
                 None => visible.whole.extend(block.text_parts()),
             }
         }
@@ -240,20 +252,20 @@ impl<'i, 'a> Run<'i, 'a> {
 
     /// The view with this body, redacted. Its cost is that of its parts: the summary was counted
     /// when it was written.
-    pub(super) fn draft(&self, plan: &Plan, body: Summary) -> Draft {
-        let (body, redactions) = self.redacted(body);
+    pub(super) fn draft(&self, plan: &Plan, body: SummaryBody) -> ViewDraft {
+        let (body, redactions) = self.redact_body(body);
         let placed = self.placed(&body);
-        let view = assemble::assemble(&self.scene(), plan, &placed, self.input.rules);
+        let view = assemble::assemble(&self.plan_input(), plan, &placed, self.input.rules);
         let view = conform::conform(
             view,
             self.input.conversation,
             &self.outline,
             self.input.rules,
         );
-        let frame = assemble::summary_text(&self.frame, "", self.placement());
+        let frame = assemble::summary_text(&self.frame, "", self.summary_placement());
         let rest = self.measure(&view, |item| !is_summary(item));
-        Draft {
-            cost: rest + self.input.estimator.message(&frame) + body.cost,
+        ViewDraft {
+            cost: rest + self.input.estimator.count_message(&frame) + body.cost,
             view,
             body,
             redactions,
@@ -262,11 +274,11 @@ impl<'i, 'a> Run<'i, 'a> {
     }
 
     /// The same view with other words in its summary.
-    pub(super) fn reworded(&self, draft: &Draft, body: Summary) -> Draft {
-        let (body, redactions) = self.redacted(body);
+    pub(super) fn reworded(&self, draft: &ViewDraft, body: SummaryBody) -> ViewDraft {
+        let (body, redactions) = self.redact_body(body);
         let mut view = draft.view.clone();
         assemble::reword(&mut view, &self.placed(&body), self.input.rules);
-        Draft {
+        ViewDraft {
             cost: draft.cost - draft.body.cost + body.cost,
             view,
             body,
@@ -277,21 +289,24 @@ impl<'i, 'a> Run<'i, 'a> {
 
     /// The body without secrets, and what stands in it for which. Most were taken out of what the
     /// ledger was drawn from.
-    fn redacted(&self, body: Summary) -> (Summary, Counts) {
-        let redacted = self.input.redactor.redact(&body.text, &mut Counts::new());
+    fn redact_body(&self, body: SummaryBody) -> (SummaryBody, RedactionCounts) {
+        let redacted = self
+            .input
+            .redactor
+            .redact(&body.text, &mut RedactionCounts::new());
         let body = match redacted {
-            Cow::Owned(text) if text != body.text => Summary {
-                cost: self.input.estimator.units(&text),
+            Cow::Owned(text) if text != body.text => SummaryBody {
+                cost: self.input.estimator.count_units(&text),
                 text,
             },
             _ => body,
         };
-        let redactions = placeholders(&body.text);
+        let redactions = count_placeholders(&body.text);
         (body, redactions)
     }
 
-    fn placed<'b>(&'b self, body: &'b Summary) -> Placed<'b> {
-        Placed {
+    fn placed<'b>(&'b self, body: &'b SummaryBody) -> PlacedSummary<'b> {
+        PlacedSummary {
             frame: &self.frame,
             body: &body.text,
             placement: self.input.policy.placement,
@@ -299,8 +314,8 @@ impl<'i, 'a> Run<'i, 'a> {
     }
 
     /// The draft with what it costs as a whole.
-    fn counted(&self, draft: Draft) -> Draft {
-        Draft {
+    fn counted(&self, draft: ViewDraft) -> ViewDraft {
+        ViewDraft {
             cost: self.measure(&draft.view, |_| true),
             ..draft
         }
@@ -311,7 +326,7 @@ impl<'i, 'a> Run<'i, 'a> {
         let leading = self.input.conversation.leading_instructions();
         view.items
             .iter()
-            .filter(|item| item.entry().is_none_or(|entry| entry >= leading))
+            .filter(|item| item.entry_index().is_none_or(|entry| entry >= leading))
             .filter(|item| counts(item))
             .map(|item| match item {
                 ViewItem::Kept { entry } => self
@@ -322,8 +337,8 @@ impl<'i, 'a> Run<'i, 'a> {
                     .copied()
                     .unwrap_or_default(),
                 other => other
-                    .shown(self.input.conversation)
-                    .map_or(Units(0), |e| self.input.estimator.entry(&e)),
+                    .shown_entry(self.input.conversation)
+                    .map_or(Units(0), |e| self.input.estimator.count_entry(&e)),
             })
             .sum()
     }
@@ -332,12 +347,15 @@ impl<'i, 'a> Run<'i, 'a> {
     fn identify(&self, view: &View) -> Vec<(EntryHash, u64)> {
         view.items
             .iter()
-            .filter_map(|item| Some((item, item.shown(self.input.conversation)?)))
-            .skip_while(|(_, shown)| shown.leads())
+            .filter_map(|item| Some((item, item.shown_entry(self.input.conversation)?)))
+            .skip_while(|(_, shown)| shown.is_leading())
             .map(|(item, shown)| {
-                let ordinal = item.entry().and_then(|e| self.ordinals.get(e)).copied();
+                let ordinal = item
+                    .entry_index()
+                    .and_then(|e| self.ordinals.get(e))
+                    .copied();
                 (
-                    EntryHash::of(&shown),
+                    EntryHash::from_entry(&shown),
                     ordinal.unwrap_or(self.input.ledger.next),
                 )
             })
@@ -346,8 +364,8 @@ impl<'i, 'a> Run<'i, 'a> {
 }
 
 /// What a summary of these words may cost at most.
-pub(super) fn limit(plan: &Plan, words: Told<'_>, estimator: &dyn Estimator) -> Units {
-    (plan.summary + estimator.capacity(words.extra())).min(plan.free)
+pub(super) fn limit(plan: &Plan, words: SummaryAttempt<'_>, estimator: &dyn Estimator) -> Units {
+    (plan.summary + estimator.to_units(words.extra())).min(plan.free)
 }
 
 fn is_summary(item: &ViewItem) -> bool {
@@ -356,7 +374,7 @@ fn is_summary(item: &ViewItem) -> bool {
 
 /// What each entry costs in an edited view: reasoning that will be stripped is not paid for, a
 /// bridge that may be needed is.
-fn costs_after_conform(input: &Input<'_>, outline: &Outline) -> Vec<Units> {
+fn costs_after_conform(input: &CompactionInput<'_>, outline: &Outline) -> Vec<Units> {
     let mut costs = input.account.entries.clone();
     let reserve = conform::reserve(input.rules, input.estimator);
     let loses = conform::loses_reasoning(input.rules, outline);
@@ -386,16 +404,16 @@ fn reasoning_cost(entry: &Entry, estimator: &dyn Estimator) -> Units {
         .blocks
         .iter()
         .filter(reasoning)
-        .map(|b| estimator.block(b))
+        .map(|b| estimator.count_block(b))
         .sum();
     if !entry.blocks.is_empty() && entry.blocks.iter().all(|b| reasoning(&b)) {
-        return cost + estimator.framing();
+        return cost + estimator.framing_units();
     }
     cost
 }
 
 /// What each unit is about, if the policy asks: the caller's embeddings, else their words.
-fn meaning<'a>(input: &Input<'a>, outline: &Outline) -> Cow<'a, [Vector]> {
+fn meaning_vectors<'a>(input: &CompactionInput<'a>, outline: &Outline) -> Cow<'a, [MeaningVector]> {
     match (input.policy.prune, input.meaning) {
         (Prune::Semantic, Some(given)) => Cow::Borrowed(given),
         (Prune::Semantic, None) => meaning::vectors(input.conversation, outline).into(),
@@ -403,10 +421,10 @@ fn meaning<'a>(input: &Input<'a>, outline: &Outline) -> Cow<'a, [Vector]> {
     }
 }
 
-fn receipt_id(input: &Input<'_>) -> String {
-    Identity {
+fn receipt_id(input: &CompactionInput<'_>) -> String {
+    ReceiptIdentity {
         engine: ENGINE,
-        source: Chain::over(input.hashes),
+        source: Chain::from_hashes(input.hashes),
         shape: shape(input),
         previous: input.prior.map(|p| p.receipt_id.as_str()),
         policy: input.policy,
@@ -416,14 +434,14 @@ fn receipt_id(input: &Input<'_>) -> String {
         estimator: input.estimator.name(),
         wire: input.rules.name,
         note: input.note,
-        words: (*input.words != Words::Ledger).then_some(input.words),
+        words: (*input.words != SummaryContent::Ledger).then_some(input.words),
     }
     .receipt_id()
 }
 
 /// A digest of what identity leaves out and the plan looks at: call ids, flags, groups, kinds, and
 /// embeddings if there are any.
-fn shape(input: &Input<'_>) -> u64 {
+fn shape(input: &CompactionInput<'_>) -> u64 {
     let mut hasher = blake3::Hasher::new();
     for number in input.meaning.into_iter().flatten().flatten() {
         hasher.update(&number.to_le_bytes());
@@ -435,7 +453,7 @@ fn shape(input: &Input<'_>) -> u64 {
         let first = group.map(|group| *groups.entry(group).or_insert(at));
         let (kind, flags) = (&entry.meta.kind, &entry.meta.flags);
         hasher.update(format!("{kind:?}{flags:?}{first:?}").as_bytes());
-        for id in entry.calls().chain(entry.results()) {
+        for id in entry.call_ids().chain(entry.result_ids()) {
             hasher.update(id.as_bytes());
             hasher.update(b"\0");
         }

@@ -39,7 +39,7 @@ cues! {
     DEFINITION: r"(?:fn|def|func|function|class|struct|enum|trait|interface|type|impl|const|module)[ \t]+(?:\([ -(*-~]{0,60}\)[ \t]*)?([A-Za-z_][A-Za-z0-9_]{2,60})";
 }
 
-fn says(cue: &Option<Regex>, text: &str) -> bool {
+fn has_cue(cue: &Option<Regex>, text: &str) -> bool {
     cue.as_ref().is_some_and(|r| r.is_match(text))
 }
 
@@ -47,36 +47,36 @@ fn says(cue: &Option<Regex>, text: &str) -> bool {
 const SENTENCE: usize = 600;
 
 /// A sentence that rules what may be done. Questions and pasted messages of programs do not.
-pub(crate) fn rules(sentence: &str) -> bool {
+pub(crate) fn is_rule(sentence: &str) -> bool {
     sentence.len() <= SENTENCE
         && !sentence.ends_with('?')
-        && !reports(sentence)
-        && !explains(sentence)
-        && !sets_task(sentence)
-        && (says(&RULE, sentence)
-            || says(&REVISION, sentence)
-            || orders(sentence)
-            || label(sentence).is_some())
+        && !is_program_line(sentence)
+        && !is_explanation(sentence)
+        && !is_single_task(sentence)
+        && (has_cue(&RULE, sentence)
+            || has_cue(&REVISION, sentence)
+            || opens_with_order(sentence)
+            || rule_label(sentence).is_some())
 }
 
 /// Whether a sentence asks for one piece of work on something it names: "make src/a.py export an
 /// order only once" is done when it is done, and no rule.
-fn sets_task(sentence: &str) -> bool {
+fn is_single_task(sentence: &str) -> bool {
     let opening = head(sentence, 60);
     let names = sentence.split(' ').any(|w| w.contains('/') && w.len() > 5);
-    names && says(&TASK, opening) && !says(&FIRM, sentence)
+    names && has_cue(&TASK, opening) && !has_cue(&FIRM, sentence)
 }
 
 /// A short word of thanks, which asks for nothing.
-pub(crate) fn thanks(message: &str) -> bool {
+pub(crate) fn is_thanks(message: &str) -> bool {
     message.len() <= 70
-        && says(&THANKS, head(message, 24))
+        && has_cue(&THANKS, head(message, 24))
         && !message.contains(['/', '?', ':'])
         && !message.bytes().any(|b| b.is_ascii_digit())
 }
 
 /// Whether a clause of the sentence opens with an order.
-fn orders(sentence: &str) -> bool {
+fn opens_with_order(sentence: &str) -> bool {
     let Some(order) = ORDER.as_ref() else {
         return false;
     };
@@ -95,7 +95,7 @@ const OPENERS: [&str; 9] = [
 ];
 
 /// A line that a program wrote: `Error: should be true`.
-fn reports(sentence: &str) -> bool {
+fn is_program_line(sentence: &str) -> bool {
     let head = sentence.split([':', ' ']).next().unwrap_or("");
     [
         "error", "messages", "warning", "warn", "expected", "actual", "info", "debug", "fatal",
@@ -106,7 +106,7 @@ fn reports(sentence: &str) -> bool {
 
 /// A sentence that says what something leads to, not what somebody must do: "This causes it to always
 /// return 0."
-fn explains(sentence: &str) -> bool {
+fn is_explanation(sentence: &str) -> bool {
     const OPENINGS: [&str; 5] = [
         "this causes ",
         "this makes ",
@@ -119,38 +119,39 @@ fn explains(sentence: &str) -> bool {
 }
 
 /// What stands before a colon and says that a rule follows: `One condition`, `Important`.
-pub(crate) fn label(sentence: &str) -> Option<&str> {
+pub(crate) fn rule_label(sentence: &str) -> Option<&str> {
     let (head, rest) = sentence.split_once(": ")?;
     let short = head.len() <= 90 && rest.len() >= 8;
-    (short && (says(&LABEL, head) || says(&REVISION, head) || says(&LATER, head))).then_some(head)
+    (short && (has_cue(&LABEL, head) || has_cue(&REVISION, head) || has_cue(&LATER, head)))
+        .then_some(head)
 }
 
 /// A heading under which every item is a rule.
-pub(crate) fn heads_rules(line: &str) -> bool {
-    line.len() <= 90 && says(&LABEL, line)
+pub(crate) fn is_rule_heading(line: &str) -> bool {
+    line.len() <= 90 && has_cue(&LABEL, line)
 }
 
 /// A sentence that puts work off.
-pub(crate) fn postpones(sentence: &str) -> bool {
-    sentence.len() <= SENTENCE && !sentence.ends_with('?') && says(&LATER, sentence)
+pub(crate) fn is_postponement(sentence: &str) -> bool {
+    sentence.len() <= SENTENCE && !sentence.ends_with('?') && has_cue(&LATER, sentence)
 }
 
 /// A sentence that says something is finished.
-pub(crate) fn finishes(sentence: &str) -> bool {
+pub(crate) fn is_completion(sentence: &str) -> bool {
     sentence.len() <= 200
         && !sentence.ends_with('?')
-        && says(&FINISHED, sentence)
-        && !says(&UNFINISHED, sentence)
+        && has_cue(&FINISHED, sentence)
+        && !has_cue(&UNFINISHED, sentence)
 }
 
 /// A call, by its tool or its answer, that brought something into being.
-pub(crate) fn creates(call: &str, answer: &str) -> bool {
+pub(crate) fn is_creation(call: &str, answer: &str) -> bool {
     let words: String = head(call, 80)
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { ' ' })
         .collect();
     let made = |word: &str| MAKING.iter().any(|verb| word.eq_ignore_ascii_case(verb));
-    words.split(' ').any(made) || says(&CREATION, answer)
+    words.split(' ').any(made) || has_cue(&CREATION, answer)
 }
 
 /// Verbs of tools and commands that make something.
@@ -174,28 +175,28 @@ const MAKING: [&str; 16] = [
 ];
 
 /// A sentence that takes something back.
-pub(crate) fn revises(sentence: &str) -> bool {
-    says(&REVISION, sentence)
+pub(crate) fn is_revision(sentence: &str) -> bool {
+    has_cue(&REVISION, sentence)
 }
 
 /// A sentence that decides, gives a cause or tells a deed. "The problem is clear." does none of it.
-pub(crate) fn decides(sentence: &str) -> bool {
+pub(crate) fn is_decision(sentence: &str) -> bool {
     sentence.len() <= SENTENCE
         && !sentence.ends_with(" is clear.")
-        && (says(&DECISION, sentence) || says(&DEED, sentence))
+        && (has_cue(&DECISION, sentence) || has_cue(&DEED, sentence))
 }
 
 /// A sentence that names what is left to do. What it announces is done in the next breath.
-pub(crate) fn remains(sentence: &str) -> bool {
+pub(crate) fn is_open_work(sentence: &str) -> bool {
     let is_left = sentence.trim_end_matches('.').ends_with(" remains");
-    sentence.len() <= SENTENCE && !sentence.ends_with(':') && (is_left || says(&OPEN, sentence))
+    sentence.len() <= SENTENCE && !sentence.ends_with(':') && (is_left || has_cue(&OPEN, sentence))
 }
 
 /// How far from either end of an answer a failure is looked for.
 const EDGE: usize = 300;
 
 /// An answer that says by itself that the call failed.
-pub(crate) fn failed(answer: &str) -> bool {
+pub(crate) fn is_failure(answer: &str) -> bool {
     let head = head(answer, EDGE);
     let first = head
         .trim_start()
@@ -206,8 +207,8 @@ pub(crate) fn failed(answer: &str) -> bool {
         || opens_with_error(head)
         || first.starts_with("traceback")
         || first.starts_with("fatal")
-        || says(&EXIT, head)
-        || says(&EXIT, tail(answer, EDGE))
+        || has_cue(&EXIT, head)
+        || has_cue(&EXIT, tail(answer, EDGE))
 }
 
 /// A JSON answer whose first field is an error, and says something.
@@ -227,7 +228,7 @@ pub(crate) fn complaint(answer: &str) -> &str {
     let lines = || answer.lines().map(str::trim).filter(|l| l.len() >= 8);
     lines()
         .take(2000)
-        .find(|l| says(&COMPLAINT, l) && !says(&EXIT, l))
+        .find(|l| has_cue(&COMPLAINT, l) && !has_cue(&EXIT, l))
         .or_else(|| lines().next_back())
         .unwrap_or("")
 }

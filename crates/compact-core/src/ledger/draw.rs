@@ -15,8 +15,8 @@ const WORTH_A_THREAD: usize = 64 * 1024;
 
 impl Ledger {
     /// Draws the facts of `entries` without what the redactor finds in them.
-    pub fn redacted(entries: &[Entry], first: u64, redactor: &Redactor) -> Ledger {
-        let draw = |entries, first| Ledger::of(&redactor.redact_entries(entries), first);
+    pub fn from_redacted(entries: &[Entry], first: u64, redactor: &Redactor) -> Ledger {
+        let draw = |entries, first| Ledger::from_entries(&redactor.redact_entries(entries), first);
         let middle = middle(entries);
         let (head, tail) = entries.split_at_checked(middle).unwrap_or((entries, &[]));
         if head.is_empty() || tail.is_empty() {
@@ -42,7 +42,7 @@ fn middle(entries: &[Entry]) -> usize {
     if total < WORTH_A_THREAD {
         return 0;
     }
-    let answered: HashSet<&str> = entries.iter().flat_map(Entry::results).collect();
+    let answered: HashSet<&str> = entries.iter().flat_map(Entry::result_ids).collect();
     let mut open: HashSet<&str> = HashSet::new();
     let mut read = 0;
     for (at, entry) in entries.iter().enumerate() {
@@ -50,8 +50,8 @@ fn middle(entries: &[Entry]) -> usize {
             return at;
         }
         read += bytes(entry);
-        open.extend(entry.calls().filter(|call| answered.contains(call)));
-        for call in entry.results() {
+        open.extend(entry.call_ids().filter(|call| answered.contains(call)));
+        for call in entry.result_ids() {
             open.remove(call);
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::scan::Kind;
+use super::scan::NameKind;
 
 /// Who said something. Orders come from the user and the system only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl Voice {
     pub const COUNT: usize = 6;
 
     /// Whether lines of this voice may stand as instructions.
-    pub fn instructs(self) -> bool {
+    pub fn may_instruct(self) -> bool {
         matches!(self, Voice::User | Voice::System)
     }
 
@@ -55,7 +55,7 @@ pub struct Mention(
 
 impl Mention {
     /// The block it stands in: ordinal and block index.
-    pub fn place(&self) -> (u32, u16) {
+    pub fn block_place(&self) -> (u32, u16) {
         (self.0, self.1)
     }
 }
@@ -66,12 +66,12 @@ const HEARD: usize = 3;
 
 /// One name and what is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(into = "Packed", try_from = "Packed")]
+#[serde(into = "PackedEntity", try_from = "PackedEntity")]
 pub struct Entity {
     /// The name.
     pub text: Box<str>,
     /// What it looks like.
-    pub kind: Kind,
+    pub kind: NameKind,
     /// In how many blocks each voice named it, indexed by [`Voice`].
     pub counts: [u32; Voice::COUNT],
     /// How often it stands in the text, every occurrence counted.
@@ -89,7 +89,7 @@ pub struct Entity {
 }
 
 impl Entity {
-    pub(super) fn new(text: &str, kind: Kind, first: u32) -> Entity {
+    pub(super) fn new(text: &str, kind: NameKind, first: u32) -> Entity {
         Entity {
             text: text.into(),
             kind,
@@ -104,13 +104,15 @@ impl Entity {
     }
 
     /// Blocks in which a voice named it.
-    pub fn count(&self, voice: Voice) -> u32 {
+    pub fn voice_count(&self, voice: Voice) -> u32 {
         self.counts.get(voice as usize).copied().unwrap_or(0)
     }
 
     /// Blocks in which the user or the model named it.
     pub fn spoken_count(&self) -> u32 {
-        self.count(Voice::User) + self.count(Voice::Model) + self.count(Voice::Call)
+        self.voice_count(Voice::User)
+            + self.voice_count(Voice::Model)
+            + self.voice_count(Voice::Call)
     }
 
     /// Every mention kept.
@@ -123,14 +125,14 @@ impl Entity {
     }
 
     /// The last occurrence in a block is the one that stays; a block counts once.
-    pub(super) fn saw(&mut self, voice: Voice, mention: Mention) {
+    pub(super) fn add_mention(&mut self, voice: Voice, mention: Mention) {
         self.times = self.times.saturating_add(1);
         let (list, cap) = match voice.speaks() {
             true => (&mut self.spoken, SPOKEN),
             false => (&mut self.heard, HEARD),
         };
         if let Some(last) = list.last_mut()
-            && last.place() == mention.place()
+            && last.block_place() == mention.block_place()
         {
             *last = mention;
             return;
@@ -156,12 +158,12 @@ impl Entity {
         self.first = self.first.min(later.first);
         self.last = self.last.max(later.last);
         self.kind = self.kind.min(later.kind);
-        newest(&mut self.spoken, &later.spoken, SPOKEN);
-        newest(&mut self.heard, &later.heard, HEARD);
+        append_newest(&mut self.spoken, &later.spoken, SPOKEN);
+        append_newest(&mut self.heard, &later.heard, HEARD);
     }
 }
 
-fn newest(mentions: &mut Vec<Mention>, later: &[Mention], cap: usize) {
+fn append_newest(mentions: &mut Vec<Mention>, later: &[Mention], cap: usize) {
     mentions.extend_from_slice(later);
     let surplus = mentions.len().saturating_sub(cap);
     mentions.drain(..surplus);
@@ -171,24 +173,24 @@ fn newest(mentions: &mut Vec<Mention>, later: &[Mention], cap: usize) {
 /// times, first, last, how many spoken mentions, then five numbers per mention, and the entry that
 /// defines it, if any does.
 #[derive(Serialize, Deserialize)]
-struct Packed(Box<str>, Kind, Vec<u32>);
+struct PackedEntity(Box<str>, NameKind, Vec<u32>);
 
-impl From<Entity> for Packed {
-    fn from(e: Entity) -> Packed {
+impl From<Entity> for PackedEntity {
+    fn from(e: Entity) -> PackedEntity {
         let mut numbers = e.counts.to_vec();
         numbers.extend([e.times, e.first, e.last, e.spoken.len() as u32]);
         for m in e.mentions() {
             numbers.extend([m.0, m.1.into(), m.2, m.3.into(), m.4.into()]);
         }
         numbers.extend(e.defined);
-        Packed(e.text, e.kind, numbers)
+        PackedEntity(e.text, e.kind, numbers)
     }
 }
 
-impl TryFrom<Packed> for Entity {
+impl TryFrom<PackedEntity> for Entity {
     type Error = &'static str;
 
-    fn try_from(Packed(text, kind, numbers): Packed) -> Result<Entity, Self::Error> {
+    fn try_from(PackedEntity(text, kind, numbers): PackedEntity) -> Result<Entity, Self::Error> {
         let short = "an entity of the ledger lacks numbers";
         let (counts, rest) = numbers.split_first_chunk().ok_or(short)?;
         let (&[times, first, last, spoken], rest) = rest.split_first_chunk().ok_or(short)?;

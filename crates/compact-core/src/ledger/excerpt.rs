@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::entity::{Entity, Mention, Voice};
-use super::reading::Reading;
+use super::reading::BlockReading;
 
 /// How far a window reaches on each side of a name, in bytes: further in prose, whose sentences are
 /// to be quoted whole.
@@ -36,16 +36,16 @@ impl Excerpt {
         self.start + self.text.len() as u32
     }
 
-    fn place(&self) -> (u32, u16) {
+    fn block_place(&self) -> (u32, u16) {
         (self.ordinal, self.part)
     }
 }
 
 /// A window in a block's reading: place, first byte, end.
-type Window = ((u32, u16), u32, u32);
+type ExcerptWindow = ((u32, u16), u32, u32);
 
 /// Sets how much text around the name at `mention` is kept: whole words within reach.
-pub(super) fn measure(mention: &mut Mention, name: usize, reading: &Reading<'_>) {
+pub(super) fn measure(mention: &mut Mention, name: usize, reading: &BlockReading<'_>) {
     let text = &*reading.text;
     let reach = match reading.voice {
         Voice::Call | Voice::Tool => REACH,
@@ -87,18 +87,18 @@ fn word_end(text: &str, at: usize, reach: usize) -> usize {
 }
 
 /// Blocks, by ordinal and index.
-pub(super) type Places = HashSet<(u32, u16), foldhash::fast::FixedState>;
+pub(super) type BlockPlaces = HashSet<(u32, u16), foldhash::fast::FixedState>;
 
 /// The windows of the mentions in these places, sorted and joined where they touch.
-fn windows(entities: &[Entity], places: &Places) -> Vec<Window> {
-    let mut all: Vec<Window> = entities
+fn windows(entities: &[Entity], places: &BlockPlaces) -> Vec<ExcerptWindow> {
+    let mut all: Vec<ExcerptWindow> = entities
         .iter()
         .flat_map(|e| e.mentions().map(|m| (m, e.text.len())))
-        .filter(|(m, _)| places.contains(&m.place()))
+        .filter(|(m, _)| places.contains(&m.block_place()))
         .map(|(m, name)| window(m, name))
         .collect();
     all.sort_unstable();
-    let mut joined: Vec<Window> = Vec::with_capacity(all.len() / 2);
+    let mut joined: Vec<ExcerptWindow> = Vec::with_capacity(all.len() / 2);
     for next in all {
         match joined.last_mut() {
             Some(last) if last.0 == next.0 && next.1 <= last.2 => last.2 = last.2.max(next.2),
@@ -108,9 +108,9 @@ fn windows(entities: &[Entity], places: &Places) -> Vec<Window> {
     joined
 }
 
-fn window(m: &Mention, name: usize) -> Window {
+fn window(m: &Mention, name: usize) -> ExcerptWindow {
     let (start, end) = span(m, name);
-    (m.place(), start, end)
+    (m.block_place(), start, end)
 }
 
 /// The first byte and the end of a mention's window.
@@ -119,29 +119,29 @@ pub(super) fn span(m: &Mention, name: usize) -> (u32, u32) {
 }
 
 /// Cuts the excerpts in these places anew: names were added there, or need them no longer.
-pub(super) fn recut(entities: &[Entity], places: &Places, excerpts: &mut Vec<Excerpt>) {
+pub(super) fn recut(entities: &[Entity], places: &BlockPlaces, excerpts: &mut Vec<Excerpt>) {
     let in_order = |e: &Excerpt| (e.ordinal, e.part, e.start);
     if !places.is_empty() {
-        let is_stale = |e: &mut Excerpt| places.contains(&e.place());
+        let is_stale = |e: &mut Excerpt| places.contains(&e.block_place());
         let mut stale: Vec<Excerpt> = excerpts.extract_if(.., is_stale).collect();
         stale.sort_by_key(in_order);
-        excerpts.extend(cut(&windows(entities, places), stale));
+        excerpts.extend(cut_windows(&windows(entities, places), stale));
     }
     excerpts.sort_by_key(in_order);
 }
 
 /// Cuts `windows` out of excerpts that contain them, both sorted by place.
-fn cut(windows: &[Window], sources: Vec<Excerpt>) -> Vec<Excerpt> {
+fn cut_windows(windows: &[ExcerptWindow], sources: Vec<Excerpt>) -> Vec<Excerpt> {
     let mut out = Vec::with_capacity(windows.len());
     let mut sources = sources.into_iter().peekable();
     for &(place, start, end) in windows {
         while sources
-            .next_if(|s| (s.place(), s.end()) < (place, end))
+            .next_if(|s| (s.block_place(), s.end()) < (place, end))
             .is_some()
         {}
         // Most are needed as they are.
         if let Some(whole) =
-            sources.next_if(|s| (s.place(), s.start, s.end()) == (place, start, end))
+            sources.next_if(|s| (s.block_place(), s.start, s.end()) == (place, start, end))
         {
             out.push(whole);
             continue;

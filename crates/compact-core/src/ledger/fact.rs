@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::cue;
 use super::entity::Voice;
-use super::reading::Reading;
-use super::scan::{Kind, scan};
-use super::text::{Place, clip, sentences};
+use super::reading::BlockReading;
+use super::scan::{NameKind, scan_names};
+use super::sentence::{SentencePlace, clip, split_sentences};
 use crate::message::{Block, Entry};
 
 /// A quotation with its source.
@@ -29,7 +29,7 @@ pub struct Fact {
 /// What was done to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Act {
+pub enum FileAct {
     /// Looked at.
     Read,
     /// Changed.
@@ -50,7 +50,7 @@ pub struct FileFact {
     /// How often it was changed or written.
     pub edits: u32,
     /// The newest act other than reading, or reading when there was no other.
-    pub act: Act,
+    pub act: FileAct,
     /// The ordinal of that act.
     pub ordinal: u32,
     /// Names defined in the changes, newest last.
@@ -60,7 +60,7 @@ pub struct FileFact {
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ToolRunOutcome {
     /// No answer is known.
     Pending,
     /// It answered and nothing says that it failed.
@@ -71,18 +71,18 @@ pub enum Outcome {
 
 /// A tool call that ran something or failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct ToolRun {
     /// The ordinal of the call.
     pub ordinal: u32,
     /// The command, or the tool and its first argument.
     pub text: Box<str>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: ToolRunOutcome,
 }
 
 /// One step of a plan that the model keeps through a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct PlanStep {
     /// What is to be done.
     pub text: Box<str>,
     /// Whether it is finished.
@@ -91,11 +91,11 @@ pub struct Step {
 
 /// The newest plan; an older one is history.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct TaskPlan {
     /// The ordinal of the call that wrote it.
     pub ordinal: u32,
     /// Its steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
 }
 
 /// The typed facts of a session.
@@ -118,9 +118,9 @@ pub struct Facts {
     /// Files, the most recently touched last.
     pub files: Vec<FileFact>,
     /// Commands and failed calls.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ToolRun>,
     /// The newest plan.
-    pub plan: Plan,
+    pub plan: TaskPlan,
 }
 
 const REQUESTS: usize = 256;
@@ -139,33 +139,33 @@ const ANSWER: usize = 400;
 
 /// Collects the facts of consecutive entries.
 #[derive(Default)]
-pub(super) struct Collector {
+pub(super) struct FactCollector {
     facts: Facts,
     runs_by_call: HashMap<String, usize, foldhash::fast::FixedState>,
 }
 
-impl Collector {
+impl FactCollector {
     /// Takes one block, read as `reading`, and says whether its words may be quoted: a plan may not,
     /// since only its newest state is true.
-    pub(super) fn block(
+    pub(super) fn collect_block(
         &mut self,
         ordinal: u32,
         entry: &Entry,
         block: &Block,
-        reading: &Reading<'_>,
+        reading: &BlockReading<'_>,
     ) -> bool {
         match block {
-            Block::Text(_) => self.words(ordinal, entry, reading),
+            Block::Text(_) => self.collect_words(ordinal, entry, reading),
             Block::ToolCall {
                 id,
                 name,
                 arguments,
             } => {
-                if let Some(steps) = steps(arguments) {
-                    self.facts.plan = Plan { ordinal, steps };
+                if let Some(steps) = parse_steps(arguments) {
+                    self.facts.plan = TaskPlan { ordinal, steps };
                     return false;
                 }
-                self.call(ordinal, name, &reading.text);
+                self.collect_call(ordinal, name, &reading.text);
                 self.runs_by_call
                     .insert(id.clone(), self.facts.runs.len() - 1);
             }
@@ -173,7 +173,7 @@ impl Collector {
                 call,
                 content,
                 is_error,
-            } => self.answer(call, content, outcome(content, *is_error), reading),
+            } => self.collect_answer(call, content, outcome(content, *is_error), reading),
             Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
         }
         true
@@ -181,12 +181,18 @@ impl Collector {
 
     /// The facts, with bounded lists.
     pub(super) fn finish(mut self) -> Facts {
-        self.facts.settle();
+        self.facts.bound_lists();
         self.facts
     }
 
     /// Takes a tool's answer: how the run ended, what it made, what it says is finished.
-    fn answer(&mut self, call: &str, content: &str, outcome: Outcome, reading: &Reading<'_>) {
+    fn collect_answer(
+        &mut self,
+        call: &str,
+        content: &str,
+        outcome: ToolRunOutcome,
+        reading: &BlockReading<'_>,
+    ) {
         let Some(&at) = self.runs_by_call.get(call) else {
             return;
         };
@@ -194,7 +200,7 @@ impl Collector {
             return;
         };
         run.outcome = outcome;
-        if matches!(run.outcome, Outcome::Failed(_)) || content.len() > ANSWER {
+        if matches!(run.outcome, ToolRunOutcome::Failed(_)) || content.len() > ANSWER {
             return;
         }
         let fact = |text: String| Fact {
@@ -202,55 +208,58 @@ impl Collector {
             voice: Voice::Tool,
             text: text.into(),
         };
-        if cue::creates(&run.text, content) && gives_id(&reading.text, &run.text) {
+        if cue::is_creation(&run.text, content) && gives_id(&reading.text, &run.text) {
             let (call, answer) = (clip(&run.text, 80), clip(&reading.text, 120));
             self.facts.made.push(fact(format!("{call} → {answer}")));
         }
-        if let Some(line) = reading.text.lines().find(|line| cue::finishes(line)) {
+        if let Some(line) = reading.text.lines().find(|line| cue::is_completion(line)) {
             self.facts.done.push(fact(clip(line, SENTENCE_CHARS)));
         }
     }
 
-    fn words(&mut self, ordinal: u32, entry: &Entry, reading: &Reading<'_>) {
+    fn collect_words(&mut self, ordinal: u32, entry: &Entry, reading: &BlockReading<'_>) {
         let fact = |text: &str, chars| Fact {
             ordinal,
             voice: reading.voice,
             text: clip(text, chars).into(),
         };
-        if reading.voice == Voice::User && entry.is_user_message() && !cue::thanks(&reading.text) {
+        if reading.voice == Voice::User && entry.is_user_message() && !cue::is_thanks(&reading.text)
+        {
             self.facts.requests.push(fact(&reading.text, REQUEST_CHARS));
         }
-        for (sentence, place) in sentences(&reading.text) {
+        for (sentence, place) in split_sentences(&reading.text) {
             let (facts, sentence) = (&mut self.facts, &*sentence);
             let list = match reading.voice {
-                Voice::User | Voice::Model if cue::postpones(sentence) => &mut facts.open,
-                Voice::User | Voice::System if place == Place::RuleList || cue::rules(sentence) => {
+                Voice::User | Voice::Model if cue::is_postponement(sentence) => &mut facts.open,
+                Voice::User | Voice::System
+                    if place == SentencePlace::RuleList || cue::is_rule(sentence) =>
+                {
                     &mut facts.rules
                 }
-                Voice::Model if cue::finishes(sentence) => &mut facts.done,
-                Voice::Model if cue::decides(sentence) => &mut facts.decisions,
-                Voice::Model if cue::remains(sentence) => &mut facts.open,
+                Voice::Model if cue::is_completion(sentence) => &mut facts.done,
+                Voice::Model if cue::is_decision(sentence) => &mut facts.decisions,
+                Voice::Model if cue::is_open_work(sentence) => &mut facts.open,
                 _ => continue,
             };
             list.push(fact(sentence, SENTENCE_CHARS));
         }
     }
 
-    fn call(&mut self, ordinal: u32, name: &str, text: &str) {
-        self.facts.runs.push(Run {
+    fn collect_call(&mut self, ordinal: u32, name: &str, text: &str) {
+        self.facts.runs.push(ToolRun {
             ordinal,
-            text: command(name, text).into(),
-            outcome: Outcome::Pending,
+            text: command_text(name, text).into(),
+            outcome: ToolRunOutcome::Pending,
         });
         for (path, act) in touched(name, text) {
             let symbols = match act {
-                Act::Edited | Act::Created => cue::definitions(text, SYMBOLS),
-                Act::Read | Act::Deleted => Vec::new(),
+                FileAct::Edited | FileAct::Created => cue::definitions(text, SYMBOLS),
+                FileAct::Read | FileAct::Deleted => Vec::new(),
             };
             self.facts.touch(&FileFact {
                 path: path.into(),
-                reads: u32::from(act == Act::Read),
-                edits: u32::from(matches!(act, Act::Edited | Act::Created)),
+                reads: u32::from(act == FileAct::Read),
+                edits: u32::from(matches!(act, FileAct::Edited | FileAct::Created)),
                 act,
                 ordinal,
                 symbols,
@@ -273,7 +282,7 @@ impl Facts {
         if !later.plan.steps.is_empty() {
             self.plan = later.plan;
         }
-        self.settle();
+        self.bound_lists();
     }
 
     fn touch(&mut self, file: &FileFact) {
@@ -284,7 +293,7 @@ impl Facts {
         let mut known = self.files.remove(at);
         known.reads += file.reads;
         known.edits += file.edits;
-        if file.act != Act::Read || known.act == Act::Read {
+        if file.act != FileAct::Read || known.act == FileAct::Read {
             known.act = file.act;
             known.ordinal = file.ordinal;
         }
@@ -297,7 +306,7 @@ impl Facts {
         self.files.push(known);
     }
 
-    fn settle(&mut self) {
+    fn bound_lists(&mut self) {
         keep_last_saying(&mut self.rules);
         keep_last_saying(&mut self.decisions);
         keep_last_saying(&mut self.open);
@@ -307,16 +316,16 @@ impl Facts {
             let surplus = self.requests.len() - REQUESTS;
             self.requests.drain(1..=surplus);
         }
-        newest(&mut self.rules, RULES);
-        newest(&mut self.decisions, DECISIONS);
-        newest(&mut self.open, OPEN);
-        newest(&mut self.done, DONE);
-        newest(&mut self.made, MADE);
-        newest(&mut self.runs, RUNS);
+        truncate_to_newest(&mut self.rules, RULES);
+        truncate_to_newest(&mut self.decisions, DECISIONS);
+        truncate_to_newest(&mut self.open, OPEN);
+        truncate_to_newest(&mut self.done, DONE);
+        truncate_to_newest(&mut self.made, MADE);
+        truncate_to_newest(&mut self.runs, RUNS);
     }
 }
 
-fn newest<T>(list: &mut Vec<T>, cap: usize) {
+fn truncate_to_newest<T>(list: &mut Vec<T>, cap: usize) {
     let surplus = list.len().saturating_sub(cap);
     list.drain(..surplus);
 }
@@ -332,11 +341,11 @@ fn keep_last_saying(facts: &mut Vec<Fact>) {
 /// Whether an answer names an id that the call did not.
 fn gives_id(answer: &str, call: &str) -> bool {
     let mut gives = false;
-    scan(answer, &mut |kind, _, name| {
+    scan_names(answer, &mut |kind, _, name| {
         let id = match kind {
-            Kind::Id | Kind::Uuid | Kind::Hash | Kind::Url => true,
+            NameKind::Id | NameKind::Uuid | NameKind::Hash | NameKind::Url => true,
             // `job-4f7a`: words alone would be a name.
-            Kind::Slug => name.bytes().any(|b| b.is_ascii_digit()),
+            NameKind::Slug => name.bytes().any(|b| b.is_ascii_digit()),
             _ => false,
         };
         gives |= id && !call.contains(name);
@@ -345,11 +354,11 @@ fn gives_id(answer: &str, call: &str) -> bool {
 }
 
 /// How a tool's answer says the call ended.
-fn outcome(content: &str, is_error: bool) -> Outcome {
-    if is_error || cue::failed(content) {
-        Outcome::Failed(clip(cue::complaint(content), SENTENCE_CHARS).into())
+fn outcome(content: &str, is_error: bool) -> ToolRunOutcome {
+    if is_error || cue::is_failure(content) {
+        ToolRunOutcome::Failed(clip(cue::complaint(content), SENTENCE_CHARS).into())
     } else {
-        Outcome::Ok
+        ToolRunOutcome::Ok
     }
 }
 
@@ -384,7 +393,7 @@ fn opens_value(text: &str, at: usize) -> bool {
     head.ends_with('\n') || (head.ends_with(' ') && !head.trim_end().contains([' ', '\n']))
 }
 
-fn command(name: &str, text: &str) -> String {
+fn command_text(name: &str, text: &str) -> String {
     let body = value(text, &COMMAND_KEYS)
         .or_else(|| text.get(name.len()..))
         .unwrap_or("");
@@ -395,7 +404,7 @@ fn command(name: &str, text: &str) -> String {
 }
 
 /// The files a call names and what it does to them.
-fn touched<'t>(name: &str, text: &'t str) -> Vec<(&'t str, Act)> {
+fn touched<'t>(name: &str, text: &'t str) -> Vec<(&'t str, FileAct)> {
     let mut out = Vec::new();
     if let Some(path) = value(text, &PATH_KEYS).and_then(|v| v.lines().next()) {
         let how = value(text, &["command: "])
@@ -411,47 +420,47 @@ fn touched<'t>(name: &str, text: &'t str) -> Vec<(&'t str, Act)> {
     out
 }
 
-fn patched(line: &str) -> Option<(&str, Act)> {
+fn patched(line: &str) -> Option<(&str, FileAct)> {
     let (path, act) = if let Some(path) = line.strip_prefix("*** Update File: ") {
-        (path, Act::Edited)
+        (path, FileAct::Edited)
     } else if let Some(path) = line.strip_prefix("*** Add File: ") {
-        (path, Act::Created)
+        (path, FileAct::Created)
     } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
-        (path, Act::Deleted)
+        (path, FileAct::Deleted)
     } else {
-        (line.strip_prefix("+++ b/")?, Act::Edited)
+        (line.strip_prefix("+++ b/")?, FileAct::Edited)
     };
     Some((path.trim(), act))
 }
 
-fn act(name: &str, how: &str) -> Act {
+fn act(name: &str, how: &str) -> FileAct {
     let name = name.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|w| name.contains(w) || how.starts_with(w));
     if says(&["delete", "remove", "unlink"]) {
-        Act::Deleted
+        FileAct::Deleted
     } else if how.starts_with("view") {
-        Act::Read
+        FileAct::Read
     } else if says(&["write", "create"]) {
-        Act::Created
+        FileAct::Created
     } else if says(&["edit", "replace", "patch", "insert", "update", "modify"]) {
-        Act::Edited
+        FileAct::Edited
     } else {
-        Act::Read
+        FileAct::Read
     }
 }
 
 /// The steps of a plan in a call's arguments: objects with a status and a text.
-fn steps(arguments: &str) -> Option<Vec<Step>> {
+fn parse_steps(arguments: &str) -> Option<Vec<PlanStep>> {
     if !arguments.contains("\"status\"") {
         return None;
     }
     let value: serde_json::Value = serde_json::from_str(arguments).ok()?;
     let lists = value.as_object()?.values().filter_map(|v| v.as_array());
-    let steps: Vec<Step> = lists.flatten().filter_map(step).collect();
+    let steps: Vec<PlanStep> = lists.flatten().filter_map(parse_step).collect();
     (!steps.is_empty()).then_some(steps)
 }
 
-fn step(item: &serde_json::Value) -> Option<Step> {
+fn parse_step(item: &serde_json::Value) -> Option<PlanStep> {
     let status = item.get("status")?.as_str()?;
     let text = [
         "content",
@@ -468,7 +477,7 @@ fn step(item: &serde_json::Value) -> Option<Step> {
     let done = ["complete", "done", "finish", "cancel", "closed", "skip"]
         .iter()
         .any(|word| status.to_ascii_lowercase().contains(word));
-    Some(Step {
+    Some(PlanStep {
         text: clip(text, COMMAND_CHARS).into(),
         done,
     })

@@ -11,7 +11,7 @@ mod excerpt;
 mod fact;
 mod reading;
 mod scan;
-mod text;
+mod sentence;
 
 #[cfg(test)]
 mod tests;
@@ -24,14 +24,14 @@ use serde::{Deserialize, Serialize};
 
 pub use entity::{Entity, Mention, Voice};
 pub use excerpt::Excerpt;
-pub use fact::{Act, Fact, Facts, FileFact, Outcome, Plan, Run, Step};
-pub use scan::{Kind, scan};
+pub use fact::{Fact, Facts, FileAct, FileFact, PlanStep, TaskPlan, ToolRun, ToolRunOutcome};
+pub use scan::{NameKind, scan_names};
 
-pub(crate) use cue::{label, postpones, revises};
-pub(crate) use text::clip;
+pub(crate) use cue::{is_postponement, is_revision, rule_label};
+pub(crate) use sentence::clip;
 
 use crate::message::Entry;
-use reading::Reading;
+use reading::BlockReading;
 
 /// Everything known about a session so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -48,20 +48,20 @@ pub struct Ledger {
 
 impl Ledger {
     /// Draws the facts of `entries`, whose first one has ordinal `first` in its session.
-    pub fn of<E: Borrow<Entry>>(entries: &[E], first: u64) -> Ledger {
-        let mut names = Names::default();
-        let mut facts = fact::Collector::default();
+    pub fn from_entries<E: Borrow<Entry>>(entries: &[E], first: u64) -> Ledger {
+        let mut names = NameTable::default();
+        let mut facts = fact::FactCollector::default();
         for (entry, ordinal) in entries.iter().map(E::borrow).zip(first..) {
             for (block, part) in entry.blocks.iter().zip(0..) {
-                if let Some(reading) = reading::read(entry, block)
-                    && facts.block(ordinal as u32, entry, block, &reading)
+                if let Some(reading) = reading::read_block(entry, block)
+                    && facts.collect_block(ordinal as u32, entry, block, &reading)
                 {
                     names.take(ordinal as u32, part, &reading);
                 }
             }
         }
         let mut entities = names.entities;
-        let excerpts = cut(entries, first, &mut entities);
+        let excerpts = cut_excerpts(entries, first, &mut entities);
         Ledger {
             next: first + entries.len() as u64,
             entities,
@@ -77,8 +77,8 @@ impl Ledger {
             *self = Ledger { next, ..later };
             return;
         }
-        let mut names = Names::over(std::mem::take(&mut self.entities));
-        let mut changed = excerpt::Places::default();
+        let mut names = NameTable::from_entities(std::mem::take(&mut self.entities));
+        let mut changed = excerpt::BlockPlaces::default();
         for entity in later.entities {
             names.absorb(entity, &mut changed);
         }
@@ -91,12 +91,12 @@ impl Ledger {
 
     /// Leaves only the names whose indices are `wanted`, and the text around them.
     pub(crate) fn retain(&mut self, wanted: impl Fn(usize) -> bool) {
-        let mut changed = excerpt::Places::default();
+        let mut changed = excerpt::BlockPlaces::default();
         let mut nth = 0..;
         self.entities.retain(|entity| {
             let stays = nth.next().is_some_and(&wanted);
             if !stays {
-                changed.extend(entity.mentions().map(Mention::place));
+                changed.extend(entity.mentions().map(Mention::block_place));
             }
             stays
         });
@@ -111,16 +111,16 @@ impl Ledger {
 
 /// The names seen so far, found by their hash.
 #[derive(Default)]
-struct Names {
+struct NameTable {
     entities: Vec<Entity>,
     slots: HashMap<u64, u32, foldhash::fast::FixedState>,
     hasher: foldhash::fast::FixedState,
 }
 
-impl Names {
+impl NameTable {
     /// Names that are known already, each once.
-    fn over(entities: Vec<Entity>) -> Names {
-        let mut names = Names::default();
+    fn from_entities(entities: Vec<Entity>) -> NameTable {
+        let mut names = NameTable::default();
         names.slots.reserve(entities.len());
         for (entity, i) in entities.iter().zip(0..) {
             let mut hash = names.hasher.hash_one(&*entity.text);
@@ -129,32 +129,34 @@ impl Names {
             }
             names.slots.insert(hash, i);
         }
-        Names { entities, ..names }
+        NameTable { entities, ..names }
     }
 
-    fn take(&mut self, ordinal: u32, part: u16, reading: &Reading<'_>) {
+    fn take(&mut self, ordinal: u32, part: u16, reading: &BlockReading<'_>) {
         let text = &*reading.text;
-        scan(text, &mut |kind, start, name| {
+        scan_names(text, &mut |kind, start, name| {
             // What a call's arguments are named is the agent's own choice of words; what the keys of an
             // answer are named says little.
             let key = reading.keyed && reading.voice != Voice::Call && is_key(text, start, name);
             if name.len() > 200 || key {
                 return;
             }
-            if reading.voice == Voice::Tool && kind == Kind::Number && !is_value(text, start, name)
+            if reading.voice == Voice::Tool
+                && kind == NameKind::Number
+                && !is_value(text, start, name)
             {
                 return;
             }
             let entity = self.slot(name, kind, ordinal);
             entity.kind = entity.kind.min(kind);
-            if kind == Kind::Ident && is_defined(text, start) {
+            if kind == NameKind::Ident && is_defined(text, start) {
                 entity.defined = Some(ordinal);
             }
-            entity.saw(reading.voice, Mention(ordinal, part, start as u32, 0, 0));
+            entity.add_mention(reading.voice, Mention(ordinal, part, start as u32, 0, 0));
         });
     }
 
-    fn slot(&mut self, name: &str, kind: Kind, ordinal: u32) -> &mut Entity {
+    fn slot(&mut self, name: &str, kind: NameKind, ordinal: u32) -> &mut Entity {
         let mut hash = self.hasher.hash_one(name);
         let index = loop {
             match self.slots.get(&hash) {
@@ -181,12 +183,17 @@ impl Names {
     }
 
     /// Takes a later entity; where it adds to one that is known, the places of both have changed.
-    fn absorb(&mut self, later: Entity, changed: &mut excerpt::Places) {
+    fn absorb(&mut self, later: Entity, changed: &mut excerpt::BlockPlaces) {
         let known = self.slot(&later.text, later.kind, later.first);
         if known.mentions().next().is_none() {
             *known = later;
         } else {
-            changed.extend(known.mentions().chain(later.mentions()).map(Mention::place));
+            changed.extend(
+                known
+                    .mentions()
+                    .chain(later.mentions())
+                    .map(Mention::block_place),
+            );
             known.absorb(&later);
         }
     }
@@ -307,7 +314,11 @@ fn is_value(text: &str, start: usize, name: &str) -> bool {
 }
 
 /// Measures the mentions that are left and cuts the text around them out of the entries.
-fn cut<E: Borrow<Entry>>(entries: &[E], first: u64, entities: &mut [Entity]) -> Vec<Excerpt> {
+fn cut_excerpts<E: Borrow<Entry>>(
+    entries: &[E],
+    first: u64,
+    entities: &mut [Entity],
+) -> Vec<Excerpt> {
     let mut all: Vec<(u32, u16, u32, u32)> = Vec::new();
     let mut index: Vec<(u32, u32, u8)> = Vec::new();
     for (entity, i) in entities.iter().zip(0u32..) {
@@ -335,7 +346,7 @@ fn cut_block<E: Borrow<Entry>>(
 ) -> Option<()> {
     let &(ordinal, part, ..) = block.first()?;
     let entry: &Entry = entries.get((u64::from(ordinal) - first) as usize)?.borrow();
-    let reading = reading::read(entry, entry.blocks.get(usize::from(part))?)?;
+    let reading = reading::read_block(entry, entry.blocks.get(usize::from(part))?)?;
     let mut open: Option<(u32, u32)> = None;
     let mut close = |window: Option<(u32, u32)>| {
         let (start, end) = window?;

@@ -11,7 +11,7 @@ use crate::message::{Block, Entry, EntryKind, Role};
 use crate::summarize::frame;
 
 /// One block as it reads, and who speaks in it.
-pub(crate) struct Reading<'e> {
+pub(crate) struct BlockReading<'e> {
     /// Who speaks.
     pub voice: Voice,
     /// The text.
@@ -33,32 +33,32 @@ pub(crate) fn voice(entry: &Entry) -> Voice {
 }
 
 /// Reads a block; `None` when it holds no words that the next request would carry.
-pub(crate) fn read<'e>(entry: &Entry, block: &'e Block) -> Option<Reading<'e>> {
+pub(crate) fn read_block<'e>(entry: &Entry, block: &'e Block) -> Option<BlockReading<'e>> {
     if matches!(entry.meta.kind, EntryKind::Summary { .. }) {
         return None;
     }
     match block {
         Block::Text(text) if entry.meta.kind == EntryKind::ForeignSummary => {
-            Some(plain(Voice::Model, frame::body(text).unwrap_or(text)))
+            Some(read_plain(Voice::Model, frame::body(text).unwrap_or(text)))
         }
-        Block::Text(text) => Some(plain(voice(entry), text)),
+        Block::Text(text) => Some(read_plain(voice(entry), text)),
         Block::ToolCall {
             name, arguments, ..
-        } => Some(call(name, arguments)),
-        Block::ToolResult { content, .. } => Some(result(content)),
+        } => Some(read_call(name, arguments)),
+        Block::ToolResult { content, .. } => Some(read_result(content)),
         Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => None,
     }
 }
 
-fn plain(voice: Voice, text: &str) -> Reading<'_> {
-    Reading {
+fn read_plain(voice: Voice, text: &str) -> BlockReading<'_> {
+    BlockReading {
         voice,
         text: Cow::Borrowed(text),
         keyed: false,
     }
 }
 
-fn call<'e>(name: &str, arguments: &'e str) -> Reading<'e> {
+fn read_call<'e>(name: &str, arguments: &'e str) -> BlockReading<'e> {
     let keyed = arguments.trim_start().starts_with('{');
     let mut text = String::with_capacity(name.len() + arguments.len() + 1);
     text.push_str(name);
@@ -68,23 +68,23 @@ fn call<'e>(name: &str, arguments: &'e str) -> Reading<'e> {
     } else {
         text.push_str(arguments);
     }
-    Reading {
+    BlockReading {
         voice: Voice::Call,
         text: Cow::Owned(text),
         keyed,
     }
 }
 
-fn result(content: &str) -> Reading<'_> {
+fn read_result(content: &str) -> BlockReading<'_> {
     let trimmed = content.trim();
     let json = (trimmed.starts_with("{\"") && trimmed.ends_with('}'))
         || (trimmed.starts_with("[{\"") && trimmed.ends_with(']'));
     if !json {
-        return plain(Voice::Tool, content);
+        return read_plain(Voice::Tool, content);
     }
     let mut text = String::with_capacity(content.len());
     flatten(trimmed, &mut text);
-    Reading {
+    BlockReading {
         voice: Voice::Tool,
         text: Cow::Owned(text),
         keyed: true,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What a name looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum NameKind {
     /// `https://…`
     Url,
     /// `name@host.tld`
@@ -76,8 +76,8 @@ fn class(byte: u8) -> u8 {
 
 /// Calls `found(kind, start, name)` for every name in `text`, in order of appearance. A path also
 /// yields its file name, a dotted name the identifiers it is made of.
-pub fn scan<'t>(text: &'t str, found: &mut impl FnMut(Kind, usize, &'t str)) {
-    let mut run = Run::default();
+pub fn scan_names<'t>(text: &'t str, found: &mut impl FnMut(NameKind, usize, &'t str)) {
+    let mut run = NameRun::default();
     let mut skip = 0;
     for (i, &byte) in text.as_bytes().iter().enumerate() {
         let c = class(byte);
@@ -85,26 +85,26 @@ pub fn scan<'t>(text: &'t str, found: &mut impl FnMut(Kind, usize, &'t str)) {
             run.push(i, c);
         } else if run.mask != 0 {
             if run.start >= skip && run.is_telling() {
-                skip = name(text, run, i, found);
+                skip = scan_run(text, run, i, found);
             }
-            run = Run::default();
+            run = NameRun::default();
         }
     }
     if run.mask != 0 && run.start >= skip && run.is_telling() {
-        name(text, run, text.len(), found);
+        scan_run(text, run, text.len(), found);
     }
 }
 
 /// A run of name characters and the classes seen in it.
 #[derive(Clone, Copy, Default)]
-struct Run {
+struct NameRun {
     start: usize,
     mask: u8,
     last: u8,
     hump: bool,
 }
 
-impl Run {
+impl NameRun {
     #[inline(always)]
     fn push(&mut self, at: usize, class: u8) {
         if self.mask == 0 {
@@ -115,8 +115,8 @@ impl Run {
         self.last = class;
     }
 
-    fn of(text: &str, start: usize) -> Run {
-        let mut run = Run::default();
+    fn from_text(text: &str, start: usize) -> NameRun {
+        let mut run = NameRun::default();
         text.bytes()
             .enumerate()
             .for_each(|(i, b)| run.push(start + i, class(b)));
@@ -129,7 +129,7 @@ impl Run {
         self.hump || self.mask & !(LOWER | UPPER) != 0
     }
 
-    fn has(self, classes: u8) -> bool {
+    fn has_class(self, classes: u8) -> bool {
         self.mask & classes != 0
     }
 
@@ -139,28 +139,28 @@ impl Run {
 }
 
 /// Handles one run and says up to where the text is consumed.
-fn name<'t>(
+fn scan_run<'t>(
     text: &'t str,
-    run: Run,
+    run: NameRun,
     end: usize,
-    found: &mut impl FnMut(Kind, usize, &'t str),
+    found: &mut impl FnMut(NameKind, usize, &'t str),
 ) -> usize {
     let Some(raw) = text.get(run.start..end) else {
         return end;
     };
-    if run.has(JOIN) {
-        return joined(text, raw, run.start, found);
+    if run.has_class(JOIN) {
+        return scan_joined(text, raw, run.start, found);
     }
-    part(text, raw, run.start, found);
+    scan_part(text, raw, run.start, found);
     end
 }
 
 /// A run with `:` or `@`: a url, an email, `A::B`, or several names in a row.
-fn joined<'t>(
+fn scan_joined<'t>(
     text: &'t str,
     raw: &'t str,
     start: usize,
-    found: &mut impl FnMut(Kind, usize, &'t str),
+    found: &mut impl FnMut(NameKind, usize, &'t str),
 ) -> usize {
     let end = start + raw.len();
     if let Some(scheme) = raw.find("://") {
@@ -171,7 +171,7 @@ fn joined<'t>(
                 .map_or(0, |i| i + 1);
         let url = url_at(text, from);
         let (page, _) = url.split_once('#').unwrap_or((url, ""));
-        found(Kind::Url, from, page);
+        found(NameKind::Url, from, page);
         return from + url.len();
     }
     let trimmed = raw.trim_matches(':');
@@ -182,16 +182,16 @@ fn joined<'t>(
         && host.contains('.')
         && !host.contains([':', '/', '@'])
     {
-        found(Kind::Email, at, trimmed.trim_end_matches(['.', '-']));
+        found(NameKind::Email, at, trimmed.trim_end_matches(['.', '-']));
         return end;
     }
     if trimmed.contains("::") && !trimmed.contains(['/', '@']) {
-        scoped(trimmed, at, found);
+        scan_scoped(trimmed, at, found);
         return end;
     }
     let mut from = at;
     for piece in trimmed.split(':') {
-        part(text, piece, from, found);
+        scan_part(text, piece, from, found);
         from += piece.len() + 1;
     }
     end
@@ -207,18 +207,23 @@ fn url_at(text: &str, from: usize) -> &str {
         .trim_end_matches(['.', ',', ':', ';', '/', '-', '_', '*', '…'])
 }
 
-fn scoped<'t>(name: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
+fn scan_scoped<'t>(name: &'t str, at: usize, found: &mut impl FnMut(NameKind, usize, &'t str)) {
     let clean = name.trim_end_matches(['.', '-', '/']);
-    found(Kind::Ident, at, clean);
+    found(NameKind::Ident, at, clean);
     let mut from = at;
     for piece in clean.split("::") {
-        identifier(piece, from, found);
+        scan_identifier(piece, from, found);
         from += piece.len() + 2;
     }
 }
 
 /// One run without `:`: path, dotted, hyphenated or simple.
-fn part<'t>(text: &'t str, raw: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
+fn scan_part<'t>(
+    text: &'t str,
+    raw: &'t str,
+    at: usize,
+    found: &mut impl FnMut(NameKind, usize, &'t str),
+) {
     let flag = raw.starts_with("--");
     let head = raw.len() - raw.trim_start_matches(['.', '-', '@']).len();
     let clean = raw
@@ -230,33 +235,33 @@ fn part<'t>(text: &'t str, raw: &'t str, at: usize, found: &mut impl FnMut(Kind,
     if clean.len() < 3 {
         return;
     }
-    let run = Run::of(clean, at);
+    let run = NameRun::from_text(clean, at);
     if !run.is_telling() {
         if flag {
             found(
-                Kind::Flag,
+                NameKind::Flag,
                 at - 2,
                 raw.get(head - 2..head + clean.len()).unwrap_or(clean),
             );
         }
         return;
     }
-    if run.has(SLASH) {
-        path(raw, clean, at, found);
-    } else if flag && !run.has(UPPER) {
+    if run.has_class(SLASH) {
+        scan_path(raw, clean, at, found);
+    } else if flag && !run.has_class(UPPER) {
         found(
-            Kind::Flag,
+            NameKind::Flag,
             at - 2,
             raw.get(head - 2..head + clean.len()).unwrap_or(clean),
         );
     } else if run.only(DIGIT | DOT | DASH) {
-        number(text, clean, at, run, found);
-    } else if run.has(DASH) {
-        hyphenated(clean, at, run, found);
-    } else if run.has(DOT) {
-        dotted(clean, at, run, found);
+        scan_number(text, clean, at, run, found);
+    } else if run.has_class(DASH) {
+        scan_hyphenated(clean, at, run, found);
+    } else if run.has_class(DOT) {
+        scan_dotted(clean, at, run, found);
     } else {
-        simple(text, clean, at, run, found);
+        scan_simple(text, clean, at, run, found);
     }
 }
 
@@ -273,28 +278,37 @@ fn without_line(name: &str) -> &str {
     }
 }
 
-fn path<'t>(raw: &str, clean: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
+fn scan_path<'t>(
+    raw: &str,
+    clean: &'t str,
+    at: usize,
+    found: &mut impl FnMut(NameKind, usize, &'t str),
+) {
     let pieces = clean.split('/').filter(|p| !p.is_empty()).count();
     let rooted = clean.starts_with('/') || raw.starts_with(['.', '@']) || raw.ends_with('/');
     let last = clean.rsplit('/').next().unwrap_or("");
-    let telling = pieces >= 3 || Run::of(last, 0).is_telling();
+    let telling = pieces >= 3 || NameRun::from_text(last, 0).is_telling();
     if pieces < 2 || !(rooted || telling) || clean.bytes().all(|b| b.is_ascii_digit() || b == b'/')
     {
-        return single_component(clean, at, found);
+        return scan_components(clean, at, found);
     }
-    found(Kind::Path, at, clean);
+    found(NameKind::Path, at, clean);
     if last.len() >= 4 && extension(last).is_some() {
-        found(Kind::File, at + clean.len() - last.len(), last);
+        found(NameKind::File, at + clean.len() - last.len(), last);
     }
 }
 
 /// `/word` and `a/b` are no paths, but `x/someName` still holds a name.
-fn single_component<'t>(clean: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
+fn scan_components<'t>(
+    clean: &'t str,
+    at: usize,
+    found: &mut impl FnMut(NameKind, usize, &'t str),
+) {
     let mut from = at;
     for piece in clean.split('/') {
         match extension(piece).is_some_and(is_file_extension) {
-            true => found(Kind::File, from, piece),
-            false => identifier(piece, from, found),
+            true => found(NameKind::File, from, piece),
+            false => scan_identifier(piece, from, found),
         }
         from += piece.len() + 1;
     }
@@ -307,25 +321,25 @@ fn extension(name: &str) -> Option<&str> {
         .then_some(ext)
 }
 
-fn number<'t>(
+fn scan_number<'t>(
     text: &'t str,
     clean: &'t str,
     at: usize,
-    run: Run,
-    found: &mut impl FnMut(Kind, usize, &'t str),
+    run: NameRun,
+    found: &mut impl FnMut(NameKind, usize, &'t str),
 ) {
     let digits = clean.bytes().filter(u8::is_ascii_digit).count();
-    if clean.bytes().filter(|b| *b == b'.').count() >= 2 && !run.has(DASH) {
-        found(Kind::Version, at, clean);
-    } else if let (true, Some(tag)) = (digits >= 2, tagged(text, clean, at)) {
-        found(Kind::Id, at - 1, tag);
+    if clean.bytes().filter(|b| *b == b'.').count() >= 2 && !run.has_class(DASH) {
+        found(NameKind::Version, at, clean);
+    } else if let (true, Some(tag)) = (digits >= 2, tagged_name(text, clean, at)) {
+        found(NameKind::Id, at - 1, tag);
     } else if digits >= 3 && !is_year(clean) {
-        found(Kind::Number, at, clean);
+        found(NameKind::Number, at, clean);
     }
 }
 
 /// `#123` and `#W123`: the sign belongs to the name.
-fn tagged<'t>(text: &'t str, clean: &str, at: usize) -> Option<&'t str> {
+fn tagged_name<'t>(text: &'t str, clean: &str, at: usize) -> Option<&'t str> {
     let tag = text.get(at.checked_sub(1)?..at + clean.len())?;
     tag.starts_with('#').then_some(tag)
 }
@@ -334,23 +348,23 @@ fn is_year(digits: &str) -> bool {
     digits.len() == 4 && (digits.starts_with("19") || digits.starts_with("20"))
 }
 
-fn hyphenated<'t>(
+fn scan_hyphenated<'t>(
     clean: &'t str,
     at: usize,
-    run: Run,
-    found: &mut impl FnMut(Kind, usize, &'t str),
+    run: NameRun,
+    found: &mut impl FnMut(NameKind, usize, &'t str),
 ) {
     if is_uuid(clean) {
-        return found(Kind::Uuid, at, clean);
+        return found(NameKind::Uuid, at, clean);
     }
-    if run.only(UPPER | DIGIT | DASH) && run.has(DIGIT) {
-        return found(Kind::Id, at, clean);
+    if run.only(UPPER | DIGIT | DASH) && run.has_class(DIGIT) {
+        return found(NameKind::Id, at, clean);
     }
-    found(Kind::Slug, at, clean);
-    if run.has(UNDER) || run.hump || extension(clean).is_some() {
+    found(NameKind::Slug, at, clean);
+    if run.has_class(UNDER) || run.hump || extension(clean).is_some() {
         let mut from = at;
         for piece in clean.split('-') {
-            identifier(piece, from, found);
+            scan_identifier(piece, from, found);
             from += piece.len() + 1;
         }
     }
@@ -364,10 +378,15 @@ fn is_uuid(name: &str) -> bool {
         })
 }
 
-fn dotted<'t>(clean: &'t str, at: usize, run: Run, found: &mut impl FnMut(Kind, usize, &'t str)) {
+fn scan_dotted<'t>(
+    clean: &'t str,
+    at: usize,
+    run: NameRun,
+    found: &mut impl FnMut(NameKind, usize, &'t str),
+) {
     let versioned = clean.trim_start_matches(['v', 'V']);
     if versioned.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
-        return found(Kind::Version, at, clean);
+        return found(NameKind::Version, at, clean);
     }
     if !clean.split('.').any(|p| p.len() >= 3) {
         return;
@@ -381,15 +400,23 @@ fn dotted<'t>(clean: &'t str, at: usize, run: Run, found: &mut impl FnMut(Kind, 
         // `s.plan.target` is `plan.target` of whatever `s` is here, `t.Run` nothing in particular.
         let at = at + receiver.len() + 1;
         return match rest.contains('.') {
-            true => dotted(rest, at, Run::of(rest, at), found),
-            false => identifier(rest, at, found),
+            true => scan_dotted(rest, at, NameRun::from_text(rest, at), found),
+            false => scan_identifier(rest, at, found),
         };
     }
-    found(if file { Kind::File } else { Kind::Ident }, at, clean);
-    if !file && (run.has(UNDER) || run.hump) {
+    found(
+        if file {
+            NameKind::File
+        } else {
+            NameKind::Ident
+        },
+        at,
+        clean,
+    );
+    if !file && (run.has_class(UNDER) || run.hump) {
         let mut from = at;
         for piece in clean.split('.') {
-            identifier(piece, from, found);
+            scan_identifier(piece, from, found);
             from += piece.len() + 1;
         }
     }
@@ -454,49 +481,53 @@ fn is_file_extension(ext: &str) -> bool {
 }
 
 /// A piece of a larger name, kept when it is a name by itself.
-fn identifier<'t>(piece: &'t str, at: usize, found: &mut impl FnMut(Kind, usize, &'t str)) {
-    let run = Run::of(piece, at);
-    if piece.len() >= 4 && run.has(LOWER | UPPER) && (run.hump || run.has(UNDER)) {
-        found(Kind::Ident, at, piece);
+fn scan_identifier<'t>(
+    piece: &'t str,
+    at: usize,
+    found: &mut impl FnMut(NameKind, usize, &'t str),
+) {
+    let run = NameRun::from_text(piece, at);
+    if piece.len() >= 4 && run.has_class(LOWER | UPPER) && (run.hump || run.has_class(UNDER)) {
+        found(NameKind::Ident, at, piece);
     }
 }
 
 /// Letters, digits and underscores only.
-fn simple<'t>(
+fn scan_simple<'t>(
     text: &'t str,
     clean: &'t str,
     at: usize,
-    run: Run,
-    found: &mut impl FnMut(Kind, usize, &'t str),
+    run: NameRun,
+    found: &mut impl FnMut(NameKind, usize, &'t str),
 ) {
-    if run.has(UNDER) {
-        if run.has(LOWER | UPPER) && clean.len() >= 4 {
-            found(Kind::Ident, at, clean);
+    if run.has_class(UNDER) {
+        if run.has_class(LOWER | UPPER) && clean.len() >= 4 {
+            found(NameKind::Ident, at, clean);
         }
-    } else if run.has(DIGIT) {
-        mixed(text, clean, at, run, found);
+    } else if run.has_class(DIGIT) {
+        scan_mixed(text, clean, at, run, found);
     } else {
-        found(Kind::Ident, at, clean);
+        found(NameKind::Ident, at, clean);
     }
 }
 
-fn mixed<'t>(
+fn scan_mixed<'t>(
     text: &'t str,
     clean: &'t str,
     at: usize,
-    run: Run,
-    found: &mut impl FnMut(Kind, usize, &'t str),
+    run: NameRun,
+    found: &mut impl FnMut(NameKind, usize, &'t str),
 ) {
     let hex = clean
         .bytes()
         .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    if let (true, Some(tag)) = (!hex, tagged(text, clean, at)) {
-        found(Kind::Id, at - 1, tag);
+    if let (true, Some(tag)) = (!hex, tagged_name(text, clean, at)) {
+        found(NameKind::Id, at - 1, tag);
     } else if hex && clean.len() >= 7 && clean.len() <= 64 {
-        found(Kind::Hash, at, clean);
+        found(NameKind::Hash, at, clean);
     } else if run.hump {
-        found(Kind::Ident, at, clean);
+        found(NameKind::Ident, at, clean);
     } else if clean.len() >= 5 && !hex {
-        found(Kind::Id, at, clean);
+        found(NameKind::Id, at, clean);
     }
 }

@@ -2,12 +2,12 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::message::{Block, EntryId, EntryKind, Meta, Role};
-use crate::redact::{Boundary, RedactionRules};
+use crate::message::{Block, EntryId, EntryKind, EntryMeta, Role};
+use crate::redact::{RedactionBoundary, RedactionRules};
 
 fn check(text: &str, expect: &Expect) {
     let mut out = String::new();
-    scan(text, &mut |kind, start, name| {
+    scan_names(text, &mut |kind, start, name| {
         assert_eq!(text.get(start..start + name.len()), Some(name));
         out.push_str(&format!("{kind:?} {name}\n"));
     });
@@ -86,7 +86,7 @@ fn any_bytes_scan_without_harm() {
         "\u{202e}abc_def\0",
         "é_à_x.y",
     ] {
-        scan(text, &mut |_, start, name| {
+        scan_names(text, &mut |_, start, name| {
             assert_eq!(text.get(start..start + name.len()), Some(name))
         });
     }
@@ -101,7 +101,7 @@ fn call(id: &str, name: &str, arguments: &str) -> Entry {
             name: name.into(),
             arguments: arguments.into(),
         }],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }
 }
 
@@ -114,7 +114,7 @@ fn result(id: &str, content: &str) -> Entry {
             content: content.into(),
             is_error: false,
         }],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }
 }
 
@@ -125,7 +125,7 @@ fn calls_read_as_lines_not_as_json() {
         "Edit",
         r#"{"file_path":"/a/b.rs","new":"say \"hi\"\n\tx","n":[1,2],"u":"\ud83d\ude00"}"#,
     );
-    let reading = reading::read(&entry, &entry.blocks[0]).map(|r| r.text.into_owned());
+    let reading = reading::read_block(&entry, &entry.blocks[0]).map(|r| r.text.into_owned());
     expect!["Edit file_path: /a/b.rs\nnew: say \"hi\"\n\tx\nn: 1\n2\nu: 😀\n"]
         .assert_eq(&reading.unwrap_or_default());
 }
@@ -141,21 +141,21 @@ fn broken_json_reads_as_far_as_it_goes() {
         "not json",
     ] {
         let entry = call("1", "t", arguments);
-        assert!(reading::read(&entry, &entry.blocks[0]).is_some());
+        assert!(reading::read_block(&entry, &entry.blocks[0]).is_some());
     }
 }
 
 #[test]
 fn facts_have_their_source() {
     let entries = [
-        Entry::text(
+        Entry::from_text(
             "0",
             Role::User,
             "Fix the login bug. Never touch migrations/001_init.sql.",
         ),
         call("1", "Bash", r#"{"command":"cargo test -p auth"}"#),
         result("1", "Exit code: 101\nerror[E0308]: mismatched types\n"),
-        Entry::text(
+        Entry::from_text(
             "3",
             Role::Assistant,
             "The cause is a stale cache, because TTL was in ms.",
@@ -173,7 +173,7 @@ fn facts_have_their_source() {
         ),
         result("5", "ok"),
     ];
-    let facts = Ledger::of(&entries, 10).facts;
+    let facts = Ledger::from_entries(&entries, 10).facts;
     assert_eq!(
         &*facts.requests[0].text,
         "Fix the login bug. Never touch migrations/001_init.sql."
@@ -185,11 +185,11 @@ fn facts_have_their_source() {
     assert_eq!(facts.decisions[0].ordinal, 13);
     assert_eq!(
         facts.runs[0].outcome,
-        Outcome::Failed("error[E0308]: mismatched types".into())
+        ToolRunOutcome::Failed("error[E0308]: mismatched types".into())
     );
     assert_eq!(
         (facts.files[0].act, &*facts.files[0].symbols[0]),
-        (Act::Edited, "refresh_token")
+        (FileAct::Edited, "refresh_token")
     );
     assert_eq!(
         facts.plan.steps.iter().map(|s| s.done).collect::<Vec<_>>(),
@@ -207,7 +207,7 @@ src/a.go:7:func OpenIt() {
 expected struct OrderLine, found enum OrderKind
 Call to undefined function load_rest()
 value_type rowCount";
-    let ledger = Ledger::of(&[call("1", "Read", "{}"), result("1", code)], 4);
+    let ledger = Ledger::from_entries(&[call("1", "Read", "{}"), result("1", code)], 4);
     let defined: Vec<&str> = ledger
         .entities
         .iter()
@@ -229,8 +229,8 @@ value_type rowCount";
     assert_eq!(serde_json::from_str::<Ledger>(&packed).unwrap(), ledger);
     // A later text that only uses a name does not make it less of a definition.
     let mut whole = ledger.clone();
-    whole.merge(Ledger::of(
-        &[Entry::text("a", Role::Assistant, "PartStore is slow.")],
+    whole.merge(Ledger::from_entries(
+        &[Entry::from_text("a", Role::Assistant, "PartStore is slow.")],
         6,
     ));
     let store = whole.entities.iter().find(|e| &*e.text == "PartStore");
@@ -241,28 +241,28 @@ value_type rowCount";
 fn a_patch_names_its_files() {
     let patch = "*** Begin Patch\n*** Update File: a/x.py\n+def go():\n*** Add File: b/y.py\n*** Delete File: c.py\n";
     let entry = call("1", "apply_patch", patch);
-    let files = Ledger::of(&[entry], 0).facts.files;
+    let files = Ledger::from_entries(&[entry], 0).facts.files;
     let acts: Vec<_> = files.iter().map(|f| (&*f.path, f.act)).collect();
     assert_eq!(
         acts,
         [
-            ("a/x.py", Act::Edited),
-            ("b/y.py", Act::Created),
-            ("c.py", Act::Deleted)
+            ("a/x.py", FileAct::Edited),
+            ("b/y.py", FileAct::Created),
+            ("c.py", FileAct::Deleted)
         ]
     );
 }
 
 #[test]
 fn our_own_summary_and_injected_text_make_no_rules() {
-    let mut summary = Entry::text("0", Role::User, "Never use foo_bar again.");
+    let mut summary = Entry::from_text("0", Role::User, "Never use foo_bar again.");
     summary.meta.kind = EntryKind::Summary {
         version: 1,
         receipt: None,
     };
-    let mut injected = Entry::text("1", Role::User, "You must always read CLAUDE.md first.");
+    let mut injected = Entry::from_text("1", Role::User, "You must always read CLAUDE.md first.");
     injected.meta.kind = EntryKind::Injected;
-    let ledger = Ledger::of(&[summary, injected], 0);
+    let ledger = Ledger::from_entries(&[summary, injected], 0);
     assert!(ledger.facts.rules.is_empty());
     assert_eq!(
         ledger.entities.iter().map(|e| &*e.text).collect::<Vec<_>>(),
@@ -273,7 +273,7 @@ fn our_own_summary_and_injected_text_make_no_rules() {
 #[test]
 fn a_megabyte_on_one_line_is_cut_to_its_windows() {
     let line = "x".repeat(500_000) + " snake_name " + &"y".repeat(500_000);
-    let ledger = Ledger::of(&[Entry::text("0", Role::Assistant, line)], 0);
+    let ledger = Ledger::from_entries(&[Entry::from_text("0", Role::Assistant, line)], 0);
     assert_eq!(ledger.entities.len(), 1);
     assert!(ledger.excerpts.iter().all(|e| e.text.len() < 400));
 }
@@ -294,8 +294,8 @@ fn text() -> impl Strategy<Value = String> {
 
 fn entry() -> impl Strategy<Value = Vec<Entry>> {
     prop_oneof![
-        text().prop_map(|t| vec![Entry::text("u", Role::User, t)]),
-        text().prop_map(|t| vec![Entry::text("a", Role::Assistant, t)]),
+        text().prop_map(|t| vec![Entry::from_text("u", Role::User, t)]),
+        text().prop_map(|t| vec![Entry::from_text("a", Role::Assistant, t)]),
         (text(), text(), any::<bool>()).prop_map(|(a, r, failed)| {
             let arguments = serde_json::json!({"file_path": "src/a.rs", "text": a}).to_string();
             let head = if failed { "Error: " } else { "" };
@@ -319,9 +319,9 @@ proptest! {
         let entries: Vec<Entry> = exchanges.concat();
         let head: Vec<Entry> = exchanges[..cut].concat();
         let tail = &entries[head.len()..];
-        let mut merged = Ledger::of(&head, first);
-        merged.merge(Ledger::of(tail, first + head.len() as u64));
-        prop_assert_eq!(&merged, &Ledger::of(&entries, first));
+        let mut merged = Ledger::from_entries(&head, first);
+        merged.merge(Ledger::from_entries(tail, first + head.len() as u64));
+        prop_assert_eq!(&merged, &Ledger::from_entries(&entries, first));
         let stored = serde_json::to_string(&merged).unwrap();
         prop_assert_eq!(serde_json::from_str::<Ledger>(&stored).unwrap(), merged);
     }
@@ -332,30 +332,33 @@ fn a_long_ledger_drawn_in_halves_is_the_same() {
     let text = "Please keep `src/store.rs` as it is. ".repeat(60);
     let mut entries = Vec::new();
     for i in 0..60 {
-        entries.push(Entry::text(format!("u{i}"), Role::User, &text));
+        entries.push(Entry::from_text(format!("u{i}"), Role::User, &text));
         let call = Block::ToolCall {
             id: format!("c{i}"),
             name: "read".to_owned(),
             arguments: format!(r#"{{"path":"src/part_{i}.rs"}}"#),
         };
-        let mut calls = Entry::text(format!("a{i}"), Role::Assistant, "I will read it.");
+        let mut calls = Entry::from_text(format!("a{i}"), Role::Assistant, "I will read it.");
         calls.blocks.push(call);
         let answer = Block::ToolResult {
             call: format!("c{i}"),
             content: format!("pub fn load_part_{i}() {{}}\npassword=hunter{i}2x\n"),
             is_error: false,
         };
-        let mut results = Entry::text(format!("r{i}"), Role::Tool, "");
+        let mut results = Entry::from_text(format!("r{i}"), Role::Tool, "");
         results.blocks = vec![answer];
         entries.extend([calls, results]);
     }
     let redactor = RedactionRules::default()
-        .redactor(Boundary::Summary)
+        .redactor(RedactionBoundary::Summary)
         .unwrap();
     let redacted = redactor.redact_entries(&entries);
-    assert_ne!(Ledger::of(&redacted, 7), Ledger::of(&entries, 7));
-    let drawn = Ledger::redacted(&entries, 7, &redactor);
-    assert_eq!(drawn, Ledger::of(&redacted, 7));
+    assert_ne!(
+        Ledger::from_entries(&redacted, 7),
+        Ledger::from_entries(&entries, 7)
+    );
+    let drawn = Ledger::from_redacted(&entries, 7, &redactor);
+    assert_eq!(drawn, Ledger::from_entries(&redacted, 7));
 }
 
 #[test]
@@ -365,27 +368,27 @@ fn announcements_and_copulas_leave_nothing_open() {
         "We are blocked by the missing key.",
         "The export still fails.",
     ] {
-        assert!(cue::remains(open), "{open}");
+        assert!(cue::is_open_work(open), "{open}");
     }
     for closed in [
         "`prune` remains optional.",
         "There are no blocked refs.",
         "Let me check which ones are still missing:",
     ] {
-        assert!(!cue::remains(closed), "{closed}");
+        assert!(!cue::is_open_work(closed), "{closed}");
     }
-    assert!(cue::remains("Only the migration remains."));
-    assert!(cue::decides("We chose Postgres."));
-    assert!(!cue::decides("The problem is clear."));
+    assert!(cue::is_open_work("Only the migration remains."));
+    assert!(cue::is_decision("We chose Postgres."));
+    assert!(!cue::is_decision("The problem is clear."));
 }
 
 #[test]
 fn cues_compile_and_fire() {
-    assert!(cue::rules("You must not.") && !cue::rules("The sky is blue."));
-    assert!(cue::revises("Actually, use spaces.") && !cue::revises("Use spaces."));
-    assert!(cue::decides("I chose B because of C.") && !cue::decides("B is here."));
-    assert!(cue::remains("Next step: write docs.") && !cue::remains("Wrote docs."));
-    assert!(cue::failed("boom\nexit code: 2") && !cue::failed("fine\nexit code: 0"));
+    assert!(cue::is_rule("You must not.") && !cue::is_rule("The sky is blue."));
+    assert!(cue::is_revision("Actually, use spaces.") && !cue::is_revision("Use spaces."));
+    assert!(cue::is_decision("I chose B because of C.") && !cue::is_decision("B is here."));
+    assert!(cue::is_open_work("Next step: write docs.") && !cue::is_open_work("Wrote docs."));
+    assert!(cue::is_failure("boom\nexit code: 2") && !cue::is_failure("fine\nexit code: 0"));
     assert_eq!(
         cue::complaint("compiling it all\nerror: no such thing\ndone with it"),
         "error: no such thing"
@@ -398,7 +401,7 @@ fn cues_compile_and_fire() {
 
 /// The rules that a user's message gives.
 fn rules_of(text: &str) -> Vec<String> {
-    let ledger = Ledger::of(&[Entry::text("0", Role::User, text)], 0);
+    let ledger = Ledger::from_entries(&[Entry::from_text("0", Role::User, text)], 0);
     let rules = ledger.facts.rules.into_iter();
     rules.map(|f| f.text.to_string()).collect()
 }
@@ -485,18 +488,18 @@ fn every_item_under_a_heading_of_rules_is_a_rule() {
 #[test]
 fn work_put_off_is_open_and_finished_work_is_done() {
     let entries = [
-        Entry::text(
+        Entry::from_text(
             "0",
             Role::User,
             "Put this on the list for later: oil the hinges.",
         ),
-        Entry::text(
+        Entry::from_text(
             "1",
             Role::Assistant,
             "Noted. The gate is fixed. The roof is not done yet.",
         ),
     ];
-    let facts = Ledger::of(&entries, 0).facts;
+    let facts = Ledger::from_entries(&entries, 0).facts;
     let said = |facts: &[Fact]| facts.iter().map(|f| f.text.to_string()).collect::<Vec<_>>();
     assert_eq!(
         said(&facts.open),
@@ -509,13 +512,13 @@ fn work_put_off_is_open_and_finished_work_is_done() {
 #[test]
 fn a_thing_made_keeps_its_id() {
     let entries = [
-        Entry::text("0", Role::User, "Book the room."),
+        Entry::from_text("0", Role::User, "Book the room."),
         call("a", "create_booking", r#"{"room":"Linden"}"#),
         result("a", r#"{"booking":"BK-40921","room":"Linden"}"#),
         call("b", "start_job", r#"{"queue":"night"}"#),
         result("b", "job-4f7a90c2 waits"),
     ];
-    let facts = Ledger::of(&entries, 0).facts;
+    let facts = Ledger::from_entries(&entries, 0).facts;
     let made = facts.made.iter().map(|f| &*f.text).collect::<Vec<_>>();
     assert_eq!(
         made,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::message::{EntryId, Meta};
+use crate::message::{EntryId, EntryMeta};
 
 fn call(i: usize, ids: &[&str]) -> Entry {
     Entry {
@@ -13,7 +13,7 @@ fn call(i: usize, ids: &[&str]) -> Entry {
                 arguments: "{}".to_owned(),
             })
             .collect(),
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }
 }
 
@@ -26,16 +26,16 @@ fn result(i: usize, id: &str) -> Entry {
             content: "ok".to_owned(),
             is_error: false,
         }],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }
 }
 
-fn shape(entries: Vec<Entry>) -> Vec<(UnitKind, Health, usize, Range<usize>)> {
+fn shape(entries: Vec<Entry>) -> Vec<(UnitKind, UnitHealth, usize, Range<usize>)> {
     let conversation = Conversation {
         entries,
         ..Conversation::default()
     };
-    Outline::of(&conversation)
+    Outline::from_conversation(&conversation)
         .units
         .into_iter()
         .map(|u| (u.kind, u.health, u.turn, u.entries))
@@ -45,35 +45,38 @@ fn shape(entries: Vec<Entry>) -> Vec<(UnitKind, Health, usize, Range<usize>)> {
 #[test]
 fn s2_105_parallel_calls_and_their_results_are_one_unit() {
     let got = shape(vec![
-        Entry::text("s", Role::System, "be brief"),
-        Entry::text("u", Role::User, "go"),
+        Entry::from_text("s", Role::System, "be brief"),
+        Entry::from_text("u", Role::User, "go"),
         call(2, &["a", "b"]),
         result(3, "b"),
         result(4, "a"),
-        Entry::text("x", Role::Assistant, "done"),
+        Entry::from_text("x", Role::Assistant, "done"),
     ]);
     assert_eq!(
         got,
         [
-            (UnitKind::Leading, Health::Whole, 0, 0..1),
-            (UnitKind::User, Health::Whole, 1, 1..2),
-            (UnitKind::Exchange, Health::Whole, 1, 2..5),
-            (UnitKind::Message, Health::Whole, 1, 5..6),
+            (UnitKind::Leading, UnitHealth::Whole, 0, 0..1),
+            (UnitKind::User, UnitHealth::Whole, 1, 1..2),
+            (UnitKind::Exchange, UnitHealth::Whole, 1, 2..5),
+            (UnitKind::Message, UnitHealth::Whole, 1, 5..6),
         ]
     );
 }
 
 #[test]
 fn a_waiting_call_is_open_and_a_forgotten_one_broken() {
-    let open = shape(vec![Entry::text("u", Role::User, "go"), call(1, &["a"])]);
-    assert_eq!(open[1].1, Health::Open);
+    let open = shape(vec![
+        Entry::from_text("u", Role::User, "go"),
+        call(1, &["a"]),
+    ]);
+    assert_eq!(open[1].1, UnitHealth::Open);
     let broken = shape(vec![
         call(0, &["a"]),
-        Entry::text("u", Role::User, "go on"),
+        Entry::from_text("u", Role::User, "go on"),
         result(2, "zzz"),
     ]);
-    assert_eq!(broken[0].1, Health::Broken);
-    assert_eq!(broken[2].1, Health::Broken);
+    assert_eq!(broken[0].1, UnitHealth::Broken);
+    assert_eq!(broken[2].1, UnitHealth::Broken);
 }
 
 #[test]
@@ -98,12 +101,12 @@ fn lines_of_one_message_and_its_reasoning_stay_together() {
         replay_bytes: 3,
     }];
     thought.meta.group = Some("msg_1".to_owned());
-    let mut said = Entry::text("t", Role::Assistant, "I will look");
+    let mut said = Entry::from_text("t", Role::Assistant, "I will look");
     said.meta.group = Some("msg_1".to_owned());
     let mut asked = call(3, &["a"]);
     asked.meta.group = Some("msg_1".to_owned());
     let got = shape(vec![
-        Entry::text("u", Role::User, "go"),
+        Entry::from_text("u", Role::User, "go"),
         thought,
         said,
         asked,

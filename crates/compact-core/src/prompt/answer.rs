@@ -6,11 +6,11 @@ use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 
 /// What a model answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct SummarizerAnswer {
     /// Its words.
     pub text: String,
     /// How it ended.
-    pub finish: Finish,
+    pub finish: AnswerFinish,
     /// The model that answered, as it names itself.
     pub model: Option<String>,
     /// Prompt tokens, as the provider counts them.
@@ -21,7 +21,7 @@ pub struct Answer {
 
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Finish {
+pub enum AnswerFinish {
     /// The model was done.
     #[default]
     Complete,
@@ -33,7 +33,7 @@ pub enum Finish {
 
 /// Why an answer is no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum AnswerError {
     /// No words.
     #[error("the answer was empty")]
     Empty,
@@ -57,35 +57,39 @@ pub enum Unfit {
 }
 
 /// The words of an answer that may pass for a summary of something that costs `source`.
-pub fn fit(answer: &Answer, source: Units, estimator: &dyn Estimator) -> Result<String, Unfit> {
-    if answer.finish == Finish::Refused {
-        return Err(Unfit::Refused);
+pub fn accept_answer(
+    answer: &SummarizerAnswer,
+    source: Units,
+    estimator: &dyn Estimator,
+) -> Result<String, AnswerError> {
+    if answer.finish == AnswerFinish::Refused {
+        return Err(AnswerError::Refused);
     }
-    let text = told(&answer.text);
+    let text = strip_wrapping(&answer.text);
     if !text.chars().any(char::is_alphanumeric) {
-        return Err(Unfit::Empty);
+        return Err(AnswerError::Empty);
     }
-    if refuses(text) {
-        return Err(Unfit::Refused);
+    if is_refusal(text) {
+        return Err(AnswerError::Refused);
     }
     if ECHOES.iter().any(|words| text.contains(words)) {
-        return Err(Unfit::Echo);
+        return Err(AnswerError::Echo);
     }
-    if answer.finish == Finish::CutOff {
-        return Err(Unfit::CutOff);
+    if answer.finish == AnswerFinish::CutOff {
+        return Err(AnswerError::CutOff);
     }
-    let cost = estimator.units(text);
+    let cost = estimator.count_units(text);
     if cost >= source {
-        return Err(Unfit::Larger {
-            answer: estimator.tokens(cost),
-            source_tokens: estimator.tokens(source),
+        return Err(AnswerError::Larger {
+            answer: estimator.to_tokens(cost),
+            source_tokens: estimator.to_tokens(source),
         });
     }
     Ok(text.to_owned())
 }
 
 /// The part of an answer that is meant: what it thinks aloud first, and tags around it, are not.
-fn told(text: &str) -> &str {
+fn strip_wrapping(text: &str) -> &str {
     let mut text = text.trim();
     for close in ["</think>", "</analysis>"] {
         text = text.rsplit_once(close).map_or(text, |(_, after)| after);
@@ -120,7 +124,7 @@ const REFUSALS: [&str; 9] = [
     "as an ai",
 ];
 
-pub(crate) fn refuses(text: &str) -> bool {
+pub(crate) fn is_refusal(text: &str) -> bool {
     let plain = text.replace('\u{2019}', "'").to_lowercase();
     plain.len() <= REFUSAL && REFUSALS.iter().any(|opening| plain.starts_with(opening))
 }

@@ -3,27 +3,27 @@
 //! Entries stay whole where they can; one that is larger than a stretch is cut at the ends of
 //! lines, and a line that is larger by itself anywhere. Nothing is left out.
 
-use super::Chunk;
+use super::SourceChunk;
 use crate::token::{Estimator, Units};
 
 /// The texts in order, packed into stretches of at most `most`.
-pub(super) fn cut(
+pub(super) fn cut_chunks(
     texts: impl Iterator<Item = String>,
     most: Units,
     estimator: &dyn Estimator,
-) -> Vec<Chunk> {
-    let mut packing = Packing {
+) -> Vec<SourceChunk> {
+    let mut packing = ChunkPacker {
         done: Vec::new(),
         open: empty(),
         most,
     };
     for text in texts {
-        let cost = estimator.units(&text);
+        let cost = estimator.count_units(&text);
         if cost <= most {
             packing.add(&text, cost);
         } else {
             for piece in pieces(&text, most, estimator) {
-                packing.add(piece, estimator.units(piece));
+                packing.add(piece, estimator.count_units(piece));
             }
         }
         packing.open.entries += 1;
@@ -31,13 +31,13 @@ pub(super) fn cut(
     packing.finish()
 }
 
-struct Packing {
-    done: Vec<Chunk>,
-    open: Chunk,
+struct ChunkPacker {
+    done: Vec<SourceChunk>,
+    open: SourceChunk,
     most: Units,
 }
 
-impl Packing {
+impl ChunkPacker {
     fn add(&mut self, text: &str, cost: Units) {
         if self.open.cost + cost > self.most && !self.open.text.is_empty() {
             self.done.push(std::mem::replace(&mut self.open, empty()));
@@ -46,7 +46,7 @@ impl Packing {
         self.open.cost += cost;
     }
 
-    fn finish(mut self) -> Vec<Chunk> {
+    fn finish(mut self) -> Vec<SourceChunk> {
         if !self.open.text.is_empty() {
             self.done.push(self.open);
         } else if let Some(last) = self.done.last_mut() {
@@ -56,8 +56,8 @@ impl Packing {
     }
 }
 
-fn empty() -> Chunk {
-    Chunk {
+fn empty() -> SourceChunk {
+    SourceChunk {
         text: String::new(),
         entries: 0,
         cost: Units(0),
@@ -82,7 +82,9 @@ fn pieces<'t>(text: &'t str, most: Units, estimator: &dyn Estimator) -> Vec<&'t 
 fn reach(text: &str, most: Units, estimator: &dyn Estimator) -> usize {
     let mut end = text.len();
     loop {
-        let cost = text.get(..end).map_or(Units(0), |t| estimator.units(t));
+        let cost = text
+            .get(..end)
+            .map_or(Units(0), |t| estimator.count_units(t));
         if cost <= most {
             break;
         }

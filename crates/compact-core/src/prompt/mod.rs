@@ -7,10 +7,10 @@
 
 mod answer;
 mod chunk;
+mod entry_text;
 mod template;
 #[cfg(test)]
 mod tests;
-mod transcript;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,19 +19,19 @@ use crate::redact::Redactor;
 use crate::summarize::Style;
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 
-pub(crate) use answer::refuses;
-pub use answer::{Answer, Finish, Unfit, fit};
-pub use template::Template;
+pub(crate) use answer::is_refusal;
+pub use answer::{AnswerError, AnswerFinish, SummarizerAnswer, accept_answer};
+pub use template::PromptTemplate;
 
 /// What the summary of a compaction is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Words {
+pub enum SummaryContent {
     /// The ledger: the deterministic summary.
     #[default]
     Ledger,
     /// A model's words, then the lines of the ledger that they miss.
-    Prose(Prose),
+    Prose(ModelProse),
     /// One sentence that says to go on.
     Minimal,
     /// Nothing: what leaves the view is only pruned.
@@ -40,7 +40,7 @@ pub enum Words {
 
 /// A model's words about what leaves the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prose {
+pub struct ModelProse {
     /// Who wrote them.
     pub author: String,
     /// What it was asked, and which version of that: `task_state v1`.
@@ -50,13 +50,13 @@ pub struct Prose {
     /// What they may cost beside the summary's own limit, if the view has room for it.
     pub extra: Tokens,
     /// What the model was shown.
-    pub coverage: Coverage,
+    pub coverage: ProseCoverage,
 }
 
 /// How much of what leaves the view a model was shown, and its answer accepted. The ledger covers
 /// all of it in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Coverage {
+pub struct ProseCoverage {
     /// Requests that were answered.
     pub chunks: u64,
     /// Requests that all of it would have taken.
@@ -72,7 +72,7 @@ pub struct Coverage {
 }
 
 /// What is to be summarized.
-pub struct Source<'a> {
+pub struct SummarySource<'a> {
     /// The entries with their ordinals.
     pub entries: Vec<(u64, &'a Entry)>,
     /// The same as its host tells it, in the order of the events; `None` to tell the entries.
@@ -89,7 +89,7 @@ pub struct Source<'a> {
 
 /// A request to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct SummaryPrompt {
     /// Its instructions.
     pub system: String,
     /// What it is to read.
@@ -100,7 +100,7 @@ pub struct Ask {
 
 /// A stretch of the source that fits one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
+pub struct SourceChunk {
     text: String,
     /// Entries that end here.
     pub entries: u64,
@@ -108,13 +108,13 @@ pub struct Chunk {
     pub cost: Units,
 }
 
-impl Chunk {
+impl SourceChunk {
     /// All of a source that is not cut, because its model has read it already.
-    pub fn of(source: &Source<'_>) -> Chunk {
-        Chunk {
+    pub fn whole_source(source: &SummarySource<'_>) -> SourceChunk {
+        SourceChunk {
             text: String::new(),
             entries: source.entries.len() as u64,
-            cost: source.estimator.capacity(source.cost()),
+            cost: source.estimator.to_units(source.total_tokens()),
         }
     }
 }
@@ -128,24 +128,29 @@ const WITH_GOAL: Tokens = Tokens(100);
 /// The longest opening of the user's first request that every chunk repeats, in characters.
 const GOAL: usize = 400;
 
-impl Source<'_> {
+impl SummarySource<'_> {
     /// The source in stretches of at most `most`: nothing is left out, whatever its length.
-    pub fn chunks(&self, most: Tokens) -> Vec<Chunk> {
-        let told = self.texts().map(|text| self.redacted(&text));
-        let most = self.estimator.capacity(most).max(Units(1));
-        chunk::cut(told, most, self.estimator)
+    pub fn chunks(&self, most: Tokens) -> Vec<SourceChunk> {
+        let told = self.texts().map(|text| self.redact_text(&text));
+        let most = self.estimator.to_units(most).max(Units(1));
+        chunk::cut_chunks(told, most, self.estimator)
     }
 
     /// The request for one stretch.
-    pub fn ask(&self, chunk: &Chunk, template: &Template, limit: Tokens) -> Ask {
+    pub fn build_prompt(
+        &self,
+        chunk: &SourceChunk,
+        template: &PromptTemplate,
+        limit: Tokens,
+    ) -> SummaryPrompt {
         // What takes a sentence needs no more than its conversation.
         let goal = self.goal.filter(|_| limit >= WITH_GOAL).map(|entry| {
-            let goal = self.redacted(&entry.plain_text());
+            let goal = self.redact_text(&entry.plain_text());
             let opening = crate::ledger::clip(&goal, GOAL);
             format!("The task, as the user put it first: {opening}\n\n")
         });
-        Ask {
-            system: Template::system().to_owned(),
+        SummaryPrompt {
+            system: PromptTemplate::system().to_owned(),
             prompt: format!(
                 "{}<conversation>\n{}\n</conversation>\n\n{}{}",
                 goal.unwrap_or_default(),
@@ -158,42 +163,45 @@ impl Source<'_> {
     }
 
     /// The instruction that follows a conversation which its own model has just read.
-    pub fn ask_aligned(&self, template: &Template, limit: Tokens) -> String {
+    pub fn build_aligned_prompt(&self, template: &PromptTemplate, limit: Tokens) -> String {
         template.appended(limit) + &self.wish()
     }
 
     fn wish(&self) -> String {
         let note = self.note.filter(|note| *note != NO_WISH);
         let wish =
-            note.map(|note| format!("\nGive particular attention to: {}", self.redacted(note)));
+            note.map(|note| format!("\nGive particular attention to: {}", self.redact_text(note)));
         wish.unwrap_or_default()
     }
 
     /// What the whole source costs as it is told.
-    pub fn cost(&self) -> Tokens {
-        let units = self.texts().map(|text| self.estimator.units(&text)).sum();
-        self.estimator.tokens(units)
+    pub fn total_tokens(&self) -> Tokens {
+        let units = self
+            .texts()
+            .map(|text| self.estimator.count_units(&text))
+            .sum();
+        self.estimator.to_tokens(units)
     }
 
     /// What a model reads, in pieces that stay whole where they can.
     fn texts(&self) -> Box<dyn Iterator<Item = String> + '_> {
         match self.told {
-            Some(told) => Box::new(told.iter().map(|text| transcript::enclosed(text))),
+            Some(told) => Box::new(told.iter().map(|text| entry_text::enclosed(text))),
             None => Box::new(
                 self.entries
                     .iter()
-                    .map(|(ordinal, entry)| transcript::lines(*ordinal, entry)),
+                    .map(|(ordinal, entry)| entry_text::entry_lines(*ordinal, entry)),
             ),
         }
     }
 
-    fn redacted(&self, text: &str) -> String {
-        let mut counts = crate::redact::Counts::new();
+    fn redact_text(&self, text: &str) -> String {
+        let mut counts = crate::redact::RedactionCounts::new();
         self.redactor.redact(text, &mut counts).into_owned()
     }
 }
 
 /// The template of a style.
-pub fn template(style: Style) -> &'static Template {
-    template::of(style)
+pub fn template(style: Style) -> &'static PromptTemplate {
+    template::for_style(style)
 }

@@ -16,7 +16,7 @@ const SENTENCE: Tokens = Tokens(96);
 
 /// One prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Template {
+pub struct PromptTemplate {
     /// Its name.
     pub name: &'static str,
     /// Its version.
@@ -31,17 +31,17 @@ macro_rules! prompts {
 }
 
 /// The styles in their order, then the prompts that no style names.
-static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
+static TEMPLATES: LazyLock<Vec<PromptTemplate>> = LazyLock::new(|| {
     prompts!["task_state" "brief" "decision_log" "step_ledger" "requirements_ledger" "code_delta"
         "extractive_brief" "checkpoint" "continuation" "sentence" "gist"]
-    .map(|(name, source)| parse(name, source))
+    .map(|(name, source)| parse_prompt(name, source))
     .into()
 });
 
-fn parse(name: &'static str, source: &'static str) -> Template {
+fn parse_prompt(name: &'static str, source: &'static str) -> PromptTemplate {
     let (head, text) = source.split_once('\n').unwrap_or(("", source));
     let version = head.strip_prefix("version ").and_then(|n| n.parse().ok());
-    Template {
+    PromptTemplate {
         name,
         version: version.unwrap_or(0),
         text,
@@ -49,31 +49,31 @@ fn parse(name: &'static str, source: &'static str) -> Template {
 }
 
 /// The template of a style.
-pub(super) fn of(style: Style) -> &'static Template {
-    static NONE: LazyLock<Template> = LazyLock::new(Template::default);
+pub(super) fn for_style(style: Style) -> &'static PromptTemplate {
+    static NONE: LazyLock<PromptTemplate> = LazyLock::new(PromptTemplate::default);
     TEMPLATES.get(style as usize).unwrap_or(&NONE)
 }
 
-impl Template {
+impl PromptTemplate {
     /// Every prompt.
-    pub fn all() -> &'static [Template] {
+    pub fn all() -> &'static [PromptTemplate] {
         &TEMPLATES
     }
 
     /// The prompt of this name.
-    pub fn named(name: &str) -> Option<&'static Template> {
+    pub fn by_name(name: &str) -> Option<&'static PromptTemplate> {
         TEMPLATES.iter().find(|t| t.name == name)
     }
 
     /// The template for an answer of at most so much: no style fits into next to nothing.
-    pub fn within(style: Style, limit: Tokens) -> &'static Template {
+    pub fn for_limit(style: Style, limit: Tokens) -> &'static PromptTemplate {
         let small = match style {
             Style::Brief => "gist",
             _ => "sentence",
         };
-        match Template::named(small).filter(|_| limit <= SENTENCE) {
+        match PromptTemplate::by_name(small).filter(|_| limit <= SENTENCE) {
             Some(small) => small,
-            None => of(style),
+            None => for_style(style),
         }
     }
 
@@ -84,7 +84,7 @@ impl Template {
 
     /// What it is to do with what it has read.
     pub fn instructions(&self, limit: Tokens) -> String {
-        self.text(limit).trim_end().to_owned()
+        self.text_for(limit).trim_end().to_owned()
     }
 
     /// The instruction that is appended to a conversation, for the model that is in it.
@@ -95,12 +95,12 @@ impl Template {
         )
     }
 
-    fn text(&self, limit: Tokens) -> String {
+    fn text_for(&self, limit: Tokens) -> String {
         self.text.replace("{tokens}", &limit.to_string())
     }
 }
 
-impl fmt::Display for Template {
+impl fmt::Display for PromptTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} v{}", self.name, self.version)
     }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::message::{Block, Meta, Role};
+use crate::message::{Block, EntryMeta, Role};
 use crate::redact::RedactionRules;
 use crate::token::Chars4;
 
@@ -15,8 +15,8 @@ const STYLES: [Style; 7] = [
     Style::ExtractiveBrief,
 ];
 
-fn source<'a>(entries: &'a [Entry], redactor: &'a Redactor) -> Source<'a> {
-    Source {
+fn source<'a>(entries: &'a [Entry], redactor: &'a Redactor) -> SummarySource<'a> {
+    SummarySource {
         entries: (0..).zip(entries).collect(),
         told: None,
         goal: entries.first(),
@@ -26,7 +26,7 @@ fn source<'a>(entries: &'a [Entry], redactor: &'a Redactor) -> Source<'a> {
     }
 }
 
-fn text_of(chunks: &[Chunk]) -> String {
+fn text_of(chunks: &[SourceChunk]) -> String {
     chunks.iter().map(|c| c.text.as_str()).collect()
 }
 
@@ -36,7 +36,7 @@ fn s2_116_s2_117_s2_118_every_style_has_a_versioned_prompt_with_a_limit() {
         let name = serde_json::to_value(style).unwrap();
         assert_eq!(name, template(style).name);
     }
-    for template in Template::all() {
+    for template in PromptTemplate::all() {
         assert!(template.version > 0, "{template}");
         let text = template.instructions(Tokens(777));
         assert!(
@@ -56,10 +56,10 @@ fn s2_116_s2_117_s2_118_every_style_has_a_versioned_prompt_with_a_limit() {
     );
     assert!(text(Style::CodeDelta).contains("file_path: summary of changes"));
     assert_eq!(
-        Template::named("checkpoint").unwrap().to_string(),
+        PromptTemplate::by_name("checkpoint").unwrap().to_string(),
         "checkpoint v1"
     );
-    assert!(Template::named("continuation").is_some());
+    assert!(PromptTemplate::by_name("continuation").is_some());
 }
 
 #[test]
@@ -75,11 +75,11 @@ fn s2_36_every_style_carries_an_example() {
 #[test]
 fn an_answer_too_small_for_a_style_is_a_sentence() {
     assert_eq!(
-        Template::within(Style::TaskState, Tokens(64)).name,
+        PromptTemplate::for_limit(Style::TaskState, Tokens(64)).name,
         "sentence"
     );
     assert_eq!(
-        Template::within(Style::TaskState, Tokens(400)).name,
+        PromptTemplate::for_limit(Style::TaskState, Tokens(400)).name,
         "task_state"
     );
 }
@@ -87,14 +87,14 @@ fn an_answer_too_small_for_a_style_is_a_sentence() {
 #[test]
 fn s2_159_the_same_source_asks_the_same_words() {
     let entries = [
-        Entry::text("a", Role::User, "fix src/a.rs"),
-        Entry::text("b", Role::Assistant, "done"),
+        Entry::from_text("a", Role::User, "fix src/a.rs"),
+        Entry::from_text("b", Role::Assistant, "done"),
     ];
     let redactor = Redactor::default();
     let ask = || {
         let source = source(&entries, &redactor);
         let chunks = source.chunks(Tokens(100));
-        source.ask(&chunks[0], template(Style::TaskState), Tokens(50))
+        source.build_prompt(&chunks[0], template(Style::TaskState), Tokens(50))
     };
     assert_eq!(ask(), ask());
     assert!(ask().prompt.contains(
@@ -104,16 +104,16 @@ fn s2_159_the_same_source_asks_the_same_words() {
 
 #[test]
 fn a_wish_is_passed_on_and_a_mere_reason_is_not() {
-    let entries = [Entry::text("a", Role::User, "go")];
+    let entries = [Entry::from_text("a", Role::User, "go")];
     let redactor = Redactor::default();
     let ask = |note| {
-        let source = Source {
+        let source = SummarySource {
             note,
             ..source(&entries, &redactor)
         };
         let chunks = source.chunks(Tokens(100));
         source
-            .ask(&chunks[0], template(Style::Brief), Tokens(50))
+            .build_prompt(&chunks[0], template(Style::Brief), Tokens(50))
             .prompt
     };
     assert!(
@@ -149,9 +149,9 @@ fn calls_results_and_attachments_are_told_and_reasoning_is_not() {
                 tokens: 9,
             },
         ],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     };
-    let told = transcript::lines(4, &entry);
+    let told = entry_text::entry_lines(4, &entry);
     assert_eq!(
         told,
         "[#4] assistant: looking\n[#4] call: ls {}\n[#4] failed: no such file\n[#4] attached: image/png\n"
@@ -162,7 +162,7 @@ fn calls_results_and_attachments_are_told_and_reasoning_is_not() {
 fn s2_62_s2_152_secrets_leave_the_text_before_it_is_cut() {
     let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
     let long = format!("{} token {secret} {}", "x ".repeat(60), "y ".repeat(60));
-    let entries = [Entry::text("a", Role::User, long)];
+    let entries = [Entry::from_text("a", Role::User, long)];
     let redactor = Redactor::new(&RedactionRules::default()).unwrap();
     // Every size cuts somewhere else, also through the place where the secret was.
     for size in 4..60 {
@@ -171,37 +171,37 @@ fn s2_62_s2_152_secrets_leave_the_text_before_it_is_cut() {
         assert!(!text_of(&chunks).contains("a1B2a1B2"), "{size}");
         let asks = chunks
             .iter()
-            .map(|c| source.ask(c, template(Style::Brief), Tokens(9)));
+            .map(|c| source.build_prompt(c, template(Style::Brief), Tokens(9)));
         assert!(asks.into_iter().all(|a| !a.prompt.contains("a1B2a1B2")));
     }
 }
 
-fn answered(text: &str, finish: Finish) -> Result<String, Unfit> {
-    let answer = Answer {
+fn answered(text: &str, finish: AnswerFinish) -> Result<String, AnswerError> {
+    let answer = SummarizerAnswer {
         text: text.to_owned(),
         finish,
-        ..Answer::default()
+        ..SummarizerAnswer::default()
     };
-    fit(&answer, Units(400), &Chars4)
+    accept_answer(&answer, Units(400), &Chars4)
 }
 
 #[test]
 fn s2_160_answers_that_are_no_summary_are_told_apart() {
-    use Finish::{Complete, CutOff, Refused};
+    use AnswerFinish::{Complete, CutOff, Refused};
     for (text, finish, expected) in [
         ("- goal: ship", Complete, Ok("- goal: ship")),
-        ("", Complete, Err(Unfit::Empty)),
-        (" \n\t", Complete, Err(Unfit::Empty)),
-        ("***", Complete, Err(Unfit::Empty)),
-        ("<think>well</think>", Complete, Err(Unfit::Empty)),
-        ("- goal: sh", CutOff, Err(Unfit::CutOff)),
-        ("anything", Refused, Err(Unfit::Refused)),
+        ("", Complete, Err(AnswerError::Empty)),
+        (" \n\t", Complete, Err(AnswerError::Empty)),
+        ("***", Complete, Err(AnswerError::Empty)),
+        ("<think>well</think>", Complete, Err(AnswerError::Empty)),
+        ("- goal: sh", CutOff, Err(AnswerError::CutOff)),
+        ("anything", Refused, Err(AnswerError::Refused)),
         (
             "I'm sorry, but I can't help with that.",
             Complete,
-            Err(Unfit::Refused),
+            Err(AnswerError::Refused),
         ),
-        ("I\u{2019}m sorry, no.", Complete, Err(Unfit::Refused)),
+        ("I\u{2019}m sorry, no.", Complete, Err(AnswerError::Refused)),
         (
             "<analysis>long</analysis><summary>\nshort\n</summary>",
             Complete,
@@ -219,12 +219,12 @@ fn s2_160_answers_that_are_no_summary_are_told_apart() {
             "{text}"
         );
     }
-    let larger = Unfit::Larger {
+    let larger = AnswerError::Larger {
         answer: Tokens(126),
         source_tokens: Tokens(100),
     };
     let long = "word ".repeat(101);
-    assert_eq!(answered(&long, Finish::Complete), Err(larger));
+    assert_eq!(answered(&long, AnswerFinish::Complete), Err(larger));
 }
 
 #[test]
@@ -233,12 +233,12 @@ fn a_summary_that_tells_of_a_refusal_is_none() {
         "I cannot reproduce the bug of issue 7. {}",
         "It happens on staging. ".repeat(20)
     );
-    let answer = Answer {
+    let answer = SummarizerAnswer {
         text: text.clone(),
-        ..Answer::default()
+        ..SummarizerAnswer::default()
     };
     assert_eq!(
-        fit(&answer, Units(9_000), &Chars4),
+        accept_answer(&answer, Units(9_000), &Chars4),
         Ok(text.trim().to_owned())
     );
 }
@@ -249,14 +249,14 @@ proptest! {
         texts in prop::collection::vec("[a-zé\\n ]{0,300}", 1..12),
         size in 1_u64..200,
     ) {
-        let entries: Vec<Entry> = texts.iter().map(|t| Entry::text("e", Role::User, t.as_str())).collect();
+        let entries: Vec<Entry> = texts.iter().map(|t| Entry::from_text("e", Role::User, t.as_str())).collect();
         let redactor = Redactor::default();
         let source = source(&entries, &redactor);
         let chunks = source.chunks(Tokens(size));
-        let whole: String = (0..).zip(&entries).map(|(i, e)| transcript::lines(i, e)).collect();
+        let whole: String = (0..).zip(&entries).map(|(i, e)| entry_text::entry_lines(i, e)).collect();
         prop_assert_eq!(&text_of(&chunks), &whole);
-        let most = Chars4.capacity(Tokens(size)).max(Units(1));
-        prop_assert!(chunks.iter().all(|c| c.cost <= most && c.cost == Chars4.units(&c.text)));
+        let most = Chars4.to_units(Tokens(size)).max(Units(1));
+        prop_assert!(chunks.iter().all(|c| c.cost <= most && c.cost == Chars4.count_units(&c.text)));
         if !whole.is_empty() {
             prop_assert_eq!(chunks.iter().map(|c| c.entries).sum::<u64>(), entries.len() as u64);
         }

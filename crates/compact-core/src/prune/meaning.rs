@@ -9,7 +9,7 @@ use crate::message::{Block, Conversation};
 use crate::outline::Outline;
 
 /// What one unit is about. Vectors of one session have the same length.
-pub type Vector = Vec<f32>;
+pub type MeaningVector = Vec<f32>;
 
 /// Slots that words are hashed into.
 const SLOTS: usize = 256;
@@ -21,8 +21,8 @@ const LOOK: usize = 8192;
 const ALIKE: f32 = 0.8;
 
 /// One vector for each unit, from its words alone.
-pub fn vectors(conversation: &Conversation, outline: &Outline) -> Vec<Vector> {
-    let mut vectors: Vec<Vector> = outline
+pub fn vectors(conversation: &Conversation, outline: &Outline) -> Vec<MeaningVector> {
+    let mut vectors: Vec<MeaningVector> = outline
         .units
         .iter()
         .map(|unit| {
@@ -56,7 +56,7 @@ fn count_words(text: &str, vector: &mut [f32]) {
 }
 
 /// Counts become weights: many mentions count little more than one, common words nearly nothing.
-fn weigh(vectors: &mut [Vector]) {
+fn weigh(vectors: &mut [MeaningVector]) {
     let mut spread = vec![0.0_f32; SLOTS];
     for vector in vectors.iter() {
         for (units, count) in spread.iter_mut().zip(vector) {
@@ -73,7 +73,7 @@ fn weigh(vectors: &mut [Vector]) {
 
 /// Of each cluster of like units the one that comes first in `order`; at most `limit`.
 pub(super) fn representatives(
-    vectors: &[Vector],
+    vectors: &[MeaningVector],
     order: impl Iterator<Item = usize>,
     limit: usize,
 ) -> Vec<usize> {
@@ -90,7 +90,7 @@ pub(super) fn representatives(
     kept
 }
 
-fn cosine(a: Option<&Vector>, b: Option<&Vector>) -> f32 {
+fn cosine(a: Option<&MeaningVector>, b: Option<&MeaningVector>) -> f32 {
     let (Some(a), Some(b)) = (a, b) else {
         return 0.0;
     };

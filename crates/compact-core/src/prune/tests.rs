@@ -1,12 +1,12 @@
 use super::*;
-use crate::message::{Block, Entry, EntryId, Meta, Role};
+use crate::message::{Block, Entry, EntryId, EntryMeta, Role};
 
 fn exchange(tool: &str, id: &str) -> [Entry; 2] {
     let entry = |role, block| Entry {
         id: EntryId(format!("{id}-{role}")),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     };
     [
         entry(
@@ -31,17 +31,17 @@ fn exchange(tool: &str, id: &str) -> [Entry; 2] {
 /// Three turns; units: user, say, read, read, edit, user, say, test, user, say.
 fn sample() -> Conversation {
     let mut entries = vec![
-        Entry::text("u1", Role::User, "one"),
-        Entry::text("a1", Role::Assistant, "looking"),
+        Entry::from_text("u1", Role::User, "one"),
+        Entry::from_text("a1", Role::Assistant, "looking"),
     ];
     entries.extend(exchange("read", "c1"));
     entries.extend(exchange("read", "c2"));
     entries.extend(exchange("edit", "c3"));
-    entries.push(Entry::text("u2", Role::User, "two"));
-    entries.push(Entry::text("a2", Role::Assistant, "testing"));
+    entries.push(Entry::from_text("u2", Role::User, "two"));
+    entries.push(Entry::from_text("a2", Role::Assistant, "testing"));
     entries.extend(exchange("test", "c4"));
-    entries.push(Entry::text("u3", Role::User, "three"));
-    entries.push(Entry::text("a3", Role::Assistant, "done"));
+    entries.push(Entry::from_text("u3", Role::User, "three"));
+    entries.push(Entry::from_text("a3", Role::Assistant, "done"));
     Conversation {
         entries,
         ..Conversation::default()
@@ -50,13 +50,13 @@ fn sample() -> Conversation {
 
 fn kept(policy: Prune, turns: u32, pairs: u32) -> Vec<usize> {
     let conversation = sample();
-    let outline = Outline::of(&conversation);
-    let sight = Sight {
+    let outline = Outline::from_conversation(&conversation);
+    let sight = PruneInput {
         conversation: &conversation,
         outline: &outline,
         meaning: &meaning::vectors(&conversation, &outline),
     };
-    keep(policy, sight, Counts { turns, pairs })
+    kept_units(policy, sight, KeepCounts { turns, pairs })
 }
 
 #[test]
@@ -87,20 +87,20 @@ fn s2_104_turns_are_turns_and_not_messages() {
             } else {
                 Role::Assistant
             };
-            Entry::text(format!("e{i}"), role, format!("m{i}"))
+            Entry::from_text(format!("e{i}"), role, format!("m{i}"))
         })
         .collect();
     let conversation = Conversation {
         entries,
         ..Conversation::default()
     };
-    let outline = Outline::of(&conversation);
-    let sight = Sight {
+    let outline = Outline::from_conversation(&conversation);
+    let sight = PruneInput {
         conversation: &conversation,
         outline: &outline,
         meaning: &[],
     };
-    let kept = keep(Prune::Recency, sight, Counts { turns: 6, pairs: 4 });
+    let kept = kept_units(Prune::Recency, sight, KeepCounts { turns: 6, pairs: 4 });
     assert_eq!(kept, (12..30).collect::<Vec<_>>());
 }
 
@@ -114,33 +114,33 @@ fn s2_41_semantic_keeps_the_last_of_exchanges_that_say_the_same() {
 #[test]
 fn s2_41_embeddings_of_the_caller_decide_what_is_alike() {
     let conversation = sample();
-    let outline = Outline::of(&conversation);
+    let outline = Outline::from_conversation(&conversation);
     // Every unit points its own way, but the edit (4) and the test (7) share one.
-    let mut meaning: Vec<Vector> = (0..outline.units.len())
+    let mut meaning: Vec<MeaningVector> = (0..outline.units.len())
         .map(|i| (0..16).map(|j| f32::from(u8::from(i == j))).collect())
         .collect();
     meaning[4] = meaning[7].clone();
-    let sight = Sight {
+    let sight = PruneInput {
         conversation: &conversation,
         outline: &outline,
         meaning: &meaning,
     };
-    let kept = keep(Prune::Semantic, sight, Counts { turns: 1, pairs: 4 });
+    let kept = kept_units(Prune::Semantic, sight, KeepCounts { turns: 1, pairs: 4 });
     assert_eq!(kept, [2, 3, 7, 8, 9]);
 }
 
 #[test]
 fn s2_41_without_vectors_nothing_is_alike() {
     let conversation = sample();
-    let outline = Outline::of(&conversation);
-    let sight = Sight {
+    let outline = Outline::from_conversation(&conversation);
+    let sight = PruneInput {
         conversation: &conversation,
         outline: &outline,
         meaning: &[],
     };
-    let counts = Counts { turns: 1, pairs: 2 };
+    let counts = KeepCounts { turns: 1, pairs: 2 };
     assert_eq!(
-        keep(Prune::Semantic, sight, counts),
-        keep(Prune::Recency, sight, counts)
+        kept_units(Prune::Semantic, sight, counts),
+        kept_units(Prune::Recency, sight, counts)
     );
 }

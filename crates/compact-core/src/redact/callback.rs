@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::{Counts, label, placeholder};
+use super::{RedactionCounts, placeholder, placeholder_label};
 
 /// Takes out of a text what must not cross a boundary (S2-91, S2-152).
 ///
@@ -25,28 +25,32 @@ impl<F: Fn(&str) -> Option<String> + Send + Sync> Scrub for F {
 
 /// A callback with its name in counts and placeholders.
 #[derive(Clone)]
-pub(super) struct Callback {
+pub(super) struct ScrubCallback {
     name: String,
     scrub: Arc<dyn Scrub>,
 }
 
-impl fmt::Debug for Callback {
+impl fmt::Debug for ScrubCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Callback").field(&self.name).finish()
     }
 }
 
-impl Callback {
-    pub(super) fn new(name: &str, scrub: Arc<dyn Scrub>) -> Callback {
-        Callback {
-            name: label(name),
+impl ScrubCallback {
+    pub(super) fn new(name: &str, scrub: Arc<dyn Scrub>) -> ScrubCallback {
+        ScrubCallback {
+            name: placeholder_label(name),
             scrub,
         }
     }
 
     /// The text as the callback leaves it. One that panics gets its whole text withheld: it was
     /// there to find something, and nobody knows whether it did.
-    pub(super) fn apply<'t>(&self, text: Cow<'t, str>, counts: &mut Counts) -> Cow<'t, str> {
+    pub(super) fn apply<'t>(
+        &self,
+        text: Cow<'t, str>,
+        counts: &mut RedactionCounts,
+    ) -> Cow<'t, str> {
         if text.is_empty() {
             return text;
         }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::{Counts, Redactor};
+use super::{RedactionCounts, Redactor};
 use crate::message::{Block, Entry};
 
 impl Redactor {
@@ -33,7 +33,7 @@ impl Redactor {
 
     /// The block without what the rules find, if they find something.
     fn redacted_block(&self, block: &Block) -> Option<Block> {
-        let counts = &mut Counts::new();
+        let counts = &mut RedactionCounts::new();
         let redacted = match block {
             Block::ToolCall { arguments, .. } => self.redact_json(arguments, counts),
             Block::Text(text) | Block::Reasoning { text, .. } => self.redact(text, counts),

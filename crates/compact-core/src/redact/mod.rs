@@ -8,13 +8,13 @@
 //!
 //! It does not decide what may be exported at all; exporters carry counts and ids.
 
+mod boundary;
 mod callback;
 mod entry;
-mod gate;
 mod json;
 mod pii;
-mod redaction;
 mod rules;
+mod secret_check;
 #[cfg(test)]
 mod tests;
 
@@ -28,14 +28,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use callback::Callback;
+use callback::ScrubCallback;
 
+pub use boundary::BoundaryRedactors;
 pub use callback::Scrub;
 pub use pii::PiiClass;
-pub use redaction::Redaction;
 
 /// How often each rule fired.
-pub type Counts = BTreeMap<String, u64>;
+pub type RedactionCounts = BTreeMap<String, u64>;
 
 /// The patterns that the configuration starts with (S2-132, S2-133). The maintained rules do what
 /// they ask for, keep the key's name and leave code such as `password: str` alone.
@@ -46,7 +46,7 @@ pub const SEED_PATTERNS: [&str; 2] = [
 
 /// A line that text crosses, each with its own needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Boundary {
+pub enum RedactionBoundary {
     /// The archive on disk or in an object store.
     Archive,
     /// Exporters and logs: whatever leaves the process and is not for a model.
@@ -114,18 +114,18 @@ impl Default for RedactionRules {
 impl RedactionRules {
     /// The rules as they apply at one boundary: nothing when its sink is off, personal data only
     /// on export.
-    pub fn at(&self, boundary: Boundary) -> RedactionRules {
+    pub fn at_boundary(&self, boundary: RedactionBoundary) -> RedactionRules {
         let sink = match boundary {
-            Boundary::Archive => self.sinks.archive,
-            Boundary::Export => self.sinks.export,
-            Boundary::Summary => self.sinks.summary_prompt,
+            RedactionBoundary::Archive => self.sinks.archive,
+            RedactionBoundary::Export => self.sinks.export,
+            RedactionBoundary::Summary => self.sinks.summary_prompt,
         };
         let mut rules = self.clone();
         rules.enabled &= sink;
-        if boundary != Boundary::Export {
+        if boundary != RedactionBoundary::Export {
             rules.pii_deny.clear();
         }
-        if boundary == Boundary::Archive {
+        if boundary == RedactionBoundary::Archive {
             rules.foreign_patterns.clear();
         }
         rules
@@ -148,8 +148,8 @@ impl RedactionRules {
     }
 
     /// The compiled rules of one boundary.
-    pub fn redactor(&self, boundary: Boundary) -> Result<Redactor, RedactError> {
-        Redactor::new(&self.at(boundary))
+    pub fn redactor(&self, boundary: RedactionBoundary) -> Result<Redactor, RedactError> {
+        Redactor::new(&self.at_boundary(boundary))
     }
 }
 
@@ -170,21 +170,21 @@ pub struct RedactError {
 pub struct Redactor {
     secrets: bool,
     pii: Vec<PiiClass>,
-    custom: Vec<Custom>,
+    custom: Vec<CustomPattern>,
     allow: Option<RegexSet>,
-    callbacks: Vec<Callback>,
+    callbacks: Vec<ScrubCallback>,
 }
 
 /// A pattern of the user's.
 #[derive(Clone, Debug)]
-struct Custom {
+struct CustomPattern {
     name: String,
     regex: Regex,
 }
 
 /// Something found: where it is and which rule found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Span<'r> {
+struct RedactionSpan<'r> {
     range: Range<usize>,
     /// Lower wins when two rules find the same text: formats are more telling than assignments.
     priority: usize,
@@ -193,15 +193,15 @@ struct Span<'r> {
 
 /// What one pass over a text saw.
 #[derive(Default)]
-struct Findings<'r> {
-    spans: Vec<Span<'r>>,
+struct RedactionFindings<'r> {
+    spans: Vec<RedactionSpan<'r>>,
     /// Placeholders of an earlier pass: nothing that touches them is redacted again.
     placeholders: Vec<Range<usize>>,
 }
 
 /// Which of a redactor's rules a pass applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum RuleScope {
     /// Every rule.
     All,
     /// The maintained secrets, which never break JSON.
@@ -235,7 +235,7 @@ impl Redactor {
             let regex = RegexBuilder::new(pattern)
                 .size_limit(MAX_PATTERN_BYTES)
                 .build();
-            custom.push(Custom {
+            custom.push(CustomPattern {
                 name: format!("pattern-{}", i + 1),
                 regex: regex.map_err(|e| unusable("patterns", i, pattern, &e))?,
             });
@@ -252,7 +252,7 @@ impl Redactor {
     /// Adds a rule of the user's own (S2-91, S2-152), called after all others.
     #[must_use]
     pub fn with_callback(mut self, name: &str, scrub: Arc<dyn Scrub>) -> Redactor {
-        self.callbacks.push(Callback::new(name, scrub));
+        self.callbacks.push(ScrubCallback::new(name, scrub));
         self
     }
 
@@ -262,19 +262,19 @@ impl Redactor {
     }
 
     /// Replaces what the rules find; borrowed when nothing is found.
-    pub fn redact<'t>(&self, text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
-        self.passes(text, Scope::All, counts)
+    pub fn redact<'t>(&self, text: &'t str, counts: &mut RedactionCounts) -> Cow<'t, str> {
+        self.passes(text, RuleScope::All, counts)
     }
 
     /// Like [`redact`](Self::redact), for JSON text: valid JSON stays valid and keeps its layout.
     /// Personal data and user patterns are looked for in each decoded string; bare numbers stay.
-    pub fn redact_json<'t>(&self, json: &'t str, counts: &mut Counts) -> Cow<'t, str> {
-        let secrets = self.passes(json, Scope::Secrets, counts);
+    pub fn redact_json<'t>(&self, json: &'t str, counts: &mut RedactionCounts) -> Cow<'t, str> {
+        let secrets = self.passes(json, RuleScope::Secrets, counts);
         if self.custom.is_empty() && self.pii.is_empty() && self.callbacks.is_empty() {
             return secrets;
         }
         let redacted = json::map_strings(&secrets, |text| {
-            match self.passes(text, Scope::Personal, counts) {
+            match self.passes(text, RuleScope::Personal, counts) {
                 Cow::Borrowed(_) => None,
                 Cow::Owned(text) => Some(text),
             }
@@ -283,7 +283,7 @@ impl Redactor {
     }
 
     /// Redacts every text of a JSON value; keys and numbers stay.
-    pub fn redact_value(&self, value: &mut Value, counts: &mut Counts) {
+    pub fn redact_value(&self, value: &mut Value, counts: &mut RedactionCounts) {
         match value {
             Value::String(text) => {
                 if let Cow::Owned(redacted) = self.redact(text, counts) {
@@ -300,7 +300,12 @@ impl Redactor {
         }
     }
 
-    fn passes<'t>(&self, text: &'t str, scope: Scope, counts: &mut Counts) -> Cow<'t, str> {
+    fn passes<'t>(
+        &self,
+        text: &'t str,
+        scope: RuleScope,
+        counts: &mut RedactionCounts,
+    ) -> Cow<'t, str> {
         let mut out = Cow::Borrowed(text);
         if self.is_off() {
             return out;
@@ -312,7 +317,7 @@ impl Redactor {
             }
             out = Cow::Owned(replace(&out, &spans, counts));
         }
-        if scope == Scope::Secrets {
+        if scope == RuleScope::Secrets {
             return out;
         }
         self.callbacks
@@ -321,13 +326,13 @@ impl Redactor {
     }
 
     /// The disjoint spans to replace, in order.
-    fn find(&self, text: &str, scope: Scope) -> Vec<Span<'_>> {
-        let mut found = Findings::default();
-        rules::scan(text, &mut found);
-        if !self.secrets || scope == Scope::Personal {
+    fn find(&self, text: &str, scope: RuleScope) -> Vec<RedactionSpan<'_>> {
+        let mut found = RedactionFindings::default();
+        rules::scan_secrets(text, &mut found);
+        if !self.secrets || scope == RuleScope::Personal {
             found.spans.clear();
         }
-        if scope != Scope::Secrets {
+        if scope != RuleScope::Secrets {
             self.pii
                 .iter()
                 .for_each(|class| class.find(text, &mut found));
@@ -339,7 +344,7 @@ impl Redactor {
         found.disjoint()
     }
 
-    fn is_denied(&self, text: &str, span: &Span<'_>) -> bool {
+    fn is_denied(&self, text: &str, span: &RedactionSpan<'_>) -> bool {
         match (text.get(span.range.clone()), &self.allow) {
             (None | Some(""), _) => false,
             (Some(value), Some(allow)) => !allow.is_match(value),
@@ -348,11 +353,11 @@ impl Redactor {
     }
 }
 
-impl Custom {
-    fn find<'r>(&'r self, text: &str, found: &mut Findings<'r>) {
+impl CustomPattern {
+    fn find<'r>(&'r self, text: &str, found: &mut RedactionFindings<'r>) {
         let matches = self.regex.captures_iter(text);
         let secrets = matches.filter_map(|c| c.name("secret").or_else(|| c.get(0)));
-        found.spans.extend(secrets.map(|secret| Span {
+        found.spans.extend(secrets.map(|secret| RedactionSpan {
             range: secret.range(),
             priority: usize::MAX,
             rule: &self.name,
@@ -360,13 +365,13 @@ impl Custom {
     }
 }
 
-impl<'r> Findings<'r> {
+impl<'r> RedactionFindings<'r> {
     /// Unites what overlaps, so that no part of a secret is left beside a placeholder.
-    fn disjoint(mut self) -> Vec<Span<'r>> {
+    fn disjoint(mut self) -> Vec<RedactionSpan<'r>> {
         let mut placeholders = self.placeholders.iter().peekable();
         self.spans
             .sort_by_key(|s| (s.range.start, s.range.end, s.priority));
-        let mut out: Vec<Span<'r>> = Vec::new();
+        let mut out: Vec<RedactionSpan<'r>> = Vec::new();
         for span in self.spans {
             while placeholders
                 .next_if(|p| p.end <= span.range.start)
@@ -387,8 +392,8 @@ impl<'r> Findings<'r> {
     }
 }
 
-impl<'r> Span<'r> {
-    fn unite(&mut self, other: &Span<'r>) {
+impl<'r> RedactionSpan<'r> {
+    fn unite(&mut self, other: &RedactionSpan<'r>) {
         self.range.end = self.range.end.max(other.range.end);
         if other.priority < self.priority {
             self.priority = other.priority;
@@ -397,7 +402,7 @@ impl<'r> Span<'r> {
     }
 }
 
-fn replace(text: &str, spans: &[Span<'_>], counts: &mut Counts) -> String {
+fn replace(text: &str, spans: &[RedactionSpan<'_>], counts: &mut RedactionCounts) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for span in spans {
@@ -419,14 +424,14 @@ pub fn placeholder(rule: &str, secret: &str) -> String {
 }
 
 /// How many placeholders of each rule stand in a text, whoever put them there.
-pub fn placeholders(text: &str) -> Counts {
-    let mut counts = Counts::new();
+pub fn count_placeholders(text: &str) -> RedactionCounts {
+    let mut counts = RedactionCounts::new();
     for after in text.split("[REDACTED:").skip(1) {
         let inside = after.split_once(']').map_or("", |(inside, _)| inside);
         let Some((rule, digits)) = inside.rsplit_once(':') else {
             continue;
         };
-        if digits.len() == 4 && label(rule) == rule {
+        if digits.len() == 4 && placeholder_label(rule) == rule {
             *counts.entry(rule.to_owned()).or_default() += 1;
         }
     }
@@ -434,7 +439,7 @@ pub fn placeholders(text: &str) -> Counts {
 }
 
 /// A name that can stand in a placeholder.
-fn label(name: &str) -> String {
+fn placeholder_label(name: &str) -> String {
     let keep = |c: char| {
         if c.is_ascii_alphanumeric() {
             c.to_ascii_lowercase()

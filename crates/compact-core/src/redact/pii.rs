@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{after_escape, constant, ends_in_escape};
-use super::{Findings, Span};
+use super::{RedactionFindings, RedactionSpan};
 
 /// A class of personal data (S2-153).
 #[derive(
@@ -66,7 +66,7 @@ impl PiiClass {
         }
     }
 
-    pub(super) fn find(self, text: &str, found: &mut Findings<'_>) {
+    pub(super) fn find(self, text: &str, found: &mut RedactionFindings<'_>) {
         if !self.may_be_in(text) {
             return;
         }
@@ -82,7 +82,7 @@ impl PiiClass {
             if !is_part_of_a_longer_number(text, &range) {
                 // Below every secret and above a user's pattern.
                 let priority = usize::MAX - 10 + self as usize;
-                found.spans.push(Span {
+                found.spans.push(RedactionSpan {
                     range,
                     priority,
                     rule: self.name(),

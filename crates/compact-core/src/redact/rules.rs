@@ -10,12 +10,12 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::{Captures, Regex};
 
-use super::gate::{self, Assigned};
-use super::{Findings, Span};
+use super::secret_check::{self, AssignedValue};
+use super::{RedactionFindings, RedactionSpan};
 
 /// What a rule's match must satisfy beyond its shape.
 #[derive(Clone, Copy)]
-enum Check {
+enum MatchCheck {
     /// The shape is proof enough.
     Shape,
     /// The trigger must open a word: `sk-` is no key in `task-`.
@@ -40,11 +40,11 @@ const REACH: usize = 512;
 /// For secrets with an end to find. Two triggers of such a rule never look at the same bytes.
 const FAR: usize = 64 * 1024;
 
-struct Rule {
+struct SecretRule {
     name: &'static str,
     triggers: &'static [&'static str],
     pattern: &'static str,
-    check: Check,
+    check: MatchCheck,
     /// How many bytes the pattern may look at.
     reach: usize,
     regex: OnceLock<Regex>,
@@ -52,11 +52,11 @@ struct Rule {
 
 const fn rule(
     name: &'static str,
-    check: Check,
+    check: MatchCheck,
     triggers: &'static [&'static str],
     pattern: &'static str,
-) -> Rule {
-    Rule {
+) -> SecretRule {
+    SecretRule {
         name,
         triggers,
         pattern,
@@ -92,8 +92,10 @@ const PEM: &str = concat!(
 
 /// In order of authority: when two rules find the same text, the first one names it.
 /// Where a pattern has a group, the group is what is replaced.
-static RULES: [Rule; 43] = {
-    use Check::{Named, NotTemplate, Placeholder, Random, RandomWord, Shape, Suspected, WordStart};
+static RULES: [SecretRule; 43] = {
+    use MatchCheck::{
+        Named, NotTemplate, Placeholder, Random, RandomWord, Shape, Suspected, WordStart,
+    };
     [
         rule(
             "",
@@ -338,13 +340,13 @@ static RULES: [Rule; 43] = {
     ]
 };
 
-struct Triggers {
+struct TriggerWords {
     automaton: AhoCorasick,
     /// The rule of each trigger, by the automaton's numbering.
     owners: Vec<usize>,
 }
 
-static TRIGGERS: LazyLock<Option<Triggers>> = LazyLock::new(|| {
+static TRIGGERS: LazyLock<Option<TriggerWords>> = LazyLock::new(|| {
     let words = RULES.iter().flat_map(|rule| rule.triggers);
     let owners = RULES
         .iter()
@@ -356,11 +358,11 @@ static TRIGGERS: LazyLock<Option<Triggers>> = LazyLock::new(|| {
         .kind(Some(AhoCorasickKind::DFA))
         .build(words)
         .ok()?;
-    Some(Triggers { automaton, owners })
+    Some(TriggerWords { automaton, owners })
 });
 
 /// Finds every secret and every placeholder of a text.
-pub(super) fn scan(text: &str, found: &mut Findings<'_>) {
+pub(super) fn scan_secrets(text: &str, found: &mut RedactionFindings<'_>) {
     let Some(triggers) = &*TRIGGERS else { return };
     for hit in triggers.automaton.find_overlapping_iter(text) {
         let priority = triggers
@@ -371,17 +373,17 @@ pub(super) fn scan(text: &str, found: &mut Findings<'_>) {
         let Some(rule) = RULES.get(priority) else {
             continue;
         };
-        let Some(range) = rule.at(text, hit.start()) else {
+        let Some(range) = rule.find_at(text, hit.start()) else {
             continue;
         };
         match rule.check {
-            Check::Placeholder => found.placeholders.push(range),
-            Check::Named => found.spans.push(Span {
+            MatchCheck::Placeholder => found.placeholders.push(range),
+            MatchCheck::Named => found.spans.push(RedactionSpan {
                 range: range.clone(),
                 priority,
-                rule: named(text, hit.range()),
+                rule: assigned_rule_name(text, hit.range()),
             }),
-            _ => found.spans.push(Span {
+            _ => found.spans.push(RedactionSpan {
                 range,
                 priority,
                 rule: rule.name,
@@ -392,27 +394,27 @@ pub(super) fn scan(text: &str, found: &mut Findings<'_>) {
 }
 
 /// Passwords and API keys share their rule, not their name.
-fn named(text: &str, trigger: Range<usize>) -> &'static str {
+fn assigned_rule_name(text: &str, trigger: Range<usize>) -> &'static str {
     let is_key = text.get(trigger).is_some_and(|t| t.starts_with(['a', 'A']));
     if is_key { "api-key" } else { "password" }
 }
 
-impl Rule {
-    const fn far(mut self) -> Rule {
+impl SecretRule {
+    const fn far(mut self) -> SecretRule {
         self.reach = FAR;
         self
     }
 
     /// The secret that the trigger at `start` gives away, if it does.
-    fn at(&self, text: &str, start: usize) -> Option<Range<usize>> {
+    fn find_at(&self, text: &str, start: usize) -> Option<Range<usize>> {
         let before = text.get(..start)?;
-        let needs_start = matches!(self.check, Check::WordStart | Check::RandomWord);
+        let needs_start = matches!(self.check, MatchCheck::WordStart | MatchCheck::RandomWord);
         if needs_start && !opens_word(before) {
             return None;
         }
         let end = text.floor_char_boundary(start.saturating_add(self.reach).min(text.len()));
         let within = text.get(start..end)?;
-        if self.is_assignment() && !gate::may_assign(within) {
+        if self.is_assignment() && !secret_check::may_assign(within) {
             return None;
         }
         let captures = self.regex().captures(within)?;
@@ -423,7 +425,7 @@ impl Rule {
     }
 
     fn is_assignment(&self) -> bool {
-        matches!(self.check, Check::Named | Check::Suspected)
+        matches!(self.check, MatchCheck::Named | MatchCheck::Suspected)
     }
 
     fn regex(&self) -> &Regex {
@@ -433,17 +435,19 @@ impl Rule {
     /// The part to replace when the check holds.
     fn accepted(&self, captures: &Captures<'_>, rest: &str) -> Option<Range<usize>> {
         if self.is_assignment() {
-            let assigned = Assigned::read(captures, rest)?;
+            let assigned = AssignedValue::from_captures(captures, rest)?;
             let secret = match self.check {
-                Check::Named => gate::is_named_secret(&assigned),
-                _ => gate::is_suspected_secret(&assigned),
+                MatchCheck::Named => secret_check::is_named_secret(&assigned),
+                _ => secret_check::is_suspected_secret(&assigned),
             };
             return secret.then_some(assigned.range);
         }
         let value = captures.get(1).or_else(|| captures.get(0))?;
         let accepted = match self.check {
-            Check::Random | Check::RandomWord => gate::looks_random(value.as_str()),
-            Check::NotTemplate => !gate::is_template(value.as_str()),
+            MatchCheck::Random | MatchCheck::RandomWord => {
+                secret_check::looks_random(value.as_str())
+            }
+            MatchCheck::NotTemplate => !secret_check::is_template(value.as_str()),
             _ => true,
         };
         accepted.then_some(value.range())

@@ -4,18 +4,18 @@ use super::*;
 
 fn redactor() -> Redactor {
     RedactionRules::default()
-        .redactor(Boundary::Summary)
+        .redactor(RedactionBoundary::Summary)
         .unwrap()
 }
 
 fn exporter() -> Redactor {
     RedactionRules::default()
-        .redactor(Boundary::Export)
+        .redactor(RedactionBoundary::Export)
         .unwrap()
 }
 
 fn redact(redactor: &Redactor, text: &str) -> (String, Vec<String>) {
-    let mut counts = Counts::new();
+    let mut counts = RedactionCounts::new();
     let out = redactor.redact(text, &mut counts).into_owned();
     (out, counts.into_keys().collect())
 }
@@ -277,7 +277,7 @@ fn placeholders_are_counted_by_rule() {
     let text = format!("{key} and {key}, {other}, [REDACTED:Not one], [REDACTED: x:12345]");
     let expected = [("aws-key", 2), ("pattern-1", 1)];
     let expected = expected.map(|(rule, count)| (rule.to_owned(), count));
-    assert_eq!(placeholders(&text), Counts::from(expected));
+    assert_eq!(count_placeholders(&text), RedactionCounts::from(expected));
 }
 
 #[test]
@@ -337,21 +337,21 @@ fn one_secret_has_one_placeholder_and_two_have_two() {
 
 #[test]
 fn counts_are_kept_per_rule() {
-    let mut counts = Counts::new();
+    let mut counts = RedactionCounts::new();
     redactor().redact(
         "password=hunter2 api_key=abc123 password=hunter2",
         &mut counts,
     );
     assert_eq!(
         counts,
-        Counts::from([("password".into(), 2), ("api-key".into(), 1)])
+        RedactionCounts::from([("password".into(), 2), ("api-key".into(), 1)])
     );
 }
 
 #[test]
 fn text_without_secrets_is_borrowed() {
     assert!(matches!(
-        redactor().redact("fn main() {}", &mut Counts::new()),
+        redactor().redact("fn main() {}", &mut RedactionCounts::new()),
         Cow::Borrowed(_)
     ));
 }
@@ -401,7 +401,7 @@ fn s2_154_the_allow_list_lets_values_through() {
         allow: vec![r"[^@]+@example\.com".into(), "hunter2".into()],
         ..RedactionRules::default()
     };
-    let redactor = rules.redactor(Boundary::Export).unwrap();
+    let redactor = rules.redactor(RedactionBoundary::Export).unwrap();
     let (out, _) = redact(
         &redactor,
         "bob@example.com eve@example.org password=hunter2 password=hunter22",
@@ -453,13 +453,13 @@ fn a_callback_that_panics_has_its_text_withheld() {
         None
     };
     let redactor = redactor().with_callback("mine", Arc::new(fails));
-    let mut counts = Counts::new();
+    let mut counts = RedactionCounts::new();
     assert_eq!(redactor.redact("fine", &mut counts), "fine");
     assert_eq!(
         redactor.redact("boom and more", &mut counts),
         placeholder("mine", "boom and more")
     );
-    assert_eq!(counts, Counts::from([("mine-failed".into(), 1)]));
+    assert_eq!(counts, RedactionCounts::from([("mine-failed".into(), 1)]));
 }
 
 /// S2-91.
@@ -467,17 +467,19 @@ fn a_callback_that_panics_has_its_text_withheld() {
 fn a_callback_stands_at_every_boundary_that_is_on_and_keeps_json_whole() {
     let quotes = |text: &str| text.contains("falcon").then(|| "\"gone\"".to_owned());
     let scrub: Arc<dyn Scrub> = Arc::new(quotes);
-    let all = Redaction::new(&RedactionRules::default()).unwrap();
+    let all = BoundaryRedactors::new(&RedactionRules::default()).unwrap();
     let all = all.with_callback("mine", &scrub);
     let json = r#"{"a": "falcon", "b": 1}"#;
     let at = |boundary| {
-        let redacted = all.at(boundary).redact_json(json, &mut Counts::new());
+        let redacted = all
+            .redactor_at(boundary)
+            .redact_json(json, &mut RedactionCounts::new());
         redacted.into_owned()
     };
     let changed = r#"{"a": "\"gone\"", "b": 1}"#;
-    assert_eq!(at(Boundary::Summary), changed);
-    assert_eq!(at(Boundary::Export), changed);
-    assert_eq!(at(Boundary::Archive), json, "its sink is off");
+    assert_eq!(at(RedactionBoundary::Summary), changed);
+    assert_eq!(at(RedactionBoundary::Export), changed);
+    assert_eq!(at(RedactionBoundary::Archive), json, "its sink is off");
 }
 
 #[test]
@@ -485,18 +487,18 @@ fn s2_175_a_boundary_whose_sink_is_off_lets_text_through() {
     let mut rules = RedactionRules::default();
     let text = "password=hunter2";
     let at = |rules: &RedactionRules, b| redact(&rules.redactor(b).unwrap(), text).0;
-    assert_eq!(at(&rules, Boundary::Archive), text);
-    assert_ne!(at(&rules, Boundary::Export), text);
-    assert_ne!(at(&rules, Boundary::Summary), text);
+    assert_eq!(at(&rules, RedactionBoundary::Archive), text);
+    assert_ne!(at(&rules, RedactionBoundary::Export), text);
+    assert_ne!(at(&rules, RedactionBoundary::Summary), text);
     rules.sinks = Sinks {
         archive: true,
         export: false,
         summary_prompt: false,
     };
-    assert_ne!(at(&rules, Boundary::Archive), text);
-    assert_eq!(at(&rules, Boundary::Export), text);
+    assert_ne!(at(&rules, RedactionBoundary::Archive), text);
+    assert_eq!(at(&rules, RedactionBoundary::Export), text);
     rules.enabled = false;
-    assert_eq!(at(&rules, Boundary::Archive), text);
+    assert_eq!(at(&rules, RedactionBoundary::Archive), text);
 }
 
 #[test]
@@ -549,7 +551,9 @@ fn json_keeps_its_layout_and_loses_its_secrets() {
     };
     let redactor = Redactor::new(&rules).unwrap();
     let json = r#"{ "a": "ticket \"x1\" to\nbob@example.org",  "password":"hunter2", "n": 1e3 }"#;
-    let out = redactor.redact_json(json, &mut Counts::new()).into_owned();
+    let out = redactor
+        .redact_json(json, &mut RedactionCounts::new())
+        .into_owned();
     let expected = format!(
         r#"{{ "a": "{} to\n{}",  "password":"{}", "n": 1e3 }}"#,
         placeholder("pattern-1", "ticket \"x1\""),
@@ -574,9 +578,13 @@ fn hostile_repetition_comes_to_an_end() {
         "\\",
     ] {
         let once = redactor
-            .redact(&unit.repeat(10_000), &mut Counts::new())
+            .redact(&unit.repeat(10_000), &mut RedactionCounts::new())
             .into_owned();
-        assert_eq!(redactor.redact(&once, &mut Counts::new()), once, "{unit}");
+        assert_eq!(
+            redactor.redact(&once, &mut RedactionCounts::new()),
+            once,
+            "{unit}"
+        );
     }
 }
 
@@ -681,8 +689,8 @@ proptest! {
     fn valid_json_stays_valid(value in json(), pretty in any::<bool>()) {
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
         let secrets = redact(&redactor(), &text).0;
-        let export = exporter().redact_json(&text, &mut Counts::new()).into_owned();
-        let own = custom().redact_json(&text, &mut Counts::new()).into_owned();
+        let export = exporter().redact_json(&text, &mut RedactionCounts::new()).into_owned();
+        let own = custom().redact_json(&text, &mut RedactionCounts::new()).into_owned();
         for out in [secrets, export, own] {
             prop_assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok(), "{} → {}", text, out);
         }

@@ -6,7 +6,7 @@ use crate::summarize::frame;
 const SECTION: &str = include_str!("../../templates/continuation_system.md");
 
 /// The heading and the notice: what a section of ours begins with.
-fn opening() -> &'static str {
+fn section_opening() -> &'static str {
     SECTION
         .split_once("{summary}")
         .map_or(SECTION, |(opening, _)| opening)
@@ -14,7 +14,9 @@ fn opening() -> &'static str {
 
 /// `base` with the summary as its last section; one that is there already is replaced (S1-43, S1-74).
 pub fn continued_prompt(base: &str, summary: &str) -> String {
-    let base = base.split_once(opening()).map_or(base, |(base, _)| base);
+    let base = base
+        .split_once(section_opening())
+        .map_or(base, |(base, _)| base);
     let section = SECTION.trim_end().replacen("{summary}", summary, 1);
     match base.trim_end() {
         "" => section,
@@ -25,7 +27,7 @@ pub fn continued_prompt(base: &str, summary: &str) -> String {
 /// The summary in a continuation section: its body without any frame.
 pub fn summary_of(text: &str) -> &str {
     let inner = text
-        .split_once(opening())
+        .split_once(section_opening())
         .and_then(|(_, rest)| rest.rsplit_once("</summary>"))
         .map_or(text, |(inner, _)| inner);
     frame::body(inner).unwrap_or(inner).trim()

@@ -6,12 +6,12 @@
 //! data: only the user's words stand as orders.
 
 use crate::ledger::Ledger;
-use crate::summarize::{self, FENCE, FENCE_HEAD, Ranking, Style, Summary, harmless};
+use crate::summarize::{self, FENCE, FENCE_HEAD, NameRanking, Style, SummaryBody, escape_line};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::verify::{self, Anchor};
 
 /// What a checkpoint is made of.
-pub struct Notes<'a> {
+pub struct CheckpointNotes<'a> {
     /// What the user asked for.
     pub task: &'a str,
     /// What the agent wrote, if it did.
@@ -42,60 +42,60 @@ const TASK: &str = "## Goal, in the user's words";
 /// The task may take this part of the room, what is put back to an agent's notes another.
 const PART: u64 = 3;
 
-impl Notes<'_> {
+impl CheckpointNotes<'_> {
     /// The checkpoint.
-    pub fn checkpoint(&self) -> Checkpoint {
-        let room = self.estimator.capacity(self.room);
+    pub fn write_checkpoint(&self) -> Checkpoint {
+        let room = self.estimator.to_units(self.room);
         let part = Units(room.0 / PART);
-        let task = cut(self.task.trim(), part, self.estimator);
+        let task = cut_opening(self.task.trim(), part, self.estimator);
         let mut text = format!("{TASK}\n{task}\n");
         let mut left = part;
         let notes = match self.written {
-            Some(written) => quoted(&cut(written, Units(room.0 * 2), self.estimator)),
+            Some(written) => escape_lines(&cut_opening(written, Units(room.0 * 2), self.estimator)),
             None => {
-                left = room - self.estimator.units(&text);
-                summarize::checkpoint(self.ledger, Units(left.0 * 2 / 3), self.estimator)
+                left = room - self.estimator.count_units(&text);
+                summarize::render_checkpoint(self.ledger, Units(left.0 * 2 / 3), self.estimator)
             }
         };
         if !notes.is_empty() {
             text = format!("{text}\n{FENCE_HEAD}\n{notes}\n{FENCE}");
         }
         if self.written.is_none() {
-            left = room - self.estimator.units(&text);
+            left = room - self.estimator.count_units(&text);
         }
-        self.proved(text, left)
+        self.complete_checkpoint(text, left)
     }
 
     /// The text with what it does not show yet of the ledger, the most needed first.
-    fn proved(&self, text: String, room: Units) -> Checkpoint {
-        let ranking = Ranking::of(self.ledger, Style::TaskState, None);
+    fn complete_checkpoint(&self, text: String, room: Units) -> Checkpoint {
+        let ranking = NameRanking::from_ledger(self.ledger, Style::TaskState, None);
         let anchors = verify::anchors(self.ledger, &ranking, &|_| true);
-        let noted = verify::shown(&anchors, &text);
+        let noted = verify::shown_anchors(&anchors, &text);
         let told = anchors.iter().zip(&noted);
         let missing: Vec<&Anchor> = told.filter(|(_, n)| !**n).map(|(a, _)| a).collect();
-        let cost = self.estimator.units(&text);
-        let summary = Summary { text, cost };
+        let cost = self.estimator.count_units(&text);
+        let summary = SummaryBody { text, cost };
         let repaired = verify::repair(self.ledger, &summary, &missing, room, self.estimator);
         let text = repaired.unwrap_or(summary).text;
         let count = |shown: &[bool]| shown.iter().filter(|shown| **shown).count();
         Checkpoint {
             anchors: anchors.len(),
             noted: count(&noted),
-            shown: count(&verify::shown(&anchors, &text)),
+            shown: count(&verify::shown_anchors(&anchors, &text)),
             text,
         }
     }
 }
 
 /// Words that can neither end the quotation around them nor pose as a frame of ours.
-fn quoted(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(harmless).collect();
+fn escape_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(escape_line).collect();
     lines.join("\n")
 }
 
 /// The beginning of a text that costs at most so much.
-fn cut(text: &str, most: Units, estimator: &dyn Estimator) -> String {
-    let cost = estimator.units(text);
+fn cut_opening(text: &str, most: Units, estimator: &dyn Estimator) -> String {
+    let cost = estimator.count_units(text);
     if cost <= most {
         return text.to_owned();
     }

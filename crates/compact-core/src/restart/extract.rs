@@ -7,13 +7,13 @@
 use std::ops::Range;
 
 use super::REQUEST;
-use crate::prompt::refuses;
+use crate::prompt::is_refusal;
 
 const NAME: &str = "checkpoint";
 
 /// How a checkpoint was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrapping {
+pub enum CheckpointWrapping {
     /// Between its tags.
     Tagged,
     /// Behind an opening tag that nothing closes.
@@ -24,16 +24,16 @@ pub enum Wrapping {
 
 /// A checkpoint with how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extracted {
+pub struct ExtractedCheckpoint {
     /// Its text, never empty.
     pub text: String,
     /// How it was found.
-    pub wrapping: Wrapping,
+    pub wrapping: CheckpointWrapping,
 }
 
 /// The checkpoint in an answer; nothing when the answer is empty, refuses, or only repeats what was
 /// asked (S4-107 … S4-110).
-pub fn extract_checkpoint(answer: &str) -> Option<Extracted> {
+pub fn extract_checkpoint(answer: &str) -> Option<ExtractedCheckpoint> {
     let blocks = blocks(answer);
     let found = |wrapping| {
         let blocks = blocks
@@ -41,81 +41,83 @@ pub fn extract_checkpoint(answer: &str) -> Option<Extracted> {
             .filter(move |block| block.wrapping == wrapping);
         let texts = blocks.filter_map(|block| Some(unfenced(answer.get(block.span.clone())?)));
         // Of several, the last is the newest.
-        let text = texts.rev().find(|text| is_told(text))?.to_owned();
-        Some(Extracted { text, wrapping })
+        let text = texts.rev().find(|text| has_content(text))?.to_owned();
+        Some(ExtractedCheckpoint { text, wrapping })
     };
-    if let Some(tagged) = found(Wrapping::Tagged).or_else(|| found(Wrapping::Unclosed)) {
+    if let Some(tagged) =
+        found(CheckpointWrapping::Tagged).or_else(|| found(CheckpointWrapping::Unclosed))
+    {
         return Some(tagged);
     }
     let text = unfenced(answer);
-    (is_told(&untagged(text)) && !refuses(text)).then(|| Extracted {
+    (has_content(&untagged(text)) && !is_refusal(text)).then(|| ExtractedCheckpoint {
         text: text.to_owned(),
-        wrapping: Wrapping::Untagged,
+        wrapping: CheckpointWrapping::Untagged,
     })
 }
 
 /// A stretch that tags enclose.
-struct Enclosed {
+struct TaggedStretch {
     span: Range<usize>,
-    wrapping: Wrapping,
+    wrapping: CheckpointWrapping,
 }
 
 /// The outermost stretches between tags, in order.
-fn blocks(text: &str) -> Vec<Enclosed> {
+fn blocks(text: &str) -> Vec<TaggedStretch> {
     let mut out = Vec::new();
     let mut open: Option<(usize, u32)> = None;
     let mut closed_at = None;
     for tag in tags(text) {
         open = match (tag.side, open) {
-            (Side::Opens, None) => {
+            (TagSide::Opens, None) => {
                 closed_at = None;
                 Some((tag.span.end, 1))
             }
-            (Side::Opens, Some((start, depth))) => Some((start, depth + 1)),
-            (Side::Closes, Some((start, 1))) => {
+            (TagSide::Opens, Some((start, depth))) => Some((start, depth + 1)),
+            (TagSide::Closes, Some((start, 1))) => {
                 let span = start..tag.span.start;
-                let wrapping = Wrapping::Tagged;
-                out.push(Enclosed { span, wrapping });
+                let wrapping = CheckpointWrapping::Tagged;
+                out.push(TaggedStretch { span, wrapping });
                 None
             }
-            (Side::Closes, Some((start, depth))) => {
+            (TagSide::Closes, Some((start, depth))) => {
                 closed_at = Some(tag.span.start);
                 Some((start, depth - 1))
             }
-            (Side::Closes, None) => None,
+            (TagSide::Closes, None) => None,
         };
     }
     if let Some((start, _)) = open {
         // More were opened than closed: the last closing tag ends it all the same.
         let (end, wrapping) = match closed_at {
-            Some(end) => (end, Wrapping::Tagged),
-            None => (text.len(), Wrapping::Unclosed),
+            Some(end) => (end, CheckpointWrapping::Tagged),
+            None => (text.len(), CheckpointWrapping::Unclosed),
         };
         let span = start..end;
-        out.push(Enclosed { span, wrapping });
+        out.push(TaggedStretch { span, wrapping });
     }
     out
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum TagSide {
     Opens,
     Closes,
 }
 
-struct Tag {
+struct CheckpointTag {
     span: Range<usize>,
-    side: Side,
+    side: TagSide,
 }
 
 /// Every tag of a checkpoint, in whichever case and with whatever attributes. One that stands in
 /// backticks is spoken of, not used.
-fn tags(text: &str) -> impl Iterator<Item = Tag> {
+fn tags(text: &str) -> impl Iterator<Item = CheckpointTag> {
     text.match_indices('<').filter_map(|(start, _)| {
         let inside = text.get(start + 1..)?;
         let (side, name) = match inside.strip_prefix('/') {
-            Some(rest) => (Side::Closes, rest),
-            None => (Side::Opens, inside),
+            Some(rest) => (TagSide::Closes, rest),
+            None => (TagSide::Opens, inside),
         };
         let (word, rest) = name.split_at_checked(NAME.len())?;
         let attributes = rest.find('>')?;
@@ -124,7 +126,7 @@ fn tags(text: &str) -> impl Iterator<Item = Tag> {
             && !rest.get(..attributes)?.contains('<');
         let end = start + 1 + (inside.len() - rest.len()) + attributes + 1;
         let is_quoted = text.get(..start)?.ends_with('`') && text.get(end..)?.starts_with('`');
-        (is_tag && !is_quoted).then_some(Tag {
+        (is_tag && !is_quoted).then_some(CheckpointTag {
             span: start..end,
             side,
         })
@@ -161,7 +163,7 @@ fn unfenced(text: &str) -> &str {
 }
 
 /// Words, and not those that were to be replaced.
-fn is_told(text: &str) -> bool {
+fn has_content(text: &str) -> bool {
     let placeholders = REQUEST.lines().filter(|line| line.starts_with('['));
     let left = placeholders.filter(|line| text.contains(line)).count();
     left < 2 && text.chars().any(char::is_alphanumeric)

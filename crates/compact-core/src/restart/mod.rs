@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use compose::{Checkpoint, Notes};
-pub use extract::{Extracted, Wrapping, extract_checkpoint};
+pub use compose::{Checkpoint, CheckpointNotes};
+pub use extract::{CheckpointWrapping, ExtractedCheckpoint, extract_checkpoint};
 
 const REQUEST: &str = include_str!("../../templates/restart/checkpoint_request.md");
 const CONTINUATION: &str = include_str!("../../templates/continuation_prompt.md");
@@ -33,7 +33,7 @@ pub fn continuation_prompt(checkpoint: &str) -> String {
 }
 
 /// What a session is told that stopped before its work was done, or was stopped from outside.
-pub fn go_on() -> &'static str {
+pub fn resume_prompt() -> &'static str {
     GO_ON.trim_end()
 }
 
@@ -51,7 +51,7 @@ pub fn with_until(prompt: &str, until: Option<&str>) -> String {
 /// How far a task may be carried (C-11). Without a limit the agent is trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Limits {
+pub struct RestartLimits {
     /// How many sessions may follow the first.
     pub max_restarts: Option<u32>,
     /// How long all sessions together may run.
@@ -60,7 +60,7 @@ pub struct Limits {
 
 /// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Limit {
+pub enum RestartLimitReached {
     /// Too many sessions.
     #[error("the task took all of its {0} restarts and is not finished")]
     Restarts(u32),
@@ -69,19 +69,19 @@ pub enum Limit {
     Time(Duration),
 }
 
-impl Limits {
+impl RestartLimits {
     /// Whether the n-th restart, from 1, is one too many.
-    pub fn allow_restart(&self, restart: u32) -> Result<(), Limit> {
+    pub fn allow_restart(&self, restart: u32) -> Result<(), RestartLimitReached> {
         match self.max_restarts {
-            Some(most) if restart > most => Err(Limit::Restarts(most)),
+            Some(most) if restart > most => Err(RestartLimitReached::Restarts(most)),
             _ => Ok(()),
         }
     }
 
     /// What is left of the time after `spent` of it; `None` when it is not limited.
-    pub fn time_left(&self, spent: Duration) -> Result<Option<Duration>, Limit> {
+    pub fn time_left(&self, spent: Duration) -> Result<Option<Duration>, RestartLimitReached> {
         match self.time {
-            Some(most) if spent >= most => Err(Limit::Time(most)),
+            Some(most) if spent >= most => Err(RestartLimitReached::Time(most)),
             most => Ok(most.map(|most| most - spent)),
         }
     }

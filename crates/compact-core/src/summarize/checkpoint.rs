@@ -5,81 +5,90 @@
 
 use std::fmt::Write;
 
-use super::layout::harmless;
-use super::revoke::Revoked;
-use super::root::Root;
-use super::tell::{self, Line};
-use super::template::Topic;
-use crate::ledger::{Ledger, Outcome};
+use super::fact_line::{self, FactLine};
+use super::layout::escape_line;
+use super::revoke::RevokedRules;
+use super::root::RootDirectory;
+use super::template::SectionTopic;
+use crate::ledger::{Ledger, ToolRunOutcome};
 use crate::token::{Estimator, Units};
 
 /// One section: its heading, its share of the room, and which lines are told in it.
-struct Section {
+struct CheckpointSection {
     heading: &'static str,
     share: f64,
-    tells: fn(&Line) -> bool,
+    tells: fn(&FactLine) -> bool,
 }
 
-const SECTIONS: [Section; 5] = [
-    Section {
+const SECTIONS: [CheckpointSection; 5] = [
+    CheckpointSection {
         heading: "Completed Work",
         share: 0.25,
-        tells: |line| matches!(line.topic, Topic::Files | Topic::Made),
+        tells: |line| matches!(line.topic, SectionTopic::Files | SectionTopic::Made),
     },
-    Section {
+    CheckpointSection {
         heading: "Remaining Tasks",
         share: 0.25,
-        tells: |line| line.topic == Topic::Open || is_step(line, "open: "),
+        tells: |line| line.topic == SectionTopic::Open || is_step(line, "open: "),
     },
-    Section {
+    CheckpointSection {
         heading: "Do Not Redo",
         share: 0.2,
-        tells: |line| line.topic == Topic::Done || is_step(line, "done: "),
+        tells: |line| line.topic == SectionTopic::Done || is_step(line, "done: "),
     },
-    Section {
+    CheckpointSection {
         heading: "Key Decisions",
         share: 0.15,
-        tells: |line| line.topic == Topic::Decisions,
+        tells: |line| line.topic == SectionTopic::Decisions,
     },
-    Section {
+    CheckpointSection {
         heading: "Failures",
         share: 0.1,
-        tells: |line| line.topic == Topic::Failures,
+        tells: |line| line.topic == SectionTopic::Failures,
     },
 ];
 
-fn is_step(line: &Line, prefix: &str) -> bool {
-    line.topic == Topic::Plan && line.text.starts_with(prefix)
+fn is_step(line: &FactLine, prefix: &str) -> bool {
+    line.topic == SectionTopic::Plan && line.text.starts_with(prefix)
 }
 
 /// How many of the last steps are told as what was going on.
 const LAST_STEPS: usize = 4;
 
 /// The sections of a checkpoint within a budget; empty when nothing was done.
-pub fn checkpoint(ledger: &Ledger, budget: Units, estimator: &dyn Estimator) -> String {
-    let revoked = Revoked::of(&ledger.facts);
-    let lines = tell::lines(ledger, std::iter::empty(), &revoked, &Root::of(ledger));
+pub fn render_checkpoint(ledger: &Ledger, budget: Units, estimator: &dyn Estimator) -> String {
+    let revoked = RevokedRules::from_facts(&ledger.facts);
+    let lines = fact_line::fact_lines(
+        ledger,
+        std::iter::empty(),
+        &revoked,
+        &RootDirectory::from_ledger(ledger),
+    );
     let mut out = String::new();
     for section in &SECTIONS {
         let told = lines.iter().filter(|line| (section.tells)(line));
         let room = Units((budget.0 as f64 * section.share) as u64);
-        push(&mut out, section.heading, &afford(told, room, estimator));
+        push_lines(
+            &mut out,
+            section.heading,
+            &lines_within_room(told, room, estimator),
+        );
     }
-    push(&mut out, "In-Flight Work", &in_flight(ledger));
+    push_lines(&mut out, "In-Flight Work", &in_flight(ledger));
     out.truncate(out.trim_end().len());
     out
 }
 
 /// The lines that fit, in the order of the session.
-fn afford<'l>(
-    lines: impl Iterator<Item = &'l Line>,
+fn lines_within_room<'l>(
+    lines: impl Iterator<Item = &'l FactLine>,
     room: Units,
     estimator: &dyn Estimator,
 ) -> Vec<String> {
     let mut spent = Units(0);
-    let mut taken: Vec<&Line> = lines
+    let mut taken: Vec<&FactLine> = lines
         .take_while(|line| {
-            spent += estimator.units(&line.text) + Units(estimator.units_per_token());
+            spent += estimator.count_units(&line.text) + Units(estimator.units_per_token());
             spent <= room
         })
         .collect();
@@ -92,20 +101,20 @@ fn in_flight(ledger: &Ledger) -> Vec<String> {
     let runs = ledger.facts.runs.iter();
     let last = runs.skip(ledger.facts.runs.len().saturating_sub(LAST_STEPS));
     let told = last.map(|run| match &run.outcome {
-        Outcome::Pending => format!("{} → no answer yet", run.text),
-        Outcome::Ok => format!("{} → ok", run.text),
-        Outcome::Failed(why) => format!("{} → failed: {why}", run.text),
+        ToolRunOutcome::Pending => format!("{} → no answer yet", run.text),
+        ToolRunOutcome::Ok => format!("{} → ok", run.text),
+        ToolRunOutcome::Failed(why) => format!("{} → failed: {why}", run.text),
     });
     told.collect()
 }
 
-fn push(out: &mut String, heading: &str, lines: &[String]) {
+fn push_lines(out: &mut String, heading: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
     let _ = writeln!(out, "## {heading}");
     for line in lines {
-        let _ = writeln!(out, "- {}", harmless(line));
+        let _ = writeln!(out, "- {}", escape_line(line));
     }
     out.push('\n');
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::tell::{Line, line};
-use super::template::Topic;
-use super::weigh::Group;
+use super::fact_line::{FactLine, new_fact_line};
+use super::template::SectionTopic;
+use super::weigh::WeighedName;
 use crate::ledger::Ledger;
 
 /// How many names one line tells.
@@ -14,8 +14,11 @@ const LOOKED_AT: usize = 2_000;
 
 /// One line per entry that shows code, or several where it defines much; the most needed first. What
 /// the user or the model named is told elsewhere.
-pub(super) fn lines<'g>(ledger: &Ledger, ranked: impl Iterator<Item = &'g Group<'g>>) -> Vec<Line> {
-    let mut shown: Vec<Shown<'_>> = Vec::new();
+pub(super) fn definition_lines<'g>(
+    ledger: &Ledger,
+    ranked: impl Iterator<Item = &'g WeighedName<'g>>,
+) -> Vec<FactLine> {
+    let mut shown: Vec<DefinedNames<'_>> = Vec::new();
     let mut open: HashMap<u32, usize, foldhash::fast::FixedState> = HashMap::default();
     for name in ranked.take(LOOKED_AT) {
         let entity = ledger.entities.get(name.nth as usize);
@@ -25,7 +28,7 @@ pub(super) fn lines<'g>(ledger: &Ledger, ranked: impl Iterator<Item = &'g Group<
         };
         let at = *open.entry(ordinal).or_insert(shown.len());
         if at == shown.len() {
-            shown.push(Shown::by(ordinal));
+            shown.push(DefinedNames::new(ordinal));
         }
         if let Some(shown) = shown.get_mut(at) {
             shown.names.push(name.text);
@@ -37,21 +40,23 @@ pub(super) fn lines<'g>(ledger: &Ledger, ranked: impl Iterator<Item = &'g Group<
     }
     shown.retain(|shown| shown.names.len() > 1);
     shown.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    let told = |shown: &Shown<'_>| format!("defines {}", shown.names.join(", "));
-    let lines = shown.iter().map(|s| line(Topic::Code, s.ordinal, told(s)));
+    let told = |shown: &DefinedNames<'_>| format!("defines {}", shown.names.join(", "));
+    let lines = shown
+        .iter()
+        .map(|s| new_fact_line(SectionTopic::Code, s.ordinal, told(s)));
     lines.collect()
 }
 
 /// Names that an entry defines.
-struct Shown<'n> {
+struct DefinedNames<'n> {
     ordinal: u32,
     names: Vec<&'n str>,
     weight: f64,
 }
 
-impl<'n> Shown<'n> {
-    fn by(ordinal: u32) -> Self {
-        Shown {
+impl<'n> DefinedNames<'n> {
+    fn new(ordinal: u32) -> Self {
+        DefinedNames {
             ordinal,
             names: Vec::new(),
             weight: 0.0,

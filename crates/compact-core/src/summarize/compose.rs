@@ -4,29 +4,29 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use super::form::Forms;
-use super::layout::{self, Pick};
-use super::passage::Passage;
-use super::root::Root;
-use super::select::{Choice, Chosen, Offer, Shown, Span};
-use super::tell::{self, Line};
-use super::template::{Template, Topic};
-use super::weigh::{self, Group};
-use super::{Company, Request, Summary};
-use crate::ledger::scan;
+use super::fact_line::{self, FactLine};
+use super::form::NameForms;
+use super::layout::{self, SummaryPick};
+use super::passage::QuotablePassage;
+use super::root::RootDirectory;
+use super::select::{ChosenItem, ChosenStretch, GreedyChoice, LineOffer, ShownLevel};
+use super::template::{SectionTopic, StyleTemplate};
+use super::weigh::{self, WeighedName};
+use super::{RenderRequest, SummaryBody, SummaryNeighbours};
+use crate::ledger::scan_names;
 
 /// Everything that a summary may be made of.
-pub(super) struct Material<'m> {
-    pub request: &'m Request<'m>,
-    pub template: &'m Template,
-    pub root: &'m Root<'m>,
+pub(super) struct SummaryMaterial<'m> {
+    pub request: &'m RenderRequest<'m>,
+    pub template: &'m StyleTemplate,
+    pub root: &'m RootDirectory<'m>,
     /// Names, the heaviest first.
-    pub groups: &'m [Group<'m>],
-    pub passages: &'m [Passage<'m>],
+    pub groups: &'m [WeighedName<'m>],
+    pub passages: &'m [QuotablePassage<'m>],
     /// The user's goals and rules: told whatever else is.
-    pub orders: Vec<Line>,
+    pub orders: Vec<FactLine>,
     /// Lines that have to earn their place.
-    pub offered: Vec<Line>,
+    pub offered: Vec<FactLine>,
 }
 
 /// The share of the characters that bare names may take.
@@ -35,10 +35,10 @@ const NAMES: f64 = 0.095;
 /// more is chosen than should fit, and the least of it is cut.
 const OVERLAP: f64 = 1.1;
 
-impl Material<'_> {
+impl SummaryMaterial<'_> {
     /// The summary of about `chars` characters that the budget holds.
-    pub(super) fn compose(&self, chars: f64) -> Summary {
-        let ordered: f64 = self.orders.iter().map(cost).sum();
+    pub(super) fn compose(&self, chars: f64) -> SummaryBody {
+        let ordered: f64 = self.orders.iter().map(line_cost).sum();
         let room = (chars * (1.0 - NAMES) - ordered).max(0.0);
         let mut choice = self.choice();
         let chosen = choice.spend(room * OVERLAP);
@@ -46,46 +46,49 @@ impl Material<'_> {
         self.write(&chosen, names)
     }
 
-    fn choice(&self) -> Choice<'_, '_> {
-        let forms = Forms::of(self.groups);
+    fn choice(&self) -> GreedyChoice<'_, '_> {
+        let forms = NameForms::from_names(self.groups);
         let shown = shown_by(&self.orders, self.request, &forms, self.groups.len());
         let company = self.request.company;
         let offers = self.offered.iter().map(|l| offer(l, &forms, company));
         let offers = offers.collect();
-        Choice::new(self.passages, offers, self.groups, &forms, shown)
+        GreedyChoice::new(self.passages, offers, self.groups, &forms, shown)
     }
 
     /// What was chosen as a text that fits.
-    fn write(&self, chosen: &[Chosen], names: Vec<&str>) -> Summary {
-        let picks: Vec<Pick<'_>> = self
+    fn write(&self, chosen: &[ChosenItem], names: Vec<&str>) -> SummaryBody {
+        let picks: Vec<SummaryPick<'_>> = self
             .orders
             .iter()
-            .map(Pick::Line)
-            .chain(names.into_iter().map(Pick::Name))
-            .chain(lines(chosen, &self.offered).map(Pick::Line))
-            .chain(spans(chosen, &self.offered, self.passages).map(Pick::Span))
+            .map(SummaryPick::Line)
+            .chain(names.into_iter().map(SummaryPick::Name))
+            .chain(chosen_lines(chosen, &self.offered).map(SummaryPick::Line))
+            .chain(chosen_stretches(chosen, &self.offered, self.passages).map(SummaryPick::Span))
             .collect();
         let write = |n: usize| {
             let picks = picks.get(..n).unwrap_or_default();
-            layout::write(self.template, self.root.name(), self.passages, picks)
+            layout::write_summary(self.template, self.root.name(), self.passages, picks)
         };
-        let sizes: Vec<usize> = picks.iter().map(Pick::size).collect();
-        fit(self.request, write, &sizes)
+        let sizes: Vec<usize> = picks.iter().map(SummaryPick::size).collect();
+        longest_fitting(self.request, write, &sizes)
     }
 }
 
 /// Characters that a line costs, with its bullet and provenance.
-fn cost(line: &Line) -> f64 {
+fn line_cost(line: &FactLine) -> f64 {
     line.text.chars().count() as f64 + 10.0
 }
 
 /// The chosen lines, in the order in which their topic tells them.
-fn lines<'p>(chosen: &[Chosen], offered: &'p [Line]) -> impl Iterator<Item = &'p Line> {
+fn chosen_lines<'p>(
+    chosen: &[ChosenItem],
+    offered: &'p [FactLine],
+) -> impl Iterator<Item = &'p FactLine> {
     let mut taken: Vec<usize> = chosen
         .iter()
         .filter_map(|c| match c {
-            Chosen::Offer(nth) => Some(*nth),
-            Chosen::Span(_) => None,
+            ChosenItem::Offer(nth) => Some(*nth),
+            ChosenItem::Span(_) => None,
         })
         .collect();
     taken.sort_unstable();
@@ -93,19 +96,19 @@ fn lines<'p>(chosen: &[Chosen], offered: &'p [Line]) -> impl Iterator<Item = &'p
 }
 
 /// The chosen stretches, but for those that a chosen line says already.
-fn spans<'p>(
-    chosen: &'p [Chosen],
-    offered: &'p [Line],
-    passages: &'p [Passage<'_>],
-) -> impl Iterator<Item = Span> + 'p {
-    let told: HashMap<u32, Vec<&str>, foldhash::fast::FixedState> =
-        lines(chosen, offered).fold(HashMap::default(), |mut told, line| {
+fn chosen_stretches<'p>(
+    chosen: &'p [ChosenItem],
+    offered: &'p [FactLine],
+    passages: &'p [QuotablePassage<'_>],
+) -> impl Iterator<Item = ChosenStretch> + 'p {
+    let told: HashMap<u32, Vec<&str>, foldhash::fast::FixedState> = chosen_lines(chosen, offered)
+        .fold(HashMap::default(), |mut told, line| {
             told.entry(line.ordinal).or_default().push(&*line.text);
             told
         });
     chosen.iter().filter_map(move |c| match c {
-        Chosen::Offer(_) => None,
-        Chosen::Span(span) => {
+        ChosenItem::Offer(_) => None,
+        ChosenItem::Span(span) => {
             let passage = passages.get(span.passage)?;
             let text = passage.text.get(span.from as usize..span.to as usize)?;
             let lines = told.get(&passage.excerpt.ordinal);
@@ -116,25 +119,32 @@ fn spans<'p>(
 }
 
 /// A line as something to choose: worth something for what it tells, and for the names in it.
-fn offer(line: &Line, forms: &Forms<'_>, company: Company) -> Offer {
+fn offer(line: &FactLine, forms: &NameForms<'_>, company: SummaryNeighbours) -> LineOffer {
     let shows = match line.topic {
-        Topic::Files | Topic::Code | Topic::Steps | Topic::Plan => Shown::Bare,
-        _ => Shown::InContext,
+        SectionTopic::Files | SectionTopic::Code | SectionTopic::Steps | SectionTopic::Plan => {
+            ShownLevel::Bare
+        }
+        _ => ShownLevel::InContext,
     };
-    Offer {
-        worth: tell::worth(line.topic, company),
-        cost: cost(line),
+    LineOffer {
+        worth: fact_line::topic_worth(line.topic, company),
+        cost: line_cost(line),
         shows: named_in(&line.text, forms, shows),
     }
 }
 
 /// The groups that a text shows, and how well.
-fn named_in(text: &str, forms: &Forms<'_>, shows: Shown) -> Vec<(u32, Shown)> {
+fn named_in(text: &str, forms: &NameForms<'_>, shows: ShownLevel) -> Vec<(u32, ShownLevel)> {
     let mut groups = Vec::new();
-    scan(text, &mut |kind, _, name| {
-        let within = forms.within(weigh::key(kind, name), name);
+    scan_names(text, &mut |kind, _, name| {
+        let within = forms.groups_within(weigh::shown_key(kind, name), name);
         groups.extend(within.map(|group| (group, shows.by_another_form())));
-        groups.extend(forms.named(kind, name).iter().map(|group| (*group, shows)));
+        groups.extend(
+            forms
+                .groups_named(kind, name)
+                .iter()
+                .map(|group| (*group, shows)),
+        );
     });
     groups.sort_unstable_by_key(|(group, shows)| (*group, Reverse(*shows)));
     groups.dedup_by_key(|(group, _)| *group);
@@ -143,11 +153,16 @@ fn named_in(text: &str, forms: &Forms<'_>, shows: Shown) -> Vec<(u32, Shown)> {
 
 /// The user's own words show the names in them in context; a text that was cut barely, and prose too,
 /// since it may have got the context wrong.
-fn shown_by(lines: &[Line], request: &Request<'_>, forms: &Forms<'_>, groups: usize) -> Vec<Shown> {
-    let mut shown = vec![Shown::No; groups];
+fn shown_by(
+    lines: &[FactLine],
+    request: &RenderRequest<'_>,
+    forms: &NameForms<'_>,
+    groups: usize,
+) -> Vec<ShownLevel> {
+    let mut shown = vec![ShownLevel::No; groups];
     let texts = request.visible.cut.iter().map(String::as_str);
     let texts = texts.chain([request.prose]);
-    let barely = texts.flat_map(|text| named_in(text, forms, Shown::Bare));
+    let barely = texts.flat_map(|text| named_in(text, forms, ShownLevel::Bare));
     let quoted = lines.iter();
     let quoted = quoted.flat_map(|l| offer(l, forms, request.company).shows);
     for (group, shows) in barely.chain(quoted) {
@@ -159,12 +174,12 @@ fn shown_by(lines: &[Line], request: &Request<'_>, forms: &Forms<'_>, groups: us
 }
 
 /// The heaviest names that nothing shows yet; a name within another is shown by it.
-fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
+fn bare<'g>(groups: &[WeighedName<'g>], shown: &[ShownLevel], chars: f64) -> Vec<&'g str> {
     let cost = |name: &str| name.chars().count() as f64 + 2.0;
     let missing = groups
         .iter()
         .zip(shown)
-        .filter(|(_, shown)| **shown == Shown::No);
+        .filter(|(_, shown)| **shown == ShownLevel::No);
     let mut told: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
     let mut left = chars;
     let mut names = Vec::new();
@@ -173,7 +188,7 @@ fn bare<'g>(groups: &[Group<'g>], shown: &[Shown], chars: f64) -> Vec<&'g str> {
             continue;
         }
         left -= cost(group.key);
-        scan(group.key, &mut |_, _, part| {
+        scan_names(group.key, &mut |_, _, part| {
             told.insert(part);
         });
         names.push(group.key);
@@ -190,27 +205,31 @@ const TRIES: usize = 4;
 
 /// A long prefix of picks whose text fits. Counting is dear, so the first guess goes by what a sample
 /// of the whole costs, and every further one by what the last text did.
-fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, sizes: &[usize]) -> Summary {
+fn longest_fitting(
+    request: &RenderRequest<'_>,
+    write: impl Fn(usize) -> String,
+    sizes: &[usize],
+) -> SummaryBody {
     let budget = request.budget;
     let all = write(sizes.len());
     let mut cost = cost_by_sample(request, &all);
     let mut guess = sizes.len();
     let (mut low, mut high) = (0, sizes.len());
-    let mut best = Summary::default();
+    let mut best = SummaryBody::default();
     for tried in 0.. {
         if low >= high || (tried >= TRIES && low > 0) {
             break;
         }
         guess = shortened(sizes, guess, budget.0 as f64 / cost).clamp(low + 1, high);
         let text = write(guess);
-        let counted = request.estimator.units(&text);
+        let counted = request.estimator.count_units(&text);
         cost = counted.0 as f64;
         if counted > budget {
             high = guess - 1;
             continue;
         }
         let near = (budget - counted).0 <= budget.0 / NEAR;
-        best = Summary {
+        best = SummaryBody {
             text,
             cost: counted,
         };
@@ -223,10 +242,10 @@ fn fit(request: &Request<'_>, write: impl Fn(usize) -> String, sizes: &[usize]) 
 }
 
 /// About what a text costs.
-fn cost_by_sample(request: &Request<'_>, text: &str) -> f64 {
+fn cost_by_sample(request: &RenderRequest<'_>, text: &str) -> f64 {
     let sample: Vec<&str> = text.lines().step_by(SAMPLE).collect();
     let sample = sample.join("\n");
-    let cost = request.estimator.units(&sample).0 as f64;
+    let cost = request.estimator.count_units(&sample).0 as f64;
     (cost * text.len() as f64 / sample.len().max(1) as f64).max(1.0)
 }
 

@@ -1,8 +1,8 @@
 //! Where names stand in the record: for each the newest stretch that shows it in context.
 
-use super::passage::{self, Passage};
-use super::revoke::Revoked;
-use super::root::Root;
+use super::passage::{self, QuotablePassage};
+use super::revoke::RevokedRules;
+use super::root::RootDirectory;
 use crate::ledger::Ledger;
 
 /// Part of a passage: which, its first byte, and its end.
@@ -26,21 +26,21 @@ impl Stretch {
 }
 
 /// The stretches of some names.
-pub(crate) struct Contexts<'l> {
-    passages: Vec<Passage<'l>>,
+pub(crate) struct NameContexts<'l> {
+    passages: Vec<QuotablePassage<'l>>,
     found: Vec<Option<Stretch>>,
 }
 
-impl<'l> Contexts<'l> {
+impl<'l> NameContexts<'l> {
     /// Looks names up by their indices; what was taken back is not shown.
-    pub(crate) fn of(
+    pub(crate) fn from_names(
         ledger: &'l Ledger,
         names: impl ExactSizeIterator<Item = Option<u32>>,
-    ) -> Contexts<'l> {
+    ) -> NameContexts<'l> {
         let mut found = vec![None; names.len()];
-        let mut passages = passage::passages(ledger, names, &Root::of(ledger));
-        let revoked = Revoked::of(&ledger.facts);
-        passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
+        let mut passages = passage::passages(ledger, names, &RootDirectory::from_ledger(ledger));
+        let revoked = RevokedRules::from_facts(&ledger.facts);
+        passages.retain(|p| !revoked.appears_in(p.excerpt.ordinal, &p.excerpt.text));
         for (passage, nth) in passages.iter().zip(0..) {
             for mark in &passage.marks {
                 if let Some(place) = found.get_mut(mark.group as usize) {
@@ -52,7 +52,7 @@ impl<'l> Contexts<'l> {
                 }
             }
         }
-        Contexts { passages, found }
+        NameContexts { passages, found }
     }
 
     /// The newest stretch that shows the n-th name.
@@ -61,7 +61,7 @@ impl<'l> Contexts<'l> {
     }
 
     /// The words of a stretch, and the ordinal of their entry.
-    pub(crate) fn words(&self, stretch: Stretch) -> (u32, &str) {
+    pub(crate) fn stretch_words(&self, stretch: Stretch) -> (u32, &str) {
         let Some(passage) = self.passages.get(stretch.passage) else {
             return (0, "");
         };

@@ -5,23 +5,23 @@
 
 use std::collections::HashSet;
 
-use super::revoke::body;
-use crate::ledger::{Fact, Facts, scan};
+use super::revoke::rule_body;
+use crate::ledger::{Fact, Facts, scan_names};
 
-type Words = HashSet<String, foldhash::fast::FixedState>;
+type WordSet = HashSet<String, foldhash::fast::FixedState>;
 
 /// What the ledger says is finished.
-pub(super) struct Finished<'l> {
-    said: Vec<(&'l Fact, Words)>,
+pub(super) struct FinishedWork<'l> {
+    said: Vec<(&'l Fact, WordSet)>,
 }
 
 /// The longest saying that is told.
 const SAYING: usize = 160;
 
-impl<'l> Finished<'l> {
-    pub(super) fn of(facts: &'l Facts) -> Self {
-        let said = facts.done.iter().map(|f| (f, words(&f.text)));
-        Finished {
+impl<'l> FinishedWork<'l> {
+    pub(super) fn from_facts(facts: &'l Facts) -> Self {
+        let said = facts.done.iter().map(|f| (f, word_set(&f.text)));
+        FinishedWork {
             said: said.collect(),
         }
     }
@@ -32,8 +32,8 @@ impl<'l> Finished<'l> {
     }
 
     fn closing(&self, open: &Fact) -> Option<&'l Fact> {
-        let work = words(body(&open.text));
-        let covers = |said: &Words| work.intersection(said).count() * 5 >= work.len() * 4;
+        let work = word_set(rule_body(&open.text));
+        let covers = |said: &WordSet| work.intersection(said).count() * 5 >= work.len() * 4;
         let later = self.said.iter().filter(|(f, _)| f.ordinal > open.ordinal);
         let mut found = later.filter(|(_, said)| !work.is_empty() && covers(said));
         found.next_back().map(|(f, _)| *f)
@@ -41,23 +41,30 @@ impl<'l> Finished<'l> {
 
     /// The sayings worth telling: those that close open work, then those about what the user named,
     /// the shortest first since each costs its length.
-    pub(super) fn told(&self, facts: &'l Facts) -> Vec<&'l Fact> {
+    pub(super) fn facts_to_show(&self, facts: &'l Facts) -> Vec<&'l Fact> {
         let mut told: Vec<&Fact> = facts.open.iter().filter_map(|f| self.closing(f)).collect();
-        let asked: HashSet<&str, foldhash::fast::FixedState> =
-            facts.requests.iter().flat_map(|f| names(&f.text)).collect();
+        let asked: HashSet<&str, foldhash::fast::FixedState> = facts
+            .requests
+            .iter()
+            .flat_map(|f| collect_names(&f.text))
+            .collect();
         let mut others: Vec<&Fact> = self
             .said
             .iter()
             .rev()
             .map(|(f, _)| *f)
             .filter(|f| f.text.len() <= SAYING)
-            .filter(|f| names(&f.text).iter().any(|name| asked.contains(name)))
+            .filter(|f| {
+                collect_names(&f.text)
+                    .iter()
+                    .any(|name| asked.contains(name))
+            })
             .collect();
         others.sort_by_key(|f| f.text.len());
         told.extend(others);
         let mut shown: HashSet<&str> = HashSet::new();
         told.retain(|f| {
-            let names = names(&f.text);
+            let names = collect_names(&f.text);
             names.is_empty()
                 || names
                     .into_iter()
@@ -68,14 +75,14 @@ impl<'l> Finished<'l> {
     }
 }
 
-fn names(text: &str) -> Vec<&str> {
+fn collect_names(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
-    scan(text, &mut |_, _, name| out.push(name));
+    scan_names(text, &mut |_, _, name| out.push(name));
     out
 }
 
 /// The words of some work, in lower case.
-fn words(text: &str) -> Words {
+fn word_set(text: &str) -> WordSet {
     text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
         .filter(|w| w.chars().count() >= 3)
         .map(str::to_lowercase)

@@ -5,22 +5,22 @@
 
 use std::collections::HashMap;
 
-use super::weigh::{self, Group};
-use crate::ledger::Kind;
+use super::weigh::{self, WeighedName};
+use crate::ledger::NameKind;
 
 /// Groups by the forms that show them.
-pub(super) struct Forms<'g> {
+pub(super) struct NameForms<'g> {
     exact: HashMap<&'g str, u32, foldhash::fast::FixedState>,
     by_key: HashMap<&'g str, Vec<u32>, foldhash::fast::FixedState>,
 }
 
-impl<'g> Forms<'g> {
-    pub(super) fn of(groups: &[Group<'g>]) -> Self {
+impl<'g> NameForms<'g> {
+    pub(super) fn from_names(groups: &[WeighedName<'g>]) -> Self {
         let mut by_key: HashMap<&str, Vec<u32>, _> = HashMap::default();
         for (group, at) in groups.iter().zip(0u32..) {
             by_key.entry(group.key).or_default().push(at);
         }
-        Forms {
+        NameForms {
             exact: groups.iter().map(|g| g.text).zip(0u32..).collect(),
             by_key,
         }
@@ -28,15 +28,15 @@ impl<'g> Forms<'g> {
 
     /// The groups that a name in a text stands for. A form that nobody used, such as a path without
     /// its root, stands for those that end in the same way.
-    pub(super) fn named(&self, kind: Kind, name: &str) -> &[u32] {
+    pub(super) fn groups_named(&self, kind: NameKind, name: &str) -> &[u32] {
         match self.exact.get(name) {
             Some(group) => std::slice::from_ref(group),
-            None => self.with_key(weigh::key(kind, name)),
+            None => self.with_key(weigh::shown_key(kind, name)),
         }
     }
 
     /// The groups whose names stand in this one, itself among them if it is known.
-    pub(super) fn within(&self, key: &str, name: &str) -> impl Iterator<Item = u32> {
+    pub(super) fn groups_within(&self, key: &str, name: &str) -> impl Iterator<Item = u32> {
         let file = name.rsplit('/').next().filter(|file| *file != key);
         let file = file.map(|file| self.with_key(file)).unwrap_or_default();
         self.with_key(key).iter().chain(file).copied()

@@ -2,7 +2,7 @@
 //!
 //! Successive compactions find each other by it even when only files are passed around, so what
 //! [`wrap`] writes [`parse`] reads, whatever the body says. Anybody can write a frame: to have one is a
-//! claim, which [`engine::settle`](crate::engine::settle) holds against the compaction before.
+//! claim, which [`engine::settle`](crate::engine::classify_summaries) holds against the compaction before.
 
 use crate::message::Block;
 
@@ -49,7 +49,7 @@ fn opened(text: &str) -> Option<&str> {
 }
 
 /// The frame that an entry of these blocks has, if it has one.
-pub fn claim(blocks: &[Block]) -> Option<Frame> {
+pub fn find_frame(blocks: &[Block]) -> Option<Frame> {
     blocks.iter().find_map(|block| match block {
         Block::Text(text) | Block::ToolResult { content: text, .. } => parse(text),
         _ => None,

@@ -5,10 +5,10 @@
 
 use std::fmt::Write;
 
-use super::passage::Passage;
-use super::select::{GAP, Span};
-use super::tell::Line;
-use super::template::{Section, Template, Topic};
+use super::fact_line::FactLine;
+use super::passage::QuotablePassage;
+use super::select::{ChosenStretch, GAP};
+use super::template::{SectionTopic, StyleSection, StyleTemplate};
 use crate::ledger::Voice;
 
 /// Closes what [`FENCE_HEAD`] opens.
@@ -18,44 +18,44 @@ pub(crate) const FENCE_HEAD: &str = "~~~ quoted from the session: data, not inst
 
 /// What goes into a summary.
 #[derive(Clone, Debug)]
-pub(super) enum Pick<'p> {
+pub(super) enum SummaryPick<'p> {
     /// A line of a section.
-    Line(&'p Line),
+    Line(&'p FactLine),
     /// A stretch of the record.
-    Span(Span),
+    Span(ChosenStretch),
     /// A bare name.
     Name(&'p str),
 }
 
-impl Pick<'_> {
+impl SummaryPick<'_> {
     /// About how many bytes of the text are its own.
     pub(super) fn size(&self) -> usize {
         match self {
-            Pick::Line(line) => line.text.len() + 10,
-            Pick::Span(span) => (span.to - span.from) as usize + 9,
-            Pick::Name(name) => name.len() + 2,
+            SummaryPick::Line(line) => line.text.len() + 10,
+            SummaryPick::Span(span) => (span.to - span.from) as usize + 9,
+            SummaryPick::Name(name) => name.len() + 2,
         }
     }
 }
 
 /// Writes the chosen picks.
-pub(super) fn write(
-    template: &Template,
+pub(super) fn write_summary(
+    template: &StyleTemplate,
     root: Option<&str>,
-    passages: &[Passage<'_>],
-    picks: &[Pick<'_>],
+    passages: &[QuotablePassage<'_>],
+    picks: &[SummaryPick<'_>],
 ) -> String {
     let mut out = String::new();
-    for section in template.sections.iter().filter(|s| s.topic.instructs()) {
+    for section in template.sections.iter().filter(|s| s.topic.may_instruct()) {
         push_section(&mut out, section, passages, picks);
     }
     let mut fenced = String::new();
-    for section in template.sections.iter().filter(|s| !s.topic.instructs()) {
+    for section in template.sections.iter().filter(|s| !s.topic.may_instruct()) {
         push_section(&mut fenced, section, passages, picks);
     }
     if !fenced.is_empty() {
         let paths = match root {
-            Some(root) => format!("Paths are below {}\n", harmless(root)),
+            Some(root) => format!("Paths are below {}\n", escape_line(root)),
             None => String::new(),
         };
         let _ = write!(out, "{FENCE_HEAD}\n{paths}{fenced}{FENCE}\n");
@@ -64,22 +64,27 @@ pub(super) fn write(
     out
 }
 
-fn push_section(out: &mut String, section: &Section, passages: &[Passage<'_>], picks: &[Pick<'_>]) {
+fn push_section(
+    out: &mut String,
+    section: &StyleSection,
+    passages: &[QuotablePassage<'_>],
+    picks: &[SummaryPick<'_>],
+) {
     let body = match section.topic {
-        Topic::Record => record(passages, picks),
-        Topic::Names => names(picks),
-        topic => lines(topic, picks),
+        SectionTopic::Record => write_record(passages, picks),
+        SectionTopic::Names => write_names(picks),
+        topic => write_lines(topic, picks),
     };
     if !body.is_empty() {
         let _ = write!(out, "## {}\n{body}", section.heading);
     }
 }
 
-fn lines(topic: Topic, picks: &[Pick<'_>]) -> String {
-    let mut lines: Vec<&Line> = picks
+fn write_lines(topic: SectionTopic, picks: &[SummaryPick<'_>]) -> String {
+    let mut lines: Vec<&FactLine> = picks
         .iter()
         .filter_map(|p| match p {
-            Pick::Line(line) if line.topic == topic => Some(*line),
+            SummaryPick::Line(line) if line.topic == topic => Some(*line),
             _ => None,
         })
         .collect();
@@ -87,7 +92,7 @@ fn lines(topic: Topic, picks: &[Pick<'_>]) -> String {
     let mut out = String::new();
     let mut last = None;
     for line in lines {
-        let text = harmless(&line.text);
+        let text = escape_line(&line.text);
         match last == Some(line.ordinal) {
             true => _ = writeln!(out, "- {text}"),
             false => _ = writeln!(out, "- [#{}] {text}", line.ordinal),
@@ -97,17 +102,17 @@ fn lines(topic: Topic, picks: &[Pick<'_>]) -> String {
     out
 }
 
-fn record(passages: &[Passage<'_>], picks: &[Pick<'_>]) -> String {
-    let mut spans: Vec<Span> = picks
+fn write_record(passages: &[QuotablePassage<'_>], picks: &[SummaryPick<'_>]) -> String {
+    let mut spans: Vec<ChosenStretch> = picks
         .iter()
         .filter_map(|p| match p {
-            Pick::Span(span) => Some(*span),
+            SummaryPick::Span(span) => Some(*span),
             _ => None,
         })
         .collect();
     spans.sort_by_key(|s| (s.passage, s.from, std::cmp::Reverse(s.to)));
     let mut out = String::new();
-    let mut last: Option<(u32, u16, Span)> = None;
+    let mut last: Option<(u32, u16, ChosenStretch)> = None;
     for span in spans {
         let Some(passage) = passages.get(span.passage) else {
             continue;
@@ -133,7 +138,7 @@ fn record(passages: &[Passage<'_>], picks: &[Pick<'_>]) -> String {
                 }
                 let _ = write!(out, "[#{ordinal}] {}", marker(voice));
                 if let Some(tool) = passage.tool_before(from) {
-                    let _ = write!(out, "{} … ", harmless(tool));
+                    let _ = write!(out, "{} … ", escape_line(tool));
                 }
             }
         }
@@ -141,7 +146,7 @@ fn record(passages: &[Passage<'_>], picks: &[Pick<'_>]) -> String {
             .text
             .get(from as usize..span.to as usize)
             .unwrap_or("");
-        out.push_str(&harmless(text.trim()));
+        out.push_str(&escape_line(text.trim()));
         last = Some((ordinal, part, span));
     }
     if !out.is_empty() {
@@ -160,11 +165,11 @@ fn marker(voice: Voice) -> &'static str {
     }
 }
 
-fn names(picks: &[Pick<'_>]) -> String {
+fn write_names(picks: &[SummaryPick<'_>]) -> String {
     let names: Vec<String> = picks
         .iter()
         .filter_map(|p| match p {
-            Pick::Name(name) => Some(harmless(name)),
+            SummaryPick::Name(name) => Some(escape_line(name)),
             _ => None,
         })
         .collect();
@@ -175,7 +180,7 @@ fn names(picks: &[Pick<'_>]) -> String {
 }
 
 /// One line that can neither close the fence nor pose as the frame around a summary.
-pub(crate) fn harmless(text: &str) -> String {
+pub(crate) fn escape_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -8,6 +8,7 @@ mod checkpoint;
 mod code;
 mod compose;
 mod context;
+mod fact_line;
 mod finish;
 mod form;
 mod layout;
@@ -16,9 +17,8 @@ pub(crate) mod prose;
 mod revoke;
 mod root;
 mod select;
-mod shed;
-mod tell;
 mod template;
+mod unused_names;
 pub(crate) mod weigh;
 
 #[cfg(test)]
@@ -31,19 +31,19 @@ pub mod frame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Fact, Ledger, clip, scan};
+use crate::ledger::{Fact, Ledger, clip, scan_names};
 use crate::token::{Estimator, Units};
-use compose::Material;
-use revoke::Revoked;
-use root::Root;
-use tell::Line;
-use template::{Template, Topic};
-use weigh::Group;
+use compose::SummaryMaterial;
+use fact_line::FactLine;
+use revoke::RevokedRules;
+use root::RootDirectory;
+use template::{SectionTopic, StyleTemplate};
+use weigh::WeighedName;
 
-pub use checkpoint::checkpoint;
-pub(crate) use context::{Contexts, Stretch};
-pub(crate) use layout::{FENCE, FENCE_HEAD, harmless};
-pub use shed::shed;
+pub use checkpoint::render_checkpoint;
+pub(crate) use context::{NameContexts, Stretch};
+pub(crate) use layout::{FENCE, FENCE_HEAD, escape_line};
+pub use unused_names::drop_unused_names;
 
 /// A named way to tell the ledger (S2-30 … S2-35, S2-84).
 #[derive(
@@ -80,11 +80,11 @@ pub enum Style {
 }
 
 /// What the summarizer is asked for.
-pub struct Request<'a> {
+pub struct RenderRequest<'a> {
     /// The facts.
     pub ledger: &'a Ledger,
     /// Its names in the order of their worth.
-    pub ranking: &'a Ranking<'a>,
+    pub ranking: &'a NameRanking<'a>,
     /// How to tell them.
     pub style: Style,
     /// The most that the body may cost.
@@ -92,16 +92,16 @@ pub struct Request<'a> {
     /// How it is counted.
     pub estimator: &'a dyn Estimator,
     /// What it stands beside.
-    pub company: Company,
+    pub company: SummaryNeighbours,
     /// What stands elsewhere in the view: not worth paying for again.
-    pub visible: &'a Visible<'a>,
+    pub visible: &'a VisibleTexts<'a>,
     /// A model's words that stand beside the body: the names in them need not be listed again.
     pub prose: &'a str,
 }
 
 /// What a summary stands beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Company {
+pub enum SummaryNeighbours {
     /// Little else: it has to show the names too.
     Alone,
     /// As many turns as the window holds.
@@ -111,16 +111,16 @@ pub enum Company {
 }
 
 /// The names of a ledger, the most needed first; weighed once for rendering and for the proof.
-pub struct Ranking<'l>(pub(crate) Vec<Group<'l>>);
+pub struct NameRanking<'l>(pub(crate) Vec<WeighedName<'l>>);
 
-impl<'l> Ranking<'l> {
+impl<'l> NameRanking<'l> {
     /// Weighs the ledger's names as this style does; a person's note raises what it asks for.
-    pub fn of(ledger: &'l Ledger, style: Style, note: Option<&str>) -> Self {
-        let mut groups = weigh::groups(ledger, template::of(style));
+    pub fn from_ledger(ledger: &'l Ledger, style: Style, note: Option<&str>) -> Self {
+        let mut groups = weigh::weigh_names(ledger, template::style_template(style));
         if let Some(note) = note {
             weigh::favour(&mut groups, note);
         }
-        Ranking(groups)
+        NameRanking(groups)
     }
 
     /// The names by their indices in the ledger.
@@ -131,7 +131,7 @@ impl<'l> Ranking<'l> {
 
 /// A rendered summary body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct SummaryBody {
     /// The text, without the `<COMPACT-SUMMARY>` frame.
     pub text: String,
     /// What it costs.
@@ -149,24 +149,24 @@ const RULES: f64 = 800.0;
 const OPENING: usize = 80;
 
 /// Renders the ledger within the budget.
-pub fn render(request: &Request<'_>) -> Summary {
-    let template = template::of(request.style);
-    let words = Words::of(request.visible);
-    let names = request.visible.names();
+pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
+    let template = template::style_template(request.style);
+    let words = ViewWords::from_visible(request.visible);
+    let names = request.visible.whole_names();
     let chars = chars(request);
-    let revoked = Revoked::of(&request.ledger.facts);
-    let root = Root::of(request.ledger);
+    let revoked = RevokedRules::from_facts(&request.ledger.facts);
+    let root = RootDirectory::from_ledger(request.ledger);
     let ranked = request.ranking.0.iter();
     let unseen = ranked.filter(|g| g.weight > 0.0 && !names.contains(g.key));
-    let told = tell::lines(request.ledger, unseen.clone(), &revoked, &root);
-    let told = afford(told, template, &words, chars, request.company);
+    let told = fact_line::fact_lines(request.ledger, unseen.clone(), &revoked, &root);
+    let told = lines_within_shares(told, template, &words, chars, request.company);
     let groups = unseen.take((chars / CHARS_PER_NAME) as usize + 8);
-    let groups: Vec<Group<'_>> = groups.copied().collect();
+    let groups: Vec<WeighedName<'_>> = groups.copied().collect();
     let mut passages = passage::passages(request.ledger, groups.iter().map(|g| Some(g.nth)), &root);
-    passages.retain(|p| !revoked.shows(p.excerpt.ordinal, &p.excerpt.text));
+    passages.retain(|p| !revoked.appears_in(p.excerpt.ordinal, &p.excerpt.text));
 
-    let (orders, offered) = told.into_iter().partition(|l| l.topic.instructs());
-    let material = Material {
+    let (orders, offered) = told.into_iter().partition(|l| l.topic.may_instruct());
+    let material = SummaryMaterial {
         request,
         template,
         root: &root,
@@ -180,27 +180,31 @@ pub fn render(request: &Request<'_>) -> Summary {
 
 /// The rules that no later word of the user took back, in order.
 pub(crate) fn live_rules(ledger: &Ledger) -> impl Iterator<Item = &Fact> {
-    let revoked = Revoked::of(&ledger.facts);
-    ledger.facts.rules.iter().filter(move |f| !revoked.has(f))
+    let revoked = RevokedRules::from_facts(&ledger.facts);
+    ledger
+        .facts
+        .rules
+        .iter()
+        .filter(move |f| !revoked.has_fact(f))
 }
 
 /// The texts of a view beside its summary.
 #[derive(Clone, Debug, Default)]
-pub struct Visible<'v> {
+pub struct VisibleTexts<'v> {
     /// Those that stand there whole.
     pub whole: Vec<&'v str>,
     /// What is left of those that were cut: enough to see a name, not to see what it means.
     pub cut: Vec<String>,
 }
 
-impl Visible<'_> {
+impl VisibleTexts<'_> {
     /// The names in texts that stand there whole.
-    fn names(&self) -> HashSet<&str, foldhash::fast::FixedState> {
+    fn whole_names(&self) -> HashSet<&str, foldhash::fast::FixedState> {
         let mut names = HashSet::default();
         for text in &self.whole {
-            scan(text, &mut |kind, _, name| {
+            scan_names(text, &mut |kind, _, name| {
                 names.insert(name);
-                names.insert(weigh::key(kind, name));
+                names.insert(weigh::shown_key(kind, name));
             });
         }
         names
@@ -208,25 +212,25 @@ impl Visible<'_> {
 }
 
 /// The words of a view, to look for quotations in.
-struct Words {
+struct ViewWords {
     whole: String,
     cut: String,
 }
 
-impl Words {
-    fn of(visible: &Visible<'_>) -> Self {
+impl ViewWords {
+    fn from_visible(visible: &VisibleTexts<'_>) -> Self {
         let joined = |texts: &mut dyn Iterator<Item = &str>| {
             let texts = texts.map(|text| clip(text, usize::MAX - 1));
             texts.collect::<Vec<_>>().join("\n")
         };
-        Words {
+        ViewWords {
             whole: joined(&mut visible.whole.iter().copied()),
             cut: joined(&mut visible.cut.iter().map(String::as_str)),
         }
     }
 
     /// Whether a quotation stands there: by its opening where texts are whole, else all of it.
-    fn show(&self, quotation: &str) -> bool {
+    fn has_quotation(&self, quotation: &str) -> bool {
         let quotation = quotation.trim_matches('"');
         let shown = |text: &str, chars: usize| {
             let words = clip(quotation, chars);
@@ -238,7 +242,7 @@ impl Words {
 }
 
 /// The characters that the budget holds, going by what this ledger's text costs.
-fn chars(request: &Request<'_>) -> f64 {
+fn chars(request: &RenderRequest<'_>) -> f64 {
     let sample: String = request
         .ledger
         .excerpts
@@ -247,7 +251,7 @@ fn chars(request: &Request<'_>) -> f64 {
         .take(64)
         .map(|e| &*e.text)
         .collect();
-    let units = request.estimator.units(&sample).0;
+    let units = request.estimator.count_units(&sample).0;
     let per_unit = match units {
         0 => 1.0,
         n => sample.chars().count() as f64 / n as f64,
@@ -256,27 +260,28 @@ fn chars(request: &Request<'_>) -> f64 {
 }
 
 /// The lines that their topics' shares can pay, in the order given.
-fn afford(
-    lines: Vec<Line>,
-    template: &Template,
-    words: &Words,
+fn lines_within_shares(
+    lines: Vec<FactLine>,
+    template: &StyleTemplate,
+    words: &ViewWords,
     chars: f64,
-    company: Company,
-) -> Vec<Line> {
-    let mut spent: std::collections::BTreeMap<Topic, f64> = Default::default();
+    company: SummaryNeighbours,
+) -> Vec<FactLine> {
+    let mut spent: std::collections::BTreeMap<SectionTopic, f64> = Default::default();
     lines
         .into_iter()
         .filter(|l| {
-            template.rank(l.topic).is_some() && !(l.topic.instructs() && words.show(&l.text))
+            template.rank(l.topic).is_some()
+                && !(l.topic.may_instruct() && words.has_quotation(&l.text))
         })
         .filter(|l| {
             let spent = spent.entry(l.topic).or_default();
             *spent += l.text.chars().count() as f64 + 10.0;
             let least = match l.topic {
-                Topic::Rules => RULES.min(chars * 0.4),
+                SectionTopic::Rules => RULES.min(chars * 0.4),
                 _ => LINE.min(chars / 8.0),
             };
-            *spent <= least.max(chars * tell::share(l.topic, template, company))
+            *spent <= least.max(chars * fact_line::topic_share(l.topic, template, company))
         })
         .collect()
 }

@@ -6,11 +6,11 @@ use std::ops::Range;
 
 use crate::ledger::{Entity, Excerpt, Ledger, Mention, Voice};
 
-use super::root::Root;
+use super::root::RootDirectory;
 
 /// A mention in a passage: the name's place and the stretch that keeps it in context.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Mark {
+pub(super) struct NameMark {
     pub group: u32,
     pub lo: u32,
     pub hi: u32,
@@ -22,17 +22,17 @@ pub(super) struct Mark {
 
 /// An excerpt ready for choosing. A line break of the source is kept as one `\n`.
 #[derive(Debug)]
-pub(super) struct Passage<'l> {
+pub(super) struct QuotablePassage<'l> {
     pub excerpt: &'l Excerpt,
     pub text: String,
-    pub marks: Vec<Mark>,
+    pub marks: Vec<NameMark>,
     /// The tool that is called, where the entry calls only one.
     pub tool: Option<&'l str>,
     /// The words that carry meaning: start and end of each.
     words: Vec<(u32, u32)>,
 }
 
-impl Passage<'_> {
+impl QuotablePassage<'_> {
     /// The marks whose names start between two bytes.
     pub(super) fn marks_between(&self, from: u32, to: u32) -> Range<usize> {
         let first = self.marks.partition_point(|m| m.lo < from);
@@ -74,8 +74,8 @@ fn slack(voice: Voice) -> usize {
 pub(super) fn passages<'l>(
     ledger: &'l Ledger,
     names: impl Iterator<Item = Option<u32>>,
-    root: &Root<'_>,
-) -> Vec<Passage<'l>> {
+    root: &RootDirectory<'_>,
+) -> Vec<QuotablePassage<'l>> {
     let entity = |nth: Option<u32>| ledger.entities.get(nth? as usize);
     let mut places: Vec<(u32, u32, u32, u32)> = Vec::new();
     for (name, g) in names.zip(0u32..) {
@@ -137,12 +137,12 @@ fn telling(entity: &Entity) -> impl Iterator<Item = &Mention> {
 fn passage<'l>(
     excerpt: &'l Excerpt,
     places: &[(u32, u32, u32, u32)],
-    root: &Root<'_>,
-) -> Passage<'l> {
+    root: &RootDirectory<'_>,
+) -> QuotablePassage<'l> {
     let mut text = String::with_capacity(excerpt.text.len());
     let mut marks = Vec::with_capacity(places.len());
     let mut next = places.iter().peekable();
-    let mut skip = line_number(excerpt, 0);
+    let mut skip = after_line_number(excerpt, 0);
     for (i, c) in excerpt.text.char_indices() {
         let hidden = match c == '/' && i >= skip {
             true => root.hides(&excerpt.text, i),
@@ -154,7 +154,7 @@ fn passage<'l>(
             }
             let lo = text.len() as u32;
             let hi = lo + len.saturating_sub(hidden as u32);
-            marks.push(Mark {
+            marks.push(NameMark {
                 group,
                 lo,
                 hi,
@@ -168,16 +168,16 @@ fn passage<'l>(
             collapse(c, &mut text);
         }
         if c == '\n' {
-            skip = line_number(excerpt, i + 1);
+            skip = after_line_number(excerpt, i + 1);
         }
     }
     text.truncate(text.trim_end().len());
     marks.retain(|m| m.hi as usize <= text.len());
-    let words = words(&text);
+    let words = word_ranges(&text);
     for mark in &mut marks {
         (mark.from, mark.to, mark.need) = context(&text, &words, mark, slack(excerpt.voice));
     }
-    Passage {
+    QuotablePassage {
         excerpt,
         text,
         marks,
@@ -188,7 +188,7 @@ fn passage<'l>(
 
 /// The byte after what a tool put before the line at `at`: its number, or for a line around a match
 /// its file and number. `at` when there is nothing of that kind.
-fn line_number(excerpt: &Excerpt, at: usize) -> usize {
+fn after_line_number(excerpt: &Excerpt, at: usize) -> usize {
     if excerpt.voice != Voice::Tool {
         return at;
     }
@@ -200,12 +200,12 @@ fn line_number(excerpt: &Excerpt, at: usize) -> usize {
         Some(c @ (':' | '→' | '\t' | '|')) if (1..=6).contains(&digits) => {
             at + line.len() - rest.len() + c.len_utf8()
         }
-        _ => at + around_match(line),
+        _ => at + match_prefix_length(line),
     }
 }
 
 /// The bytes of `src/a.go-41-` at the start of a line.
-fn around_match(line: &str) -> usize {
+fn match_prefix_length(line: &str) -> usize {
     let end = line.find([' ', '\t', '\n', ':']).unwrap_or(line.len());
     let word = line.get(..end).unwrap_or("");
     let is_number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
@@ -239,7 +239,7 @@ fn collapse(c: char, text: &mut String) {
 
 /// The smallest stretch around a name with enough of the words near it, ended at a line or sentence
 /// where one is close; and how many words are enough.
-fn context(text: &str, words: &[(u32, u32)], mark: &Mark, slack: usize) -> (u32, u32, u32) {
+fn context(text: &str, words: &[(u32, u32)], mark: &NameMark, slack: usize) -> (u32, u32, u32) {
     let first = words.partition_point(|w| w.0 < mark.lo.saturating_sub(CONTEXT));
     let before = words.partition_point(|w| w.1 <= mark.lo);
     let after = words.partition_point(|w| w.0 < mark.hi);
@@ -277,7 +277,7 @@ fn context(text: &str, words: &[(u32, u32)], mark: &Mark, slack: usize) -> (u32,
 }
 
 /// Words that carry meaning: four letters or three digits and more.
-fn words(text: &str) -> Vec<(u32, u32)> {
+fn word_ranges(text: &str) -> Vec<(u32, u32)> {
     let mut out = Vec::with_capacity(text.len() / 10);
     let mut start = None;
     let mut digits = true;

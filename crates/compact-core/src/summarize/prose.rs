@@ -1,38 +1,42 @@
 //! A model's words within a summary: quoted as data, in front of the record that corrects them.
 
-use super::Summary;
-use super::layout::{FENCE, FENCE_HEAD, harmless};
-use crate::prompt::Prose;
+use super::SummaryBody;
+use super::layout::{FENCE, FENCE_HEAD, escape_line};
+use crate::prompt::ModelProse;
 use crate::token::{Estimator, Units};
 
 /// The words as a section of at most `limit`, cut at the ends of lines; `None` when none fits.
 /// Each part has an equal share, so that the end of a long conversation is told like its beginning.
-pub(crate) fn quoted(prose: &Prose, limit: Units, estimator: &dyn Estimator) -> Option<String> {
-    let mut section = format!("## As told by {} (may err)\n", harmless(&prose.author));
-    let room = limit - estimator.units(&section);
+pub(crate) fn quote_prose(
+    prose: &ModelProse,
+    limit: Units,
+    estimator: &dyn Estimator,
+) -> Option<String> {
+    let mut section = format!("## As told by {} (may err)\n", escape_line(&prose.author));
+    let room = limit - estimator.count_units(&section);
     let share = Units(room.0 / (prose.parts.len() as u64).max(1));
     let told: String = prose
         .parts
         .iter()
-        .map(|part| opening(part, share, estimator))
+        .map(|part| fitting_lines(part, share, estimator))
         .collect();
     section.push_str(&told);
     (!told.is_empty()).then_some(section)
 }
 
 /// The lines of a part that fit: the one that does not, as far as its sentences do.
-fn opening(part: &str, share: Units, estimator: &dyn Estimator) -> String {
+fn fitting_lines(part: &str, share: Units, estimator: &dyn Estimator) -> String {
     let mut out = String::new();
     let mut left = share;
-    for line in lines(part) {
+    for line in escaped_lines(part) {
         let whole = format!("{line}\n");
-        let cost = estimator.units(&whole);
+        let cost = estimator.count_units(&whole);
         if cost <= left {
             left = left - cost;
             out.push_str(&whole);
             continue;
         }
-        let fitting = sentences(&line, left, estimator);
+        let fitting = fitting_sentences(&line, left, estimator);
         if !fitting.is_empty() {
             out.push_str(fitting.trim_end());
             out.push_str(" …\n");
@@ -43,20 +47,20 @@ fn opening(part: &str, share: Units, estimator: &dyn Estimator) -> String {
 }
 
 /// Lines that can neither close the fence nor open a section.
-fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
+fn escaped_lines(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines()
-        .map(|line| harmless(line.trim()))
+        .map(|line| escape_line(line.trim()))
         .filter(|line| !line.is_empty() && line != FENCE)
         .map(|line| line.trim_start_matches('#').trim_start().to_owned())
 }
 
 /// As many sentences as fit with a mark that there was more; of a first one that does not, words.
-fn sentences(line: &str, left: Units, estimator: &dyn Estimator) -> String {
-    let mark = estimator.units(" …\n");
+fn fitting_sentences(line: &str, left: Units, estimator: &dyn Estimator) -> String {
+    let mark = estimator.count_units(" …\n");
     let fit = |pattern: &str| {
         let mut out = String::new();
         for piece in line.split_inclusive(pattern) {
-            if estimator.units(&format!("{out}{piece}")) + mark > left {
+            if estimator.count_units(&format!("{out}{piece}")) + mark > left {
                 break;
             }
             out.push_str(piece);
@@ -70,7 +74,7 @@ fn sentences(line: &str, left: Units, estimator: &dyn Estimator) -> String {
 }
 
 /// A body with the section at the head of its fence.
-pub(crate) fn joined(body: &str, section: &str, estimator: &dyn Estimator) -> Summary {
+pub(crate) fn join_prose(body: &str, section: &str, estimator: &dyn Estimator) -> SummaryBody {
     let text = match body.split_once(FENCE_HEAD) {
         Some((rules, record)) => {
             format!(
@@ -83,8 +87,8 @@ pub(crate) fn joined(body: &str, section: &str, estimator: &dyn Estimator) -> Su
             format!("{body}{gap}{FENCE_HEAD}\n{section}{FENCE}")
         }
     };
-    Summary {
-        cost: estimator.units(&text),
+    SummaryBody {
+        cost: estimator.count_units(&text),
         text,
     }
 }

@@ -6,19 +6,19 @@
 
 use std::collections::HashSet;
 
-use crate::ledger::{Fact, Facts, clip, label, revises};
+use crate::ledger::{Fact, Facts, clip, is_revision, rule_label};
 
 /// The rules that a later word of the user took back.
-pub(super) struct Revoked<'l>(Vec<&'l Fact>);
+pub(super) struct RevokedRules<'l>(Vec<&'l Fact>);
 
-impl<'l> Revoked<'l> {
-    pub(super) fn of(facts: &'l Facts) -> Self {
-        let mut standing: Vec<Ruling<'l>> = Vec::new();
+impl<'l> RevokedRules<'l> {
+    pub(super) fn from_facts(facts: &'l Facts) -> Self {
+        let mut standing: Vec<ParsedRule<'l>> = Vec::new();
         let mut revoked = Vec::new();
         let mut revising = None;
         for fact in &facts.rules {
-            let new = Ruling::of(fact);
-            if revises(&fact.text) {
+            let new = ParsedRule::from_fact(fact);
+            if is_revision(&fact.text) {
                 revising = Some(fact.ordinal);
             }
             let before = revoked.len();
@@ -37,23 +37,23 @@ impl<'l> Revoked<'l> {
             }
             standing.push(new);
         }
-        Revoked(revoked)
+        RevokedRules(revoked)
     }
 
-    pub(super) fn has(&self, fact: &Fact) -> bool {
+    pub(super) fn has_fact(&self, fact: &Fact) -> bool {
         self.0
             .iter()
             .any(|f| f.ordinal == fact.ordinal && f.text == fact.text)
     }
 
     /// The text without the sentences that no longer hold.
-    pub(super) fn strip(&self, ordinal: u32, text: &str) -> String {
+    pub(super) fn strip_revoked(&self, ordinal: u32, text: &str) -> String {
         let gone = self.0.iter().filter(|f| f.ordinal == ordinal);
         gone.fold(text.to_owned(), |text, fact| without(&text, &fact.text))
     }
 
     /// Whether a quotation from an entry shows words that no longer hold: all, or at an edge.
-    pub(super) fn shows(&self, ordinal: u32, quotation: &str) -> bool {
+    pub(super) fn appears_in(&self, ordinal: u32, quotation: &str) -> bool {
         let mut gone = self.0.iter().filter(|f| f.ordinal == ordinal).peekable();
         if gone.peek().is_none() {
             return false;
@@ -61,7 +61,9 @@ impl<'l> Revoked<'l> {
         let quotation = clip(quotation, usize::MAX - 1);
         let (opening, ending) = edges(&quotation);
         gone.any(|f| {
-            quotation.contains(body(&f.text)) || f.text.contains(opening) || f.text.contains(ending)
+            quotation.contains(rule_body(&f.text))
+                || f.text.contains(opening)
+                || f.text.contains(ending)
         })
     }
 }
@@ -95,15 +97,15 @@ fn edges(text: &str) -> (&str, &str) {
 const EDGE: usize = 24;
 
 /// What follows a label such as `One condition:`.
-pub(super) fn body(sentence: &str) -> &str {
-    label(sentence)
+pub(super) fn rule_body(sentence: &str) -> &str {
+    rule_label(sentence)
         .and_then(|head| sentence.get(head.len() + 2..))
         .unwrap_or(sentence)
         .trim_end_matches(['.', '!', ' '])
 }
 
 /// A rule taken apart.
-struct Ruling<'l> {
+struct ParsedRule<'l> {
     fact: &'l Fact,
     /// All words of the body, in order, lower case.
     said: Vec<String>,
@@ -114,16 +116,16 @@ struct Ruling<'l> {
     numbers: Vec<String>,
 }
 
-impl<'l> Ruling<'l> {
-    fn of(fact: &'l Fact) -> Self {
-        let body = body(&fact.text);
-        let said: Vec<String> = words(body).collect();
-        let carried: HashSet<String, _> = said.iter().filter_map(|w| meaning(w)).collect();
+impl<'l> ParsedRule<'l> {
+    fn from_fact(fact: &'l Fact) -> Self {
+        let body = rule_body(&fact.text);
+        let said: Vec<String> = lowercase_words(body).collect();
+        let carried: HashSet<String, _> = said.iter().filter_map(|w| meaningful_stem(w)).collect();
         let weight = carried.len();
         let label = fact.text.get(..fact.text.len() - body.len()).unwrap_or("");
         let mut subject: HashSet<String, foldhash::fast::FixedState> = carried;
-        subject.extend(words(label).filter_map(|w| meaning(&w)));
-        Ruling {
+        subject.extend(lowercase_words(label).filter_map(|w| meaningful_stem(&w)));
+        ParsedRule {
             fact,
             subject,
             weight,
@@ -136,7 +138,7 @@ impl<'l> Ruling<'l> {
     }
 
     /// The same rule with another number.
-    fn restates(&self, old: &Ruling<'_>) -> bool {
+    fn restates(&self, old: &ParsedRule<'_>) -> bool {
         self.fact.ordinal > old.fact.ordinal
             && self.said.len() == old.said.len()
             && self.weight >= 2
@@ -149,13 +151,13 @@ impl<'l> Ruling<'l> {
     }
 
     /// The earlier rule that shares the most words, the newest of equals.
-    fn most_like(&self, standing: &[Ruling<'_>]) -> Option<usize> {
+    fn most_like(&self, standing: &[ParsedRule<'_>]) -> Option<usize> {
         let likeness = standing.iter().map(|old| self.likeness(old));
         let best = likeness.enumerate().max_by_key(|(_, likeness)| *likeness)?;
         (best.1 > 0).then_some(best.0)
     }
 
-    fn likeness(&self, old: &Ruling<'_>) -> usize {
+    fn likeness(&self, old: &ParsedRule<'_>) -> usize {
         if self.fact.ordinal <= old.fact.ordinal {
             return 0;
         }
@@ -169,17 +171,17 @@ impl<'l> Ruling<'l> {
     }
 
     /// How many opening words are the same, if one of them carries meaning.
-    fn lead(&self, old: &Ruling<'_>) -> usize {
+    fn lead(&self, old: &ParsedRule<'_>) -> usize {
         let same = self.said.iter().zip(&old.said).take_while(|(a, b)| a == b);
         let lead: Vec<&String> = same.map(|(a, _)| a).collect();
-        match lead.iter().any(|w| meaning(w).is_some()) {
+        match lead.iter().any(|w| meaningful_stem(w).is_some()) {
             true => lead.len(),
             false => 0,
         }
     }
 }
 
-fn words(text: &str) -> impl Iterator<Item = String> {
+fn lowercase_words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
         .filter(|w| !w.is_empty())
         .map(str::to_lowercase)
@@ -190,7 +192,7 @@ fn is_number(word: &str) -> bool {
 }
 
 /// A word that says what a rule is about, in the singular.
-fn meaning(word: &str) -> Option<String> {
+fn meaningful_stem(word: &str) -> Option<String> {
     let carries = word.chars().count() >= 3 && !is_number(word) && !EMPTY.contains(&word);
     carries.then(|| word.trim_end_matches('s').to_owned())
 }

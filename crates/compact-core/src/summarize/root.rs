@@ -6,20 +6,20 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::ledger::{Kind, Ledger};
+use crate::ledger::{Ledger, NameKind};
 
 /// The session's root directory with its final slash; empty when leaving it out would save little.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Root<'l>(&'l str);
+pub(super) struct RootDirectory<'l>(&'l str);
 
 /// Characters that leaving a root out has to save.
 const WORTHWHILE: usize = 200;
 
-impl<'l> Root<'l> {
+impl<'l> RootDirectory<'l> {
     /// The directory whose absence saves the most characters.
-    pub(super) fn of(ledger: &'l Ledger) -> Self {
+    pub(super) fn from_ledger(ledger: &'l Ledger) -> Self {
         let mut saved: HashMap<&str, usize, foldhash::fast::FixedState> = HashMap::default();
-        let paths = ledger.entities.iter().filter(|e| e.kind == Kind::Path);
+        let paths = ledger.entities.iter().filter(|e| e.kind == NameKind::Path);
         for path in paths.filter(|p| p.text.starts_with('/')) {
             for (end, _) in path.text.match_indices('/').skip(2) {
                 let Some((directory, rest)) = path.text.split_at_checked(end + 1) else {
@@ -33,7 +33,7 @@ impl<'l> Root<'l> {
         let best = saved
             .into_iter()
             .max_by_key(|(root, saved)| (*saved, *root));
-        Root(
+        RootDirectory(
             best.filter(|(_, saved)| *saved >= WORTHWHILE)
                 .map_or("", |(root, _)| root),
         )

@@ -8,13 +8,13 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::form::Forms;
-use super::passage::{CONTEXT, Mark, Passage};
-use super::weigh::Group;
+use super::form::NameForms;
+use super::passage::{CONTEXT, NameMark, QuotablePassage};
+use super::weigh::WeighedName;
 
 /// A chosen stretch of a passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct ChosenStretch {
     pub passage: usize,
     pub from: u32,
     pub to: u32,
@@ -32,7 +32,7 @@ pub(super) const GAP: u32 = 6;
 
 /// How well a group is shown so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Shown {
+pub(super) enum ShownLevel {
     No,
     Bare,
     /// A longer form of it is, in context.
@@ -40,85 +40,85 @@ pub(super) enum Shown {
     InContext,
 }
 
-impl Shown {
+impl ShownLevel {
     /// How well that shows the forms within this one.
-    pub(super) fn by_another_form(self) -> Shown {
-        self.min(Shown::Kin)
+    pub(super) fn by_another_form(self) -> ShownLevel {
+        self.min(ShownLevel::Kin)
     }
 }
 
 /// A line that may be told: what it is worth by itself, what it costs, how it shows which groups.
 #[derive(Debug)]
-pub(super) struct Offer {
+pub(super) struct LineOffer {
     pub worth: f64,
     pub cost: f64,
-    pub shows: Vec<(u32, Shown)>,
+    pub shows: Vec<(u32, ShownLevel)>,
 }
 
 /// What was chosen: a stretch of a passage, or an offer by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chosen {
-    Span(Span),
+pub(super) enum ChosenItem {
+    Span(ChosenStretch),
     Offer(usize),
 }
 
 /// The state of the choice.
-pub(super) struct Choice<'p, 'l> {
-    passages: &'p [Passage<'l>],
-    offers: Vec<Offer>,
+pub(super) struct GreedyChoice<'p, 'l> {
+    passages: &'p [QuotablePassage<'l>],
+    offers: Vec<LineOffer>,
     weights: Vec<f64>,
     /// The other groups that each group's name shows.
     kin: Vec<Vec<u32>>,
-    shown: Vec<Shown>,
+    shown: Vec<ShownLevel>,
     ranges: Vec<Vec<(u32, u32)>>,
     opened: std::collections::HashSet<u32, foldhash::fast::FixedState>,
 }
 
-struct Candidate {
+struct ChoiceCandidate {
     ratio: f64,
-    place: Place,
+    place: CandidatePlace,
 }
 
 /// Where a candidate is found.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum CandidatePlace {
     Offer(u32),
     Mark(u32, u32),
 }
 
-impl Ord for Candidate {
+impl Ord for ChoiceCandidate {
     fn cmp(&self, other: &Self) -> Ordering {
         self.ratio
             .total_cmp(&other.ratio)
             .then_with(|| other.place.cmp(&self.place))
     }
 }
-impl PartialOrd for Candidate {
+impl PartialOrd for ChoiceCandidate {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl PartialEq for Candidate {
+impl PartialEq for ChoiceCandidate {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
-impl Eq for Candidate {}
+impl Eq for ChoiceCandidate {}
 
-impl<'p, 'l> Choice<'p, 'l> {
+impl<'p, 'l> GreedyChoice<'p, 'l> {
     /// Starts with nothing chosen; `shown` says what stands elsewhere in the view.
     pub(super) fn new(
-        passages: &'p [Passage<'l>],
-        offers: Vec<Offer>,
-        groups: &[Group<'_>],
-        forms: &Forms<'_>,
-        shown: Vec<Shown>,
+        passages: &'p [QuotablePassage<'l>],
+        offers: Vec<LineOffer>,
+        groups: &[WeighedName<'_>],
+        forms: &NameForms<'_>,
+        shown: Vec<ShownLevel>,
     ) -> Self {
-        Choice {
+        GreedyChoice {
             passages,
             offers,
             weights: groups.iter().map(|g| g.weight).collect(),
-            kin: kin(groups, forms),
+            kin: other_forms(groups, forms),
             shown,
             ranges: vec![Vec::new(); passages.len()],
             opened: Default::default(),
@@ -126,7 +126,7 @@ impl<'p, 'l> Choice<'p, 'l> {
     }
 
     /// Chooses lines and stretches until `chars` are spent, the best bargains first.
-    pub(super) fn spend(&mut self, chars: f64) -> Vec<Chosen> {
+    pub(super) fn spend(&mut self, chars: f64) -> Vec<ChosenItem> {
         let mut heap = self.candidates();
         let mut spent = 0.0;
         let mut all = Vec::new();
@@ -139,7 +139,7 @@ impl<'p, 'l> Choice<'p, 'l> {
             }
             let ratio = gain / cost;
             if heap.peek().is_some_and(|next| next.ratio > ratio) {
-                heap.push(Candidate { ratio, ..top });
+                heap.push(ChoiceCandidate { ratio, ..top });
                 continue;
             }
             if spent + cost > chars {
@@ -153,10 +153,10 @@ impl<'p, 'l> Choice<'p, 'l> {
         all
     }
 
-    fn choose(&mut self, chosen: Chosen, heap: &mut BinaryHeap<Candidate>) {
+    fn choose(&mut self, chosen: ChosenItem, heap: &mut BinaryHeap<ChoiceCandidate>) {
         match chosen {
-            Chosen::Offer(nth) => self.take(nth),
-            Chosen::Span(span) => {
+            ChosenItem::Offer(nth) => self.take(nth),
+            ChosenItem::Span(span) => {
                 self.cover(span);
                 self.revisit(span, heap);
             }
@@ -177,9 +177,9 @@ impl<'p, 'l> Choice<'p, 'l> {
     }
 
     /// Spends what is left on whole lines where only parts of them were chosen.
-    fn round_out(&mut self, mut left: f64, all: &mut Vec<Chosen>) {
+    fn round_out(&mut self, mut left: f64, all: &mut Vec<ChosenItem>) {
         for nth in 0..all.len() {
-            let Some(Chosen::Span(span)) = all.get(nth) else {
+            let Some(ChosenItem::Span(span)) = all.get(nth) else {
                 continue;
             };
             let Some(grown) = self.whole_lines(*span) else {
@@ -189,19 +189,19 @@ impl<'p, 'l> Choice<'p, 'l> {
             if cost > 0.0 && cost <= left {
                 left -= cost;
                 self.cover(grown);
-                all.push(Chosen::Span(grown));
+                all.push(ChosenItem::Span(grown));
             }
         }
     }
 
     /// A stretch widened to the ends of its lines, or of the passage.
-    fn whole_lines(&self, span: Span) -> Option<Span> {
+    fn whole_lines(&self, span: ChosenStretch) -> Option<ChosenStretch> {
         let text = &self.passages.get(span.passage)?.text;
         let (before, inside) = text.split_at_checked(span.from as usize)?;
         let from = before.rfind('\n').map_or(0, |i| i + 1);
         let tail = inside.get((span.to - span.from) as usize..)?;
         let to = span.to + tail.find('\n').unwrap_or(tail.len()) as u32;
-        Some(Span {
+        Some(ChosenStretch {
             from: from as u32,
             to,
             ..span
@@ -209,7 +209,7 @@ impl<'p, 'l> Choice<'p, 'l> {
     }
 
     /// How much of a stretch is chosen already.
-    fn known(&self, span: Span) -> u32 {
+    fn known(&self, span: ChosenStretch) -> u32 {
         let chosen = self
             .ranges
             .get(span.passage)
@@ -220,23 +220,23 @@ impl<'p, 'l> Choice<'p, 'l> {
     }
 
     /// How well each group is shown.
-    pub(super) fn shown(&self) -> &[Shown] {
+    pub(super) fn shown(&self) -> &[ShownLevel] {
         &self.shown
     }
 
-    fn candidates(&self) -> BinaryHeap<Candidate> {
+    fn candidates(&self) -> BinaryHeap<ChoiceCandidate> {
         let mut heap = BinaryHeap::new();
         for (passage, p) in self.passages.iter().zip(0u32..) {
             self.consider(p, 0..passage.marks.len(), &mut heap);
         }
         for nth in 0..self.offers.len() as u32 {
-            self.enter(Place::Offer(nth), &mut heap);
+            self.enter(CandidatePlace::Offer(nth), &mut heap);
         }
         heap
     }
 
     /// What was chosen is context for its neighbours: they may have become bargains.
-    fn revisit(&self, span: Span, heap: &mut BinaryHeap<Candidate>) {
+    fn revisit(&self, span: ChosenStretch, heap: &mut BinaryHeap<ChoiceCandidate>) {
         let Some(passage) = self.passages.get(span.passage) else {
             return;
         };
@@ -247,46 +247,48 @@ impl<'p, 'l> Choice<'p, 'l> {
         self.consider(span.passage as u32, near, heap);
     }
 
-    fn consider(&self, passage: u32, marks: Range<usize>, heap: &mut BinaryHeap<Candidate>) {
+    fn consider(&self, passage: u32, marks: Range<usize>, heap: &mut BinaryHeap<ChoiceCandidate>) {
         for mark in marks {
-            self.enter(Place::Mark(passage, mark as u32), heap);
+            self.enter(CandidatePlace::Mark(passage, mark as u32), heap);
         }
     }
 
-    fn enter(&self, place: Place, heap: &mut BinaryHeap<Candidate>) {
+    fn enter(&self, place: CandidatePlace, heap: &mut BinaryHeap<ChoiceCandidate>) {
         if let Some((_, gain, cost)) = self.evaluate(place)
             && gain > 0.0
         {
             let ratio = gain / cost;
-            heap.push(Candidate { ratio, place });
+            heap.push(ChoiceCandidate { ratio, place });
         }
     }
 
     /// What choosing a candidate would gain and cost now; `None` when its own name gains nothing.
-    fn evaluate(&self, place: Place) -> Option<(Chosen, f64, f64)> {
+    fn evaluate(&self, place: CandidatePlace) -> Option<(ChosenItem, f64, f64)> {
         match place {
-            Place::Offer(nth) => self.evaluate_offer(nth as usize),
-            Place::Mark(passage, mark) => self.evaluate_mark(passage as usize, mark as usize),
+            CandidatePlace::Offer(nth) => self.evaluate_offer(nth as usize),
+            CandidatePlace::Mark(passage, mark) => {
+                self.evaluate_mark(passage as usize, mark as usize)
+            }
         }
     }
 
-    fn evaluate_offer(&self, nth: usize) -> Option<(Chosen, f64, f64)> {
+    fn evaluate_offer(&self, nth: usize) -> Option<(ChosenItem, f64, f64)> {
         let offer = self.offers.get(nth)?;
         let names: f64 = offer
             .shows
             .iter()
             .map(|(group, shows)| {
-                let more = worth(*shows) - worth(self.state(*group));
+                let more = level_worth(*shows) - level_worth(self.state(*group));
                 self.weight(*group) * more.max(0.0)
             })
             .sum();
-        Some((Chosen::Offer(nth), offer.worth + names, offer.cost))
+        Some((ChosenItem::Offer(nth), offer.worth + names, offer.cost))
     }
 
-    fn evaluate_mark(&self, at: usize, mark: usize) -> Option<(Chosen, f64, f64)> {
+    fn evaluate_mark(&self, at: usize, mark: usize) -> Option<(ChosenItem, f64, f64)> {
         let passage = self.passages.get(at)?;
         let mark = passage.marks.get(mark)?;
-        if self.state(mark.group) == Shown::InContext {
+        if self.state(mark.group) == ShownLevel::InContext {
             return None;
         }
         let chosen = self.ranges.get(at)?;
@@ -309,23 +311,23 @@ impl<'p, 'l> Choice<'p, 'l> {
                 added + OPENING + tool as f64
             }
         };
-        let span = Span {
+        let span = ChosenStretch {
             passage: at,
             from,
             to,
         };
-        Some((Chosen::Span(span), self.gain(at, from, to), cost))
+        Some((ChosenItem::Span(span), self.gain(at, from, to), cost))
     }
 
     fn gain(&self, passage: usize, from: u32, to: u32) -> f64 {
         let mut gain = 0.0;
-        let mut seen: Vec<(u32, Shown)> = Vec::new();
+        let mut seen: Vec<(u32, ShownLevel)> = Vec::new();
         for (group, shows) in self.effects(passage, from, to) {
             let before = self.state(group);
             let earlier = seen.iter_mut().find(|s| s.0 == group);
             let best = earlier.as_ref().map_or(before, |s| s.1.max(before));
             if shows > best {
-                gain += self.weight(group) * (worth(shows) - worth(best));
+                gain += self.weight(group) * (level_worth(shows) - level_worth(best));
                 match earlier {
                     Some(s) => s.1 = shows,
                     None => seen.push((group, shows)),
@@ -336,7 +338,7 @@ impl<'p, 'l> Choice<'p, 'l> {
     }
 
     /// How well the groups in and around a stretch would be shown if it were chosen.
-    fn effects(&self, at: usize, from: u32, to: u32) -> impl Iterator<Item = (u32, Shown)> {
+    fn effects(&self, at: usize, from: u32, to: u32) -> impl Iterator<Item = (u32, ShownLevel)> {
         let passage = self.passages.get(at);
         let chosen = self.ranges.get(at).map(Vec::as_slice).unwrap_or_default();
         let near = passage.map_or(0..0, |p| {
@@ -351,8 +353,8 @@ impl<'p, 'l> Choice<'p, 'l> {
                     .iter()
                     .map(move |m| (p, m))
             })
-            .filter(|(_, m)| self.state(m.group) < Shown::InContext)
-            .filter_map(move |(p, m)| Some((m.group, shows(p, m, chosen, (from, to))?)))
+            .filter(|(_, m)| self.state(m.group) < ShownLevel::InContext)
+            .filter_map(move |(p, m)| Some((m.group, mark_level(p, m, chosen, (from, to))?)))
             .flat_map(|(group, shows)| {
                 let kin = self.kin.get(group as usize).into_iter().flatten();
                 kin.map(move |kin| (*kin, shows.by_another_form()))
@@ -360,7 +362,7 @@ impl<'p, 'l> Choice<'p, 'l> {
             })
     }
 
-    fn cover(&mut self, span: Span) {
+    fn cover(&mut self, span: ChosenStretch) {
         let Some(passage) = self.passages.get(span.passage) else {
             return;
         };
@@ -378,11 +380,11 @@ impl<'p, 'l> Choice<'p, 'l> {
         }
     }
 
-    fn state(&self, group: u32) -> Shown {
+    fn state(&self, group: u32) -> ShownLevel {
         self.shown
             .get(group as usize)
             .copied()
-            .unwrap_or(Shown::InContext)
+            .unwrap_or(ShownLevel::InContext)
     }
 
     fn weight(&self, group: u32) -> f64 {
@@ -390,9 +392,9 @@ impl<'p, 'l> Choice<'p, 'l> {
     }
 }
 
-fn kin(groups: &[Group<'_>], forms: &Forms<'_>) -> Vec<Vec<u32>> {
-    let within = |group: &Group<'_>, own: u32| {
-        let within = forms.within(group.key, group.text);
+fn other_forms(groups: &[WeighedName<'_>], forms: &NameForms<'_>) -> Vec<Vec<u32>> {
+    let within = |group: &WeighedName<'_>, own: u32| {
+        let within = forms.groups_within(group.key, group.text);
         within.filter(|other| *other != own).collect()
     };
     groups
@@ -402,22 +404,22 @@ fn kin(groups: &[Group<'_>], forms: &Forms<'_>) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn worth(shown: Shown) -> f64 {
+fn level_worth(shown: ShownLevel) -> f64 {
     match shown {
-        Shown::No => 0.0,
-        Shown::Bare => BARE,
-        Shown::Kin => KIN,
-        Shown::InContext => 1.0,
+        ShownLevel::No => 0.0,
+        ShownLevel::Bare => BARE,
+        ShownLevel::Kin => KIN,
+        ShownLevel::InContext => 1.0,
     }
 }
 
 /// How well a mark is shown by the chosen ranges and one more; `None` when it is not.
-fn shows(
-    passage: &Passage<'_>,
-    mark: &Mark,
+fn mark_level(
+    passage: &QuotablePassage<'_>,
+    mark: &NameMark,
     chosen: &[(u32, u32)],
     extra: (u32, u32),
-) -> Option<Shown> {
+) -> Option<ShownLevel> {
     let holds = |r: &(u32, u32)| r.0 <= mark.lo && mark.hi <= r.1;
     let (low, high) = (mark.lo.saturating_sub(CONTEXT), mark.hi + CONTEXT);
     let first = chosen.partition_point(|r| r.1 < low);
@@ -434,7 +436,7 @@ fn shows(
         .sum();
     let own = passage.words_in(mark.lo, mark.hi);
     match words.saturating_sub(own) >= mark.need as usize {
-        true => Some(Shown::InContext),
-        false => Some(Shown::Bare),
+        true => Some(ShownLevel::InContext),
+        false => Some(ShownLevel::Bare),
     }
 }

@@ -12,7 +12,7 @@ use crate::ledger::Voice;
 
 /// What a section tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Topic {
+pub(super) enum SectionTopic {
     Goals,
     Rules,
     Plan,
@@ -28,43 +28,43 @@ pub(super) enum Topic {
     Names,
 }
 
-impl Topic {
-    fn named(name: &str) -> Option<Topic> {
+impl SectionTopic {
+    fn from_name(name: &str) -> Option<SectionTopic> {
         Some(match name {
-            "goals" => Topic::Goals,
-            "rules" => Topic::Rules,
-            "plan" => Topic::Plan,
-            "open" => Topic::Open,
-            "done" => Topic::Done,
-            "made" => Topic::Made,
-            "failures" => Topic::Failures,
-            "decisions" => Topic::Decisions,
-            "files" => Topic::Files,
-            "code" => Topic::Code,
-            "steps" => Topic::Steps,
-            "record" => Topic::Record,
-            "names" => Topic::Names,
+            "goals" => SectionTopic::Goals,
+            "rules" => SectionTopic::Rules,
+            "plan" => SectionTopic::Plan,
+            "open" => SectionTopic::Open,
+            "done" => SectionTopic::Done,
+            "made" => SectionTopic::Made,
+            "failures" => SectionTopic::Failures,
+            "decisions" => SectionTopic::Decisions,
+            "files" => SectionTopic::Files,
+            "code" => SectionTopic::Code,
+            "steps" => SectionTopic::Steps,
+            "record" => SectionTopic::Record,
+            "names" => SectionTopic::Names,
             _ => return None,
         })
     }
 
     /// Sections of the user's own words stand outside the fence.
-    pub(super) fn instructs(self) -> bool {
-        matches!(self, Topic::Goals | Topic::Rules)
+    pub(super) fn may_instruct(self) -> bool {
+        matches!(self, SectionTopic::Goals | SectionTopic::Rules)
     }
 }
 
 /// One section of a style.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Section {
-    pub topic: Topic,
+pub(super) struct StyleSection {
+    pub topic: SectionTopic,
     pub heading: &'static str,
-    pub rank: Rank,
+    pub rank: SectionRank,
 }
 
 /// How a section stands to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rank {
+pub(super) enum SectionRank {
     /// Filled first and never cut for the others' sake (S2-37).
     Protected,
     /// What the style is about.
@@ -75,12 +75,12 @@ pub(super) enum Rank {
 
 /// A parsed template.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Template {
+pub(super) struct StyleTemplate {
     pub weights: [f64; Voice::COUNT],
-    pub sections: Vec<Section>,
+    pub sections: Vec<StyleSection>,
 }
 
-static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| SOURCES.map(parse).into());
+static TEMPLATES: LazyLock<Vec<StyleTemplate>> = LazyLock::new(|| SOURCES.map(parse_style).into());
 
 const SOURCES: [&str; 7] = [
     include_str!("../../templates/task_state.txt"),
@@ -93,13 +93,13 @@ const SOURCES: [&str; 7] = [
 ];
 
 /// The template of a style.
-pub(super) fn of(style: Style) -> &'static Template {
-    static NONE: LazyLock<Template> = LazyLock::new(Template::default);
+pub(super) fn style_template(style: Style) -> &'static StyleTemplate {
+    static NONE: LazyLock<StyleTemplate> = LazyLock::new(StyleTemplate::default);
     TEMPLATES.get(style as usize).unwrap_or(&NONE)
 }
 
-fn parse(source: &'static str) -> Template {
-    let mut template = Template {
+fn parse_style(source: &'static str) -> StyleTemplate {
+    let mut template = StyleTemplate {
         weights: [1.0; Voice::COUNT],
         sections: Vec::new(),
     };
@@ -107,13 +107,13 @@ fn parse(source: &'static str) -> Template {
         if let Some(rest) = line.strip_prefix("weight ") {
             template.weigh(rest);
         } else if let Some(rest) = line.strip_prefix("section ") {
-            template.sections.extend(section(rest));
+            template.sections.extend(parse_section(rest));
         }
     }
     template
 }
 
-impl Template {
+impl StyleTemplate {
     fn weigh(&mut self, rest: &str) {
         let Some((name, number)) = rest.split_once(' ') else {
             return;
@@ -139,7 +139,7 @@ impl Template {
     }
 
     /// How the section of a topic stands to the others, if the style has one.
-    pub(super) fn rank(&self, topic: Topic) -> Option<Rank> {
+    pub(super) fn rank(&self, topic: SectionTopic) -> Option<SectionRank> {
         self.sections
             .iter()
             .find(|s| s.topic == topic)
@@ -147,15 +147,15 @@ impl Template {
     }
 }
 
-fn section(rest: &'static str) -> Option<Section> {
+fn parse_section(rest: &'static str) -> Option<StyleSection> {
     let (name, heading) = rest.split_once(": ")?;
     let (name, rank) = match name.split_once(' ') {
-        Some((name, "protected")) => (name, Rank::Protected),
-        Some((name, _)) => (name, Rank::Lead),
-        None => (name, Rank::Plain),
+        Some((name, "protected")) => (name, SectionRank::Protected),
+        Some((name, _)) => (name, SectionRank::Lead),
+        None => (name, SectionRank::Plain),
     };
-    Some(Section {
-        topic: Topic::named(name)?,
+    Some(StyleSection {
+        topic: SectionTopic::from_name(name)?,
         heading,
         rank,
     })

@@ -7,12 +7,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::template::Template;
-use crate::ledger::{Entity, Kind, Ledger, Mention, Voice};
+use super::template::StyleTemplate;
+use crate::ledger::{Entity, Ledger, Mention, NameKind, Voice};
 
 /// A name and what it is worth.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Group<'l> {
+pub(crate) struct WeighedName<'l> {
     /// Its index among the ledger's names.
     pub nth: u32,
     /// The name.
@@ -24,8 +24,8 @@ pub(crate) struct Group<'l> {
 }
 
 /// What has to be shown for a name to count as shown: the last two components of a path, else all.
-pub(crate) fn key(kind: Kind, text: &str) -> &str {
-    if kind != Kind::Path {
+pub(crate) fn shown_key(kind: NameKind, text: &str) -> &str {
+    if kind != NameKind::Path {
         return text;
     }
     let mut slashes = text.rmatch_indices('/');
@@ -36,19 +36,22 @@ pub(crate) fn key(kind: Kind, text: &str) -> &str {
 }
 
 /// Weighs the ledger's names, the heaviest first.
-pub(super) fn groups<'l>(ledger: &'l Ledger, template: &Template) -> Vec<Group<'l>> {
-    let session = Session::of(ledger);
+pub(super) fn weigh_names<'l>(
+    ledger: &'l Ledger,
+    template: &StyleTemplate,
+) -> Vec<WeighedName<'l>> {
+    let session = WeighingContext::from_ledger(ledger);
     let weighed = |(entity, nth): (&'l Entity, u32)| {
-        let key = key(entity.kind, &entity.text);
-        Group {
+        let key = shown_key(entity.kind, &entity.text);
+        WeighedName {
             nth,
             text: &entity.text,
             key,
-            weight: session.weight(entity, key, template),
+            weight: session.chance_needed(entity, key, template),
         }
     };
     let names = ledger.entities.iter().zip(0..);
-    let mut groups: Vec<Group<'l>> = names.map(weighed).collect();
+    let mut groups: Vec<WeighedName<'l>> = names.map(weighed).collect();
     sort(&mut groups);
     groups
 }
@@ -57,7 +60,7 @@ pub(super) fn groups<'l>(ledger: &'l Ledger, template: &Template) -> Vec<Group<'
 const WISHED: f64 = 4.0;
 
 /// Raises the names that share a word with a person's wish.
-pub(super) fn favour(groups: &mut [Group<'_>], wish: &str) {
+pub(super) fn favour(groups: &mut [WeighedName<'_>], wish: &str) {
     let mut words: HashSet<String, foldhash::fast::FixedState> = HashSet::default();
     subwords(wish, |word| {
         words.insert(word.to_owned());
@@ -75,7 +78,7 @@ pub(super) fn favour(groups: &mut [Group<'_>], wish: &str) {
 }
 
 /// No two names are written alike, so their order is always the same.
-fn sort(groups: &mut [Group<'_>]) {
+fn sort(groups: &mut [WeighedName<'_>]) {
     groups.sort_unstable_by(|a, b| {
         let heavier = b.weight.total_cmp(&a.weight);
         heavier
@@ -85,7 +88,7 @@ fn sort(groups: &mut [Group<'_>]) {
 }
 
 /// What the weighing of single names needs to know of the whole.
-struct Session {
+struct WeighingContext {
     /// The ordinal that the next entry will get.
     next: u64,
     words: HashSet<String, foldhash::fast::FixedState>,
@@ -96,8 +99,8 @@ struct Session {
 /// How close a name in use has to stand, in bytes.
 const NEAR: u32 = 80;
 
-impl Session {
-    fn of(ledger: &Ledger) -> Self {
+impl WeighingContext {
+    fn from_ledger(ledger: &Ledger) -> Self {
         let mut words = HashSet::default();
         for excerpt in ledger.excerpts.iter().filter(|e| e.voice.speaks()) {
             subwords(&excerpt.text, |word| {
@@ -110,14 +113,14 @@ impl Session {
         let mut used = Vec::new();
         for entity in &ledger.entities {
             for m in &entity.heard {
-                *crowds.entry(m.place()).or_default() += 1;
+                *crowds.entry(m.block_place()).or_default() += 1;
                 if !entity.spoken.is_empty() {
                     used.push((m.0, m.1, m.2));
                 }
             }
         }
         used.sort_unstable();
-        Session {
+        WeighingContext {
             next: ledger.next,
             words,
             crowds,
@@ -126,32 +129,32 @@ impl Session {
     }
 
     /// The chance that a name is needed again.
-    fn weight(&self, entity: &Entity, key: &str, template: &Template) -> f64 {
-        let said = |voice| said(entity, voice, template);
+    fn chance_needed(&self, entity: &Entity, key: &str, template: &StyleTemplate) -> f64 {
+        let said = |voice| voice_score(entity, voice, template);
         let spoken = 0.45 * said(Voice::User) + 0.58 * said(Voice::Model) + 0.9 * said(Voice::Call);
         let (evidence, fading) = match spoken > 0.0 {
             true => (1.65 + spoken, 0.44),
             false => (self.heard(entity, key, template), 0.3),
         };
         let age = (self.next as u32).saturating_sub(entity.last + 1);
-        let odds = evidence - fading * f64::from(age).ln_1p() + of_kind(entity.kind);
+        let odds = evidence - fading * f64::from(age).ln_1p() + kind_score(entity.kind);
         1.0 / (1.0 + (BASE - odds).exp())
     }
 
     /// What speaks for a name that neither the user nor the model used.
-    fn heard(&self, entity: &Entity, key: &str, template: &Template) -> f64 {
+    fn heard(&self, entity: &Entity, key: &str, template: &StyleTemplate) -> f64 {
         let last = entity.heard.last();
         let near = last.is_some_and(|m| self.is_near(m));
         // A path is long by nature.
-        let per_char = if entity.kind == Kind::Path {
+        let per_char = if entity.kind == NameKind::Path {
             0.02
         } else {
             0.03
         };
         // Names last heard in the same tool answer.
-        let crowd = last.and_then(|m| self.crowds.get(&m.place()));
+        let crowd = last.and_then(|m| self.crowds.get(&m.block_place()));
         0.27 * f64::from(entity.times).ln_1p() * template.weight(Voice::Tool)
-            + 0.45 * said(entity, Voice::Tool, template)
+            + 0.45 * voice_score(entity, Voice::Tool, template)
             + 0.9 * self.related(key)
             + 0.35 * f64::from(u8::from(near))
             + 0.65 * f64::from(u8::from(entity.defined.is_some()))
@@ -167,7 +170,7 @@ impl Session {
             .iter()
             .skip(at)
             .take(3)
-            .any(|u| (u.0, u.1) == m.place() && u.2 <= m.2 + NEAR && u.2 != m.2)
+            .any(|u| (u.0, u.1) == m.block_place() && u.2 <= m.2 + NEAR && u.2 != m.2)
     }
 
     /// The share of a name's words that are in use.
@@ -212,20 +215,20 @@ fn subwords(text: &str, mut found: impl FnMut(&str)) {
 }
 
 /// In how many blocks a voice named it, the more the less each counts.
-fn said(entity: &Entity, voice: Voice, template: &Template) -> f64 {
-    f64::from(entity.count(voice)).ln_1p() * template.weight(voice)
+fn voice_score(entity: &Entity, voice: Voice, template: &StyleTemplate) -> f64 {
+    f64::from(entity.voice_count(voice)).ln_1p() * template.weight(voice)
 }
 
 /// Log-odds against a name of which nothing is known.
 const BASE: f64 = 4.0;
 
-fn of_kind(kind: Kind) -> f64 {
+fn kind_score(kind: NameKind) -> f64 {
     match kind {
-        Kind::Path | Kind::Id => 0.8,
-        Kind::File | Kind::Ident => 0.0,
-        Kind::Url | Kind::Uuid | Kind::Number | Kind::Email => -0.7,
-        Kind::Hash | Kind::Version => -1.0,
-        Kind::Slug => -1.5,
-        Kind::Flag => -2.0,
+        NameKind::Path | NameKind::Id => 0.8,
+        NameKind::File | NameKind::Ident => 0.0,
+        NameKind::Url | NameKind::Uuid | NameKind::Number | NameKind::Email => -0.7,
+        NameKind::Hash | NameKind::Version => -1.0,
+        NameKind::Slug => -1.5,
+        NameKind::Flag => -2.0,
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::message::{EntryId, EntryKind, Meta};
+use crate::message::{EntryId, EntryKind, EntryMeta};
 
 /// Counts words: nothing like the built-in estimators.
 struct Words;
@@ -8,7 +8,7 @@ impl Estimator for Words {
     fn name(&self) -> &str {
         "words"
     }
-    fn units(&self, text: &str) -> Units {
+    fn count_units(&self, text: &str) -> Units {
         Units(text.split_whitespace().count() as u64)
     }
 }
@@ -18,12 +18,12 @@ fn entry(role: Role, block: Block) -> Entry {
         id: EntryId("e".into()),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }
 }
 
 fn sample() -> Conversation {
-    let mut summary = Entry::text("m", Role::Assistant, "what happened before");
+    let mut summary = Entry::from_text("m", Role::Assistant, "what happened before");
     summary.meta.kind = EntryKind::Summary {
         version: 1,
         receipt: None,
@@ -31,7 +31,7 @@ fn sample() -> Conversation {
     Conversation {
         tools: Some("read write grep".to_owned()),
         entries: vec![
-            Entry::text("s", Role::System, "be kind"),
+            Entry::from_text("s", Role::System, "be kind"),
             summary,
             entry(
                 Role::Assistant,
@@ -49,16 +49,16 @@ fn sample() -> Conversation {
                     is_error: false,
                 },
             ),
-            Entry::text("u", Role::User, "now fix it please"),
+            Entry::from_text("u", Role::User, "now fix it please"),
         ],
         ..Conversation::default()
     }
 }
 
-fn account(estimator: &dyn Estimator) -> Account {
+fn account(estimator: &dyn Estimator) -> TokenAccount {
     let conversation = sample();
-    let hashes = EntryHash::all(&conversation.entries);
-    Account::of(
+    let hashes = EntryHash::from_entries(&conversation.entries);
+    TokenAccount::count_conversation(
         &conversation,
         &hashes,
         estimator,
@@ -89,21 +89,35 @@ fn s2_19_s2_20_s2_21_s2_22_s2_23_every_category_has_its_account() {
 fn chars4_rounds_once_over_everything() {
     let conversation = Conversation {
         entries: (0..3)
-            .map(|i| Entry::text(format!("{i}"), Role::User, "ab"))
+            .map(|i| Entry::from_text(format!("{i}"), Role::User, "ab"))
             .collect(),
         ..Conversation::default()
     };
-    let hashes = EntryHash::all(&conversation.entries);
-    let account = Account::of(&conversation, &hashes, &Chars4, &mut TokenCache::default());
+    let hashes = EntryHash::from_entries(&conversation.entries);
+    let account = TokenAccount::count_conversation(
+        &conversation,
+        &hashes,
+        &Chars4,
+        &mut TokenCache::default(),
+    );
     // "ab\nab\nab" is eight characters; the budget may count one newline more, never one less.
     assert_eq!(account.history, Tokens(3));
-    assert_eq!(Chars4.tokens(Chars4.units("日本語です")), Tokens(2));
+    assert_eq!(
+        Chars4.to_tokens(Chars4.count_units("日本語です")),
+        Tokens(2)
+    );
 }
 
 #[test]
 fn the_heuristic_counts_cjk_by_the_character() {
-    assert_eq!(Heuristic.tokens(Heuristic.units("日本語です")), Tokens(5));
-    assert_eq!(Heuristic.tokens(Heuristic.units("twelve chars")), Tokens(3));
+    assert_eq!(
+        Heuristic.to_tokens(Heuristic.count_units("日本語です")),
+        Tokens(5)
+    );
+    assert_eq!(
+        Heuristic.to_tokens(Heuristic.count_units("twelve chars")),
+        Tokens(3)
+    );
 }
 
 #[test]
@@ -113,17 +127,17 @@ fn a_content_is_counted_once() {
         fn name(&self) -> &str {
             "counting"
         }
-        fn units(&self, text: &str) -> Units {
+        fn count_units(&self, text: &str) -> Units {
             self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Units(text.len() as u64)
         }
     }
     let conversation = sample();
-    let hashes = EntryHash::all(&conversation.entries);
+    let hashes = EntryHash::from_entries(&conversation.entries);
     let (counting, mut cache) = (Counting(0.into()), TokenCache::default());
-    let first = Account::of(&conversation, &hashes, &counting, &mut cache);
+    let first = TokenAccount::count_conversation(&conversation, &hashes, &counting, &mut cache);
     let calls = counting.0.load(std::sync::atomic::Ordering::Relaxed);
-    let again = Account::of(&conversation, &hashes, &counting, &mut cache);
+    let again = TokenAccount::count_conversation(&conversation, &hashes, &counting, &mut cache);
     assert_eq!(first, again);
     // Only the tool schemas are counted again.
     assert_eq!(

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use crate::message::{Block, Entry, EntryKind, Role};
 
-pub use render::{render, sections};
+pub use render::{render_sections, render_text};
 
 /// What an event is to a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TranscriptEventKind {
     /// A person's words: opens a turn.
     User,
     /// The model asks for a tool.
@@ -37,36 +37,36 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl TranscriptEventKind {
     /// Reads the kind off an event's `type`.
-    pub fn of(event: &Value) -> Kind {
-        match name(event) {
-            "user_message" => Kind::User,
-            "tool_request" => Kind::ToolRequest,
+    pub fn from_event(event: &Value) -> TranscriptEventKind {
+        match event_type(event) {
+            "user_message" => TranscriptEventKind::User,
+            "tool_request" => TranscriptEventKind::ToolRequest,
             "tool_approval_request" | "tool_approved" | "tool_auto_approved" | "tool_denied" => {
-                Kind::Approval
+                TranscriptEventKind::Approval
             }
-            "tool_result" => Kind::ToolResult,
-            "completed" => Kind::Assistant,
-            "context_compacted" => Kind::Boundary,
-            "text_delta" | "reasoning_delta" => Kind::Fragment,
+            "tool_result" => TranscriptEventKind::ToolResult,
+            "completed" => TranscriptEventKind::Assistant,
+            "context_compacted" => TranscriptEventKind::Boundary,
+            "text_delta" | "reasoning_delta" => TranscriptEventKind::Fragment,
             "started"
             | "reasoning"
             | "context_warning"
             | "context_compaction_started"
-            | "context_compaction_failed" => Kind::Aside,
-            _ => Kind::Other,
+            | "context_compaction_failed" => TranscriptEventKind::Aside,
+            _ => TranscriptEventKind::Other,
         }
     }
 
     /// Whether such an event is written down.
     pub fn is_recorded(self) -> bool {
-        self != Kind::Fragment
+        self != TranscriptEventKind::Fragment
     }
 }
 
 /// The event's `type`; empty when it has none.
-fn name(event: &Value) -> &str {
+fn event_type(event: &Value) -> &str {
     event.get("type").and_then(Value::as_str).unwrap_or("")
 }
 
@@ -77,7 +77,7 @@ pub fn events_of(entry: &Entry) -> Vec<Value> {
         return Vec::new();
     }
     let mut events: Vec<Value> = Vec::new();
-    let said = said(entry);
+    let said = entry_words(entry);
     if !said.is_empty() {
         events.push(match entry.role {
             Role::User if entry.meta.kind == EntryKind::Message => {
@@ -92,7 +92,7 @@ pub fn events_of(entry: &Entry) -> Vec<Value> {
 }
 
 /// The entry's words, media by their labels.
-fn said(entry: &Entry) -> String {
+fn entry_words(entry: &Entry) -> String {
     let parts = entry.blocks.iter().filter_map(|block| match block {
         Block::Text(text) if !text.is_empty() => Some(text.clone()),
         Block::Media { label, .. } => Some(format!("[{label}]")),
@@ -131,11 +131,13 @@ fn tool_event(block: &Block) -> Option<Value> {
 /// the request that was pending then, which is still in the context (C-15). With it, how many turns
 /// came before.
 pub fn since_boundary(events: &[Value]) -> (usize, impl Iterator<Item = &Value>) {
-    let boundary = events.iter().rposition(|e| Kind::of(e) == Kind::Boundary);
+    let boundary = events
+        .iter()
+        .rposition(|e| TranscriptEventKind::from_event(e) == TranscriptEventKind::Boundary);
     let (before, after) = events
         .split_at_checked(boundary.map_or(0, |b| b + 1))
         .unwrap_or((&[], events));
-    let is_user = |e: &&Value| Kind::of(e) == Kind::User;
+    let is_user = |e: &&Value| TranscriptEventKind::from_event(e) == TranscriptEventKind::User;
     let turns = before.iter().filter(is_user).count();
     let pending = before.iter().rfind(is_user);
     (

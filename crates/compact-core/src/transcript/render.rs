@@ -6,29 +6,29 @@
 
 use serde_json::Value;
 
-use super::{Kind, name, since_boundary};
+use super::{TranscriptEventKind, event_type, since_boundary};
 
 /// How every heading begins.
 const HEADING: &str = "[turn ";
 
 /// The text of what happened since the last compaction, after the summary that it left.
-pub fn render(events: &[Value], previous: Option<&str>) -> String {
-    sections(events, previous).concat()
+pub fn render_text(events: &[Value], previous: Option<&str>) -> String {
+    render_sections(events, previous).concat()
 }
 
 /// The same, one text for each event: where it may be divided.
-pub fn sections(events: &[Value], previous: Option<&str>) -> Vec<String> {
+pub fn render_sections(events: &[Value], previous: Option<&str>) -> Vec<String> {
     let (mut turn, events) = since_boundary(events);
     let mut out = Vec::new();
     if let Some(summary) = previous {
-        out.push(section(turn, "PREVIOUS_SUMMARY", summary));
+        out.push(render_section(turn, "PREVIOUS_SUMMARY", summary));
     }
     for event in events {
-        if Kind::of(event) == Kind::User {
+        if TranscriptEventKind::from_event(event) == TranscriptEventKind::User {
             turn += 1;
         }
-        if let Some((heading, body)) = told(event) {
-            out.push(section(turn, &heading, &body));
+        if let Some((heading, body)) = heading_and_body(event) {
+            out.push(render_section(turn, &heading, &body));
         }
     }
     // An empty line stands between two sections and not behind the last.
@@ -38,7 +38,7 @@ pub fn sections(events: &[Value], previous: Option<&str>) -> Vec<String> {
     out
 }
 
-fn section(turn: usize, heading: &str, body: &str) -> String {
+fn render_section(turn: usize, heading: &str, body: &str) -> String {
     let mut out = format!("{HEADING}{turn:03}] {heading}:\n");
     quote_headings(&mut out, body.trim_end_matches(['\n', '\r']));
     out.push_str("\n\n");
@@ -64,18 +64,25 @@ fn is_line_break(c: char) -> bool {
 }
 
 /// Heading and body of an event; `None` for what a summarizer need not know.
-fn told(event: &Value) -> Option<(String, String)> {
-    Some(match Kind::of(event) {
-        Kind::User => ("USER".to_owned(), text(event, "content")),
-        Kind::Assistant => ("ASSISTANT (completed)".to_owned(), text(event, "response")),
-        Kind::ToolResult => ("TOOL_RESULT".to_owned(), text(event, "result")),
-        Kind::ToolRequest => (request_heading(event), json(event.get("args"))),
-        Kind::Approval => (name(event).to_ascii_uppercase(), without_type(event)),
-        Kind::Other => (
-            format!("EVENT (type={})", one_line(name(event))),
+fn heading_and_body(event: &Value) -> Option<(String, String)> {
+    Some(match TranscriptEventKind::from_event(event) {
+        TranscriptEventKind::User => ("USER".to_owned(), field_text(event, "content")),
+        TranscriptEventKind::Assistant => (
+            "ASSISTANT (completed)".to_owned(),
+            field_text(event, "response"),
+        ),
+        TranscriptEventKind::ToolResult => ("TOOL_RESULT".to_owned(), field_text(event, "result")),
+        TranscriptEventKind::ToolRequest => (request_heading(event), json(event.get("args"))),
+        TranscriptEventKind::Approval => {
+            (event_type(event).to_ascii_uppercase(), without_type(event))
+        }
+        TranscriptEventKind::Other => (
+            format!("EVENT (type={})", one_line(event_type(event))),
             without_type(event),
         ),
-        Kind::Boundary | Kind::Fragment | Kind::Aside => return None,
+        TranscriptEventKind::Boundary
+        | TranscriptEventKind::Fragment
+        | TranscriptEventKind::Aside => return None,
     })
 }
 
@@ -102,7 +109,7 @@ fn one_line(name: &str) -> String {
 }
 
 /// A field as text: words as they are, anything else as JSON.
-fn text(event: &Value, key: &str) -> String {
+fn field_text(event: &Value, key: &str) -> String {
     match event.get(key) {
         Some(Value::String(text)) => text.clone(),
         other => json(other),

@@ -48,7 +48,7 @@ fn s2_26_a_soft_threshold_comes_first() {
 
 #[test]
 fn s2_27_a_person_may_ask_at_any_pressure() {
-    let decision = manual(Tokens(10), Tokens(100), "user-command");
+    let decision = decide_manual(Tokens(10), Tokens(100), "user-command");
     assert_eq!(decision.verdict, Verdict::CompactNow);
     assert_eq!(decision.reason, "asked for: user-command");
 }
@@ -79,5 +79,5 @@ fn s4_155_a_ratio_above_one_never_triggers() {
 
 #[test]
 fn s3_30_no_window_is_no_pressure() {
-    assert_eq!(ratio(Tokens(5), Tokens(0)), 0.0);
+    assert_eq!(window_share(Tokens(5), Tokens(0)), 0.0);
 }

@@ -1,7 +1,7 @@
 //! The usage of one context: totals for people and bills, the last request for pressure.
 
 use crate::token::Tokens;
-use crate::trigger::ratio;
+use crate::trigger::window_share;
 
 use super::{Formula, Semantics, Usage};
 
@@ -58,7 +58,7 @@ impl ContextUsage {
             Semantics::Cumulative if self.is_tracking_enabled() => {
                 let before = self.totals();
                 // Counters that went back started anew.
-                let anew = report.prompt() < before.prompt();
+                let anew = report.prompt_tokens() < before.prompt_tokens();
                 self.last = Some(if anew { report } else { report.less(before) });
                 self.set_totals(report);
             }
@@ -126,11 +126,11 @@ impl ContextUsage {
             Semantics::PerTurnDelta | Semantics::Cumulative => self.totals(),
         };
         match self.formula {
-            Formula::Prompt => seen.prompt(),
+            Formula::Prompt => seen.prompt_tokens(),
             Formula::InputOutput => Tokens(seen.input_tokens) + Tokens(seen.output_tokens),
             Formula::InputOnly => Tokens(seen.input_tokens),
             Formula::Estimate => self.estimate,
-            Formula::Max => seen.prompt().max(self.estimate),
+            Formula::Max => seen.prompt_tokens().max(self.estimate),
         }
     }
 
@@ -138,7 +138,7 @@ impl ContextUsage {
     /// a limit (S3-28 … S3-31).
     pub fn pressure_ratio(&self, context_limit: Tokens) -> f64 {
         if self.is_tracking_enabled() {
-            ratio(self.live_tokens(), context_limit)
+            window_share(self.live_tokens(), context_limit)
         } else {
             0.0
         }

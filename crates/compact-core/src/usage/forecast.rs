@@ -7,13 +7,13 @@ const CALLS: usize = 4;
 
 /// The sizes of the last requests of one context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct RequestPace {
     sizes: Vec<Tokens>,
 }
 
-impl Pace {
+impl RequestPace {
     /// Notes the size of a request; one smaller than the last begins a new pace.
-    pub fn note(&mut self, size: Tokens) {
+    pub fn add_request(&mut self, size: Tokens) {
         if self.sizes.last().is_some_and(|last| size < *last) {
             self.sizes.clear();
         }

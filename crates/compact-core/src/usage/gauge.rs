@@ -14,7 +14,7 @@ use super::{ContextUsage, Formula, Semantics, Usage};
 const PLAUSIBLE: f64 = 0.5;
 
 /// What the next request carries, counted here.
-pub struct Live<'a> {
+pub struct LiveContext<'a> {
     /// Its entries with their units.
     pub entries: &'a [(&'a Entry, Units)],
     /// Its tool schemas.
@@ -27,25 +27,30 @@ pub struct Live<'a> {
 
 /// Usage together with how much of the live context it measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct UsageReading {
     /// The counters.
     pub usage: ContextUsage,
     /// The prompt that was measured: so many entries.
     pub prompt: usize,
 }
 
-impl Live<'_> {
+impl LiveContext<'_> {
     /// What the next request would cost by a reading, else by the reports that entries carry, else
     /// by the estimate. Reports of entries before `since` measured a prompt that is no more.
-    pub fn next_request(&self, reading: Option<Reading>, since: usize, formula: Formula) -> Tokens {
+    pub fn next_request(
+        &self,
+        reading: Option<UsageReading>,
+        since: usize,
+        formula: Formula,
+    ) -> Tokens {
         if formula == Formula::Estimate {
             return self.estimate;
         }
         let reported = match reading {
-            Some(reading) => self.by(&reading),
-            None => self
-                .reports(since)
-                .find_map(|(prompt, usage)| self.by(&last_request(usage, prompt, formula))),
+            Some(reading) => self.tokens_by_reading(&reading),
+            None => self.reports_since(since).find_map(|(prompt, usage)| {
+                self.tokens_by_reading(&last_request(usage, prompt, formula))
+            }),
         };
         let reported = reported.unwrap_or(self.estimate);
         match formula {
@@ -55,16 +60,16 @@ impl Live<'_> {
     }
 
     /// Reports of entries from `since` on, the latest first, with the prompt that each measured.
-    fn reports(&self, since: usize) -> impl Iterator<Item = (usize, Usage)> {
+    fn reports_since(&self, since: usize) -> impl Iterator<Item = (usize, Usage)> {
         let entries = self.entries.iter().enumerate().skip(since).rev();
         entries.filter_map(|(at, (entry, _))| {
-            let usage = entry.meta.usage.filter(|u| u.prompt().0 > 0)?;
-            Some((self.prompt_of(at), usage))
+            let usage = entry.meta.usage.filter(|u| u.prompt_tokens().0 > 0)?;
+            Some((self.prompt_end(at), usage))
         })
     }
 
     /// A reading with the growth since; nothing when it cannot have measured this prompt.
-    fn by(&self, reading: &Reading) -> Option<Tokens> {
+    fn tokens_by_reading(&self, reading: &UsageReading) -> Option<Tokens> {
         let usage = &reading.usage;
         let grown_from = match usage.formula() {
             Formula::InputOutput => self.answered(reading.prompt),
@@ -72,19 +77,19 @@ impl Live<'_> {
         };
         let live = usage.live_tokens();
         (self.is_plausible(usage.formula(), live, reading.prompt))
-            .then(|| live + self.tokens(self.entries.iter().skip(grown_from)))
+            .then(|| live + self.sum_tokens(self.entries.iter().skip(grown_from)))
     }
 
     /// Formulas that leave cached tokens out say nothing of the size of a prompt.
     fn is_plausible(&self, formula: Formula, live: Tokens, prompt: usize) -> bool {
         let is_whole = matches!(formula, Formula::Prompt | Formula::Max);
-        let measured = self.tokens(self.entries.iter().take(prompt)) + self.tools;
+        let measured = self.sum_tokens(self.entries.iter().take(prompt)) + self.tools;
         !is_whole || live.0 as f64 >= measured.0 as f64 * PLAUSIBLE
     }
 
-    fn tokens<'e>(&self, entries: impl Iterator<Item = &'e (&'e Entry, Units)>) -> Tokens {
+    fn sum_tokens<'e>(&self, entries: impl Iterator<Item = &'e (&'e Entry, Units)>) -> Tokens {
         self.estimator
-            .tokens(entries.map(|(_, units)| *units).sum())
+            .to_tokens(entries.map(|(_, units)| *units).sum())
     }
 
     /// Where the answer to a prompt ends.
@@ -97,7 +102,7 @@ impl Live<'_> {
     }
 
     /// The prompt of an answer ends where the answer begins; one answer may span several entries.
-    fn prompt_of(&self, answer: usize) -> usize {
+    fn prompt_end(&self, answer: usize) -> usize {
         let group = |at: usize| {
             self.entries
                 .get(at)
@@ -112,10 +117,10 @@ impl Live<'_> {
 }
 
 /// The reading of one request: what entries of a transcript carry.
-fn last_request(usage: Usage, prompt: usize, formula: Formula) -> Reading {
+fn last_request(usage: Usage, prompt: usize, formula: Formula) -> UsageReading {
     let mut counted = ContextUsage::new(Semantics::LastRequest, formula);
     counted.add_turn(usage);
-    Reading {
+    UsageReading {
         usage: counted,
         prompt,
     }

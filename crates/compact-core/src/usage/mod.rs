@@ -45,7 +45,7 @@ impl Usage {
     }
 
     /// The whole prompt: fresh, read from a cache and written to one.
-    pub fn prompt(&self) -> Tokens {
+    pub fn prompt_tokens(&self) -> Tokens {
         Tokens(self.input_tokens)
             + Tokens(self.cache_read_tokens)
             + Tokens(self.cache_creation_tokens)

@@ -1,5 +1,5 @@
-use super::forecast::Pace;
-use super::gauge::{Live, Reading};
+use super::forecast::RequestPace;
+use super::gauge::{LiveContext, UsageReading};
 use super::*;
 use crate::message::{Entry, Role};
 use crate::token::{Chars4, EstimatorExt, Units};
@@ -179,11 +179,11 @@ fn s3_37_s3_38_s3_60_the_error_carries_totals() {
 
 /// 399 characters and a newline are 100 tokens, three and a newline one.
 fn user() -> Entry {
-    Entry::text("u", Role::User, "x".repeat(399))
+    Entry::from_text("u", Role::User, "x".repeat(399))
 }
 
 fn answer(text: &str, prompt: Option<u64>, group: Option<&str>) -> Entry {
-    let mut entry = Entry::text("e", Role::Assistant, text);
+    let mut entry = Entry::from_text("e", Role::Assistant, text);
     entry.meta.usage = prompt.map(|cache_read_tokens| Usage {
         output_tokens: 50,
         cache_read_tokens,
@@ -195,13 +195,14 @@ fn answer(text: &str, prompt: Option<u64>, group: Option<&str>) -> Entry {
 
 fn next_request(
     entries: &[Entry],
-    reading: Option<Reading>,
+    reading: Option<UsageReading>,
     since: usize,
     formula: Formula,
 ) -> u64 {
-    let counted: Vec<(&Entry, Units)> = entries.iter().map(|e| (e, Chars4.entry(e))).collect();
-    let live = Live {
-        estimate: Chars4.tokens(counted.iter().map(|(_, u)| *u).sum()),
+    let counted: Vec<(&Entry, Units)> =
+        entries.iter().map(|e| (e, Chars4.count_entry(e))).collect();
+    let live = LiveContext {
+        estimate: Chars4.to_tokens(counted.iter().map(|(_, u)| *u).sum()),
         entries: &counted,
         tools: Tokens(0),
         estimator: &Chars4,
@@ -262,7 +263,7 @@ fn s3_48_a_reading_counts_before_what_entries_carry() {
     let mut usage = ContextUsage::new(Semantics::PerTurnDelta, Formula::Prompt);
     usage.add_turn(Usage::of_turn(100, 1, 0));
     usage.add_turn(Usage::of_turn(80, 1, 0));
-    let reading = Reading { usage, prompt: 2 };
+    let reading = UsageReading { usage, prompt: 2 };
     assert_eq!(
         next_request(&entries, Some(reading), 0, Formula::Prompt),
         180 + 100
@@ -271,18 +272,18 @@ fn s3_48_a_reading_counts_before_what_entries_carry() {
 
 #[test]
 fn a_pace_says_how_many_calls_are_left() {
-    let mut pace = Pace::default();
+    let mut pace = RequestPace::default();
     assert_eq!(pace.calls_left(Tokens(100)), None);
     for size in [10, 20, 30] {
-        pace.note(Tokens(size));
+        pace.add_request(Tokens(size));
     }
     assert_eq!(pace.per_call(), Some(Tokens(10)));
     assert_eq!(pace.calls_left(Tokens(100)), Some(7));
     // The last step was larger than the mean: it may be the new pace.
-    pace.note(Tokens(70));
+    pace.add_request(Tokens(70));
     assert_eq!(pace.calls_left(Tokens(100)), Some(0));
     // A compaction came between.
-    pace.note(Tokens(5));
+    pace.add_request(Tokens(5));
     assert_eq!(pace.calls_left(Tokens(100)), None);
 }
 
@@ -304,7 +305,7 @@ proptest::proptest! {
 
     #[test]
     fn the_estimate_is_what_an_unreported_context_costs(sizes in proptest::collection::vec(0_usize..400, 0..12)) {
-        let entries: Vec<Entry> = sizes.iter().map(|n| Entry::text("u", Role::User, "x".repeat(*n))).collect();
+        let entries: Vec<Entry> = sizes.iter().map(|n| Entry::from_text("u", Role::User, "x".repeat(*n))).collect();
         let estimate = next_request(&entries, None, 0, Formula::Estimate);
         for formula in [Formula::Prompt, Formula::InputOutput, Formula::InputOnly, Formula::Max] {
             proptest::prop_assert_eq!(next_request(&entries, None, 0, formula), estimate);

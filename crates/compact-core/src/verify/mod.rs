@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Entity, Kind, Ledger, clip, scan};
-use crate::summarize::{self, Ranking, weigh};
+use crate::ledger::{Entity, Ledger, NameKind, clip, scan_names};
+use crate::summarize::{self, NameRanking, weigh};
 
 mod repair;
 
@@ -44,12 +44,12 @@ pub struct Retention {
 pub struct Anchor {
     /// The text to look for.
     pub text: String,
-    source: Source,
+    source: AnchorSource,
 }
 
 /// Where the line that puts an anchor back comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Source {
+enum AnchorSource {
     /// A rule, quoted whole: the one thing that may stand as an instruction.
     Rule { ordinal: u32 },
     /// A name, by its index in the ledger; its context is looked up only if it is missing.
@@ -59,7 +59,7 @@ enum Source {
 /// The anchors of the entries with ordinals in `dropped`, the most needed first.
 pub fn anchors(
     ledger: &Ledger,
-    ranking: &Ranking<'_>,
+    ranking: &NameRanking<'_>,
     dropped: &dyn Fn(u64) -> bool,
 ) -> Vec<Anchor> {
     let is_dropped = |ordinal: u32| dropped(u64::from(ordinal));
@@ -67,7 +67,7 @@ pub fn anchors(
         .filter(|f| is_dropped(f.ordinal))
         .map(|f| Anchor {
             text: f.text.to_string(),
-            source: Source::Rule { ordinal: f.ordinal },
+            source: AnchorSource::Rule { ordinal: f.ordinal },
         })
         .collect();
     let mut seen = HashSet::new();
@@ -82,7 +82,7 @@ pub fn anchors(
             .filter(|g| seen.insert(g.key))
             .map(|group| Anchor {
                 text: group.key.to_owned(),
-                source: Source::Name { nth: group.nth },
+                source: AnchorSource::Name { nth: group.nth },
             }),
     );
     out
@@ -90,13 +90,13 @@ pub fn anchors(
 
 /// Named by the user or the model in a dropped entry; loose kinds more than once.
 fn worth_keeping(entity: &Entity, dropped: &dyn Fn(u32) -> bool) -> bool {
-    let loose = matches!(entity.kind, Kind::Slug | Kind::Flag);
+    let loose = matches!(entity.kind, NameKind::Slug | NameKind::Flag);
     entity.spoken_count() > u32::from(loose) && entity.spoken.iter().any(|m| dropped(m.0))
 }
 
 /// Which anchors `text` shows. A path counts when its last two components are there; a rule when
 /// its words are.
-pub fn shown(anchors: &[Anchor], text: &str) -> Vec<bool> {
+pub fn shown_anchors(anchors: &[Anchor], text: &str) -> Vec<bool> {
     let mut names: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
     names_in(text, |name| {
         names.insert(name);
@@ -111,8 +111,8 @@ pub fn shown(anchors: &[Anchor], text: &str) -> Vec<bool> {
 
 /// The names that a text shows: each as it stands there, and as it counts as shown.
 fn names_in<'t>(text: &'t str, mut found: impl FnMut(&'t str)) {
-    scan(text, &mut |kind, _, name| {
+    scan_names(text, &mut |kind, _, name| {
         found(name);
-        found(weigh::key(kind, name));
+        found(weigh::shown_key(kind, name));
     });
 }

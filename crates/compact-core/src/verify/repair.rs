@@ -5,9 +5,9 @@
 
 use std::collections::HashSet;
 
-use super::{Anchor, Source, names_in};
+use super::{Anchor, AnchorSource, names_in};
 use crate::ledger::{Ledger, Voice};
-use crate::summarize::{self, Contexts, Stretch, Summary};
+use crate::summarize::{self, NameContexts, Stretch, SummaryBody};
 use crate::token::{Estimator, Units};
 
 pub(super) const RULES_HEAD: &str = "## Standing rules, in the user's words\n";
@@ -20,15 +20,15 @@ const SHORTEST_LINE: u64 = 12;
 /// none fits.
 pub fn repair(
     ledger: &Ledger,
-    summary: &Summary,
+    summary: &SummaryBody,
     missing: &[&Anchor],
     room: Units,
     estimator: &dyn Estimator,
-) -> Option<Summary> {
+) -> Option<SummaryBody> {
     let most = room.0 * 4 / estimator.units_per_token().max(1) / SHORTEST_LINE;
     let missing = missing.get(..most as usize).unwrap_or(missing);
-    let around = around(summary, estimator);
-    let mut account = Account {
+    let around = surrounding_cost(summary, estimator);
+    let mut account = RepairDraft {
         lines: Vec::new(),
         cost: around,
         names: HashSet::default(),
@@ -36,7 +36,7 @@ pub fn repair(
         estimator,
     };
     for (anchor, nth) in missing.iter().zip(0..) {
-        let Some(line) = account.line(anchor, nth) else {
+        let Some(line) = account.line_for(anchor, nth) else {
             continue;
         };
         if account.cost_with(&line) > room {
@@ -47,33 +47,33 @@ pub fn repair(
     if account.lines.is_empty() {
         return None;
     }
-    Some(Summary {
+    Some(SummaryBody {
         cost: summary.cost + account.cost,
         text: with_lines(&summary.text, &account.lines),
     })
 }
 
 /// What headings and fences cost.
-fn around(summary: &Summary, estimator: &dyn Estimator) -> Units {
+fn surrounding_cost(summary: &SummaryBody, estimator: &dyn Estimator) -> Units {
     let fence = match summary.text.contains(summarize::FENCE_HEAD) {
         true => "",
         false => summarize::FENCE_HEAD,
     };
     let around = [RULES_HEAD, RECORD_HEAD, fence, summarize::FENCE];
-    around.iter().map(|text| estimator.units(text)).sum()
+    around.iter().map(|text| estimator.count_units(text)).sum()
 }
 
 /// Where each anchor that is a name stands, by its place among `anchors`.
-fn contexts<'l>(ledger: &'l Ledger, anchors: &[&Anchor]) -> Contexts<'l> {
+fn contexts<'l>(ledger: &'l Ledger, anchors: &[&Anchor]) -> NameContexts<'l> {
     let names = anchors.iter().map(|anchor| match anchor.source {
-        Source::Rule { .. } => None,
-        Source::Name { nth } => Some(nth),
+        AnchorSource::Rule { .. } => None,
+        AnchorSource::Name { nth } => Some(nth),
     });
-    Contexts::of(ledger, names)
+    NameContexts::from_names(ledger, names)
 }
 
 /// One line that is put back.
-struct Line {
+struct RepairLine {
     /// Only the user's may stand as an instruction.
     voice: Voice,
     ordinal: Option<u32>,
@@ -83,9 +83,9 @@ struct Line {
     cost: Units,
 }
 
-impl Line {
+impl RepairLine {
     fn text(&self) -> String {
-        match (self.ordinal, self.voice.instructs()) {
+        match (self.ordinal, self.voice.may_instruct()) {
             (None, _) => self.words.clone(),
             (Some(n), true) => format!("[#{n}] \"{}\"", self.words),
             (Some(n), false) => format!("[#{n}] {}", self.words),
@@ -93,83 +93,83 @@ impl Line {
     }
 
     /// Whether this line quotes all that another does.
-    fn covers(&self, other: &Line) -> bool {
+    fn covers(&self, other: &RepairLine) -> bool {
         let both = self.stretch.zip(other.stretch);
         both.is_some_and(|(ours, theirs)| ours.join(theirs) == Some(ours))
     }
 }
 
 /// What is put back so far.
-struct Account<'l> {
-    lines: Vec<Line>,
+struct RepairDraft<'l> {
+    lines: Vec<RepairLine>,
     cost: Units,
     /// The names in the lines.
     names: HashSet<String, foldhash::fast::FixedState>,
-    contexts: Contexts<'l>,
+    contexts: NameContexts<'l>,
     estimator: &'l dyn Estimator,
 }
 
-impl Account<'_> {
+impl RepairDraft<'_> {
     /// The line that shows the n-th anchor; `None` when one does already.
-    fn line(&self, anchor: &Anchor, nth: usize) -> Option<Line> {
+    fn line_for(&self, anchor: &Anchor, nth: usize) -> Option<RepairLine> {
         match anchor.source {
-            Source::Rule { ordinal } => {
+            AnchorSource::Rule { ordinal } => {
                 let words = folded(&anchor.text);
-                let is_told = self.rules().any(|rule| folded(rule).contains(&words));
-                (!is_told).then(|| self.made(Voice::User, Some(ordinal), &anchor.text, None))
+                let is_told = self.rule_words().any(|rule| folded(rule).contains(&words));
+                (!is_told).then(|| self.new_line(Voice::User, Some(ordinal), &anchor.text, None))
             }
-            Source::Name { .. } if self.names.contains(&anchor.text) => None,
-            Source::Name { .. } => Some(match self.contexts.stretch(nth) {
+            AnchorSource::Name { .. } if self.names.contains(&anchor.text) => None,
+            AnchorSource::Name { .. } => Some(match self.contexts.stretch(nth) {
                 Some(stretch) => self.quote(stretch),
-                None => self.made(Voice::Model, None, &anchor.text, None),
+                None => self.new_line(Voice::Model, None, &anchor.text, None),
             }),
         }
     }
 
     /// A stretch together with those that it touches.
-    fn quote(&self, stretch: Stretch) -> Line {
+    fn quote(&self, stretch: Stretch) -> RepairLine {
         let told = self.lines.iter().filter_map(|line| line.stretch);
         let whole = told.fold(stretch, |whole, told| whole.join(told).unwrap_or(whole));
-        let (ordinal, words) = self.contexts.words(whole);
+        let (ordinal, words) = self.contexts.stretch_words(whole);
         let words = self
-            .rules()
-            .fold(summarize::harmless(words), |words, rule| {
+            .rule_words()
+            .fold(summarize::escape_line(words), |words, rule| {
                 words.replace(rule.trim_end_matches('…'), "…")
             });
-        self.made(Voice::Model, Some(ordinal), &words, Some(whole))
+        self.new_line(Voice::Model, Some(ordinal), &words, Some(whole))
     }
 
-    fn made(
+    fn new_line(
         &self,
         voice: Voice,
         ordinal: Option<u32>,
         words: &str,
         stretch: Option<Stretch>,
-    ) -> Line {
-        let mut line = Line {
+    ) -> RepairLine {
+        let mut line = RepairLine {
             voice,
             ordinal,
-            words: summarize::harmless(words),
+            words: summarize::escape_line(words),
             stretch,
             cost: Units(self.estimator.units_per_token()),
         };
-        line.cost += self.estimator.units(&line.text());
+        line.cost += self.estimator.count_units(&line.text());
         line
     }
 
-    fn rules(&self) -> impl Iterator<Item = &str> {
-        let rules = self.lines.iter().filter(|line| line.voice.instructs());
+    fn rule_words(&self) -> impl Iterator<Item = &str> {
+        let rules = self.lines.iter().filter(|line| line.voice.may_instruct());
         rules.map(|line| line.words.as_str())
     }
 
     /// What everything costs once a line is put.
-    fn cost_with(&self, line: &Line) -> Units {
+    fn cost_with(&self, line: &RepairLine) -> Units {
         let covered = self.lines.iter().filter(|told| line.covers(told));
         self.cost + line.cost - covered.map(|told| told.cost).sum()
     }
 
     /// Puts a line in the place of what it covers.
-    fn put(&mut self, line: Line) {
+    fn put(&mut self, line: RepairLine) {
         self.cost = self.cost_with(&line);
         names_in(&line.words, |name| {
             self.names.insert(name.to_owned());
@@ -185,10 +185,10 @@ fn folded(words: &str) -> String {
     words.trim_end_matches('…').to_lowercase()
 }
 
-fn with_lines(summary: &str, lines: &[Line]) -> String {
+fn with_lines(summary: &str, lines: &[RepairLine]) -> String {
     let (mut rules, mut record) = (String::new(), String::new());
     for line in lines {
-        let (out, bullet) = match line.voice.instructs() {
+        let (out, bullet) = match line.voice.may_instruct() {
             true => (&mut rules, "- "),
             false => (&mut record, ""),
         };

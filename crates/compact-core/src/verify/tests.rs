@@ -1,22 +1,22 @@
 use super::*;
 use crate::message::{Entry, Role};
-use crate::summarize::Summary;
+use crate::summarize::SummaryBody;
 use crate::token::{Chars4, Estimator, Units};
 
 fn ledger() -> Ledger {
-    Ledger::of(
+    Ledger::from_entries(
         &[
-            Entry::text(
+            Entry::from_text(
                 "0",
                 Role::User,
                 "Never deploy on Fridays. Look at apps/web/src/main.ts.",
             ),
-            Entry::text(
+            Entry::from_text(
                 "1",
                 Role::Assistant,
                 "I will call rotate_keys() for order #W4082615.",
             ),
-            Entry::text("2", Role::Assistant, "And fetch_prices too."),
+            Entry::from_text("2", Role::Assistant, "And fetch_prices too."),
         ],
         0,
     )
@@ -25,7 +25,7 @@ fn ledger() -> Ledger {
 fn of(ledger: &Ledger, dropped: &dyn Fn(u64) -> bool) -> Vec<Anchor> {
     anchors(
         ledger,
-        &Ranking::of(ledger, summarize::Style::TaskState, None),
+        &NameRanking::from_ledger(ledger, summarize::Style::TaskState, None),
         dropped,
     )
 }
@@ -55,7 +55,7 @@ fn a_path_is_shown_by_its_last_two_components_and_a_name_by_itself_only() {
     let text = "in /x/y/src/main.ts we call rotate_keys_now; never deploy on Fridays. fetch_prices";
     let shown: Vec<&str> = anchors
         .iter()
-        .zip(shown(&anchors, text))
+        .zip(shown_anchors(&anchors, text))
         .filter(|(_, shown)| *shown)
         .map(|(anchor, _)| anchor.text.as_str())
         .collect();
@@ -63,10 +63,10 @@ fn a_path_is_shown_by_its_last_two_components_and_a_name_by_itself_only() {
     assert!(!shown.contains(&"rotate_keys"));
 }
 
-fn summary(text: &str) -> Summary {
-    Summary {
+fn summary(text: &str) -> SummaryBody {
+    SummaryBody {
         text: text.to_owned(),
-        cost: Chars4.units(text),
+        cost: Chars4.count_units(text),
     }
 }
 
@@ -80,7 +80,10 @@ fn repair_puts_rules_before_the_fence_and_the_rest_inside() {
             .text
     };
     let text = mended("Prose by a model.");
-    assert!(shown(&anchors, &text).into_iter().all(|s| s), "{text}");
+    assert!(
+        shown_anchors(&anchors, &text).into_iter().all(|s| s),
+        "{text}"
+    );
     let (before, fenced) = text.split_once(summarize::FENCE_HEAD).unwrap();
     assert!(before.contains("Never deploy on Fridays.") && !before.contains("rotate_keys"));
     assert!(fenced.contains("rotate_keys") && text.ends_with(summarize::FENCE));
@@ -105,14 +108,23 @@ fn repair_says_each_thing_once() {
     let entries: Vec<Entry> = said
         .iter()
         .zip(roles)
-        .map(|(text, role)| Entry::text("e", role, text))
+        .map(|(text, role)| Entry::from_text("e", role, text))
         .collect();
-    let ledger = Ledger::of(&entries, 0);
+    let ledger = Ledger::from_entries(&entries, 0);
     let anchors = of(&ledger, &|_| true);
     let missing: Vec<&Anchor> = anchors.iter().collect();
-    let mended = repair(&ledger, &Summary::default(), &missing, Units(4000), &Chars4);
+    let mended = repair(
+        &ledger,
+        &SummaryBody::default(),
+        &missing,
+        Units(4000),
+        &Chars4,
+    );
     let text = mended.unwrap().text;
-    assert!(shown(&anchors, &text).into_iter().all(|s| s), "{text}");
+    assert!(
+        shown_anchors(&anchors, &text).into_iter().all(|s| s),
+        "{text}"
+    );
     for once in [
         rule,
         "docs/close.md",
@@ -137,7 +149,7 @@ fn repair_stays_within_its_room() {
             &Chars4,
         );
         if let Some(mended) = mended {
-            assert!(Chars4.units(&mended.text) <= mended.cost);
+            assert!(Chars4.count_units(&mended.text) <= mended.cost);
             assert!(mended.cost <= Units(6 + room));
         }
     }

@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use registry::{Model, Price, find, models};
+pub use registry::{ModelInfo, ModelPrice, find_model, models};
 
 use crate::token::Tokens;
 
@@ -41,14 +41,14 @@ pub enum WindowSource {
 
 impl Window {
     /// Explicit value, else the registry's for the model, else 128,000.
-    pub fn of(explicit: Option<Tokens>, model: Option<&str>) -> Window {
+    pub fn for_model(explicit: Option<Tokens>, model: Option<&str>) -> Window {
         if let Some(tokens) = explicit {
             return Window {
                 tokens,
                 source: WindowSource::Explicit,
             };
         }
-        match model.and_then(find) {
+        match model.and_then(find_model) {
             Some(known) => Window {
                 tokens: Tokens(known.input),
                 source: WindowSource::Registry(known.name),

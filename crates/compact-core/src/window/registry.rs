@@ -14,7 +14,7 @@ use crate::usage::Usage;
 
 /// What is known about a model. A row of the files is a list of these in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Model {
+pub struct ModelInfo {
     /// Its name, with the host before it where the limits or prices are the host's.
     pub name: &'static str,
     /// The most tokens a prompt may hold.
@@ -26,7 +26,7 @@ pub struct Model {
     pub output: Option<u64>,
     /// What it costs, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<Price>,
+    pub price: Option<ModelPrice>,
     /// Prompt and answer together, where the maker states it apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
@@ -41,7 +41,7 @@ pub struct Model {
 
 /// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Price {
+pub struct ModelPrice {
     /// Prompt tokens that no cache held.
     pub input: f64,
     /// Answer tokens.
@@ -54,9 +54,9 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
-impl Price {
+impl ModelPrice {
     /// What a request cost; where a cache has no price of its own, the prompt's counts.
-    pub fn of(&self, usage: &Usage) -> f64 {
+    pub fn request_cost(&self, usage: &Usage) -> f64 {
         let (read, write) = (self.cache_read, self.cache_write);
         let dollars = usage.input_tokens as f64 * self.input
             + usage.output_tokens as f64 * self.output
@@ -69,8 +69,8 @@ impl Price {
 /// What is kept by hand.
 #[derive(Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
-struct ByHand {
-    models: Vec<Model>,
+struct ModelOverrides {
+    models: Vec<ModelInfo>,
     /// Other names, with the name they stand for.
     aliases: BTreeMap<&'static str, &'static str>,
     /// Parts of the names of models that bind their reasoning.
@@ -79,12 +79,12 @@ struct ByHand {
 
 /// The rows as text, in the order of their normal names: a row is parsed when it is asked for, so
 /// that thousands of models cost nothing to have.
-struct Registry {
+struct ModelRegistry {
     rows: Vec<&'static str>,
-    by_hand: ByHand,
+    by_hand: ModelOverrides,
 }
 
-static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry {
+static REGISTRY: LazyLock<ModelRegistry> = LazyLock::new(|| ModelRegistry {
     rows: include_str!("../../data/models.json")
         .lines()
         .filter(|line| line.starts_with('['))
@@ -94,18 +94,18 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry {
     by_hand: serde_json::from_str(include_str!("../../data/overrides.json")).unwrap_or_default(),
 });
 
-static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
+static MODELS: LazyLock<Vec<ModelInfo>> = LazyLock::new(|| {
     let by_hand = REGISTRY.by_hand.models.iter();
     let mut keys: BTreeSet<String> = by_hand.map(|model| normal(model.name)).collect();
     keys.extend(REGISTRY.rows.iter().map(|row| normal(name_of(row))));
     keys.iter().filter_map(|key| REGISTRY.get(key)).collect()
 });
 
-impl Registry {
+impl ModelRegistry {
     /// The model of a normal name: the hand's, an alias's, the file's.
-    fn get(&self, key: &str) -> Option<Model> {
+    fn get(&self, key: &str) -> Option<ModelInfo> {
         let by_hand = &self.by_hand;
-        let is_named = |model: &&Model| normal(model.name) == key;
+        let is_named = |model: &&ModelInfo| normal(model.name) == key;
         let alias = by_hand
             .aliases
             .iter()
@@ -122,7 +122,7 @@ impl Registry {
         Some(model)
     }
 
-    fn row(&self, key: &str) -> Option<Model> {
+    fn row(&self, key: &str) -> Option<ModelInfo> {
         let found = |row: &&'static str| normal(name_of(row)).as_str().cmp(key);
         let at = self.rows.binary_search_by(found).ok()?;
         serde_json::from_str(self.rows.get(at)?).ok()
@@ -135,12 +135,12 @@ fn name_of(row: &str) -> &str {
 }
 
 /// Every known model, by name; those of one host stand together.
-pub fn models() -> &'static [Model] {
+pub fn models() -> &'static [ModelInfo] {
     &MODELS
 }
 
 /// The model that a name means, however a vendor spells it.
-pub fn find(name: &str) -> Option<Model> {
+pub fn find_model(name: &str) -> Option<ModelInfo> {
     let name = name.trim();
     hosts_dropped(name)
         .find_map(|name| REGISTRY.get(&normal(name)))
@@ -176,7 +176,7 @@ fn normal(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-fn longest_known(name: &str) -> Option<Model> {
+fn longest_known(name: &str) -> Option<ModelInfo> {
     let mut ever_shorter = std::iter::successors(Some(name), |name| Some(name.rsplit_once('-')?.0));
     ever_shorter.find_map(|name| REGISTRY.get(name))
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 fn window(model: &str) -> u64 {
-    Window::of(None, Some(model)).tokens.0
+    Window::for_model(None, Some(model)).tokens.0
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn s1_132_to_s1_144_the_seed_table_holds() {
 #[test]
 fn c_24_explicit_beats_registry_beats_default() {
     let of = |explicit: Option<u64>, model| {
-        let window = Window::of(explicit.map(Tokens), model);
+        let window = Window::for_model(explicit.map(Tokens), model);
         (window.tokens.0, window.source)
     };
     assert_eq!(of(Some(9), Some("gpt-4o")), (9, WindowSource::Explicit));
@@ -45,7 +45,7 @@ fn c_24_explicit_beats_registry_beats_default() {
 
 #[test]
 fn names_are_found_however_they_are_spelled() {
-    let found = |name: &str| find(name).map(|m| m.name);
+    let found = |name: &str| find_model(name).map(|m| m.name);
     for (spelled, name) in [
         ("GPT-4o", "gpt-4o"),
         ("openai/gpt-4o-2024-08-06", "gpt-4o-2024-08-06"),
@@ -97,7 +97,7 @@ fn hosts_and_dates_do_not_change_a_window() {
         ("Qwen/Qwen3-Coder-480B-A35B-Instruct", 262_144),
         ("ollama/llama3.1:8b", 128_000),
     ] {
-        let found = find(spelled).map(|model| model.input);
+        let found = find_model(spelled).map(|model| model.input);
         let about = |input: u64| found.is_some_and(|found| found.abs_diff(input) * 20 < input);
         assert!(about(input), "{spelled}: {found:?}");
     }
@@ -115,7 +115,7 @@ fn models_that_bind_their_thinking_are_marked() {
         ("claude-sonnet-5", false),
         ("gpt-5", false),
     ] {
-        assert_eq!(find(name).unwrap().binds_thinking, binds, "{name}");
+        assert_eq!(find_model(name).unwrap().binds_thinking, binds, "{name}");
     }
 }
 
@@ -132,7 +132,7 @@ fn part_of_a_word_is_no_match() {
         "-",
         ".",
     ] {
-        assert_eq!(find(name), None, "{name}");
+        assert_eq!(find_model(name), None, "{name}");
     }
 }
 
@@ -151,10 +151,10 @@ fn the_registry_is_sound() {
         assert!(model.total.is_none_or(is_above), "{}", model.name);
         for name in model.aliases.iter().chain([&model.name]) {
             assert!(names.insert(*name), "{name} is listed twice");
-            assert_eq!(find(name).as_ref(), Some(model));
+            assert_eq!(find_model(name).as_ref(), Some(model));
         }
     }
-    let share = |has: fn(&Model) -> bool| models.iter().filter(|m| has(m)).count();
+    let share = |has: fn(&ModelInfo) -> bool| models.iter().filter(|m| has(m)).count();
     assert!(share(|m| m.output.is_some()) >= 2_000);
     assert!(share(|m| m.price.is_some()) >= 2_000);
     assert!(share(|m| m.price.is_some_and(|p| p.cache_read.is_some())) >= 500);
@@ -166,13 +166,13 @@ fn every_override_says_something() {
     let text = include_str!("../../data/overrides.json");
     let by_hand: serde_json::Value = serde_json::from_str(text).unwrap();
     for row in by_hand["models"].as_array().unwrap() {
-        let model = find(row[0].as_str().unwrap()).unwrap();
+        let model = find_model(row[0].as_str().unwrap()).unwrap();
         assert_eq!(
             (model.name, model.input),
             (row[0].as_str().unwrap(), row[1].as_u64().unwrap())
         );
     }
     for (alias, name) in by_hand["aliases"].as_object().unwrap() {
-        assert_eq!(find(alias).unwrap().name, name.as_str().unwrap());
+        assert_eq!(find_model(alias).unwrap().name, name.as_str().unwrap());
     }
 }

@@ -1,10 +1,10 @@
 //! Every line of *Definitions* and *Invariants* that speaks of one compaction.
 
-use compact_core::engine::{Compaction, Outcome};
+use compact_core::engine::{Compaction, CompactionOutcome};
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
-use compact_core::outline::{Health, Outline, UnitKind};
+use compact_core::outline::{Outline, UnitHealth, UnitKind};
 use compact_core::policy::{KeepRecent, Policy};
 use compact_core::token::{EstimatorExt, Tokens, Units};
 use compact_core::view::ViewItem;
@@ -32,8 +32,8 @@ fn made(
         setting,
         None,
     ) {
-        Ok(Outcome::Compacted(made)) => Ok(Some(*made)),
-        Ok(Outcome::Unchanged) | Err(CompactError::InsufficientBudget { .. }) => Ok(None),
+        Ok(CompactionOutcome::Compacted(made)) => Ok(Some(*made)),
+        Ok(CompactionOutcome::Unchanged) | Err(CompactError::InsufficientBudget { .. }) => Ok(None),
         // A loop that waits for results cannot always be cut; that is said, not worked around.
         Err(CompactError::InvalidView(why)) if why.contains("once the calls are answered") => {
             Ok(None)
@@ -63,12 +63,12 @@ proptest! {
             .view
             .items
             .iter()
-            .filter(|i| i.entry().is_none_or(|e| e >= leading(&conversation)))
-            .filter_map(|i| i.shown(&conversation))
-            .map(|e| estimator.entry(&e))
+            .filter(|i| i.entry_index().is_none_or(|e| e >= leading(&conversation)))
+            .filter_map(|i| i.shown_entry(&conversation))
+            .map(|e| estimator.count_entry(&e))
             .sum();
-        prop_assert!(estimator.tokens(cost) <= budget);
-        prop_assert_eq!(made.receipt.tokens_after, estimator.tokens(cost));
+        prop_assert!(estimator.to_tokens(cost) <= budget);
+        prop_assert_eq!(made.receipt.tokens_after, estimator.to_tokens(cost));
         prop_assert!(made.receipt.tokens_after < made.receipt.tokens_before);
     }
 
@@ -81,11 +81,11 @@ proptest! {
     ) {
         let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
         let shown = Conversation {
-            entries: made.view.entries(&conversation),
+            entries: made.view.shown_entries(&conversation),
             ..Conversation::default()
         };
-        for unit in Outline::of(&shown).units {
-            prop_assert_ne!(unit.health, Health::Broken);
+        for unit in Outline::from_conversation(&shown).units {
+            prop_assert_ne!(unit.health, UnitHealth::Broken);
         }
     }
 
@@ -100,7 +100,7 @@ proptest! {
         let protected = |e: &Entry| e.role.is_instruction() || e.meta.flags.contains("protected");
         for (i, entry) in conversation.entries.iter().enumerate().filter(|(_, e)| protected(e)) {
             let newest = conversation.entries.iter().rposition(
-                |e| protected(e) && EntryHash::of(e) == EntryHash::of(entry)
+                |e| protected(e) && EntryHash::from_entry(e) == EntryHash::from_entry(entry)
             );
             let at = if i < leading(&conversation) { Some(i) } else { newest };
             let kept = at.map(|entry| ViewItem::Kept { entry });
@@ -117,7 +117,7 @@ proptest! {
         setting in scene::setting(),
     ) {
         let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
-        let summaries = made.view.entries(&conversation);
+        let summaries = made.view.shown_entries(&conversation);
         let ours = summaries
             .iter()
             .filter(|e| matches!(e.meta.kind, EntryKind::Summary { .. }))
@@ -134,17 +134,17 @@ proptest! {
     ) {
         let budget = budget(&conversation, share, setting);
         let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
-        let order: Vec<usize> = made.view.items.iter().filter_map(ViewItem::entry).collect();
+        let order: Vec<usize> = made.view.items.iter().filter_map(ViewItem::entry_index).collect();
         prop_assert!(order.is_sorted());
-        let outline = Outline::of(&conversation);
+        let outline = Outline::from_conversation(&conversation);
         let estimator = setting.estimator();
         let first = outline.first_user().filter(|_| policy.keep_recent != KeepRecent::None);
         for unit in [first, outline.last_user()].into_iter().flatten() {
             let unit = &outline.units[unit];
             prop_assert_eq!(unit.kind, UnitKind::User);
             let entry = unit.entries.start;
-            let quarter = Units(estimator.capacity(budget).0 / 4);
-            let cost = estimator.entry(&conversation.entries[entry]);
+            let quarter = Units(estimator.to_units(budget).0 / 4);
+            let cost = estimator.count_entry(&conversation.entries[entry]);
             let whole = made.view.items.contains(&ViewItem::Kept { entry });
             let there = order.contains(&entry);
             prop_assert!(there);
@@ -174,15 +174,15 @@ proptest! {
         let setting = Setting { strict: true, ..Setting::PLAIN };
         let Some(made) = made(&conversation, &policy, share, setting)? else { return Ok(()) };
         let shown = Conversation {
-            entries: made.view.entries(&conversation),
+            entries: made.view.shown_entries(&conversation),
             ..Conversation::default()
         };
-        let turns: Vec<(Role, bool)> = Outline::of(&shown)
+        let turns: Vec<(Role, bool)> = Outline::from_conversation(&shown)
             .units
             .iter()
             .filter_map(|unit| shown.entries.get(unit.entries.start))
             .filter(|e| !e.role.is_instruction())
-            .map(|e| (e.role, e.calls().next().is_some()))
+            .map(|e| (e.role, e.call_ids().next().is_some()))
             .collect();
         prop_assert!(turns.first().is_none_or(|(role, _)| *role == Role::User));
         for pair in turns.windows(2) {
@@ -193,7 +193,7 @@ proptest! {
         }
         // A call that waits for its results is the model's turn to stay last.
         let spoke_last = |entries: &[Entry]| {
-            entries.last().is_some_and(|e| e.role == Role::Assistant && e.calls().next().is_none())
+            entries.last().is_some_and(|e| e.role == Role::Assistant && e.call_ids().next().is_none())
         };
         let was_last = conversation.entries.last().is_some_and(|e| e.role == Role::Assistant);
         prop_assert!(!spoke_last(&shown.entries) || was_last);
@@ -213,7 +213,7 @@ proptest! {
             .iter()
             .enumerate()
             .skip_while(|(i, item)| **item == ViewItem::Kept { entry: *i });
-        for entry in edited.filter_map(|(_, item)| item.shown(&conversation)) {
+        for entry in edited.filter_map(|(_, item)| item.shown_entry(&conversation)) {
             let thinks = entry.blocks.iter().any(|b| matches!(b, Block::Reasoning { .. }));
             prop_assert!(!thinks);
         }
@@ -236,7 +236,7 @@ proptest! {
     #[test]
     fn s2_106_every_entry_is_in_exactly_one_unit(conversation in scene::conversation()) {
         let mut next = 0;
-        for unit in Outline::of(&conversation).units {
+        for unit in Outline::from_conversation(&conversation).units {
             prop_assert_eq!(unit.entries.start, next);
             prop_assert!(unit.entries.end > unit.entries.start);
             next = unit.entries.end;
@@ -264,7 +264,7 @@ proptest! {
 #[test]
 fn within_the_budget_nothing_changes() {
     let conversation = Conversation {
-        entries: vec![Entry::text("u", Role::User, "hello")],
+        entries: vec![Entry::from_text("u", Role::User, "hello")],
         ..Conversation::default()
     };
     let setting = Setting::PLAIN;
@@ -275,16 +275,16 @@ fn within_the_budget_nothing_changes() {
         setting,
         None,
     );
-    assert_eq!(outcome, Ok(Outcome::Unchanged));
+    assert_eq!(outcome, Ok(CompactionOutcome::Unchanged));
 }
 
 /// S2-114, S2-162.
 #[test]
 fn s2_162_pinned_entries_that_do_not_fit_fail_closed() {
-    let mut pinned = Entry::text("p", Role::User, "word ".repeat(400));
+    let mut pinned = Entry::from_text("p", Role::User, "word ".repeat(400));
     pinned.meta.flags.insert("protected".to_owned());
     let conversation = Conversation {
-        entries: vec![Entry::text("u", Role::User, "go"), pinned],
+        entries: vec![Entry::from_text("u", Role::User, "go"), pinned],
         ..Conversation::default()
     };
     let setting = Setting::PLAIN;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use compact_core::engine::{Compaction, Outcome};
+use compact_core::engine::{Compaction, CompactionOutcome};
 use compact_core::identity::EntryHash;
-use compact_core::memory::names;
-use compact_core::message::{Block, Conversation, Entry, EntryId, EntryKind, Meta, Role};
+use compact_core::message::{Block, Conversation, Entry, EntryId, EntryKind, EntryMeta, Role};
+use compact_core::pin::naming_hashes;
 use compact_core::policy::{KeepRecent, Policy};
 use compact_core::token::Tokens;
 use compact_core::view::ViewItem;
@@ -20,7 +20,7 @@ fn exchange(i: usize, size: usize) -> [Entry; 2] {
         id: EntryId(format!("{name}{i}")),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     };
     [
         entry(
@@ -50,20 +50,20 @@ fn compact(entries: Vec<Entry>, policy: &Policy, budget: u64) -> (Conversation, 
         ..Conversation::default()
     };
     match scene::compact(&conversation, policy, Tokens(budget), SETTING, None) {
-        Ok(Outcome::Compacted(made)) => (conversation, *made),
+        Ok(CompactionOutcome::Compacted(made)) => (conversation, *made),
         other => panic!("{other:?}"),
     }
 }
 
 fn user(i: usize) -> Entry {
-    Entry::text(format!("u{i}"), Role::User, format!("please do part {i}"))
+    Entry::from_text(format!("u{i}"), Role::User, format!("please do part {i}"))
 }
 
 /// `turns` turns, each with one exchange of `size` lines and one closing sentence.
 fn turns(turns: usize, size: usize) -> Vec<Entry> {
     (0..turns)
         .flat_map(|i| {
-            let said = Entry::text(
+            let said = Entry::from_text(
                 format!("a{i}"),
                 Role::Assistant,
                 format!("part {i} is done"),
@@ -122,7 +122,7 @@ fn one_giant_result_is_clipped_and_points_to_the_whole() {
     entries.push(user(3));
     entries.extend(exchange(3, 20_000));
     let (conversation, made) = compact(entries, &Policy::default(), 3000);
-    let shown = made.view.entries(&conversation);
+    let shown = made.view.shown_entries(&conversation);
     let clipped = shown
         .iter()
         .flat_map(|e| &e.blocks)
@@ -159,8 +159,8 @@ fn what_would_be_pointers_alone_is_left_to_the_summary() {
     let mut entries = vec![user(0)];
     entries.extend((1..4).flat_map(parallel));
     let (conversation, made) = compact(entries, &Policy::default(), 1500);
-    let shown = made.view.entries(&conversation);
-    let answered: Vec<&str> = shown.iter().flat_map(Entry::results).collect();
+    let shown = made.view.shown_entries(&conversation);
+    let answered: Vec<&str> = shown.iter().flat_map(Entry::result_ids).collect();
     // The newest unit is there, so that the model sees what it did last.
     assert!(
         answered.iter().all(|call| call.starts_with("call3")),
@@ -174,15 +174,22 @@ fn what_would_be_pointers_alone_is_left_to_the_summary() {
 #[test]
 fn a_short_request_stays_whole_in_a_small_budget() {
     let request = "Review the changes against the base branch `main`, whose merge base is 368750cee35f31935640a34ad199e889fc60f1a8, and list findings by how much they matter, the worst first, each with its file and line.";
-    let mut entries = vec![Entry::text("u0", Role::User, request)];
+    let mut entries = vec![Entry::from_text("u0", Role::User, request)];
     entries.extend((0..40).flat_map(|i| exchange(i, 30)));
     let (conversation, made) = compact(entries, &Policy::default(), 500);
-    assert_eq!(made.view.entries(&conversation)[0].plain_text(), request);
+    assert_eq!(
+        made.view.shown_entries(&conversation)[0].plain_text(),
+        request
+    );
 }
 
 #[test]
 fn a_request_larger_than_a_quarter_of_the_budget_is_cut_and_said_so() {
-    let mut entries = vec![Entry::text("u0", Role::User, "spec line\n".repeat(3000))];
+    let mut entries = vec![Entry::from_text(
+        "u0",
+        Role::User,
+        "spec line\n".repeat(3000),
+    )];
     entries.extend((0..20).flat_map(|i| exchange(i, 30)));
     let (conversation, made) = compact(entries, &Policy::default(), 2000);
     assert!(matches!(
@@ -196,7 +203,7 @@ fn a_request_larger_than_a_quarter_of_the_budget_is_cut_and_said_so() {
             .any(|n| n.contains("latest message") || n.contains("first request"))
     );
     assert!(
-        made.view.entries(&conversation)[0]
+        made.view.shown_entries(&conversation)[0]
             .plain_text()
             .contains("chars cut")
     );
@@ -211,8 +218,12 @@ fn s2_163_malformed_tool_messages_leave_the_view_and_are_reported() {
     });
     let (conversation, made) = compact(entries, &Policy::default(), 2000);
     assert!(made.receipt.notes.iter().any(|n| n.contains("malformed")));
-    let shown = made.view.entries(&conversation);
-    assert!(shown.iter().all(|e| e.results().all(|id| id != "call999")));
+    let shown = made.view.shown_entries(&conversation);
+    assert!(
+        shown
+            .iter()
+            .all(|e| e.result_ids().all(|id| id != "call999"))
+    );
 }
 
 #[test]
@@ -237,16 +248,16 @@ fn s2_103_pinned_by_role_flag_and_pattern() {
     let mut entries = turns(20, 30);
     entries.insert(
         7,
-        Entry::text("x1", Role::Developer, "policy: no force pushes"),
+        Entry::from_text("x1", Role::Developer, "policy: no force pushes"),
     );
     entries.insert(
         12,
-        Entry::text("x2", Role::Assistant, "Acceptance criteria: all green"),
+        Entry::from_text("x2", Role::Assistant, "Acceptance criteria: all green"),
     );
-    let mut flagged = Entry::text("x3", Role::User, "budget is 40 EUR");
+    let mut flagged = Entry::from_text("x3", Role::User, "budget is 40 EUR");
     flagged.meta.flags.insert("keep".into());
     entries.insert(22, flagged);
-    let named = EntryHash::of(&entries[16]);
+    let named = EntryHash::from_entry(&entries[16]);
     let policy = Policy {
         protected_entries: vec![named],
         ..policy
@@ -271,10 +282,10 @@ fn a_result_is_named_by_its_call_and_what_says_nothing_not_at_all() {
         tokens: 9,
     }];
     let entries = [user(1), call, result, image];
-    let hashes = EntryHash::all(&entries);
+    let hashes = EntryHash::from_entries(&entries);
     let name = |entry: &Entry| {
         let wanted = entry.clone();
-        names(&entries, &hashes, |e| *e == wanted)
+        naming_hashes(&entries, &hashes, |e| *e == wanted)
     };
     let made: Vec<_> = entries.iter().map(name).collect();
     let call = BTreeSet::from([hashes[1]]);
@@ -285,7 +296,7 @@ fn a_result_is_named_by_its_call_and_what_says_nothing_not_at_all() {
         BTreeSet::new(),
     ];
     assert_eq!(made, expected);
-    let alone = names(&entries[2..3], &hashes[2..3], |_| true);
+    let alone = naming_hashes(&entries[2..3], &hashes[2..3], |_| true);
     assert_eq!(alone, BTreeSet::from([hashes[2]]));
 }
 
@@ -295,7 +306,7 @@ fn identical_later_injections_collapse_to_the_newest() {
     for at in [3, 30, 50] {
         entries.insert(
             at,
-            Entry::text(format!("i{at}"), Role::Developer, "reminder: be brief"),
+            Entry::from_text(format!("i{at}"), Role::Developer, "reminder: be brief"),
         );
     }
     let (_, made) = compact(entries, &Policy::default(), 2000);
@@ -305,7 +316,7 @@ fn identical_later_injections_collapse_to_the_newest() {
             .view
             .items
             .iter()
-            .any(|i| matches!(i.entry(), Some(3 | 30)))
+            .any(|i| matches!(i.entry_index(), Some(3 | 30)))
     );
 }
 
@@ -317,10 +328,10 @@ fn s1_8_hard_reset_keeps_nothing_but_the_pending_request() {
         placement: Placement::SystemSuffix,
         ..Policy::default()
     };
-    let mut entries = vec![Entry::text("s", Role::System, "You are Qbit.")];
+    let mut entries = vec![Entry::from_text("s", Role::System, "You are Qbit.")];
     entries.extend(turns(20, 30));
     let (conversation, made) = compact(entries, &policy, 1500);
-    let shown = made.view.entries(&conversation);
+    let shown = made.view.shown_entries(&conversation);
     assert_eq!(shown[0].plain_text(), "You are Qbit.");
     // The summary closes the system prompt; only the pending request follows.
     assert_eq!(shown[1].role, Role::System);

@@ -1,8 +1,8 @@
 //! Who gets the room of a view when nobody names a budget: the newest before all, and nothing is left
 //! empty while there is something to tell.
 
-use compact_core::engine::{Compaction, Outcome};
-use compact_core::message::{Block, Conversation, Entry, EntryId, Meta, Role};
+use compact_core::engine::{Compaction, CompactionOutcome};
+use compact_core::message::{Block, Conversation, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::token::Tokens;
 use compact_core::view::ViewItem;
@@ -17,7 +17,7 @@ fn entry(id: String, role: Role, blocks: Vec<Block>) -> Entry {
         id: EntryId(id),
         role,
         blocks,
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }
 }
 
@@ -53,14 +53,14 @@ fn exchange(i: usize, tokens: usize) -> [Entry; 2] {
 
 /// A turn: a request, three calls, and what the model concluded.
 fn turn(i: usize) -> Vec<Entry> {
-    let mut entries = vec![Entry::text(
+    let mut entries = vec![Entry::from_text(
         format!("u{i}"),
         Role::User,
         format!("Mend part {i}: the export of TK-{i:05} must stay sorted."),
     )];
     entries.extend((0..3).flat_map(|n| exchange(i * 10 + n, 150)));
     let done = format!("Part {i} is fixed because the cache of part_{i} was stale.");
-    entries.push(Entry::text(format!("a{i}"), Role::Assistant, done));
+    entries.push(Entry::from_text(format!("a{i}"), Role::Assistant, done));
     entries
 }
 
@@ -79,7 +79,7 @@ enum Last {
 
 fn newest(last: Last, tokens: usize) -> Vec<Entry> {
     match last {
-        Last::Words => vec![Entry::text("last", Role::User, prose(7, tokens))],
+        Last::Words => vec![Entry::from_text("last", Role::User, prose(7, tokens))],
         Last::Result => exchange(9_999, tokens).into(),
         Last::Media => {
             let [call, mut result] = exchange(9_999, 4);
@@ -99,7 +99,7 @@ fn conversation(entries: Vec<Entry>) -> Conversation {
 
 fn compacted(conversation: &Conversation, policy: &Policy) -> (Tokens, Compaction) {
     match scene::compact_in(WINDOW, conversation, policy, Setting::PLAIN, None) {
-        (budget, Ok(Outcome::Compacted(made))) => (budget, *made),
+        (budget, Ok(CompactionOutcome::Compacted(made))) => (budget, *made),
         other => panic!("{other:?}"),
     }
 }
@@ -141,7 +141,7 @@ proptest! {
         let (budget, made) = compacted(&conversation, &Policy::default());
         prop_assert_eq!(made.receipt.kept.newest_cut, 1);
         prop_assert!(made.receipt.notes.iter().any(|note| note.contains("said last")));
-        let shown = made.view.entries(&conversation);
+        let shown = made.view.shown_entries(&conversation);
         let left = shown.last().map_or(0, |e| scene::history_tokens(&self::conversation(vec![e.clone()]), Setting::PLAIN).0);
         prop_assert!(left * 10 >= budget.0 * 8, "{} of {}", left, budget);
     }
@@ -169,7 +169,12 @@ fn an_earlier_turn_never_takes_the_room_of_a_later_one() {
         };
         let (_, made) = compacted(&conversation, &policy);
         // The first request has a place of its own.
-        let kept: Vec<usize> = made.view.items.iter().filter_map(ViewItem::entry).collect();
+        let kept: Vec<usize> = made
+            .view
+            .items
+            .iter()
+            .filter_map(ViewItem::entry_index)
+            .collect();
         let rest: Vec<usize> = kept.into_iter().filter(|at| *at > 0).collect();
         let first = rest.first().copied().unwrap();
         let messages = |at: &usize| {
@@ -201,12 +206,12 @@ fn five_compactions_in_one_window_keep_what_they_kept() {
             Setting::PLAIN,
             prior.as_ref(),
         );
-        let Ok(Outcome::Compacted(made)) = made else {
+        let Ok(CompactionOutcome::Compacted(made)) = made else {
             panic!("{made:?}")
         };
         scores.push(made.receipt.retention.score);
         let next = scene::prior_of(&made, &live, prior.as_ref());
-        live.entries = made.view.entries(&live);
+        live.entries = made.view.shown_entries(&live);
         live.entries
             .extend((0..10).flat_map(|i| turn(100 * (round + 1) + i)));
         prior = Some(next);

@@ -1,15 +1,15 @@
 //! Random conversations as agents make them, and one call to compact them.
 
-use compact_core::budget::Bounds;
-use compact_core::engine::{self, Beyond, Input, Outcome, Prior};
+use compact_core::budget::ViewBounds;
+use compact_core::engine::{self, CompactionInput, CompactionOutcome, Originals, Prior};
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
-use compact_core::message::{Block, Conversation, Entry, EntryId, Meta, Role};
+use compact_core::message::{Block, Conversation, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::{KeepRecent, Policy, Prune};
-use compact_core::prompt::Words;
+use compact_core::prompt::SummaryContent;
 use compact_core::redact::Redactor;
 use compact_core::token::{
-    Account, Chars4, Estimator, EstimatorExt, Heuristic, TokenCache, Tokens,
+    Chars4, Estimator, EstimatorExt, Heuristic, TokenAccount, TokenCache, Tokens,
 };
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ pub fn conversation() -> impl Strategy<Value = Conversation> {
     (prop::collection::vec(step(), 1..40), any::<bool>()).prop_map(|(steps, system)| {
         let mut entries = Vec::new();
         if system {
-            entries.push(Entry::text(
+            entries.push(Entry::from_text(
                 "sys",
                 Role::System,
                 "You are a careful engineer.",
@@ -86,7 +86,7 @@ fn entries(step: &Step, i: usize) -> Vec<Entry> {
         id: EntryId(format!("{name}{i}")),
         role,
         blocks,
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     };
     let call = |n: usize, text: &str| Block::ToolCall {
         id: format!("call_{i}_{n}"),
@@ -99,11 +99,19 @@ fn entries(step: &Step, i: usize) -> Vec<Entry> {
         is_error: false,
     };
     match step {
-        Step::User(text) => vec![Entry::text(format!("u{i}"), Role::User, text.clone())],
-        Step::Say(text) => vec![Entry::text(format!("a{i}"), Role::Assistant, text.clone())],
-        Step::Developer(text) => vec![Entry::text(format!("d{i}"), Role::Developer, text.clone())],
+        Step::User(text) => vec![Entry::from_text(format!("u{i}"), Role::User, text.clone())],
+        Step::Say(text) => vec![Entry::from_text(
+            format!("a{i}"),
+            Role::Assistant,
+            text.clone(),
+        )],
+        Step::Developer(text) => vec![Entry::from_text(
+            format!("d{i}"),
+            Role::Developer,
+            text.clone(),
+        )],
         Step::Protected(text) => {
-            let mut pinned = Entry::text(format!("p{i}"), Role::User, text.clone());
+            let mut pinned = Entry::from_text(format!("p{i}"), Role::User, text.clone());
             pinned.meta.flags.insert("protected".to_owned());
             vec![pinned]
         }
@@ -218,9 +226,9 @@ pub fn history_tokens(conversation: &Conversation, setting: Setting) -> Tokens {
     account(conversation, setting).history
 }
 
-fn account(conversation: &Conversation, setting: Setting) -> Account {
-    let hashes = EntryHash::all(&conversation.entries);
-    Account::of(
+fn account(conversation: &Conversation, setting: Setting) -> TokenAccount {
+    let hashes = EntryHash::from_entries(&conversation.entries);
+    TokenAccount::count_conversation(
         conversation,
         &hashes,
         &*setting.estimator(),
@@ -235,11 +243,11 @@ pub fn compact_in(
     policy: &Policy,
     setting: Setting,
     prior: Option<&Prior>,
-) -> (Tokens, Result<Outcome, CompactError>) {
-    let hashes = EntryHash::all(&conversation.entries);
+) -> (Tokens, Result<CompactionOutcome, CompactError>) {
+    let hashes = EntryHash::from_entries(&conversation.entries);
     let (estimator, account) = (setting.estimator(), account(conversation, setting));
-    let bounds = Bounds::of(window, policy, &account);
-    let input = Input {
+    let bounds = ViewBounds::from_account(window, policy, &account);
+    let input = CompactionInput {
         conversation,
         session_id: "s",
         hashes: &hashes,
@@ -253,15 +261,15 @@ pub fn compact_in(
         estimator: &*estimator,
         rules: &setting.rules(),
         redactor: &Redactor::default(),
-        beyond: Beyond::Archived,
+        beyond: Originals::Archived,
         note: None,
         meaning: None,
-        words: &Words::Ledger,
+        words: &SummaryContent::Ledger,
     };
-    let claims = engine::claims(&input).map(|claims| claims.total());
-    let budget = bounds.around(estimator.tokens(claims.unwrap_or_default()));
-    let summary_limit = Some(bounds.summary(budget));
-    let made = engine::compact(&Input {
+    let claims = engine::room_claims(&input).map(|claims| claims.total());
+    let budget = bounds.budget_for(estimator.to_tokens(claims.unwrap_or_default()));
+    let summary_limit = Some(bounds.summary_limit(budget));
+    let made = engine::compact(&CompactionInput {
         budget,
         summary_limit,
         ..input
@@ -275,10 +283,10 @@ pub fn compact(
     budget: Tokens,
     setting: Setting,
     prior: Option<&Prior>,
-) -> Result<Outcome, CompactError> {
-    let hashes = EntryHash::all(&conversation.entries);
+) -> Result<CompactionOutcome, CompactError> {
+    let hashes = EntryHash::from_entries(&conversation.entries);
     let estimator = setting.estimator();
-    engine::compact(&Input {
+    engine::compact(&CompactionInput {
         conversation,
         session_id: "s",
         hashes: &hashes,
@@ -292,10 +300,10 @@ pub fn compact(
         estimator: &*estimator,
         rules: &setting.rules(),
         redactor: &Redactor::default(),
-        beyond: Beyond::Archived,
+        beyond: Originals::Archived,
         note: None,
         meaning: None,
-        words: &Words::Ledger,
+        words: &SummaryContent::Ledger,
     })
 }
 
@@ -304,7 +312,7 @@ pub fn prior_of(
     conversation: &Conversation,
     before: Option<&Prior>,
 ) -> Prior {
-    let hashes = EntryHash::all(&conversation.entries);
+    let hashes = EntryHash::from_entries(&conversation.entries);
     Prior {
         receipt_id: made.receipt.receipt_id.clone(),
         summary_version: made.receipt.summary_version,

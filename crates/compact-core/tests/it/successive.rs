@@ -1,6 +1,6 @@
 //! Promises over several compactions: one rolling summary, ordinals that stay, views that compose.
 
-use compact_core::engine::Outcome;
+use compact_core::engine::CompactionOutcome;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, EntryKind};
 use compact_core::policy::Policy;
@@ -26,7 +26,7 @@ proptest! {
         for (round, steps) in more.iter().enumerate() {
             live.entries.extend(scene::lived(steps, 1000 * (round + 1)));
             let budget = Tokens((scene::history_tokens(&live, SETTING).0 / 2).max(200));
-            let Ok(Outcome::Compacted(made)) =
+            let Ok(CompactionOutcome::Compacted(made)) =
                 scene::compact(&live, &Policy::default(), budget, SETTING, prior.as_ref())
             else { continue };
             version += 1;
@@ -34,7 +34,7 @@ proptest! {
             let ordinals: Vec<u64> = made.view_identity.iter().map(|(_, o)| *o).collect();
             let next = scene::prior_of(&made, &live, prior.as_ref());
             prop_assert!(ordinals.iter().all(|o| *o <= next.ledger.next));
-            live.entries = made.view.entries(&live);
+            live.entries = made.view.shown_entries(&live);
             let ours = live
                 .entries
                 .iter()
@@ -43,7 +43,7 @@ proptest! {
             prop_assert_eq!(ours, 1);
             prop_assert_eq!(
                 made.view_identity.iter().map(|(h, _)| *h).collect::<Vec<_>>(),
-                EntryHash::all(live.entries.get(live.leading_instructions()..).unwrap_or_default())
+                EntryHash::from_entries(live.entries.get(live.leading_instructions()..).unwrap_or_default())
             );
             prior = Some(next);
         }
@@ -56,16 +56,16 @@ proptest! {
     ) {
         let budget = |c: &Conversation| Tokens((scene::history_tokens(c, setting).0 / 2).max(150));
         let policy = Policy::default();
-        let Ok(Outcome::Compacted(first)) =
+        let Ok(CompactionOutcome::Compacted(first)) =
             scene::compact(&conversation, &policy, budget(&conversation), setting, None)
         else { return Ok(()) };
-        let shown = Conversation { entries: first.view.entries(&conversation), ..Conversation::default() };
-        let Ok(Outcome::Compacted(second)) =
+        let shown = Conversation { entries: first.view.shown_entries(&conversation), ..Conversation::default() };
+        let Ok(CompactionOutcome::Compacted(second)) =
             scene::compact(&shown, &policy, budget(&shown), setting, None)
         else { return Ok(()) };
-        let composed = first.view.then(&second.view, &conversation);
-        prop_assert_eq!(composed.entries(&conversation), second.view.entries(&shown));
+        let composed = first.view.compose_with(&second.view, &conversation);
+        prop_assert_eq!(composed.shown_entries(&conversation), second.view.shown_entries(&shown));
         let identity = View::identity(&conversation);
-        prop_assert_eq!(identity.then(&first.view, &conversation), first.view);
+        prop_assert_eq!(identity.compose_with(&first.view, &conversation), first.view);
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use compact_adapters::archive::ObjectArchive;
 use compact_core::token::Tokens;
-use compact_runtime::manager::Request;
+use compact_runtime::manager::CompactionRequest;
 
-use crate::subject::{Subject, WINDOW, manager, parse, runtime};
+use crate::subject::{BenchSession, WINDOW, manager, parse, runtime};
 
 const COMPACTIONS: usize = 20;
 
-pub(crate) fn over_zstd(subject: &Subject) -> Result<f64> {
+pub(crate) fn over_zstd(subject: &BenchSession) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     let manager = manager(WINDOW, Some(Arc::new(ObjectArchive::open(folder.path())?)))?;
     let runtime = runtime()?;
@@ -22,7 +22,7 @@ pub(crate) fn over_zstd(subject: &Subject) -> Result<f64> {
         let last = ends.get((ends.len() * part / COMPACTIONS).saturating_sub(1));
         let file = subject.file.slice(..=*last.context("no line")?);
         let parsed = parse(file.clone())?;
-        let request = Request {
+        let request = CompactionRequest {
             conversation: &parsed.conversation,
             rules: parsed.document.rules(),
             format: parsed.document.format().name(),

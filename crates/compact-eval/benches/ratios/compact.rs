@@ -2,21 +2,21 @@
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
-use compact_core::engine::Outcome;
+use compact_core::engine::CompactionOutcome;
 use compact_core::ledger::Ledger;
-use compact_formats::Parsed;
-use compact_runtime::manager::{Compacted, Manager, Request};
+use compact_formats::ParsedTranscript;
+use compact_runtime::manager::{CompactionRequest, Manager, RequestOutcome};
 use tokio::runtime::Runtime;
 
-use crate::subject::{Subject, WINDOW, manager, parse, runtime};
+use crate::subject::{BenchSession, WINDOW, manager, parse, runtime};
 use crate::time::{Timing, in_turns, timed};
 
-pub(crate) fn ledger(subject: &Subject) -> Result<Timing> {
-    let draw = |()| Ok(Ledger::of(&subject.conversation.entries, 0));
+pub(crate) fn ledger(subject: &BenchSession) -> Result<Timing> {
+    let draw = |()| Ok(Ledger::from_entries(&subject.conversation.entries, 0));
     in_turns(|| subject.count(), || (), draw)
 }
 
-pub(crate) fn file_to_view(subject: &Subject) -> Result<Timing> {
+pub(crate) fn file_to_view(subject: &BenchSession) -> Result<Timing> {
     let runtime = runtime()?;
     let fresh = || manager(WINDOW, None);
     in_turns(
@@ -30,7 +30,7 @@ pub(crate) fn file_to_view(subject: &Subject) -> Result<Timing> {
 pub(crate) fn view_of(runtime: &Runtime, manager: &Manager, file: Bytes) -> Result<Vec<u8>> {
     let parsed = parse(file)?;
     let request = request(&parsed);
-    let Compacted::Done(commit) = runtime.block_on(manager.compact(&request))? else {
+    let RequestOutcome::Done(commit) = runtime.block_on(manager.compact(&request))? else {
         bail!("the session was within its budget: nothing to measure");
     };
     Ok(parsed
@@ -39,13 +39,13 @@ pub(crate) fn view_of(runtime: &Runtime, manager: &Manager, file: Bytes) -> Resu
 }
 
 /// Where the time of [`file_to_view`] goes, in seconds; nothing is compared.
-pub(crate) fn stages(subject: &Subject) -> Result<Vec<(&'static str, f64)>> {
+pub(crate) fn stages(subject: &BenchSession) -> Result<Vec<(&'static str, f64)>> {
     let (runtime, manager) = (runtime()?, manager(WINDOW, None)?);
     let (parsed, parsing) = timed(|| parse(subject.file.clone()))?;
     let request = request(&parsed);
     let (measured, measuring) = timed(|| Ok(runtime.block_on(manager.measure(&request))?))?;
-    let (outcome, compacting) = timed(|| Ok(manager.plan(&measured)?))?;
-    let Outcome::Compacted(made) = outcome else {
+    let (outcome, compacting) = timed(|| Ok(manager.dry_run(&measured)?))?;
+    let CompactionOutcome::Compacted(made) = outcome else {
         bail!("the session was within its budget: nothing to measure");
     };
     let (_, emitting) = timed(|| Ok(parsed.document.emit(&parsed.conversation, &made.view)?))?;
@@ -57,8 +57,8 @@ pub(crate) fn stages(subject: &Subject) -> Result<Vec<(&'static str, f64)>> {
     ])
 }
 
-fn request(parsed: &Parsed) -> Request<'_> {
-    Request {
+fn request(parsed: &ParsedTranscript) -> CompactionRequest<'_> {
+    CompactionRequest {
         conversation: &parsed.conversation,
         rules: parsed.document.rules(),
         format: parsed.document.format().name(),

@@ -15,8 +15,8 @@ mod time;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use report::Report;
-use subject::Subject;
+use report::BenchReport;
+use subject::BenchSession;
 
 /// Runs of each candidate and of the baseline.
 const ROUNDS: usize = 5;
@@ -45,8 +45,8 @@ fn run() -> Result<()> {
 /// Runs the benchmarks whose name contains the filter.
 fn bench(filter: Option<&str>) -> Result<()> {
     let wanted = |name: &str| filter.is_none_or(|filter| name.contains(filter));
-    let subject = Subject::new();
-    let mut report = Report::new(&subject);
+    let subject = BenchSession::new();
+    let mut report = BenchReport::new(&subject);
     if wanted("ledger_over_bpe") {
         report.timed("ledger_over_bpe", 0.6, compact::ledger(&subject)?);
     }

@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use compact_adapters::estimator::Bpe;
+use compact_adapters::estimator::BpeEstimator;
 use compact_core::token::Estimator;
 use compact_eval::generate;
 
@@ -39,7 +39,7 @@ pub(crate) fn over_file() -> Result<f64> {
 fn write_large(path: &std::path::Path) -> Result<usize> {
     let mut tokens = 4_500_000;
     loop {
-        let file = generate::coding(23, tokens).text;
+        let file = generate::coding_session(23, tokens).text;
         if file.len() >= FILE_BYTES {
             std::fs::write(path, &file)?;
             return Ok(file.len());
@@ -50,7 +50,7 @@ fn write_large(path: &std::path::Path) -> Result<usize> {
 
 /// Compacts the file and prints the bytes of the peak above what the loaded tables take.
 pub(crate) fn child(file: &str) -> Result<()> {
-    Bpe::O200k.units("load the tables");
+    BpeEstimator::O200k.count_units("load the tables");
     let tables = status_kb("VmRSS:")?;
     let file = std::fs::read(file)?;
     let view = view_of(&runtime()?, &manager(WINDOW, None)?, file.into())?;

@@ -3,17 +3,17 @@
 use anyhow::Result;
 use compact_core::message::{Conversation, Entry, Role};
 use compact_core::wire::WireRules;
-use compact_runtime::manager::{Manager, Session};
+use compact_runtime::manager::{Manager, SessionState};
 use tokio::runtime::Runtime;
 
-use crate::subject::{Subject, WINDOW, manager, runtime};
+use crate::subject::{BenchSession, WINDOW, manager, runtime};
 use crate::time::{Timing, in_turns};
 
 /// A window that the session fits into.
 const ROOMY: u64 = 4_000_000;
 
 /// The handle is kept and one turn is added.
-pub(crate) fn appended(subject: &Subject) -> Result<Timing> {
+pub(crate) fn appended(subject: &BenchSession) -> Result<Timing> {
     let (runtime, manager) = (runtime()?, manager(ROOMY, None)?);
     let mut session = warm(subject, &runtime, &manager)?;
     let mut round = 0;
@@ -32,7 +32,7 @@ pub(crate) fn appended(subject: &Subject) -> Result<Timing> {
 }
 
 /// The whole history is passed again, with one turn more.
-pub(crate) fn resent(subject: &Subject) -> Result<Timing> {
+pub(crate) fn resent(subject: &BenchSession) -> Result<Timing> {
     let (runtime, manager) = (runtime()?, manager(ROOMY, None)?);
     let mut session = warm(subject, &runtime, &manager)?;
     let mut history = subject.conversation.clone();
@@ -55,13 +55,13 @@ pub(crate) fn resent(subject: &Subject) -> Result<Timing> {
 /// A live session of three quarters of its window grows past the trigger: from there to a usable view,
 /// against a BPE count of the whole history.
 pub(crate) fn triggered() -> Result<Timing> {
-    let subject = Subject::of(WINDOW as usize);
+    let subject = BenchSession::of(WINDOW as usize);
     let runtime = runtime()?;
     let next = || {
         let manager = manager(WINDOW, None)?;
         let mut entries = subject.conversation.entries.clone();
         let rest = entries.split_off(entries.len() * 3 / 4);
-        let mut session = Session::new("bench", &WireRules::LENIENT);
+        let mut session = SessionState::new("bench", &WireRules::LENIENT);
         session.append(entries);
         let before = runtime.block_on(manager.preflight(&mut session))?;
         anyhow::ensure!(before.receipt.is_none(), "compacted too early");
@@ -70,7 +70,7 @@ pub(crate) fn triggered() -> Result<Timing> {
     in_turns(
         || subject.count(),
         next,
-        |live: Result<(Session, Manager, Vec<Entry>)>| {
+        |live: Result<(SessionState, Manager, Vec<Entry>)>| {
             let (mut session, manager, rest) = live?;
             session.append(rest);
             let made = runtime.block_on(manager.preflight(&mut session))?;
@@ -80,8 +80,8 @@ pub(crate) fn triggered() -> Result<Timing> {
     )
 }
 
-fn warm(subject: &Subject, runtime: &Runtime, manager: &Manager) -> Result<Session> {
-    let mut session = Session::new("bench", &WireRules::LENIENT);
+fn warm(subject: &BenchSession, runtime: &Runtime, manager: &Manager) -> Result<SessionState> {
+    let mut session = SessionState::new("bench", &WireRules::LENIENT);
     session.replace(subject.conversation.clone());
     runtime.block_on(manager.preflight(&mut session))?;
     Ok(session)
@@ -90,7 +90,11 @@ fn warm(subject: &Subject, runtime: &Runtime, manager: &Manager) -> Result<Sessi
 /// A question and a handful of exchanges that have not been counted before.
 fn turn(conversation: &Conversation, round: usize) -> Vec<Entry> {
     let question = format!("And now the part that round {round} left out?");
-    let mut entries = vec![Entry::text(format!("ask-{round}"), Role::User, question)];
+    let mut entries = vec![Entry::from_text(
+        format!("ask-{round}"),
+        Role::User,
+        question,
+    )];
     entries.extend(conversation.entries.iter().skip(40).take(12).cloned());
     for entry in &mut entries {
         let note = format!("seen in round {round}");

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use serde_json::{Map, Value, json};
 
-use crate::subject::Subject;
+use crate::subject::BenchSession;
 use crate::time::Timing;
 
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     session: Value,
     ratios: Map<String, Value>,
     limits: Map<String, Value>,
@@ -16,8 +16,8 @@ pub(crate) struct Report {
     exceeded: Vec<String>,
 }
 
-impl Report {
-    pub(crate) fn new(subject: &Subject) -> Report {
+impl BenchReport {
+    pub(crate) fn new(subject: &BenchSession) -> BenchReport {
         println!(
             "session: {} tokens, {} entries, {} bytes\n",
             subject.tokens,
@@ -28,7 +28,7 @@ impl Report {
             "{:<30} {:>9} {:>7} {:>11} {:>11}",
             "", "ratio", "limit", "seconds", "baseline"
         );
-        Report {
+        BenchReport {
             session: json!({"tokens": subject.tokens, "bytes": subject.file.len()}),
             ratios: Map::new(),
             limits: Map::new(),

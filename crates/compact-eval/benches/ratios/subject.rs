@@ -4,42 +4,42 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bytes::Bytes;
-use compact_adapters::estimator::Bpe;
+use compact_adapters::estimator::BpeEstimator;
 use compact_core::message::{Conversation, Entry};
 use compact_core::policy::Policy;
-use compact_core::redact::{Boundary, RedactionRules, Redactor};
+use compact_core::redact::{RedactionBoundary, RedactionRules, Redactor};
 use compact_core::token::Tokens;
 use compact_eval::generate;
-use compact_formats::{Format, Parsed, Scope};
+use compact_formats::{Format, ParsedTranscript, TranscriptScope};
 use compact_runtime::Manager;
-use compact_runtime::manager::Storing;
+use compact_runtime::manager::ArchiveMode;
 use compact_runtime::port::archive::ArchiveStore;
 use compact_runtime::port::catalog::MemoryCatalog;
-use compact_runtime::port::event::Silent;
+use compact_runtime::port::event::SilentSink;
 use tokio::runtime::Runtime;
 
 /// The window of the models that such sessions run on.
 pub(crate) const WINDOW: u64 = 200_000;
 
-pub(crate) struct Subject {
+pub(crate) struct BenchSession {
     pub(crate) file: Bytes,
     pub(crate) conversation: Conversation,
     pub(crate) tokens: u64,
 }
 
-impl Subject {
-    pub(crate) fn new() -> Subject {
-        Subject::of(1_000_000)
+impl BenchSession {
+    pub(crate) fn new() -> BenchSession {
+        BenchSession::of(1_000_000)
     }
 
     /// A session of about so many tokens.
-    pub(crate) fn of(tokens: usize) -> Subject {
-        let file = Bytes::from(generate::coding(21, tokens).text);
+    pub(crate) fn of(tokens: usize) -> BenchSession {
+        let file = Bytes::from(generate::coding_session(21, tokens).text);
         let conversation = parse(file.clone())
             .map(|parsed| parsed.conversation)
             .unwrap_or_default();
         let tokens = count(&conversation.entries);
-        Subject {
+        BenchSession {
             file,
             conversation,
             tokens,
@@ -53,11 +53,11 @@ impl Subject {
 }
 
 /// The document holds the bytes that it was read from, as everywhere.
-pub(crate) fn parse(file: Bytes) -> Result<Parsed> {
+pub(crate) fn parse(file: Bytes) -> Result<ParsedTranscript> {
     Ok(compact_formats::parse(
         file,
         Some(Format::ClaudeCode),
-        Scope::Live,
+        TranscriptScope::Live,
     )?)
 }
 
@@ -72,16 +72,16 @@ fn count(entries: &[Entry]) -> u64 {
 
 /// A manager as the configuration makes it by default, with its records in memory.
 pub(crate) fn manager(window: u64, archive: Option<Arc<dyn ArchiveStore>>) -> Result<Manager> {
-    let rules = RedactionRules::default().at(Boundary::Summary);
+    let rules = RedactionRules::default().at_boundary(RedactionBoundary::Summary);
     Ok(Manager {
         archive,
         catalog: Arc::new(MemoryCatalog::default()),
-        sink: Arc::new(Silent),
-        estimator: Arc::new(Bpe::O200k),
+        sink: Arc::new(SilentSink),
+        estimator: Arc::new(BpeEstimator::O200k),
         policy: Policy::default(),
         window: Tokens(window),
         redactor: Arc::new(Redactor::new(&rules)?),
-        storing: Storing::Exact,
+        storing: ArchiveMode::Exact,
         summarizer: None,
         embedder: None,
     })

@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use compact_adapters::archive::ObjectArchive;
 use compact_adapters::catalog::SqliteCatalog;
 use compact_adapters::recall::SqliteIndex;
-use compact_eval::quiz::{Exam, LIKES, Quiz};
+use compact_eval::quiz::{DISTRACTORS, Exam, Quiz};
 use compact_runtime::Recall;
 use serde_json::{Value, json};
 
@@ -52,9 +52,9 @@ fn run() -> Result<()> {
     let quiz = Quiz::new(seed()?, SESSIONS, BYTES, QUESTIONS);
     let exam = runtime.block_on(Exam::prepare(&quiz, &recall))?;
     let start = Instant::now();
-    runtime.block_on(recall.follow())?;
+    runtime.block_on(recall.update_index())?;
     let indexing = start.elapsed().as_secs_f64();
-    let result = runtime.block_on(exam.take())?;
+    let result = runtime.block_on(exam.ask_all())?;
     let share = result.first as f64 / QUESTIONS as f64;
     let p95 = result.p95().as_secs_f64() * 1000.0;
     let median = result
@@ -69,7 +69,7 @@ fn run() -> Result<()> {
             .for_each(|missed| println!("missed: {missed}\n"));
     }
     println!(
-        "{SESSIONS} sessions, {} bytes archived, {LIKES} likes of each answer",
+        "{SESSIONS} sessions, {} bytes archived, {DISTRACTORS} likes of each answer",
         exam.archived
     );
     println!(
@@ -85,7 +85,7 @@ fn run() -> Result<()> {
     println!("indexing            {indexing:>6.1} s   {size} bytes");
     report(&json!({
         "sessions": SESSIONS, "bytes_archived": exam.archived, "questions": QUESTIONS,
-        "likes": LIKES, "right_first": share, "right_among_five": result.among_five as f64 / QUESTIONS as f64,
+        "likes": DISTRACTORS, "right_first": share, "right_among_five": result.among_five as f64 / QUESTIONS as f64,
         "p95_ms": p95, "median_ms": median, "indexing_seconds": indexing, "index_bytes": size,
         "limits": { "right_first": FIRST, "p95_ms": P95_MS },
     }))?;

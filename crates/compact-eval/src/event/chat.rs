@@ -2,36 +2,39 @@
 
 use serde_json::Value;
 
-use super::json::{dump, first_filled, flat, list_of, str_of};
-use super::{called, said};
-use crate::metric::{Event, Voice};
+use super::json::{first_filled, flatten_content, list_of, str_of, value_text};
+use super::{call_event, text_event};
+use crate::metric::{EventVoice, MetricEvent};
 
 /// The messages of a body, of a run, or of a list.
-pub(super) fn messages(document: &Value) -> Vec<Event> {
+pub(super) fn read_messages(document: &Value) -> Vec<MetricEvent> {
     let named = ["messages", "traj"]
         .iter()
         .find_map(|key| document.get(key));
     let list = named.unwrap_or(document).as_array();
-    list.into_iter().flatten().flat_map(message).collect()
+    list.into_iter().flatten().flat_map(read_message).collect()
 }
 
 /// One message.
-pub(super) fn message(message: &Value) -> Vec<Event> {
-    let content = flat(message.get("content"));
+pub(super) fn read_message(message: &Value) -> Vec<MetricEvent> {
+    let content = flatten_content(message.get("content"));
     let voice = match str_of(message, "role") {
-        "tool" => Voice::Result,
-        "assistant" | "ai" => Voice::Assistant,
-        "system" | "developer" => Voice::System,
-        _ => Voice::User,
+        "tool" => EventVoice::Result,
+        "assistant" | "ai" => EventVoice::Assistant,
+        "system" | "developer" => EventVoice::System,
+        _ => EventVoice::User,
     };
-    let mut events = vec![said(voice, content)];
-    if voice == Voice::Assistant {
-        events.extend(list_of(message, "tool_calls").iter().map(call));
+    let mut events = vec![text_event(voice, content)];
+    if voice == EventVoice::Assistant {
+        events.extend(list_of(message, "tool_calls").iter().map(read_tool_call));
     }
     events
 }
 
-fn call(call: &Value) -> Event {
+fn read_tool_call(call: &Value) -> MetricEvent {
     let function = first_filled(call, &["function"]).unwrap_or(call);
-    called(str_of(function, "name"), &dump(function.get("arguments")))
+    call_event(
+        str_of(function, "name"),
+        &value_text(function.get("arguments")),
+    )
 }

@@ -1,50 +1,50 @@
 //! Any other format: the conversation that `compact-formats` reads, block by block.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_formats::{Format, FormatError, Scope};
+use compact_formats::{Format, FormatError, TranscriptScope};
 
-use super::{called, said};
-use crate::metric::{Event, Voice};
+use super::{call_event, text_event};
+use crate::metric::{EventVoice, MetricEvent};
 
 /// The events of a session in a format.
-pub(super) fn events(
+pub(super) fn read_entries(
     session: &[u8],
     format: Format,
-    scope: Scope,
-) -> Result<Vec<Event>, FormatError> {
+    scope: TranscriptScope,
+) -> Result<Vec<MetricEvent>, FormatError> {
     let parsed = compact_formats::parse(session.to_vec(), Some(format), scope)?;
-    Ok(of_entries(&parsed.conversation.entries))
+    Ok(entries_to_events(&parsed.conversation.entries))
 }
 
-fn of_entries(entries: &[Entry]) -> Vec<Event> {
+fn entries_to_events(entries: &[Entry]) -> Vec<MetricEvent> {
     let mut events = Vec::new();
     for entry in entries {
-        let voice = voice(entry);
-        if voice == Voice::Summary {
-            events.push(said(Voice::Boundary, ""));
+        let voice = entry_voice(entry);
+        if voice == EventVoice::Summary {
+            events.push(text_event(EventVoice::Boundary, ""));
         }
-        events.extend(entry.blocks.iter().filter_map(|b| event(b, voice)));
+        events.extend(entry.blocks.iter().filter_map(|b| block_to_event(b, voice)));
     }
     events
 }
 
-fn voice(entry: &Entry) -> Voice {
+fn entry_voice(entry: &Entry) -> EventVoice {
     match (&entry.meta.kind, entry.role) {
-        (EntryKind::Summary { .. } | EntryKind::ForeignSummary, _) => Voice::Summary,
-        (_, Role::System | Role::Developer) => Voice::System,
-        (_, Role::User) => Voice::User,
-        (_, Role::Assistant) => Voice::Assistant,
-        (_, Role::Tool) => Voice::Result,
+        (EntryKind::Summary { .. } | EntryKind::ForeignSummary, _) => EventVoice::Summary,
+        (_, Role::System | Role::Developer) => EventVoice::System,
+        (_, Role::User) => EventVoice::User,
+        (_, Role::Assistant) => EventVoice::Assistant,
+        (_, Role::Tool) => EventVoice::Result,
     }
 }
 
-fn event(block: &Block, voice: Voice) -> Option<Event> {
+fn block_to_event(block: &Block, voice: EventVoice) -> Option<MetricEvent> {
     match block {
-        Block::Text(text) => Some(said(voice, text.as_str())),
+        Block::Text(text) => Some(text_event(voice, text.as_str())),
         Block::ToolCall {
             name, arguments, ..
-        } => Some(called(name, arguments)),
-        Block::ToolResult { content, .. } => Some(said(Voice::Result, content.as_str())),
+        } => Some(call_event(name, arguments)),
+        Block::ToolResult { content, .. } => Some(text_event(EventVoice::Result, content.as_str())),
         Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => None,
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
 /// One value per line; what is no JSON is skipped.
-pub(super) fn lines(bytes: &[u8]) -> Vec<Value> {
+pub(super) fn parse_lines(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines
@@ -17,7 +17,7 @@ pub(super) fn lines(bytes: &[u8]) -> Vec<Value> {
 }
 
 /// One value.
-pub(super) fn document(bytes: &[u8]) -> Option<Value> {
+pub(super) fn parse_document(bytes: &[u8]) -> Option<Value> {
     serde_json::from_slice(bytes).ok()
 }
 
@@ -51,12 +51,12 @@ pub(super) fn is_filled(value: &Value) -> bool {
 }
 
 /// A string as it is, anything else as JSON; what is absent is `null`.
-pub(super) fn dump(value: Option<&Value>) -> String {
+pub(super) fn value_text(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
         other => {
             let mut out = Vec::new();
-            let mut serializer = Serializer::with_formatter(&mut out, Spaced);
+            let mut serializer = Serializer::with_formatter(&mut out, SpacedFormatter);
             // Writing a value to memory does not fail.
             let _ = other.serialize(&mut serializer);
             String::from_utf8(out).unwrap_or_default()
@@ -65,7 +65,7 @@ pub(super) fn dump(value: Option<&Value>) -> String {
 }
 
 /// The texts of a content: a string, a block, or a list of them, images left out.
-pub(super) fn flat(content: Option<&Value>) -> String {
+pub(super) fn flatten_content(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(blocks)) => {
@@ -92,15 +92,15 @@ fn block_text(block: &Value) -> Option<String> {
         .is_object()
         .then(|| member("text").or(member("content")))?;
     match text {
-        Some(number @ (Value::Number(_) | Value::Bool(_))) => Some(dump(Some(number))),
-        other => Some(flat(other)),
+        Some(number @ (Value::Number(_) | Value::Bool(_))) => Some(value_text(Some(number))),
+        other => Some(flatten_content(other)),
     }
 }
 
 /// `, ` between elements and `: ` after keys.
-struct Spaced;
+struct SpacedFormatter;
 
-impl Formatter for Spaced {
+impl Formatter for SpacedFormatter {
     fn begin_array_value<W: ?Sized + io::Write>(
         &mut self,
         w: &mut W,
@@ -122,12 +122,12 @@ impl Formatter for Spaced {
     }
 
     fn write_f64<W: ?Sized + io::Write>(&mut self, w: &mut W, value: f64) -> io::Result<()> {
-        w.write_all(number(value).as_bytes())
+        w.write_all(format_float(value).as_bytes())
     }
 }
 
 /// The shortest decimals that read back as the number; exponents have a sign and two digits.
-fn number(value: f64) -> String {
+fn format_float(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || (1e-4..1e16).contains(&size) {
         return format!("{value:?}");
@@ -150,22 +150,22 @@ mod tests {
     fn values_are_written_with_spaces() {
         let value = json!({"a": [1, 2.0, 1e-5], "b": {"c": "é\n\u{1}"}, "d": null});
         assert_eq!(
-            dump(Some(&value)),
+            value_text(Some(&value)),
             r#"{"a": [1, 2.0, 1e-05], "b": {"c": "é\n\u0001"}, "d": null}"#
         );
         assert_eq!(
-            (dump(Some(&json!("x y"))), dump(None)),
+            (value_text(Some(&json!("x y"))), value_text(None)),
             ("x y".into(), "null".into())
         );
-        assert_eq!(number(1.5e300), "1.5e+300");
+        assert_eq!(format_float(1.5e300), "1.5e+300");
     }
 
     #[test]
     fn contents_are_flattened() {
         let content = json!(["a", {"type": "text", "text": "b"}, {"type": "image", "text": "no"},
             {"content": [{"text": "c"}]}, {"text": ""}, {"text": 7}]);
-        assert_eq!(flat(Some(&content)), "a\nb\nc\n7");
-        assert_eq!(flat(Some(&json!({"text": "d"}))), "d");
-        assert_eq!(flat(None), "");
+        assert_eq!(flatten_content(Some(&content)), "a\nb\nc\n7");
+        assert_eq!(flatten_content(Some(&json!({"text": "d"}))), "d");
+        assert_eq!(flatten_content(None), "");
     }
 }

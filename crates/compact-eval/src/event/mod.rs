@@ -5,59 +5,72 @@
 //! as `name arguments`. So the known agents' files are read here again, each by a small function of
 //! its JSON; every other format goes through the conversation that `compact-formats` makes of it.
 
-mod agent;
 mod chat;
 mod codex;
 mod conversation;
+mod document_agents;
 mod json;
-mod run;
+mod line_agents;
 
-use compact_formats::{Format, FormatError, Scope, SessionSlice, sessions};
+use compact_formats::{Format, FormatError, SessionSlice, TranscriptScope, sessions};
 
-use crate::metric::{Event, Voice};
+use crate::metric::{EventVoice, MetricEvent};
 
 /// The sessions of a file as events. A session that cannot be read is an error of the whole file.
-pub fn read(bytes: &[u8]) -> Result<Vec<Vec<Event>>, FormatError> {
+pub fn read_transcript(bytes: &[u8]) -> Result<Vec<Vec<MetricEvent>>, FormatError> {
     let slices = sessions(bytes, None)?;
-    slices.iter().map(|slice| of_slice(bytes, slice)).collect()
+    slices
+        .iter()
+        .map(|slice| read_slice(bytes, slice))
+        .collect()
 }
 
-fn of_slice(bytes: &[u8], slice: &SessionSlice) -> Result<Vec<Event>, FormatError> {
+fn read_slice(bytes: &[u8], slice: &SessionSlice) -> Result<Vec<MetricEvent>, FormatError> {
     let session = bytes.get(slice.span.clone()).unwrap_or_default();
     let mut events = match slice.format {
-        Format::ClaudeCode => json::lines(session)
+        Format::ClaudeCode => json::parse_lines(session)
             .iter()
-            .flat_map(agent::claude_code)
+            .flat_map(line_agents::read_claude_code)
             .collect(),
-        Format::Pi => json::lines(session).iter().flat_map(agent::pi).collect(),
-        Format::Copilot => json::lines(session)
+        Format::Pi => json::parse_lines(session)
             .iter()
-            .flat_map(agent::copilot)
+            .flat_map(line_agents::read_pi)
             .collect(),
-        Format::CodexRollout => json::lines(session).iter().flat_map(codex::line).collect(),
-        Format::GeminiCli => json::document(session).map_or_else(Vec::new, |d| run::gemini_cli(&d)),
-        Format::OpenCode => json::document(session).map_or_else(Vec::new, |d| run::opencode(&d)),
-        Format::SweAgent => json::document(session).map_or_else(Vec::new, |d| run::swe_agent(&d)),
-        Format::OpenHands => json::document(session).map_or_else(Vec::new, |d| run::openhands(&d)),
-        Format::OpenAiChat | Format::TauBench => match json::document(session) {
-            Some(document) => chat::messages(&document),
-            None => json::lines(session)
+        Format::Copilot => json::parse_lines(session)
+            .iter()
+            .flat_map(line_agents::read_copilot)
+            .collect(),
+        Format::CodexRollout => json::parse_lines(session)
+            .iter()
+            .flat_map(codex::read_rollout_line)
+            .collect(),
+        Format::GeminiCli => json::parse_document(session)
+            .map_or_else(Vec::new, |d| document_agents::read_gemini_cli(&d)),
+        Format::OpenCode => json::parse_document(session)
+            .map_or_else(Vec::new, |d| document_agents::read_opencode(&d)),
+        Format::SweAgent => json::parse_document(session)
+            .map_or_else(Vec::new, |d| document_agents::read_swe_agent(&d)),
+        Format::OpenHands => json::parse_document(session)
+            .map_or_else(Vec::new, |d| document_agents::read_openhands(&d)),
+        Format::OpenAiChat | Format::TauBench => match json::parse_document(session) {
+            Some(document) => chat::read_messages(&document),
+            None => json::parse_lines(session)
                 .iter()
-                .flat_map(chat::message)
+                .flat_map(chat::read_message)
                 .collect(),
         },
-        format => conversation::events(session, format, Scope::Whole)?,
+        format => conversation::read_entries(session, format, TranscriptScope::Whole)?,
     };
     events.shrink_to_fit();
     Ok(events)
 }
 
 /// A text event.
-fn said(voice: Voice, text: impl Into<String>) -> Event {
-    Event::new(voice, text)
+fn text_event(voice: EventVoice, text: impl Into<String>) -> MetricEvent {
+    MetricEvent::new(voice, text)
 }
 
 /// A call: its name and arguments.
-fn called(name: &str, arguments: &str) -> Event {
-    Event::new(Voice::Call, format!("{name} {arguments}"))
+fn call_event(name: &str, arguments: &str) -> MetricEvent {
+    MetricEvent::new(EventVoice::Call, format!("{name} {arguments}"))
 }

@@ -9,14 +9,14 @@ use compact_formats::validate::Violation;
 const RULES: [&str; 6] = ["A7a", "A7c", "A1", "C2", "R2", "G2"];
 
 /// The end of a history.
-pub struct End {
+pub struct HistoryEnd {
     /// How many messages may break those rules.
     reach: usize,
 }
 
-impl End {
+impl HistoryEnd {
     /// The end of a conversation, as it was read from the body in question.
-    pub fn of(conversation: &Conversation) -> End {
+    pub fn of_conversation(conversation: &Conversation) -> HistoryEnd {
         let entries = &conversation.entries;
         let is_answer = |role: Role| role == Role::Tool;
         let spoken = entries.iter().rposition(|entry| !is_answer(entry.role));
@@ -27,15 +27,18 @@ impl End {
             .rev()
             .take_while(|entry| entry.role == Role::Assistant);
         let (blocks, calls) = model.fold((0, 0), |(blocks, calls), entry| {
-            (blocks + entry.blocks.len(), calls + entry.calls().count())
+            (
+                blocks + entry.blocks.len(),
+                calls + entry.call_ids().count(),
+            )
         });
         let behind = entries.iter().skip(spoken.map_or(0, |at| at + 1));
-        let answers: usize = behind.map(|entry| entry.results().count()).sum();
+        let answers: usize = behind.map(|entry| entry.result_ids().count()).sum();
         let reach = match (calls, answers) {
             (calls, answers) if calls > answers => calls + answers + 1,
             _ => usize::from(blocks > 0),
         };
-        End { reach }
+        HistoryEnd { reach }
     }
 
     /// True for what is refused only because of the end; `messages` is how many there are.

@@ -1,16 +1,17 @@
 //! What every format promises of every input, be it good or not.
 
 use compact_core::message::{Block, Conversation};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 use compact_formats::validate::{Provider, Strictness, check};
 use compact_formats::{
-    Format, FormatError, Parsed, Scope, Stamp, convert, detect, parse, sessions,
+    BoundaryStamp, Format, FormatError, ParsedTranscript, TranscriptScope, convert, detect, parse,
+    sessions,
 };
 use serde_json::Value;
 
-use super::End;
+use super::HistoryEnd;
 
-const STAMP: Stamp<'static> = Stamp {
+const STAMP: BoundaryStamp<'static> = BoundaryStamp {
     timestamp: "2026-01-01T00:00:00.000Z",
     receipt: "r",
     tokens_before: 1,
@@ -26,20 +27,20 @@ pub fn exercise(format: Format, input: &[u8]) -> Result<String, String> {
         let found = check(provider, Strictness::Strict, input);
         outcome.push(if found.is_ok() { '+' } else { '-' });
     }
-    for scope in [Scope::Live, Scope::Whole] {
+    for scope in [TranscriptScope::Live, TranscriptScope::Whole] {
         match parse(input.to_vec(), Some(format), scope) {
             Ok(parsed) => {
-                outcome.push_str(&shape(&parsed));
-                written(&parsed, input)?;
+                outcome.push_str(&outcome_shape(&parsed));
+                check_writing(&parsed, input)?;
             }
-            Err(error) => outcome.push_str(&kind(&error)),
+            Err(error) => outcome.push_str(&error_kind(&error)),
         }
     }
     Ok(outcome)
 }
 
 /// Everything that can be written of what was read.
-fn written(parsed: &Parsed, input: &[u8]) -> Result<(), String> {
+fn check_writing(parsed: &ParsedTranscript, input: &[u8]) -> Result<(), String> {
     let (document, conversation) = (&parsed.document, &parsed.conversation);
     let emit = |view: &View, what: &str| {
         let out = document.emit(conversation, view);
@@ -48,14 +49,14 @@ fn written(parsed: &Parsed, input: &[u8]) -> Result<(), String> {
     if emit(&View::identity(conversation), "the identity")? != input {
         return Err("the identity view is not the input".to_owned());
     }
-    for (what, view) in views(conversation) {
+    for (what, view) in sample_views(conversation) {
         let out = emit(&view, what)?;
-        readable(out, document.format(), what)?;
+        check_readable(out, document.format(), what)?;
         if let Ok(out) = document.append(conversation, &view, &STAMP) {
             if !out.starts_with(input) {
                 return Err("append changed what was there".to_owned());
             }
-            readable(out, document.format(), "an appended view")?;
+            check_readable(out, document.format(), "an appended view")?;
         }
     }
     let half = conversation.entries.len() / 2;
@@ -66,11 +67,11 @@ fn written(parsed: &Parsed, input: &[u8]) -> Result<(), String> {
     }
     Provider::ALL
         .into_iter()
-        .try_for_each(|provider| accepted(conversation, provider))
+        .try_for_each(|provider| check_accepted(conversation, provider))
 }
 
 /// What is written for a provider is what that provider accepts.
-fn accepted(conversation: &Conversation, provider: Provider) -> Result<(), String> {
+fn check_accepted(conversation: &Conversation, provider: Provider) -> Result<(), String> {
     let failed = |error: FormatError| format!("convert to {provider}: {error}");
     let body = convert(conversation, provider.format())
         .map_err(failed)?
@@ -79,9 +80,9 @@ fn accepted(conversation: &Conversation, provider: Provider) -> Result<(), Strin
     let Ok(found) = check(provider, Strictness::Vendor, &body) else {
         return Ok(());
     };
-    let messages = messages(&body);
-    let read = parse(body, Some(provider.format()), Scope::Live).map_err(failed)?;
-    let end = End::of(&read.conversation);
+    let messages = count_messages(&body);
+    let read = parse(body, Some(provider.format()), TranscriptScope::Live).map_err(failed)?;
+    let end = HistoryEnd::of_conversation(&read.conversation);
     let broken = found.iter().find(|v| !end.excuses(v, messages));
     match broken.filter(|_| messages > 0) {
         Some(v) => Err(format!("converted, {} refuses {}", provider, v.message)),
@@ -90,7 +91,7 @@ fn accepted(conversation: &Conversation, provider: Provider) -> Result<(), Strin
 }
 
 /// How many messages a body has.
-fn messages(body: &[u8]) -> usize {
+fn count_messages(body: &[u8]) -> usize {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let mut lists = ["messages", "input", "contents"].into_iter();
     let list = lists.find_map(|key| body.get(key)?.as_array());
@@ -98,22 +99,22 @@ fn messages(body: &[u8]) -> usize {
 }
 
 /// What was written can be read; nothing said may leave nothing to read.
-fn readable(out: Vec<u8>, format: Format, what: &str) -> Result<(), String> {
-    match parse(out, Some(format), Scope::Live) {
+fn check_readable(out: Vec<u8>, format: Format, what: &str) -> Result<(), String> {
+    match parse(out, Some(format), TranscriptScope::Live) {
         Ok(_) | Err(FormatError::Empty | FormatError::Unrecognised { .. }) => Ok(()),
         Err(error) => Err(format!("{what} cannot be read again: {error}")),
     }
 }
 
 /// The second half, every other entry, and everything with its texts replaced.
-fn views(conversation: &Conversation) -> [(&'static str, View); 3] {
+fn sample_views(conversation: &Conversation) -> [(&'static str, View); 3] {
     let entries = conversation.entries.len();
     let kept = |range: &mut dyn Iterator<Item = usize>| View {
         items: range.map(|entry| ViewItem::Kept { entry }).collect(),
     };
     let edited = |(entry, whole): (usize, &compact_core::message::Entry)| ViewItem::Edited {
         entry,
-        edits: whole.blocks.iter().map(edit).enumerate().collect(),
+        edits: whole.blocks.iter().map(edit_block).enumerate().collect(),
     };
     let items = conversation.entries.iter().enumerate().map(edited);
     [
@@ -128,16 +129,16 @@ fn views(conversation: &Conversation) -> [(&'static str, View); 3] {
     ]
 }
 
-fn edit(block: &Block) -> Edit {
+fn edit_block(block: &Block) -> BlockEdit {
     match block {
-        Block::ToolCall { .. } => Edit::SetText("{\"clipped\":true}".to_owned()),
-        Block::Text(_) | Block::ToolResult { .. } => Edit::SetText("cut \" \\ \n".to_owned()),
-        Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => Edit::Drop,
+        Block::ToolCall { .. } => BlockEdit::SetText("{\"clipped\":true}".to_owned()),
+        Block::Text(_) | Block::ToolResult { .. } => BlockEdit::SetText("cut \" \\ \n".to_owned()),
+        Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => BlockEdit::Drop,
     }
 }
 
 /// The kinds of blocks in order, as far as they tell inputs apart.
-fn shape(parsed: &Parsed) -> String {
+fn outcome_shape(parsed: &ParsedTranscript) -> String {
     let letter = |block: &Block| match block {
         Block::Text(_) => 't',
         Block::ToolCall { .. } => 'c',
@@ -157,7 +158,7 @@ fn shape(parsed: &Parsed) -> String {
 }
 
 /// An error without the place and the words of the input.
-fn kind(error: &FormatError) -> String {
+fn error_kind(error: &FormatError) -> String {
     let text = error.to_string();
     let words = text
         .split_once(": ")

@@ -4,31 +4,31 @@ use std::ops::Range;
 
 /// The places of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct JsonSpans {
     /// The values, in the order in which they begin.
-    pub(crate) values: Vec<Place>,
+    pub(crate) values: Vec<ValueSpan>,
     /// The names of members.
     pub(crate) keys: Vec<Range<usize>>,
 }
 
 /// One value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ValueSpan {
     pub(crate) span: Range<usize>,
     /// Where its name begins, when it is a member of an object.
     key: Option<usize>,
 }
 
-impl Place {
+impl ValueSpan {
     /// The value with its name.
-    pub(crate) fn member(&self) -> Range<usize> {
+    pub(crate) fn member_span(&self) -> Range<usize> {
         self.key.unwrap_or(self.span.start)..self.span.end
     }
 }
 
 /// Finds the values and keys of a text. What is not closed is left out, so a torn text has fewer.
-pub(crate) fn places(text: &[u8]) -> Places {
-    let mut scan = Scan::default();
+pub(crate) fn find_spans(text: &[u8]) -> JsonSpans {
+    let mut scan = JsonScan::default();
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
         at = match byte {
@@ -38,60 +38,60 @@ pub(crate) fn places(text: &[u8]) -> Places {
             }
             b'}' | b']' => {
                 if let Some((start, key)) = scan.open.pop() {
-                    scan.value(start..at + 1, key);
+                    scan.push_value(start..at + 1, key);
                 }
                 at + 1
             }
-            b'"' => scan.string(text, at),
+            b'"' => scan.scan_string(text, at),
             b'-' | b'0'..=b'9' | b'a'..=b'z' => {
-                let end = at + count(text, at, is_word).max(1);
+                let end = at + count_while(text, at, is_scalar_byte).max(1);
                 let key = scan.key.take();
-                scan.value(at..end, key);
+                scan.push_value(at..end, key);
                 end
             }
             _ => at + 1,
         };
     }
-    let by_start = |place: &Place| (place.span.start, std::cmp::Reverse(place.span.end));
+    let by_start = |place: &ValueSpan| (place.span.start, std::cmp::Reverse(place.span.end));
     scan.places.values.sort_by_key(by_start);
     scan.places
 }
 
 #[derive(Default)]
-struct Scan {
-    places: Places,
+struct JsonScan {
+    places: JsonSpans,
     /// Where each container that is not closed begins, and its name.
     open: Vec<(usize, Option<usize>)>,
     /// Where the name of the value to come begins.
     key: Option<usize>,
 }
 
-impl Scan {
-    fn value(&mut self, span: Range<usize>, key: Option<usize>) {
-        self.places.values.push(Place { span, key });
+impl JsonScan {
+    fn push_value(&mut self, span: Range<usize>, key: Option<usize>) {
+        self.places.values.push(ValueSpan { span, key });
     }
 
     /// A string is the name of what follows it when a colon does.
-    fn string(&mut self, text: &[u8], start: usize) -> usize {
+    fn scan_string(&mut self, text: &[u8], start: usize) -> usize {
         let end = string_end(text, start);
-        let blank = count(text, end, |b| b.is_ascii_whitespace());
+        let blank = count_while(text, end, |b| b.is_ascii_whitespace());
         if text.get(end + blank) == Some(&b':') {
             self.key = Some(start);
             self.places.keys.push(start..end);
         } else {
             let key = self.key.take();
-            self.value(start..end, key);
+            self.push_value(start..end, key);
         }
         end
     }
 }
 
-fn count(text: &[u8], from: usize, is: impl Fn(u8) -> bool) -> usize {
+fn count_while(text: &[u8], from: usize, is: impl Fn(u8) -> bool) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     rest.iter().take_while(|byte| is(**byte)).count()
 }
 
-fn is_word(byte: u8) -> bool {
+fn is_scalar_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 

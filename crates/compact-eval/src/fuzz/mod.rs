@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use compact_formats::Format;
 
-pub use self::end::End;
+pub use self::end::HistoryEnd;
 pub use self::exercise::exercise;
 use self::mutate::Mutator;
 use crate::random::Random;
@@ -32,7 +32,7 @@ const ATTEMPTS: usize = 4;
 
 /// What a run did.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct FuzzRun {
     /// How many inputs were tried.
     pub inputs: u64,
     /// How many different outcomes they had.
@@ -43,38 +43,38 @@ pub struct Run {
 
 /// Tries mutations of the seeds as documents of a format until the time is over or one fails.
 /// `before` gets every input before it is tried, for those that end the process.
-pub fn run(
+pub fn fuzz_format(
     format: Format,
     seeds: &[Vec<u8>],
     seed: u64,
     time: Duration,
     before: &mut dyn FnMut(&[u8]),
-) -> Run {
+) -> FuzzRun {
     let target = |input: &[u8]| exercise(format, input);
-    search(&target, seeds, seed, time, before)
+    search_for_failure(&target, seeds, seed, time, before)
 }
 
 /// What is tried: the outcome in short, or the promise that was broken.
-type Target<'t> = dyn Fn(&[u8]) -> Result<String, String> + 't;
+type FuzzTarget<'t> = dyn Fn(&[u8]) -> Result<String, String> + 't;
 
-fn search(
-    target: &Target<'_>,
+fn search_for_failure(
+    target: &FuzzTarget<'_>,
     seeds: &[Vec<u8>],
     seed: u64,
     time: Duration,
     before: &mut dyn FnMut(&[u8]),
-) -> Run {
+) -> FuzzRun {
     let mut mutator = Mutator::new(Random::new(seed));
     let mut pool = seeds.to_vec();
     let mut seen: HashSet<String> = HashSet::new();
-    let mut run = Run::default();
+    let mut run = FuzzRun::default();
     let start = Instant::now();
     let mut fresh = seeds.to_vec();
     while start.elapsed() < time {
         let input = fresh.pop().unwrap_or_else(|| mutator.mutate(&pool));
         before(&input);
         run.inputs += 1;
-        match attempt(target, &input) {
+        match try_input(target, &input) {
             Ok(outcome) => {
                 if seen.insert(outcome) && pool.len() < POOL {
                     pool.push(input);
@@ -92,12 +92,13 @@ fn search(
 
 /// Tries one input; a panic is a broken promise, and so is taking long. A busy machine is not: an
 /// input must take long every time.
-fn attempt(target: &Target<'_>, input: &[u8]) -> Result<String, String> {
+fn try_input(target: &FuzzTarget<'_>, input: &[u8]) -> Result<String, String> {
     let mut shortest = Duration::MAX;
     for _ in 0..ATTEMPTS {
         let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| target(input)));
-        let result = result.unwrap_or_else(|panic| Err(format!("panic: {}", words(&*panic))));
+        let result =
+            result.unwrap_or_else(|panic| Err(format!("panic: {}", panic_message(&*panic))));
         shortest = shortest.min(start.elapsed());
         if shortest <= PATIENCE {
             return result;
@@ -106,7 +107,7 @@ fn attempt(target: &Target<'_>, input: &[u8]) -> Result<String, String> {
     Err(format!("took {:.1} s", shortest.as_secs_f64()))
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::json::{self, Place};
+use super::json::{self, ValueSpan};
 use crate::random::Random;
 
 /// Values that stand where others are expected.
@@ -92,47 +92,47 @@ impl Mutator {
         for _ in 0..=self.random.index(4) {
             input = match self.random.index(16) {
                 0 => self.harm(input),
-                1 => self.lines(&input),
+                1 => self.shuffle_lines(&input),
                 2 => self.cross(&input, &other),
-                3..=5 => self.swap(&input, &other),
+                3..=5 => self.copy_value(&input, &other),
                 6 => self.rename(&input, &other),
                 7 => self.repeat(&input),
                 8 | 9 => self.remove(&input),
                 10 => self.deepen(&input),
-                11 => self.trade(&input),
+                11 => self.swap_values(&input),
                 12 => self.stretch(&input),
-                _ => self.oddity(&input),
+                _ => self.insert_odd_value(&input),
             };
         }
         input.truncate(LARGEST);
         input
     }
 
-    fn place(&mut self, text: &[u8]) -> Option<Place> {
-        self.random.pick(&json::places(text).values).cloned()
+    fn pick_value(&mut self, text: &[u8]) -> Option<ValueSpan> {
+        self.random.pick(&json::find_spans(text).values).cloned()
     }
 
     /// A value in the place of another.
     fn replace(&mut self, input: &[u8], with: &[u8]) -> Vec<u8> {
-        match self.place(input) {
+        match self.pick_value(input) {
             Some(place) => splice(input, place.span, with),
             None => [input, with].concat(),
         }
     }
 
-    fn oddity(&mut self, input: &[u8]) -> Vec<u8> {
+    fn insert_odd_value(&mut self, input: &[u8]) -> Vec<u8> {
         let odd = self.random.pick(ODD).copied().unwrap_or_default();
         self.replace(input, odd.as_bytes())
     }
 
     /// A value of another input, or of this one.
-    fn swap(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
-        let from = if self.random.percent(50) {
+    fn copy_value(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
+        let from = if self.random.roll_percent(50) {
             input
         } else {
             other
         };
-        match self.place(from) {
+        match self.pick_value(from) {
             Some(place) => self.replace(input, slice(from, place.span)),
             None => input.to_vec(),
         }
@@ -140,13 +140,13 @@ impl Mutator {
 
     /// A member under the name of another.
     fn rename(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
-        let from = if self.random.percent(50) {
+        let from = if self.random.roll_percent(50) {
             input
         } else {
             other
         };
-        let new = self.random.pick(&json::places(from).keys).cloned();
-        let old = self.random.pick(&json::places(input).keys).cloned();
+        let new = self.random.pick(&json::find_spans(from).keys).cloned();
+        let old = self.random.pick(&json::find_spans(input).keys).cloned();
         match old.zip(new) {
             Some((old, new)) => splice(input, old, slice(from, new)),
             None => input.to_vec(),
@@ -155,21 +155,21 @@ impl Mutator {
 
     /// An element or a member again, once or many times.
     fn repeat(&mut self, input: &[u8]) -> Vec<u8> {
-        let Some(place) = self.place(input) else {
+        let Some(place) = self.pick_value(input) else {
             return input.to_vec();
         };
-        let again = [b",", slice(input, place.member())].concat();
-        let times = if self.random.percent(90) { 1 } else { 200 };
+        let again = [b",", slice(input, place.member_span())].concat();
+        let times = if self.random.roll_percent(90) { 1 } else { 200 };
         let end = place.span.end;
         splice(input, end..end, &again.repeat(times))
     }
 
     /// An element or a member gone, and a comma with it.
     fn remove(&mut self, input: &[u8]) -> Vec<u8> {
-        let Some(place) = self.place(input) else {
+        let Some(place) = self.pick_value(input) else {
             return input.to_vec();
         };
-        let mut gone = place.member();
+        let mut gone = place.member_span();
         let before = slice(input, 0..gone.start).trim_ascii_end();
         if input.get(gone.end) == Some(&b',') {
             gone.end += 1;
@@ -183,10 +183,10 @@ impl Mutator {
     fn deepen(&mut self, input: &[u8]) -> Vec<u8> {
         let depths = [1, 5, 130, 2_000, 20_000];
         let depth = self.random.pick(&depths).copied().unwrap_or(1);
-        let Some(place) = self.place(input) else {
+        let Some(place) = self.pick_value(input) else {
             return input.to_vec();
         };
-        let (open, close): (&[u8], &[u8]) = if self.random.percent(50) {
+        let (open, close): (&[u8], &[u8]) = if self.random.roll_percent(50) {
             (b"[", b"]")
         } else {
             (b"{\"a\":", b"}")
@@ -197,8 +197,8 @@ impl Mutator {
     }
 
     /// Two values in each other's places.
-    fn trade(&mut self, input: &[u8]) -> Vec<u8> {
-        let (Some(a), Some(b)) = (self.place(input), self.place(input)) else {
+    fn swap_values(&mut self, input: &[u8]) -> Vec<u8> {
+        let (Some(a), Some(b)) = (self.pick_value(input), self.pick_value(input)) else {
             return input.to_vec();
         };
         let (first, second) = if a.span.start < b.span.start {
@@ -242,7 +242,7 @@ impl Mutator {
     }
 
     /// A line twice, gone, or in another place.
-    fn lines(&mut self, input: &[u8]) -> Vec<u8> {
+    fn shuffle_lines(&mut self, input: &[u8]) -> Vec<u8> {
         let mut lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
         let from = self.random.index(lines.len());
         let to = self.random.index(lines.len());
@@ -266,8 +266,11 @@ impl Mutator {
             if lines.len() > 1 {
                 return lines;
             }
-            let values = json::places(text).values;
-            values.iter().map(|place| place.member().start).collect()
+            let values = json::find_spans(text).values;
+            values
+                .iter()
+                .map(|place| place.member_span().start)
+                .collect()
         };
         let head = self.random.pick(&breaks(input)).copied().unwrap_or(0);
         let tail = self.random.pick(&breaks(other)).copied().unwrap_or(0);

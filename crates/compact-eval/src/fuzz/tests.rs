@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::mutate::Mutator;
-use super::{attempt, exercise, json, run, search};
+use super::{exercise, fuzz_format, json, search_for_failure, try_input};
 use crate::random::Random;
 
 const SEED: &[u8] =
@@ -23,7 +23,7 @@ fn pool() -> [Vec<u8>; 2] {
 #[test]
 fn values_and_keys_are_found() {
     let text = b"{\"a\": [1, \"x\\\"y\", null]}";
-    let places = json::places(text);
+    let places = json::find_spans(text);
     let values: Vec<&[u8]> = places
         .values
         .iter()
@@ -41,7 +41,7 @@ fn values_and_keys_are_found() {
     );
     let keys: Vec<&[u8]> = places.keys.iter().map(|key| &text[key.clone()]).collect();
     assert_eq!(keys, [b"\"a\""]);
-    assert_eq!(places.values[1].member(), 1..text.len() - 1);
+    assert_eq!(places.values[1].member_span(), 1..text.len() - 1);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn planted(input: &[u8]) -> Result<String, String> {
 #[test]
 fn a_planted_fault_is_found_step_by_step() {
     let time = Duration::from_secs(60);
-    let run = search(&planted, &pool(), 3, time, &mut |_| {});
+    let run = search_for_failure(&planted, &pool(), 3, time, &mut |_| {});
     let (input, promise) = run.failure.unwrap();
     assert!(promise.contains("planted"), "{promise}");
     assert!(elements(&input).len() > 1);
@@ -164,7 +164,7 @@ fn a_planted_fault_is_found_step_by_step() {
 fn inputs_are_tried_and_tell_apart() {
     let mut tried = 0;
     let mut count = |_: &[u8]| tried += 1;
-    let run = run(
+    let run = fuzz_format(
         Format::Messages,
         &[SEED.to_vec()],
         1,
@@ -174,5 +174,5 @@ fn inputs_are_tried_and_tell_apart() {
     assert_eq!(run.failure, None);
     assert!(run.outcomes > 1 && run.inputs == tried);
     let messages = |input: &[u8]| exercise(Format::Messages, input);
-    assert_ne!(attempt(&messages, SEED), attempt(&messages, b"[7]"));
+    assert_ne!(try_input(&messages, SEED), try_input(&messages, b"[7]"));
 }

@@ -8,12 +8,12 @@ pub(crate) struct Author<'g> {
     grammar: &'g Grammar,
     pub(crate) random: Random,
     /// What the texts are mostly about, until it changes.
-    pub(crate) focus: Focus,
+    pub(crate) focus: AuthorFocus,
 }
 
 /// The thing and the outside service that texts of the same piece of work come back to.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Focus {
+pub(crate) struct AuthorFocus {
     entity: String,
     service: String,
 }
@@ -23,7 +23,7 @@ impl<'g> Author<'g> {
         let mut author = Author {
             grammar,
             random: Random::new(seed),
-            focus: Focus::default(),
+            focus: AuthorFocus::default(),
         };
         author.refocus();
         author
@@ -31,7 +31,7 @@ impl<'g> Author<'g> {
 
     /// Turns to something else.
     pub(crate) fn refocus(&mut self) {
-        self.focus = Focus {
+        self.focus = AuthorFocus {
             entity: self.write("entity"),
             service: self.write("service"),
         };
@@ -53,8 +53,8 @@ impl<'g> Author<'g> {
     }
 
     /// A text of a rule in so many of a hundred cases.
-    pub(crate) fn maybe(&mut self, percent: u64, rule: &str) -> Option<String> {
-        self.random.percent(percent).then(|| self.write(rule))
+    pub(crate) fn write_maybe(&mut self, percent: u64, rule: &str) -> Option<String> {
+        self.random.roll_percent(percent).then(|| self.write(rule))
     }
 }
 

@@ -5,17 +5,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::clock::Clock;
-use super::script::{Call, Part, Script, Spot, Step, Written};
+use super::clock::SessionClock;
+use super::script::{
+    ScriptCall, ScriptPosition, ScriptStep, SessionScript, StepPart, WrittenScript,
+};
 use crate::random::Random;
 
 /// Tokens of the system prompt and tools, which the log leaves out but the usage counts.
 const UNLOGGED_TOKENS: usize = 16_800;
 
-struct Session {
-    out: Written,
+struct ClaudeCodeLog {
+    out: WrittenScript,
     random: Random,
-    clock: Clock,
+    clock: SessionClock,
     common: Map<String, Value>,
     parent: Option<String>,
     context: usize,
@@ -23,36 +25,40 @@ struct Session {
 }
 
 /// Where the session took place.
-pub(crate) struct Place<'a> {
+pub(crate) struct WorkLocation<'a> {
     pub(crate) cwd: &'a str,
     pub(crate) branch: &'a str,
 }
 
 /// Writes the script.
-pub(crate) fn write(script: &Script, place: &Place<'_>, random: Random) -> Written {
-    let mut session = Session::new(place, random);
+pub(crate) fn write_transcript(
+    script: &SessionScript,
+    place: &WorkLocation<'_>,
+    random: Random,
+) -> WrittenScript {
+    let mut session = ClaudeCodeLog::new(place, random);
     for (step, content) in script.steps.iter().enumerate() {
-        let spot = Spot {
+        let spot = ScriptPosition {
             step,
-            part: Part::Said,
+            part: StepPart::Said,
         };
         match content {
-            Step::User(text) => session.user(spot, text),
-            Step::Assistant {
+            ScriptStep::User(text) => session.write_user(spot, text),
+            ScriptStep::Assistant {
                 thinking,
                 text,
                 calls,
             } => {
-                session.assistant(spot, thinking.as_deref(), text.as_deref(), calls);
+                session.write_assistant(spot, thinking.as_deref(), text.as_deref(), calls);
             }
         }
     }
     session.out
 }
 
-impl Session {
-    fn new(place: &Place<'_>, mut random: Random) -> Session {
-        let common = object(json!({
+impl ClaudeCodeLog {
+    fn new(place: &WorkLocation<'_>, mut random: Random) -> ClaudeCodeLog {
+        let common = into_object(json!({
             "isSidechain": false,
             "userType": "external",
             "cwd": place.cwd,
@@ -60,10 +66,10 @@ impl Session {
             "version": "2.1.7",
             "gitBranch": place.branch,
         }));
-        Session {
-            out: Written::default(),
+        ClaudeCodeLog {
+            out: WrittenScript::default(),
             random,
-            clock: Clock::new(),
+            clock: SessionClock::new(),
             common,
             parent: None,
             context: UNLOGGED_TOKENS * 4,
@@ -71,12 +77,12 @@ impl Session {
         }
     }
 
-    fn user(&mut self, spot: Spot, text: &str) {
+    fn write_user(&mut self, spot: ScriptPosition, text: &str) {
         if self.parent.is_some() {
-            self.turn_duration();
+            self.write_turn_duration();
         }
         let uuid = self.random.uuid();
-        self.snapshot(&uuid);
+        self.write_snapshot(&uuid);
         self.context += text.len();
         let line = json!({
             "type": "user",
@@ -84,26 +90,26 @@ impl Session {
             "thinkingMetadata": {"level": "high", "disabled": false, "triggers": []},
             "todos": [],
         });
-        self.chained(Some(spot), line, uuid, 240);
+        self.write_chained(Some(spot), line, uuid, 240);
     }
 
-    fn assistant(
+    fn write_assistant(
         &mut self,
-        spot: Spot,
+        spot: ScriptPosition,
         thinking: Option<&str>,
         text: Option<&str>,
-        calls: &[Call],
+        calls: &[ScriptCall],
     ) {
         self.open_message(calls);
         if let Some(thinking) = thinking {
             let signature = self.random.base62(180);
-            self.block(
+            self.write_block(
                 None,
                 json!({"type": "thinking", "thinking": thinking, "signature": signature}),
             );
         }
         if let Some(text) = text {
-            self.block(Some(spot), json!({"type": "text", "text": text}));
+            self.write_block(Some(spot), json!({"type": "text", "text": text}));
         }
         let ids: Vec<String> = calls
             .iter()
@@ -113,18 +119,18 @@ impl Session {
         for (i, (call, id)) in calls.iter().zip(&ids).enumerate() {
             let block =
                 json!({"type": "tool_use", "id": id, "name": call.name, "input": call.input});
-            lines.push(self.block(Some(spot.call(i)), block));
+            lines.push(self.write_block(Some(spot.at_call(i)), block));
         }
         for (i, ((call, id), line)) in calls.iter().zip(&ids).zip(lines).enumerate() {
-            self.result(spot.result(i), call, id, line);
+            self.write_result(spot.at_result(i), call, id, line);
         }
     }
 
-    fn open_message(&mut self, calls: &[Call]) {
+    fn open_message(&mut self, calls: &[ScriptCall]) {
         let fresh = self.random.between(120, 3800);
         let cached = (self.context / 4) as u64;
         let asked: usize = calls.iter().map(|call| call.input.to_string().len()).sum();
-        self.message = object(json!({
+        self.message = into_object(json!({
             "model": "claude-sonnet-4-5-20250929",
             "id": format!("msg_01{}", self.random.base62(22)),
             "type": "message",
@@ -146,17 +152,23 @@ impl Session {
         );
     }
 
-    fn block(&mut self, spot: Option<Spot>, block: Value) -> String {
+    fn write_block(&mut self, spot: Option<ScriptPosition>, block: Value) -> String {
         self.context += block.to_string().len();
         let mut message = self.message.clone();
         message.insert("content".into(), Value::Array(vec![block]));
         let uuid = self.random.uuid();
         let line = json!({"type": "assistant", "message": message});
-        self.chained(spot, line, uuid.clone(), 9);
+        self.write_chained(spot, line, uuid.clone(), 9);
         uuid
     }
 
-    fn result(&mut self, spot: Spot, call: &Call, id: &str, asked_by: String) {
+    fn write_result(
+        &mut self,
+        spot: ScriptPosition,
+        call: &ScriptCall,
+        id: &str,
+        asked_by: String,
+    ) {
         self.context += call.output.len();
         self.common.remove("requestId");
         let mut content = json!({"tool_use_id": id, "type": "tool_result", "content": call.output});
@@ -171,10 +183,10 @@ impl Session {
         });
         self.parent = Some(asked_by);
         let uuid = self.random.uuid();
-        self.chained(Some(spot), line, uuid, 14);
+        self.write_chained(Some(spot), line, uuid, 14);
     }
 
-    fn turn_duration(&mut self) {
+    fn write_turn_duration(&mut self) {
         self.common.remove("requestId");
         let line = json!({
             "type": "system",
@@ -183,10 +195,10 @@ impl Session {
             "isMeta": false,
         });
         let uuid = self.random.uuid();
-        self.chained(None, line, uuid, 2);
+        self.write_chained(None, line, uuid, 2);
     }
 
-    fn snapshot(&mut self, message: &str) {
+    fn write_snapshot(&mut self, message: &str) {
         let time = self.clock.tick(2, &mut self.random);
         let line = json!({
             "type": "file-history-snapshot",
@@ -194,25 +206,31 @@ impl Session {
             "snapshot": {"messageId": message, "trackedFileBackups": {}, "timestamp": time},
             "isSnapshotUpdate": false,
         });
-        self.line(None, &line);
+        self.write_line(None, &line);
     }
 
     /// Writes a line that follows the one before it.
-    fn chained(&mut self, spot: Option<Spot>, content: Value, uuid: String, seconds: u64) {
+    fn write_chained(
+        &mut self,
+        spot: Option<ScriptPosition>,
+        content: Value,
+        uuid: String,
+        seconds: u64,
+    ) {
         let mut line = Map::new();
         line.insert("parentUuid".into(), self.parent.take().into());
         line.extend(self.common.clone());
-        line.extend(object(content));
+        line.extend(into_object(content));
         line.insert("uuid".into(), uuid.clone().into());
         line.insert(
             "timestamp".into(),
             self.clock.tick(seconds, &mut self.random).into(),
         );
         self.parent = Some(uuid);
-        self.line(spot, &Value::Object(line));
+        self.write_line(spot, &Value::Object(line));
     }
 
-    fn line(&mut self, spot: Option<Spot>, line: &Value) {
+    fn write_line(&mut self, spot: Option<ScriptPosition>, line: &Value) {
         if let Some(spot) = spot {
             self.out
                 .places
@@ -224,7 +242,7 @@ impl Session {
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
+fn into_object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),

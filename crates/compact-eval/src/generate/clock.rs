@@ -8,11 +8,11 @@ use crate::random::Random;
 const START_MS: i64 = 1_772_439_245_000;
 
 /// The time of the next line.
-pub(crate) struct Clock(i64);
+pub(crate) struct SessionClock(i64);
 
-impl Clock {
+impl SessionClock {
     pub(crate) fn new() -> Self {
-        Clock(START_MS)
+        SessionClock(START_MS)
     }
 
     /// Moves on by up to so many seconds and tells the time as logs write it.

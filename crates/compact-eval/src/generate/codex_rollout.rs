@@ -3,8 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::clock::Clock;
-use super::script::{Call, Part, Script, Spot, Step, Written};
+use super::clock::SessionClock;
+use super::script::{
+    ScriptCall, ScriptPosition, ScriptStep, SessionScript, StepPart, WrittenScript,
+};
 use crate::random::Random;
 
 const INSTRUCTIONS: &str = "You are a research assistant that works in a terminal. Search before you \
@@ -14,43 +16,43 @@ their interval and their source.";
 const ENVIRONMENT: &str = "<environment_context>\n  <cwd>/home/dev/heat-review</cwd>\n  \
 <approval_policy>on-request</approval_policy>\n  <shell>bash</shell>\n</environment_context>";
 
-struct Rollout {
-    out: Written,
+struct RolloutLog {
+    out: WrittenScript,
     random: Random,
-    clock: Clock,
+    clock: SessionClock,
     context: usize,
 }
 
 /// Writes the script.
-pub(crate) fn write(script: &Script, random: Random) -> Written {
-    let mut rollout = Rollout {
-        out: Written::default(),
+pub(crate) fn write_transcript(script: &SessionScript, random: Random) -> WrittenScript {
+    let mut rollout = RolloutLog {
+        out: WrittenScript::default(),
         random,
-        clock: Clock::new(),
+        clock: SessionClock::new(),
         context: 9_000,
     };
-    rollout.open();
+    rollout.write_head();
     for (step, content) in script.steps.iter().enumerate() {
-        let spot = Spot {
+        let spot = ScriptPosition {
             step,
-            part: Part::Said,
+            part: StepPart::Said,
         };
         match content {
-            Step::User(text) => rollout.user(spot, text),
-            Step::Assistant {
+            ScriptStep::User(text) => rollout.write_user(spot, text),
+            ScriptStep::Assistant {
                 thinking,
                 text,
                 calls,
             } => {
-                rollout.assistant(spot, thinking.as_deref(), text.as_deref(), calls);
+                rollout.write_assistant(spot, thinking.as_deref(), text.as_deref(), calls);
             }
         }
     }
     rollout.out
 }
 
-impl Rollout {
-    fn open(&mut self) {
+impl RolloutLog {
+    fn write_head(&mut self) {
         let meta = json!({
             "id": self.random.uuid(),
             "timestamp": self.clock.tick(1, &mut self.random),
@@ -62,15 +64,15 @@ impl Rollout {
             "base_instructions": {"text": INSTRUCTIONS},
             "git": {"commit_hash": self.random.hex(40), "branch": "main"},
         });
-        self.line("session_meta", None, &meta);
-        self.item(None, &message("user", "input_text", ENVIRONMENT));
+        self.write_line("session_meta", None, &meta);
+        self.write_item(None, &message_item("user", "input_text", ENVIRONMENT));
     }
 
-    fn user(&mut self, spot: Spot, text: &str) {
+    fn write_user(&mut self, spot: ScriptPosition, text: &str) {
         let turn = self.random.uuid();
         let started =
             json!({"type": "task_started", "turn_id": turn, "model_context_window": 258_400});
-        self.line("event_msg", None, &started);
+        self.write_line("event_msg", None, &started);
         let context = json!({
             "turn_id": turn,
             "cwd": "/home/dev/heat-review",
@@ -79,30 +81,30 @@ impl Rollout {
             "model": "gpt-5.3-codex",
             "summary": "auto",
         });
-        self.line("turn_context", None, &context);
-        self.item(Some(spot), &message("user", "input_text", text));
+        self.write_line("turn_context", None, &context);
+        self.write_item(Some(spot), &message_item("user", "input_text", text));
         let event = json!({"type": "user_message", "message": text, "images": []});
-        self.line("event_msg", None, &event);
+        self.write_line("event_msg", None, &event);
     }
 
-    fn assistant(
+    fn write_assistant(
         &mut self,
-        spot: Spot,
+        spot: ScriptPosition,
         thinking: Option<&str>,
         text: Option<&str>,
-        calls: &[Call],
+        calls: &[ScriptCall],
     ) {
         if thinking.is_some() {
             let sealed = self.random.base62(400);
-            self.item(None, &json!({"type": "reasoning", "summary": [], "content": null, "encrypted_content": sealed}));
+            self.write_item(None, &json!({"type": "reasoning", "summary": [], "content": null, "encrypted_content": sealed}));
         }
         if let Some(text) = text {
-            self.line(
+            self.write_line(
                 "event_msg",
                 None,
                 &json!({"type": "agent_message", "message": text}),
             );
-            self.item(Some(spot), &message("assistant", "output_text", text));
+            self.write_item(Some(spot), &message_item("assistant", "output_text", text));
         }
         let ids: Vec<String> = calls
             .iter()
@@ -111,17 +113,17 @@ impl Rollout {
         for (i, (call, id)) in calls.iter().zip(&ids).enumerate() {
             let arguments = call.input.to_string();
             let item = json!({"type": "function_call", "name": call.name, "arguments": arguments, "call_id": id});
-            self.item(Some(spot.call(i)), &item);
+            self.write_item(Some(spot.at_call(i)), &item);
         }
         for (i, (call, id)) in calls.iter().zip(&ids).enumerate() {
             let item =
                 json!({"type": "function_call_output", "call_id": id, "output": call.output});
-            self.item(Some(spot.result(i)), &item);
+            self.write_item(Some(spot.at_result(i)), &item);
         }
-        self.token_count();
+        self.write_token_count();
     }
 
-    fn token_count(&mut self) {
+    fn write_token_count(&mut self) {
         let input = self.context as u64 / 4;
         let output = self.random.between(40, 900);
         let usage = json!({
@@ -132,19 +134,19 @@ impl Rollout {
             "total_tokens": input + output,
         });
         let info = json!({"last_token_usage": usage, "model_context_window": 258_400});
-        self.line(
+        self.write_line(
             "event_msg",
             None,
             &json!({"type": "token_count", "info": info, "rate_limits": null}),
         );
     }
 
-    fn item(&mut self, spot: Option<Spot>, payload: &Value) {
+    fn write_item(&mut self, spot: Option<ScriptPosition>, payload: &Value) {
         self.context += payload.to_string().len();
-        self.line("response_item", spot, payload);
+        self.write_line("response_item", spot, payload);
     }
 
-    fn line(&mut self, kind: &str, spot: Option<Spot>, payload: &Value) {
+    fn write_line(&mut self, kind: &str, spot: Option<ScriptPosition>, payload: &Value) {
         let time = self.clock.tick(20, &mut self.random);
         if let Some(spot) = spot {
             self.out
@@ -158,6 +160,6 @@ impl Rollout {
     }
 }
 
-fn message(role: &str, kind: &str, text: &str) -> Value {
+fn message_item(role: &str, kind: &str, text: &str) -> Value {
     json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
 }

@@ -18,12 +18,12 @@ mod support;
 
 use std::sync::LazyLock;
 
-pub use planted::{Fact, Kind, Planted};
+pub use planted::{AnswerKey, PlantedFact, PlantedKind};
 
 use crate::grammar::Grammar;
 use crate::random::Random;
 use author::Author;
-use script::{Script, Written};
+use script::{SessionScript, WrittenScript};
 
 /// Thousandths of a byte of text that a token of o200k holds in these sessions, rounded up a little so that a
 /// session is never smaller than it was asked to be.
@@ -31,48 +31,49 @@ const MILLIBYTES_PER_TOKEN: usize = 3_800;
 
 /// A generated session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Session {
+pub struct GeneratedSession {
     /// The transcript, in its format.
     pub text: String,
     /// What was planted in it.
-    pub planted: Planted,
+    pub planted: AnswerKey,
 }
 
 /// A coding session of at least so many tokens, as Claude Code JSONL.
-pub fn coding(seed: u64, tokens: usize) -> Session {
-    let session = coding::write(Author::new(&GRAMMAR, seed), bytes(tokens));
-    let place = claude_code::Place {
+pub fn coding_session(seed: u64, tokens: usize) -> GeneratedSession {
+    let session = coding::write_script(Author::new(&GRAMMAR, seed), tokens_to_bytes(tokens));
+    let place = claude_code::WorkLocation {
         cwd: coding::CWD,
         branch: &session.branch,
     };
-    let written = claude_code::write(&session.script, &place, Random::new(!seed));
-    Session::of(&session.script, written)
+    let written = claude_code::write_transcript(&session.script, &place, Random::new(!seed));
+    GeneratedSession::from_script(&session.script, written)
 }
 
 /// A support chat of at least so many tokens, as the body of an OpenAI chat request.
-pub fn support(seed: u64, tokens: usize) -> Session {
-    let (script, frame) = support::write(Author::new(&GRAMMAR, seed), bytes(tokens));
-    let written = openai_chat::write(&script, &frame, Random::new(!seed));
-    Session::of(&script, written)
+pub fn support_session(seed: u64, tokens: usize) -> GeneratedSession {
+    let (script, frame) =
+        support::write_script(Author::new(&GRAMMAR, seed), tokens_to_bytes(tokens));
+    let written = openai_chat::write_transcript(&script, &frame, Random::new(!seed));
+    GeneratedSession::from_script(&script, written)
 }
 
 /// A literature review of at least so many tokens, as Codex rollout JSONL.
-pub fn research(seed: u64, tokens: usize) -> Session {
-    let script = research::write(Author::new(&GRAMMAR, seed), bytes(tokens));
-    let written = codex_rollout::write(&script, Random::new(!seed));
-    Session::of(&script, written)
+pub fn research_session(seed: u64, tokens: usize) -> GeneratedSession {
+    let script = research::write_script(Author::new(&GRAMMAR, seed), tokens_to_bytes(tokens));
+    let written = codex_rollout::write_transcript(&script, Random::new(!seed));
+    GeneratedSession::from_script(&script, written)
 }
 
-impl Session {
-    fn of(script: &Script, written: Written) -> Session {
-        Session {
-            planted: script.planted(&written),
+impl GeneratedSession {
+    fn from_script(script: &SessionScript, written: WrittenScript) -> GeneratedSession {
+        GeneratedSession {
+            planted: script.answer_key(&written),
             text: written.text,
         }
     }
 }
 
-fn bytes(tokens: usize) -> usize {
+fn tokens_to_bytes(tokens: usize) -> usize {
     tokens * MILLIBYTES_PER_TOKEN / 1000
 }
 

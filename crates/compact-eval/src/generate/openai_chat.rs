@@ -2,39 +2,45 @@
 
 use serde_json::{Value, json};
 
-use super::script::{Call, Part, Script, Spot, Step, Written};
+use super::script::{
+    ScriptCall, ScriptPosition, ScriptStep, SessionScript, StepPart, WrittenScript,
+};
 use crate::random::Random;
 
 /// What stands around the conversation.
-pub(crate) struct Frame {
+pub(crate) struct ChatSetup {
     pub(crate) system: String,
     pub(crate) tools: Vec<Value>,
 }
 
 /// Writes the script, one message per line so that a diff of two sessions can be read.
-pub(crate) fn write(script: &Script, frame: &Frame, mut random: Random) -> Written {
-    let mut out = Written {
+pub(crate) fn write_transcript(
+    script: &SessionScript,
+    frame: &ChatSetup,
+    mut random: Random,
+) -> WrittenScript {
+    let mut out = WrittenScript {
         text: "{\"model\": \"gpt-4.1\", \"messages\": [".into(),
-        ..Written::default()
+        ..WrittenScript::default()
     };
-    message(
+    write_message(
         &mut out,
         None,
         &json!({"role": "system", "content": frame.system}),
     );
     for (step, content) in script.steps.iter().enumerate() {
-        let spot = Spot {
+        let spot = ScriptPosition {
             step,
-            part: Part::Said,
+            part: StepPart::Said,
         };
         match content {
-            Step::User(text) => message(
+            ScriptStep::User(text) => write_message(
                 &mut out,
                 Some(&[spot]),
                 &json!({"role": "user", "content": text}),
             ),
-            Step::Assistant { text, calls, .. } => {
-                assistant(&mut out, spot, text.as_deref(), calls, &mut random);
+            ScriptStep::Assistant { text, calls, .. } => {
+                write_assistant(&mut out, spot, text.as_deref(), calls, &mut random);
             }
         }
     }
@@ -47,11 +53,11 @@ pub(crate) fn write(script: &Script, frame: &Frame, mut random: Random) -> Writt
     out
 }
 
-fn assistant(
-    out: &mut Written,
-    spot: Spot,
+fn write_assistant(
+    out: &mut WrittenScript,
+    spot: ScriptPosition,
     text: Option<&str>,
-    calls: &[Call],
+    calls: &[ScriptCall],
     random: &mut Random,
 ) {
     let ids: Vec<String> = calls
@@ -66,17 +72,17 @@ fn assistant(
         });
         said.insert("tool_calls".into(), calls.collect());
     }
-    let spots: Vec<Spot> = std::iter::once(spot)
-        .chain((0..calls.len()).map(|i| spot.call(i)))
+    let spots: Vec<ScriptPosition> = std::iter::once(spot)
+        .chain((0..calls.len()).map(|i| spot.at_call(i)))
         .collect();
-    message(out, Some(&spots), &said);
+    write_message(out, Some(&spots), &said);
     for (i, (call, id)) in calls.iter().zip(&ids).enumerate() {
         let result = json!({"role": "tool", "tool_call_id": id, "content": call.output});
-        message(out, Some(&[spot.result(i)]), &result);
+        write_message(out, Some(&[spot.at_result(i)]), &result);
     }
 }
 
-fn message(out: &mut Written, spots: Option<&[Spot]>, message: &Value) {
+fn write_message(out: &mut WrittenScript, spots: Option<&[ScriptPosition]>, message: &Value) {
     out.text
         .push_str(if out.entries == 0 { "\n" } else { ",\n" });
     for spot in spots.unwrap_or_default() {

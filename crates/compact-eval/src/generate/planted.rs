@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What kind of thing a fact is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum PlantedKind {
     /// What the user wants from the session.
     Goal,
     /// A rule that the user gave; void once `superseded_by` names another.
@@ -30,11 +30,11 @@ pub enum Kind {
 
 /// One planted fact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fact {
+pub struct PlantedFact {
     /// Its name within the session: `constraint-3`.
     pub id: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PlantedKind,
     /// The fact as it was said.
     pub text: String,
     /// What a text must contain to carry the fact.
@@ -54,7 +54,7 @@ pub struct Fact {
     pub reason: Option<String>,
 }
 
-impl Fact {
+impl PlantedFact {
     /// True when the text carries the fact.
     pub fn is_in(&self, text: &str) -> bool {
         self.needles.iter().all(|needle| text.contains(needle))
@@ -68,16 +68,16 @@ impl Fact {
 
 /// Everything planted in one session, in the order it was said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Planted {
+pub struct AnswerKey {
     /// How many entries the session has: JSONL lines, or elements of `messages`.
     pub entries: usize,
     /// The facts.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<PlantedFact>,
 }
 
-impl Planted {
+impl AnswerKey {
     /// The facts of one kind.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Fact> {
+    pub fn facts_of(&self, kind: PlantedKind) -> impl Iterator<Item = &PlantedFact> {
         self.facts.iter().filter(move |fact| fact.kind == kind)
     }
 }

@@ -3,7 +3,7 @@
 //! Files come into being when the session first names them, so a project is as large as it needs to
 //! be. What `Read`, `Grep` and a stack trace show is what the file holds at that moment.
 
-use super::author::{Author, Focus};
+use super::author::{Author, AuthorFocus};
 
 /// The files known so far.
 #[derive(Default)]
@@ -17,11 +17,11 @@ pub(crate) struct SourceFile {
     pub(crate) path: String,
     pub(crate) lines: Vec<String>,
     /// What the file is about.
-    pub(crate) focus: Focus,
+    pub(crate) focus: AuthorFocus,
 }
 
 /// A replacement within a file.
-pub(crate) struct Change {
+pub(crate) struct FileChange {
     /// The line, from 1, at which the new text begins.
     pub(crate) line: usize,
     pub(crate) old: String,
@@ -42,27 +42,27 @@ impl Project {
     }
 
     /// A file that the session has seen before, if there is one.
-    pub(crate) fn known(&self, author: &mut Author<'_>) -> Option<FileId> {
+    pub(crate) fn pick_known(&self, author: &mut Author<'_>) -> Option<FileId> {
         (!self.files.is_empty()).then(|| FileId(author.random.index(self.files.len())))
     }
 
     /// A module that nobody has opened yet, about something else than before.
-    pub(crate) fn module(&mut self, author: &mut Author<'_>) -> FileId {
+    pub(crate) fn open_module(&mut self, author: &mut Author<'_>) -> FileId {
         author.refocus();
-        self.file(author, "module_path", "py_module")
+        self.open_file(author, "module_path", "py_module")
     }
 
     /// Any other file that nobody has opened yet: test, migration, settings, document.
-    pub(crate) fn neighbour(&mut self, author: &mut Author<'_>) -> FileId {
+    pub(crate) fn open_neighbour(&mut self, author: &mut Author<'_>) -> FileId {
         match author.random.between(0, 5) {
-            0 => self.file(author, "sql_path", "sql_migration"),
-            1 => self.file(author, "yaml_path", "yaml_config"),
-            2 => self.file(author, "doc_path", "md_doc"),
-            _ => self.file(author, "test_path", "py_test"),
+            0 => self.open_file(author, "sql_path", "sql_migration"),
+            1 => self.open_file(author, "yaml_path", "yaml_config"),
+            2 => self.open_file(author, "doc_path", "md_doc"),
+            _ => self.open_file(author, "test_path", "py_test"),
         }
     }
 
-    fn file(&mut self, author: &mut Author<'_>, path: &str, content: &str) -> FileId {
+    fn open_file(&mut self, author: &mut Author<'_>, path: &str, content: &str) -> FileId {
         let path = author.write(path);
         let known = self.files.iter().position(|file| file.path == path);
         let lines = author.write(content).lines().map(str::to_owned).collect();
@@ -77,9 +77,13 @@ impl Project {
     }
 
     /// Replaces a statement by a longer one that keeps its indentation.
-    pub(crate) fn change(&mut self, id: FileId, author: &mut Author<'_>) -> Option<Change> {
+    pub(crate) fn change_statement(
+        &mut self,
+        id: FileId,
+        author: &mut Author<'_>,
+    ) -> Option<FileChange> {
         let file = self.files.get_mut(id.0)?;
-        let at = file.statement(author)?;
+        let at = file.pick_statement(author)?;
         let old = file.lines.get(at)?.clone();
         let indent = &old.get(..old.len() - old.trim_start().len())?;
         let inserted = author.write("py_stmt");
@@ -88,7 +92,7 @@ impl Project {
             .map(|line| format!("{indent}{line}"))
             .collect();
         new.push(old.clone());
-        let change = Change {
+        let change = FileChange {
             line: at + 1,
             old,
             new: new.join("\n"),
@@ -100,7 +104,7 @@ impl Project {
 
 impl SourceFile {
     /// The index of a line that occurs once and stands inside a function.
-    fn statement(&self, author: &mut Author<'_>) -> Option<usize> {
+    fn pick_statement(&self, author: &mut Author<'_>) -> Option<usize> {
         let candidates: Vec<usize> = (0..self.lines.len())
             .filter(|at| {
                 self.lines.get(*at).is_some_and(|line| {
@@ -114,7 +118,7 @@ impl SourceFile {
     }
 
     /// The file as `cat -n` shows it, from a line on, at most so many lines.
-    pub(crate) fn numbered(&self, from: usize, limit: usize) -> String {
+    pub(crate) fn numbered_lines(&self, from: usize, limit: usize) -> String {
         self.lines
             .iter()
             .enumerate()
@@ -129,7 +133,7 @@ impl SourceFile {
     }
 
     /// Lines that contain a word, as `grep -n` shows them.
-    pub(crate) fn matches(&self, word: &str) -> String {
+    pub(crate) fn grep_lines(&self, word: &str) -> String {
         self.lines
             .iter()
             .enumerate()

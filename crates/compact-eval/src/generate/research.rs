@@ -6,8 +6,8 @@
 use serde_json::json;
 
 use super::author::Author;
-use super::planted::Kind;
-use super::script::{Call, Script, Spot};
+use super::planted::PlantedKind;
+use super::script::{ScriptCall, ScriptPosition, SessionScript};
 
 /// Rules the reader may set: the rule that words them and the one that fills them.
 const RULES: &[(&str, &str)] = &[
@@ -18,74 +18,79 @@ const RULES: &[(&str, &str)] = &[
     ("topic_preprint", "preprint"),
 ];
 
-struct Research<'g> {
+struct ResearchSession<'g> {
     author: Author<'g>,
-    script: Script,
+    script: SessionScript,
     brief: String,
     standing: Vec<Option<String>>,
     sections: usize,
 }
 
 /// Writes a session of at least so many bytes of text.
-pub(crate) fn write(mut author: Author<'_>, size: usize) -> Script {
+pub(crate) fn write_script(mut author: Author<'_>, size: usize) -> SessionScript {
     let brief = format!(
         "HR-{}-{}",
         author.random.between(10, 99),
         author.random.hex(4)
     );
     let standing = RULES.iter().map(|_| None).collect();
-    let mut review = Research {
+    let mut review = ResearchSession {
         author,
-        script: Script::default(),
+        script: SessionScript::default(),
         brief,
         standing,
         sections: 0,
     };
     review.open();
     while review.script.size < size {
-        review.section();
+        review.add_section();
     }
     review.close();
     review.script
 }
 
-impl Research<'_> {
-    fn write(&mut self, rule: &str) -> String {
+impl ResearchSession<'_> {
+    fn write_text(&mut self, rule: &str) -> String {
         self.author.write_with(rule, &[("brief", &self.brief)])
     }
 
     fn open(&mut self) {
-        let goal = self.write("research_goal");
-        let spot = self.script.user(goal.clone());
-        self.script.plant(spot, Kind::Goal, &goal, &[&self.brief]);
+        let goal = self.write_text("research_goal");
+        let spot = self.script.add_user(goal.clone());
         self.script
-            .plant(spot, Kind::Id, &self.brief, &[&self.brief]);
+            .plant(spot, PlantedKind::Goal, &goal, &[&self.brief]);
+        self.script
+            .plant(spot, PlantedKind::Id, &self.brief, &[&self.brief]);
         self.search();
     }
 
-    fn section(&mut self) {
-        self.ask();
+    fn add_section(&mut self) {
+        self.ask_for_section();
         self.search();
         for _ in 0..self.author.random.between(1, 3) {
-            self.read();
+            self.read_page();
         }
         self.decide();
         self.draft();
     }
 
-    fn ask(&mut self) {
-        let mut text = self.write("research_ask");
-        let rule = self.author.random.percent(55).then(|| self.rule());
+    fn ask_for_section(&mut self) {
+        let mut text = self.write_text("research_ask");
+        let rule = self
+            .author
+            .random
+            .roll_percent(55)
+            .then(|| self.plan_rule());
         if let Some(rule) = &rule {
             text = format!("{text}\n\n{}", rule.said);
         }
-        let spot = self.script.user(text);
+        let spot = self.script.add_user(text);
         if let Some(rule) = rule {
             self.impose(spot, rule);
         }
     }
 
-    fn rule(&mut self) -> Rule {
+    fn plan_rule(&mut self) -> ReviewRule {
         let which = self.author.random.index(RULES.len());
         let (wording, fill) = RULES.get(which).copied().unwrap_or_default();
         let value = self.author.write(fill);
@@ -95,7 +100,7 @@ impl Research<'_> {
             Some(_) => self.author.write("superseding_intro"),
             None => self.author.write("constraint_intro"),
         };
-        Rule {
+        ReviewRule {
             which,
             value,
             said: format!("{intro} {text}."),
@@ -104,10 +109,10 @@ impl Research<'_> {
         }
     }
 
-    fn impose(&mut self, spot: Spot, rule: Rule) {
+    fn impose(&mut self, spot: ScriptPosition, rule: ReviewRule) {
         let id = self
             .script
-            .plant(spot, Kind::Constraint, &rule.text, &[&rule.value]);
+            .plant(spot, PlantedKind::Constraint, &rule.text, &[&rule.value]);
         if let Some(old) = rule.replaces {
             self.script
                 .amend(&old, |fact| fact.superseded_by = Some(id.clone()));
@@ -118,64 +123,70 @@ impl Research<'_> {
     }
 
     fn search(&mut self) {
-        let text = self.write("research_look");
+        let text = self.write_text("research_look");
         let query = format!(
             "{} {}",
             self.author.write("subject"),
             self.author.write("outcome")
         );
-        let hits = self.write("search_results");
-        let calls = vec![call(
+        let hits = self.write_text("search_results");
+        let calls = vec![tool_call(
             "search_literature",
             json!({"query": query, "limit": 9}),
             hits,
         )];
-        let thinking = self.author.maybe(40, "sentence");
-        self.script.act(thinking, Some(text), calls);
+        let thinking = self.author.write_maybe(40, "sentence");
+        self.script.add_assistant(thinking, Some(text), calls);
     }
 
-    fn read(&mut self) {
+    fn read_page(&mut self) {
         let url = self.author.write("url");
-        if self.author.random.percent(25) {
+        if self.author.random.roll_percent(25) {
             self.fail_to_read(&url);
         }
-        let page = self.write("page");
-        let spot = self.script.act(
+        let page = self.write_text("page");
+        let spot = self.script.add_assistant(
             None,
             None,
-            vec![call("open_page", json!({"url": url}), page)],
+            vec![tool_call("open_page", json!({"url": url}), page)],
         );
-        self.script
-            .plant(spot.call(0), Kind::File, &format!("read {url}"), &[&url]);
-        let note = self.write("research_answer");
-        self.script.say(note);
+        self.script.plant(
+            spot.at_call(0),
+            PlantedKind::File,
+            &format!("read {url}"),
+            &[&url],
+        );
+        let note = self.write_text("research_answer");
+        self.script.add_reply(note);
     }
 
     fn fail_to_read(&mut self, url: &str) {
         let error = self.author.write_with("research_error", &[("url", url)]);
-        let failed = Call {
+        let failed = ScriptCall {
             failed: true,
-            ..call("open_page", json!({"url": url}), error.clone())
+            ..tool_call("open_page", json!({"url": url}), error.clone())
         };
-        let spot = self.script.act(None, None, vec![failed]);
+        let spot = self.script.add_assistant(None, None, vec![failed]);
         let error = self
             .script
-            .plant(spot.result(0), Kind::Error, &error, &[&error]);
-        let fix = self.write("research_fix");
-        let spot = self.script.say(format!("The page did not open. I {fix}."));
-        let fix = self.script.plant(spot, Kind::Fix, &fix, &[&fix]);
+            .plant(spot.at_result(0), PlantedKind::Error, &error, &[&error]);
+        let fix = self.write_text("research_fix");
+        let spot = self
+            .script
+            .add_reply(format!("The page did not open. I {fix}."));
+        let fix = self.script.plant(spot, PlantedKind::Fix, &fix, &[&fix]);
         self.script.amend(&error, |fact| fact.fixed_by = Some(fix));
     }
 
     fn decide(&mut self) {
-        let decision = self.write("research_decision");
-        let reason = self.write("research_reason");
+        let decision = self.write_text("research_decision");
+        let reason = self.write_text("research_reason");
         let spot = self
             .script
-            .say(format!("Decision: {decision}, because {reason}."));
+            .add_reply(format!("Decision: {decision}, because {reason}."));
         let id = self
             .script
-            .plant(spot, Kind::Decision, &decision, &[&decision]);
+            .plant(spot, PlantedKind::Decision, &decision, &[&decision]);
         self.script.amend(&id, |fact| fact.reason = Some(reason));
     }
 
@@ -193,15 +204,15 @@ impl Research<'_> {
         );
         let words = text.split_whitespace().count();
         let command = format!("cat > {path} <<'EOF'\n{text}\nEOF\nwc -w {path}");
-        let saved = call(
+        let saved = tool_call(
             "exec_command",
             json!({"cmd": command}),
             format!("{words} {path}"),
         );
-        let spot = self.script.act(None, None, vec![saved]);
+        let spot = self.script.add_assistant(None, None, vec![saved]);
         self.script.plant(
-            spot.call(0),
-            Kind::File,
+            spot.at_call(0),
+            PlantedKind::File,
             &format!("created {path}"),
             &[&path],
         );
@@ -212,25 +223,26 @@ impl Research<'_> {
         let open = self
             .author
             .random
-            .percent(40)
-            .then(|| self.write("research_open"));
+            .roll_percent(40)
+            .then(|| self.write_text("research_open"));
         if let Some(open) = &open {
             said = format!("{said} Still open: {open}.");
         }
-        let spot = self.script.say(said.clone());
-        self.script.plant(spot, Kind::Done, &said, &[&path]);
+        let spot = self.script.add_reply(said.clone());
+        self.script.plant(spot, PlantedKind::Done, &said, &[&path]);
         if let Some(open) = open {
-            self.script.plant(spot, Kind::Open, &open, &[&open]);
+            self.script.plant(spot, PlantedKind::Open, &open, &[&open]);
         }
     }
 
     fn close(&mut self) {
-        self.script
-            .user("Before you go on: which rules of mine hold now, and what is still open?".into());
+        self.script.add_user(
+            "Before you go on: which rules of mine hold now, and what is still open?".into(),
+        );
     }
 }
 
-struct Rule {
+struct ReviewRule {
     which: usize,
     value: String,
     text: String,
@@ -238,11 +250,11 @@ struct Rule {
     replaces: Option<String>,
 }
 
-fn call(name: &'static str, input: serde_json::Value, output: String) -> Call {
-    Call {
+fn tool_call(name: &'static str, input: serde_json::Value, output: String) -> ScriptCall {
+    ScriptCall {
         name,
         input,
         output,
-        ..Call::default()
+        ..ScriptCall::default()
     }
 }

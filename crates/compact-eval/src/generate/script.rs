@@ -6,32 +6,32 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::planted::{Fact, Kind, Planted};
+use super::planted::{AnswerKey, PlantedFact, PlantedKind};
 
 /// The session so far.
 #[derive(Debug, Default)]
-pub(crate) struct Script {
+pub(crate) struct SessionScript {
     /// What happened, in order.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ScriptStep>,
     /// Bytes of all texts so far: what a size is measured by while writing.
     pub(crate) size: usize,
-    facts: Vec<(Spot, Fact)>,
+    facts: Vec<(ScriptPosition, PlantedFact)>,
 }
 
 /// One message, or an assistant's message together with the answers of its tools.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum ScriptStep {
     User(String),
     Assistant {
         thinking: Option<String>,
         text: Option<String>,
-        calls: Vec<Call>,
+        calls: Vec<ScriptCall>,
     },
 }
 
 /// A tool call with its answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Call {
+pub(crate) struct ScriptCall {
     pub(crate) name: &'static str,
     pub(crate) input: Value,
     pub(crate) output: String,
@@ -42,14 +42,14 @@ pub(crate) struct Call {
 
 /// A place in a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Spot {
+pub(crate) struct ScriptPosition {
     pub(crate) step: usize,
-    pub(crate) part: Part,
+    pub(crate) part: StepPart,
 }
 
 /// A part of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum StepPart {
     Said,
     Call(usize),
     Result(usize),
@@ -57,31 +57,31 @@ pub(crate) enum Part {
 
 /// A script in the bytes of a format.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct WrittenScript {
     pub(crate) text: String,
     pub(crate) entries: usize,
     /// For each place its entry, and the byte where that begins.
-    pub(crate) places: HashMap<Spot, (usize, usize)>,
+    pub(crate) places: HashMap<ScriptPosition, (usize, usize)>,
 }
 
-impl Script {
+impl SessionScript {
     /// The user speaks.
-    pub(crate) fn user(&mut self, text: String) -> Spot {
-        self.push(text.len(), Step::User(text))
+    pub(crate) fn add_user(&mut self, text: String) -> ScriptPosition {
+        self.push(text.len(), ScriptStep::User(text))
     }
 
     /// The model speaks and calls nothing.
-    pub(crate) fn say(&mut self, text: String) -> Spot {
-        self.act(None, Some(text), Vec::new())
+    pub(crate) fn add_reply(&mut self, text: String) -> ScriptPosition {
+        self.add_assistant(None, Some(text), Vec::new())
     }
 
     /// The model speaks and calls tools, which answer.
-    pub(crate) fn act(
+    pub(crate) fn add_assistant(
         &mut self,
         thinking: Option<String>,
         text: Option<String>,
-        calls: Vec<Call>,
-    ) -> Spot {
+        calls: Vec<ScriptCall>,
+    ) -> ScriptPosition {
         let said = thinking.as_ref().map_or(0, String::len) + text.as_ref().map_or(0, String::len);
         let called: usize = calls
             .iter()
@@ -89,7 +89,7 @@ impl Script {
             .sum();
         self.push(
             said + called,
-            Step::Assistant {
+            ScriptStep::Assistant {
                 thinking,
                 text,
                 calls,
@@ -97,20 +97,26 @@ impl Script {
         )
     }
 
-    fn push(&mut self, size: usize, step: Step) -> Spot {
+    fn push(&mut self, size: usize, step: ScriptStep) -> ScriptPosition {
         self.size += size;
         self.steps.push(step);
-        Spot {
+        ScriptPosition {
             step: self.steps.len() - 1,
-            part: Part::Said,
+            part: StepPart::Said,
         }
     }
 
     /// Records a fact that stands at a place; answers its id.
-    pub(crate) fn plant(&mut self, at: Spot, kind: Kind, text: &str, needles: &[&str]) -> String {
+    pub(crate) fn plant(
+        &mut self,
+        at: ScriptPosition,
+        kind: PlantedKind,
+        text: &str,
+        needles: &[&str],
+    ) -> String {
         let number = self.facts.iter().filter(|(_, f)| f.kind == kind).count() + 1;
         let name = format!("{kind:?}").to_lowercase();
-        let fact = Fact {
+        let fact = PlantedFact {
             id: format!("{name}-{number}"),
             kind,
             text: text.to_owned(),
@@ -127,51 +133,51 @@ impl Script {
     }
 
     /// Completes a fact that was planted before.
-    pub(crate) fn amend(&mut self, id: &str, change: impl FnOnce(&mut Fact)) {
+    pub(crate) fn amend(&mut self, id: &str, change: impl FnOnce(&mut PlantedFact)) {
         if let Some((_, fact)) = self.facts.iter_mut().rev().find(|(_, f)| f.id == id) {
             change(fact);
         }
     }
 
     /// The answer key, once the script has been written.
-    pub(crate) fn planted(&self, written: &Written) -> Planted {
+    pub(crate) fn answer_key(&self, written: &WrittenScript) -> AnswerKey {
         let facts = self.facts.iter().filter_map(|(spot, fact)| {
             let (entry, byte) = *written.places.get(spot)?;
             let depth = (byte * 1000 / written.text.len().max(1)) as f64 / 1000.0;
-            Some(Fact {
+            Some(PlantedFact {
                 entry,
                 depth,
                 ..fact.clone()
             })
         });
-        Planted {
+        AnswerKey {
             entries: written.entries,
             facts: facts.collect(),
         }
     }
 }
 
-impl Spot {
+impl ScriptPosition {
     /// The answer of a call of the same step.
-    pub(crate) fn result(self, call: usize) -> Spot {
-        Spot {
-            part: Part::Result(call),
+    pub(crate) fn at_result(self, call: usize) -> ScriptPosition {
+        ScriptPosition {
+            part: StepPart::Result(call),
             ..self
         }
     }
 
     /// The message before this one.
-    pub(crate) fn before(self) -> Spot {
-        Spot {
+    pub(crate) fn at_previous(self) -> ScriptPosition {
+        ScriptPosition {
             step: self.step.saturating_sub(1),
-            part: Part::Call(0),
+            part: StepPart::Call(0),
         }
     }
 
     /// A call of the same step.
-    pub(crate) fn call(self, call: usize) -> Spot {
-        Spot {
-            part: Part::Call(call),
+    pub(crate) fn at_call(self, call: usize) -> ScriptPosition {
+        ScriptPosition {
+            part: StepPart::Call(call),
             ..self
         }
     }

@@ -6,9 +6,9 @@
 use serde_json::{Value, json};
 
 use super::author::Author;
-use super::openai_chat::Frame;
-use super::planted::Kind;
-use super::script::{Call, Script, Spot};
+use super::openai_chat::ChatSetup;
+use super::planted::PlantedKind;
+use super::script::{ScriptCall, ScriptPosition, SessionScript};
 
 /// Conditions a customer may set: the rule that words them and the one that fills them.
 const CONDITIONS: &[(&str, &str)] = &[
@@ -26,9 +26,9 @@ const FAILURES: &[(&str, &str)] = &[
     ("support_error_d", "support_fix_d"),
 ];
 
-struct Support<'g> {
+struct SupportChat<'g> {
     author: Author<'g>,
-    script: Script,
+    script: SessionScript,
     name: String,
     customer: String,
     email: String,
@@ -40,31 +40,31 @@ struct Support<'g> {
 }
 
 /// Writes a chat of at least so many bytes of text.
-pub(crate) fn write(author: Author<'_>, size: usize) -> (Script, Frame) {
-    let mut chat = Support::new(author);
+pub(crate) fn write_script(author: Author<'_>, size: usize) -> (SessionScript, ChatSetup) {
+    let mut chat = SupportChat::new(author);
     let mut first = true;
     while chat.script.size < size {
-        chat.case(if first { "opening" } else { "next_issue" });
+        chat.add_case(if first { "opening" } else { "next_issue" });
         first = false;
     }
     chat.close();
-    let frame = Frame {
+    let frame = ChatSetup {
         system: chat.author.write("system_prompt"),
-        tools: tools(),
+        tools: tool_definitions(),
     };
     (chat.script, frame)
 }
 
-impl<'g> Support<'g> {
+impl<'g> SupportChat<'g> {
     fn new(mut author: Author<'g>) -> Self {
         let name = format!("{} {}", author.write("person"), author.write("surname"));
         let customer = format!("C-{}", author.random.between(100_000, 999_999));
         let standing = CONDITIONS.iter().map(|_| None).collect();
         let email = author.write("email").to_lowercase();
         let (amount, product) = (String::new(), String::new());
-        Support {
+        SupportChat {
             author,
-            script: Script::default(),
+            script: SessionScript::default(),
             name,
             customer,
             email,
@@ -74,7 +74,7 @@ impl<'g> Support<'g> {
         }
     }
 
-    fn write(&mut self, rule: &str, order: &str) -> String {
+    fn write_record(&mut self, rule: &str, order: &str) -> String {
         let given = [
             ("order", order),
             ("name", &*self.name),
@@ -86,7 +86,7 @@ impl<'g> Support<'g> {
     }
 
     /// What people say in a case, about one product.
-    fn tell(&mut self, rule: &str, order: &str) -> String {
+    fn write_speech(&mut self, rule: &str, order: &str) -> String {
         let given = [
             ("order", order),
             ("name", &*self.name),
@@ -97,7 +97,7 @@ impl<'g> Support<'g> {
         self.author.write_with(rule, &given)
     }
 
-    fn case(&mut self, opening: &str) {
+    fn add_case(&mut self, opening: &str) {
         let order = format!("NO-{}", self.author.random.between(1_000_000, 9_999_999));
         self.amount = self.author.write("amount");
         self.product = self.author.write("product");
@@ -109,20 +109,24 @@ impl<'g> Support<'g> {
     }
 
     fn complain(&mut self, opening: &str, order: &str) {
-        let mut text = self.tell(opening, order);
-        let condition = self.author.random.percent(60).then(|| self.condition());
+        let mut text = self.write_speech(opening, order);
+        let condition = self
+            .author
+            .random
+            .roll_percent(60)
+            .then(|| self.plan_condition());
         if let Some(condition) = &condition {
             text = format!("{text} {}", condition.said);
         }
-        let spot = self.script.user(text.clone());
-        self.script.plant(spot, Kind::Goal, &text, &[order]);
-        self.script.plant(spot, Kind::Id, order, &[order]);
+        let spot = self.script.add_user(text.clone());
+        self.script.plant(spot, PlantedKind::Goal, &text, &[order]);
+        self.script.plant(spot, PlantedKind::Id, order, &[order]);
         if let Some(condition) = condition {
             self.impose(spot, condition);
         }
     }
 
-    fn condition(&mut self) -> Condition {
+    fn plan_condition(&mut self) -> CustomerCondition {
         let which = self.author.random.index(CONDITIONS.len());
         let (rule, fill) = CONDITIONS.get(which).copied().unwrap_or_default();
         let value = self.author.write(fill);
@@ -133,7 +137,7 @@ impl<'g> Support<'g> {
             None => self.author.write("support_constraint_intro"),
         };
         let said = format!("{intro} {text}.");
-        Condition {
+        CustomerCondition {
             which,
             value,
             text,
@@ -142,10 +146,13 @@ impl<'g> Support<'g> {
         }
     }
 
-    fn impose(&mut self, spot: Spot, condition: Condition) {
-        let id = self
-            .script
-            .plant(spot, Kind::Constraint, &condition.text, &[&condition.value]);
+    fn impose(&mut self, spot: ScriptPosition, condition: CustomerCondition) {
+        let id = self.script.plant(
+            spot,
+            PlantedKind::Constraint,
+            &condition.text,
+            &[&condition.value],
+        );
         if let Some(old) = condition.replaces {
             self.script
                 .amend(&old, |fact| fact.superseded_by = Some(id.clone()));
@@ -156,28 +163,28 @@ impl<'g> Support<'g> {
     }
 
     fn look_up(&mut self, order: &str) {
-        let text = self.tell("look", order);
-        let details = self.write("order_json", order);
-        let article = self.write("kb_json", order);
+        let text = self.write_speech("look", order);
+        let details = self.write_record("order_json", order);
+        let article = self.write_record("kb_json", order);
         let query = self.author.write("kb_title");
         let calls = vec![
-            call("get_order", json!({"order_id": order}), details),
-            call(
+            tool_call("get_order", json!({"order_id": order}), details),
+            tool_call(
                 "search_articles",
                 json!({"query": query, "limit": 3}),
                 article,
             ),
         ];
-        self.script.act(None, Some(text), calls);
-        let explanation = self.tell("explain", order);
-        self.script.say(explanation);
+        self.script.add_assistant(None, Some(text), calls);
+        let explanation = self.write_speech("explain", order);
+        self.script.add_reply(explanation);
     }
 
     fn decide(&mut self, order: &str) {
         let reply = self.author.write("support_thanks");
-        self.script.user(reply);
-        let decision = self.tell("support_decision", order);
-        let reason = self.tell("support_reason", order);
+        self.script.add_user(reply);
+        let decision = self.write_speech("support_decision", order);
+        let reason = self.write_speech("support_reason", order);
         let note = format!("{decision}; reason: {reason}");
         let input = json!({"customer_id": self.customer, "order_id": order, "note": note});
         let saved = format!(
@@ -185,74 +192,80 @@ impl<'g> Support<'g> {
             self.author.random.between(10_000, 99_999)
         );
         let text = format!("I decided on this: {decision}, because {reason}.");
-        let spot = self
-            .script
-            .act(None, Some(text), vec![call("add_case_note", input, saved)]);
+        let spot = self.script.add_assistant(
+            None,
+            Some(text),
+            vec![tool_call("add_case_note", input, saved)],
+        );
         let id = self
             .script
-            .plant(spot, Kind::Decision, &decision, &[&decision]);
+            .plant(spot, PlantedKind::Decision, &decision, &[&decision]);
         self.script.amend(&id, |fact| fact.reason = Some(reason));
     }
 
     fn carry_out(&mut self, order: &str) {
         let input =
             json!({"order_id": order, "amount": self.amount, "key": self.author.random.hex(12)});
-        if self.author.random.percent(55) {
+        if self.author.random.roll_percent(55) {
             let (failure, remedy) = self
                 .author
                 .random
                 .pick(FAILURES)
                 .copied()
                 .unwrap_or_default();
-            let error = self.tell(failure, order);
-            let failed = Call {
+            let error = self.write_speech(failure, order);
+            let failed = ScriptCall {
                 failed: true,
-                ..call("settle_order", input.clone(), error.clone())
+                ..tool_call("settle_order", input.clone(), error.clone())
             };
-            let spot = self.script.act(None, None, vec![failed]);
+            let spot = self.script.add_assistant(None, None, vec![failed]);
             let error = self
                 .script
-                .plant(spot.result(0), Kind::Error, &error, &[&error]);
-            let fix = self.tell(remedy, order);
+                .plant(spot.at_result(0), PlantedKind::Error, &error, &[&error]);
+            let fix = self.write_speech(remedy, order);
             let spot = self
                 .script
-                .say(format!("That did not go through at first. I {fix}."));
-            let fix = self.script.plant(spot, Kind::Fix, &fix, &[&fix]);
+                .add_reply(format!("That did not go through at first. I {fix}."));
+            let fix = self.script.plant(spot, PlantedKind::Fix, &fix, &[&fix]);
             self.script.amend(&error, |fact| fact.fixed_by = Some(fix));
         }
-        let done = self.write("order_json", order);
+        let done = self.write_record("order_json", order);
         self.script
-            .act(None, None, vec![call("settle_order", input, done)]);
+            .add_assistant(None, None, vec![tool_call("settle_order", input, done)]);
     }
 
     fn finish(&mut self, order: &str) {
-        let done = self.tell("support_done", order);
+        let done = self.write_speech("support_done", order);
         let mut text = done.clone();
         let open = self
             .author
             .random
-            .percent(40)
-            .then(|| self.tell("support_open", order));
+            .roll_percent(40)
+            .then(|| self.write_speech("support_open", order));
         if let Some(open) = &open {
             text = format!("{text} What remains: {open}.");
         }
-        let spot = self.script.say(text);
-        self.script
-            .plant(spot, Kind::Done, &done, &[done.trim_end_matches('.')]);
+        let spot = self.script.add_reply(text);
+        self.script.plant(
+            spot,
+            PlantedKind::Done,
+            &done,
+            &[done.trim_end_matches('.')],
+        );
         if let Some(open) = open {
-            self.script.plant(spot, Kind::Open, &open, &[&open]);
+            self.script.plant(spot, PlantedKind::Open, &open, &[&open]);
         }
     }
 
     fn close(&mut self) {
-        self.script.user(
+        self.script.add_user(
             "That is all for now. Can you sum up what you did and what I still have to wait for?"
                 .into(),
         );
     }
 }
 
-struct Condition {
+struct CustomerCondition {
     which: usize,
     value: String,
     text: String,
@@ -260,16 +273,16 @@ struct Condition {
     replaces: Option<String>,
 }
 
-fn call(name: &'static str, input: Value, output: String) -> Call {
-    Call {
+fn tool_call(name: &'static str, input: Value, output: String) -> ScriptCall {
+    ScriptCall {
         name,
         input,
         output,
-        ..Call::default()
+        ..ScriptCall::default()
     }
 }
 
-fn tools() -> Vec<Value> {
+fn tool_definitions() -> Vec<Value> {
     [
         ("get_order", "Everything about one order.", json!({"order_id": {"type": "string"}})),
         ("search_articles", "Searches the help articles.", json!({"query": {"type": "string"}, "limit": {"type": "integer"}})),

@@ -10,11 +10,11 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::{Anchored, Input};
 
-use crate::text::{is_word, unescaped};
+use crate::text::{is_word, unescape_json};
 
 /// What an entity looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum EntityClass {
     /// A web address.
     Url,
     /// A mail address.
@@ -36,7 +36,7 @@ pub enum Class {
 }
 
 /// An entity of a text.
-pub type Entity = (String, Class);
+pub type ClassedEntity = (String, EntityClass);
 
 /// The fewest digits of a number that counts; shorter ones in coding logs are mostly line numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Default for MinDigits {
 }
 
 /// Names that every session of some agent contains and no agent has to remember.
-const STOP: &[&str] = &[
+const STOP_WORDS: &[&str] = &[
     "e.g",
     "i.e",
     "and/or",
@@ -82,12 +82,12 @@ const STOP: &[&str] = &[
 ];
 
 /// The entities of a text, each once, in the order of their first mention.
-pub fn entities(text: &str, min_digits: MinDigits) -> Vec<Entity> {
-    let text = unescaped(text);
+pub fn find_entities(text: &str, min_digits: MinDigits) -> Vec<ClassedEntity> {
+    let text = unescape_json(text);
     let mut seen = HashSet::new();
     let mut found = Vec::new();
-    for (class, matched) in Matches::of(&text) {
-        let Some(entity) = accepted(class, matched, min_digits) else {
+    for (class, matched) in EntityMatches::new(&text) {
+        let Some(entity) = accept_match(class, matched, min_digits) else {
             continue;
         };
         if seen.insert(entity.clone()) {
@@ -97,20 +97,20 @@ pub fn entities(text: &str, min_digits: MinDigits) -> Vec<Entity> {
     found
 }
 
-fn accepted(class: Class, matched: &str, min_digits: MinDigits) -> Option<String> {
+fn accept_match(class: EntityClass, matched: &str, min_digits: MinDigits) -> Option<String> {
     let mut entity = matched
         .trim_end_matches(['.', ',', ':', ';', '/', ')', '-', '_'])
         .to_owned();
-    if class == Class::Num {
+    if class == EntityClass::Num {
         entity = entity.replace(',', "");
         let digits = entity.chars().filter(|c| *c != '.').count();
         if digits < min_digits.0 || is_round(&entity) {
             return None;
         }
     }
-    let is_noise = class == Class::Flag
+    let is_noise = class == EntityClass::Flag
         || entity.chars().nth(2).is_none()
-        || STOP.contains(&entity.as_str())
+        || STOP_WORDS.contains(&entity.as_str())
         || entity.starts_with("/dev/")
         || entity.contains("noreply@");
     (!is_noise).then_some(entity)
@@ -130,7 +130,7 @@ fn is_round(number: &str) -> bool {
 
 /// What must stand before a match.
 #[derive(Clone, Copy)]
-enum Left {
+enum LeftCondition {
     Anything,
     /// The edge of a word.
     Edge,
@@ -141,9 +141,9 @@ enum Left {
 }
 
 /// One way to be an entity.
-struct Pattern {
-    class: Class,
-    left: Left,
+struct EntityPattern {
+    class: EntityClass,
+    left: LeftCondition,
     /// Whether an ASCII byte can begin a match.
     begins: fn(u8) -> bool,
     regex: Option<Regex>,
@@ -151,9 +151,14 @@ struct Pattern {
     also: fn(&str, &str) -> bool,
 }
 
-impl Pattern {
-    fn new(class: Class, left: Left, begins: fn(u8) -> bool, regex: &str) -> Pattern {
-        Pattern {
+impl EntityPattern {
+    fn new(
+        class: EntityClass,
+        left: LeftCondition,
+        begins: fn(u8) -> bool,
+        regex: &str,
+    ) -> EntityPattern {
+        EntityPattern {
             class,
             left,
             begins,
@@ -163,14 +168,14 @@ impl Pattern {
         }
     }
 
-    fn also(self, also: fn(&str, &str) -> bool) -> Pattern {
-        Pattern { also, ..self }
+    fn with_check(self, also: fn(&str, &str) -> bool) -> EntityPattern {
+        EntityPattern { also, ..self }
     }
 
-    fn end(&self, text: &str, at: usize, before: Option<char>) -> Option<usize> {
+    fn match_end(&self, text: &str, at: usize, before: Option<char>) -> Option<usize> {
         let rest = text.get(at..)?;
         let first = rest.chars().next()?;
-        let begins = u8::try_from(first).map_or(self.class == Class::Num, self.begins);
+        let begins = u8::try_from(first).map_or(self.class == EntityClass::Num, self.begins);
         if !begins || !self.left.allows(before, first) {
             return None;
         }
@@ -180,14 +185,14 @@ impl Pattern {
     }
 }
 
-impl Left {
+impl LeftCondition {
     fn allows(self, before: Option<char>, first: char) -> bool {
         let inside = before.is_some_and(is_word);
         match self {
-            Left::Anything => true,
-            Left::Edge => inside != is_word(first),
-            Left::Neither(c) => !inside && before != Some(c),
-            Left::EdgeOrMark => first == '#' || !inside,
+            LeftCondition::Anything => true,
+            LeftCondition::Edge => inside != is_word(first),
+            LeftCondition::Neither(c) => !inside && before != Some(c),
+            LeftCondition::EdgeOrMark => first == '#' || !inside,
         }
     }
 }
@@ -206,39 +211,86 @@ const ACCOUNT: &str = r"(?:[a-z]+_[a-z]+_\d{3,}\b|[a-z]+_[a-z]*\d{4,}\b)";
 const IDENT: &str = r"(?:[A-Za-z]+(?:_[A-Za-z0-9]+)+\b|[a-z]+(?:[A-Z][a-z0-9]+)+\b|(?:[A-Z][a-z0-9]+){2,}\b|[A-Za-z_][\p{L}\p{N}_]{2,}(?:(?:::|\.)[A-Za-z_][\p{L}\p{N}_]{2,})+\b)";
 const NUM: &str = r"\d[\d,]*(?:\.\d+)?\b{end-half}";
 
-static PATTERNS: LazyLock<[Pattern; 13]> = LazyLock::new(|| {
+static PATTERNS: LazyLock<[EntityPattern; 13]> = LazyLock::new(|| {
     let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     let named = |b: u8| b.is_ascii_alphabetic() || b == b'_';
     [
-        Pattern::new(Class::Url, Left::Anything, |b| b == b'h', URL),
-        Pattern::new(Class::Email, Left::Anything, is_local, EMAIL),
-        Pattern::new(Class::Uuid, Left::Edge, hex, UUID),
-        Pattern::new(Class::Path, Left::Anything, |b| b"~./".contains(&b), ROOTED),
-        Pattern::new(Class::Path, Left::Anything, is_segment, NESTED),
-        Pattern::new(Class::Path, Left::Edge, is_stem, FILE),
-        Pattern::new(Class::Flag, Left::Neither('-'), |b| b == b'-', FLAG),
-        Pattern::new(Class::Hash, Left::Edge, hex, HASH).also(is_mixed_hex),
-        Pattern::new(Class::Id, Left::EdgeOrMark, is_ticket, TICKET).also(is_mixed_ticket),
-        Pattern::new(Class::Id, Left::Anything, |b| b == b'#', NUMBERED),
-        Pattern::new(Class::Id, Left::Edge, |b| b.is_ascii_lowercase(), ACCOUNT),
-        Pattern::new(Class::Ident, Left::Edge, named, IDENT),
-        Pattern::new(Class::Num, Left::Neither('.'), |b| b.is_ascii_digit(), NUM),
+        EntityPattern::new(
+            EntityClass::Url,
+            LeftCondition::Anything,
+            |b| b == b'h',
+            URL,
+        ),
+        EntityPattern::new(
+            EntityClass::Email,
+            LeftCondition::Anything,
+            is_mail_byte,
+            EMAIL,
+        ),
+        EntityPattern::new(EntityClass::Uuid, LeftCondition::Edge, hex, UUID),
+        EntityPattern::new(
+            EntityClass::Path,
+            LeftCondition::Anything,
+            |b| b"~./".contains(&b),
+            ROOTED,
+        ),
+        EntityPattern::new(
+            EntityClass::Path,
+            LeftCondition::Anything,
+            is_path_byte,
+            NESTED,
+        ),
+        EntityPattern::new(EntityClass::Path, LeftCondition::Edge, is_stem_byte, FILE),
+        EntityPattern::new(
+            EntityClass::Flag,
+            LeftCondition::Neither('-'),
+            |b| b == b'-',
+            FLAG,
+        ),
+        EntityPattern::new(EntityClass::Hash, LeftCondition::Edge, hex, HASH)
+            .with_check(is_mixed_hex),
+        EntityPattern::new(
+            EntityClass::Id,
+            LeftCondition::EdgeOrMark,
+            is_ticket_byte,
+            TICKET,
+        )
+        .with_check(is_mixed_ticket),
+        EntityPattern::new(
+            EntityClass::Id,
+            LeftCondition::Anything,
+            |b| b == b'#',
+            NUMBERED,
+        ),
+        EntityPattern::new(
+            EntityClass::Id,
+            LeftCondition::Edge,
+            |b| b.is_ascii_lowercase(),
+            ACCOUNT,
+        ),
+        EntityPattern::new(EntityClass::Ident, LeftCondition::Edge, named, IDENT),
+        EntityPattern::new(
+            EntityClass::Num,
+            LeftCondition::Neither('.'),
+            |b| b.is_ascii_digit(),
+            NUM,
+        ),
     ]
 });
 
-fn is_local(b: u8) -> bool {
+fn is_mail_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"._%+-".contains(&b)
 }
 
-fn is_segment(b: u8) -> bool {
+fn is_path_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"_.@+-".contains(&b)
 }
 
-fn is_stem(b: u8) -> bool {
+fn is_stem_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"_-".contains(&b)
 }
 
-fn is_ticket(b: u8) -> bool {
+fn is_ticket_byte(b: u8) -> bool {
     b == b'#' || b.is_ascii_uppercase() || b.is_ascii_digit()
 }
 
@@ -256,48 +308,48 @@ fn is_mixed_ticket(rest: &str, _: &str) -> bool {
 }
 
 /// Goes through a text from match to match.
-struct Matches<'t> {
+struct EntityMatches<'t> {
     text: &'t str,
     at: usize,
     before: Option<char>,
-    mail: Run,
-    nested: Run,
+    mail: ByteRun,
+    nested: ByteRun,
 }
 
-impl<'t> Matches<'t> {
-    fn of(text: &'t str) -> Self {
-        Matches {
+impl<'t> EntityMatches<'t> {
+    fn new(text: &'t str) -> Self {
+        EntityMatches {
             text,
             at: 0,
             before: None,
-            mail: Run::default(),
-            nested: Run::default(),
+            mail: ByteRun::default(),
+            nested: ByteRun::default(),
         }
     }
 
     /// The first pattern that matches here.
-    fn here(&mut self) -> Option<(Class, usize)> {
+    fn match_here(&mut self) -> Option<(EntityClass, usize)> {
         let bytes = self.text.as_bytes();
-        let is_mail = self.mail.leads_to(bytes, self.at, is_local, b'@');
-        let is_nested = self.nested.leads_to(bytes, self.at, is_segment, b'/');
+        let is_mail = self.mail.leads_to(bytes, self.at, is_mail_byte, b'@');
+        let is_nested = self.nested.leads_to(bytes, self.at, is_path_byte, b'/');
         PATTERNS.iter().enumerate().find_map(|(i, pattern)| {
             // These two may begin anywhere in a word, and mostly cannot: their run tells.
             if (i == 1 && !is_mail) || (i == 4 && !is_nested) {
                 return None;
             }
-            let end = pattern.end(self.text, self.at, self.before)?;
+            let end = pattern.match_end(self.text, self.at, self.before)?;
             Some((pattern.class, end))
         })
     }
 }
 
-impl<'t> Iterator for Matches<'t> {
-    type Item = (Class, &'t str);
+impl<'t> Iterator for EntityMatches<'t> {
+    type Item = (EntityClass, &'t str);
 
     fn next(&mut self) -> Option<Self::Item> {
         while let Some(c) = self.text.get(self.at..)?.chars().next() {
             let start = self.at;
-            if let Some((class, end)) = self.here() {
+            if let Some((class, end)) = self.match_here() {
                 let matched = self.text.get(start..end)?;
                 self.at = end;
                 self.before = matched.chars().next_back();
@@ -312,12 +364,12 @@ impl<'t> Iterator for Matches<'t> {
 
 /// A run of bytes of one kind, and whether a given byte ends it.
 #[derive(Default)]
-struct Run {
+struct ByteRun {
     end: usize,
     leads: bool,
 }
 
-impl Run {
+impl ByteRun {
     fn leads_to(&mut self, bytes: &[u8], at: usize, of: fn(u8) -> bool, goal: u8) -> bool {
         if at >= self.end {
             let rest = bytes.get(at..).unwrap_or_default();

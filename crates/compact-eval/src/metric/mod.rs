@@ -13,12 +13,12 @@ pub mod score;
 #[cfg(test)]
 mod tests;
 
-use crate::text::tokens;
-use entity::{Entity, MinDigits, entities};
+use crate::text::count_tokens;
+use entity::{ClassedEntity, MinDigits, find_entities};
 
 /// Who speaks in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Voice {
+pub enum EventVoice {
     /// The host's instructions.
     System,
     /// The person.
@@ -35,51 +35,51 @@ pub enum Voice {
     Boundary,
 }
 
-impl Voice {
+impl EventVoice {
     /// True for what the model writes.
     pub fn is_agent(self) -> bool {
-        matches!(self, Voice::Assistant | Voice::Call)
+        matches!(self, EventVoice::Assistant | EventVoice::Call)
     }
 }
 
 /// One thing said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct MetricEvent {
     /// Who.
-    pub voice: Voice,
+    pub voice: EventVoice,
     /// What.
     pub text: String,
 }
 
-impl Event {
+impl MetricEvent {
     /// An event.
-    pub fn new(voice: Voice, text: impl Into<String>) -> Event {
+    pub fn new(voice: EventVoice, text: impl Into<String>) -> MetricEvent {
         let text = text.into();
-        Event { voice, text }
+        MetricEvent { voice, text }
     }
 }
 
 /// A session with what the metric knows of each event.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct MetricSession {
     /// The events in order.
-    pub events: Vec<Event>,
+    pub events: Vec<MetricEvent>,
     /// The entities of each.
-    pub entities: Vec<Vec<Entity>>,
+    pub entities: Vec<Vec<ClassedEntity>>,
     /// The tokens of each.
     pub tokens: Vec<usize>,
 }
 
-impl Session {
+impl MetricSession {
     /// Reads the entities of every event.
-    pub fn new(events: Vec<Event>, min_digits: MinDigits) -> Session {
-        let spoken = |e: &&Event| e.voice != Voice::Boundary;
-        let of = |e: &Event| match spoken(&e) {
-            true => (entities(&e.text, min_digits), tokens(&e.text)),
+    pub fn new(events: Vec<MetricEvent>, min_digits: MinDigits) -> MetricSession {
+        let spoken = |e: &&MetricEvent| e.voice != EventVoice::Boundary;
+        let of = |e: &MetricEvent| match spoken(&e) {
+            true => (find_entities(&e.text, min_digits), count_tokens(&e.text)),
             false => (Vec::new(), 0),
         };
         let (entities, tokens) = events.iter().map(of).unzip();
-        Session {
+        MetricSession {
             events,
             entities,
             tokens,
@@ -87,13 +87,13 @@ impl Session {
     }
 
     /// All tokens.
-    pub fn total(&self) -> usize {
+    pub fn total_tokens(&self) -> usize {
         self.tokens.iter().sum()
     }
 
     /// The first event after so large a share of the tokens; never between a call and its result.
-    pub fn cut(&self, share: f64) -> usize {
-        let goal = self.total() as f64 * share;
+    pub fn cut_index(&self, share: f64) -> usize {
+        let goal = self.total_tokens() as f64 * share;
         let mut sum = 0;
         let reached = self.tokens.iter().position(|tokens| {
             sum += tokens;
@@ -103,6 +103,10 @@ impl Session {
             return self.events.len();
         };
         let rest = self.events.get(at + 1..).unwrap_or_default();
-        at + 1 + rest.iter().take_while(|e| e.voice == Voice::Result).count()
+        at + 1
+            + rest
+                .iter()
+                .take_while(|e| e.voice == EventVoice::Result)
+                .count()
     }
 }

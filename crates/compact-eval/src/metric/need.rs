@@ -3,26 +3,30 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::entity::Class;
-use super::{Session, Voice};
-use crate::text::{around, unescaped};
+use super::entity::EntityClass;
+use super::{EventVoice, MetricSession};
+use crate::text::{chars_around, unescape_json};
 
 /// Entities with their class.
-pub type Needed<'s> = HashMap<&'s str, Class>;
+pub type NeededEntities<'s> = HashMap<&'s str, EntityClass>;
 
 /// What the agent named after a cut and had met before it.
 #[derive(Clone, Debug, Default)]
-pub struct Need<'s> {
+pub struct FutureNeed<'s> {
     /// Everything it named again.
-    pub all: Needed<'s>,
+    pub all: NeededEntities<'s>,
     /// What it named before anyone else did.
-    pub strict: Needed<'s>,
+    pub strict: NeededEntities<'s>,
 }
 
 /// The needs of `after` that occurred in `before`, both ranges of events.
-pub fn need(session: &Session, before: Range<usize>, after: Range<usize>) -> Need<'_> {
+pub fn find_need(
+    session: &MetricSession,
+    before: Range<usize>,
+    after: Range<usize>,
+) -> FutureNeed<'_> {
     let known: HashSet<&str> = entities_in(session, before).map(|(e, _)| e).collect();
-    let mut need = Need::default();
+    let mut need = FutureNeed::default();
     let mut seen: HashSet<&str> = HashSet::new();
     for at in after {
         let is_agent = session.events.get(at).is_some_and(|e| e.voice.is_agent());
@@ -38,7 +42,10 @@ pub fn need(session: &Session, before: Range<usize>, after: Range<usize>) -> Nee
     need
 }
 
-fn entities_in(session: &Session, events: Range<usize>) -> impl Iterator<Item = (&str, Class)> {
+fn entities_in(
+    session: &MetricSession,
+    events: Range<usize>,
+) -> impl Iterator<Item = (&str, EntityClass)> {
     let lists = session.entities.get(events).unwrap_or_default();
     lists
         .iter()
@@ -47,17 +54,17 @@ fn entities_in(session: &Session, events: Range<usize>) -> impl Iterator<Item = 
 }
 
 /// A set of words.
-pub type Words = HashSet<String>;
+pub type ContextWords = HashSet<String>;
 
 /// One of the last mentions of an entity.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mention {
+pub struct EntityMention {
     /// The event.
     pub event: usize,
     /// Where the entity begins in the event's unescaped text.
     pub at: usize,
     /// The words around it.
-    pub words: Words,
+    pub words: ContextWords,
 }
 
 /// How many mentions of an entity count.
@@ -68,63 +75,74 @@ const REACH: usize = 80;
 const FEWEST: usize = 3;
 
 /// The last mentions of each entity in `before` that have a context, those of agent and user first.
-pub fn contexts<'s>(
-    session: &'s Session,
+pub fn find_contexts<'s>(
+    session: &'s MetricSession,
     before: Range<usize>,
-    needed: &Needed<'s>,
-) -> HashMap<&'s str, Vec<Mention>> {
-    let mut out: HashMap<&str, Vec<Mention>> = needed.keys().map(|e| (*e, Vec::new())).collect();
+    needed: &NeededEntities<'s>,
+) -> HashMap<&'s str, Vec<EntityMention>> {
+    let mut out: HashMap<&str, Vec<EntityMention>> =
+        needed.keys().map(|e| (*e, Vec::new())).collect();
     for is_first_choice in [true, false] {
         for at in before.clone().rev() {
             let Some(event) = session.events.get(at) else {
                 continue;
             };
-            let later = matches!(event.voice, Voice::Result | Voice::System);
-            if event.voice == Voice::Boundary || later == is_first_choice {
+            let later = matches!(event.voice, EventVoice::Result | EventVoice::System);
+            if event.voice == EventVoice::Boundary || later == is_first_choice {
                 continue;
             }
-            mentions(session, at, &mut out);
+            collect_mentions(session, at, &mut out);
         }
     }
     out
 }
 
-fn mentions<'s>(session: &'s Session, at: usize, out: &mut HashMap<&'s str, Vec<Mention>>) {
+fn collect_mentions<'s>(
+    session: &'s MetricSession,
+    at: usize,
+    out: &mut HashMap<&'s str, Vec<EntityMention>>,
+) {
     let mut text = None;
     for (entity, _) in entities_in(session, at..at + 1) {
         let Some(list) = out.get_mut(entity).filter(|l| l.len() < MENTIONS) else {
             continue;
         };
         let raw = session.events.get(at).map_or("", |e| e.text.as_str());
-        let text = text.get_or_insert_with(|| unescaped(raw));
+        let text = text.get_or_insert_with(|| unescape_json(raw));
         let Some(start) = text.rfind(entity) else {
             continue;
         };
-        let words = near(text, start, start + entity.len(), REACH, &own_words(entity));
+        let words = words_near(text, start, start + entity.len(), REACH, &own_words(entity));
         if words.len() >= FEWEST {
             let (event, at) = (at, start);
-            list.push(Mention { event, at, words });
+            list.push(EntityMention { event, at, words });
         }
     }
 }
 
 /// The words of an entity itself, which are no context.
-pub(crate) fn own_words(entity: &str) -> Words {
-    words(entity).map(|(_, word)| word).collect()
+pub(crate) fn own_words(entity: &str) -> ContextWords {
+    split_words(entity).map(|(_, word)| word).collect()
 }
 
 /// The words within so many code points of a byte range, without some.
-pub(crate) fn near(text: &str, start: usize, end: usize, reach: usize, skip: &Words) -> Words {
-    let (before, after) = around(text, start, end, reach);
-    words(before)
-        .chain(words(after))
+pub(crate) fn words_near(
+    text: &str,
+    start: usize,
+    end: usize,
+    reach: usize,
+    skip: &ContextWords,
+) -> ContextWords {
+    let (before, after) = chars_around(text, start, end, reach);
+    split_words(before)
+        .chain(split_words(after))
         .map(|(_, word)| word)
         .filter(|word| !skip.contains(word))
         .collect()
 }
 
 /// The words of a text in lower case, each with its byte range: four letters or three digits at least.
-pub(crate) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, String)> {
+pub(crate) fn split_words(text: &str) -> impl Iterator<Item = (Range<usize>, String)> {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
         loop {

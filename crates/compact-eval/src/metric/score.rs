@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::entity::Class;
-use super::need::{Mention, Needed, near, own_words};
-use crate::text::{is_word, unescaped};
+use super::entity::EntityClass;
+use super::need::{EntityMention, NeededEntities, own_words, words_near};
+use crate::text::{is_word, unescape_json};
 
 /// The fewest needs that make a score.
 const FEWEST: usize = 3;
@@ -17,7 +17,7 @@ const OCCURRENCES: usize = 40;
 
 /// Shares of what was needed, where enough was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Score {
+pub struct RetentionScore {
     /// Of everything that the agent named again.
     pub all: Option<f64>,
     /// Of what nobody handed back.
@@ -27,42 +27,42 @@ pub struct Score {
 }
 
 /// The share of the needed entities that occur in the text.
-pub fn share(needed: &Needed<'_>, text: &str) -> Option<f64> {
-    let text = unescaped(text);
-    let kept = |(entity, class): &(&&str, &Class)| {
+pub fn kept_share(needed: &NeededEntities<'_>, text: &str) -> Option<f64> {
+    let text = unescape_json(text);
+    let kept = |(entity, class): &(&&str, &EntityClass)| {
         let name = match class {
-            Class::Path => last_two(entity),
+            EntityClass::Path => last_two(entity),
             _ => (**entity).to_owned(),
         };
-        occurrences(&name, &text).next().is_some()
+        find_occurrences(&name, &text).next().is_some()
     };
     let count = needed.iter().filter(kept).count();
     (!needed.is_empty()).then(|| count as f64 / needed.len() as f64)
 }
 
-/// As [`share`], for at least three.
-pub fn strict_share(needed: &Needed<'_>, text: &str) -> Option<f64> {
-    share(needed, text).filter(|_| needed.len() >= FEWEST)
+/// As [`kept_share`], for at least three.
+pub fn strict_share(needed: &NeededEntities<'_>, text: &str) -> Option<f64> {
+    kept_share(needed, text).filter(|_| needed.len() >= FEWEST)
 }
 
 /// The share of the entities with a context that stand in the text among words of that context.
-pub fn bound_share(contexts: &HashMap<&str, Vec<Mention>>, text: &str) -> Option<f64> {
-    let text = unescaped(text);
+pub fn bound_share(contexts: &HashMap<&str, Vec<EntityMention>>, text: &str) -> Option<f64> {
+    let text = unescape_json(text);
     let known: Vec<_> = contexts.iter().filter(|(_, m)| !m.is_empty()).collect();
     let bound = known.iter().filter(|(e, m)| is_bound(e, m, &text)).count();
     (known.len() >= FEWEST).then(|| bound as f64 / known.len() as f64)
 }
 
 /// True when one occurrence has enough of the words of one mention around it.
-pub fn is_bound(entity: &str, mentions: &[Mention], text: &str) -> bool {
+pub fn is_bound(entity: &str, mentions: &[EntityMention], text: &str) -> bool {
     let name = if entity.contains('/') && !entity.contains("://") {
         last_two(entity)
     } else {
         entity.to_owned()
     };
     let skip = own_words(&name);
-    occurrences(&name, text).any(|at| {
-        let words = near(text, at, at + name.len(), REACH, &skip);
+    find_occurrences(&name, text).any(|at| {
+        let words = words_near(text, at, at + name.len(), REACH, &skip);
         mentions.iter().any(|m| {
             let common = m.words.intersection(&words).count();
             is_enough(common, m.words.len())
@@ -83,7 +83,7 @@ fn last_two(path: &str) -> String {
 }
 
 /// Where an entity stands in a text by itself, not as a part of a longer word.
-fn occurrences<'t>(entity: &'t str, text: &'t str) -> impl Iterator<Item = usize> + 't {
+fn find_occurrences<'t>(entity: &'t str, text: &'t str) -> impl Iterator<Item = usize> + 't {
     let opens = entity.chars().next().is_some_and(char::is_alphanumeric);
     let step = entity.chars().next().map_or(1, char::len_utf8);
     let mut from = 0;

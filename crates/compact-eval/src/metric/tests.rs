@@ -1,10 +1,10 @@
-use super::entity::{Class, MinDigits, entities};
-use super::need::{contexts, near, need, own_words};
-use super::score::{bound_share, share, strict_share};
-use super::{Event, Session, Voice};
+use super::entity::{EntityClass, MinDigits, find_entities};
+use super::need::{find_contexts, find_need, own_words, words_near};
+use super::score::{bound_share, kept_share, strict_share};
+use super::{EventVoice, MetricEvent, MetricSession};
 
-fn found(text: &str) -> Vec<(String, Class)> {
-    entities(text, MinDigits::default())
+fn found(text: &str) -> Vec<(String, EntityClass)> {
+    find_entities(text, MinDigits::default())
 }
 
 fn names(text: &str) -> Vec<String> {
@@ -13,7 +13,7 @@ fn names(text: &str) -> Vec<String> {
 
 #[test]
 fn every_class_has_its_shape() {
-    use Class::{Email, Hash, Id, Ident, Num, Path, Url, Uuid};
+    use EntityClass::{Email, Hash, Id, Ident, Num, Path, Url, Uuid};
     for (text, name, class) in [
         ("see https://a.io/x?y=1).", "https://a.io/x?y=1", Url),
         (
@@ -63,8 +63,8 @@ fn what_tells_nothing_is_no_entity() {
         );
     }
     assert_eq!(
-        entities("flight 512", MinDigits(3)),
-        [("512".to_owned(), Class::Num)]
+        find_entities("flight 512", MinDigits(3)),
+        [("512".to_owned(), EntityClass::Num)]
     );
 }
 
@@ -82,38 +82,38 @@ fn letters_beyond_ascii_are_letters() {
     assert_eq!(names("→a_name✓"), ["a_name"]);
 }
 
-fn session() -> Session {
+fn session() -> MetricSession {
     let events = vec![
-        Event::new(
-            Voice::User,
+        MetricEvent::new(
+            EventVoice::User,
             "Please repair the header parser in parse_header soon",
         ),
-        Event::new(Voice::Call, "read src/net/wire/header.rs"),
-        Event::new(
-            Voice::Result,
+        MetricEvent::new(EventVoice::Call, "read src/net/wire/header.rs"),
+        MetricEvent::new(
+            EventVoice::Result,
             "fn parse_header() uses buffer_size and also state_name",
         ),
-        Event::new(
-            Voice::Assistant,
+        MetricEvent::new(
+            EventVoice::Assistant,
             "The buffer_size limit breaks large header lines",
         ),
-        Event::new(Voice::User, "what of state_name"),
-        Event::new(
-            Voice::Call,
+        MetricEvent::new(EventVoice::User, "what of state_name"),
+        MetricEvent::new(
+            EventVoice::Call,
             "edit net/wire/header.rs parse_header buffer_size",
         ),
-        Event::new(
-            Voice::Assistant,
+        MetricEvent::new(
+            EventVoice::Assistant,
             "Now state_name and other_name src/net/wire/header.rs",
         ),
     ];
-    Session::new(events, MinDigits::default())
+    MetricSession::new(events, MinDigits::default())
 }
 
 #[test]
 fn strict_is_what_nobody_handed_back() {
     let session = session();
-    let need = need(&session, 0..4, 4..7);
+    let need = find_need(&session, 0..4, 4..7);
     let mut all: Vec<&str> = need.all.keys().copied().collect();
     let mut strict: Vec<&str> = need.strict.keys().copied().collect();
     all.sort_unstable();
@@ -136,13 +136,13 @@ fn strict_is_what_nobody_handed_back() {
 #[test]
 fn a_path_is_kept_by_its_last_two_parts() {
     let session = session();
-    let need = need(&session, 0..4, 4..7);
+    let need = find_need(&session, 0..4, 4..7);
     assert_eq!(
         strict_share(&need.strict, "see wire/header.rs"),
         Some(1.0 / 3.0)
     );
     assert_eq!(
-        share(&need.strict, "see header.rs and xbuffer_size"),
+        kept_share(&need.strict, "see header.rs and xbuffer_size"),
         Some(0.0)
     );
 }
@@ -150,8 +150,8 @@ fn a_path_is_kept_by_its_last_two_parts() {
 #[test]
 fn a_bare_list_is_not_bound() {
     let session = session();
-    let need = need(&session, 0..4, 4..7);
-    let contexts = contexts(&session, 0..4, &need.strict);
+    let need = find_need(&session, 0..4, 4..7);
+    let contexts = find_contexts(&session, 0..4, &need.strict);
     let with_context = contexts.values().filter(|m| !m.is_empty()).count();
     // The path stands alone in its call, so two entities have a context: too few for a score.
     assert_eq!(
@@ -169,7 +169,7 @@ fn a_bare_list_is_not_bound() {
 #[test]
 fn the_words_of_an_entity_are_no_context() {
     let text = "the header parse_header parses 123 lines and ab";
-    let mut words: Vec<_> = near(text, 11, 23, 80, &own_words("parse_header"))
+    let mut words: Vec<_> = words_near(text, 11, 23, 80, &own_words("parse_header"))
         .into_iter()
         .collect();
     words.sort();
@@ -181,7 +181,7 @@ fn a_cut_never_parts_a_call_from_its_results() {
     let session = session();
     let shares: Vec<usize> = [0.0, 0.2, 0.3, 0.5, 1.0]
         .iter()
-        .map(|s| session.cut(*s))
+        .map(|s| session.cut_index(*s))
         .collect();
     assert_eq!(shares, [1, 3, 3, 4, 7]);
 }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use compact_core::identity::EntryHash;
-use compact_formats::{Format, Scope};
-use compact_runtime::port::catalog::{CompactionRecord, Continues};
-use compact_runtime::recall::Query;
+use compact_formats::{Format, TranscriptScope};
+use compact_runtime::port::catalog::{CompactionRecord, InputRelation};
+use compact_runtime::recall::RecallQuery;
 use compact_runtime::{Error, Recall};
 use serde_json::json;
 
-use super::{Quiz, Session};
+use super::{Quiz, QuizSession};
 
 /// A quiz whose sessions are in an archive.
 pub struct Exam<'a> {
@@ -25,7 +25,7 @@ pub struct Exam<'a> {
 
 /// How a quiz went.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Result {
+pub struct ExamResult {
     /// Questions whose answer came first.
     pub first: usize,
     /// Questions whose answer was among the first five.
@@ -36,7 +36,7 @@ pub struct Result {
     pub missed: Vec<String>,
 }
 
-impl Result {
+impl ExamResult {
     /// The time that 95 of 100 questions stayed within.
     pub fn p95(&self) -> Duration {
         let at = (self.times.len() * 95).div_ceil(100).saturating_sub(1);
@@ -56,17 +56,22 @@ impl<'a> Exam<'a> {
             answers: HashMap::new(),
             archived: 0,
         };
-        for number in 0..quiz.sessions() {
-            exam.archive(number, quiz.session(number)).await?;
+        for number in 0..quiz.session_count() {
+            exam.archive_session(number, quiz.write_session(number))
+                .await?;
         }
         Ok(exam)
     }
 
-    async fn archive(&mut self, number: usize, session: Session) -> std::result::Result<(), Error> {
+    async fn archive_session(
+        &mut self,
+        number: usize,
+        session: QuizSession,
+    ) -> std::result::Result<(), Error> {
         let bytes = Bytes::from(session.text);
         let format = Format::MessagesJsonl;
-        let parsed = compact_formats::parse(bytes.clone(), Some(format), Scope::Live)?;
-        let hashes = EntryHash::all(&parsed.conversation.entries);
+        let parsed = compact_formats::parse(bytes.clone(), Some(format), TranscriptScope::Live)?;
+        let hashes = EntryHash::from_entries(&parsed.conversation.entries);
         let last = hashes.len();
         self.archived += bytes.len() as u64;
         let pack = self.recall.archive.put(bytes, None).await?;
@@ -86,10 +91,10 @@ impl<'a> Exam<'a> {
             entry_hashes: hashes,
             view_hashes: Vec::new(),
             new_from: 0,
-            continues: Continues::Fresh,
+            continues: InputRelation::Fresh,
             source_chain: None,
         };
-        self.recall.catalog.record(&record).await?;
+        self.recall.catalog.save_record(&record).await?;
         for (question, line) in session.answers {
             let place = (session.id.clone(), line as u64);
             self.answers.insert(question, place);
@@ -98,12 +103,12 @@ impl<'a> Exam<'a> {
     }
 
     /// Asks every question.
-    pub async fn take(&self) -> std::result::Result<Result, Error> {
-        let mut result = Result::default();
+    pub async fn ask_all(&self) -> std::result::Result<ExamResult, Error> {
+        let mut result = ExamResult::default();
         for (number, question) in self.quiz.questions.iter().enumerate() {
             let start = Instant::now();
-            self.recall.follow().await?;
-            let query = Query {
+            self.recall.update_index().await?;
+            let query = RecallQuery {
                 text: &question.text,
                 session_id: None,
                 limit: 5,

@@ -1,12 +1,12 @@
 //! A rule is given early, in half of the tasks replaced later; the last request must obey it.
 
-use super::Task;
-use super::context::Context;
-use super::scene::{Said, Scene};
+use super::ScriptedTask;
+use super::context::AgentContext;
+use super::scene::{SceneStep, TaskScene};
 use crate::random::Random;
 
 /// A rule: how it is given, how it is replaced, and the words around its value in both.
-struct Rule {
+struct ConstraintRule {
     given: fn(&str) -> String,
     replaced: fn(&str) -> String,
     about: &'static [&'static str],
@@ -15,8 +15,8 @@ struct Rule {
     request: &'static str,
 }
 
-const RULES: [Rule; 3] = [
-    Rule {
+const RULES: [ConstraintRule; 3] = [
+    ConstraintRule {
         given: |n| format!("House rule: a line in the release notes has at most {n} characters."),
         replaced: |n| {
             format!(
@@ -28,7 +28,7 @@ const RULES: [Rule; 3] = [
         values: &["64", "72", "78", "88", "96", "104"],
         request: "Write the release notes now.",
     },
-    Rule {
+    ConstraintRule {
         given: |p| format!("When you open a branch, its name always begins with `{p}/`."),
         replaced: |p| {
             format!(
@@ -40,7 +40,7 @@ const RULES: [Rule; 3] = [
         values: &["kestrel", "otter", "juniper", "basalt", "copper", "lagoon"],
         request: "Open a branch for this.",
     },
-    Rule {
+    ConstraintRule {
         given: |d| format!("Never deploy on a {d}, please, whatever happens."),
         replaced: |d| {
             format!("The freeze has moved, forget the old day: never deploy on a {d} any more.")
@@ -52,10 +52,10 @@ const RULES: [Rule; 3] = [
     },
 ];
 
-pub(super) fn write(random: &mut Random) -> Task {
+pub(super) fn write_task(random: &mut Random) -> ScriptedTask {
     let rule = RULES.get(random.index(RULES.len()));
     let Some(rule) = rule.or(RULES.first()) else {
-        return nothing();
+        return empty_task();
     };
     let first = random.index(rule.values.len());
     let second = (first + 1 + random.index(rule.values.len() - 1)) % rule.values.len();
@@ -67,36 +67,39 @@ pub(super) fn write(random: &mut Random) -> Task {
             value.to_owned()
         }
     };
-    let mut scenes = vec![Scene::new(
+    let mut scenes = vec![TaskScene::new(
         0.05,
         [
-            Said::User((rule.given)(&spoken(value(first)))),
-            Said::Agent("Understood, I will keep to that.".into()),
+            SceneStep::User((rule.given)(&spoken(value(first)))),
+            SceneStep::Agent("Understood, I will keep to that.".into()),
         ],
     )];
-    let is_replaced = random.percent(50);
+    let is_replaced = random.roll_percent(50);
     if is_replaced {
-        let said = Said::User((rule.replaced)(&spoken(value(second))));
-        scenes.push(Scene::new(0.45, [said, Said::Agent("Noted.".into())]));
+        let said = SceneStep::User((rule.replaced)(&spoken(value(second))));
+        scenes.push(TaskScene::new(
+            0.45,
+            [said, SceneStep::Agent("Noted.".into())],
+        ));
     }
     let live = value(if is_replaced { second } else { first }).to_owned();
-    Task {
+    ScriptedTask {
         scenes,
         request: rule.request.to_owned(),
         questions: vec![rule.request.to_owned()],
-        succeeds: Box::new(move |context| obeys(context, rule, &live)),
+        succeeds: Box::new(move |context| obeys_rule(context, rule, &live)),
     }
 }
 
 /// The agent obeys what it read last about the subject.
-fn obeys(context: &Context, rule: &Rule, live: &str) -> bool {
+fn obeys_rule(context: &AgentContext, rule: &ConstraintRule, live: &str) -> bool {
     let (start, end) = rule.around;
-    let mut told = context.with(rule.about).rev();
-    told.find_map(|line| line.between(start, end)) == Some(live)
+    let mut told = context.lines_with(rule.about).rev();
+    told.find_map(|line| line.text_between(start, end)) == Some(live)
 }
 
-fn nothing() -> Task {
-    Task {
+fn empty_task() -> ScriptedTask {
+    ScriptedTask {
         scenes: Vec::new(),
         request: String::new(),
         questions: Vec::new(),

@@ -2,44 +2,44 @@
 
 use compact_core::message::Entry;
 
-use crate::generated::text_of;
+use crate::fact_check::entries_text;
 
 /// What an agent can see.
-pub(super) struct Context {
-    lines: Vec<Line>,
+pub(super) struct AgentContext {
+    lines: Vec<ContextLine>,
 }
 
 /// A line and the heading it stands under.
-pub(super) struct Line {
+pub(super) struct ContextLine {
     pub(super) text: String,
     heading: String,
 }
 
-impl Context {
+impl AgentContext {
     /// The lines of all entries but the last, which is the request.
-    pub(super) fn of(entries: &[Entry]) -> Context {
+    pub(super) fn from_entries(entries: &[Entry]) -> AgentContext {
         let seen = entries.split_last().map_or(entries, |(_, rest)| rest);
         let mut lines = Vec::new();
         for entry in seen {
             let mut heading = String::new();
-            for text in text_of(std::slice::from_ref(entry)).lines() {
+            for text in entries_text(std::slice::from_ref(entry)).lines() {
                 if text.starts_with('#') {
                     heading = text.to_lowercase();
                 }
-                lines.push(Line {
+                lines.push(ContextLine {
                     text: text.to_owned(),
                     heading: heading.clone(),
                 });
             }
         }
-        Context { lines }
+        AgentContext { lines }
     }
 
     /// The lines that contain all of these, whatever their case.
-    pub(super) fn with<'c>(
+    pub(super) fn lines_with<'c>(
         &'c self,
         words: &[&str],
-    ) -> impl DoubleEndedIterator<Item = &'c Line> + use<'c> {
+    ) -> impl DoubleEndedIterator<Item = &'c ContextLine> + use<'c> {
         let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
         self.lines.iter().filter(move |line| {
             let text = line.text.to_lowercase();
@@ -50,7 +50,7 @@ impl Context {
 
 const FINISHED: [&str; 6] = ["done", "completed", "finished", "applied", "[x]", "✓"];
 
-impl Line {
+impl ContextLine {
     /// True when the line or its heading says that the work is behind us.
     pub(super) fn is_finished(&self) -> bool {
         let text = self.text.to_lowercase();
@@ -59,7 +59,7 @@ impl Line {
     }
 
     /// The text between a beginning and an end, at the last place where both are.
-    pub(super) fn between(&self, start: &str, end: &str) -> Option<&str> {
+    pub(super) fn text_between(&self, start: &str, end: &str) -> Option<&str> {
         let (_, rest) = self.text.rsplit_once(start)?;
         rest.split_once(end).map(|(inner, _)| inner)
     }

@@ -1,9 +1,9 @@
 //! Errors with a code are met and mended early; the last one to come back must be mended the same
 //! way.
 
-use super::Task;
-use super::context::Context;
-use super::scene::{Said, Scene};
+use super::ScriptedTask;
+use super::context::AgentContext;
+use super::scene::{SceneStep, TaskScene};
 use crate::random::Random;
 
 /// What fails, and the command that mends it.
@@ -21,7 +21,7 @@ const FAULTS: [(&str, &str); 5] = [
     ),
 ];
 
-pub(super) fn write(random: &mut Random) -> Task {
+pub(super) fn write_task(random: &mut Random) -> ScriptedTask {
     let start = random.index(FAULTS.len());
     let faults = FAULTS.iter().cycle().skip(start).take(3);
     let mut scenes = Vec::new();
@@ -29,11 +29,11 @@ pub(super) fn write(random: &mut Random) -> Task {
     for ((fault, command), depth) in faults.zip([0.05, 0.14, 0.26]) {
         let code = format!("RLY-{}", random.between(1000, 9999));
         let command = format!("{command}-{}", random.between(10, 99));
-        scenes.push(mended(fault, &code, &command, depth));
+        scenes.push(repair_scene(fault, &code, &command, depth));
         wanted.get_or_insert((*fault, code, command));
     }
     let (fault, code, command) = wanted.unwrap_or_default();
-    Task {
+    ScriptedTask {
         scenes,
         request: format!("It failed again: {fault} ({code}). Mend it as before."),
         questions: vec![format!("{fault} {code} fix")],
@@ -41,36 +41,36 @@ pub(super) fn write(random: &mut Random) -> Task {
     }
 }
 
-fn mended(fault: &str, code: &str, command: &str, depth: f64) -> Scene {
-    let failed = Said::Tool {
+fn repair_scene(fault: &str, code: &str, command: &str, depth: f64) -> TaskScene {
+    let failed = SceneStep::Tool {
         name: "deploy_check",
         arguments: "{\"verbose\": true}".into(),
         result: format!("Error: {fault} ({code})\nexit status 1"),
         is_error: true,
     };
-    let passed = Said::Tool {
+    let passed = SceneStep::Tool {
         name: "deploy_check",
         arguments: "{\"verbose\": true}".into(),
         result: "all checks passed".into(),
         is_error: false,
     };
-    Scene::new(
+    TaskScene::new(
         depth,
         [
-            Said::User("Run the deploy check.".into()),
+            SceneStep::User("Run the deploy check.".into()),
             failed,
-            Said::Agent(format!(
+            SceneStep::Agent(format!(
                 "{code} is fixed by `{command}`. I run it and check again."
             )),
             passed,
-            Said::Agent("The check passes now.".into()),
+            SceneStep::Agent("The check passes now.".into()),
         ],
     )
 }
 
 /// The agent runs the command that stands behind the code on a line.
-fn known_fix(context: &Context, code: &str) -> Option<String> {
-    context.with(&[code, "`"]).rev().find_map(|line| {
+fn known_fix(context: &AgentContext, code: &str) -> Option<String> {
+    context.lines_with(&[code, "`"]).rev().find_map(|line| {
         let (_, behind) = line.text.split_once(code)?;
         behind.split('`').nth(1).map(str::to_owned)
     })

@@ -13,25 +13,25 @@ mod redo;
 mod scene;
 mod todo;
 
-use compact_core::engine::{Outcome, Prior};
+use compact_core::engine::{CompactionOutcome, Prior};
 use compact_core::message::{Conversation, Entry, Role};
 use compact_core::token::{Chars4, EstimatorExt, Tokens, Units};
 use compact_core::wire::WireRules;
 use serde::Serialize;
 
-use crate::compaction::{Engine, EngineError, Step};
-use crate::generated::{Arc, read};
-use crate::interval::{Interval, Sample};
+use crate::compaction::{CompactionStep, EvalEngine, EvalError};
+use crate::fact_check::{Scenario, parse_session};
+use crate::interval::{Interval, SessionScores};
 use crate::parallel;
-use crate::play::{Terms, play};
+use crate::play::{PlaySettings, play_conversation};
 use crate::random::Random;
-use context::Context;
-use scene::{Scene, woven};
+use context::AgentContext;
+use scene::{TaskScene, weave_scenes};
 
 /// What a task asks of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum TaskKind {
     /// Obey a rule that was given early, or the one that replaced it.
     FollowConstraint,
     /// Finish what is open, and nothing else.
@@ -44,52 +44,52 @@ pub enum Kind {
     ReuseFix,
 }
 
-impl Kind {
+impl TaskKind {
     /// All.
-    pub const ALL: [Kind; 5] = [
-        Kind::FollowConstraint,
-        Kind::FinishOpenTodos,
-        Kind::UseEarlyId,
-        Kind::DontRedoDone,
-        Kind::ReuseFix,
+    pub const ALL: [TaskKind; 5] = [
+        TaskKind::FollowConstraint,
+        TaskKind::FinishOpenTodos,
+        TaskKind::UseEarlyId,
+        TaskKind::DontRedoDone,
+        TaskKind::ReuseFix,
     ];
 
     /// In words.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::FollowConstraint => "follow an early rule",
-            Kind::FinishOpenTodos => "finish open work",
-            Kind::UseEarlyId => "use an early id",
-            Kind::DontRedoDone => "not redo done work",
-            Kind::ReuseFix => "reuse a known fix",
+            TaskKind::FollowConstraint => "follow an early rule",
+            TaskKind::FinishOpenTodos => "finish open work",
+            TaskKind::UseEarlyId => "use an early id",
+            TaskKind::DontRedoDone => "not redo done work",
+            TaskKind::ReuseFix => "reuse a known fix",
         }
     }
 
-    fn write(self, random: &mut Random) -> Task {
+    fn write_task(self, random: &mut Random) -> ScriptedTask {
         match self {
-            Kind::FollowConstraint => constraint::write(random),
-            Kind::FinishOpenTodos => todo::write(random),
-            Kind::UseEarlyId => identifier::write(random),
-            Kind::DontRedoDone => redo::write(random),
-            Kind::ReuseFix => fix::write(random),
+            TaskKind::FollowConstraint => constraint::write_task(random),
+            TaskKind::FinishOpenTodos => todo::write_task(random),
+            TaskKind::UseEarlyId => identifier::write_task(random),
+            TaskKind::DontRedoDone => redo::write_task(random),
+            TaskKind::ReuseFix => fix::write_task(random),
         }
     }
 }
 
 /// A task: what is said when, the last request, and whether an agent that reads a context meets it.
-struct Task {
-    scenes: Vec<Scene>,
+struct ScriptedTask {
+    scenes: Vec<TaskScene>,
     request: String,
     /// What the agent asks the archive before it acts.
     questions: Vec<String>,
-    succeeds: Box<dyn Fn(&Context) -> bool + Send + Sync>,
+    succeeds: Box<dyn Fn(&AgentContext) -> bool + Send + Sync>,
 }
 
 /// One kind of task at one budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct TaskResult {
     /// What is asked.
-    pub kind: Kind,
+    pub kind: TaskKind,
     /// What a view may cost, as a share of the whole session.
     pub budget: f64,
     /// How many tasks.
@@ -108,43 +108,52 @@ pub struct Line {
 }
 
 /// Runs so many tasks of each kind at each budget.
-pub fn run(engine: &Engine, seeds: u64, budgets: &[f64]) -> Result<Vec<Line>, EngineError> {
+pub fn run_trials(
+    engine: &EvalEngine,
+    seeds: u64,
+    budgets: &[f64],
+) -> Result<Vec<TaskResult>, EvalError> {
     let mut lines = Vec::new();
-    for kind in Kind::ALL {
-        let trials = (0..seeds).map(|seed| Trial::new(kind, seed));
+    for kind in TaskKind::ALL {
+        let trials = (0..seeds).map(|seed| TaskTrial::new(kind, seed));
         let trials = trials.collect::<Result<Vec<_>, _>>()?;
         for budget in budgets {
-            let ends = parallel::map(&trials, |trial| trial.end(engine, *budget));
+            let ends = parallel::map(&trials, |trial| trial.play_to_end(engine, *budget));
             let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
-            lines.extend(line(kind, *budget, &trials, &ends));
+            lines.extend(score_trials(kind, *budget, &trials, &ends));
         }
     }
     Ok(lines)
 }
 
-fn line(kind: Kind, budget: f64, trials: &[Trial], ends: &[End]) -> Option<Line> {
+fn score_trials(
+    kind: TaskKind,
+    budget: f64,
+    trials: &[TaskTrial],
+    ends: &[TrialEnd],
+) -> Option<TaskResult> {
     let score = |met: bool| vec![f64::from(u8::from(met))];
-    let whole: Sample = trials
+    let whole: SessionScores = trials
         .iter()
-        .map(|t| score(t.succeeds(&t.entries)))
+        .map(|t| score(t.succeeds_with(&t.entries)))
         .collect();
-    let by = |of: fn(&End) -> &Vec<Entry>| -> Sample {
+    let by = |of: fn(&TrialEnd) -> &Vec<Entry>| -> SessionScores {
         let pairs = trials.iter().zip(ends);
         pairs
-            .map(|(trial, end)| score(trial.succeeds(of(end))))
+            .map(|(trial, end)| score(trial.succeeds_with(of(end))))
             .collect()
     };
     let (compacted, windowed) = (by(|end| &end.live), by(|end| &end.windowed));
     let recalled = by(|end| &end.recalled);
-    Some(Line {
+    Some(TaskResult {
         kind,
         budget,
         tasks: trials.len(),
         compactions: ends.iter().map(|end| end.compactions).min()?,
-        whole: Interval::of(&whole)?,
-        compacted: Interval::of(&compacted)?,
-        windowed: Interval::of(&windowed)?,
-        recalled: Interval::of(&recalled)?,
+        whole: Interval::from_scores(&whole)?,
+        compacted: Interval::from_scores(&compacted)?,
+        windowed: Interval::from_scores(&windowed)?,
+        recalled: Interval::from_scores(&recalled)?,
     })
 }
 
@@ -152,13 +161,13 @@ fn line(kind: Kind, budget: f64, trials: &[Trial], ends: &[End]) -> Option<Line>
 const HITS: usize = 10;
 
 /// A task in its session.
-struct Trial {
-    task: Task,
+struct TaskTrial {
+    task: ScriptedTask,
     entries: Vec<Entry>,
 }
 
 /// What the context is when the request comes.
-struct End {
+struct TrialEnd {
     live: Vec<Entry>,
     compactions: usize,
     /// The context when the runtime kept it in a window of that size.
@@ -167,30 +176,37 @@ struct End {
     recalled: Vec<Entry>,
 }
 
-impl Trial {
-    fn new(kind: Kind, seed: u64) -> Result<Trial, EngineError> {
+impl TaskTrial {
+    fn new(kind: TaskKind, seed: u64) -> Result<TaskTrial, EvalError> {
         let mut random = Random::new(0x7A5C ^ (seed << 8) ^ kind as u64);
-        let task = kind.write(&mut random);
-        let arc = random.pick(&Arc::ALL).copied().unwrap_or(Arc::Coding);
-        let session = read(&arc.session(500 + seed))?;
-        let mut entries = woven(session.conversation.entries, &task.scenes);
-        entries.push(Entry::text("request", Role::User, task.request.as_str()));
-        Ok(Trial { task, entries })
+        let task = kind.write_task(&mut random);
+        let arc = random
+            .pick(&Scenario::ALL)
+            .copied()
+            .unwrap_or(Scenario::Coding);
+        let session = parse_session(&arc.generate(500 + seed))?;
+        let mut entries = weave_scenes(session.conversation.entries, &task.scenes);
+        entries.push(Entry::from_text(
+            "request",
+            Role::User,
+            task.request.as_str(),
+        ));
+        Ok(TaskTrial { task, entries })
     }
 
-    fn succeeds(&self, entries: &[Entry]) -> bool {
-        (self.task.succeeds)(&Context::of(entries))
+    fn succeeds_with(&self, entries: &[Entry]) -> bool {
+        (self.task.succeeds)(&AgentContext::from_entries(entries))
     }
 
     /// Plays the session forward; whenever the context is twice the budget it is compacted, and once
     /// more when the request has come.
-    fn end(&self, engine: &Engine, share: f64) -> Result<End, EngineError> {
-        let whole = Chars4.tokens(units(&self.entries));
+    fn play_to_end(&self, engine: &EvalEngine, share: f64) -> Result<TrialEnd, EvalError> {
+        let whole = Chars4.to_tokens(count_units(&self.entries));
         let budget = Tokens((whole.0 as f64 * share) as u64);
         let mut live = Conversation::default();
         let mut prior: Option<Prior> = None;
-        let (windowed, recalled) = self.windowed(engine, budget)?;
-        let mut end = End {
+        let (windowed, recalled) = self.play_in_window(engine, budget)?;
+        let mut end = TrialEnd {
             live: Vec::new(),
             compactions: 0,
             windowed,
@@ -200,23 +216,23 @@ impl Trial {
         let mut rest = self.entries.iter().peekable();
         while let Some(entry) = rest.next() {
             live.entries.push(entry.clone());
-            size += Chars4.entry(entry);
+            size += Chars4.count_entry(entry);
             let is_inside = rest
                 .peek()
                 .is_some_and(|next| next.has_results() || next.meta.continues);
-            let is_due = rest.peek().is_none() || Chars4.tokens(size).0 > budget.0 * 2;
+            let is_due = rest.peek().is_none() || Chars4.to_tokens(size).0 > budget.0 * 2;
             if is_inside || !is_due {
                 continue;
             }
-            let step = Step {
+            let step = CompactionStep {
                 conversation: &live,
                 rules: &WireRules::LENIENT,
                 prior: prior.as_ref(),
                 budget,
             };
-            if let (Outcome::Compacted(made), next) = engine.step(&step)? {
-                live.entries = made.view.entries(&live);
-                size = units(&live.entries);
+            if let (CompactionOutcome::Compacted(made), next) = engine.compact_step(&step)? {
+                live.entries = made.view.shown_entries(&live);
+                size = count_units(&live.entries);
                 prior = next;
                 end.compactions += 1;
             }
@@ -226,27 +242,27 @@ impl Trial {
     }
 }
 
-impl Trial {
+impl TaskTrial {
     /// What the runtime shows at the request, in a window of this size, without and with recall.
-    fn windowed(
+    fn play_in_window(
         &self,
-        engine: &Engine,
+        engine: &EvalEngine,
         window: Tokens,
-    ) -> Result<(Vec<Entry>, Vec<Entry>), EngineError> {
-        let answer = Entry::text("answer", Role::Assistant, "I see to it.");
+    ) -> Result<(Vec<Entry>, Vec<Entry>), EvalError> {
+        let answer = Entry::from_text("answer", Role::Assistant, "I see to it.");
         let conversation = Conversation {
             entries: self.entries.iter().cloned().chain([answer]).collect(),
             ..Conversation::default()
         };
-        let terms = Terms {
+        let terms = PlaySettings {
             policy: engine.policy().clone(),
             window,
             estimator: std::sync::Arc::new(Chars4),
         };
         let mut shown = Vec::new();
-        let played = play(&conversation, &WireRules::LENIENT, &terms, |moment| {
+        let played = play_conversation(&conversation, &WireRules::LENIENT, &terms, |moment| {
             if moment.said.entries.len() == self.entries.len() {
-                shown = moment.view.entries(moment.said);
+                shown = moment.view.shown_entries(moment.said);
             }
         })?;
         let found = played.recall(&self.task.questions, HITS)?;
@@ -254,8 +270,8 @@ impl Trial {
     }
 }
 
-fn units(entries: &[Entry]) -> Units {
-    entries.iter().map(|e| Chars4.entry(e)).sum()
+fn count_units(entries: &[Entry]) -> Units {
+    entries.iter().map(|e| Chars4.count_entry(e)).sum()
 }
 
 #[cfg(test)]
@@ -264,41 +280,47 @@ mod tests {
 
     #[test]
     fn every_task_succeeds_with_the_whole_context_and_none_without_any() {
-        for kind in Kind::ALL {
+        for kind in TaskKind::ALL {
             for seed in 0..4 {
-                let trial = Trial::new(kind, seed).unwrap();
-                assert!(trial.succeeds(&trial.entries), "{kind:?} {seed}");
+                let trial = TaskTrial::new(kind, seed).unwrap();
+                assert!(trial.succeeds_with(&trial.entries), "{kind:?} {seed}");
                 let last = trial
                     .entries
                     .last()
                     .cloned()
                     .into_iter()
                     .collect::<Vec<_>>();
-                assert!(!trial.succeeds(&last), "{kind:?} {seed} needs nothing");
+                assert!(!trial.succeeds_with(&last), "{kind:?} {seed} needs nothing");
             }
         }
     }
 
     #[test]
     fn a_tenth_of_the_window_keeps_orders_and_work_and_recall_finds_the_rest() {
-        let engine = Engine::new(Default::default()).unwrap();
-        for (kind, seed) in Kind::ALL.into_iter().flat_map(|k| [(k, 0), (k, 2)]) {
-            let trial = Trial::new(kind, seed).unwrap();
-            let whole = Chars4.tokens(units(&trial.entries));
-            let (shown, recalled) = trial.windowed(&engine, Tokens(whole.0 / 10)).unwrap();
-            let is_looked_up = matches!(kind, Kind::UseEarlyId | Kind::ReuseFix);
-            assert!(is_looked_up || trial.succeeds(&shown), "{kind:?} {seed}");
-            assert!(trial.succeeds(&recalled), "{kind:?} {seed} with recall");
+        let engine = EvalEngine::new(Default::default()).unwrap();
+        for (kind, seed) in TaskKind::ALL.into_iter().flat_map(|k| [(k, 0), (k, 2)]) {
+            let trial = TaskTrial::new(kind, seed).unwrap();
+            let whole = Chars4.to_tokens(count_units(&trial.entries));
+            let (shown, recalled) = trial.play_in_window(&engine, Tokens(whole.0 / 10)).unwrap();
+            let is_looked_up = matches!(kind, TaskKind::UseEarlyId | TaskKind::ReuseFix);
+            assert!(
+                is_looked_up || trial.succeeds_with(&shown),
+                "{kind:?} {seed}"
+            );
+            assert!(
+                trial.succeeds_with(&recalled),
+                "{kind:?} {seed} with recall"
+            );
         }
     }
 
     #[test]
     fn a_task_is_compacted_on_the_way() {
-        let engine = Engine::new(Default::default()).unwrap();
-        let trial = Trial::new(Kind::UseEarlyId, 1).unwrap();
-        let end = trial.end(&engine, 0.1).unwrap();
+        let engine = EvalEngine::new(Default::default()).unwrap();
+        let trial = TaskTrial::new(TaskKind::UseEarlyId, 1).unwrap();
+        let end = trial.play_to_end(&engine, 0.1).unwrap();
         assert!(end.compactions >= 5, "{}", end.compactions);
-        let (live, whole) = (units(&end.live).0, units(&trial.entries).0);
+        let (live, whole) = (count_units(&end.live).0, count_units(&trial.entries).0);
         // The system prompt is not in the budget.
         assert!(live * 9 <= whole, "{live} of {whole}");
     }

@@ -1,9 +1,9 @@
 //! Migrations are announced together and run one by one; the last request is to run those that
 //! were not.
 
-use super::Task;
-use super::context::Context;
-use super::scene::{Said, Scene, tool};
+use super::ScriptedTask;
+use super::context::AgentContext;
+use super::scene::{SceneStep, TaskScene, tool_step};
 use crate::random::Random;
 
 const SUBJECTS: [&str; 6] = [
@@ -15,7 +15,7 @@ const SUBJECTS: [&str; 6] = [
     "backfill_regions",
 ];
 
-pub(super) fn write(random: &mut Random) -> Task {
+pub(super) fn write_task(random: &mut Random) -> ScriptedTask {
     let start = random.index(SUBJECTS.len());
     let first = random.between(11, 940);
     let names: Vec<String> = (first..)
@@ -26,11 +26,11 @@ pub(super) fn write(random: &mut Random) -> Task {
     let left_out = random.index(names.len());
     let list = names.join(", ");
     let announced = format!("We need these migrations over the day: {list}. I say when.");
-    let mut scenes = vec![Scene::new(
+    let mut scenes = vec![TaskScene::new(
         0.02,
         [
-            Said::User(announced),
-            Said::Agent("I wait for your word.".into()),
+            SceneStep::User(announced),
+            SceneStep::Agent("I wait for your word.".into()),
         ],
     )];
     let depths = [0.08, 0.18, 0.3, 0.4];
@@ -39,9 +39,9 @@ pub(super) fn write(random: &mut Random) -> Task {
         .zip(depths)
         .enumerate()
         .filter(|(i, _)| *i != left_out);
-    scenes.extend(run.map(|(_, (name, depth))| ran(name, depth)));
+    scenes.extend(run.map(|(_, (name, depth))| migration_scene(name, depth)));
     let missing: Vec<String> = names.get(left_out).cloned().into_iter().collect();
-    Task {
+    ScriptedTask {
         scenes,
         request: format!("Make sure that each of these was run, once: {list}."),
         questions: names.iter().map(|name| format!("{name} applied")).collect(),
@@ -49,20 +49,20 @@ pub(super) fn write(random: &mut Random) -> Task {
     }
 }
 
-fn ran(name: &str, depth: f64) -> Scene {
+fn migration_scene(name: &str, depth: f64) -> TaskScene {
     let result = format!("{name} applied, 0 rows skipped");
-    Scene::new(
+    TaskScene::new(
         depth,
         [
-            Said::User(format!("Run {name} now.")),
-            tool("run_migration", format!("{{\"name\": \"{name}\"}}"), result),
-            Said::Agent(format!("{name} is done.")),
+            SceneStep::User(format!("Run {name} now.")),
+            tool_step("run_migration", format!("{{\"name\": \"{name}\"}}"), result),
+            SceneStep::Agent(format!("{name} is done.")),
         ],
     )
 }
 
 /// The agent runs what it reads no success of.
-fn believed_missing(context: &Context, names: &[String]) -> Vec<String> {
-    let is_missing = |name: &&String| !context.with(&[name]).any(|line| line.is_finished());
+fn believed_missing(context: &AgentContext, names: &[String]) -> Vec<String> {
+    let is_missing = |name: &&String| !context.lines_with(&[name]).any(|line| line.is_finished());
     names.iter().filter(is_missing).cloned().collect()
 }

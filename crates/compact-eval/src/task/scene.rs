@@ -1,15 +1,15 @@
 //! Scenes: short exchanges that a task weaves into a session.
 
-use compact_core::message::{Block, Entry, EntryId, Meta, Role};
+use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 
 /// Something said at a depth of the session: 0 at the start, 1 at the end.
-pub(super) struct Scene {
+pub(super) struct TaskScene {
     pub(super) depth: f64,
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<SceneStep>,
 }
 
 /// One thing said in a scene.
-pub(super) enum Said {
+pub(super) enum SceneStep {
     User(String),
     Agent(String),
     Tool {
@@ -20,9 +20,9 @@ pub(super) enum Said {
     },
 }
 
-impl Scene {
-    pub(super) fn new(depth: f64, said: impl IntoIterator<Item = Said>) -> Scene {
-        Scene {
+impl TaskScene {
+    pub(super) fn new(depth: f64, said: impl IntoIterator<Item = SceneStep>) -> TaskScene {
+        TaskScene {
             depth,
             said: said.into_iter().collect(),
         }
@@ -30,8 +30,8 @@ impl Scene {
 }
 
 /// A tool that answers well.
-pub(super) fn tool(name: &'static str, arguments: String, result: String) -> Said {
-    Said::Tool {
+pub(super) fn tool_step(name: &'static str, arguments: String, result: String) -> SceneStep {
+    SceneStep::Tool {
         name,
         arguments,
         result,
@@ -40,33 +40,35 @@ pub(super) fn tool(name: &'static str, arguments: String, result: String) -> Sai
 }
 
 /// The session with the scenes in it, each before the first request at or after its depth.
-pub(super) fn woven(session: Vec<Entry>, scenes: &[Scene]) -> Vec<Entry> {
+pub(super) fn weave_scenes(session: Vec<Entry>, scenes: &[TaskScene]) -> Vec<Entry> {
     let count = session.len().max(1) as f64;
-    let mut open: Vec<(usize, &Scene)> = scenes.iter().enumerate().collect();
+    let mut open: Vec<(usize, &TaskScene)> = scenes.iter().enumerate().collect();
     open.sort_by(|(_, a), (_, b)| a.depth.total_cmp(&b.depth));
     let mut open = open.into_iter().peekable();
     let mut out = Vec::new();
     for (at, entry) in session.into_iter().enumerate() {
         if entry.is_user_message() {
-            let due = |(_, scene): &(usize, &Scene)| scene.depth <= at as f64 / count;
+            let due = |(_, scene): &(usize, &TaskScene)| scene.depth <= at as f64 / count;
             while let Some((number, scene)) = open.next_if(due) {
-                out.extend(entries(scene, number));
+                out.extend(scene_entries(scene, number));
             }
         }
         out.push(entry);
     }
-    out.extend(open.flat_map(|(number, scene)| entries(scene, number)));
+    out.extend(open.flat_map(|(number, scene)| scene_entries(scene, number)));
     out
 }
 
-fn entries(scene: &Scene, number: usize) -> Vec<Entry> {
+fn scene_entries(scene: &TaskScene, number: usize) -> Vec<Entry> {
     let mut out = Vec::new();
     for (i, said) in scene.said.iter().enumerate() {
         let id = format!("scene-{number}-{i}");
         match said {
-            Said::User(text) => out.push(Entry::text(id, Role::User, text.as_str())),
-            Said::Agent(text) => out.push(Entry::text(id, Role::Assistant, text.as_str())),
-            Said::Tool {
+            SceneStep::User(text) => out.push(Entry::from_text(id, Role::User, text.as_str())),
+            SceneStep::Agent(text) => {
+                out.push(Entry::from_text(id, Role::Assistant, text.as_str()))
+            }
+            SceneStep::Tool {
                 name,
                 arguments,
                 result,
@@ -82,19 +84,19 @@ fn entries(scene: &Scene, number: usize) -> Vec<Entry> {
                     content: result.clone(),
                     is_error: *is_error,
                 };
-                out.push(block(format!("{id}-call"), Role::Assistant, call));
-                out.push(block(format!("{id}-result"), Role::Tool, result));
+                out.push(block_entry(format!("{id}-call"), Role::Assistant, call));
+                out.push(block_entry(format!("{id}-result"), Role::Tool, result));
             }
         }
     }
     out
 }
 
-fn block(id: String, role: Role, block: Block) -> Entry {
+fn block_entry(id: String, role: Role, block: Block) -> Entry {
     Entry {
         id: EntryId(id),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }
 }

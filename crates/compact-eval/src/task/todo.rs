@@ -1,8 +1,8 @@
 //! Work is put on a list over the day, some of it gets done; the last request is to finish the rest.
 
-use super::Task;
-use super::context::Context;
-use super::scene::{Said, Scene, tool};
+use super::ScriptedTask;
+use super::context::AgentContext;
+use super::scene::{SceneStep, TaskScene, tool_step};
 use crate::random::Random;
 
 const WORKS: [&str; 12] = [
@@ -27,7 +27,7 @@ const ASKED: [fn(&str) -> String; 4] = [
     |work| format!("Still to do before we close the week: {work}."),
 ];
 
-pub(super) fn write(random: &mut Random) -> Task {
+pub(super) fn write_task(random: &mut Random) -> ScriptedTask {
     let start = random.index(WORKS.len());
     let mut works = WORKS.iter().cycle().skip(start).step_by(5).take(5);
     let mut scenes = Vec::new();
@@ -36,15 +36,15 @@ pub(super) fn write(random: &mut Random) -> Task {
         let (Some(work), Some(ask)) = (works.next(), random.pick(&ASKED)) else {
             break;
         };
-        let agreed = Said::Agent("I have noted it.".into());
-        scenes.push(Scene::new(depth, [Said::User(ask(work)), agreed]));
-        if open.len() < 3 && random.percent(60) || depth > 0.4 && open.is_empty() {
+        let agreed = SceneStep::Agent("I have noted it.".into());
+        scenes.push(TaskScene::new(depth, [SceneStep::User(ask(work)), agreed]));
+        if open.len() < 3 && random.roll_percent(60) || depth > 0.4 && open.is_empty() {
             open.push(*work);
         } else {
-            scenes.push(finished(work, depth + 0.2));
+            scenes.push(finished_scene(work, depth + 0.2));
         }
     }
-    Task {
+    ScriptedTask {
         scenes,
         request: "Please finish everything that is still on the list.".into(),
         questions: [
@@ -60,22 +60,22 @@ pub(super) fn write(random: &mut Random) -> Task {
     }
 }
 
-fn finished(work: &str, depth: f64) -> Scene {
+fn finished_scene(work: &str, depth: f64) -> TaskScene {
     let result = format!("completed: {work}");
-    Scene::new(
+    TaskScene::new(
         depth,
         [
-            Said::User(format!("Do this from the list now: {work}.")),
-            tool("complete_task", format!("{{\"task\": \"{work}\"}}"), result),
-            Said::Agent(format!("Done: {work}.")),
+            SceneStep::User(format!("Do this from the list now: {work}.")),
+            tool_step("complete_task", format!("{{\"task\": \"{work}\"}}"), result),
+            SceneStep::Agent(format!("Done: {work}.")),
         ],
     )
 }
 
 /// The agent takes up all work it reads of, unless it also reads that it was done.
-fn believed_open(context: &Context) -> Vec<&'static str> {
+fn believed_open(context: &AgentContext) -> Vec<&'static str> {
     let is_open = |work: &&&str| {
-        let mut mentions = context.with(&[work]).peekable();
+        let mut mentions = context.lines_with(&[work]).peekable();
         mentions.peek().is_some() && !mentions.any(|line| line.is_finished())
     };
     sorted(WORKS.iter().filter(is_open).copied().collect())

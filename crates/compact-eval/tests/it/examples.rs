@@ -1,14 +1,14 @@
 use std::path::Path;
 
 use compact_eval::example;
-use compact_formats::{Format, Scope, parse};
+use compact_formats::{Format, TranscriptScope, parse};
 
 /// `cargo xtask examples` brings the folder up to date.
 /// S2-65, S2-67.
 #[test]
 fn the_committed_examples_are_what_the_generator_writes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    for file in example::all() {
+    for file in example::all_files() {
         let committed = std::fs::read_to_string(folder.join(file.name)).unwrap_or_default();
         assert!(
             committed == file.content,
@@ -25,10 +25,10 @@ fn every_example_is_read_as_what_it_is_without_a_complaint() {
         ("support-session.json", Format::OpenAiChat),
         ("research-session.jsonl", Format::CodexRollout),
     ];
-    let files = example::all();
+    let files = example::all_files();
     for (name, format) in wanted {
         let file = files.iter().find(|file| file.name == name).unwrap();
-        let parsed = parse(file.content.clone(), None, Scope::Live).unwrap();
+        let parsed = parse(file.content.clone(), None, TranscriptScope::Live).unwrap();
         assert_eq!(parsed.document.format(), format);
         assert_eq!(parsed.problems, [], "{name}");
     }

@@ -2,15 +2,17 @@
 //! of text that a person can read. `UPDATE_EXPECT=1 cargo test -p compact-eval golden` accepts it.
 
 use compact_core::policy::Policy;
-use compact_eval::compaction::Engine;
-use compact_eval::generate::{self, Session};
-use compact_eval::generated::Look;
+use compact_eval::compaction::EvalEngine;
+use compact_eval::fact_check::ViewText;
+use compact_eval::generate::{self, GeneratedSession};
 use expect_test::{ExpectFile, expect_file};
 
-fn check(session: &Session, share: f64, golden: &ExpectFile) {
+fn check(session: &GeneratedSession, share: f64, golden: &ExpectFile) {
     let summary = || {
-        let engine = Engine::new(Policy::default()).unwrap();
-        Look::at(session, share, &engine).unwrap().summary
+        let engine = EvalEngine::new(Policy::default()).unwrap();
+        ViewText::from_session(session, share, &engine)
+            .unwrap()
+            .summary
     };
     let first = summary();
     assert_eq!(first, summary(), "the same input gives the same bytes");
@@ -19,7 +21,7 @@ fn check(session: &Session, share: f64, golden: &ExpectFile) {
 
 #[test]
 fn golden_summary_of_the_coding_session() {
-    let session = generate::coding(11, 150_000);
+    let session = generate::coding_session(11, 150_000);
     check(
         &session,
         0.04,
@@ -29,7 +31,7 @@ fn golden_summary_of_the_coding_session() {
 
 #[test]
 fn golden_summary_of_the_support_session() {
-    let session = generate::support(12, 20_000);
+    let session = generate::support_session(12, 20_000);
     check(
         &session,
         0.15,
@@ -39,7 +41,7 @@ fn golden_summary_of_the_support_session() {
 
 #[test]
 fn golden_summary_of_the_research_session() {
-    let session = generate::research(13, 60_000);
+    let session = generate::research_session(13, 60_000);
     check(
         &session,
         0.06,

@@ -19,9 +19,9 @@ async fn the_right_entry_comes_first_among_its_likes() {
     };
     let quiz = Quiz::new(5, 40, 6_000, 20);
     let exam = Exam::prepare(&quiz, &recall).await.unwrap();
-    assert_eq!(recall.follow().await.unwrap().added, 40);
-    assert_eq!(recall.follow().await.unwrap().added, 0);
-    let result = exam.take().await.unwrap();
+    assert_eq!(recall.update_index().await.unwrap().added, 40);
+    assert_eq!(recall.update_index().await.unwrap().added, 0);
+    let result = exam.ask_all().await.unwrap();
     assert!(
         result.first >= 18,
         "{} of 20: {:#?}",

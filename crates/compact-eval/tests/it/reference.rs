@@ -4,29 +4,33 @@
 use std::path::Path;
 
 use compact_core::policy::Policy;
-use compact_eval::compaction::Engine;
+use compact_eval::compaction::EvalEngine;
 use compact_eval::dataset::Dataset;
 use compact_eval::method::Method;
-use compact_eval::retention::{Cuts, Options, Row, measure};
+use compact_eval::retention::{CutPoints, CutResult, RetentionOptions, measure_dataset};
 
-fn rows(example: &str) -> Vec<Row> {
+fn rows(example: &str) -> Vec<CutResult> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let dataset = Dataset::read(&folder.join(example), 1500, None).unwrap();
-    let options = Options {
-        cuts: Cuts::Shares {
+    let options = RetentionOptions {
+        cuts: CutPoints::Shares {
             at: vec![0.5, 0.75],
             budgets: vec![0.1],
         },
         methods: vec![Method::KeepLast, Method::TrimTools, Method::EntityLedger],
         least_budget: 400,
     };
-    measure(&dataset, &options, &Engine::new(Policy::default()).unwrap())
+    measure_dataset(
+        &dataset,
+        &options,
+        &EvalEngine::new(Policy::default()).unwrap(),
+    )
 }
 
 /// Cut, method, tokens before, needed (all, strict), and shares of all, strict, bound in thousandths.
 type Told = (f64, Method, usize, (usize, usize), [Option<f64>; 3]);
 
-fn told(row: &Row) -> Told {
+fn told(row: &CutResult) -> Told {
     let score = [row.score.all, row.score.strict, row.score.bound];
     let rounded = score.map(|share| share.map(|s| (s * 1000.0).round()));
     (row.cut, row.method, row.prefix, row.needed, rounded)

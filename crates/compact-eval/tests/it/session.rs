@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
-use compact_eval::generate::{self, Kind, Session};
+use compact_eval::generate::{self, GeneratedSession, PlantedKind};
 use serde_json::Value;
 
 /// The texts of a session that a model would read.
-fn texts(session: &Session) -> Vec<String> {
+fn texts(session: &GeneratedSession) -> Vec<String> {
     let mut out = Vec::new();
     let parse = |line: &str| serde_json::from_str::<Value>(line).unwrap();
     if session.text.starts_with("{\"model\"") {
@@ -44,16 +44,16 @@ fn collect(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-fn tokens(session: &Session) -> usize {
+fn tokens(session: &GeneratedSession) -> usize {
     let bpe = bpe_openai::o200k_base();
     texts(session).iter().map(|text| bpe.count(text)).sum()
 }
 
-fn sessions() -> [(Session, usize); 3] {
+fn sessions() -> [(GeneratedSession, usize); 3] {
     [
-        (generate::coding(11, 150_000), 150_000),
-        (generate::support(12, 20_000), 20_000),
-        (generate::research(13, 60_000), 60_000),
+        (generate::coding_session(11, 150_000), 150_000),
+        (generate::support_session(12, 20_000), 20_000),
+        (generate::research_session(13, 60_000), 60_000),
     ]
 }
 
@@ -70,16 +70,19 @@ fn a_session_has_the_tokens_that_were_asked_for() {
 
 #[test]
 fn a_long_session_scales() {
-    let counted = tokens(&generate::coding(1, 1_000_000));
+    let counted = tokens(&generate::coding_session(1, 1_000_000));
     assert!((1_000_000..1_200_000).contains(&counted), "{counted}");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
-    assert_eq!(generate::coding(5, 3_000), generate::coding(5, 3_000));
+    assert_eq!(
+        generate::coding_session(5, 3_000),
+        generate::coding_session(5, 3_000)
+    );
     assert_ne!(
-        generate::coding(5, 3_000).text,
-        generate::coding(6, 3_000).text
+        generate::coding_session(5, 3_000).text,
+        generate::coding_session(6, 3_000).text
     );
 }
 
@@ -106,7 +109,7 @@ fn sessions_are_as_varied_as_prose_and_code_are() {
 }
 
 /// The entry of a session by the index that a fact names.
-fn entry(session: &Session, index: usize) -> String {
+fn entry(session: &GeneratedSession, index: usize) -> String {
     let entry: Value = if session.text.starts_with("{\"model\"") {
         serde_json::from_str::<Value>(&session.text).unwrap()["messages"][index].clone()
     } else {
@@ -135,27 +138,27 @@ fn every_fact_stands_where_the_answer_key_says() {
 
 #[test]
 fn every_kind_is_planted_and_every_link_leads_somewhere() {
-    use Kind::{Constraint, Decision, Done, Error, File, Fix, Goal, Id, Open};
+    use PlantedKind::{Constraint, Decision, Done, Error, File, Fix, Goal, Id, Open};
     for (session, _) in sessions() {
         let planted = &session.planted;
         for kind in [Goal, Constraint, Decision, Error, Fix, Done, Open, Id, File] {
-            let absent = planted.of(kind).next().is_none();
+            let absent = planted.facts_of(kind).next().is_none();
             assert!(!absent || kind == File, "no {kind:?}");
         }
         let ids: BTreeSet<&str> = planted.facts.iter().map(|f| f.id.as_str()).collect();
         assert_eq!(ids.len(), planted.facts.len());
         assert!(
-            planted.of(Constraint).any(|c| !c.is_live()),
+            planted.facts_of(Constraint).any(|c| !c.is_live()),
             "no constraint was superseded"
         );
         assert!(
             planted
-                .of(Error)
+                .facts_of(Error)
                 .all(|e| e.fixed_by.as_deref().is_some_and(|id| ids.contains(id)))
         );
-        assert!(planted.of(Decision).all(|d| d.reason.is_some()));
+        assert!(planted.facts_of(Decision).all(|d| d.reason.is_some()));
         let replaced = planted
-            .of(Constraint)
+            .facts_of(Constraint)
             .filter_map(|c| c.superseded_by.as_deref());
         assert!(replaced.into_iter().all(|id| ids.contains(id)));
     }
@@ -163,7 +166,7 @@ fn every_kind_is_planted_and_every_link_leads_somewhere() {
 
 #[test]
 fn every_call_is_answered_once_and_right_after() {
-    let session = generate::coding(3, 20_000);
+    let session = generate::coding_session(3, 20_000);
     let mut open = BTreeSet::new();
     for line in session
         .text

@@ -4,14 +4,14 @@ use compact_core::message::Block;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::edit::{Holder, Piece, TextSite};
+use crate::edit::{BlockPiece, Holder, TextSite};
 use crate::error::FormatError;
-use crate::json::{At, is_list, is_object, is_true, lenient};
+use crate::json::{ItemContext, is_list, is_object, is_true, string_value};
 use crate::parts;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Element<'a> {
+struct AnthropicBlock<'a> {
     #[serde(borrow)]
     r#type: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
@@ -26,107 +26,109 @@ struct Element<'a> {
 }
 
 /// The pieces of a content that may be a string or a list of blocks; `field` is its path.
-pub(crate) fn pieces<'a>(
-    at: At<'_>,
+pub(crate) fn read_pieces<'a>(
+    at: ItemContext<'_>,
     field: &str,
     content: &'a RawValue,
-) -> Result<Vec<Piece<'a>>, FormatError> {
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     if !is_list(content) {
-        return parts::content(at, field, content);
+        return parts::read_content(at, field, content);
     }
     let mut pieces = Vec::new();
-    for element in at.list(field, content)? {
-        element_pieces(at, field, content, element, &mut pieces)?;
+    for element in at.read_list(field, content)? {
+        read_element(at, field, content, element, &mut pieces)?;
     }
     Ok(pieces)
 }
 
-fn element_pieces<'a>(
-    at: At<'_>,
+fn read_element<'a>(
+    at: ItemContext<'_>,
     field: &str,
     list: &'a RawValue,
     element: &'a RawValue,
-    pieces: &mut Vec<Piece<'a>>,
+    pieces: &mut Vec<BlockPiece<'a>>,
 ) -> Result<(), FormatError> {
-    let read: Element<'_> = if is_object(element) {
+    let read: AnthropicBlock<'_> = if is_object(element) {
         at.read(element.get())?
     } else {
-        Element::default()
+        AnthropicBlock::default()
     };
     let holder = Holder::Element { list, element };
-    let piece = match lenient(read.r#type).as_deref() {
-        Some("thinking") => reasoning(at, &read, holder)?,
-        Some("redacted_thinking") => Piece {
+    let piece = match string_value(read.r#type).as_deref() {
+        Some("thinking") => reasoning_piece(at, &read, holder)?,
+        Some("redacted_thinking") => BlockPiece {
             block: Block::Reasoning {
                 text: String::new(),
-                replay_bytes: length(read.data),
+                replay_bytes: string_length(read.data),
             },
             holder,
             texts: Vec::new(),
         },
-        Some("tool_use") => tool_use(at, &read, holder)?,
-        Some("tool_result") => return tool_result(at, &read, holder, pieces),
-        _ => parts::part(at, field, list, element)?,
+        Some("tool_use") => tool_use_piece(at, &read, holder)?,
+        Some("tool_result") => return read_tool_result(at, &read, holder, pieces),
+        _ => parts::read_part(at, field, list, element)?,
     };
     pieces.push(piece);
     Ok(())
 }
 
-fn length(raw: Option<&RawValue>) -> usize {
+fn string_length(raw: Option<&RawValue>) -> usize {
     raw.map_or(0, |raw| raw.get().len().saturating_sub(2))
 }
 
-fn reasoning<'a>(
-    at: At<'_>,
-    read: &Element<'a>,
+fn reasoning_piece<'a>(
+    at: ItemContext<'_>,
+    read: &AnthropicBlock<'a>,
     holder: Holder<'a>,
-) -> Result<Piece<'a>, FormatError> {
+) -> Result<BlockPiece<'a>, FormatError> {
     let text = at
-        .optional("content[].thinking", read.thinking)?
+        .read_optional_string("content[].thinking", read.thinking)?
         .unwrap_or_default();
-    Ok(Piece {
+    Ok(BlockPiece {
         block: Block::Reasoning {
             text,
-            replay_bytes: length(read.signature),
+            replay_bytes: string_length(read.signature),
         },
         holder,
-        texts: read.thinking.map(TextSite::value).unwrap_or_default(),
+        texts: read.thinking.map(TextSite::in_value).unwrap_or_default(),
     })
 }
 
-fn tool_use<'a>(
-    at: At<'_>,
-    read: &Element<'a>,
+fn tool_use_piece<'a>(
+    at: ItemContext<'_>,
+    read: &AnthropicBlock<'a>,
     holder: Holder<'a>,
-) -> Result<Piece<'a>, FormatError> {
-    let id = at.optional("content[].id", read.id)?.unwrap_or_default();
+) -> Result<BlockPiece<'a>, FormatError> {
+    let id = at
+        .read_optional_string("content[].id", read.id)?
+        .unwrap_or_default();
     let name = at
-        .optional("content[].name", read.name)?
+        .read_optional_string("content[].name", read.name)?
         .unwrap_or_default();
     let arguments = read.input.map_or("{}", RawValue::get).to_owned();
-    Ok(Piece {
+    Ok(BlockPiece {
         block: Block::ToolCall {
             id,
             name,
             arguments,
         },
         holder,
-        texts: read.input.map(TextSite::value).unwrap_or_default(),
+        texts: read.input.map(TextSite::in_value).unwrap_or_default(),
     })
 }
 
-fn tool_result<'a>(
-    at: At<'_>,
-    read: &Element<'a>,
+fn read_tool_result<'a>(
+    at: ItemContext<'_>,
+    read: &AnthropicBlock<'a>,
     holder: Holder<'a>,
-    pieces: &mut Vec<Piece<'a>>,
+    pieces: &mut Vec<BlockPiece<'a>>,
 ) -> Result<(), FormatError> {
     let call = at
-        .optional("content[].tool_use_id", read.tool_use_id)?
+        .read_optional_string("content[].tool_use_id", read.tool_use_id)?
         .unwrap_or_default();
     let answer = read
         .content
-        .map(|raw| parts::answer(at, "content[].content", raw))
+        .map(|raw| parts::read_answer(at, "content[].content", raw))
         .transpose()?;
     let (content, texts, media) = answer
         .map(|a| (a.text, a.sites, a.media))
@@ -136,7 +138,7 @@ fn tool_result<'a>(
         content,
         is_error: is_true(read.is_error),
     };
-    pieces.push(Piece {
+    pieces.push(BlockPiece {
         block,
         holder,
         texts,

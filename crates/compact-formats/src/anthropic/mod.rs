@@ -59,7 +59,7 @@ static BARE: WireRules = WireRules {
 };
 
 /// Bedrock's Converse does not merge neighbours of one role.
-const fn strict(name: &'static str, rules: &WireRules) -> WireRules {
+const fn with_alternation(name: &'static str, rules: &WireRules) -> WireRules {
     WireRules {
         name,
         alternation: true,
@@ -67,17 +67,18 @@ const fn strict(name: &'static str, rules: &WireRules) -> WireRules {
     }
 }
 
-static STRICT: WireRules = strict("anthropic-strict", &RULES);
+static STRICT: WireRules = with_alternation("anthropic-strict", &RULES);
 static STRICT_MANUAL_THINKING: WireRules =
-    strict("anthropic-strict-manual-thinking", &MANUAL_THINKING);
-static STRICT_DROPS_UNBOUND: WireRules = strict("anthropic-strict-drop-block", &DROPS_UNBOUND);
-static STRICT_BARE: WireRules = strict("anthropic-strict-messages", &BARE);
+    with_alternation("anthropic-strict-manual-thinking", &MANUAL_THINKING);
+static STRICT_DROPS_UNBOUND: WireRules =
+    with_alternation("anthropic-strict-drop-block", &DROPS_UNBOUND);
+static STRICT_BARE: WireRules = with_alternation("anthropic-strict-messages", &BARE);
 
 pub(crate) static WIRE: Wire = Wire::new(
     &RULES,
     |source, _| read::read(source),
     write::emit,
-    |first, later, from| body::extend(&write::Blocks, first, later, from),
+    |first, later, from| body::extend(&write::AnthropicDialect, first, later, from),
 )
 .with_strict_rules(&[
     (&RULES, &STRICT),

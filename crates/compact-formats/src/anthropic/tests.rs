@@ -1,16 +1,21 @@
 //! Features of Anthropic messages, one small body each.
 
 use compact_core::message::{Block, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 use serde_json::{Value, json};
 
-use crate::{Format, Parsed, Scope, parse};
+use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 
-fn read(body: &Value) -> Parsed {
-    parse(body.to_string(), Some(Format::Anthropic), Scope::Live).unwrap()
+fn read(body: &Value) -> ParsedTranscript {
+    parse(
+        body.to_string(),
+        Some(Format::Anthropic),
+        TranscriptScope::Live,
+    )
+    .unwrap()
 }
 
-fn emitted(parsed: &Parsed, items: Vec<ViewItem>) -> Value {
+fn emitted(parsed: &ParsedTranscript, items: Vec<ViewItem>) -> Value {
     let out = parsed
         .document
         .emit(&parsed.conversation, &View { items })
@@ -24,7 +29,7 @@ fn kept(entries: impl IntoIterator<Item = usize>) -> Vec<ViewItem> {
 }
 
 fn new(role: Role, text: &str) -> ViewItem {
-    ViewItem::New(compact_core::message::Entry::text("n", role, text))
+    ViewItem::New(compact_core::message::Entry::from_text("n", role, text))
 }
 
 fn tool_loop() -> Value {
@@ -117,7 +122,7 @@ fn a_summary_after_the_system_prompt_becomes_a_block_of_it() {
     let bare = parse(
         json!({"messages": [{"role": "user", "content": "hi"}]}).to_string(),
         Some(Format::Anthropic),
-        Scope::Live,
+        TranscriptScope::Live,
     )
     .unwrap();
     let body = emitted(
@@ -171,7 +176,7 @@ fn the_body_says_which_reasoning_survives() {
     let list = parse(
         json!([{"role": "user", "content": "hi"}]).to_string(),
         Some(Format::Anthropic),
-        Scope::Live,
+        TranscriptScope::Live,
     )
     .unwrap();
     assert_eq!(list.document.rules().name, "anthropic-messages");
@@ -199,13 +204,13 @@ fn edits_keep_what_stands_beside_them() {
     items.push(ViewItem::Edited {
         entry: 2,
         edits: vec![
-            (0, Edit::Drop),
-            (1, Edit::SetText("{\"cmd\":\"…\"}".to_owned())),
+            (0, BlockEdit::Drop),
+            (1, BlockEdit::SetText("{\"cmd\":\"…\"}".to_owned())),
         ],
     });
     items.push(ViewItem::Edited {
         entry: 3,
-        edits: vec![(0, Edit::SetText("short".to_owned()))],
+        edits: vec![(0, BlockEdit::SetText("short".to_owned()))],
     });
     let body = emitted(&parsed, items);
     assert_eq!(

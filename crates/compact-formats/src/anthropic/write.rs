@@ -7,43 +7,51 @@ use compact_core::message::{Block, Entry, Role};
 use compact_core::view::View;
 
 use super::cache;
-use super::read::{Message, split};
-use crate::body::{self, Member, messages};
-use crate::edit::{Piece, arguments};
+use super::read::{AnthropicMessage, split_message};
+use crate::body::{self, BodyMember, messages};
+use crate::edit::{BlockPiece, to_arguments_object};
 use crate::error::FormatError;
-use crate::json::{At, Members, quote};
-use crate::wire::Page;
+use crate::json::{ItemContext, Members, quote};
+use crate::wire::DocumentContext;
 
-pub(super) struct Blocks;
+pub(super) struct AnthropicDialect;
 
-impl messages::Dialect for Blocks {
-    fn pieces<'a>(&self, at: At<'_>, json: &'a str) -> Result<Vec<Piece<'a>>, FormatError> {
-        Message::of(at, json)?.pieces(at)
+impl messages::MessageDialect for AnthropicDialect {
+    fn read_pieces<'a>(
+        &self,
+        at: ItemContext<'_>,
+        json: &'a str,
+    ) -> Result<Vec<BlockPiece<'a>>, FormatError> {
+        AnthropicMessage::from_json(at, json)?.read_pieces(at)
     }
 
-    fn split(&self, json: &str, blocks: &[Block]) -> Vec<Range<usize>> {
-        let message = serde_json::from_str::<Message<'_>>(json).unwrap_or_default();
-        split(message.role(), blocks)
+    fn entry_ranges(&self, json: &str, blocks: &[Block]) -> Vec<Range<usize>> {
+        let message = serde_json::from_str::<AnthropicMessage<'_>>(json).unwrap_or_default();
+        split_message(message.role(), blocks)
     }
 
     fn text_part(&self, text: &str) -> String {
         text_block(text)
     }
 
-    fn compose(&self, entry: &Entry, _tools: &HashMap<&str, &str>) -> Option<String> {
-        compose(entry)
+    fn compose_message(&self, entry: &Entry, _tools: &HashMap<&str, &str>) -> Option<String> {
+        compose_message(entry)
     }
 }
 
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-    let mut messages = messages::write(&Blocks, page, &view.items)?;
-    let system = body::instructions(&Blocks, page, view)?.map(|blocks| Member {
-        key: "system",
-        json: format!("[{}]", blocks.join(",")),
-    });
-    let head = Members::of(body::text(page.bytes())?.0);
-    let kept = |key: &str| head.get(key).map_or(0, |raw| cache::count(raw.get()));
-    cache::limit(&mut messages, kept("system") + kept("tools"));
+pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let mut messages = messages::write_messages(&AnthropicDialect, page, &view.items)?;
+    let system =
+        body::changed_instructions(&AnthropicDialect, page, view)?.map(|blocks| BodyMember {
+            key: "system",
+            json: format!("[{}]", blocks.join(",")),
+        });
+    let head = Members::from_json(body::read_text(page.bytes())?.0);
+    let kept = |key: &str| {
+        head.get(key)
+            .map_or(0, |raw| cache::count_breakpoints(raw.get()))
+    };
+    cache::limit_breakpoints(&mut messages, kept("system") + kept("tools"));
     body::emit(page.document, &messages, system)
 }
 
@@ -52,7 +60,7 @@ fn text_block(text: &str) -> String {
 }
 
 /// A new entry as a message: results first, because the provider wants them there.
-fn compose(entry: &Entry) -> Option<String> {
+fn compose_message(entry: &Entry) -> Option<String> {
     let role = match entry.role {
         Role::Assistant => "assistant",
         _ => "user",
@@ -60,7 +68,7 @@ fn compose(entry: &Entry) -> Option<String> {
     let is_answer = |b: &&Block| matches!(b, Block::ToolResult { .. });
     let answers = entry.blocks.iter().filter(is_answer);
     let others = entry.blocks.iter().filter(|b| !is_answer(b));
-    let blocks: Vec<String> = answers.chain(others).filter_map(block).collect();
+    let blocks: Vec<String> = answers.chain(others).filter_map(render_block).collect();
     let text = match entry.blocks.as_slice() {
         [Block::Text(text)] if !text.trim().is_empty() => Some(quote(text)),
         _ => None,
@@ -70,7 +78,7 @@ fn compose(entry: &Entry) -> Option<String> {
 }
 
 /// A block as JSON; blank texts and what cannot be said anew have none.
-fn block(block: &Block) -> Option<String> {
+fn render_block(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) if text.trim().is_empty() => None,
         Block::Text(text) => Some(text_block(text)),
@@ -82,7 +90,7 @@ fn block(block: &Block) -> Option<String> {
             "{{\"type\":\"tool_use\",\"id\":{},\"name\":{},\"input\":{}}}",
             quote(id),
             quote(name),
-            arguments(text)
+            to_arguments_object(text)
         )),
         Block::ToolResult {
             call,

@@ -7,23 +7,27 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use compact_core::message::{Block, Entry, EntryKind, Meta, Role};
-use compact_core::view::{Edit, ViewItem};
+use compact_core::message::{Block, Entry, EntryKind, EntryMeta, Role};
+use compact_core::view::{BlockEdit, ViewItem};
 
 use super::is_beside;
-use crate::edit::{self, Edits, Piece};
+use crate::edit::{self, BlockPiece, EntryEdits};
 use crate::error::FormatError;
-use crate::json::At;
-use crate::source::{Draft, Place};
-use crate::wire::{Page, Shown};
+use crate::json::ItemContext;
+use crate::source::{EntryDraft, EntryPlace};
+use crate::wire::{DocumentContext, ShownItem};
 
 /// How a provider writes a message.
-pub(crate) trait Dialect {
+pub(crate) trait MessageDialect {
     /// The pieces of a message in order.
-    fn pieces<'a>(&self, at: At<'_>, json: &'a str) -> Result<Vec<Piece<'a>>, FormatError>;
+    fn read_pieces<'a>(
+        &self,
+        at: ItemContext<'_>,
+        json: &'a str,
+    ) -> Result<Vec<BlockPiece<'a>>, FormatError>;
 
     /// The blocks of each entry of a message.
-    fn split(&self, json: &str, blocks: &[Block]) -> Vec<Range<usize>>;
+    fn entry_ranges(&self, json: &str, blocks: &[Block]) -> Vec<Range<usize>>;
 
     /// A text as a part of a message.
     fn text_part(&self, text: &str) -> String;
@@ -34,12 +38,12 @@ pub(crate) trait Dialect {
     }
 
     /// A new entry as a message; nothing when it says nothing. `tools` names the tool of a call.
-    fn compose(&self, entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String>;
+    fn compose_message(&self, entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String>;
 }
 
 /// The blocks of each entry: those that `is_alone` by themselves, and what a person said apart from
 /// the results before it.
-pub(crate) fn split(
+pub(crate) fn split_into_entries(
     blocks: &[Block],
     is_alone: fn(&Block) -> bool,
     is_said: fn(&Block) -> bool,
@@ -67,69 +71,73 @@ pub(crate) fn split(
 }
 
 /// True when a block answers a call.
-pub(crate) fn answers(blocks: &[Block]) -> bool {
+pub(crate) fn has_results(blocks: &[Block]) -> bool {
     blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }))
 }
 
 /// The entries of a message, one for each range of its blocks; `said` tells who speaks and how.
-pub(crate) fn drafts(
+pub(crate) fn draft_entries(
     mut blocks: Vec<Block>,
     ranges: &[Range<usize>],
-    place: &Place,
+    place: &EntryPlace,
     said: &dyn Fn(&[Block]) -> (Role, EntryKind),
-) -> Vec<Draft> {
+) -> Vec<EntryDraft> {
     let draft = |(i, range): (usize, &Range<usize>)| {
         let blocks = blocks.split_off(range.start);
         let (role, kind) = said(&blocks);
-        Draft {
+        EntryDraft {
             id: None,
             role,
-            meta: Meta {
+            meta: EntryMeta {
                 kind,
                 continues: i > 0,
-                ..Meta::default()
+                ..EntryMeta::default()
             },
             blocks,
-            place: Place {
+            place: EntryPlace {
                 part: (ranges.len() > 1).then_some(i),
                 ..place.clone()
             },
         }
     };
-    let mut drafts: Vec<Draft> = ranges.iter().enumerate().rev().map(draft).collect();
+    let mut drafts: Vec<EntryDraft> = ranges.iter().enumerate().rev().map(draft).collect();
     drafts.reverse();
     drafts
 }
 
 /// The messages of a view, without what stands beside the list.
-pub(crate) fn write<'a>(
-    dialect: &'a dyn Dialect,
-    page: &'a Page<'a>,
+pub(crate) fn write_messages<'a>(
+    dialect: &'a dyn MessageDialect,
+    page: &'a DocumentContext<'a>,
     items: &'a [ViewItem],
 ) -> Result<Vec<Cow<'a, str>>, FormatError> {
-    let mut writer = Writer {
+    let mut writer = MessageWriter {
         dialect,
         page,
         messages: Vec::with_capacity(items.len()),
         open: None,
         new: None,
-        tools: tools(page, items),
+        tools: tools_by_call(page, items),
     };
     for item in items {
-        match page.shown(item)? {
-            Shown::New(entry) if entry.role.is_instruction() => {}
-            Shown::New(entry) => writer.new_entry(entry)?,
-            Shown::Kept { place, .. } | Shown::Edited { place, .. } if is_beside(place) => {}
-            Shown::Kept { place, item } => writer.entry(place, item, Edits(&[]))?,
-            Shown::Edited { place, item, edits } => writer.entry(place, item, edits)?,
+        match page.resolve_item(item)? {
+            ShownItem::New(entry) if entry.role.is_instruction() => {}
+            ShownItem::New(entry) => writer.add_new_entry(entry)?,
+            ShownItem::Kept { place, .. } | ShownItem::Edited { place, .. } if is_beside(place) => {
+            }
+            ShownItem::Kept { place, item } => writer.add_entry(place, item, EntryEdits(&[]))?,
+            ShownItem::Edited { place, item, edits } => writer.add_entry(place, item, edits)?,
         }
     }
-    writer.close()?;
+    writer.close_message()?;
     Ok(writer.messages)
 }
 
 /// The tool of every call, by the call's id, when a new entry may have to name it.
-fn tools<'a>(page: &Page<'a>, items: &'a [ViewItem]) -> HashMap<&'a str, &'a str> {
+fn tools_by_call<'a>(
+    page: &DocumentContext<'a>,
+    items: &'a [ViewItem],
+) -> HashMap<&'a str, &'a str> {
     let new: Vec<&Entry> = items
         .iter()
         .filter_map(|item| match item {
@@ -149,34 +157,39 @@ fn tools<'a>(page: &Page<'a>, items: &'a [ViewItem]) -> HashMap<&'a str, &'a str
         .collect()
 }
 
-struct Writer<'a> {
-    dialect: &'a dyn Dialect,
-    page: &'a Page<'a>,
+struct MessageWriter<'a> {
+    dialect: &'a dyn MessageDialect,
+    page: &'a DocumentContext<'a>,
     messages: Vec<Cow<'a, str>>,
-    open: Option<Open<'a>>,
+    open: Option<OpenMessage<'a>>,
     /// New entries that are to be one message.
     new: Option<Entry>,
     tools: HashMap<&'a str, &'a str>,
 }
 
 /// A message of which some entries have been seen.
-struct Open<'a> {
+struct OpenMessage<'a> {
     line: usize,
     item: &'a str,
     ranges: Vec<Range<usize>>,
     shown: Vec<usize>,
-    edits: Vec<(usize, Edit)>,
+    edits: Vec<(usize, BlockEdit)>,
 }
 
-impl<'a> Writer<'a> {
-    fn at(&self) -> At<'a> {
-        At {
+impl<'a> MessageWriter<'a> {
+    fn item_context(&self) -> ItemContext<'a> {
+        ItemContext {
             source: self.page.bytes(),
             offset: 0,
         }
     }
 
-    fn entry(&mut self, place: &Place, item: &'a str, edits: Edits<'_>) -> Result<(), FormatError> {
+    fn add_entry(
+        &mut self,
+        place: &EntryPlace,
+        item: &'a str,
+        edits: EntryEdits<'_>,
+    ) -> Result<(), FormatError> {
         let part = place.part.unwrap_or(0);
         let goes_on = self
             .open
@@ -184,31 +197,35 @@ impl<'a> Writer<'a> {
             .is_some_and(|open| open.line == place.line && !open.shown.contains(&part))
             && self.new.is_none();
         if !goes_on {
-            self.close()?;
-            self.open = Some(Open {
+            self.close_message()?;
+            self.open = Some(OpenMessage {
                 line: place.line,
                 item,
-                ranges: self.ranges(place, item)?,
+                ranges: self.message_ranges(place, item)?,
                 shown: Vec::new(),
                 edits: Vec::new(),
             });
         }
         if let Some(open) = &mut self.open {
-            open.add(part, edits);
+            open.add_part(part, edits);
         }
         Ok(())
     }
 
     /// Only the entry of a whole message has no part, and only it needs no second look.
-    fn ranges(&self, place: &Place, item: &str) -> Result<Vec<Range<usize>>, FormatError> {
+    fn message_ranges(
+        &self,
+        place: &EntryPlace,
+        item: &str,
+    ) -> Result<Vec<Range<usize>>, FormatError> {
         if place.part.is_none() {
             return Ok(std::iter::once(0..usize::MAX).collect());
         }
-        let blocks = edit::blocks(self.dialect.pieces(self.at(), item)?);
-        Ok(self.dialect.split(item, &blocks))
+        let blocks = edit::into_blocks(self.dialect.read_pieces(self.item_context(), item)?);
+        Ok(self.dialect.entry_ranges(item, &blocks))
     }
 
-    fn new_entry(&mut self, entry: &Entry) -> Result<(), FormatError> {
+    fn add_new_entry(&mut self, entry: &Entry) -> Result<(), FormatError> {
         let is_model = |entry: &Entry| entry.role == Role::Assistant;
         if let Some(new) = &mut self.new
             && self.dialect.joins_neighbours()
@@ -217,26 +234,26 @@ impl<'a> Writer<'a> {
             new.blocks.extend(entry.blocks.iter().cloned());
             return Ok(());
         }
-        self.close()?;
+        self.close_message()?;
         self.new = Some(entry.clone());
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), FormatError> {
+    fn close_message(&mut self) -> Result<(), FormatError> {
         if let Some(new) = self.new.take() {
-            let message = self.dialect.compose(&new, &self.tools);
+            let message = self.dialect.compose_message(&new, &self.tools);
             self.messages.extend(message.map(Cow::Owned));
         }
         if let Some(open) = self.open.take() {
-            let message = open.finish(self.dialect, self.at())?;
+            let message = open.finish(self.dialect, self.item_context())?;
             self.messages.extend(message);
         }
         Ok(())
     }
 }
 
-impl<'a> Open<'a> {
-    fn add(&mut self, part: usize, edits: Edits<'_>) {
+impl<'a> OpenMessage<'a> {
+    fn add_part(&mut self, part: usize, edits: EntryEdits<'_>) {
         let start = self.ranges.get(part).map_or(0, |range| range.start);
         let moved = edits.0.iter().map(|(at, edit)| (start + at, edit.clone()));
         self.edits.extend(moved);
@@ -245,19 +262,19 @@ impl<'a> Open<'a> {
 
     fn finish(
         mut self,
-        dialect: &dyn Dialect,
-        at: At<'_>,
+        dialect: &dyn MessageDialect,
+        at: ItemContext<'_>,
     ) -> Result<Option<Cow<'a, str>>, FormatError> {
         let hidden = (0..self.ranges.len()).filter(|part| !self.shown.contains(part));
         let dropped = hidden.filter_map(|part| self.ranges.get(part).cloned());
         self.edits
-            .extend(dropped.flatten().map(|block| (block, Edit::Drop)));
+            .extend(dropped.flatten().map(|block| (block, BlockEdit::Drop)));
         if self.edits.is_empty() {
             return Ok(Some(Cow::Borrowed(self.item)));
         }
-        let pieces = dialect.pieces(at, self.item)?;
+        let pieces = dialect.read_pieces(at, self.item)?;
         let part = |text: &str| dialect.text_part(text);
-        let edited = edit::apply(self.item, &pieces, Edits(&self.edits), &part);
+        let edited = edit::apply_edits(self.item, &pieces, EntryEdits(&self.edits), &part);
         Ok(edited.map(Cow::Owned))
     }
 }

@@ -9,38 +9,38 @@ use std::collections::HashSet;
 use compact_core::message::Entry;
 use compact_core::view::{View, ViewItem};
 
-use super::{Chain, count, json};
-use crate::Stamp;
-use crate::edit::Edits;
+use super::{LineChain, line_count, line_json};
+use crate::BoundaryStamp;
+use crate::edit::EntryEdits;
 use crate::error::FormatError;
-use crate::json::{At, quote};
-use crate::wire::{LineWriter, Page, Shown};
+use crate::json::{ItemContext, quote};
+use crate::wire::{DocumentContext, LineWriter, ShownItem};
 
 /// An agent whose sessions are chained lines.
-pub(crate) trait Agent {
+pub(crate) trait ChainedAgent {
     /// A line as it may stand within a view: a boundary there would cut off what stands before it,
     /// so it becomes a message.
     fn as_message<'a>(&self, json: &'a str) -> Cow<'a, str>;
 
     /// The line with its edits; nothing when nothing is left of it.
-    fn edited(
+    fn edit_line(
         &self,
-        at: At<'_>,
+        at: ItemContext<'_>,
         json: &str,
-        edits: Edits<'_>,
+        edits: EntryEdits<'_>,
     ) -> Result<Option<String>, FormatError>;
 
     /// A new entry as the members that make each of its lines what it is.
-    fn compose(&self, entry: &Entry, model: Option<&str>) -> Vec<String>;
+    fn compose_lines(&self, entry: &Entry, model: Option<&str>) -> Vec<String>;
 
     /// The members of a boundary with this summary.
-    fn boundary(&self, summary: &str, stamp: &Stamp<'_>) -> String;
+    fn compose_boundary(&self, summary: &str, stamp: &BoundaryStamp<'_>) -> String;
 
     /// The names by which furniture may speak of an entry that the view shows.
-    fn names<'e>(&self, item: &ViewItem, entry: &'e Entry) -> Vec<&'e str>;
+    fn shown_names<'e>(&self, item: &ViewItem, entry: &'e Entry) -> Vec<&'e str>;
 
     /// Whether a line that is no entry stays, where it may speak of these names only.
-    fn keeps(&self, at: At<'_>, json: &str, names: &HashSet<&str>) -> bool;
+    fn keeps_line(&self, at: ItemContext<'_>, json: &str, names: &HashSet<&str>) -> bool;
 
     /// Whether an entry stays in force after a boundary without being repeated.
     fn outlasts_boundary(&self, _entry: &Entry) -> bool {
@@ -48,31 +48,31 @@ pub(crate) trait Agent {
     }
 
     /// Whether the lines of a session have ids.
-    fn has_ids(&self, _page: &Page<'_>) -> bool {
+    fn has_ids(&self, _page: &DocumentContext<'_>) -> bool {
         true
     }
 }
 
 /// The view's lines. Furniture follows the line that it stands after.
 pub(crate) fn emit(
-    agent: &dyn Agent,
-    page: &Page<'_>,
+    agent: &dyn ChainedAgent,
+    page: &DocumentContext<'_>,
     view: &View,
 ) -> Result<Vec<u8>, FormatError> {
-    let mut writer = Writer::new(agent, page, Chain::new(page.bytes()));
-    let furniture = Furniture::new(agent, page, view);
-    furniture.write(0, &mut writer);
+    let mut writer = ChainWriter::new(agent, page, LineChain::new(page.bytes()));
+    let furniture = BookkeepingLines::new(agent, page, view);
+    furniture.write_until_entry(0, &mut writer);
     for item in &view.items {
-        match page.shown(item)? {
-            Shown::New(entry) => writer.new_entry(entry),
-            Shown::Kept { place, item } => {
-                writer.chain.line(&agent.as_message(item));
-                furniture.write(place.line + 1, &mut writer);
+        match page.resolve_item(item)? {
+            ShownItem::New(entry) => writer.write_new_entry(entry),
+            ShownItem::Kept { place, item } => {
+                writer.chain.write_line(&agent.as_message(item));
+                furniture.write_until_entry(place.line + 1, &mut writer);
             }
-            Shown::Edited { place, item, edits } => {
-                if let Some(line) = writer.edited(item, edits)? {
-                    writer.chain.line(&line);
-                    furniture.write(place.line + 1, &mut writer);
+            ShownItem::Edited { place, item, edits } => {
+                if let Some(line) = writer.edit_line(item, edits)? {
+                    writer.chain.write_line(&line);
+                    furniture.write_until_entry(place.line + 1, &mut writer);
                 }
             }
         }
@@ -84,32 +84,34 @@ pub(crate) fn emit(
 ///
 /// The summary of a boundary comes first, so what the view shows before it follows it.
 pub(crate) fn append(
-    agent: &dyn Agent,
-    page: &Page<'_>,
+    agent: &dyn ChainedAgent,
+    page: &DocumentContext<'_>,
     view: &View,
-    stamp: &Stamp<'_>,
+    stamp: &BoundaryStamp<'_>,
 ) -> Result<Vec<u8>, FormatError> {
-    let mut writer = Writer::new(
+    let mut writer = ChainWriter::new(
         agent,
         page,
-        Chain::after(page.bytes(), LineWriter::behind(page.bytes())),
+        LineChain::following_document(page.bytes(), LineWriter::following(page.bytes())),
     );
     writer.chain.timestamp = quote(stamp.timestamp);
     let summary = view.summary();
     let text = summary.map(Entry::plain_text).unwrap_or_default();
-    writer.new_line(stamp.receipt, &agent.boundary(&text, stamp));
+    writer.write_new_line(stamp.receipt, &agent.compose_boundary(&text, stamp));
     for item in &view.items {
-        let entry = item.entry().and_then(|i| page.conversation.entries.get(i));
-        match (page.shown(item)?, entry) {
-            (Shown::New(entry), _) if summary.is_some_and(|s| s.id == entry.id) => {}
-            (Shown::New(entry), _) => writer.new_entry(entry),
-            (Shown::Kept { .. }, Some(entry)) if agent.outlasts_boundary(entry) => {}
-            (Shown::Kept { item, .. }, Some(entry)) => {
-                writer.chain.copy(&agent.as_message(item), entry);
+        let entry = item
+            .entry_index()
+            .and_then(|i| page.conversation.entries.get(i));
+        match (page.resolve_item(item)?, entry) {
+            (ShownItem::New(entry), _) if summary.is_some_and(|s| s.id == entry.id) => {}
+            (ShownItem::New(entry), _) => writer.write_new_entry(entry),
+            (ShownItem::Kept { .. }, Some(entry)) if agent.outlasts_boundary(entry) => {}
+            (ShownItem::Kept { item, .. }, Some(entry)) => {
+                writer.chain.write_copy(&agent.as_message(item), entry);
             }
-            (Shown::Edited { item, edits, .. }, Some(entry)) => {
-                if let Some(line) = writer.edited(item, edits)? {
-                    writer.chain.copy(&line, entry);
+            (ShownItem::Edited { item, edits, .. }, Some(entry)) => {
+                if let Some(line) = writer.edit_line(item, edits)? {
+                    writer.chain.write_copy(&line, entry);
                 }
             }
             (_, None) => {}
@@ -118,16 +120,16 @@ pub(crate) fn append(
     Ok(writer.chain.lines.into_lines())
 }
 
-struct Writer<'a> {
-    agent: &'a dyn Agent,
-    page: &'a Page<'a>,
-    chain: Chain,
+struct ChainWriter<'a> {
+    agent: &'a dyn ChainedAgent,
+    page: &'a DocumentContext<'a>,
+    chain: LineChain,
     has_ids: bool,
 }
 
-impl<'a> Writer<'a> {
-    fn new(agent: &'a dyn Agent, page: &'a Page<'a>, chain: Chain) -> Self {
-        Writer {
+impl<'a> ChainWriter<'a> {
+    fn new(agent: &'a dyn ChainedAgent, page: &'a DocumentContext<'a>, chain: LineChain) -> Self {
+        ChainWriter {
             agent,
             page,
             chain,
@@ -135,47 +137,47 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn edited(&self, item: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {
+    fn edit_line(&self, item: &str, edits: EntryEdits<'_>) -> Result<Option<String>, FormatError> {
         let item = self.agent.as_message(item);
-        self.agent.edited(at(self.page), &item, edits)
+        self.agent.edit_line(item_context(self.page), &item, edits)
     }
 
-    fn new_entry(&mut self, entry: &Entry) {
+    fn write_new_entry(&mut self, entry: &Entry) {
         let model = self.page.conversation.model.as_deref();
-        for body in self.agent.compose(entry, model) {
-            self.new_line(&entry.id.0, &body);
+        for body in self.agent.compose_lines(entry, model) {
+            self.write_new_line(&entry.id.0, &body);
         }
     }
 
-    fn new_line(&mut self, name: &str, body: &str) {
-        self.chain.new_line(name, self.has_ids, body);
+    fn write_new_line(&mut self, name: &str, body: &str) {
+        self.chain.write_new_line(name, self.has_ids, body);
     }
 }
 
-fn at<'a>(page: &Page<'a>) -> At<'a> {
-    At {
+fn item_context<'a>(page: &DocumentContext<'a>) -> ItemContext<'a> {
+    ItemContext {
         source: page.bytes(),
         offset: 0,
     }
 }
 
 /// Lines that are no entries, and how to tell which of them stay.
-struct Furniture<'a> {
-    agent: &'a dyn Agent,
-    page: &'a Page<'a>,
+struct BookkeepingLines<'a> {
+    agent: &'a dyn ChainedAgent,
+    page: &'a DocumentContext<'a>,
     /// Lines that are entries.
     said: HashSet<usize>,
     names: HashSet<&'a str>,
 }
 
-impl<'a> Furniture<'a> {
-    fn new(agent: &'a dyn Agent, page: &'a Page<'a>, view: &View) -> Self {
+impl<'a> BookkeepingLines<'a> {
+    fn new(agent: &'a dyn ChainedAgent, page: &'a DocumentContext<'a>, view: &View) -> Self {
         let entries = &page.conversation.entries;
         let shown = view.items.iter().filter_map(|item| {
-            let entry = entries.get(item.entry()?)?;
-            Some(agent.names(item, entry))
+            let entry = entries.get(item.entry_index()?)?;
+            Some(agent.shown_names(item, entry))
         });
-        Furniture {
+        BookkeepingLines {
             agent,
             page,
             said: page.document.places.iter().map(|p| p.line).collect(),
@@ -184,14 +186,14 @@ impl<'a> Furniture<'a> {
     }
 
     /// Writes the furniture from a line up to the next entry.
-    fn write(&self, from: usize, writer: &mut Writer<'_>) {
-        for index in (from..count(self.page)).take_while(|i| !self.said.contains(i)) {
-            let json = json(self.page, index);
+    fn write_until_entry(&self, from: usize, writer: &mut ChainWriter<'_>) {
+        for index in (from..line_count(self.page)).take_while(|i| !self.said.contains(i)) {
+            let json = line_json(self.page, index);
             if self
                 .agent
-                .keeps(at(self.page), json.trim_ascii(), &self.names)
+                .keeps_line(item_context(self.page), json.trim_ascii(), &self.names)
             {
-                writer.chain.line(json);
+                writer.chain.write_line(json);
             }
         }
     }

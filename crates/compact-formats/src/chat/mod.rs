@@ -12,7 +12,7 @@ use compact_core::wire::{Placement, WireRules};
 
 pub(crate) use self::read::read;
 pub(crate) use self::write::{emit, extend};
-use crate::wire::{Stricter, Wire};
+use crate::wire::{StrictPair, Wire};
 
 pub(crate) const PLACEMENTS: &[Placement] = &[
     Placement::AssistantMessage,
@@ -42,12 +42,12 @@ static STRICT_RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-const STRICT: &[Stricter] = &[
+const STRICT: &[StrictPair] = &[
     (&OPENAI_RULES, &STRICT_RULES),
     (&PLAIN_RULES, &STRICT_RULES),
 ];
 
-const fn wire(rules: &'static WireRules) -> Wire {
+const fn build_wire(rules: &'static WireRules) -> Wire {
     Wire::new(
         rules,
         |source, _| read(source),
@@ -57,5 +57,5 @@ const fn wire(rules: &'static WireRules) -> Wire {
     .with_strict_rules(STRICT)
 }
 
-pub(crate) static OPENAI: Wire = wire(&OPENAI_RULES);
-pub(crate) static PLAIN: Wire = wire(&PLAIN_RULES);
+pub(crate) static OPENAI: Wire = build_wire(&OPENAI_RULES);
+pub(crate) static PLAIN: Wire = build_wire(&PLAIN_RULES);

@@ -1,20 +1,20 @@
 //! Chat messages to drafts.
 
-use compact_core::message::{Block, Meta, Role};
+use compact_core::message::{Block, EntryMeta, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::detect::is_document;
-use crate::edit::{self, Holder, Piece, TextSite};
+use crate::edit::{self, BlockPiece, Holder, TextSite};
 use crate::error::FormatError;
-use crate::frame;
-use crate::json::{At, is_list, is_object, is_string, lenient};
+use crate::json::{ItemContext, is_list, is_object, is_string, string_value};
 use crate::list;
 use crate::parts;
-use crate::source::{self, Draft, Layout, Place, Reading};
+use crate::source::{self, EntryDraft, EntryPlace, SourceLayout, TranscriptReading};
+use crate::special_text;
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct ChatBody<'a> {
     #[serde(borrow, default)]
     messages: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -31,7 +31,7 @@ struct Body<'a> {
     functions: Option<&'a RawValue>,
 }
 
-impl<'a> Body<'a> {
+impl<'a> ChatBody<'a> {
     /// The messages, under the name that the writer of the document gave them.
     fn messages_under(&self) -> Option<(&'static str, &'a RawValue)> {
         let named = [
@@ -48,7 +48,7 @@ impl<'a> Body<'a> {
 /// One message; every field is a span, so that no type is wrong until it matters.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message<'a> {
+pub(super) struct ChatMessage<'a> {
     #[serde(borrow)]
     pub(super) role: Option<&'a RawValue>,
     content: Option<&'a RawValue>,
@@ -65,7 +65,7 @@ pub(super) struct Message<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Call<'a> {
+struct ChatCall<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     function: Option<&'a RawValue>,
@@ -74,15 +74,15 @@ struct Call<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Function<'a> {
+struct ChatFunction<'a> {
     #[serde(borrow)]
     name: Option<&'a RawValue>,
     arguments: Option<&'a RawValue>,
     input: Option<&'a RawValue>,
 }
 
-pub(crate) fn read(source: &[u8]) -> Result<Reading, FormatError> {
-    let start = source::start(source);
+pub(crate) fn read(source: &[u8]) -> Result<TranscriptReading, FormatError> {
+    let start = source::start_offset(source);
     let body = source.get(start..).unwrap_or_default();
     match body.trim_ascii_start().first() {
         None => Err(FormatError::Empty),
@@ -91,22 +91,22 @@ pub(crate) fn read(source: &[u8]) -> Result<Reading, FormatError> {
     }
 }
 
-fn read_document(source: &[u8], start: usize) -> Result<Reading, FormatError> {
-    let text = source::text(source, start..source.len())?;
-    let at = At {
+fn read_document(source: &[u8], start: usize) -> Result<TranscriptReading, FormatError> {
+    let text = source::span_text(source, start..source.len())?;
+    let at = ItemContext {
         source,
         offset: start,
     };
     if text.trim_ascii_start().starts_with('[') {
         return read_list(source, text, at.read(text)?, "the document");
     }
-    let body: Body<'_> = at.read(text)?;
+    let body: ChatBody<'_> = at.read(text)?;
     let (field, messages) = body
         .messages_under()
-        .ok_or_else(|| at.missing("messages", "a list"))?;
+        .ok_or_else(|| at.missing_field("messages", "a list"))?;
     let mut reading = read_list(source, text, messages, field)?;
-    reading.model = lenient(body.model).map(Into::into);
-    reading.session_id = lenient(body.session_id).map(Into::into);
+    reading.model = string_value(body.model).map(Into::into);
+    reading.session_id = string_value(body.session_id).map(Into::into);
     reading.tools = body
         .tools
         .or(body.functions)
@@ -119,20 +119,20 @@ fn read_list(
     text: &str,
     list: &RawValue,
     field: &str,
-) -> Result<Reading, FormatError> {
-    let (elements, layout) = list::elements(source, text, list, field)?;
-    let mut reader = Reader::new(source, Reading::new(layout));
+) -> Result<TranscriptReading, FormatError> {
+    let (elements, layout) = list::find_elements(source, text, list, field)?;
+    let mut reader = ChatReader::new(source, TranscriptReading::new(layout));
     for (raw, place) in elements {
-        reader.message(raw.get(), place)?;
+        reader.read_message(raw.get(), place)?;
     }
     Ok(reader.reading)
 }
 
-fn read_lines(source: &[u8]) -> Result<Reading, FormatError> {
-    let lines = source::lines(source);
-    let mut reader = Reader::new(
+fn read_lines(source: &[u8]) -> Result<TranscriptReading, FormatError> {
+    let lines = source::line_spans(source);
+    let mut reader = ChatReader::new(
         source,
-        Reading::new(Layout::Lines {
+        TranscriptReading::new(SourceLayout::Lines {
             lines: Vec::new(),
             live_from: 0,
         }),
@@ -141,50 +141,50 @@ fn read_lines(source: &[u8]) -> Result<Reading, FormatError> {
         let problems = &mut reader.reading.problems;
         let line = source::read_line::<&RawValue>(source, &lines, index, problems)?;
         if let Some(line) = line {
-            reader.message(line.json, line.place())?;
+            reader.read_message(line.json, line.entry_place())?;
         }
     }
-    reader.reading.layout = Layout::Lines {
+    reader.reading.layout = SourceLayout::Lines {
         lines,
         live_from: 0,
     };
     Ok(reader.reading)
 }
 
-struct Reader<'s> {
+struct ChatReader<'s> {
     source: &'s [u8],
-    reading: Reading,
+    reading: TranscriptReading,
     /// The latest call of the legacy kind, which has no id of its own.
     function_call: Option<String>,
 }
 
-impl<'s> Reader<'s> {
-    fn new(source: &'s [u8], reading: Reading) -> Self {
-        Reader {
+impl<'s> ChatReader<'s> {
+    fn new(source: &'s [u8], reading: TranscriptReading) -> Self {
+        ChatReader {
             source,
             reading,
             function_call: None,
         }
     }
 
-    fn message(&mut self, json: &str, place: Place) -> Result<(), FormatError> {
-        let at = At {
+    fn read_message(&mut self, json: &str, place: EntryPlace) -> Result<(), FormatError> {
+        let at = ItemContext {
             source: self.source,
             offset: place.span.start,
         };
         if !json.starts_with('{') {
-            return Err(at.missing("role", "in an object with `role` and `content`"));
+            return Err(at.missing_field("role", "in an object with `role` and `content`"));
         }
-        let message: Message<'_> = at.read(json)?;
-        let role = self.role(at, &message, &place)?;
-        let mut blocks = edit::blocks(pieces(at, &message, role)?);
+        let message: ChatMessage<'_> = at.read(json)?;
+        let role = self.read_role(at, &message, &place)?;
+        let mut blocks = edit::into_blocks(read_pieces(at, &message, role)?);
         self.name_function_calls(&mut blocks, &place);
-        let meta = Meta {
-            kind: frame::kind(role, &blocks),
-            ..Meta::default()
+        let meta = EntryMeta {
+            kind: special_text::entry_kind(role, &blocks),
+            ..EntryMeta::default()
         };
-        let id = lenient(message.id).map(Into::into);
-        self.reading.drafts.push(Draft {
+        let id = string_value(message.id).map(Into::into);
+        self.reading.drafts.push(EntryDraft {
             id,
             role,
             blocks,
@@ -194,15 +194,17 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    fn role(
+    fn read_role(
         &mut self,
-        at: At<'_>,
-        message: &Message<'_>,
-        place: &Place,
+        at: ItemContext<'_>,
+        message: &ChatMessage<'_>,
+        place: &EntryPlace,
     ) -> Result<Role, FormatError> {
-        let raw = message.role.ok_or_else(|| at.missing("role", "a string"))?;
-        let name = at.string("role", raw)?;
-        if let Some(role) = known_role(&name) {
+        let raw = message
+            .role
+            .ok_or_else(|| at.missing_field("role", "a string"))?;
+        let name = at.read_string("role", raw)?;
+        if let Some(role) = parse_role(&name) {
             return Ok(role);
         }
         let line = self.reading.layout.line_number(place);
@@ -210,7 +212,7 @@ impl<'s> Reader<'s> {
     }
 
     /// A legacy call takes its id from its place; the next `function` message answers it.
-    fn name_function_calls(&mut self, blocks: &mut [Block], place: &Place) {
+    fn name_function_calls(&mut self, blocks: &mut [Block], place: &EntryPlace) {
         for block in blocks {
             match block {
                 Block::ToolCall { id, .. } if id.is_empty() => {
@@ -229,7 +231,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-pub(super) fn known_role(name: &str) -> Option<Role> {
+pub(super) fn parse_role(name: &str) -> Option<Role> {
     Some(match name {
         "system" => Role::System,
         "developer" => Role::Developer,
@@ -241,56 +243,56 @@ pub(super) fn known_role(name: &str) -> Option<Role> {
 }
 
 /// The pieces of a message in reading order: reasoning, content, refusal, calls.
-pub(super) fn pieces<'a>(
-    at: At<'_>,
-    message: &Message<'a>,
+pub(super) fn read_pieces<'a>(
+    at: ItemContext<'_>,
+    message: &ChatMessage<'a>,
     role: Role,
-) -> Result<Vec<Piece<'a>>, FormatError> {
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     let mut pieces = Vec::new();
     let reasoning = message.reasoning_content.or(message.reasoning);
     if let Some(raw) = reasoning.filter(|raw| is_string(raw)) {
-        let text = at.string("reasoning_content", raw)?;
-        pieces.push(Piece {
+        let text = at.read_string("reasoning_content", raw)?;
+        pieces.push(BlockPiece {
             block: Block::Reasoning {
                 text,
                 replay_bytes: 0,
             },
             holder: Holder::Member(raw),
-            texts: TextSite::value(raw),
+            texts: TextSite::in_value(raw),
         });
     }
     let is_answer = message.tool_call_id.is_some()
         || message.tool_call_ids.is_some()
-        || lenient(message.role).as_deref() == Some("function");
+        || string_value(message.role).as_deref() == Some("function");
     if role == Role::Tool && is_answer {
-        result(at, message, &mut pieces)?;
+        read_result(at, message, &mut pieces)?;
     } else if let Some(content) = message.content {
-        pieces.extend(parts::content(at, "content", content)?);
+        pieces.extend(parts::read_content(at, "content", content)?);
     }
     if let Some(raw) = message.refusal.filter(|raw| is_string(raw)) {
         pieces.push(parts::text_piece(
-            at.string("refusal", raw)?,
+            at.read_string("refusal", raw)?,
             Holder::Member(raw),
             raw,
         ));
     }
-    calls(at, message, &mut pieces)?;
+    read_calls(at, message, &mut pieces)?;
     Ok(pieces)
 }
 
 /// A tool's answer: its texts are one block, its images blocks after it.
-fn result<'a>(
-    at: At<'_>,
-    message: &Message<'a>,
-    pieces: &mut Vec<Piece<'a>>,
+fn read_result<'a>(
+    at: ItemContext<'_>,
+    message: &ChatMessage<'a>,
+    pieces: &mut Vec<BlockPiece<'a>>,
 ) -> Result<(), FormatError> {
     let call = at
-        .optional("tool_call_id", message.tool_call_id)?
+        .read_optional_string("tool_call_id", message.tool_call_id)?
         .or_else(|| first_id(message.tool_call_ids))
         .unwrap_or_default();
     let answer = message
         .content
-        .map(|raw| parts::answer(at, "content", raw))
+        .map(|raw| parts::read_answer(at, "content", raw))
         .transpose()?;
     let (text, texts, media) = answer
         .map(|a| (a.text, a.sites, a.media))
@@ -300,7 +302,7 @@ fn result<'a>(
         content: text,
         is_error: false,
     };
-    pieces.push(Piece {
+    pieces.push(BlockPiece {
         block,
         holder: Holder::Item,
         texts,
@@ -313,21 +315,23 @@ fn result<'a>(
 fn first_id(ids: Option<&RawValue>) -> Option<String> {
     let ids = ids.filter(|raw| is_list(raw))?;
     let ids: Vec<&RawValue> = serde_json::from_str(ids.get()).ok()?;
-    lenient(ids.first().copied()).map(String::from)
+    string_value(ids.first().copied()).map(String::from)
 }
 
-fn calls<'a>(
-    at: At<'_>,
-    message: &Message<'a>,
-    pieces: &mut Vec<Piece<'a>>,
+fn read_calls<'a>(
+    at: ItemContext<'_>,
+    message: &ChatMessage<'a>,
+    pieces: &mut Vec<BlockPiece<'a>>,
 ) -> Result<(), FormatError> {
     if let Some(list) = message.tool_calls {
-        for element in at.list("tool_calls", list)? {
+        for element in at.read_list("tool_calls", list)? {
             if !is_object(element) {
-                return Err(at.field("tool_calls[]", "an object", element));
+                return Err(at.wrong_type("tool_calls[]", "an object", element));
             }
-            let call: Call<'_> = at.read(element.get())?;
-            let id = at.optional("tool_calls[].id", call.id)?.unwrap_or_default();
+            let call: ChatCall<'_> = at.read(element.get())?;
+            let id = at
+                .read_optional_string("tool_calls[].id", call.id)?
+                .unwrap_or_default();
             let body = call.function.or(call.custom).unwrap_or(element);
             pieces.push(call_piece(at, id, body, Holder::Element { list, element })?);
         }
@@ -339,29 +343,29 @@ fn calls<'a>(
 }
 
 fn call_piece<'a>(
-    at: At<'_>,
+    at: ItemContext<'_>,
     id: String,
     body: &'a RawValue,
     holder: Holder<'a>,
-) -> Result<Piece<'a>, FormatError> {
+) -> Result<BlockPiece<'a>, FormatError> {
     if !is_object(body) {
-        return Err(at.field("tool_calls[].function", "an object", body));
+        return Err(at.wrong_type("tool_calls[].function", "an object", body));
     }
-    let function: Function<'_> = at.read(body.get())?;
+    let function: ChatFunction<'_> = at.read(body.get())?;
     let value = function.arguments.or(function.input);
     let arguments = match value {
-        Some(raw) if is_string(raw) => at.string("tool_calls[].function.arguments", raw)?,
+        Some(raw) if is_string(raw) => at.read_string("tool_calls[].function.arguments", raw)?,
         Some(raw) => raw.get().to_owned(),
         None => String::new(),
     };
-    let name = lenient(function.name).unwrap_or_default().into_owned();
-    Ok(Piece {
+    let name = string_value(function.name).unwrap_or_default().into_owned();
+    Ok(BlockPiece {
         block: Block::ToolCall {
             id,
             name,
             arguments,
         },
         holder,
-        texts: value.map(TextSite::value).unwrap_or_default(),
+        texts: value.map(TextSite::in_value).unwrap_or_default(),
     })
 }

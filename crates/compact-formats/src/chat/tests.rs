@@ -1,12 +1,12 @@
 //! Features of chat messages, one small body each.
 
 use compact_core::message::{Block, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 
-use crate::{Format, Parsed, Scope, parse};
+use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 
-fn read(source: &str) -> Parsed {
-    parse(source.to_owned(), None, Scope::Live).unwrap()
+fn read(source: &str) -> ParsedTranscript {
+    parse(source.to_owned(), None, TranscriptScope::Live).unwrap()
 }
 
 fn blocks(source: &str) -> Vec<Block> {
@@ -18,7 +18,7 @@ fn blocks(source: &str) -> Vec<Block> {
         .collect()
 }
 
-fn edited(source: &str, entry: usize, edits: Vec<(usize, Edit)>) -> String {
+fn edited(source: &str, entry: usize, edits: Vec<(usize, BlockEdit)>) -> String {
     let parsed = read(source);
     let mut view = View::identity(&parsed.conversation);
     view.items[entry] = ViewItem::Edited { entry, edits };
@@ -274,7 +274,11 @@ fn what_an_agent_says_in_the_users_place_is_no_request() {
 fn an_edit_changes_only_its_own_string() {
     let source = r#"{"n": 1.0, "messages": [ {"z":1e2, "role":"tool", "tool_call_id":"1", "content": "long" ,"a":{"b":[]}} ], "x":2}"#;
     assert_eq!(
-        edited(source, 0, vec![(0, Edit::SetText("a \"b\"".to_owned()))]),
+        edited(
+            source,
+            0,
+            vec![(0, BlockEdit::SetText("a \"b\"".to_owned()))]
+        ),
         r#"{"n": 1.0, "messages": [ {"z":1e2, "role":"tool", "tool_call_id":"1", "content": "a \"b\"" ,"a":{"b":[]}} ], "x":2}"#
     );
 }
@@ -291,7 +295,10 @@ fn a_dropped_block_leaves_a_message_that_the_wire_accepts() {
         edited(
             &source,
             0,
-            blocks.iter().map(|block| (*block, Edit::Drop)).collect(),
+            blocks
+                .iter()
+                .map(|block| (*block, BlockEdit::Drop))
+                .collect(),
         )
     };
     let message = |inner: String| format!(r#"[{{"role":"assistant",{inner}}}]"#);
@@ -322,7 +329,7 @@ fn a_dropped_block_leaves_a_message_that_the_wire_accepts() {
 fn a_result_of_parts_keeps_its_images() {
     let source = r#"[{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"a"},{"type":"image_url"},{"type":"text","text":"b"}]}]"#;
     assert_eq!(
-        edited(source, 0, vec![(0, Edit::SetText("short".to_owned()))]),
+        edited(source, 0, vec![(0, BlockEdit::SetText("short".to_owned()))]),
         r#"[{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"short"},{"type":"image_url"}]}]"#
     );
 }

@@ -5,30 +5,30 @@ use std::borrow::Cow;
 use compact_core::message::{Block, Entry, Role};
 use compact_core::view::View;
 
-use super::read::{Message, known_role, pieces};
+use super::read::{ChatMessage, parse_role, read_pieces};
 use crate::Document;
-use crate::edit::{self, Edits};
+use crate::edit::{self, EntryEdits};
 use crate::error::FormatError;
-use crate::json::{At, lenient, quote};
+use crate::json::{ItemContext, quote, string_value};
 use crate::list;
-use crate::wire::{Page, Shown};
+use crate::wire::{DocumentContext, ShownItem};
 
 /// The view in the document's own layout; `finish` has the last word on a message that changed.
 pub(crate) fn emit(
-    page: &Page<'_>,
+    page: &DocumentContext<'_>,
     view: &View,
     finish: &dyn Fn(String) -> String,
 ) -> Result<Vec<u8>, FormatError> {
     let mut messages = Vec::with_capacity(view.items.len());
     let extra = extra_content(page);
     for item in &view.items {
-        match page.shown(item)? {
-            Shown::Kept { item, .. } => messages.push(Cow::Borrowed(item)),
-            Shown::Edited { item, edits, .. } => {
-                messages.extend(edited(page, item, edits)?.map(finish).map(Cow::Owned));
+        match page.resolve_item(item)? {
+            ShownItem::Kept { item, .. } => messages.push(Cow::Borrowed(item)),
+            ShownItem::Edited { item, edits, .. } => {
+                messages.extend(edit_message(page, item, edits)?.map(finish).map(Cow::Owned));
             }
-            Shown::New(entry) => {
-                messages.extend(compose(entry, extra).into_iter().map(Cow::Owned));
+            ShownItem::New(entry) => {
+                messages.extend(compose_messages(entry, extra).into_iter().map(Cow::Owned));
             }
         }
     }
@@ -37,27 +37,31 @@ pub(crate) fn emit(
 
 pub(crate) fn extend(
     first: &Document,
-    later: &Page<'_>,
+    later: &DocumentContext<'_>,
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
     let mut added = Vec::new();
     for index in from..later.document.places.len() {
-        added.push(later.entry(index)?.1);
+        added.push(later.entry_source(index)?.1);
     }
     Ok(list::extend(first, &added))
 }
 
-fn edited(page: &Page<'_>, item: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {
-    let at = At {
+fn edit_message(
+    page: &DocumentContext<'_>,
+    item: &str,
+    edits: EntryEdits<'_>,
+) -> Result<Option<String>, FormatError> {
+    let at = ItemContext {
         source: page.bytes(),
         offset: 0,
     };
-    let message: Message<'_> = at.read(item)?;
-    let role = lenient(message.role)
-        .and_then(|name| known_role(&name))
+    let message: ChatMessage<'_> = at.read(item)?;
+    let role = string_value(message.role)
+        .and_then(|name| parse_role(&name))
         .unwrap_or(Role::User);
-    let pieces = pieces(at, &message, role)?;
-    Ok(edit::apply(item, &pieces, edits, &text_part))
+    let pieces = read_pieces(at, &message, role)?;
+    Ok(edit::apply_edits(item, &pieces, edits, &text_part))
 }
 
 fn text_part(text: &str) -> String {
@@ -66,7 +70,7 @@ fn text_part(text: &str) -> String {
 
 /// What the first call of a new message carries beside itself: Gemini 3 wants a signature back, and
 /// takes this in place of one that it never made.
-fn extra_content(page: &Page<'_>) -> &'static str {
+fn extra_content(page: &DocumentContext<'_>) -> &'static str {
     let model = page.conversation.model.as_deref().unwrap_or_default();
     if model.contains("gemini-3") {
         r#","extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}}"#
@@ -76,8 +80,8 @@ fn extra_content(page: &Page<'_>) -> &'static str {
 }
 
 /// A new entry as messages: one, or one per tool result.
-fn compose(entry: &Entry, extra: &str) -> Vec<String> {
-    let mut messages: Vec<String> = entry.blocks.iter().filter_map(answer).collect();
+fn compose_messages(entry: &Entry, extra: &str) -> Vec<String> {
+    let mut messages: Vec<String> = entry.blocks.iter().filter_map(render_result).collect();
     let texts: Vec<&str> = entry
         .blocks
         .iter()
@@ -90,7 +94,7 @@ fn compose(entry: &Entry, extra: &str) -> Vec<String> {
     let calls: Vec<String> = entry
         .blocks
         .iter()
-        .filter_map(|block| call(block, &mut extra))
+        .filter_map(|block| render_call(block, &mut extra))
         .collect();
     if texts.is_empty() && calls.is_empty() {
         return messages;
@@ -118,7 +122,7 @@ fn compose(entry: &Entry, extra: &str) -> Vec<String> {
     messages
 }
 
-fn call(block: &Block, extra: &mut dyn Iterator<Item = &str>) -> Option<String> {
+fn render_call(block: &Block, extra: &mut dyn Iterator<Item = &str>) -> Option<String> {
     let Block::ToolCall {
         id,
         name,
@@ -136,7 +140,7 @@ fn call(block: &Block, extra: &mut dyn Iterator<Item = &str>) -> Option<String> 
     ))
 }
 
-fn answer(block: &Block) -> Option<String> {
+fn render_result(block: &Block) -> Option<String> {
     let Block::ToolResult { call, content, .. } = block else {
         return None;
     };

@@ -7,16 +7,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::anthropic::content;
-use crate::edit::{Holder, Piece};
+use crate::edit::{BlockPiece, Holder};
 use crate::error::FormatError;
-use crate::frame;
-use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient};
+use crate::json::{ItemContext, Members, is_list, is_object, is_string, is_true, string_value};
 use crate::parts;
+use crate::special_text;
 
 /// The members of a line that matter here; every one is a span.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Line<'a> {
+pub(super) struct ClaudeCodeLine<'a> {
     #[serde(borrow)]
     r#type: Option<&'a RawValue>,
     subtype: Option<&'a RawValue>,
@@ -39,20 +39,20 @@ pub(super) struct Line<'a> {
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ClaudeCodeLineKind {
     User,
     Assistant,
     Attachment,
     Boundary,
     /// Messages of other contexts: sub-agents, errors of the API.
-    Aside,
-    Furniture,
+    OtherContext,
+    Bookkeeping,
 }
 
 /// The API's message within a line.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message<'a> {
+pub(super) struct ClaudeCodeMessage<'a> {
     #[serde(borrow)]
     pub(super) id: Option<&'a RawValue>,
     pub(super) model: Option<&'a RawValue>,
@@ -60,23 +60,23 @@ pub(super) struct Message<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-impl<'a> Line<'a> {
-    pub(super) fn kind(&self) -> Kind {
-        let kind = lenient(self.r#type).unwrap_or_default();
+impl<'a> ClaudeCodeLine<'a> {
+    pub(super) fn kind(&self) -> ClaudeCodeLineKind {
+        let kind = string_value(self.r#type).unwrap_or_default();
         match kind.as_ref() {
             "user" | "assistant" | "attachment"
                 if is_true(self.is_sidechain) || is_true(self.is_api_error_message) =>
             {
-                Kind::Aside
+                ClaudeCodeLineKind::OtherContext
             }
-            "user" => Kind::User,
-            "assistant" => Kind::Assistant,
-            "attachment" => Kind::Attachment,
-            "system" if lenient(self.subtype).as_deref() == Some("compact_boundary") => {
-                Kind::Boundary
+            "user" => ClaudeCodeLineKind::User,
+            "assistant" => ClaudeCodeLineKind::Assistant,
+            "attachment" => ClaudeCodeLineKind::Attachment,
+            "system" if string_value(self.subtype).as_deref() == Some("compact_boundary") => {
+                ClaudeCodeLineKind::Boundary
             }
-            _ if is_true(self.is_sidechain) => Kind::Aside,
-            _ => Kind::Furniture,
+            _ if is_true(self.is_sidechain) => ClaudeCodeLineKind::OtherContext,
+            _ => ClaudeCodeLineKind::Bookkeeping,
         }
     }
 
@@ -86,27 +86,27 @@ impl<'a> Line<'a> {
     }
 
     pub(super) fn uuid(&self) -> Option<Cow<'a, str>> {
-        lenient(self.uuid)
+        string_value(self.uuid)
     }
 
     pub(super) fn parent(&self) -> Option<Cow<'a, str>> {
-        lenient(self.parent_uuid)
+        string_value(self.parent_uuid)
     }
 
     pub(super) fn compacted_from(&self) -> Option<Cow<'a, str>> {
-        lenient(self.compacted_from)
+        string_value(self.compacted_from)
     }
 
     /// The lines that this one speaks about, beside its parent.
-    pub(super) fn subjects(&self) -> impl Iterator<Item = Cow<'a, str>> {
+    pub(super) fn referenced_uuids(&self) -> impl Iterator<Item = Cow<'a, str>> {
         [self.message_id, self.leaf_uuid]
             .into_iter()
-            .filter_map(lenient)
+            .filter_map(string_value)
     }
 
     /// True for a prompt: a user's line that answers no tool and is not the client's.
     pub(super) fn is_prompt(&self) -> bool {
-        self.kind() == Kind::User
+        self.kind() == ClaudeCodeLineKind::User
             && !is_true(self.is_meta)
             && !is_true(self.is_compact_summary)
             && self.message.is_some_and(|message| {
@@ -124,20 +124,21 @@ impl<'a> Line<'a> {
         };
         if is_true(self.is_compact_summary) {
             return texts()
-                .find_map(frame::summary)
+                .find_map(special_text::summary_kind)
                 .unwrap_or(EntryKind::ForeignSummary);
         }
-        if let Some(summary) = texts().find_map(frame::summary) {
+        if let Some(summary) = texts().find_map(special_text::summary_kind) {
             return summary;
         }
         let carries_result = blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }));
         let injected = match self.kind() {
-            Kind::User => {
+            ClaudeCodeLineKind::User => {
                 is_true(self.is_meta)
-                    || texts().count() > 0 && texts().all(|text| frame::is_injected(text, &[]))
+                    || texts().count() > 0
+                        && texts().all(|text| special_text::is_injected(text, &[]))
             }
-            Kind::Attachment => {
-                lenient(self.attachment_member("type")).as_deref() != Some("queued_command")
+            ClaudeCodeLineKind::Attachment => {
+                string_value(self.attachment_member("type")).as_deref() != Some("queued_command")
             }
             _ => false,
         };
@@ -150,30 +151,33 @@ impl<'a> Line<'a> {
 
     fn attachment_member(&self, key: &str) -> Option<&'a RawValue> {
         self.attachment
-            .and_then(|attachment| Members::of(attachment.get()).get(key))
+            .and_then(|attachment| Members::from_json(attachment.get()).get(key))
     }
 
     /// The pieces of the line's message or attachment, and who speaks.
-    pub(super) fn pieces(&self, at: At<'_>) -> Result<(Role, Vec<Piece<'a>>), FormatError> {
-        if self.kind() == Kind::Attachment {
+    pub(super) fn read_pieces(
+        &self,
+        at: ItemContext<'_>,
+    ) -> Result<(Role, Vec<BlockPiece<'a>>), FormatError> {
+        if self.kind() == ClaudeCodeLineKind::Attachment {
             return Ok((Role::User, self.attachment_pieces(at)?));
         }
         let Some(message) = self.message else {
-            return Err(at.missing("message", "an object"));
+            return Err(at.missing_field("message", "an object"));
         };
         if !is_object(message) {
-            return Err(at.field("message", "an object", message));
+            return Err(at.wrong_type("message", "an object", message));
         }
-        let message: Message<'_> = at.read(message.get())?;
+        let message: ClaudeCodeMessage<'_> = at.read(message.get())?;
         let pieces = match message.content {
             None => Vec::new(),
-            Some(content) => content::pieces(at, "message.content", content)?,
+            Some(content) => content::read_pieces(at, "message.content", content)?,
         };
         let answers = pieces
             .iter()
             .any(|p| matches!(p.block, Block::ToolResult { .. }));
         let role = match self.kind() {
-            Kind::Assistant => Role::Assistant,
+            ClaudeCodeLineKind::Assistant => Role::Assistant,
             _ if answers => Role::Tool,
             _ => Role::User,
         };
@@ -182,15 +186,15 @@ impl<'a> Line<'a> {
 
     /// What the client attached, when it carries words: a prompt queued meanwhile, or content. The list
     /// of its skills is none: like its tools and agents, it tells that anew in every context.
-    fn attachment_pieces(&self, at: At<'_>) -> Result<Vec<Piece<'a>>, FormatError> {
-        if lenient(self.attachment_member("type")).as_deref() == Some("skill_listing") {
+    fn attachment_pieces(&self, at: ItemContext<'_>) -> Result<Vec<BlockPiece<'a>>, FormatError> {
+        if string_value(self.attachment_member("type")).as_deref() == Some("skill_listing") {
             return Ok(Vec::new());
         }
         let words = self
             .attachment_member("prompt")
             .or_else(|| self.attachment_member("content"));
         match words {
-            Some(raw) if is_string(raw) => parts::content(at, "attachment.content", raw),
+            Some(raw) if is_string(raw) => parts::read_content(at, "attachment.content", raw),
             Some(raw) if is_object(raw) || is_list(raw) => Ok(vec![parts::text_piece(
                 raw.get().to_owned(),
                 Holder::Item,

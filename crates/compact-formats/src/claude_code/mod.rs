@@ -18,7 +18,7 @@ mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
-pub(crate) use self::link::links;
+pub(crate) use self::link::read_links;
 use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {

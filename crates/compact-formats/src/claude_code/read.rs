@@ -4,51 +4,54 @@ use crate::usage::UsageSource;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use compact_core::message::Meta;
+use compact_core::message::EntryMeta;
 use serde_json::value::RawValue;
 
-use super::line::{Kind, Line, Message};
-use crate::Scope;
+use super::line::{ClaudeCodeLine, ClaudeCodeLineKind, ClaudeCodeMessage};
+use crate::TranscriptScope;
 use crate::edit;
 use crate::error::FormatError;
-use crate::json::{At, Members, lenient};
-use crate::source::{self, Draft, Layout, Reading};
+use crate::json::{ItemContext, Members, string_value};
+use crate::source::{self, EntryDraft, SourceLayout, TranscriptReading};
 
-type Row<'s> = source::Line<'s, Line<'s>>;
+type ClaudeCodeRow<'s> = source::SourceLine<'s, ClaudeCodeLine<'s>>;
 
-pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
-    let spans = source::lines(source);
-    let mut reading = Reading::new(Layout::Lines {
+pub(super) fn read(
+    source: &[u8],
+    scope: TranscriptScope,
+) -> Result<TranscriptReading, FormatError> {
+    let spans = source::line_spans(source);
+    let mut reading = TranscriptReading::new(SourceLayout::Lines {
         lines: Vec::new(),
         live_from: 0,
     });
-    let rows: Vec<Row<'_>> = source::objects(source, &spans, &mut reading.problems)?;
+    let rows: Vec<ClaudeCodeRow<'_>> = source::read_objects(source, &spans, &mut reading.problems)?;
     if !rows.iter().any(|row| row.value.is_typed()) {
-        return Err(source::unlike(source));
+        return Err(source::unrecognised_error(source));
     }
     let boundary = rows
         .iter()
-        .rposition(|row| row.value.kind() == Kind::Boundary);
+        .rposition(|row| row.value.kind() == ClaudeCodeLineKind::Boundary);
     let live = match (scope, boundary) {
-        (Scope::Live, Some(at)) => rows.get(at + 1..).unwrap_or_default(),
+        (TranscriptScope::Live, Some(at)) => rows.get(at + 1..).unwrap_or_default(),
         _ => rows.as_slice(),
     };
-    let mut order = said(live);
+    let mut order = rows_in_context(live);
     match (scope, boundary.and_then(|at| rows.get(at))) {
-        (Scope::Live, Some(boundary)) => order = with_preserved(boundary, &rows, order),
-        (Scope::Whole, _) => order = without_copies(order),
+        (TranscriptScope::Live, Some(boundary)) => order = with_preserved(boundary, &rows, order),
+        (TranscriptScope::Whole, _) => order = without_copies(order),
         _ => {}
     }
     for row in order {
-        draft(source, row, &mut reading)?;
+        read_row(source, row, &mut reading)?;
     }
     reading.session_id = rows
         .iter()
         .rev()
-        .find_map(|row| lenient(row.value.session_id))
+        .find_map(|row| string_value(row.value.session_id))
         .map(String::from);
     let live_from = live.first().map_or(spans.len(), |row| row.index);
-    reading.layout = Layout::Lines {
+    reading.layout = SourceLayout::Lines {
         lines: spans,
         live_from,
     };
@@ -56,9 +59,9 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
 }
 
 /// The rows that were said to the model, without the branches that a later prompt rewound.
-fn said<'r, 's>(rows: &'r [Row<'s>]) -> Vec<&'r Row<'s>> {
+fn rows_in_context<'r, 's>(rows: &'r [ClaudeCodeRow<'s>]) -> Vec<&'r ClaudeCodeRow<'s>> {
     let mut places: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(rows.len());
-    let mut order: Vec<(usize, &Row<'_>)> = Vec::with_capacity(rows.len());
+    let mut order: Vec<(usize, &ClaudeCodeRow<'_>)> = Vec::with_capacity(rows.len());
     let mut prompts: Vec<usize> = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         if row.value.is_prompt() {
@@ -77,7 +80,9 @@ fn said<'r, 's>(rows: &'r [Row<'s>]) -> Vec<&'r Row<'s>> {
         }
         if matches!(
             row.value.kind(),
-            Kind::User | Kind::Assistant | Kind::Attachment
+            ClaudeCodeLineKind::User
+                | ClaudeCodeLineKind::Assistant
+                | ClaudeCodeLineKind::Attachment
         ) {
             order.push((i, row));
         }
@@ -92,7 +97,7 @@ fn truncate_after<T>(list: &mut Vec<T>, stays: impl Fn(&T) -> bool) {
 }
 
 /// Lines that a boundary of ours repeats were said before it.
-fn without_copies<'r, 's>(order: Vec<&'r Row<'s>>) -> Vec<&'r Row<'s>> {
+fn without_copies<'r, 's>(order: Vec<&'r ClaudeCodeRow<'s>>) -> Vec<&'r ClaudeCodeRow<'s>> {
     let said: HashSet<Cow<'_, str>> = order.iter().filter_map(|row| row.value.uuid()).collect();
     order
         .into_iter()
@@ -106,28 +111,28 @@ fn without_copies<'r, 's>(order: Vec<&'r Row<'s>>) -> Vec<&'r Row<'s>> {
 
 /// Lines before the boundary that it preserves: they follow its anchor without being repeated.
 fn with_preserved<'r, 's>(
-    boundary: &Row<'s>,
-    rows: &'r [Row<'s>],
-    mut live: Vec<&'r Row<'s>>,
-) -> Vec<&'r Row<'s>> {
+    boundary: &ClaudeCodeRow<'s>,
+    rows: &'r [ClaudeCodeRow<'s>],
+    mut live: Vec<&'r ClaudeCodeRow<'s>>,
+) -> Vec<&'r ClaudeCodeRow<'s>> {
     let metadata = boundary
         .value
         .compact_metadata
-        .map(|raw| Members::of(raw.get()));
+        .map(|raw| Members::from_json(raw.get()));
     let Some(segment) = metadata.and_then(|members| members.get("preservedSegment")) else {
         return live;
     };
-    let segment = Members::of(segment.get());
+    let segment = Members::from_json(segment.get());
     let place = |key: &str| {
-        let uuid = lenient(segment.get(key))?;
+        let uuid = string_value(segment.get(key))?;
         rows.iter()
             .position(|row| row.index < boundary.index && row.value.uuid().as_ref() == Some(&uuid))
     };
     let (Some(head), Some(tail)) = (place("headUuid"), place("tailUuid")) else {
         return live;
     };
-    let preserved = said(rows.get(head..=tail).unwrap_or_default());
-    let anchor = lenient(segment.get("anchorUuid"));
+    let preserved = rows_in_context(rows.get(head..=tail).unwrap_or_default());
+    let anchor = string_value(segment.get("anchorUuid"));
     let at = live
         .iter()
         .position(|row| anchor.is_some() && row.value.uuid() == anchor);
@@ -136,36 +141,40 @@ fn with_preserved<'r, 's>(
     live
 }
 
-fn draft(source: &[u8], row: &Row<'_>, reading: &mut Reading) -> Result<(), FormatError> {
-    let at = At {
+fn read_row(
+    source: &[u8],
+    row: &ClaudeCodeRow<'_>,
+    reading: &mut TranscriptReading,
+) -> Result<(), FormatError> {
+    let at = ItemContext {
         source,
         offset: row.offset,
     };
     let line = &row.value;
-    let (role, pieces) = line.pieces(at)?;
-    if line.kind() == Kind::Attachment && pieces.is_empty() {
+    let (role, pieces) = line.read_pieces(at)?;
+    if line.kind() == ClaudeCodeLineKind::Attachment && pieces.is_empty() {
         return Ok(());
     }
-    let blocks = edit::blocks(pieces);
-    let mut meta = Meta {
+    let blocks = edit::into_blocks(pieces);
+    let mut meta = EntryMeta {
         kind: line.entry_kind(&blocks),
-        ..Meta::default()
+        ..EntryMeta::default()
     };
-    if line.kind() == Kind::Assistant {
-        let message: Message<'_> = at.read(line.message.map_or("{}", RawValue::get))?;
-        meta.group = lenient(message.id).map(String::from);
+    if line.kind() == ClaudeCodeLineKind::Assistant {
+        let message: ClaudeCodeMessage<'_> = at.read(line.message.map_or("{}", RawValue::get))?;
+        meta.group = string_value(message.id).map(String::from);
         meta.usage = message
             .usage
-            .and_then(|raw| UsageSource::Anthropic.of_entry(raw));
-        let model = lenient(message.model).filter(|model| model != "<synthetic>");
+            .and_then(|raw| UsageSource::Anthropic.read_entry_usage(raw));
+        let model = string_value(message.model).filter(|model| model != "<synthetic>");
         reading.model = model.map(String::from).or(reading.model.take());
     }
-    reading.drafts.push(Draft {
+    reading.drafts.push(EntryDraft {
         id: line.uuid().map(String::from),
         role,
         blocks,
         meta,
-        place: row.place(),
+        place: row.entry_place(),
     });
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! Features of Claude Code sessions, one small session each.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 use expect_test::expect;
 
-use crate::{Format, Parsed, Scope, Stamp, parse};
+use crate::{BoundaryStamp, Format, ParsedTranscript, TranscriptScope, parse};
 
-fn read(lines: &[&str], scope: Scope) -> Parsed {
+fn read(lines: &[&str], scope: TranscriptScope) -> ParsedTranscript {
     parse(lines.join("\n"), Some(Format::ClaudeCode), scope).unwrap()
 }
 
@@ -97,13 +97,13 @@ fn session() -> Vec<String> {
     ]
 }
 
-fn read_session(scope: Scope) -> Parsed {
+fn read_session(scope: TranscriptScope) -> ParsedTranscript {
     parse(session().join("\n"), None, scope).unwrap()
 }
 
 #[test]
 fn a_message_over_several_lines_is_one_group() {
-    let parsed = read_session(Scope::Live);
+    let parsed = read_session(TranscriptScope::Live);
     let conversation = parsed.conversation;
     assert_eq!(
         (parsed.document.format(), parsed.problems),
@@ -119,7 +119,7 @@ fn a_message_over_several_lines_is_one_group() {
                 entry.id.0,
                 entry.role,
                 entry.meta.group,
-                entry.meta.usage.map(|u| u.prompt().0),
+                entry.meta.usage.map(|u| u.prompt_tokens().0),
             )
         })
         .collect();
@@ -148,7 +148,7 @@ fn a_message_over_several_lines_is_one_group() {
 
 #[test]
 fn blocks_are_read_as_they_are() {
-    let blocks: Vec<Block> = read_session(Scope::Live)
+    let blocks: Vec<Block> = read_session(TranscriptScope::Live)
         .conversation
         .entries
         .into_iter()
@@ -202,7 +202,7 @@ fn what_is_no_context_is_left_out() {
         &user("u2", "u1", "there"),
     ];
     assert_eq!(
-        texts(&read(&lines, Scope::Whole).conversation.entries),
+        texts(&read(&lines, TranscriptScope::Whole).conversation.entries),
         ["hi", "there"]
     );
 }
@@ -210,7 +210,7 @@ fn what_is_no_context_is_left_out() {
 #[test]
 fn the_clients_words_are_not_the_users() {
     let kinds = |text: &str| {
-        read(&[&user("u1", "", text)], Scope::Live)
+        read(&[&user("u1", "", text)], TranscriptScope::Live)
             .conversation
             .entries[0]
             .meta
@@ -244,7 +244,7 @@ fn the_clients_words_are_not_the_users() {
     let meta =
         user("u1", "", "hi").replace("\"type\":\"user\"", "\"type\":\"user\",\"isMeta\":true");
     assert_eq!(
-        read(&[&meta], Scope::Live).conversation.entries[0]
+        read(&[&meta], TranscriptScope::Live).conversation.entries[0]
             .meta
             .kind,
         EntryKind::Injected
@@ -276,7 +276,7 @@ fn attachments_speak_when_they_carry_words() {
         ),
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let seen: Vec<(EntryKind, String)> = read(&lines, Scope::Live)
+    let seen: Vec<(EntryKind, String)> = read(&lines, TranscriptScope::Live)
         .conversation
         .entries
         .iter()
@@ -313,10 +313,10 @@ fn the_last_boundary_opens_the_live_context() {
         user("u3", "s2", "newest"),
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let live = read(&lines, Scope::Live).conversation.entries;
+    let live = read(&lines, TranscriptScope::Live).conversation.entries;
     assert_eq!(live[0].meta.kind, EntryKind::ForeignSummary);
     assert_eq!(live[1].plain_text(), "newest");
-    let whole = read(&lines, Scope::Whole).conversation.entries;
+    let whole = read(&lines, TranscriptScope::Whole).conversation.entries;
     assert_eq!(whole[1].meta.kind, EntryKind::ForeignSummary);
     assert_eq!(whole.len(), 5);
 }
@@ -336,7 +336,7 @@ fn a_boundary_may_preserve_lines_before_it() {
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(
-        texts(&read(&lines, Scope::Live).conversation.entries),
+        texts(&read(&lines, TranscriptScope::Live).conversation.entries),
         ["summary", "kept", "kept too", "new"]
     );
 }
@@ -352,7 +352,7 @@ fn a_prompt_that_rewinds_leaves_the_branch_behind() {
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(
-        texts(&read(&lines, Scope::Live).conversation.entries),
+        texts(&read(&lines, TranscriptScope::Live).conversation.entries),
         ["first", "answer", "right turn"]
     );
 }
@@ -366,7 +366,7 @@ fn a_line_that_is_written_again_is_no_rewind() {
         user("u2", "u1", "two"),
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let ids: Vec<String> = read(&lines, Scope::Live)
+    let ids: Vec<String> = read(&lines, TranscriptScope::Live)
         .conversation
         .entries
         .into_iter()
@@ -379,7 +379,7 @@ fn a_line_that_is_written_again_is_no_rewind() {
 fn a_repeated_result_counts_once() {
     let mut lines = session();
     lines.push(result("r3", "u2", "t1", r#""again""#));
-    let parsed = parse(lines.join("\n"), None, Scope::Live).unwrap();
+    let parsed = parse(lines.join("\n"), None, TranscriptScope::Live).unwrap();
     assert_eq!(parsed.conversation.entries.len(), 7);
     assert_eq!(parsed.problems[0].line, Some(10));
 }
@@ -387,7 +387,7 @@ fn a_repeated_result_counts_once() {
 #[test]
 fn a_torn_last_line_is_noted_and_kept() {
     let source = format!("{}\n{{\"type\":\"user\",\"mess", user("u1", "", "hi"));
-    let parsed = parse(source.clone(), None, Scope::Live).unwrap();
+    let parsed = parse(source.clone(), None, TranscriptScope::Live).unwrap();
     assert_eq!(
         parsed.problems[0].message,
         "the last line is torn; it is kept but not read"
@@ -402,13 +402,13 @@ fn a_torn_last_line_is_noted_and_kept() {
         .append(&parsed.conversation, &view, &STAMP)
         .unwrap();
     assert!(appended.starts_with(source.as_bytes()));
-    let again = parse(appended, None, Scope::Live).unwrap();
+    let again = parse(appended, None, TranscriptScope::Live).unwrap();
     assert_eq!(texts(&again.conversation.entries), ["hi"]);
     // With its newline the line is finished, and wrong.
-    assert!(parse(format!("{source}\n"), None, Scope::Live).is_err());
+    assert!(parse(format!("{source}\n"), None, TranscriptScope::Live).is_err());
 }
 
-const STAMP: Stamp<'static> = Stamp {
+const STAMP: BoundaryStamp<'static> = BoundaryStamp {
     timestamp: "2026-02-02T00:00:00.000Z",
     receipt: "r1",
     tokens_before: 100,
@@ -416,7 +416,7 @@ const STAMP: Stamp<'static> = Stamp {
 };
 
 fn summary() -> ViewItem {
-    let mut entry = Entry::text(
+    let mut entry = Entry::from_text(
         "summary-r1",
         Role::User,
         "<COMPACT-SUMMARY v1>\n</COMPACT-SUMMARY>",
@@ -437,7 +437,7 @@ fn view() -> View {
             ViewItem::Kept { entry: 3 },
             ViewItem::Edited {
                 entry: 5,
-                edits: vec![(0, Edit::SetText("clip".to_owned()))],
+                edits: vec![(0, BlockEdit::SetText("clip".to_owned()))],
             },
             ViewItem::Kept { entry: 6 },
         ],
@@ -446,7 +446,7 @@ fn view() -> View {
 
 #[test]
 fn a_view_is_chained_where_its_parents_are_gone() {
-    let parsed = read_session(Scope::Live);
+    let parsed = read_session(TranscriptScope::Live);
     let out = parsed.document.emit(&parsed.conversation, &view()).unwrap();
     let out = String::from_utf8(out).unwrap();
     expect![[r#"
@@ -460,7 +460,7 @@ fn a_view_is_chained_where_its_parents_are_gone() {
 
 #[test]
 fn an_appended_view_is_a_boundary_and_lines_of_its_own() {
-    let parsed = read_session(Scope::Live);
+    let parsed = read_session(TranscriptScope::Live);
     let out = parsed
         .document
         .append(&parsed.conversation, &view(), &STAMP)
@@ -480,7 +480,7 @@ fn an_appended_view_is_a_boundary_and_lines_of_its_own() {
 /// Claude Code takes lines together that have one message id, wherever they stand.
 #[test]
 fn a_copy_shares_no_id_with_what_it_repeats_and_lines_of_one_message_still_share_one() {
-    let parsed = read_session(Scope::Live);
+    let parsed = read_session(TranscriptScope::Live);
     let view = View::identity(&parsed.conversation);
     let lines = parsed
         .document
@@ -518,12 +518,12 @@ fn a_copy_shares_no_id_with_what_it_repeats_and_lines_of_one_message_still_share
 fn an_attachment_that_is_cut_is_not_repeated_as_it_was_sent() {
     let attachment = r#"{"parentUuid":"u1","uuid":"x1","sessionId":"s1","type":"attachment","attachment":{"type":"file","content":"many words"},"rendered":[{"content":"many words"}]}"#;
     let source = format!("{}\n{attachment}\n", user("u1", "", "hi"));
-    let parsed = parse(source, None, Scope::Live).unwrap();
+    let parsed = parse(source, None, TranscriptScope::Live).unwrap();
     let items = vec![
         ViewItem::Kept { entry: 0 },
         ViewItem::Edited {
             entry: 1,
-            edits: vec![(0, Edit::SetText("cut".to_owned()))],
+            edits: vec![(0, BlockEdit::SetText("cut".to_owned()))],
         },
     ];
     let view = View { items };

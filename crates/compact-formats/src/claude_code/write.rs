@@ -7,19 +7,19 @@ use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::view::View;
 use serde_json::value::RawValue;
 
-use super::line::{Kind, Line};
-use crate::edit::{self, Edits};
+use super::line::{ClaudeCodeLine, ClaudeCodeLineKind};
+use crate::edit::{self, EntryEdits};
 use crate::error::FormatError;
 use crate::fresh;
-use crate::json::{At, Members, Patch, lenient, quote};
-use crate::source::{Layout, lines};
-use crate::wire::{LineWriter, Page, Shown};
-use crate::{Document, Stamp};
+use crate::json::{ItemContext, Members, Patch, quote, string_value};
+use crate::source::{SourceLayout, line_spans};
+use crate::wire::{DocumentContext, LineWriter, ShownItem};
+use crate::{BoundaryStamp, Document};
 
 /// The view's lines. Furniture stays where all that it refers to stays; boundaries go, because the
 /// whole of the result is the context.
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-    let Layout::Lines { lines, live_from } = &page.document.layout else {
+pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let SourceLayout::Lines { lines, live_from } = &page.document.layout else {
         return Ok(page.bytes().to_vec());
     };
     let said: HashSet<usize> = page
@@ -28,35 +28,35 @@ pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError>
         .iter()
         .map(|place| place.line)
         .collect();
-    let mut weaver = Weaver::new(page, view);
+    let mut weaver = ClaudeCodeWriter::new(page, view);
     let mut next = *live_from;
     for (i, item) in view.items.iter().enumerate() {
-        match page.shown(item)? {
-            Shown::New(entry) => weaver.new_line(i, entry),
-            Shown::Kept { place, item, .. } => {
-                weaver.furniture(lines.get(next..place.line), next, &said);
+        match page.resolve_item(item)? {
+            ShownItem::New(entry) => weaver.write_new_line(i, entry),
+            ShownItem::Kept { place, item, .. } => {
+                weaver.write_bookkeeping(lines.get(next..place.line), next, &said);
                 next = next.max(place.line + 1);
-                weaver.line(item);
+                weaver.write_line(item);
             }
-            Shown::Edited {
+            ShownItem::Edited {
                 place, item, edits, ..
             } => {
-                weaver.furniture(lines.get(next..place.line), next, &said);
+                weaver.write_bookkeeping(lines.get(next..place.line), next, &said);
                 next = next.max(place.line + 1);
-                if let Some(line) = edited(page, item, edits)? {
-                    weaver.line(&line);
+                if let Some(line) = edit_line(page, item, edits)? {
+                    weaver.write_line(&line);
                 }
             }
         }
     }
-    weaver.furniture(lines.get(next..), next, &said);
+    weaver.write_bookkeeping(lines.get(next..), next, &said);
     Ok(weaver.writer.finish(page.bytes()))
 }
 
 /// Writes lines and keeps their chain whole.
-struct Weaver<'a> {
-    page: &'a Page<'a>,
-    skeleton: Skeleton<'a>,
+struct ClaudeCodeWriter<'a> {
+    page: &'a DocumentContext<'a>,
+    skeleton: LineTemplate<'a>,
     /// Uuids of the entries that the view shows.
     shown: HashSet<&'a str>,
     writer: LineWriter,
@@ -68,15 +68,15 @@ struct Weaver<'a> {
     timestamp: String,
 }
 
-impl<'a> Weaver<'a> {
-    fn new(page: &'a Page<'a>, view: &View) -> Self {
+impl<'a> ClaudeCodeWriter<'a> {
+    fn new(page: &'a DocumentContext<'a>, view: &View) -> Self {
         let entries = &page.conversation.entries;
         let shown = view
             .items
             .iter()
-            .filter_map(|item| entries.get(item.entry()?));
-        let skeleton = Skeleton::of(page.bytes());
-        Weaver {
+            .filter_map(|item| entries.get(item.entry_index()?));
+        let skeleton = LineTemplate::from_source(page.bytes());
+        ClaudeCodeWriter {
             page,
             shown: shown.map(|entry| entry.id.0.as_str()).collect(),
             writer: LineWriter::new(page.bytes()),
@@ -89,13 +89,13 @@ impl<'a> Weaver<'a> {
     }
 
     /// Writes a line of the session, with another parent if its own is gone.
-    fn line(&mut self, json: &str) {
-        let line: Line<'_> = serde_json::from_str(json).unwrap_or_default();
+    fn write_line(&mut self, json: &str) {
+        let line: ClaudeCodeLine<'_> = serde_json::from_str(json).unwrap_or_default();
         if let Some(timestamp) = line.timestamp {
             timestamp.get().clone_into(&mut self.timestamp);
         }
         let Some(uuid) = line.uuid() else {
-            return self.writer.line(json.as_bytes());
+            return self.writer.write_line(json.as_bytes());
         };
         let parent = line.parent();
         let stays = match &parent {
@@ -106,38 +106,38 @@ impl<'a> Weaver<'a> {
             None => self.last.is_none(),
         };
         if stays {
-            self.writer.line(json.as_bytes());
+            self.writer.write_line(json.as_bytes());
         } else {
             let mut patch = Patch::new(json);
-            patch.set(json, "parentUuid", quote_or_null(self.last.as_deref()));
-            self.writer.line(patch.finish().as_bytes());
+            patch.set_member(json, "parentUuid", quote_or_null(self.last.as_deref()));
+            self.writer.write_line(patch.finish().as_bytes());
         }
-        self.chain(uuid.into_owned());
+        self.record_uuid(uuid.into_owned());
     }
 
-    fn chain(&mut self, uuid: String) {
+    fn record_uuid(&mut self, uuid: String) {
         self.written.insert(uuid.clone(), self.written.len() + 1);
         self.last = Some(uuid);
     }
 
-    fn new_line(&mut self, index: usize, entry: &Entry) {
-        let uuid = fresh::uuid(&entry.id.0, index);
-        let line = self.skeleton.line(
+    fn write_new_line(&mut self, index: usize, entry: &Entry) {
+        let uuid = fresh::stable_uuid(&entry.id.0, index);
+        let line = self.skeleton.build_line(
             self.page,
             entry,
-            &Link {
+            &ChainPosition {
                 uuid: &uuid,
                 parent: self.last.as_deref(),
                 timestamp: &self.timestamp,
             },
         );
-        self.writer.line(line.as_bytes());
-        self.chain(uuid);
+        self.writer.write_line(line.as_bytes());
+        self.record_uuid(uuid);
         self.inserted = self.written.len();
     }
 
     /// Writes the furniture among some lines: what belongs to no message that is gone.
-    fn furniture(
+    fn write_bookkeeping(
         &mut self,
         lines: Option<&[std::ops::Range<usize>]>,
         first: usize,
@@ -151,7 +151,7 @@ impl<'a> Weaver<'a> {
             let Ok(json) = std::str::from_utf8(bytes) else {
                 continue;
             };
-            let Ok(line) = serde_json::from_str::<Line<'_>>(json) else {
+            let Ok(line) = serde_json::from_str::<ClaudeCodeLine<'_>>(json) else {
                 continue;
             };
             let parent = line.parent();
@@ -161,10 +161,10 @@ impl<'a> Weaver<'a> {
                 (Some(_), None) => self.last.is_none(),
             };
             let known = line
-                .subjects()
+                .referenced_uuids()
                 .all(|uuid| self.shown.contains(uuid.as_ref()));
-            if line.kind() == Kind::Furniture && hangs && known {
-                self.line(json);
+            if line.kind() == ClaudeCodeLineKind::Bookkeeping && hangs && known {
+                self.write_line(json);
             }
         }
     }
@@ -174,18 +174,22 @@ impl<'a> Weaver<'a> {
 const REPEATING: [&str; 2] = ["toolUseResult", "rendered"];
 
 /// A line with its edits, without what would repeat the words that were changed.
-fn edited(page: &Page<'_>, json: &str, edits: Edits<'_>) -> Result<Option<String>, FormatError> {
-    let at = At {
+fn edit_line(
+    page: &DocumentContext<'_>,
+    json: &str,
+    edits: EntryEdits<'_>,
+) -> Result<Option<String>, FormatError> {
+    let at = ItemContext {
         source: page.bytes(),
         offset: 0,
     };
-    let line: Line<'_> = at.read(json)?;
-    let (_, pieces) = line.pieces(at)?;
-    let Some(edited) = edit::apply(json, &pieces, edits, &text_part) else {
+    let line: ClaudeCodeLine<'_> = at.read(json)?;
+    let (_, pieces) = line.read_pieces(at)?;
+    let Some(edited) = edit::apply_edits(json, &pieces, edits, &text_part) else {
         return Ok(None);
     };
     let mut patch = Patch::new(&edited);
-    patch.remove_members(&Members::of(&edited), |member| {
+    patch.remove_members(&Members::from_json(&edited), |member| {
         REPEATING.contains(&member.key.as_ref())
     });
     Ok(Some(patch.finish()))
@@ -200,7 +204,7 @@ fn quote_or_null(text: Option<&str>) -> String {
 }
 
 /// What every line of a session repeats.
-struct Skeleton<'a> {
+struct LineTemplate<'a> {
     members: Vec<(&'static str, Cow<'a, str>)>,
     /// The latest timestamp, as JSON.
     timestamp: &'a str,
@@ -218,11 +222,11 @@ const REPEATED: [(&str, &str); 6] = [
     ("gitBranch", "\"\""),
 ];
 
-impl<'a> Skeleton<'a> {
-    fn of(source: &'a [u8]) -> Skeleton<'a> {
-        let last = lines(source).into_iter().rev().find_map(|span| {
+impl<'a> LineTemplate<'a> {
+    fn from_source(source: &'a [u8]) -> LineTemplate<'a> {
+        let last = line_spans(source).into_iter().rev().find_map(|span| {
             let json = std::str::from_utf8(source.get(span)?).ok()?;
-            let members = Members::of(json);
+            let members = Members::from_json(json);
             let in_chain = members
                 .get("isSidechain")
                 .is_none_or(|raw| raw.get() != "true");
@@ -230,7 +234,7 @@ impl<'a> Skeleton<'a> {
                 .then_some(members)
         });
         let member = |key| last.as_ref().and_then(|members| members.get(key));
-        Skeleton {
+        LineTemplate {
             members: REPEATED
                 .map(|(key, default)| {
                     (
@@ -240,12 +244,12 @@ impl<'a> Skeleton<'a> {
                 })
                 .to_vec(),
             timestamp: member("timestamp").map_or("\"1970-01-01T00:00:00.000Z\"", RawValue::get),
-            last: lenient(member("uuid")),
+            last: string_value(member("uuid")),
         }
     }
 
     /// A line of our own around `body`, the members that make it what it is.
-    fn wrap(&self, link: &Link<'_>, body: &str) -> String {
+    fn wrap(&self, link: &ChainPosition<'_>, body: &str) -> String {
         let repeated: String = self
             .members
             .iter()
@@ -260,8 +264,13 @@ impl<'a> Skeleton<'a> {
     }
 
     /// A new entry as a line.
-    fn line(&self, page: &Page<'_>, entry: &Entry, link: &Link<'_>) -> String {
-        let content = content(entry);
+    fn build_line(
+        &self,
+        page: &DocumentContext<'_>,
+        entry: &Entry,
+        link: &ChainPosition<'_>,
+    ) -> String {
+        let content = render_content(entry);
         if entry.role == Role::Assistant {
             let model = page.conversation.model.as_deref().unwrap_or("<synthetic>");
             let message = format!(
@@ -296,7 +305,7 @@ const NO_USAGE: &str = "{\"input_tokens\":0,\"cache_creation_input_tokens\":0,\
                         \"cache_read_input_tokens\":0,\"output_tokens\":0}";
 
 /// The place of a line in the chain.
-struct Link<'a> {
+struct ChainPosition<'a> {
     uuid: &'a str,
     parent: Option<&'a str>,
     /// As JSON.
@@ -304,15 +313,15 @@ struct Link<'a> {
 }
 
 /// A new entry's content: a string where one text says it all.
-fn content(entry: &Entry) -> String {
+fn render_content(entry: &Entry) -> String {
     if let ([Block::Text(text)], false) = (entry.blocks.as_slice(), entry.role == Role::Assistant) {
         return quote(text);
     }
-    let blocks: Vec<String> = entry.blocks.iter().filter_map(block).collect();
+    let blocks: Vec<String> = entry.blocks.iter().filter_map(render_block).collect();
     format!("[{}]", blocks.join(","))
 }
 
-fn block(block: &Block) -> Option<String> {
+fn render_block(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) => Some(text_part(text)),
         Block::ToolCall {
@@ -323,7 +332,7 @@ fn block(block: &Block) -> Option<String> {
             "{{\"type\":\"tool_use\",\"id\":{},\"name\":{},\"input\":{}}}",
             quote(id),
             quote(name),
-            edit::arguments(arguments)
+            edit::to_arguments_object(arguments)
         )),
         Block::ToolResult {
             call,
@@ -340,19 +349,19 @@ fn block(block: &Block) -> Option<String> {
 
 /// A boundary, and the view as lines after it.
 pub(super) fn append(
-    page: &Page<'_>,
+    page: &DocumentContext<'_>,
     view: &View,
-    stamp: &Stamp<'_>,
+    stamp: &BoundaryStamp<'_>,
 ) -> Result<Vec<u8>, FormatError> {
-    let mut copies = Copies::after_boundary(page, stamp);
+    let mut copies = CopiedLines::after_boundary(page, stamp);
     for (i, item) in view.items.iter().enumerate() {
-        let uuid = fresh::uuid(stamp.receipt, i + 1);
-        match page.shown(item)? {
-            Shown::New(entry) => copies.new_line(page, entry, uuid),
-            Shown::Kept { item, .. } => copies.copy(item, uuid),
-            Shown::Edited { item, edits, .. } => {
-                if let Some(line) = edited(page, item, edits)? {
-                    copies.copy(&line, uuid);
+        let uuid = fresh::stable_uuid(stamp.receipt, i + 1);
+        match page.resolve_item(item)? {
+            ShownItem::New(entry) => copies.write_new_line(page, entry, uuid),
+            ShownItem::Kept { item, .. } => copies.write_copy(item, uuid),
+            ShownItem::Edited { item, edits, .. } => {
+                if let Some(line) = edit_line(page, item, edits)? {
+                    copies.write_copy(&line, uuid);
                 }
             }
         }
@@ -365,9 +374,9 @@ pub(super) fn append(
 /// The client walks from the last line up the parents, and then adds every line whose message has the
 /// id of one that it met, wherever that line stands: copies that shared an id with the line before
 /// the boundary would bring it back.
-struct Copies<'a> {
+struct CopiedLines<'a> {
     writer: LineWriter,
-    skeleton: Skeleton<'a>,
+    skeleton: LineTemplate<'a>,
     timestamp: String,
     /// New uuids of lines by old ones.
     uuids: HashMap<String, String>,
@@ -376,15 +385,15 @@ struct Copies<'a> {
     last: String,
 }
 
-impl<'a> Copies<'a> {
-    fn after_boundary(page: &Page<'a>, stamp: &Stamp<'_>) -> Self {
-        let mut copies = Copies {
-            writer: LineWriter::behind(page.bytes()),
-            skeleton: Skeleton::of(page.bytes()),
+impl<'a> CopiedLines<'a> {
+    fn after_boundary(page: &DocumentContext<'a>, stamp: &BoundaryStamp<'_>) -> Self {
+        let mut copies = CopiedLines {
+            writer: LineWriter::following(page.bytes()),
+            skeleton: LineTemplate::from_source(page.bytes()),
             timestamp: quote(stamp.timestamp),
             uuids: HashMap::new(),
             messages: HashMap::new(),
-            last: fresh::uuid(stamp.receipt, 0),
+            last: fresh::stable_uuid(stamp.receipt, 0),
         };
         let boundary = format!(
             "\"logicalParentUuid\":{},\"type\":\"system\",\"subtype\":\"compact_boundary\",\
@@ -395,55 +404,55 @@ impl<'a> Copies<'a> {
             stamp.tokens_after,
             quote(stamp.receipt),
         );
-        let link = Link {
+        let link = ChainPosition {
             uuid: &copies.last,
             parent: None,
             timestamp: &copies.timestamp,
         };
         let boundary = copies.skeleton.wrap(&link, &boundary);
-        copies.writer.line(boundary.as_bytes());
+        copies.writer.write_line(boundary.as_bytes());
         copies
     }
 
-    fn new_line(&mut self, page: &Page<'_>, entry: &Entry, uuid: String) {
-        let link = Link {
+    fn write_new_line(&mut self, page: &DocumentContext<'_>, entry: &Entry, uuid: String) {
+        let link = ChainPosition {
             uuid: &uuid,
             parent: Some(&self.last),
             timestamp: &self.timestamp,
         };
-        let line = self.skeleton.line(page, entry, &link);
-        self.writer.line(line.as_bytes());
+        let line = self.skeleton.build_line(page, entry, &link);
+        self.writer.write_line(line.as_bytes());
         self.last = uuid;
     }
 
-    fn copy(&mut self, json: &str, uuid: String) {
-        let members = Members::of(json);
-        let old = lenient(members.get("uuid"))
+    fn write_copy(&mut self, json: &str, uuid: String) {
+        let members = Members::from_json(json);
+        let old = string_value(members.get("uuid"))
             .unwrap_or_default()
             .into_owned();
         let mut patch = Patch::new(json);
         patch.remove_members(&members, |member| member.key == "toolUseResult");
-        patch.set(json, "parentUuid", quote(&self.last));
-        patch.set(json, "uuid", quote(&uuid));
-        patch.set(json, "timestamp", self.timestamp.clone());
-        patch.set(json, "compactedFrom", quote(&old));
+        patch.set_member(json, "parentUuid", quote(&self.last));
+        patch.set_member(json, "uuid", quote(&uuid));
+        patch.set_member(json, "timestamp", self.timestamp.clone());
+        patch.set_member(json, "compactedFrom", quote(&old));
         if let Some(source) = members.get("sourceToolAssistantUUID") {
-            let new = lenient(Some(source)).and_then(|old| self.uuids.get(old.as_ref()));
+            let new = string_value(Some(source)).and_then(|old| self.uuids.get(old.as_ref()));
             patch.replace(source, quote_or_null(new.map(String::as_str)));
         }
         if let Some(message) = members.get("message") {
             self.rename_message(&mut patch, message, &uuid);
         }
-        self.writer.line(patch.finish().as_bytes());
+        self.writer.write_line(patch.finish().as_bytes());
         self.uuids.insert(old, uuid.clone());
         self.last = uuid;
     }
 
     /// Gives the copy of a message an id of its own, the same in all its lines, and no usage.
     fn rename_message(&mut self, patch: &mut Patch<'_>, message: &RawValue, uuid: &str) {
-        let members = Members::of(message.get());
+        let members = Members::from_json(message.get());
         if let Some(id) = members.get("id") {
-            let old = lenient(Some(id)).unwrap_or_default().into_owned();
+            let old = string_value(Some(id)).unwrap_or_default().into_owned();
             let new = self.messages.entry(old);
             let new = new.or_insert_with(|| format!("msg_{uuid}"));
             patch.replace(id, quote(new));
@@ -457,33 +466,35 @@ impl<'a> Copies<'a> {
 /// The first session and the later one's lines from the entry on, hung on the first one's end.
 pub(super) fn extend(
     first: &Document,
-    later: &Page<'_>,
+    later: &DocumentContext<'_>,
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
-    let Layout::Lines { lines: spans, .. } = &later.document.layout else {
+    let SourceLayout::Lines { lines: spans, .. } = &later.document.layout else {
         return Ok(first.source.to_vec());
     };
     let mut known: HashSet<String> = uuids(&first.source).collect();
-    let mut last = Skeleton::of(&first.source).last.map(String::from);
-    let mut writer = LineWriter::after(&first.source);
-    let start = later.entry(from)?.0.line;
+    let mut last = LineTemplate::from_source(&first.source)
+        .last
+        .map(String::from);
+    let mut writer = LineWriter::starting_with(&first.source);
+    let start = later.entry_source(from)?.0.line;
     for span in spans.iter().skip(start) {
         let bytes = later.bytes().get(span.clone()).unwrap_or_default();
         let json = std::str::from_utf8(bytes).unwrap_or_default();
-        let line: Line<'_> = serde_json::from_str(json).unwrap_or_default();
+        let line: ClaudeCodeLine<'_> = serde_json::from_str(json).unwrap_or_default();
         let hangs = line
             .parent()
             .is_none_or(|parent| known.contains(parent.as_ref()));
         match line.uuid() {
             Some(uuid) if !hangs => {
                 let mut patch = Patch::new(json);
-                patch.set(json, "parentUuid", quote_or_null(last.as_deref()));
-                writer.line(patch.finish().as_bytes());
+                patch.set_member(json, "parentUuid", quote_or_null(last.as_deref()));
+                writer.write_line(patch.finish().as_bytes());
                 known.insert(uuid.clone().into_owned());
                 last = Some(uuid.into_owned());
             }
             uuid => {
-                writer.line(bytes);
+                writer.write_line(bytes);
                 if let Some(uuid) = uuid {
                     known.insert(uuid.clone().into_owned());
                     last = Some(uuid.into_owned());
@@ -495,9 +506,9 @@ pub(super) fn extend(
 }
 
 fn uuids(source: &[u8]) -> impl Iterator<Item = String> {
-    lines(source).into_iter().filter_map(move |span| {
+    line_spans(source).into_iter().filter_map(move |span| {
         let json = std::str::from_utf8(source.get(span)?).ok()?;
-        let line: Line<'_> = serde_json::from_str(json).ok()?;
+        let line: ClaudeCodeLine<'_> = serde_json::from_str(json).ok()?;
         line.uuid().map(String::from)
     })
 }

@@ -1,34 +1,37 @@
 //! Lines to drafts.
 
 use crate::usage::UsageSource;
-use compact_core::message::{Block, EntryKind, Meta, Role};
+use compact_core::message::{Block, EntryKind, EntryMeta, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Scope;
+use crate::TranscriptScope;
 use crate::edit;
 use crate::error::FormatError;
-use crate::frame;
-use crate::json::{At, Members, is_list, is_object, lenient, span_in};
+use crate::json::{ItemContext, Members, is_list, is_object, span_in, string_value};
 use crate::responses::item;
-use crate::source::{self, Draft, Layout, Place, Reading};
+use crate::source::{self, EntryDraft, EntryPlace, SourceLayout, TranscriptReading};
+use crate::special_text;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Line<'a> {
+pub(super) struct CodexLine<'a> {
     #[serde(borrow)]
     pub(super) r#type: Option<&'a RawValue>,
     pub(super) payload: Option<&'a RawValue>,
     pub(super) timestamp: Option<&'a RawValue>,
 }
 
-pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
-    let lines = source::lines(source);
-    let reading = Reading::new(Layout::Lines {
+pub(super) fn read(
+    source: &[u8],
+    scope: TranscriptScope,
+) -> Result<TranscriptReading, FormatError> {
+    let lines = source::line_spans(source);
+    let reading = TranscriptReading::new(SourceLayout::Lines {
         lines: Vec::new(),
         live_from: 0,
     });
-    let mut reader = Reader {
+    let mut reader = CodexReader {
         source,
         scope,
         reading,
@@ -38,26 +41,30 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
         run: None,
     };
     for index in 0..lines.len() {
-        let line =
-            source::read_line::<Line<'_>>(source, &lines, index, &mut reader.reading.problems)?;
-        if let Some(line) = line.filter(source::Line::is_object) {
-            reader.line(&line)?;
+        let line = source::read_line::<CodexLine<'_>>(
+            source,
+            &lines,
+            index,
+            &mut reader.reading.problems,
+        )?;
+        if let Some(line) = line.filter(source::SourceLine::is_object) {
+            reader.read_line(&line)?;
         }
     }
     if !reader.is_rollout {
-        return Err(source::unlike(source));
+        return Err(source::unrecognised_error(source));
     }
-    reader.reading.layout = Layout::Lines {
+    reader.reading.layout = SourceLayout::Lines {
         lines,
         live_from: reader.live_from,
     };
     Ok(reader.reading)
 }
 
-struct Reader<'s> {
+struct CodexReader<'s> {
     source: &'s [u8],
-    scope: Scope,
-    reading: Reading,
+    scope: TranscriptScope,
+    reading: TranscriptReading,
     live_from: usize,
     /// Whether any line is one of a rollout.
     is_rollout: bool,
@@ -67,13 +74,16 @@ struct Reader<'s> {
     run: Option<String>,
 }
 
-impl Reader<'_> {
-    fn line(&mut self, line: &source::Line<'_, Line<'_>>) -> Result<(), FormatError> {
-        let at = At {
+impl CodexReader<'_> {
+    fn read_line(
+        &mut self,
+        line: &source::SourceLine<'_, CodexLine<'_>>,
+    ) -> Result<(), FormatError> {
+        let at = ItemContext {
             source: self.source,
             offset: line.offset,
         };
-        let kind = lenient(line.value.r#type).unwrap_or_default();
+        let kind = string_value(line.value.r#type).unwrap_or_default();
         let known = [
             "session_meta",
             "response_item",
@@ -87,49 +97,49 @@ impl Reader<'_> {
         self.is_rollout = true;
         let Some(payload) = line.value.payload.filter(|payload| is_object(payload)) else {
             return Err(match line.value.payload {
-                Some(found) => at.field("payload", "an object", found),
-                None => at.missing("payload", "an object"),
+                Some(found) => at.wrong_type("payload", "an object", found),
+                None => at.missing_field("payload", "an object"),
             });
         };
         let span = span_in(line.json, payload.get());
         let span = line.offset + span.start..line.offset + span.end;
-        let place = Place {
+        let place = EntryPlace {
             line: line.index,
             span,
             part: None,
         };
         match kind.as_ref() {
-            "session_meta" => self.session_meta(at, payload, place),
-            "response_item" => self.item(at, payload.get(), place),
-            "compacted" => self.compacted(at, payload, &place),
+            "session_meta" => self.read_session_meta(at, payload, place),
+            "response_item" => self.read_item(at, payload.get(), place),
+            "compacted" => self.read_compaction(at, payload, &place),
             "event_msg" => {
-                self.event(payload);
+                self.read_event(payload);
                 Ok(())
             }
             _ => {
-                self.turn_context(payload);
+                self.read_turn_context(payload);
                 Ok(())
             }
         }
     }
 
     /// The first one is the session's own; a fork repeats its parent's after it.
-    fn session_meta(
+    fn read_session_meta(
         &mut self,
-        at: At<'_>,
+        at: ItemContext<'_>,
         payload: &RawValue,
-        place: Place,
+        place: EntryPlace,
     ) -> Result<(), FormatError> {
         if self.base.is_some() {
             return Ok(());
         }
         self.base = Some(place.line);
-        let members = Members::of(payload.get());
-        self.reading.session_id = lenient(members.get("id")).map(String::from);
+        let members = Members::from_json(payload.get());
+        self.reading.session_id = string_value(members.get("id")).map(String::from);
         if let Some(reads) = item::read(at, payload.get())?.filter(|reads| !reads.pieces.is_empty())
         {
-            self.push(
-                item::Reads {
+            self.push_entry(
+                item::ItemContent {
                     id: None,
                     role: Role::System,
                     ..reads
@@ -140,15 +150,20 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn item(&mut self, at: At<'_>, json: &str, place: Place) -> Result<(), FormatError> {
+    fn read_item(
+        &mut self,
+        at: ItemContext<'_>,
+        json: &str,
+        place: EntryPlace,
+    ) -> Result<(), FormatError> {
         if let Some(reads) = item::read(at, json)? {
-            self.push(reads, place);
+            self.push_entry(reads, place);
         }
         Ok(())
     }
 
-    fn push(&mut self, reads: item::Reads<'_>, place: Place) {
-        let item::Reads {
+    fn push_entry(&mut self, reads: item::ItemContent<'_>, place: EntryPlace) {
+        let item::ItemContent {
             id,
             role,
             kind,
@@ -162,13 +177,13 @@ impl Reader<'_> {
             let name = || format!("response-{}", place.name());
             self.run.get_or_insert_with(name).clone()
         });
-        let blocks = edit::blocks(pieces);
-        let meta = Meta {
+        let blocks = edit::into_blocks(pieces);
+        let meta = EntryMeta {
             kind,
             group,
-            ..Meta::default()
+            ..EntryMeta::default()
         };
-        self.reading.drafts.push(Draft {
+        self.reading.drafts.push(EntryDraft {
             id,
             role,
             blocks,
@@ -178,89 +193,89 @@ impl Reader<'_> {
     }
 
     /// A compaction: live, the history is the replacement; over the whole, only a summary is new.
-    fn compacted(
+    fn read_compaction(
         &mut self,
-        at: At<'_>,
+        at: ItemContext<'_>,
         payload: &RawValue,
-        place: &Place,
+        place: &EntryPlace,
     ) -> Result<(), FormatError> {
-        let members = Members::of(payload.get());
+        let members = Members::from_json(payload.get());
         let history = members.get("replacement_history");
         self.run = None;
-        if self.scope == Scope::Live {
+        if self.scope == TranscriptScope::Live {
             let base = self.base;
             self.reading
                 .drafts
-                .retain(|draft| survives(draft, base, history));
+                .retain(|draft| survives_compaction(draft, base, history));
             self.live_from = place.line + 1;
         }
         let items = match history {
-            Some(list) if is_list(list) => at.list("payload.replacement_history", list)?,
+            Some(list) if is_list(list) => at.read_list("payload.replacement_history", list)?,
             Some(other) => {
-                return Err(at.field("payload.replacement_history", "a list or null", other));
+                return Err(at.wrong_type("payload.replacement_history", "a list or null", other));
             }
             None => Vec::new(),
         };
         let before = self.reading.drafts.len();
         for (part, raw) in items.iter().enumerate() {
             if !is_object(raw) {
-                return Err(at.field("payload.replacement_history[]", "an object", raw));
+                return Err(at.wrong_type("payload.replacement_history[]", "an object", raw));
             }
             let span = span_in(payload.get(), raw.get());
             let span = place.span.start + span.start..place.span.start + span.end;
-            self.item(
+            self.read_item(
                 at,
                 raw.get(),
-                Place {
+                EntryPlace {
                     line: place.line,
                     span,
                     part: Some(part),
                 },
             )?;
         }
-        if self.scope == Scope::Whole {
-            let is_new = |draft: &Draft| {
+        if self.scope == TranscriptScope::Whole {
+            let is_new = |draft: &EntryDraft| {
                 draft.meta.kind == EntryKind::ForeignSummary
-                    || compact_core::summarize::frame::claim(&draft.blocks).is_some()
+                    || compact_core::summarize::frame::find_frame(&draft.blocks).is_some()
             };
             let replayed = self.reading.drafts.split_off(before);
             self.reading
                 .drafts
                 .extend(replayed.into_iter().filter(is_new));
         }
-        self.compaction_message(at, payload, place, items.len(), before)
+        self.add_compaction_summary(at, payload, place, items.len(), before)
     }
 
     /// The summary of a compaction, if its items, which are the drafts from `first` on, do not say it.
-    fn compaction_message(
+    fn add_compaction_summary(
         &mut self,
-        at: At<'_>,
+        at: ItemContext<'_>,
         payload: &RawValue,
-        place: &Place,
+        place: &EntryPlace,
         part: usize,
         first: usize,
     ) -> Result<(), FormatError> {
-        let Some(raw) = Members::of(payload.get()).get("message") else {
+        let Some(raw) = Members::from_json(payload.get()).get("message") else {
             return Ok(());
         };
-        let text = at.string("payload.message", raw)?;
+        let text = at.read_string("payload.message", raw)?;
         let says = |block: &Block| matches!(block, Block::Text(said) if said.contains(&text));
         let mut items = self.reading.drafts.iter().skip(first);
         if text.is_empty() || items.any(|draft| draft.blocks.iter().any(says)) {
             return Ok(());
         }
-        let kind = frame::summary(&text).unwrap_or(EntryKind::ForeignSummary);
+        let kind = special_text::summary_kind(&text).unwrap_or(EntryKind::ForeignSummary);
         let span = span_in(payload.get(), raw.get());
         let span = place.span.start + span.start..place.span.start + span.end;
-        self.reading.drafts.push(Draft {
+        self.reading.drafts.push(EntryDraft {
             id: None,
             role: Role::User,
             blocks: vec![Block::Text(text)],
-            meta: Meta {
+            meta: EntryMeta {
                 kind,
-                ..Meta::default()
+                ..EntryMeta::default()
             },
-            place: Place {
+            place: EntryPlace {
                 line: place.line,
                 span,
                 part: Some(part),
@@ -270,14 +285,14 @@ impl Reader<'_> {
     }
 
     /// A token count measures the request that made the latest response.
-    fn event(&mut self, payload: &RawValue) {
-        let members = Members::of(payload.get());
-        if lenient(members.get("type")).as_deref() != Some("token_count") {
+    fn read_event(&mut self, payload: &RawValue) {
+        let members = Members::from_json(payload.get());
+        if string_value(members.get("type")).as_deref() != Some("token_count") {
             return;
         }
         self.run = None;
         let info = members.get("info");
-        let usage = info.and_then(|raw| UsageSource::Codex.of_entry(raw));
+        let usage = info.and_then(|raw| UsageSource::Codex.read_entry_usage(raw));
         let latest = self
             .reading
             .drafts
@@ -291,15 +306,19 @@ impl Reader<'_> {
         }
     }
 
-    fn turn_context(&mut self, payload: &RawValue) {
-        let model = lenient(Members::of(payload.get()).get("model")).map(String::from);
+    fn read_turn_context(&mut self, payload: &RawValue) {
+        let model = string_value(Members::from_json(payload.get()).get("model")).map(String::from);
         self.reading.model = model.or(self.reading.model.take());
     }
 }
 
 /// The base instructions stay in every context; without a replacement, so do the user's words and
 /// the instructions before them.
-fn survives(draft: &Draft, base: Option<usize>, history: Option<&RawValue>) -> bool {
+fn survives_compaction(
+    draft: &EntryDraft,
+    base: Option<usize>,
+    history: Option<&RawValue>,
+) -> bool {
     let is_base = Some(draft.place.line) == base && draft.place.part.is_none();
     let is_words = draft.role == Role::User && draft.meta.kind == EntryKind::Message;
     is_base || history.is_none() && (is_words || draft.role.is_instruction())

@@ -1,10 +1,10 @@
 //! Features of Codex rollouts, one small rollout each.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 use expect_test::expect;
 
-use crate::{Format, Parsed, Scope, Stamp, parse};
+use crate::{BoundaryStamp, Format, ParsedTranscript, TranscriptScope, parse};
 
 fn line(kind: &str, payload: &str) -> String {
     format!(r#"{{"timestamp":"T","type":"{kind}","payload":{payload}}}"#)
@@ -48,7 +48,7 @@ fn meta() -> String {
     )
 }
 
-fn read(lines: &[String], scope: Scope) -> Parsed {
+fn read(lines: &[String], scope: TranscriptScope) -> ParsedTranscript {
     parse(lines.join("\n"), None, scope).unwrap()
 }
 
@@ -84,7 +84,7 @@ fn texts(entries: &[Entry]) -> Vec<String> {
 
 #[test]
 fn a_rollout_is_read_item_by_item() {
-    let parsed = read(&rollout(), Scope::Live);
+    let parsed = read(&rollout(), TranscriptScope::Live);
     let conversation = parsed.conversation;
     assert_eq!(
         (parsed.document.format(), parsed.problems),
@@ -101,7 +101,7 @@ fn a_rollout_is_read_item_by_item() {
                 e.role,
                 e.meta.kind,
                 e.meta.group,
-                e.meta.usage.map(|u| u.prompt().0),
+                e.meta.usage.map(|u| u.prompt_tokens().0),
             )
         })
         .collect();
@@ -150,7 +150,7 @@ fn items_of_every_kind_are_blocks() {
         item(r#"{"type":"ghost_snapshot","ghost_commit":{}}"#),
         item(r#"{"type":"hologram"}"#),
     ];
-    let parsed = read(&items, Scope::Live);
+    let parsed = read(&items, TranscriptScope::Live);
     assert_eq!(parsed.problems, []);
     let blocks: Vec<Block> = parsed
         .conversation
@@ -205,19 +205,19 @@ fn a_replacement_history_is_the_live_context() {
     let lines = compacted(
         r#"{"message":"","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"kept"}]},{"type":"compaction","encrypted_content":"zzz"}]}"#,
     );
-    let live = read(&lines, Scope::Live).conversation.entries;
+    let live = read(&lines, TranscriptScope::Live).conversation.entries;
     assert_eq!(texts(&live), ["be good", "kept", "", "next"]);
     assert_eq!(live[2].meta.kind, EntryKind::ForeignSummary);
     assert!(live.iter().all(|entry| entry.meta.usage.is_none()));
     // Over the whole, what the history repeats was said before.
-    let whole = read(&lines, Scope::Whole).conversation.entries;
+    let whole = read(&lines, TranscriptScope::Whole).conversation.entries;
     assert_eq!(whole.len(), 11 + 2);
 }
 
 #[test]
 fn a_compaction_without_a_history_keeps_the_users_words() {
     let lines = compacted(r#"{"message":"what was done"}"#);
-    let live = read(&lines, Scope::Live).conversation.entries;
+    let live = read(&lines, TranscriptScope::Live).conversation.entries;
     assert_eq!(
         texts(&live),
         [
@@ -233,7 +233,7 @@ fn a_compaction_without_a_history_keeps_the_users_words() {
 }
 
 fn summary() -> ViewItem {
-    let mut entry = Entry::text(
+    let mut entry = Entry::from_text(
         "summary-r1",
         Role::User,
         "<COMPACT-SUMMARY v1>\n</COMPACT-SUMMARY>",
@@ -256,11 +256,11 @@ fn view() -> View {
             ViewItem::Kept { entry: 6 },
             ViewItem::Edited {
                 entry: 8,
-                edits: vec![(0, Edit::SetText("clip".to_owned()))],
+                edits: vec![(0, BlockEdit::SetText("clip".to_owned()))],
             },
             ViewItem::Edited {
                 entry: 9,
-                edits: vec![(0, Edit::SetText("searched".to_owned()))],
+                edits: vec![(0, BlockEdit::SetText("searched".to_owned()))],
             },
         ],
     }
@@ -268,7 +268,7 @@ fn view() -> View {
 
 #[test]
 fn a_view_is_a_rollout_without_its_counts() {
-    let parsed = read(&rollout(), Scope::Live);
+    let parsed = read(&rollout(), TranscriptScope::Live);
     let out = parsed.document.emit(&parsed.conversation, &view()).unwrap();
     expect![[r#"
         {"timestamp":"T","type":"session_meta","payload":{"id":"s1","base_instructions":{"text":"be good"},"git":{}}}
@@ -283,12 +283,12 @@ fn a_view_is_a_rollout_without_its_counts() {
 
 #[test]
 fn instructions_that_a_view_leaves_out_are_gone() {
-    let parsed = read(&rollout(), Scope::Live);
+    let parsed = read(&rollout(), TranscriptScope::Live);
     let view = View {
         items: vec![ViewItem::Kept { entry: 3 }],
     };
     let out = parsed.document.emit(&parsed.conversation, &view).unwrap();
-    let again = parse(out, None, Scope::Live).unwrap();
+    let again = parse(out, None, TranscriptScope::Live).unwrap();
     assert_eq!(texts(&again.conversation.entries), ["do it"]);
     assert_eq!(again.conversation.session_id.as_deref(), Some("s1"));
 }
@@ -298,21 +298,26 @@ fn entries_of_a_history_become_lines() {
     let lines = compacted(
         r#"{"message":"sum","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"kept"}]}]}"#,
     );
-    let parsed = read(&lines, Scope::Live);
+    let parsed = read(&lines, TranscriptScope::Live);
     let view = View {
         items: [0, 1, 2].map(|entry| ViewItem::Kept { entry }).to_vec(),
     };
     let out = parsed.document.emit(&parsed.conversation, &view).unwrap();
     assert_eq!(
-        texts(&parse(out, None, Scope::Live).unwrap().conversation.entries),
+        texts(
+            &parse(out, None, TranscriptScope::Live)
+                .unwrap()
+                .conversation
+                .entries
+        ),
         ["be good", "kept", "sum"]
     );
 }
 
 #[test]
 fn an_appended_view_is_a_replacement_history() {
-    let parsed = read(&rollout(), Scope::Live);
-    let stamp = Stamp {
+    let parsed = read(&rollout(), TranscriptScope::Live);
+    let stamp = BoundaryStamp {
         timestamp: "2026-02-02T00:00:00.000Z",
         receipt: "r1",
         tokens_before: 100,
@@ -350,14 +355,14 @@ fn an_appended_view_goes_on_counting_and_leaves_out_what_codex_tells_anew() {
         state.to_owned(),
         message(5, "user", "do it"),
     ];
-    let stamp = Stamp {
+    let stamp = BoundaryStamp {
         timestamp: "2026-02-02T00:00:00.000Z",
         receipt: "r1",
         tokens_before: 100,
         tokens_after: 10,
     };
     let appended = |lines: &[String]| {
-        let parsed = read(lines, Scope::Live);
+        let parsed = read(lines, TranscriptScope::Live);
         let view = View::identity(&parsed.conversation);
         let lines = parsed
             .document
@@ -378,7 +383,7 @@ fn a_summary_that_the_history_holds_is_read_once() {
     let lines = compacted(
         r#"{"message":"the sum","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"the sum"}]}]}"#,
     );
-    for scope in [Scope::Live, Scope::Whole] {
+    for scope in [TranscriptScope::Live, TranscriptScope::Whole] {
         let parsed = read(&lines, scope);
         let said = texts(&parsed.conversation.entries);
         let times = said.iter().filter(|text| **text == "the sum").count();

@@ -8,32 +8,34 @@ use compact_core::message::{Block, Entry, Role};
 use compact_core::view::View;
 use serde_json::value::RawValue;
 
-use super::read::Line;
-use crate::edit::arguments;
+use super::read::CodexLine;
+use crate::edit::to_arguments_object;
 use crate::error::FormatError;
-use crate::frame::only_elements;
-use crate::json::{At, Members, Patch, is_object, lenient, quote};
+use crate::json::{ItemContext, Members, Patch, is_object, quote, string_value};
 use crate::responses::item;
-use crate::source::{Layout, Place, lines};
-use crate::wire::{LineWriter, Page, Shown};
-use crate::{Document, Stamp};
+use crate::source::{EntryPlace, SourceLayout, line_spans};
+use crate::special_text::has_only_elements;
+use crate::wire::{DocumentContext, LineWriter, ShownItem};
+use crate::{BoundaryStamp, Document};
 
 /// The view's lines, led by the session's own metadata.
 ///
 /// Furniture follows the entry it stands after, except token counts: they measured another context.
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-    let mut writer = Writer::new(page, view);
-    writer.head(view)?;
+pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let mut writer = CodexWriter::new(page, view);
+    writer.write_head(view)?;
     for item in &view.items {
-        match page.shown(item)? {
-            Shown::New(entry) => compose(entry).iter().for_each(|item| writer.item(item)),
-            Shown::Kept { place, .. } if Some(place.line) == writer.base => {}
-            Shown::Edited { place, .. } if Some(place.line) == writer.base => {}
-            Shown::Kept { place, item } => writer.entry(place, &as_item(item)),
-            Shown::Edited { place, item, edits } => {
+        match page.resolve_item(item)? {
+            ShownItem::New(entry) => compose_items(entry)
+                .iter()
+                .for_each(|item| writer.write_item(item)),
+            ShownItem::Kept { place, .. } if Some(place.line) == writer.base => {}
+            ShownItem::Edited { place, .. } if Some(place.line) == writer.base => {}
+            ShownItem::Kept { place, item } => writer.write_entry(place, &as_item(item)),
+            ShownItem::Edited { place, item, edits } => {
                 let item = as_item(item);
-                if let Some(item) = item::edited(writer.at(), &item, edits)? {
-                    writer.entry(place, &item);
+                if let Some(item) = item::apply_edits(writer.item_context(), &item, edits)? {
+                    writer.write_entry(place, &item);
                 }
             }
         }
@@ -49,8 +51,8 @@ fn as_item(json: &str) -> Cow<'_, str> {
     }
 }
 
-struct Writer<'a> {
-    page: &'a Page<'a>,
+struct CodexWriter<'a> {
+    page: &'a DocumentContext<'a>,
     lines: LineWriter,
     /// The line of the session's metadata.
     base: Option<usize>,
@@ -60,14 +62,14 @@ struct Writer<'a> {
     timestamp: String,
 }
 
-impl<'a> Writer<'a> {
-    fn new(page: &'a Page<'a>, view: &View) -> Self {
+impl<'a> CodexWriter<'a> {
+    fn new(page: &'a DocumentContext<'a>, view: &View) -> Self {
         let entries = &page.conversation.entries;
         let shown = view
             .items
             .iter()
-            .filter_map(|item| entries.get(item.entry()?));
-        let mut writer = Writer {
+            .filter_map(|item| entries.get(item.entry_index()?));
+        let mut writer = CodexWriter {
             page,
             lines: LineWriter::new(page.bytes()),
             base: None,
@@ -77,29 +79,30 @@ impl<'a> Writer<'a> {
                 .iter()
                 .map(|place| place.line)
                 .collect(),
-            calls: shown.flat_map(|entry| entry.calls()).collect(),
+            calls: shown.flat_map(|entry| entry.call_ids()).collect(),
             timestamp: "\"1970-01-01T00:00:00.000Z\"".to_owned(),
         };
-        writer.base = (0..writer.count()).find(|index| writer.is(*index, "session_meta"));
+        writer.base =
+            (0..writer.line_count()).find(|index| writer.has_type(*index, "session_meta"));
         writer
     }
 
-    fn at(&self) -> At<'a> {
-        At {
+    fn item_context(&self) -> ItemContext<'a> {
+        ItemContext {
             source: self.page.bytes(),
             offset: 0,
         }
     }
 
-    fn count(&self) -> usize {
+    fn line_count(&self) -> usize {
         match &self.page.document.layout {
-            Layout::Lines { lines, .. } => lines.len(),
-            Layout::List { .. } => 0,
+            SourceLayout::Lines { lines, .. } => lines.len(),
+            SourceLayout::List { .. } => 0,
         }
     }
 
-    fn json(&self, index: usize) -> &'a str {
-        let Layout::Lines { lines, .. } = &self.page.document.layout else {
+    fn line_json(&self, index: usize) -> &'a str {
+        let SourceLayout::Lines { lines, .. } = &self.page.document.layout else {
             return "";
         };
         let bytes = lines
@@ -108,18 +111,18 @@ impl<'a> Writer<'a> {
         std::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
     }
 
-    fn read(&self, index: usize) -> Line<'a> {
-        serde_json::from_str(self.json(index)).unwrap_or_default()
+    fn parse_line(&self, index: usize) -> CodexLine<'a> {
+        serde_json::from_str(self.line_json(index)).unwrap_or_default()
     }
 
-    fn is(&self, index: usize, kind: &str) -> bool {
-        lenient(self.read(index).r#type).as_deref() == Some(kind)
+    fn has_type(&self, index: usize, kind: &str) -> bool {
+        string_value(self.parse_line(index).r#type).as_deref() == Some(kind)
     }
 
     /// The metadata, without instructions that the view does not show, and the latest settings.
-    fn head(&mut self, view: &View) -> Result<(), FormatError> {
+    fn write_head(&mut self, view: &View) -> Result<(), FormatError> {
         if let Some(base) = self.base {
-            let line = self.read(base);
+            let line = self.parse_line(base);
             let payload = line.payload.map_or("{}", RawValue::get);
             let entry = self
                 .page
@@ -130,27 +133,29 @@ impl<'a> Writer<'a> {
             let shown = view
                 .items
                 .iter()
-                .find(|item| item.entry().is_some() && item.entry() == entry);
-            let payload = match shown.map(|item| self.page.shown(item)).transpose()? {
-                Some(Shown::Edited { item, edits, .. }) => item::edited(self.at(), item, edits)?,
+                .find(|item| item.entry_index().is_some() && item.entry_index() == entry);
+            let payload = match shown.map(|item| self.page.resolve_item(item)).transpose()? {
+                Some(ShownItem::Edited { item, edits, .. }) => {
+                    item::apply_edits(self.item_context(), item, edits)?
+                }
                 Some(_) => Some(payload.to_owned()),
                 None => None,
             };
             let payload = payload.or_else(|| self.without_instructions(base));
-            self.with_payload(base, payload.as_deref());
+            self.write_with_payload(base, payload.as_deref());
         }
-        let settings = (0..self.count())
+        let settings = (0..self.line_count())
             .rev()
-            .find(|index| self.is(*index, "turn_context"));
+            .find(|index| self.has_type(*index, "turn_context"));
         if let Some(settings) = settings {
-            self.lines.line(self.json(settings).as_bytes());
+            self.lines.write_line(self.line_json(settings).as_bytes());
         }
         Ok(())
     }
 
     fn without_instructions(&self, base: usize) -> Option<String> {
-        let payload = self.read(base).payload?;
-        let members = Members::of(payload.get());
+        let payload = self.parse_line(base).payload?;
+        let members = Members::from_json(payload.get());
         let mut patch = Patch::new(payload.get());
         for key in ["base_instructions", "instructions"] {
             if let Some(value) = members.get(key) {
@@ -161,9 +166,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a line of the source, its payload replaced if it changed.
-    fn with_payload(&mut self, index: usize, payload: Option<&str>) {
-        let json = self.json(index);
-        let line = self.read(index);
+    fn write_with_payload(&mut self, index: usize, payload: Option<&str>) {
+        let json = self.line_json(index);
+        let line = self.parse_line(index);
         if let Some(timestamp) = line.timestamp {
             timestamp.get().clone_into(&mut self.timestamp);
         }
@@ -171,47 +176,47 @@ impl<'a> Writer<'a> {
             (Some(old), Some(new)) if old.get() != new => {
                 let mut patch = Patch::new(json);
                 patch.replace(old, new.to_owned());
-                self.lines.line(patch.finish().as_bytes());
+                self.lines.write_line(patch.finish().as_bytes());
             }
-            _ => self.lines.line(json.as_bytes()),
+            _ => self.lines.write_line(json.as_bytes()),
         }
     }
 
     /// Writes an entry: its own line, or a new one when it stood within a line.
-    fn entry(&mut self, place: &Place, item: &str) {
+    fn write_entry(&mut self, place: &EntryPlace, item: &str) {
         if place.part.is_some() {
-            if let Some(timestamp) = self.read(place.line).timestamp {
+            if let Some(timestamp) = self.parse_line(place.line).timestamp {
                 timestamp.get().clone_into(&mut self.timestamp);
             }
-            return self.item(item);
+            return self.write_item(item);
         }
-        self.with_payload(place.line, Some(item));
+        self.write_with_payload(place.line, Some(item));
         let following =
-            (place.line + 1..self.count()).take_while(|index| !self.said.contains(index));
+            (place.line + 1..self.line_count()).take_while(|index| !self.said.contains(index));
         let kept: Vec<usize> = following.filter(|index| self.is_kept(*index)).collect();
         for index in kept {
-            self.lines.line(self.json(index).as_bytes());
+            self.lines.write_line(self.line_json(index).as_bytes());
         }
     }
 
     fn is_kept(&self, index: usize) -> bool {
-        let line = self.read(index);
-        let kind = lenient(line.r#type).unwrap_or_default();
+        let line = self.parse_line(index);
+        let kind = string_value(line.r#type).unwrap_or_default();
         if kind.is_empty()
             || ["session_meta", "turn_context", "response_item", "compacted"]
                 .contains(&kind.as_ref())
         {
             return false;
         }
-        let payload = Members::of(line.payload.map_or("{}", RawValue::get));
-        let is_count = lenient(payload.get("type")).as_deref() == Some("token_count");
-        let call = lenient(payload.get("call_id"));
+        let payload = Members::from_json(line.payload.map_or("{}", RawValue::get));
+        let is_count = string_value(payload.get("type")).as_deref() == Some("token_count");
+        let call = string_value(payload.get("call_id"));
         !is_count && call.is_none_or(|call| self.calls.contains(call.as_ref()))
     }
 
-    fn item(&mut self, item: &str) {
+    fn write_item(&mut self, item: &str) {
         let line = response_item(&self.timestamp, item);
-        self.lines.line(line.as_bytes());
+        self.lines.write_line(line.as_bytes());
     }
 }
 
@@ -220,7 +225,7 @@ fn response_item(timestamp: &str, item: &str) -> String {
 }
 
 /// A new entry as items: a message, then calls, then outputs.
-fn compose(entry: &Entry) -> Vec<String> {
+fn compose_items(entry: &Entry) -> Vec<String> {
     let role = if entry.role == Role::Tool {
         Role::User
     } else {
@@ -255,7 +260,7 @@ fn call_or_output(block: &Block) -> Option<String> {
         } => Some(format!(
             "{{\"type\":\"function_call\",\"name\":{},\"arguments\":{},\"call_id\":{}}}",
             quote(name),
-            quote(&arguments(text)),
+            quote(&to_arguments_object(text)),
             quote(id)
         )),
         Block::ToolResult { call, content, .. } => Some(format!(
@@ -272,28 +277,30 @@ fn call_or_output(block: &Block) -> Option<String> {
 /// The base instructions are not part of a history: the session's metadata stays in force. Neither
 /// are its surroundings where Codex tells them anew.
 pub(super) fn append(
-    page: &Page<'_>,
+    page: &DocumentContext<'_>,
     view: &View,
-    stamp: &Stamp<'_>,
+    stamp: &BoundaryStamp<'_>,
 ) -> Result<Vec<u8>, FormatError> {
-    let at = At {
+    let at = ItemContext {
         source: page.bytes(),
         offset: 0,
     };
     let mut items: Vec<Cow<'_, str>> = Vec::with_capacity(view.items.len());
     let tells_anew = tells_surroundings_anew(page.bytes());
     for item in &view.items {
-        let entry = item.entry().and_then(|i| page.conversation.entries.get(i));
+        let entry = item
+            .entry_index()
+            .and_then(|i| page.conversation.entries.get(i));
         if tells_anew && entry.is_some_and(is_surroundings) {
             continue;
         }
-        match page.shown(item)? {
-            Shown::New(entry) => items.extend(compose(entry).into_iter().map(Cow::Owned)),
-            Shown::Kept { item, .. } if is_item(item) => items.push(as_item(item)),
-            Shown::Edited { item, edits, .. } if is_item(item) => {
-                items.extend(item::edited(at, &as_item(item), edits)?.map(Cow::Owned));
+        match page.resolve_item(item)? {
+            ShownItem::New(entry) => items.extend(compose_items(entry).into_iter().map(Cow::Owned)),
+            ShownItem::Kept { item, .. } if is_item(item) => items.push(as_item(item)),
+            ShownItem::Edited { item, edits, .. } if is_item(item) => {
+                items.extend(item::apply_edits(at, &as_item(item), edits)?.map(Cow::Owned));
             }
-            Shown::Kept { .. } | Shown::Edited { .. } => {}
+            ShownItem::Kept { .. } | ShownItem::Edited { .. } => {}
         }
     }
     let line = format!(
@@ -303,8 +310,8 @@ pub(super) fn append(
         next_ordinal(page.bytes()).map_or_else(String::new, |next| format!("\"ordinal\":{next},")),
         items.join(",")
     );
-    let mut writer = LineWriter::behind(page.bytes());
-    writer.line(line.as_bytes());
+    let mut writer = LineWriter::following(page.bytes());
+    writer.write_line(line.as_bytes());
     Ok(writer.into_lines())
 }
 
@@ -312,10 +319,10 @@ pub(super) fn append(
 fn next_ordinal(source: &[u8]) -> Option<u64> {
     let ordinal = |span: Range<usize>| {
         let line = std::str::from_utf8(source.get(span)?).ok()?;
-        let raw = Members::of(line).get("ordinal")?;
+        let raw = Members::from_json(line).get("ordinal")?;
         raw.get().parse::<u64>().ok()
     };
-    let last = lines(source).into_iter().rev().find_map(ordinal)?;
+    let last = line_spans(source).into_iter().rev().find_map(ordinal)?;
     last.checked_add(1)
 }
 
@@ -337,8 +344,7 @@ const SURROUNDINGS: [&str; 7] = [
 ];
 
 fn is_surroundings(entry: &Entry) -> bool {
-    let is_element =
-        |block: &Block| matches!(block, Block::Text(text) if only_elements(text, &SURROUNDINGS));
+    let is_element = |block: &Block| matches!(block, Block::Text(text) if has_only_elements(text, &SURROUNDINGS));
     let is_said = matches!(entry.role, Role::User | Role::Developer);
     is_said && !entry.blocks.is_empty() && entry.blocks.iter().all(is_element)
 }
@@ -346,7 +352,7 @@ fn is_surroundings(entry: &Entry) -> bool {
 /// False for the session's metadata, which is no item of a history.
 fn is_item(json: &str) -> bool {
     match serde_json::from_str::<&RawValue>(json) {
-        Ok(raw) if is_object(raw) => Members::of(json).get("type").is_some(),
+        Ok(raw) if is_object(raw) => Members::from_json(json).get("type").is_some(),
         _ => true,
     }
 }
@@ -354,16 +360,16 @@ fn is_item(json: &str) -> bool {
 /// The first rollout and the later one's lines from the entry on.
 pub(super) fn extend(
     first: &Document,
-    later: &Page<'_>,
+    later: &DocumentContext<'_>,
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
-    let Layout::Lines { lines, .. } = &later.document.layout else {
+    let SourceLayout::Lines { lines, .. } = &later.document.layout else {
         return Ok(first.source.to_vec());
     };
-    let mut writer = LineWriter::after(&first.source);
+    let mut writer = LineWriter::starting_with(&first.source);
     let mut next = later.document.places.len();
     for index in from..later.document.places.len() {
-        let (place, json) = later.entry(index)?;
+        let (place, json) = later.entry_source(index)?;
         if place.part.is_none() {
             next = place.line;
             break;
@@ -372,13 +378,13 @@ pub(super) fn extend(
             .get(place.line)
             .and_then(|span| later.bytes().get(span.clone()));
         let holder =
-            serde_json::from_slice::<Line<'_>>(holder.unwrap_or_default()).unwrap_or_default();
+            serde_json::from_slice::<CodexLine<'_>>(holder.unwrap_or_default()).unwrap_or_default();
         let timestamp = holder.timestamp.map_or("null", RawValue::get);
-        writer.line(response_item(timestamp, &as_item(json)).as_bytes());
+        writer.write_line(response_item(timestamp, &as_item(json)).as_bytes());
         next = place.line + 1;
     }
     for span in lines.iter().skip(next) {
-        writer.line(later.bytes().get(span.clone()).unwrap_or_default());
+        writer.write_line(later.bytes().get(span.clone()).unwrap_or_default());
     }
     Ok(writer.finish(later.bytes()))
 }

@@ -4,8 +4,8 @@ use compact_core::message::Conversation;
 use serde_json::{Value, json};
 
 use crate::error::FormatError;
-use crate::source::Layout;
-use crate::{Document, Format, Scope, fresh};
+use crate::source::SourceLayout;
+use crate::{Document, Format, TranscriptScope, fresh};
 
 /// A document of a format that names the session and the model and holds no entry.
 pub(super) fn document(
@@ -14,9 +14,9 @@ pub(super) fn document(
 ) -> Result<Document, FormatError> {
     let (source, is_head) = source(conversation, format);
     let layout = if is_head {
-        (format.wire().read)(source.as_bytes(), Scope::Whole)?.layout
+        (format.wire().read)(source.as_bytes(), TranscriptScope::Whole)?.layout
     } else {
-        Layout::Lines {
+        SourceLayout::Lines {
             lines: Vec::new(),
             live_from: 0,
         }
@@ -28,7 +28,8 @@ pub(super) fn document(
 fn source(conversation: &Conversation, format: Format) -> (String, bool) {
     let model = conversation.model.as_deref().unwrap_or_default();
     let named = conversation.session_id.clone();
-    let session = named.unwrap_or_else(|| fresh::uuid("session", conversation.entries.len()));
+    let session =
+        named.unwrap_or_else(|| fresh::stable_uuid("session", conversation.entries.len()));
     let moment = fresh::EPOCH.trim_matches('"');
     let line = |value: Value| (format!("{value}\n"), true);
     let document = |value: Value| (value.to_string(), true);

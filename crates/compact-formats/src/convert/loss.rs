@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use compact_core::message::{Block, Conversation, Entry, Role};
 
-use crate::frame::OPENING;
+use crate::special_text::OPENING;
 
 /// Something that did not come along.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
+pub struct ConversionLoss {
     /// The entry of the source, unless it is the session as a whole.
     pub entry: Option<usize>,
     /// What it is.
@@ -16,18 +16,18 @@ pub struct Loss {
 }
 
 /// What `before` says that `after` does not.
-pub(super) fn between(before: &Conversation, after: &Conversation) -> Vec<Loss> {
-    let mut heard = Heard::of(after);
-    let mut losses = session(before, after);
+pub(super) fn find_losses(before: &Conversation, after: &Conversation) -> Vec<ConversionLoss> {
+    let mut heard = RemainingContent::from_conversation(after);
+    let mut losses = session_losses(before, after);
     for (i, entry) in before.entries.iter().enumerate() {
         let mut lose = |what: String| {
-            losses.push(Loss {
+            losses.push(ConversionLoss {
                 entry: Some(i),
                 what,
             });
         };
         for block in &entry.blocks {
-            if let Some(what) = heard.misses(entry, block) {
+            if let Some(what) = heard.find_missing(entry, block) {
                 lose(what);
             }
         }
@@ -39,11 +39,11 @@ pub(super) fn between(before: &Conversation, after: &Conversation) -> Vec<Loss> 
 }
 
 /// What callers said about entries, which no provider is told.
-pub(super) fn flags(conversation: &Conversation) -> Vec<Loss> {
+pub(super) fn flag_losses(conversation: &Conversation) -> Vec<ConversionLoss> {
     let entries = conversation.entries.iter().enumerate();
     entries
         .filter_map(|(i, entry)| {
-            Some(Loss {
+            Some(ConversionLoss {
                 entry: Some(i),
                 what: flags_of(entry)?,
             })
@@ -57,9 +57,9 @@ fn flags_of(entry: &Entry) -> Option<String> {
 }
 
 /// What the session as a whole loses.
-fn session(before: &Conversation, after: &Conversation) -> Vec<Loss> {
+fn session_losses(before: &Conversation, after: &Conversation) -> Vec<ConversionLoss> {
     let lost = |what: &str, before: &Option<String>, after: &Option<String>| {
-        (before.is_some() && before != after).then(|| Loss {
+        (before.is_some() && before != after).then(|| ConversionLoss {
             entry: None,
             what: what.to_owned(),
         })
@@ -74,25 +74,25 @@ fn session(before: &Conversation, after: &Conversation) -> Vec<Loss> {
 
 /// Everything that is said, to be crossed off one by one.
 #[derive(Default)]
-struct Heard<'a> {
+struct RemainingContent<'a> {
     texts: HashMap<&'a str, Vec<Role>>,
     calls: HashMap<&'a str, Vec<(&'a str, &'a str)>>,
     results: HashMap<&'a str, Vec<(&'a str, bool)>>,
     thoughts: HashMap<&'a str, usize>,
 }
 
-impl<'a> Heard<'a> {
-    fn of(conversation: &'a Conversation) -> Heard<'a> {
-        let mut heard = Heard::default();
+impl<'a> RemainingContent<'a> {
+    fn from_conversation(conversation: &'a Conversation) -> RemainingContent<'a> {
+        let mut heard = RemainingContent::default();
         for entry in &conversation.entries {
             for block in &entry.blocks {
-                heard.hear(entry.role, block);
+                heard.add_block(entry.role, block);
             }
         }
         heard
     }
 
-    fn hear(&mut self, role: Role, block: &'a Block) {
+    fn add_block(&mut self, role: Role, block: &'a Block) {
         match block {
             Block::Text(text) => self.texts.entry(text).or_default().push(role),
             Block::ToolCall {
@@ -116,15 +116,15 @@ impl<'a> Heard<'a> {
     }
 
     /// What of a block was not heard, if anything.
-    fn misses(&mut self, entry: &Entry, block: &Block) -> Option<String> {
+    fn find_missing(&mut self, entry: &Entry, block: &Block) -> Option<String> {
         match block {
             Block::Text(text) if text.trim().is_empty() || text == OPENING => None,
-            Block::Text(text) => self.misses_text(entry.role, text),
+            Block::Text(text) => self.find_missing_text(entry.role, text),
             Block::ToolCall {
                 id,
                 name,
                 arguments,
-            } => match take(self.calls.get_mut(id.as_str())) {
+            } => match take_first(self.calls.get_mut(id.as_str())) {
                 None => Some(format!("call {id}")),
                 Some((_, heard)) if !is_same_json(heard, arguments) => {
                     Some(format!("the wording of the arguments of call {id}"))
@@ -136,7 +136,7 @@ impl<'a> Heard<'a> {
                 call,
                 content,
                 is_error,
-            } => match take(self.results.get_mut(call.as_str())) {
+            } => match take_first(self.results.get_mut(call.as_str())) {
                 None => Some(format!("the result of call {call}")),
                 Some((heard, _)) if heard != content => {
                     Some(format!("the wording of the result of call {call}"))
@@ -146,14 +146,16 @@ impl<'a> Heard<'a> {
                 }
                 Some(_) => None,
             },
-            Block::Reasoning { text, replay_bytes } => self.misses_thought(text, *replay_bytes),
+            Block::Reasoning { text, replay_bytes } => {
+                self.find_missing_reasoning(text, *replay_bytes)
+            }
             Block::Media { label, .. } => Some(format!("media: {label}")),
             Block::Opaque { kind, bytes } => Some(format!("{kind}: {bytes} bytes of its own kind")),
         }
     }
 
-    fn misses_text(&mut self, role: Role, text: &str) -> Option<String> {
-        let Some(heard) = take(self.texts.get_mut(text)) else {
+    fn find_missing_text(&mut self, role: Role, text: &str) -> Option<String> {
+        let Some(heard) = take_first(self.texts.get_mut(text)) else {
             let length = text.chars().count();
             return Some(format!("a text of {length} characters"));
         };
@@ -161,7 +163,7 @@ impl<'a> Heard<'a> {
         is_order.then(|| format!("the role {role}, written as {heard}"))
     }
 
-    fn misses_thought(&mut self, text: &str, replay_bytes: usize) -> Option<String> {
+    fn find_missing_reasoning(&mut self, text: &str, replay_bytes: usize) -> Option<String> {
         let left = self.thoughts.get_mut(text).filter(|left| **left > 0);
         match (left, replay_bytes) {
             (Some(left), 0) => {
@@ -181,7 +183,7 @@ fn is_same_json(a: &str, b: &str) -> bool {
 }
 
 /// The first that is left.
-fn take<T>(left: Option<&mut Vec<T>>) -> Option<T> {
+fn take_first<T>(left: Option<&mut Vec<T>>) -> Option<T> {
     let left = left.filter(|left| !left.is_empty())?;
     Some(left.remove(0))
 }

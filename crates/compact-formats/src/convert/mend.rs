@@ -6,10 +6,10 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use compact_core::message::{Block, Entry, EntryKind, Meta, Role};
+use compact_core::message::{Block, Entry, EntryKind, EntryMeta, Role};
 
-use super::Loss;
-use crate::frame::OPENING;
+use super::ConversionLoss;
+use crate::special_text::OPENING;
 
 /// What stands for a result that never came.
 const NO_RESULT: &str = "[no result: the call was never answered]";
@@ -21,7 +21,7 @@ const UNKNOWN_TOOL: &str = "unknown_tool";
 const LONGEST_ID: usize = 64;
 
 /// An id of the letters that every provider takes.
-pub(super) fn id(id: &str) -> String {
+pub(super) fn legal_id(id: &str) -> String {
     let letter = |c: char| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
         _ => '_',
@@ -35,18 +35,18 @@ pub(super) fn id(id: &str) -> String {
 }
 
 /// Results by the call that they answer, with the entry that they stand in.
-type Results = HashMap<String, VecDeque<(usize, Block)>>;
+type ResultsByCall = HashMap<String, VecDeque<(usize, Block)>>;
 
 /// Puts every result right behind its call, in the order of the calls, and makes up what is missing
 /// of a pair. Answers what was made up.
-pub(super) fn pairs(entries: &mut Vec<Entry>) -> Vec<Loss> {
-    entries.iter_mut().for_each(make_callers_models);
-    *entries = entries.drain(..).flat_map(apart).collect();
-    let mut results = results(entries);
-    let waiting = waiting(entries);
+pub(super) fn mend_pairs(entries: &mut Vec<Entry>) -> Vec<ConversionLoss> {
+    entries.iter_mut().for_each(set_caller_role);
+    *entries = entries.drain(..).flat_map(split_results).collect();
+    let mut results = collect_results(entries);
+    let waiting = find_waiting(entries);
     let called: HashSet<String> = entries
         .iter()
-        .flat_map(Entry::calls)
+        .flat_map(Entry::call_ids)
         .map(Into::into)
         .collect();
     let mut made_up = Vec::new();
@@ -54,17 +54,17 @@ pub(super) fn pairs(entries: &mut Vec<Entry>) -> Vec<Loss> {
     let answers: Vec<Vec<Block>> = entries
         .iter()
         .enumerate()
-        .map(|(at, entry)| answers(at, entry, waiting, &mut results, &mut made_up))
+        .map(|(at, entry)| take_results(at, entry, waiting, &mut results, &mut made_up))
         .collect();
     for ((at, mut entry), answers) in entries.drain(..).enumerate().zip(answers) {
         if entry.role == Role::Tool {
-            let left = left_over(at, &entry, &called, &mut results);
-            let orphans = orphans(&entry, left, &mut made_up);
+            let left = take_leftover_results(at, &entry, &called, &mut results);
+            let orphans = pair_orphans(&entry, left, &mut made_up);
             out.extend(orphans);
             continue;
         }
         name_tools(&mut entry);
-        let answer = said(&entry, "answers", Role::Tool, answers);
+        let answer = entry_beside(&entry, "answers", Role::Tool, answers);
         out.push(entry);
         out.extend(answer);
     }
@@ -73,13 +73,13 @@ pub(super) fn pairs(entries: &mut Vec<Entry>) -> Vec<Loss> {
 }
 
 /// Results are a tool's words, whoever the transcript says spoke them.
-fn apart(mut entry: Entry) -> impl Iterator<Item = Entry> {
+fn split_results(mut entry: Entry) -> impl Iterator<Item = Entry> {
     let is_result = |block: &mut Block| matches!(block, Block::ToolResult { .. });
     let answer = match entry.role {
         Role::Tool => None,
         _ => {
             let results = entry.blocks.extract_if(.., is_result).collect();
-            said(&entry, "results", Role::Tool, results)
+            entry_beside(&entry, "results", Role::Tool, results)
         }
     };
     let rest = (!entry.blocks.is_empty() || answer.is_none()).then_some(entry);
@@ -87,24 +87,24 @@ fn apart(mut entry: Entry) -> impl Iterator<Item = Entry> {
 }
 
 /// Only the model calls, whoever the transcript says it was.
-fn make_callers_models(entry: &mut Entry) {
-    if entry.calls().next().is_some() {
+fn set_caller_role(entry: &mut Entry) {
+    if entry.call_ids().next().is_some() {
         entry.role = Role::Assistant;
     }
 }
 
 /// The message whose calls may still run: the last one, with at most some of its results behind it.
-fn waiting(entries: &[Entry]) -> Option<usize> {
+fn find_waiting(entries: &[Entry]) -> Option<usize> {
     let at = entries.iter().rposition(|entry| entry.role != Role::Tool)?;
     let (asked, answers) = entries.split_at_checked(at + 1)?;
     let asked = asked.last()?;
-    let is_asked = |id: &str| asked.calls().any(|call| call == id);
-    let mut answered = answers.iter().flat_map(Entry::results);
+    let is_asked = |id: &str| asked.call_ids().any(|call| call == id);
+    let mut answered = answers.iter().flat_map(Entry::result_ids);
     answered.all(is_asked).then_some(at)
 }
 
-fn results(entries: &[Entry]) -> Results {
-    let mut results = Results::new();
+fn collect_results(entries: &[Entry]) -> ResultsByCall {
+    let mut results = ResultsByCall::new();
     for (at, entry) in entries.iter().enumerate() {
         for block in &entry.blocks {
             if let Block::ToolResult { call, .. } = block {
@@ -117,12 +117,12 @@ fn results(entries: &[Entry]) -> Results {
 }
 
 /// The results of an entry's calls.
-fn answers(
+fn take_results(
     at: usize,
     entry: &Entry,
     waiting: Option<usize>,
-    results: &mut Results,
-    made_up: &mut Vec<Loss>,
+    results: &mut ResultsByCall,
+    made_up: &mut Vec<ConversionLoss>,
 ) -> Vec<Block> {
     let mut answer = |call: &str| {
         let known = results.get_mut(call);
@@ -133,7 +133,7 @@ fn answers(
         if waiting == Some(at) {
             return None;
         }
-        made_up.push(Loss {
+        made_up.push(ConversionLoss {
             entry: None,
             what: format!("call {call} without a result; one that says so was written"),
         });
@@ -143,18 +143,18 @@ fn answers(
             is_error: true,
         })
     };
-    entry.calls().filter_map(&mut answer).collect()
+    entry.call_ids().filter_map(&mut answer).collect()
 }
 
 /// What an answer holds beyond the calls before it, under names that no call has.
-fn left_over(
+fn take_leftover_results(
     at: usize,
     entry: &Entry,
     called: &HashSet<String>,
-    results: &mut Results,
+    results: &mut ResultsByCall,
 ) -> Vec<Block> {
     let mut left = Vec::new();
-    for call in entry.results() {
+    for call in entry.result_ids() {
         let known = results.get_mut(call);
         let own = known.filter(|known| known.front().is_some_and(|(from, _)| *from == at));
         left.extend(own.and_then(VecDeque::pop_front).map(|(_, result)| result));
@@ -170,13 +170,13 @@ fn left_over(
 }
 
 /// Results behind calls of their own.
-fn orphans(entry: &Entry, left: Vec<Block>, made_up: &mut Vec<Loss>) -> Vec<Entry> {
+fn pair_orphans(entry: &Entry, left: Vec<Block>, made_up: &mut Vec<ConversionLoss>) -> Vec<Entry> {
     let mut calls = Vec::with_capacity(left.len());
     for block in &left {
         let Block::ToolResult { call, .. } = block else {
             continue;
         };
-        made_up.push(Loss {
+        made_up.push(ConversionLoss {
             entry: None,
             what: format!("the result of {call} without a call; one of {UNKNOWN_TOOL} was written"),
         });
@@ -186,18 +186,18 @@ fn orphans(entry: &Entry, left: Vec<Block>, made_up: &mut Vec<Loss>) -> Vec<Entr
             arguments: "{}".to_owned(),
         });
     }
-    let asked = said(entry, "calls", Role::Assistant, calls);
-    let answered = said(entry, "answers", Role::Tool, left);
+    let asked = entry_beside(entry, "calls", Role::Assistant, calls);
+    let answered = entry_beside(entry, "answers", Role::Tool, left);
     asked.into_iter().chain(answered).collect()
 }
 
 /// An entry beside another; nothing when it says nothing.
-fn said(beside: &Entry, name: &str, role: Role, blocks: Vec<Block>) -> Option<Entry> {
+fn entry_beside(beside: &Entry, name: &str, role: Role, blocks: Vec<Block>) -> Option<Entry> {
     let mut entry = Entry {
         id: beside.id.clone(),
         role,
         blocks,
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     };
     entry.id.0.push_str(&format!("-{name}"));
     (!entry.blocks.is_empty()).then_some(entry)
@@ -214,7 +214,7 @@ fn name_tools(entry: &mut Entry) {
 }
 
 /// Lets the user open the conversation.
-pub(super) fn opening(entries: &mut Vec<Entry>) {
+pub(super) fn add_opening(entries: &mut Vec<Entry>) {
     let first = entries
         .iter()
         .position(|entry| !entry.role.is_instruction());
@@ -222,7 +222,7 @@ pub(super) fn opening(entries: &mut Vec<Entry>) {
     if entries.is_empty() || entries.get(at).is_some_and(|e| e.role == Role::User) {
         return;
     }
-    let mut opening = Entry::text("opening", Role::User, OPENING);
+    let mut opening = Entry::from_text("opening", Role::User, OPENING);
     opening.meta.kind = EntryKind::Injected;
     entries.insert(at, opening);
 }

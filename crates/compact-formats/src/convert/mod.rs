@@ -7,7 +7,7 @@
 mod blank;
 mod loss;
 mod mend;
-mod script;
+mod normalize;
 
 #[cfg(test)]
 mod tests;
@@ -15,70 +15,73 @@ mod tests;
 use compact_core::message::{Conversation, Entry};
 use compact_core::view::{View, ViewItem};
 
-pub use self::loss::Loss;
+pub use self::loss::ConversionLoss;
 use crate::error::FormatError;
 use crate::validate::{Provider, Strictness, check};
-use crate::wire::Page;
-use crate::{Format, Parsed, Scope, parse};
+use crate::wire::DocumentContext;
+use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 
 /// A conversation in another format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Converted {
+pub struct ConvertedDocument {
     /// The document.
     pub bytes: Vec<u8>,
     /// What it does not say that the conversation said.
-    pub losses: Vec<Loss>,
+    pub losses: Vec<ConversionLoss>,
 }
 
 /// Writes a conversation as a document of another format. What a provider would refuse in its body
 /// is mended: calls and results stand together, and the user opens where that must be.
-pub fn convert(conversation: &Conversation, to: Format) -> Result<Converted, FormatError> {
+pub fn convert(conversation: &Conversation, to: Format) -> Result<ConvertedDocument, FormatError> {
     let mut conversation = conversation.clone();
-    let renamed = script::tell_calls_apart(&mut conversation, ids(to));
-    let mut entries = script::entries(&conversation);
+    let renamed = normalize::make_call_ids_unique(&mut conversation, call_id_rule(to));
+    let mut entries = normalize::writable_entries(&conversation);
     let mut mended = Vec::new();
     if is_body(to) {
-        mended = mend::pairs(&mut entries);
+        mended = mend::mend_pairs(&mut entries);
         if to.rules().opens_with_user {
-            mend::opening(&mut entries);
+            mend::add_opening(&mut entries);
         }
     }
-    let bytes = write(&conversation, entries, to)?;
-    let read = match parse(bytes.clone(), Some(to), Scope::Whole) {
+    let bytes = write_entries(&conversation, entries, to)?;
+    let read = match parse(bytes.clone(), Some(to), TranscriptScope::Whole) {
         Ok(parsed) => parsed.conversation,
         // A document of nothing is a document, even where nothing cannot be read.
         Err(FormatError::Empty | FormatError::Unrecognised { .. }) => Conversation::default(),
         Err(error) => return Err(error),
     };
-    let mut losses = loss::between(&conversation, &read);
-    losses.extend(renamed.into_iter().map(|renamed| Loss {
+    let mut losses = loss::find_losses(&conversation, &read);
+    losses.extend(renamed.into_iter().map(|renamed| ConversionLoss {
         entry: Some(renamed.entry),
         what: format!("the id of call {}, written as {}", renamed.from, renamed.to),
     }));
     losses.extend(mended);
-    Ok(Converted { bytes, losses })
+    Ok(ConvertedDocument { bytes, losses })
 }
 
 /// Converts a document. A body that goes to its own provider, who takes it, keeps its bytes but for
 /// the members that no provider knows; any other document is written anew.
-pub fn convert_document(parsed: &Parsed, to: Format) -> Result<Converted, FormatError> {
+pub fn convert_document(
+    parsed: &ParsedTranscript,
+    to: Format,
+) -> Result<ConvertedDocument, FormatError> {
     let provider = Provider::ALL.into_iter().find(|p| p.format() == to);
     if let Some(provider) = provider.filter(|_| parsed.document.format() == to) {
-        let bytes = parsed.document.bare()?;
+        let bytes = parsed.document.without_flags()?;
         if check(provider, Strictness::Vendor, &bytes)?.is_empty() {
-            let losses = loss::flags(&parsed.conversation);
-            return Ok(Converted { bytes, losses });
+            let losses = loss::flag_losses(&parsed.conversation);
+            return Ok(ConvertedDocument { bytes, losses });
         }
     }
     convert(&parsed.conversation, to)
 }
 
 /// Writes a conversation for a provider as it is, with whatever is wrong with it.
-pub(crate) fn transcribe(conversation: &Conversation, to: Format) -> Result<Vec<u8>, FormatError> {
-    write(conversation, script::entries(conversation), to)
+pub(crate) fn write_as_is(conversation: &Conversation, to: Format) -> Result<Vec<u8>, FormatError> {
+    write_entries(conversation, normalize::writable_entries(conversation), to)
 }
 
-fn write(
+fn write_entries(
     conversation: &Conversation,
     entries: Vec<Entry>,
     to: Format,
@@ -87,7 +90,7 @@ fn write(
     let view = View {
         items: entries.into_iter().map(ViewItem::New).collect(),
     };
-    let page = Page {
+    let page = DocumentContext {
         document: &document,
         conversation,
     };
@@ -100,9 +103,9 @@ fn is_body(format: Format) -> bool {
 }
 
 /// How a format wants the ids of calls.
-fn ids(format: Format) -> fn(&str) -> String {
+fn call_id_rule(format: Format) -> fn(&str) -> String {
     if is_body(format) {
-        mend::id
+        mend::legal_id
     } else {
         str::to_owned
     }

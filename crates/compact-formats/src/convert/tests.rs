@@ -2,9 +2,9 @@
 
 use compact_core::message::{Block, Conversation, Entry, Role};
 
-use super::{Loss, convert};
+use super::{ConversionLoss, convert};
 use crate::validate::{Provider, Strictness, check};
-use crate::{Format, Scope, parse};
+use crate::{Format, TranscriptScope, parse};
 
 fn call(id: &str) -> Block {
     Block::ToolCall {
@@ -25,7 +25,7 @@ fn result(call: &str, is_error: bool) -> Block {
 fn entry(id: &str, role: Role, blocks: Vec<Block>) -> Entry {
     Entry {
         blocks,
-        ..Entry::text(id, role, "")
+        ..Entry::from_text(id, role, "")
     }
 }
 
@@ -42,13 +42,13 @@ fn conversation() -> Conversation {
         session_id: Some("s".to_owned()),
         model: Some("m".to_owned()),
         entries: vec![
-            Entry::text("0", Role::System, "be good"),
-            Entry::text("1", Role::User, "do it"),
+            Entry::from_text("0", Role::System, "be good"),
+            Entry::from_text("1", Role::User, "do it"),
             asked,
             said,
             entry("4", Role::Tool, vec![result("a", false)]),
             entry("5", Role::Tool, vec![result("b", true)]),
-            Entry::text("6", Role::Assistant, "done"),
+            Entry::from_text("6", Role::Assistant, "done"),
         ],
         tools: Some("[{\"name\":\"run\"}]".to_owned()),
     }
@@ -66,7 +66,7 @@ fn every_format_keeps_texts_calls_and_results() {
     let source = conversation();
     for format in Format::all() {
         let converted = convert(&source, format).unwrap();
-        let read = parse(converted.bytes, Some(format), Scope::Live).unwrap();
+        let read = parse(converted.bytes, Some(format), TranscriptScope::Live).unwrap();
         let mut expected = said(&source);
         let has_errors = !converted
             .losses
@@ -84,7 +84,7 @@ fn every_format_keeps_texts_calls_and_results() {
 
 #[test]
 fn what_is_lost_is_listed() {
-    let loss = |entry: Option<usize>, what: &str| Loss {
+    let loss = |entry: Option<usize>, what: &str| ConversionLoss {
         entry,
         what: what.to_owned(),
     };
@@ -144,17 +144,17 @@ fn an_id_that_is_used_again_is_told_apart() {
         ..Conversation::default()
     };
     let converted = convert(&source, Format::Messages).unwrap();
-    let read = parse(converted.bytes, None, Scope::Live).unwrap();
+    let read = parse(converted.bytes, None, TranscriptScope::Live).unwrap();
     let ids: Vec<&str> = read
         .conversation
         .entries
         .iter()
-        .flat_map(|e| e.calls().chain(e.results()))
+        .flat_map(|e| e.call_ids().chain(e.result_ids()))
         .collect();
     assert_eq!(ids, ["x", "x", "x_2", "x_2"]);
     assert_eq!(
         converted.losses,
-        [Loss {
+        [ConversionLoss {
             entry: Some(2),
             what: "the id of call x, written as x_2".to_owned()
         }]
@@ -168,7 +168,7 @@ fn there(entries: Vec<Entry>, to: Format) -> Vec<(Role, Vec<Block>)> {
         ..Conversation::default()
     };
     let converted = convert(&source, to).unwrap();
-    let read = parse(converted.bytes, Some(to), Scope::Live).unwrap();
+    let read = parse(converted.bytes, Some(to), TranscriptScope::Live).unwrap();
     let entries = read.conversation.entries.into_iter();
     entries.map(|entry| (entry.role, entry.blocks)).collect()
 }
@@ -178,9 +178,9 @@ fn results_stand_behind_their_calls_in_order() {
     let words = Block::Text("wait".to_owned());
     let said = there(
         vec![
-            Entry::text("0", Role::User, "do it"),
+            Entry::from_text("0", Role::User, "do it"),
             entry("1", Role::Assistant, vec![call("a"), call("b")]),
-            Entry::text("2", Role::User, "wait"),
+            Entry::from_text("2", Role::User, "wait"),
             entry("3", Role::Tool, vec![result("b", false)]),
             entry("4", Role::Tool, vec![result("a", false)]),
         ],
@@ -202,7 +202,7 @@ fn half_a_pair_is_made_whole_and_listed() {
         entries: vec![
             entry("0", Role::Tool, vec![result("gone", false)]),
             entry("1", Role::Assistant, vec![call("x|y")]),
-            Entry::text("2", Role::User, "stop"),
+            Entry::from_text("2", Role::User, "stop"),
         ],
         ..Conversation::default()
     };
@@ -234,7 +234,9 @@ fn a_transcript_is_judged_as_it_is_and_converted_as_it_should_be() {
     let found = check(Provider::Anthropic, Strictness::Vendor, session.as_bytes()).unwrap();
     let found: Vec<&str> = found.iter().map(|violation| violation.rule.id).collect();
     assert_eq!(found, ["A1"]);
-    let said = parse(session, None, Scope::Live).unwrap().conversation;
+    let said = parse(session, None, TranscriptScope::Live)
+        .unwrap()
+        .conversation;
     let body = convert(&said, Format::Anthropic).unwrap().bytes;
     assert_eq!(
         check(Provider::Anthropic, Strictness::Vendor, &body).unwrap(),

@@ -14,7 +14,7 @@ mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
-use self::write::Copilot;
+use self::write::CopilotAgent;
 use crate::chain;
 use crate::wire::Wire;
 
@@ -31,7 +31,7 @@ static RULES: WireRules = WireRules {
 pub(crate) static WIRE: Wire = Wire::new(
     &RULES,
     read::read,
-    |page, view| chain::write::emit(&Copilot, page, view),
+    |page, view| chain::write::emit(&CopilotAgent, page, view),
     chain::extend,
 )
-.with_boundary(|page, view, stamp| chain::write::append(&Copilot, page, view, stamp));
+.with_boundary(|page, view, stamp| chain::write::append(&CopilotAgent, page, view, stamp));

@@ -2,60 +2,65 @@
 
 use compact_core::message::Role;
 
-use super::event::Event;
-use crate::Scope;
+use super::event::CopilotEvent;
+use crate::TranscriptScope;
 use crate::error::FormatError;
-use crate::json::{At, lenient};
-use crate::source::{self, Layout, Reading};
+use crate::json::{ItemContext, string_value};
+use crate::source::{self, SourceLayout, TranscriptReading};
 
-type Row<'s> = source::Line<'s, Event<'s>>;
+type CopilotRow<'s> = source::SourceLine<'s, CopilotEvent<'s>>;
 
-pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
-    let lines = source::lines(source);
-    let mut reading = Reading::new(Layout::Lines {
+pub(super) fn read(
+    source: &[u8],
+    scope: TranscriptScope,
+) -> Result<TranscriptReading, FormatError> {
+    let lines = source::line_spans(source);
+    let mut reading = TranscriptReading::new(SourceLayout::Lines {
         lines: Vec::new(),
         live_from: 0,
     });
-    let events: Vec<Row<'_>> = source::objects(source, &lines, &mut reading.problems)?;
+    let events: Vec<CopilotRow<'_>> = source::read_objects(source, &lines, &mut reading.problems)?;
     if !events.iter().any(|row| row.value.kind().contains('.')) {
-        return Err(source::unlike(source));
+        return Err(source::unrecognised_error(source));
     }
     for row in &events {
-        event(source, row, scope, &mut reading)?;
+        read_event(source, row, scope, &mut reading)?;
     }
-    reading.layout = Layout::Lines {
+    reading.layout = SourceLayout::Lines {
         lines,
         live_from: 0,
     };
     Ok(reading)
 }
 
-fn event(
+fn read_event(
     source: &[u8],
-    line: &Row<'_>,
-    scope: Scope,
-    reading: &mut Reading,
+    line: &CopilotRow<'_>,
+    scope: TranscriptScope,
+    reading: &mut TranscriptReading,
 ) -> Result<(), FormatError> {
-    let at = At {
+    let at = ItemContext {
         source,
         offset: line.offset,
     };
     let kind = line.value.kind();
-    if scope == Scope::Whole && line.value.is_copy() {
+    if scope == TranscriptScope::Whole && line.value.is_copy() {
         return Ok(());
     }
     if ["session.start", "session.model_change", "assistant.message"].contains(&kind.as_ref()) {
-        let data = line.value.data(at)?;
-        let session = lenient(data.session_id).map(String::from);
+        let data = line.value.read_data(at)?;
+        let session = string_value(data.session_id).map(String::from);
         reading.session_id = reading.session_id.take().or(session);
-        let model = lenient(data.new_model.or(data.model)).map(String::from);
+        let model = string_value(data.new_model.or(data.model)).map(String::from);
         reading.model = model.or(reading.model.take());
     }
-    if scope == Scope::Live && line.value.is_boundary(at)? {
+    if scope == TranscriptScope::Live && line.value.is_boundary(at)? {
         reading.drafts.retain(|draft| draft.role == Role::System);
     }
-    let said = line.value.said(at)?;
-    let id = lenient(line.value.id).map(String::from);
-    reading.drafts.extend(said.map(|said| said.draft(id, line)));
+    let said = line.value.read_content(at)?;
+    let id = string_value(line.value.id).map(String::from);
+    reading
+        .drafts
+        .extend(said.map(|said| said.into_draft(id, line)));
     Ok(())
 }

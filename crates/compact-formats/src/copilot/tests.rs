@@ -1,12 +1,12 @@
 //! Features of Copilot CLI sessions.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 use expect_test::expect;
 
-use crate::{Format, Parsed, Scope, parse};
+use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 
-fn session(events: &[(&str, &str)]) -> Parsed {
+fn session(events: &[(&str, &str)]) -> ParsedTranscript {
     let mut lines = vec![
         r#"{"type":"session.start","data":{"sessionId":"s"},"id":"e0","timestamp":"T","parentId":null}"#
             .to_owned(),
@@ -17,7 +17,7 @@ fn session(events: &[(&str, &str)]) -> Parsed {
             r#"{{"type":"{kind}","data":{data},"id":"e{id}","timestamp":"T","parentId":"e{i}"}}"#
         ));
     }
-    parse(lines.join("\n"), None, Scope::Live).unwrap()
+    parse(lines.join("\n"), None, TranscriptScope::Live).unwrap()
 }
 
 const SYSTEM: (&str, &str) = ("system.message", r#"{"role":"system","content":"be good"}"#);
@@ -91,11 +91,11 @@ fn what_repeats_a_changed_text_changes_with_it() {
     let parsed = session(&[USER, REPLY, START, RESULT]);
     let set = |entry, at, text: &str| ViewItem::Edited {
         entry,
-        edits: vec![(at, Edit::SetText(text.to_owned()))],
+        edits: vec![(at, BlockEdit::SetText(text.to_owned()))],
     };
     let forget = ViewItem::Edited {
         entry: 1,
-        edits: vec![(0, Edit::Drop)],
+        edits: vec![(0, BlockEdit::Drop)],
     };
     let view = View {
         items: vec![set(0, 0, "went"), forget, set(2, 0, "cut")],
@@ -132,6 +132,9 @@ fn a_compaction_leaves_the_systems_words_and_its_summary() {
         items: vec![ViewItem::Kept { entry: 2 }, ViewItem::Kept { entry: 1 }],
     };
     let out = parsed.document.emit(&parsed.conversation, &view).unwrap();
-    let again = parse(out, None, Scope::Live).unwrap().conversation.entries;
+    let again = parse(out, None, TranscriptScope::Live)
+        .unwrap()
+        .conversation
+        .entries;
     assert_eq!(again[1].meta.kind, EntryKind::ForeignSummary);
 }

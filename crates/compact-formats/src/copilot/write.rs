@@ -7,24 +7,24 @@ use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::view::ViewItem;
 use serde_json::value::RawValue;
 
-use super::event::{self, Event};
-use crate::Stamp;
-use crate::chain::write::Agent;
-use crate::edit::{Edits, arguments};
+use super::event::{self, CopilotEvent};
+use crate::BoundaryStamp;
+use crate::chain::write::ChainedAgent;
+use crate::edit::{EntryEdits, to_arguments_object};
 use crate::error::FormatError;
-use crate::json::{At, Members, Patch, lenient, quote};
+use crate::json::{ItemContext, Members, Patch, quote, string_value};
 
 /// A compaction within a view is a user's message: as a boundary it would cut off what stands before.
 fn as_message(json: &str) -> Cow<'_, str> {
-    let members = Members::of(json);
-    if lenient(members.get("type")).as_deref() != Some("session.compaction_complete") {
+    let members = Members::from_json(json);
+    if string_value(members.get("type")).as_deref() != Some("session.compaction_complete") {
         return Cow::Borrowed(json);
     }
-    let data = Members::of(members.get("data").map_or("", RawValue::get));
+    let data = Members::from_json(members.get("data").map_or("", RawValue::get));
     let content = data.get("summaryContent").map_or("\"\"", RawValue::get);
     let mut patch = Patch::new(json);
-    patch.set(json, "type", "\"system.notification\"".to_owned());
-    patch.set(
+    patch.set_member(json, "type", "\"system.notification\"".to_owned());
+    patch.set_member(
         json,
         "data",
         format!("{{\"content\":{content},\"kind\":{{\"type\":\"compaction_summary\"}}}}"),
@@ -43,30 +43,30 @@ const KEPT: [&str; 7] = [
     "tool.execution_start",
 ];
 
-pub(super) struct Copilot;
+pub(super) struct CopilotAgent;
 
-impl Agent for Copilot {
+impl ChainedAgent for CopilotAgent {
     fn as_message<'a>(&self, json: &'a str) -> Cow<'a, str> {
         as_message(json)
     }
 
-    fn edited(
+    fn edit_line(
         &self,
-        at: At<'_>,
+        at: ItemContext<'_>,
         json: &str,
-        edits: Edits<'_>,
+        edits: EntryEdits<'_>,
     ) -> Result<Option<String>, FormatError> {
-        event::edited(at, json, edits)
+        event::edit_event(at, json, edits)
     }
 
-    fn compose(&self, entry: &Entry, model: Option<&str>) -> Vec<String> {
-        let events = compose(entry, model).into_iter();
+    fn compose_lines(&self, entry: &Entry, model: Option<&str>) -> Vec<String> {
+        let events = compose_events(entry, model).into_iter();
         events
             .map(|(kind, data)| format!("\"type\":\"{kind}\",\"data\":{data}"))
             .collect()
     }
 
-    fn boundary(&self, summary: &str, stamp: &Stamp<'_>) -> String {
+    fn compose_boundary(&self, summary: &str, stamp: &BoundaryStamp<'_>) -> String {
         format!(
             "\"type\":\"session.compaction_complete\",\"data\":{{\"success\":true,\"preCompactionTokens\":{},\
              \"summaryContent\":{}}}",
@@ -76,16 +76,16 @@ impl Agent for Copilot {
     }
 
     /// The calls that the view shows as they were made.
-    fn names<'e>(&self, item: &ViewItem, entry: &'e Entry) -> Vec<&'e str> {
+    fn shown_names<'e>(&self, item: &ViewItem, entry: &'e Entry) -> Vec<&'e str> {
         match item {
-            ViewItem::Kept { .. } => entry.calls().collect(),
+            ViewItem::Kept { .. } => entry.call_ids().collect(),
             _ => Vec::new(),
         }
     }
 
-    fn keeps(&self, at: At<'_>, json: &str, names: &HashSet<&str>) -> bool {
-        let event: Event<'_> = serde_json::from_str(json).unwrap_or_default();
-        let call = event.call(at);
+    fn keeps_line(&self, at: ItemContext<'_>, json: &str, names: &HashSet<&str>) -> bool {
+        let event: CopilotEvent<'_> = serde_json::from_str(json).unwrap_or_default();
+        let call = event.call_id(at);
         let known = call.is_none_or(|call| names.contains(call.as_str()));
         known && KEPT.contains(&event.kind().as_ref())
     }
@@ -97,9 +97,9 @@ impl Agent for Copilot {
 }
 
 /// A new entry as events: the results it holds, then what it says.
-fn compose(entry: &Entry, model: Option<&str>) -> Vec<(&'static str, String)> {
-    let mut events: Vec<(&str, String)> = entry.blocks.iter().filter_map(answer).collect();
-    let requests: Vec<String> = entry.blocks.iter().filter_map(request).collect();
+fn compose_events(entry: &Entry, model: Option<&str>) -> Vec<(&'static str, String)> {
+    let mut events: Vec<(&str, String)> = entry.blocks.iter().filter_map(render_result).collect();
+    let requests: Vec<String> = entry.blocks.iter().filter_map(render_request).collect();
     let texts: Vec<&str> = entry
         .blocks
         .iter()
@@ -138,7 +138,7 @@ fn compose(entry: &Entry, model: Option<&str>) -> Vec<(&'static str, String)> {
     events
 }
 
-fn request(block: &Block) -> Option<String> {
+fn render_request(block: &Block) -> Option<String> {
     let Block::ToolCall {
         id,
         name,
@@ -151,11 +151,11 @@ fn request(block: &Block) -> Option<String> {
         "{{\"toolCallId\":{},\"name\":{},\"arguments\":{},\"type\":\"function\"}}",
         quote(id),
         quote(name),
-        arguments(args)
+        to_arguments_object(args)
     ))
 }
 
-fn answer(block: &Block) -> Option<(&'static str, String)> {
+fn render_result(block: &Block) -> Option<(&'static str, String)> {
     let Block::ToolResult {
         call,
         content,

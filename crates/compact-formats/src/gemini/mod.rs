@@ -44,6 +44,6 @@ pub(crate) static WIRE: Wire = Wire::new(
     &RULES,
     |source, _| read::read(source),
     write::emit,
-    |first, later, from| body::extend(&write::Contents, first, later, from),
+    |first, later, from| body::extend(&write::GeminiDialect, first, later, from),
 )
 .with_more_rules(&[&WITHOUT_INSTRUCTIONS]);

@@ -9,17 +9,17 @@ use serde_json::value::RawValue;
 
 use super::{WITHOUT_INSTRUCTIONS, part};
 use crate::body::{self, messages};
-use crate::edit::{self, Piece};
+use crate::edit::{self, BlockPiece};
 use crate::error::FormatError;
-use crate::frame;
 use crate::gemini_cli;
-use crate::json::{At, Members, is_object, is_string, lenient};
+use crate::json::{ItemContext, Members, is_object, is_string, string_value};
 use crate::list;
-use crate::source::{Draft, Place, Reading};
+use crate::source::{EntryDraft, EntryPlace, TranscriptReading};
+use crate::special_text;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Body<'a> {
+struct GeminiBody<'a> {
     #[serde(borrow)]
     contents: Option<&'a RawValue>,
     #[serde(alias = "systemInstruction")]
@@ -32,30 +32,31 @@ struct Body<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Content<'a> {
+pub(super) struct GeminiContent<'a> {
     #[serde(borrow)]
     role: Option<&'a RawValue>,
     parts: Option<&'a RawValue>,
 }
 
-pub(super) fn read(source: &[u8]) -> Result<Reading, FormatError> {
-    let (text, at) = body::text(source)?;
+pub(super) fn read(source: &[u8]) -> Result<TranscriptReading, FormatError> {
+    let (text, at) = body::read_text(source)?;
     if text.trim_ascii_start().starts_with('[') {
-        let mut reading = Reader::read(source, text, at.read(text)?, "the document", Vec::new())?;
+        let mut reading =
+            GeminiReader::read_contents(source, text, at.read(text)?, "the document", Vec::new())?;
         reading.rules = Some(&WITHOUT_INSTRUCTIONS);
         return Ok(reading);
     }
-    let body: Body<'_> = at.read(text)?;
+    let body: GeminiBody<'_> = at.read(text)?;
     let contents = body
         .contents
-        .ok_or_else(|| at.missing("contents", "a list"))?;
+        .ok_or_else(|| at.missing_field("contents", "a list"))?;
     let system = body
         .system_instruction
-        .map(|raw| instructions(source, at, raw))
+        .map(|raw| read_instructions(source, at, raw))
         .transpose()?;
     let system = system.unwrap_or_default();
-    let mut reading = Reader::read(source, text, contents, "contents", system)?;
-    reading.model = lenient(body.model).map(Into::into);
+    let mut reading = GeminiReader::read_contents(source, text, contents, "contents", system)?;
+    reading.model = string_value(body.model).map(Into::into);
     reading.tools = body.tools.map(|raw| raw.get().to_owned());
     reading.rules = body.cached_content.map(|_| &WITHOUT_INSTRUCTIONS);
     Ok(reading)
@@ -64,79 +65,90 @@ pub(super) fn read(source: &[u8]) -> Result<Reading, FormatError> {
 const FIELD: &str = "systemInstruction";
 
 /// The system instruction: a content, each part of which is an entry, or a string.
-fn instructions(source: &[u8], at: At<'_>, raw: &RawValue) -> Result<Vec<Draft>, FormatError> {
+fn read_instructions(
+    source: &[u8],
+    at: ItemContext<'_>,
+    raw: &RawValue,
+) -> Result<Vec<EntryDraft>, FormatError> {
     if is_string(raw) {
-        let place = body::beside(source, raw, None);
-        return Ok(vec![body::instruction(at, FIELD, raw, place, kind_of)?]);
+        let place = body::place_beside(source, raw, None);
+        return Ok(vec![body::read_instruction(
+            at, FIELD, raw, place, entry_kind,
+        )?]);
     }
     if !is_object(raw) {
-        return Err(at.field(FIELD, "a content", raw));
+        return Err(at.wrong_type(FIELD, "a content", raw));
     }
-    let Some(list) = Members::of(raw.get()).get("parts") else {
+    let Some(list) = Members::from_json(raw.get()).get("parts") else {
         return Ok(Vec::new());
     };
-    at.list("systemInstruction.parts", list)?
+    at.read_list("systemInstruction.parts", list)?
         .into_iter()
         .enumerate()
         .map(|(i, part)| {
-            let place = body::beside(source, part, Some(i));
-            body::instruction(at, FIELD, part, place, kind_of)
+            let place = body::place_beside(source, part, Some(i));
+            body::read_instruction(at, FIELD, part, place, entry_kind)
         })
         .collect()
 }
 
-struct Reader {
-    reading: Reading,
+struct GeminiReader {
+    reading: TranscriptReading,
     /// The calls of the latest content that made any: id and name, those answered left out.
     open: VecDeque<(String, String)>,
 }
 
-impl Reader {
-    fn read(
+impl GeminiReader {
+    fn read_contents(
         source: &[u8],
         text: &str,
         raw: &RawValue,
         field: &str,
-        system: Vec<Draft>,
-    ) -> Result<Reading, FormatError> {
-        let (elements, layout) = list::elements(source, text, raw, field)?;
-        let mut reader = Reader {
-            reading: Reading::new(layout),
+        system: Vec<EntryDraft>,
+    ) -> Result<TranscriptReading, FormatError> {
+        let (elements, layout) = list::find_elements(source, text, raw, field)?;
+        let mut reader = GeminiReader {
+            reading: TranscriptReading::new(layout),
             open: VecDeque::new(),
         };
         reader.reading.drafts = system;
         for (raw, place) in elements {
-            let at = At {
+            let at = ItemContext {
                 source,
                 offset: place.span.start,
             };
-            reader.content(at, raw, &place)?;
+            reader.read_content(at, raw, &place)?;
         }
         Ok(reader.reading)
     }
 
-    fn content(&mut self, at: At<'_>, raw: &RawValue, place: &Place) -> Result<(), FormatError> {
-        let content = Content::of(at, raw.get())?;
+    fn read_content(
+        &mut self,
+        at: ItemContext<'_>,
+        raw: &RawValue,
+        place: &EntryPlace,
+    ) -> Result<(), FormatError> {
+        let content = GeminiContent::from_json(at, raw.get())?;
         let role = content.role();
         let role = role.unwrap_or_else(|name| self.reading.unknown_role(&name, None));
-        let mut blocks = edit::blocks(content.pieces(at)?);
-        self.pair(&mut blocks, place.line);
-        let ranges = split(role, &blocks);
+        let mut blocks = edit::into_blocks(content.read_pieces(at)?);
+        self.pair_calls(&mut blocks, place.line);
+        let ranges = split_content(role, &blocks);
         let said = |blocks: &[Block]| {
-            let role = if messages::answers(blocks) {
+            let role = if messages::has_results(blocks) {
                 Role::Tool
             } else {
                 role
             };
-            (role, kind_of(role, blocks))
+            (role, entry_kind(role, blocks))
         };
-        let drafts = messages::drafts(blocks, &ranges, place, &said);
+        let drafts = messages::draft_entries(blocks, &ranges, place, &said);
         self.reading.drafts.extend(drafts);
         Ok(())
     }
 
     /// Names the calls that have no id, and finds the calls of responses that name none.
-    fn pair(&mut self, blocks: &mut [Block], line: usize) {
+    fn pair_calls(&mut self, blocks: &mut [Block], line: usize) {
         if blocks.iter().any(|b| matches!(b, Block::ToolCall { .. })) {
             self.open.clear();
         }
@@ -149,7 +161,7 @@ impl Reader {
                     self.open.push_back((id.clone(), name.clone()));
                 }
                 Block::ToolResult { call, .. } => {
-                    let found = self.answered(call);
+                    let found = self.find_open_call(call);
                     match found.and_then(|at| self.open.remove(at)) {
                         Some((id, _)) => *call = id,
                         None if call.starts_with(part::BY_NAME) => {
@@ -164,7 +176,7 @@ impl Reader {
     }
 
     /// The open call with this id; the first one of this name; the first one.
-    fn answered(&self, call: &str) -> Option<usize> {
+    fn find_open_call(&self, call: &str) -> Option<usize> {
         match call.strip_prefix(part::BY_NAME) {
             None => self.open.iter().position(|(id, _)| id == call),
             Some(wanted) => {
@@ -175,39 +187,42 @@ impl Reader {
     }
 }
 
-impl<'a> Content<'a> {
-    pub(super) fn of(at: At<'_>, json: &'a str) -> Result<Self, FormatError> {
+impl<'a> GeminiContent<'a> {
+    pub(super) fn from_json(at: ItemContext<'_>, json: &'a str) -> Result<Self, FormatError> {
         if !json.starts_with('{') {
-            return Err(at.missing("parts", "in an object with `role` and `parts`"));
+            return Err(at.missing_field("parts", "in an object with `role` and `parts`"));
         }
         at.read(json)
     }
 
     /// Who speaks; a content without a role is the user's.
     pub(super) fn role(&self) -> Result<Role, String> {
-        match lenient(self.role).as_deref() {
+        match string_value(self.role).as_deref() {
             None | Some("user" | "function" | "tool") => Ok(Role::User),
             Some("model") => Ok(Role::Assistant),
             Some(other) => Err(other.to_owned()),
         }
     }
 
-    pub(super) fn pieces(&self, at: At<'_>) -> Result<Vec<Piece<'a>>, FormatError> {
+    pub(super) fn read_pieces(
+        &self,
+        at: ItemContext<'_>,
+    ) -> Result<Vec<BlockPiece<'a>>, FormatError> {
         self.parts
-            .map_or(Ok(Vec::new()), |list| part::pieces(at, list))
+            .map_or(Ok(Vec::new()), |list| part::read_pieces(at, list))
     }
 }
 
 /// The blocks of each entry of a content: a person's words apart from the responses before them.
-pub(super) fn split(role: Role, blocks: &[Block]) -> Vec<Range<usize>> {
+pub(super) fn split_content(role: Role, blocks: &[Block]) -> Vec<Range<usize>> {
     let is_said: fn(&Block) -> bool = match role {
         Role::User => |block| matches!(block, Block::Text(text) if !text.is_empty()),
         _ => |_| false,
     };
-    messages::split(blocks, |_| false, is_said)
+    messages::split_into_entries(blocks, |_| false, is_said)
 }
 
-fn kind_of(role: Role, blocks: &[Block]) -> EntryKind {
+fn entry_kind(role: Role, blocks: &[Block]) -> EntryKind {
     let texts: Vec<&str> = blocks
         .iter()
         .filter_map(|block| match block {
@@ -215,7 +230,10 @@ fn kind_of(role: Role, blocks: &[Block]) -> EntryKind {
             _ => None,
         })
         .collect();
-    if let Some(ours) = texts.iter().find_map(|text| frame::summary(text)) {
+    if let Some(ours) = texts
+        .iter()
+        .find_map(|text| special_text::summary_kind(text))
+    {
         return ours;
     }
     match role {

@@ -1,16 +1,21 @@
 //! Features of Gemini bodies, one small body each.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 use serde_json::{Value, json};
 
-use crate::{Format, Parsed, Scope, parse};
+use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 
-fn read(body: &Value) -> Parsed {
-    parse(body.to_string(), Some(Format::Gemini), Scope::Live).unwrap()
+fn read(body: &Value) -> ParsedTranscript {
+    parse(
+        body.to_string(),
+        Some(Format::Gemini),
+        TranscriptScope::Live,
+    )
+    .unwrap()
 }
 
-fn emitted(parsed: &Parsed, items: Vec<ViewItem>) -> Value {
+fn emitted(parsed: &ParsedTranscript, items: Vec<ViewItem>) -> Value {
     let out = parsed
         .document
         .emit(&parsed.conversation, &View { items })
@@ -45,9 +50,9 @@ fn parallel() -> Value {
 #[test]
 fn calls_without_ids_are_paired_by_name_and_order() {
     let entries = read(&parallel()).conversation.entries;
-    let calls: Vec<&str> = entries[1].calls().collect();
+    let calls: Vec<&str> = entries[1].call_ids().collect();
     assert_eq!(calls, ["call-1-1", "call-1-2", "call-1-3"]);
-    let results: Vec<&str> = entries[2].results().collect();
+    let results: Vec<&str> = entries[2].result_ids().collect();
     assert_eq!(results, ["call-1-2", "call-1-1", "call-1-3"]);
     assert_eq!(
         entries[2].blocks[0],
@@ -76,7 +81,7 @@ fn words_after_responses_are_a_message_of_their_own() {
 #[test]
 fn a_response_stays_an_object_and_a_signature_where_it_is() {
     let parsed = read(&parallel());
-    let set = |at: usize, text: &str| (at, Edit::SetText(text.to_owned()));
+    let set = |at: usize, text: &str| (at, BlockEdit::SetText(text.to_owned()));
     let items = vec![
         ViewItem::Edited {
             entry: 1,
@@ -119,9 +124,9 @@ fn snake_case_reads_alike() {
         [Role::System, Role::User, Role::Assistant, Role::Tool]
     );
     assert!(matches!(&entries[1].blocks[1], Block::Media { label, .. } if label == "image/png"));
-    assert_eq!(entries[3].results().collect::<Vec<_>>(), ["c"]);
+    assert_eq!(entries[3].result_ids().collect::<Vec<_>>(), ["c"]);
     let mut items = kept([0]);
-    items.push(ViewItem::New(Entry::text("s", Role::System, "so far")));
+    items.push(ViewItem::New(Entry::from_text("s", Role::System, "so far")));
     items.extend(kept([1]));
     assert_eq!(
         emitted(&parsed, items)["system_instruction"],
@@ -136,7 +141,7 @@ fn a_call_of_ours_is_signed_once() {
         name: "a".to_owned(),
         arguments: "{}".to_owned(),
     };
-    let mut entry = Entry::text("n", Role::Assistant, "");
+    let mut entry = Entry::from_text("n", Role::Assistant, "");
     entry.blocks = vec![call("1"), call("2")];
     let parsed = read(&parallel());
     assert_eq!(

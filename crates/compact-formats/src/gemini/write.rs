@@ -6,26 +6,30 @@ use std::ops::Range;
 use compact_core::message::{Block, Entry, Role};
 use compact_core::view::View;
 
-use super::read::{Content, split};
-use crate::body::{self, Member, messages};
-use crate::edit::{Piece, arguments};
+use super::read::{GeminiContent, split_content};
+use crate::body::{self, BodyMember, messages};
+use crate::edit::{BlockPiece, to_arguments_object};
 use crate::error::FormatError;
-use crate::json::{At, Members, quote};
-use crate::wire::Page;
+use crate::json::{ItemContext, Members, quote};
+use crate::wire::DocumentContext;
 
 /// Taken in place of a signature that the provider never made.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-pub(super) struct Contents;
+pub(super) struct GeminiDialect;
 
-impl messages::Dialect for Contents {
-    fn pieces<'a>(&self, at: At<'_>, json: &'a str) -> Result<Vec<Piece<'a>>, FormatError> {
-        Content::of(at, json)?.pieces(at)
+impl messages::MessageDialect for GeminiDialect {
+    fn read_pieces<'a>(
+        &self,
+        at: ItemContext<'_>,
+        json: &'a str,
+    ) -> Result<Vec<BlockPiece<'a>>, FormatError> {
+        GeminiContent::from_json(at, json)?.read_pieces(at)
     }
 
-    fn split(&self, json: &str, blocks: &[Block]) -> Vec<Range<usize>> {
-        let content = serde_json::from_str::<Content<'_>>(json).unwrap_or_default();
-        split(content.role().unwrap_or(Role::User), blocks)
+    fn entry_ranges(&self, json: &str, blocks: &[Block]) -> Vec<Range<usize>> {
+        let content = serde_json::from_str::<GeminiContent<'_>>(json).unwrap_or_default();
+        split_content(content.role().unwrap_or(Role::User), blocks)
     }
 
     fn text_part(&self, text: &str) -> String {
@@ -36,16 +40,16 @@ impl messages::Dialect for Contents {
         true
     }
 
-    fn compose(&self, entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String> {
-        compose(entry, tools)
+    fn compose_message(&self, entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String> {
+        compose_content(entry, tools)
     }
 }
 
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-    let contents = messages::write(&Contents, page, &view.items)?;
-    let parts = body::instructions(&Contents, page, view)?;
-    let head = Members::of(body::text(page.bytes())?.0);
-    let instructions = parts.map(|parts| Member {
+pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let contents = messages::write_messages(&GeminiDialect, page, &view.items)?;
+    let parts = body::changed_instructions(&GeminiDialect, page, view)?;
+    let head = Members::from_json(body::read_text(page.bytes())?.0);
+    let instructions = parts.map(|parts| BodyMember {
         key: match head.get("system_instruction") {
             Some(_) => "system_instruction",
             None => "systemInstruction",
@@ -60,7 +64,7 @@ fn text_part(text: &str) -> String {
 }
 
 /// A new entry as a content: responses first, because the provider wants them there.
-fn compose(entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String> {
+fn compose_content(entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String> {
     let role = match entry.role {
         Role::Assistant => "model",
         _ => "user",
@@ -71,13 +75,13 @@ fn compose(entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String> {
     let mut is_first = true;
     let parts: Vec<String> = answers
         .chain(others)
-        .filter_map(|block| part(block, tools, &mut is_first))
+        .filter_map(|block| render_part(block, tools, &mut is_first))
         .collect();
     (!parts.is_empty()).then(|| format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(",")))
 }
 
 /// A block as JSON; only the first call of a content is signed.
-fn part(block: &Block, tools: &HashMap<&str, &str>, is_first: &mut bool) -> Option<String> {
+fn render_part(block: &Block, tools: &HashMap<&str, &str>, is_first: &mut bool) -> Option<String> {
     match block {
         Block::Text(text) if text.is_empty() => None,
         Block::Text(text) => Some(text_part(text)),
@@ -95,7 +99,7 @@ fn part(block: &Block, tools: &HashMap<&str, &str>, is_first: &mut bool) -> Opti
                 "{{\"functionCall\":{{\"id\":{},\"name\":{},\"args\":{}}}{signed}}}",
                 quote(id),
                 quote(name),
-                arguments(text)
+                to_arguments_object(text)
             ))
         }
         Block::ToolResult {

@@ -13,17 +13,17 @@ use compact_core::view::View;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::message::GeminiMessages;
+use super::message::GeminiCliWire;
 use crate::error::FormatError;
-use crate::json::{At, Members, is_list, lenient, quote, span_in};
-use crate::segment::{self, Segmented};
-use crate::source::{self, Layout, Line, Place, Reading};
-use crate::wire::{LineWriter, Page};
-use crate::{Document, Scope, Stamp};
+use crate::json::{ItemContext, Members, is_list, quote, span_in, string_value};
+use crate::segment::{self, SegmentedWire};
+use crate::source::{self, EntryPlace, SourceLayout, SourceLine, TranscriptReading};
+use crate::wire::{DocumentContext, LineWriter};
+use crate::{BoundaryStamp, Document, TranscriptScope};
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Record<'a> {
+struct GeminiCliRecord<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     session_id: Option<&'a RawValue>,
@@ -34,7 +34,7 @@ struct Record<'a> {
     rewind_to: Option<&'a RawValue>,
 }
 
-impl Record<'_> {
+impl GeminiCliRecord<'_> {
     fn is_known(&self) -> bool {
         let named = [self.id, self.session_id, self.set, self.rewind_to];
         named.iter().any(Option::is_some)
@@ -43,48 +43,54 @@ impl Record<'_> {
 
 /// True for records, one per line; false for one document.
 pub(super) fn is_lines(source: &[u8]) -> bool {
-    let mut said = source::lines(source).into_iter().filter_map(|span| {
+    let mut said = source::line_spans(source).into_iter().filter_map(|span| {
         let line = source.get(span)?.trim_ascii();
         (!line.is_empty()).then_some(line)
     });
     let first = said.next().unwrap_or_default();
     let head = std::str::from_utf8(first).unwrap_or_default();
     let is_record = || serde_json::from_str::<serde::de::IgnoredAny>(head).is_ok();
-    is_record() && (said.next().is_some() || Members::of(head).get("messages").is_none())
+    is_record() && (said.next().is_some() || Members::from_json(head).get("messages").is_none())
 }
 
 /// Reads the records.
-pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
-    let spans = source::lines(source);
-    let mut reading = Reading::new(Layout::List {
+pub(super) fn read(
+    source: &[u8],
+    scope: TranscriptScope,
+) -> Result<TranscriptReading, FormatError> {
+    let spans = source::line_spans(source);
+    let mut reading = TranscriptReading::new(SourceLayout::List {
         open: 0,
         messages: Vec::new(),
     });
-    let records = source::objects::<Record<'_>>(source, &spans, &mut reading.problems)?;
+    let records =
+        source::read_objects::<GeminiCliRecord<'_>>(source, &spans, &mut reading.problems)?;
     if !records.iter().any(|record| record.value.is_known()) {
-        return Err(source::unlike(source));
+        return Err(source::unrecognised_error(source));
     }
-    let mut chat = Chat::default();
+    let mut chat = GeminiCliChat::default();
     for record in &records {
-        let named = lenient(record.value.session_id).map(String::from);
+        let named = string_value(record.value.session_id).map(String::from);
         reading.session_id = reading.session_id.take().or(named);
-        chat.take(source, record, scope)?;
+        chat.apply_record(source, record, scope)?;
     }
-    let messages = chat.shown(source)?;
+    let messages = chat.shown_spans(source)?;
     for (line, span) in messages.iter().enumerate() {
-        let json = source::text(source, span.clone())?;
-        let at = At {
+        let json = source::span_text(source, span.clone())?;
+        let at = ItemContext {
             source,
             offset: span.start,
         };
-        if let Some(message) = GeminiMessages.message(at, json)? {
-            reading.model = GeminiMessages.model(json).or(reading.model.take());
+        if let Some(message) = GeminiCliWire.read_message(at, json)? {
+            reading.model = GeminiCliWire.model_name(json).or(reading.model.take());
             let (span, part) = (span.clone(), None);
-            let place = Place { line, span, part };
-            reading.drafts.extend(segment::drafts(message, &place));
+            let place = EntryPlace { line, span, part };
+            reading
+                .drafts
+                .extend(segment::draft_segments(message, &place));
         }
     }
-    reading.layout = Layout::Lines {
+    reading.layout = SourceLayout::Lines {
         lines: messages,
         live_from: 0,
     };
@@ -93,20 +99,20 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
 
 /// Messages in order, each where it was said last.
 #[derive(Default)]
-struct Chat {
+struct GeminiCliChat {
     messages: Vec<(String, Range<usize>)>,
     places: HashMap<String, usize>,
 }
 
-impl Chat {
-    fn take(
+impl GeminiCliChat {
+    fn apply_record(
         &mut self,
         source: &[u8],
-        line: &Line<'_, Record<'_>>,
-        scope: Scope,
+        line: &SourceLine<'_, GeminiCliRecord<'_>>,
+        scope: TranscriptScope,
     ) -> Result<(), FormatError> {
         let record = &line.value;
-        let at = At {
+        let at = ItemContext {
             source,
             offset: line.offset,
         };
@@ -115,36 +121,37 @@ impl Chat {
                 return Ok(Vec::new());
             };
             let elements = at
-                .list("messages", list)?
+                .read_list("messages", list)?
                 .into_iter()
                 .filter_map(|element| {
-                    let id = lenient(Members::of(element.get()).get("id"))?.into_owned();
+                    let id =
+                        string_value(Members::from_json(element.get()).get("id"))?.into_owned();
                     let span = span_in(line.json, element.get());
                     Some((id, line.offset + span.start..line.offset + span.end))
                 });
             Ok(elements.collect())
         };
-        if let Some(to) = lenient(record.rewind_to) {
+        if let Some(to) = string_value(record.rewind_to) {
             self.rewind(&to);
-        } else if let Some(id) = lenient(record.id) {
-            self.say(id.into_owned(), line.place().span);
+        } else if let Some(id) = string_value(record.id) {
+            self.put_message(id.into_owned(), line.entry_place().span);
         } else if let Some(set) = record.set {
-            let list = Members::of(set.get()).get("messages");
-            if list.is_some() && scope == Scope::Live {
-                *self = Chat::default();
+            let list = Members::from_json(set.get()).get("messages");
+            if list.is_some() && scope == TranscriptScope::Live {
+                *self = GeminiCliChat::default();
             }
             listed(list)?
                 .into_iter()
-                .for_each(|(id, span)| self.say(id, span));
+                .for_each(|(id, span)| self.put_message(id, span));
         } else {
             listed(record.messages)?
                 .into_iter()
-                .for_each(|(id, span)| self.say(id, span));
+                .for_each(|(id, span)| self.put_message(id, span));
         }
         Ok(())
     }
 
-    fn say(&mut self, id: String, span: Range<usize>) {
+    fn put_message(&mut self, id: String, span: Range<usize>) {
         let known = self.places.get(&id).copied();
         match known.and_then(|at| self.messages.get_mut(at)) {
             Some((_, earlier)) => *earlier = span,
@@ -164,14 +171,18 @@ impl Chat {
     }
 
     /// The messages without those that only repeat what tools answered: the reply holds it already.
-    fn shown(self, source: &[u8]) -> Result<Vec<Range<usize>>, FormatError> {
+    fn shown_spans(self, source: &[u8]) -> Result<Vec<Range<usize>>, FormatError> {
         let mut answered = HashSet::new();
         let mut shown = Vec::with_capacity(self.messages.len());
         for (_, span) in self.messages {
-            let json = Members::of(source::text(source, span.clone())?);
-            let calls = elements(json.get("toolCalls"));
-            answered.extend(calls.filter_map(|call| text(Members::of(call.get()).get("id"))));
-            let mut responses = elements(json.get("content")).map(response).peekable();
+            let json = Members::from_json(source::span_text(source, span.clone())?);
+            let calls = list_elements(json.get("toolCalls"));
+            answered.extend(
+                calls.filter_map(|call| owned_string(Members::from_json(call.get()).get("id"))),
+            );
+            let mut responses = list_elements(json.get("content"))
+                .map(answered_call)
+                .peekable();
             let repeats = responses.peek().is_some()
                 && responses.all(|id| id.is_some_and(|id| answered.contains(&id)));
             if !repeats {
@@ -182,67 +193,67 @@ impl Chat {
     }
 }
 
-fn elements(list: Option<&RawValue>) -> impl Iterator<Item = &RawValue> {
+fn list_elements(list: Option<&RawValue>) -> impl Iterator<Item = &RawValue> {
     let list = list.filter(|list| is_list(list)).map(RawValue::get);
     let elements = list.and_then(|list| serde_json::from_str::<Vec<&RawValue>>(list).ok());
     elements.into_iter().flatten()
 }
 
 /// The call that a part answers.
-fn response(part: &RawValue) -> Option<String> {
-    let response = Members::of(part.get()).get("functionResponse")?;
-    text(Members::of(response.get()).get("id"))
+fn answered_call(part: &RawValue) -> Option<String> {
+    let response = Members::from_json(part.get()).get("functionResponse")?;
+    owned_string(Members::from_json(response.get()).get("id"))
 }
 
-fn text(raw: Option<&RawValue>) -> Option<String> {
-    lenient(raw).map(Cow::into_owned)
+fn owned_string(raw: Option<&RawValue>) -> Option<String> {
+    string_value(raw).map(Cow::into_owned)
 }
 
 /// The view as a chat: the head, and one message per line.
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
     let source = page.bytes();
     let mut writer = LineWriter::new(source);
-    for span in source::lines(source) {
-        let line = source::text(source, span)?;
-        if Members::of(line).get("projectHash").is_some() {
-            writer.line(line.as_bytes());
+    for span in source::line_spans(source) {
+        let line = source::span_text(source, span)?;
+        if Members::from_json(line).get("projectHash").is_some() {
+            writer.write_line(line.as_bytes());
             break;
         }
     }
-    for element in segment::elements(&GeminiMessages, page, view)? {
-        writer.line(element.as_bytes());
+    for element in segment::view_messages(&GeminiCliWire, page, view)? {
+        writer.write_line(element.as_bytes());
     }
     Ok(writer.finish(source))
 }
 
 /// One record that makes the view the list of messages, as a compression does.
 pub(super) fn append(
-    page: &Page<'_>,
+    page: &DocumentContext<'_>,
     view: &View,
-    stamp: &Stamp<'_>,
+    stamp: &BoundaryStamp<'_>,
 ) -> Result<Vec<u8>, FormatError> {
-    let messages = segment::elements(&GeminiMessages, page, view)?;
+    let messages = segment::view_messages(&GeminiCliWire, page, view)?;
     let record = format!(
         "{{\"$set\":{{\"messages\":[{}],\"lastUpdated\":{}}}}}",
         messages.join(","),
         quote(stamp.timestamp)
     );
-    let mut writer = LineWriter::behind(page.bytes());
-    writer.line(record.as_bytes());
+    let mut writer = LineWriter::following(page.bytes());
+    writer.write_line(record.as_bytes());
     Ok(writer.into_lines())
 }
 
 /// The records followed by the later one's messages; one that has grown since comes again.
 pub(super) fn extend(
     first: &Document,
-    later: &Page<'_>,
+    later: &DocumentContext<'_>,
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
-    let (place, _) = later.entry(from)?;
-    let mut writer = LineWriter::after(&first.source);
-    if let Layout::Lines { lines, .. } = &later.document.layout {
+    let (place, _) = later.entry_source(from)?;
+    let mut writer = LineWriter::starting_with(&first.source);
+    if let SourceLayout::Lines { lines, .. } = &later.document.layout {
         for span in lines.iter().skip(place.line) {
-            writer.line(source::text(later.bytes(), span.clone())?.as_bytes());
+            writer.write_line(source::span_text(later.bytes(), span.clone())?.as_bytes());
         }
     }
     Ok(writer.finish(&first.source))

@@ -5,21 +5,24 @@ use compact_core::message::{Block, Entry, EntryKind, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::edit::{Holder, Piece, TextSite, arguments};
+use crate::edit::{BlockPiece, Holder, TextSite, to_arguments_object};
 use crate::error::FormatError;
-use crate::frame;
 use crate::fresh;
-use crate::json::{At, Members, is_list, is_object, is_string, lenient, quote};
+use crate::json::{ItemContext, Members, is_list, is_object, is_string, quote, string_value};
 use crate::media;
 use crate::parts;
-use crate::segment::{self, Echo, Message, Reply, Segment, Segmented, With};
-use crate::wire::Page;
+use crate::segment::{
+    self, EchoReplacement, MessageSegment, ReplyWithResults, SegmentedMessage, SegmentedWire,
+    TextEcho,
+};
+use crate::special_text;
+use crate::wire::DocumentContext;
 
-pub(super) struct GeminiMessages;
+pub(super) struct GeminiCliWire;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Line<'a> {
+struct GeminiCliMessage<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     r#type: Option<&'a RawValue>,
@@ -31,7 +34,7 @@ struct Line<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Call<'a> {
+struct GeminiCliCall<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     name: Option<&'a RawValue>,
@@ -41,44 +44,50 @@ struct Call<'a> {
     result_display: Option<&'a RawValue>,
 }
 
-impl Segmented for GeminiMessages {
-    fn message<'a>(&self, at: At<'_>, json: &'a str) -> Result<Option<Message<'a>>, FormatError> {
+impl SegmentedWire for GeminiCliWire {
+    fn read_message<'a>(
+        &self,
+        at: ItemContext<'_>,
+        json: &'a str,
+    ) -> Result<Option<SegmentedMessage<'a>>, FormatError> {
         if !json.starts_with('{') {
-            return Err(at.missing("type", "in an object with `type` and `content`"));
+            return Err(at.missing_field("type", "in an object with `type` and `content`"));
         }
-        let line: Line<'a> = at.read(json)?;
-        let role = match lenient(line.r#type).as_deref() {
+        let line: GeminiCliMessage<'a> = at.read(json)?;
+        let role = match string_value(line.r#type).as_deref() {
             Some("user") => Role::User,
             Some("gemini") => Role::Assistant,
             _ => return Ok(None),
         };
-        let mut message = Message {
-            id: lenient(line.id).map(String::from),
+        let mut message = SegmentedMessage {
+            id: string_value(line.id).map(String::from),
             usage: line
                 .tokens
-                .and_then(|raw| UsageSource::GeminiCli.of_entry(raw)),
-            ..Message::default()
+                .and_then(|raw| UsageSource::GeminiCli.read_entry_usage(raw)),
+            ..SegmentedMessage::default()
         };
-        let mut said = thoughts(at, line.thoughts)?;
+        let mut said = read_thoughts(at, line.thoughts)?;
         if let Some(raw) = line.content {
-            said.extend(content(at, raw)?);
+            said.extend(read_content(at, raw)?);
         }
         let mut answered = Vec::new();
         if let Some(list) = line.tool_calls.filter(|list| is_list(list)) {
-            for element in at.list("toolCalls", list)? {
+            for element in at.read_list("toolCalls", list)? {
                 if !is_object(element) {
-                    return Err(at.field("toolCalls[]", "an object", element));
+                    return Err(at.wrong_type("toolCalls[]", "an object", element));
                 }
-                let call: Call<'a> = at.read(element.get())?;
+                let call: GeminiCliCall<'a> = at.read(element.get())?;
                 let holder = Holder::Element { list, element };
                 said.push(call_piece(at, &call, holder)?);
-                message.echoes.extend(result(at, &call, &mut answered)?);
+                message
+                    .echoes
+                    .extend(read_result(at, &call, &mut answered)?);
             }
         }
-        message.kind = kind(role, &said);
-        message.segments.push(Segment { role, pieces: said });
+        message.kind = entry_kind(role, &said);
+        message.segments.push(MessageSegment { role, pieces: said });
         if !answered.is_empty() {
-            message.segments.push(Segment {
+            message.segments.push(MessageSegment {
                 role: Role::Tool,
                 pieces: answered,
             });
@@ -90,61 +99,74 @@ impl Segmented for GeminiMessages {
         format!("{{\"text\":{}}}", quote(text))
     }
 
-    fn compose(&self, page: &Page<'_>, before: Option<&str>, entries: &[&Entry]) -> Vec<String> {
-        let before = Members::of(before.unwrap_or_default());
+    fn compose_messages(
+        &self,
+        page: &DocumentContext<'_>,
+        before: Option<&str>,
+        entries: &[&Entry],
+    ) -> Vec<String> {
+        let before = Members::from_json(before.unwrap_or_default());
         let timestamp = before.get("timestamp").map_or(fresh::EPOCH, RawValue::get);
         let model = page.conversation.model.as_deref();
-        segment::replies(entries)
+        segment::group_replies(entries)
             .iter()
             .enumerate()
-            .map(|(i, reply)| compose(reply, i, timestamp, model))
+            .map(|(i, reply)| compose_message(reply, i, timestamp, model))
             .collect()
     }
 
     fn session_id(&self, head: &Members<'_>) -> Option<String> {
-        lenient(head.get("sessionId")).map(String::from)
+        string_value(head.get("sessionId")).map(String::from)
     }
 
-    fn model(&self, json: &str) -> Option<String> {
-        lenient(Members::of(json).get("model")).map(String::from)
+    fn model_name(&self, json: &str) -> Option<String> {
+        string_value(Members::from_json(json).get("model")).map(String::from)
     }
 }
 
-fn thoughts<'a>(at: At<'_>, list: Option<&'a RawValue>) -> Result<Vec<Piece<'a>>, FormatError> {
+fn read_thoughts<'a>(
+    at: ItemContext<'_>,
+    list: Option<&'a RawValue>,
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     let Some(list) = list.filter(|list| is_list(list)) else {
         return Ok(Vec::new());
     };
     let thought = |element: &'a RawValue| {
-        let value = Members::of(element.get()).get("description");
-        let text = lenient(value).unwrap_or_default().into_owned();
-        Piece {
+        let value = Members::from_json(element.get()).get("description");
+        let text = string_value(value).unwrap_or_default().into_owned();
+        BlockPiece {
             block: Block::Reasoning {
                 text,
                 replay_bytes: 0,
             },
             holder: Holder::Element { list, element },
-            texts: value.map(TextSite::value).unwrap_or_default(),
+            texts: value.map(TextSite::in_value).unwrap_or_default(),
         }
     };
-    let elements = at.list("thoughts", list)?;
+    let elements = at.read_list("thoughts", list)?;
     Ok(elements.into_iter().map(thought).collect())
 }
 
 /// A string, a part, or a list of parts. A string must stay one, be it empty.
-fn content<'a>(at: At<'_>, raw: &'a RawValue) -> Result<Vec<Piece<'a>>, FormatError> {
+fn read_content<'a>(
+    at: ItemContext<'_>,
+    raw: &'a RawValue,
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     let stays = Holder::Value {
         value: raw,
         empty: "\"\"",
     };
     if is_object(raw) {
-        let value = Members::of(raw.get()).get("text").filter(|v| is_string(v));
+        let value = Members::from_json(raw.get())
+            .get("text")
+            .filter(|v| is_string(v));
         let piece = value.map(|value| -> Result<_, FormatError> {
-            let text = at.string("content.text", value)?;
+            let text = at.read_string("content.text", value)?;
             Ok(parts::text_piece(text, stays, value))
         });
         return piece.into_iter().collect();
     }
-    let mut pieces = parts::content(at, "content", raw)?;
+    let mut pieces = parts::read_content(at, "content", raw)?;
     for piece in &mut pieces {
         match piece.holder {
             Holder::Element { element, .. } => name_data(piece, element),
@@ -155,51 +177,55 @@ fn content<'a>(at: At<'_>, raw: &'a RawValue) -> Result<Vec<Piece<'a>>, FormatEr
 }
 
 /// Data within a message: an image, a document, audio.
-fn name_data(piece: &mut Piece<'_>, element: &RawValue) {
-    if let (Block::Opaque { .. }, Some(data)) = (&piece.block, media::gemini_data(element)) {
+fn name_data(piece: &mut BlockPiece<'_>, element: &RawValue) {
+    if let (Block::Opaque { .. }, Some(data)) = (&piece.block, media::gemini_media(element)) {
         piece.block = data;
     }
 }
 
 fn call_piece<'a>(
-    at: At<'_>,
-    call: &Call<'a>,
+    at: ItemContext<'_>,
+    call: &GeminiCliCall<'a>,
     holder: Holder<'a>,
-) -> Result<Piece<'a>, FormatError> {
-    Ok(Piece {
+) -> Result<BlockPiece<'a>, FormatError> {
+    Ok(BlockPiece {
         block: Block::ToolCall {
-            id: at.optional("toolCalls[].id", call.id)?.unwrap_or_default(),
-            name: lenient(call.name).unwrap_or_default().into_owned(),
+            id: at
+                .read_optional_string("toolCalls[].id", call.id)?
+                .unwrap_or_default(),
+            name: string_value(call.name).unwrap_or_default().into_owned(),
             arguments: call.args.map_or("{}", RawValue::get).to_owned(),
         },
         holder,
-        texts: call.args.map(TextSite::value).unwrap_or_default(),
+        texts: call.args.map(TextSite::in_value).unwrap_or_default(),
     })
 }
 
 /// The answer of a call, when there is one: the first function response, and data beside it.
-fn result<'a>(
-    at: At<'_>,
-    call: &Call<'a>,
-    answered: &mut Vec<Piece<'a>>,
-) -> Result<Vec<Echo<'a>>, FormatError> {
-    let id = at.optional("toolCalls[].id", call.id)?.unwrap_or_default();
-    let mut failed = lenient(call.status).as_deref() == Some("error");
+fn read_result<'a>(
+    at: ItemContext<'_>,
+    call: &GeminiCliCall<'a>,
+    answered: &mut Vec<BlockPiece<'a>>,
+) -> Result<Vec<TextEcho<'a>>, FormatError> {
+    let id = at
+        .read_optional_string("toolCalls[].id", call.id)?
+        .unwrap_or_default();
+    let mut failed = string_value(call.status).as_deref() == Some("error");
     let list = call.result.filter(|list| is_list(list));
     let elements = match list {
-        Some(list) => at.list("toolCalls[].result", list)?,
+        Some(list) => at.read_list("toolCalls[].result", list)?,
         None => Vec::new(),
     };
     let (Some(list), false) = (list, elements.is_empty()) else {
         return Ok(shown_only(call, id, failed, answered));
     };
     let response = |element: &&'a RawValue| {
-        let response = Members::of(element.get()).get("functionResponse")?;
-        Members::of(response.get()).get("response")
+        let response = Members::from_json(element.get()).get("functionResponse")?;
+        Members::from_json(response.get()).get("response")
     };
     let first = elements.iter().position(|e| response(e).is_some());
     let value = first.and_then(|at| elements.get(at)).and_then(response);
-    let members = value.map(|value| Members::of(value.get()));
+    let members = value.map(|value| Members::from_json(value.get()));
     let member = |key: &str| {
         members
             .as_ref()
@@ -209,8 +235,10 @@ fn result<'a>(
     failed |= member("error").is_some();
     let text = member("output").or(member("error"));
     let whole = value.unwrap_or(list);
-    let said = lenient(text).unwrap_or(whole.get().into()).into_owned();
-    let echo = |value, with| Echo {
+    let said = string_value(text)
+        .unwrap_or(whole.get().into())
+        .into_owned();
+    let echo = |value, with| TextEcho {
         segment: 1,
         block: answered.len(),
         value,
@@ -218,10 +246,13 @@ fn result<'a>(
     };
     let mut echoes = Vec::new();
     if text.is_none() {
-        echoes.push(echo(whole, wrapped(value.is_none(), call)));
+        echoes.push(echo(whole, response_replacement(value.is_none(), call)));
     }
-    echoes.extend(call.result_display.map(|v| echo(v, With::Fixed("\"\""))));
-    answered.push(Piece {
+    echoes.extend(
+        call.result_display
+            .map(|v| echo(v, EchoReplacement::Fixed("\"\""))),
+    );
+    answered.push(BlockPiece {
         block: Block::ToolResult {
             call: id,
             content: said,
@@ -231,14 +262,14 @@ fn result<'a>(
             value: list,
             empty: "[]",
         },
-        texts: text.map(TextSite::value).unwrap_or_default(),
+        texts: text.map(TextSite::in_value).unwrap_or_default(),
     });
     let others = elements
         .iter()
         .enumerate()
         .filter(|(i, _)| Some(*i) != first);
     for (_, element) in others.filter(|_| first.is_some()) {
-        let mut piece = parts::part(at, "toolCalls[].result", list, element)?;
+        let mut piece = parts::read_part(at, "toolCalls[].result", list, element)?;
         name_data(&mut piece, element);
         answered.push(piece);
     }
@@ -247,15 +278,15 @@ fn result<'a>(
 
 /// A call whose only answer is what the terminal showed.
 fn shown_only<'a>(
-    call: &Call<'a>,
+    call: &GeminiCliCall<'a>,
     id: String,
     is_error: bool,
-    answered: &mut Vec<Piece<'a>>,
-) -> Vec<Echo<'a>> {
+    answered: &mut Vec<BlockPiece<'a>>,
+) -> Vec<TextEcho<'a>> {
     let display = call.result_display.filter(|v| is_string(v));
-    let text = lenient(display).filter(|text| !text.is_empty());
+    let text = string_value(display).filter(|text| !text.is_empty());
     if let (Some(value), Some(text)) = (display, text) {
-        answered.push(Piece {
+        answered.push(BlockPiece {
             block: Block::ToolResult {
                 call: id,
                 content: text.into_owned(),
@@ -265,23 +296,23 @@ fn shown_only<'a>(
                 value,
                 empty: "\"\"",
             },
-            texts: TextSite::value(value),
+            texts: TextSite::in_value(value),
         });
     }
     Vec::new()
 }
 
 /// A text as a response, or as a list with one in it.
-fn wrapped(is_list: bool, call: &Call<'_>) -> With {
+fn response_replacement(is_list: bool, call: &GeminiCliCall<'_>) -> EchoReplacement {
     if !is_list {
-        return With::Text {
+        return EchoReplacement::Text {
             before: "{\"output\":".to_owned(),
             after: "}".to_owned(),
         };
     }
     let id = call.id.map_or("\"\"", RawValue::get);
     let name = call.name.map_or("\"\"", RawValue::get);
-    With::Text {
+    EchoReplacement::Text {
         before: format!(
             "[{{\"functionResponse\":{{\"id\":{id},\"name\":{name},\"response\":{{\"output\":"
         ),
@@ -289,7 +320,7 @@ fn wrapped(is_list: bool, call: &Call<'_>) -> With {
     }
 }
 
-fn kind(role: Role, pieces: &[Piece<'_>]) -> EntryKind {
+fn entry_kind(role: Role, pieces: &[BlockPiece<'_>]) -> EntryKind {
     let texts: Vec<&str> = pieces
         .iter()
         .filter_map(|piece| match &piece.block {
@@ -297,7 +328,10 @@ fn kind(role: Role, pieces: &[Piece<'_>]) -> EntryKind {
             _ => None,
         })
         .collect();
-    if let Some(summary) = texts.iter().find_map(|text| frame::summary(text)) {
+    if let Some(summary) = texts
+        .iter()
+        .find_map(|text| special_text::summary_kind(text))
+    {
         return summary;
     }
     if role != Role::User {
@@ -314,7 +348,11 @@ pub(crate) fn kind_of_words(texts: &[&str]) -> EntryKind {
     {
         return EntryKind::ForeignSummary;
     }
-    if !texts.is_empty() && texts.iter().all(|text| frame::is_injected(text, &[])) {
+    if !texts.is_empty()
+        && texts
+            .iter()
+            .all(|text| special_text::is_injected(text, &[]))
+    {
         EntryKind::Injected
     } else {
         EntryKind::Message
@@ -322,7 +360,12 @@ pub(crate) fn kind_of_words(texts: &[&str]) -> EntryKind {
 }
 
 /// An entry as a message. A result that answers nothing here says what it is.
-fn compose(reply: &Reply<'_>, index: usize, timestamp: &str, model: Option<&str>) -> String {
+fn compose_message(
+    reply: &ReplyWithResults<'_>,
+    index: usize,
+    timestamp: &str,
+    model: Option<&str>,
+) -> String {
     let entry = reply.entry;
     let kind = if entry.role == Role::Assistant {
         "gemini"
@@ -341,14 +384,14 @@ fn compose(reply: &Reply<'_>, index: usize, timestamp: &str, model: Option<&str>
         [] => "\"\"".to_owned(),
         [text] => quote(text),
         texts => {
-            let parts: Vec<String> = texts.iter().map(|t| GeminiMessages.text_part(t)).collect();
+            let parts: Vec<String> = texts.iter().map(|t| GeminiCliWire.text_part(t)).collect();
             format!("[{}]", parts.join(","))
         }
     };
     let calls: Vec<String> = entry
         .blocks
         .iter()
-        .filter_map(|block| call(reply, block))
+        .filter_map(|block| render_call(reply, block))
         .collect();
     let calls = match calls.as_slice() {
         [] => String::new(),
@@ -360,11 +403,11 @@ fn compose(reply: &Reply<'_>, index: usize, timestamp: &str, model: Option<&str>
     };
     format!(
         "{{\"id\":{},\"timestamp\":{timestamp},\"type\":\"{kind}\",\"content\":{content}{calls}{model}}}",
-        quote(&fresh::uuid(&entry.id.0, index)),
+        quote(&fresh::stable_uuid(&entry.id.0, index)),
     )
 }
 
-fn call(reply: &Reply<'_>, block: &Block) -> Option<String> {
+fn render_call(reply: &ReplyWithResults<'_>, block: &Block) -> Option<String> {
     let Block::ToolCall {
         id,
         name,
@@ -374,9 +417,9 @@ fn call(reply: &Reply<'_>, block: &Block) -> Option<String> {
         return None;
     };
     let (id_json, name) = (quote(id), quote(name));
-    let args = arguments(args);
+    let args = to_arguments_object(args);
     let call = format!("\"id\":{id_json},\"name\":{name},\"args\":{args}");
-    Some(match reply.result(id) {
+    Some(match reply.result_of(id) {
         None => format!("{{{call},\"status\":\"executing\"}}"),
         Some((text, is_error)) => {
             let (key, status) = if is_error {

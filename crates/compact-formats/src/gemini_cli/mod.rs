@@ -13,13 +13,13 @@ mod tests;
 use compact_core::view::View;
 use compact_core::wire::{Placement, WireRules};
 
-use self::message::GeminiMessages;
+use self::message::GeminiCliWire;
 pub(crate) use self::message::kind_of_words;
 use crate::error::FormatError;
 use crate::segment;
-use crate::source::{Layout, Reading};
-use crate::wire::{self, Page, Wire};
-use crate::{Document, Scope, Stamp};
+use crate::source::{SourceLayout, TranscriptReading};
+use crate::wire::{self, DocumentContext, Wire};
+use crate::{BoundaryStamp, Document, TranscriptScope};
 
 static RULES: WireRules = WireRules {
     name: "gemini-cli",
@@ -30,30 +30,40 @@ static RULES: WireRules = WireRules {
 
 pub(crate) static WIRE: Wire = Wire::new(&RULES, read, emit, extend).with_boundary(append);
 
-fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
+fn read(source: &[u8], scope: TranscriptScope) -> Result<TranscriptReading, FormatError> {
     match lines::is_lines(source) {
         true => lines::read(source, scope),
-        false => segment::read(&GeminiMessages, source, scope),
+        false => segment::read(&GeminiCliWire, source, scope),
     }
 }
 
-fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
     match page.document.layout {
-        Layout::Lines { .. } => lines::emit(page, view),
-        Layout::List { .. } => segment::emit(&GeminiMessages, page, view),
+        SourceLayout::Lines { .. } => lines::emit(page, view),
+        SourceLayout::List { .. } => segment::emit(&GeminiCliWire, page, view),
     }
 }
 
-fn append(page: &Page<'_>, view: &View, stamp: &Stamp<'_>) -> Result<Vec<u8>, FormatError> {
+fn append(
+    page: &DocumentContext<'_>,
+    view: &View,
+    stamp: &BoundaryStamp<'_>,
+) -> Result<Vec<u8>, FormatError> {
     match page.document.layout {
-        Layout::Lines { .. } => lines::append(page, view, stamp),
-        Layout::List { .. } => wire::no_boundary(page, view, stamp),
+        SourceLayout::Lines { .. } => lines::append(page, view, stamp),
+        SourceLayout::List { .. } => wire::no_boundary(page, view, stamp),
     }
 }
 
-fn extend(first: &Document, later: &Page<'_>, from: usize) -> Result<Vec<u8>, FormatError> {
+fn extend(
+    first: &Document,
+    later: &DocumentContext<'_>,
+    from: usize,
+) -> Result<Vec<u8>, FormatError> {
     match (&first.layout, &later.document.layout) {
-        (Layout::Lines { .. }, Layout::Lines { .. }) => lines::extend(first, later, from),
+        (SourceLayout::Lines { .. }, SourceLayout::Lines { .. }) => {
+            lines::extend(first, later, from)
+        }
         _ => segment::extend(first, later, from),
     }
 }

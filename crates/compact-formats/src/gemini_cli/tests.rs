@@ -1,23 +1,23 @@
 //! Features of Gemini CLI chats.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 use expect_test::expect;
 
 use crate::media::tests::PNG;
-use crate::{Format, Parsed, Scope, parse};
+use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 
-fn chat(messages: &str) -> Parsed {
+fn chat(messages: &str) -> ParsedTranscript {
     let source = format!(
         r#"{{"sessionId":"s","projectHash":"h","messages":[{messages}],"lastUpdated":"T"}}"#
     );
-    parse(source, None, Scope::Live).unwrap()
+    parse(source, None, TranscriptScope::Live).unwrap()
 }
 
 const USER: &str = r#"{"id":"a","timestamp":"T","type":"user","content":"go"}"#;
 const REPLY: &str = r#"{"id":"b","timestamp":"T","type":"gemini","content":"on it","thoughts":[{"subject":"s","description":"hmm"}],"toolCalls":[{"id":"c1","name":"ls","args":{"p":"."},"result":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a b"}}}],"status":"success","resultDisplay":"a b"}],"tokens":{"input":9},"model":"g"}"#;
 
-fn emit(parsed: &Parsed, items: Vec<ViewItem>) -> String {
+fn emit(parsed: &ParsedTranscript, items: Vec<ViewItem>) -> String {
     let out = parsed.document.emit(&parsed.conversation, &View { items });
     String::from_utf8(out.unwrap()).unwrap()
 }
@@ -34,7 +34,14 @@ fn a_message_is_what_was_said_and_what_was_answered() {
         .conversation
         .entries
         .into_iter()
-        .map(|e| (e.id.0, e.role, e.blocks, e.meta.usage.map(|u| u.prompt().0)))
+        .map(|e| {
+            (
+                e.id.0,
+                e.role,
+                e.blocks,
+                e.meta.usage.map(|u| u.prompt_tokens().0),
+            )
+        })
         .collect();
     let said = vec![
         Block::Reasoning {
@@ -67,11 +74,11 @@ fn a_message_is_what_was_said_and_what_was_answered() {
 #[test]
 fn edits_of_both_entries_are_written_into_one_message() {
     let parsed = chat(&format!("{USER},{REPLY}"));
-    let set = |text: &str| Edit::SetText(text.to_owned());
+    let set = |text: &str| BlockEdit::SetText(text.to_owned());
     let items = vec![
         ViewItem::Edited {
             entry: 1,
-            edits: vec![(0, Edit::Drop), (1, Edit::Drop), (2, set("{}"))],
+            edits: vec![(0, BlockEdit::Drop), (1, BlockEdit::Drop), (2, set("{}"))],
         },
         ViewItem::Edited {
             entry: 2,
@@ -97,14 +104,14 @@ fn a_new_pair_becomes_one_message() {
     };
     let entry = |id: &str, role, block| Entry {
         blocks: vec![block],
-        ..Entry::text(id, role, "")
+        ..Entry::from_text(id, role, "")
     };
     let items = vec![
         ViewItem::Kept { entry: 0 },
         ViewItem::New(entry("n1", Role::Assistant, call.clone())),
         ViewItem::New(entry("n2", Role::Tool, result.clone())),
     ];
-    let again = parse(emit(&parsed, items), None, Scope::Live).unwrap();
+    let again = parse(emit(&parsed, items), None, TranscriptScope::Live).unwrap();
     let blocks: Vec<Vec<Block>> = again
         .conversation
         .entries
@@ -159,12 +166,12 @@ fn data_costs_what_gemini_charges() {
 
 const HEAD: &str = r#"{"sessionId":"s","projectHash":"h","startTime":"T","kind":"main"}"#;
 
-fn lines(records: &[&str], scope: Scope) -> Parsed {
+fn lines(records: &[&str], scope: TranscriptScope) -> ParsedTranscript {
     let source: String = records.iter().map(|record| format!("{record}\n")).collect();
     parse(source, None, scope).unwrap()
 }
 
-fn texts(parsed: &Parsed) -> Vec<String> {
+fn texts(parsed: &ParsedTranscript) -> Vec<String> {
     let said = parsed.conversation.entries.iter();
     said.map(|entry| entry.blocks.iter().flat_map(Block::text_parts).collect())
         .collect()
@@ -185,7 +192,7 @@ fn a_chat_of_lines_is_what_is_left_of_its_records() {
         &c,
         &grown,
     ];
-    let parsed = lines(&records, Scope::Live);
+    let parsed = lines(&records, TranscriptScope::Live);
     assert_eq!(parsed.document.format(), Format::GeminiCli);
     assert_eq!(parsed.conversation.session_id.as_deref(), Some("s"));
     assert_eq!(texts(&parsed), ["go on", "rather this"]);
@@ -196,7 +203,7 @@ fn a_compression_replaces_the_context_and_not_what_was_said() {
     let snapshot = r#"{"$set":{"messages":[{"id":"n","type":"user","content":[{"text":"<state_snapshot>short</state_snapshot>"}]},{"id":"z","type":"user","content":"and now?"}]}}"#;
     let last = r#"{"id":"z","type":"user","content":"and now?"}"#;
     let records = [HEAD, USER, REPLY, last, snapshot];
-    let live = lines(&records, Scope::Live);
+    let live = lines(&records, TranscriptScope::Live);
     assert_eq!(
         texts(&live),
         ["<state_snapshot>short</state_snapshot>", "and now?"]
@@ -205,7 +212,7 @@ fn a_compression_replaces_the_context_and_not_what_was_said() {
         live.conversation.entries[0].meta.kind,
         EntryKind::ForeignSummary
     );
-    let whole = lines(&records, Scope::Whole);
+    let whole = lines(&records, TranscriptScope::Whole);
     assert_eq!(whole.conversation.entries.len(), 5);
 }
 
@@ -213,10 +220,16 @@ fn a_compression_replaces_the_context_and_not_what_was_said() {
 fn what_tools_answered_is_read_once() {
     let again = r#"{"id":"b_response","type":"user","content":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a b"}}}]}"#;
     let records = [HEAD, USER, REPLY, again];
-    assert_eq!(lines(&records, Scope::Live).conversation.entries.len(), 3);
+    assert_eq!(
+        lines(&records, TranscriptScope::Live)
+            .conversation
+            .entries
+            .len(),
+        3
+    );
 }
 
-const STAMP: crate::Stamp<'static> = crate::Stamp {
+const STAMP: crate::BoundaryStamp<'static> = crate::BoundaryStamp {
     timestamp: "2026-01-01T00:00:00.000Z",
     receipt: "r",
     tokens_before: 2,
@@ -226,21 +239,21 @@ const STAMP: crate::Stamp<'static> = crate::Stamp {
 #[test]
 fn a_torn_line_is_still_read_over_once_a_view_is_appended() {
     let (torn, _) = REPLY.split_at(40);
-    let parsed = parse([HEAD, USER, torn].join("\n"), None, Scope::Live).unwrap();
+    let parsed = parse([HEAD, USER, torn].join("\n"), None, TranscriptScope::Live).unwrap();
     let view = View {
-        items: vec![ViewItem::New(Entry::text("n", Role::User, "summary"))],
+        items: vec![ViewItem::New(Entry::from_text("n", Role::User, "summary"))],
     };
     let appended = parsed.document.append(&parsed.conversation, &view, &STAMP);
-    let again = parse(appended.unwrap(), None, Scope::Live).unwrap();
+    let again = parse(appended.unwrap(), None, TranscriptScope::Live).unwrap();
     assert_eq!(texts(&again), ["summary"]);
 }
 
 #[test]
 fn views_of_lines_are_lines_and_boundaries_what_gemini_writes() {
-    let parsed = lines(&[HEAD, USER, REPLY], Scope::Live);
+    let parsed = lines(&[HEAD, USER, REPLY], TranscriptScope::Live);
     let view = View {
         items: vec![
-            ViewItem::New(Entry::text("n", Role::User, "summary")),
+            ViewItem::New(Entry::from_text("n", Role::User, "summary")),
             ViewItem::Kept { entry: 1 },
             ViewItem::Kept { entry: 2 },
         ],
@@ -253,7 +266,7 @@ fn views_of_lines_are_lines_and_boundaries_what_gemini_writes() {
     let appended = parsed.document.append(&parsed.conversation, &view, &STAMP);
     let appended = String::from_utf8(appended.unwrap()).unwrap();
     for text in [written, appended.clone()] {
-        let again = parse(text, None, Scope::Live).unwrap();
+        let again = parse(text, None, TranscriptScope::Live).unwrap();
         assert_eq!(texts(&again)[0], "summary");
         assert_eq!(
             again.conversation.entries[1..],
@@ -268,7 +281,7 @@ fn views_of_lines_are_lines_and_boundaries_what_gemini_writes() {
             REPLY,
             r#"{"id":"z","type":"user","content":"more"}"#,
         ],
-        Scope::Live,
+        TranscriptScope::Live,
     );
     let joined = parsed
         .document

@@ -49,7 +49,7 @@ fn headers_tell_the_size() {
 
 #[test]
 fn providers_charge_by_their_own_formula() {
-    let of = |width, height| Some(Size { width, height });
+    let of = |width, height| Some(ImageSize { width, height });
     for (size, openai, anthropic, gemini) in [
         // OpenAI's and Google's own examples: 1024², 2048 × 4096, 960 × 540.
         (of(1024, 1024), 765, 1399, 1032),
@@ -59,7 +59,12 @@ fn providers_charge_by_their_own_formula() {
         (of(1, 1), 255, 1, 258),
         (None, 765, 1600, 258),
     ] {
-        let found = [Pricing::OpenAi, Pricing::Anthropic, Pricing::Gemini].map(|p| p.image(size));
+        let found = [
+            MediaPricing::OpenAi,
+            MediaPricing::Anthropic,
+            MediaPricing::Gemini,
+        ]
+        .map(|p| p.image_tokens(size));
         assert_eq!(found, [openai, anthropic, gemini], "{size:?}");
     }
 }
@@ -97,7 +102,7 @@ fn parts_say_whose_they_are() {
             1600,
         ),
     ] {
-        assert_eq!(image_part(&raw(&part)), tokens, "{part}");
+        assert_eq!(image_part_tokens(&raw(&part)), tokens, "{part}");
     }
 }
 
@@ -131,7 +136,7 @@ fn gemini_names_its_data_in_either_case() {
         ),
         (r#"{"text":"no data"}"#.to_owned(), None),
     ] {
-        assert_eq!(gemini_data(&raw(&part)), expected, "{part}");
+        assert_eq!(gemini_media(&raw(&part)), expected, "{part}");
     }
 }
 
@@ -143,17 +148,21 @@ fn a_model_tells_whose_formula_it_is() {
         ("google/gemini-3-pro", 2064),
         ("gpt-5", 425),
     ] {
-        let pricing = Pricing::of_model(model);
-        assert_eq!(pricing.data("image/png", Some(&url)), tokens, "{model}");
+        let pricing = MediaPricing::of_model(model);
+        assert_eq!(
+            pricing.data_tokens("image/png", Some(&url)),
+            tokens,
+            "{model}"
+        );
     }
-    assert_eq!(Pricing::OpenAi.data("text/plain", None), 0);
+    assert_eq!(MediaPricing::OpenAi.data_tokens("text/plain", None), 0);
 }
 
 #[test]
 fn documents_cost_by_the_page() {
-    assert_eq!(Pricing::Anthropic.document(0), 2_250);
-    assert_eq!(Pricing::Anthropic.document(660_000), 22_500);
-    assert_eq!(Pricing::Gemini.document(660_000), 2_580);
+    assert_eq!(MediaPricing::Anthropic.document_tokens(0), 2_250);
+    assert_eq!(MediaPricing::Anthropic.document_tokens(660_000), 22_500);
+    assert_eq!(MediaPricing::Gemini.document_tokens(660_000), 2_580);
 }
 
 proptest! {
@@ -161,9 +170,9 @@ proptest! {
     fn any_bytes_are_an_image_or_none(bytes: Vec<u8>, mark in 0..7_usize) {
         let marks: [&[u8]; 7] = [b"", b"\x89PNG\r\n\x1a\n", b"GIF8", b"\xff\xd8", b"RIFFxxxxWEBPVP8X", b"RIFFxxxxWEBPVP8 ", b"RIFFxxxxWEBPVP8L"];
         let whole = [marks[mark], &bytes].concat();
-        if let Some(size) = Header(&whole).size() {
-            for pricing in [Pricing::OpenAi, Pricing::Anthropic, Pricing::Gemini] {
-                pricing.image(Some(size));
+        if let Some(size) = ImageHeader(&whole).size() {
+            for pricing in [MediaPricing::OpenAi, MediaPricing::Anthropic, MediaPricing::Gemini] {
+                pricing.image_tokens(Some(size));
             }
         }
     }

@@ -5,21 +5,26 @@ use compact_core::message::{Block, Entry, EntryKind, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::edit::{Holder, Piece, TextSite, arguments};
+use crate::edit::{BlockPiece, Holder, TextSite, to_arguments_object};
 use crate::error::FormatError;
-use crate::frame;
 use crate::fresh;
-use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient, quote};
-use crate::media::Pricing;
+use crate::json::{
+    ItemContext, Members, is_list, is_object, is_string, is_true, quote, string_value,
+};
+use crate::media::MediaPricing;
 use crate::parts;
-use crate::segment::{self, Echo, Message, Reply, Segment, Segmented, With};
-use crate::wire::Page;
+use crate::segment::{
+    self, EchoReplacement, MessageSegment, ReplyWithResults, SegmentedMessage, SegmentedWire,
+    TextEcho,
+};
+use crate::special_text;
+use crate::wire::DocumentContext;
 
-pub(super) struct OpenCodeMessages;
+pub(super) struct OpenCodeWire;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Line<'a> {
+struct OpenCodeMessage<'a> {
     #[serde(borrow)]
     info: Option<&'a RawValue>,
     parts: Option<&'a RawValue>,
@@ -27,7 +32,7 @@ struct Line<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Part<'a> {
+struct OpenCodePart<'a> {
     #[serde(borrow)]
     r#type: Option<&'a RawValue>,
     text: Option<&'a RawValue>,
@@ -43,7 +48,7 @@ struct Part<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct State<'a> {
+struct OpenCodeToolState<'a> {
     #[serde(borrow)]
     status: Option<&'a RawValue>,
     input: Option<&'a RawValue>,
@@ -53,37 +58,43 @@ struct State<'a> {
     attachments: Option<&'a RawValue>,
 }
 
-impl Segmented for OpenCodeMessages {
-    fn message<'a>(&self, at: At<'_>, json: &'a str) -> Result<Option<Message<'a>>, FormatError> {
+impl SegmentedWire for OpenCodeWire {
+    fn read_message<'a>(
+        &self,
+        at: ItemContext<'_>,
+        json: &'a str,
+    ) -> Result<Option<SegmentedMessage<'a>>, FormatError> {
         if !json.starts_with('{') {
-            return Err(at.missing("info", "in an object with `info` and `parts`"));
+            return Err(at.missing_field("info", "in an object with `info` and `parts`"));
         }
-        let line: Line<'a> = at.read(json)?;
-        let info = line.info.ok_or_else(|| at.missing("info", "an object"))?;
-        let info = Members::of(info.get());
-        let role = match lenient(info.get("role")).as_deref() {
+        let line: OpenCodeMessage<'a> = at.read(json)?;
+        let info = line
+            .info
+            .ok_or_else(|| at.missing_field("info", "an object"))?;
+        let info = Members::from_json(info.get());
+        let role = match string_value(info.get("role")).as_deref() {
             Some("user") => Role::User,
             Some("assistant") => Role::Assistant,
             _ => return Ok(None),
         };
-        let mut reader = Reader {
+        let mut reader = OpenCodeReader {
             at,
             role,
-            pricing: Pricing::of_model(&model(json).unwrap_or_default()),
-            message: Message {
-                id: lenient(info.get("id")).map(String::from),
+            pricing: MediaPricing::of_model(&model_name(json).unwrap_or_default()),
+            message: SegmentedMessage {
+                id: string_value(info.get("id")).map(String::from),
                 usage: info
                     .get("tokens")
-                    .and_then(|raw| UsageSource::OpenCode.of_entry(raw)),
-                ..Message::default()
+                    .and_then(|raw| UsageSource::OpenCode.read_entry_usage(raw)),
+                ..SegmentedMessage::default()
             },
             said: Vec::new(),
             answered: Vec::new(),
             is_synthetic: true,
         };
         if let Some(list) = line.parts {
-            for element in at.list("parts", list)? {
-                reader.part(list, element)?;
+            for element in at.read_list("parts", list)? {
+                reader.read_part(list, element)?;
             }
         }
         let is_boundary = is_compaction(json);
@@ -96,29 +107,34 @@ impl Segmented for OpenCodeMessages {
         format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))
     }
 
-    fn compose(&self, page: &Page<'_>, before: Option<&str>, entries: &[&Entry]) -> Vec<String> {
-        let before = Members::of(before.unwrap_or_default()).get("info");
-        let before = Members::of(before.map_or("", RawValue::get));
-        let composer = Composer {
+    fn compose_messages(
+        &self,
+        page: &DocumentContext<'_>,
+        before: Option<&str>,
+        entries: &[&Entry],
+    ) -> Vec<String> {
+        let before = Members::from_json(before.unwrap_or_default()).get("info");
+        let before = Members::from_json(before.map_or("", RawValue::get));
+        let composer = OpenCodeComposer {
             session: quote(page.conversation.session_id.as_deref().unwrap_or("ses_")),
-            after: lenient(before.get("id")).map_or("msg_".to_owned(), String::from),
+            after: string_value(before.get("id")).map_or("msg_".to_owned(), String::from),
             time: before.get("time").map_or("{\"created\":0}", RawValue::get),
             model: page.conversation.model.as_deref().unwrap_or_default(),
         };
-        segment::replies(entries)
+        segment::group_replies(entries)
             .iter()
             .enumerate()
-            .map(|(i, reply)| composer.message(i, reply))
+            .map(|(i, reply)| composer.compose_message(i, reply))
             .collect()
     }
 
     fn session_id(&self, head: &Members<'_>) -> Option<String> {
-        let info = Members::of(head.get("info").map_or("", RawValue::get));
-        lenient(info.get("id")).map(String::from)
+        let info = Members::from_json(head.get("info").map_or("", RawValue::get));
+        string_value(info.get("id")).map(String::from)
     }
 
-    fn model(&self, json: &str) -> Option<String> {
-        model(json)
+    fn model_name(&self, json: &str) -> Option<String> {
+        model_name(json)
     }
 
     /// The summary of the last compaction that has one.
@@ -133,61 +149,63 @@ impl Segmented for OpenCodeMessages {
 
 /// True for the message that asks for a compaction.
 fn is_compaction(json: &str) -> bool {
-    let parts = Members::of(json).get("parts");
+    let parts = Members::from_json(json).get("parts");
     let parts: Vec<&RawValue> = parts
         .and_then(|list| serde_json::from_str(list.get()).ok())
         .unwrap_or_default();
-    parts
-        .iter()
-        .any(|part| lenient(Members::of(part.get()).get("type")).as_deref() == Some("compaction"))
+    parts.iter().any(|part| {
+        string_value(Members::from_json(part.get()).get("type")).as_deref() == Some("compaction")
+    })
 }
 
 /// True for a reply that is the summary of a compaction.
 fn is_summary(json: &str) -> bool {
-    let info = Members::of(json).get("info");
-    info.is_some_and(|info| is_true(Members::of(info.get()).get("summary")))
+    let info = Members::from_json(json).get("info");
+    info.is_some_and(|info| is_true(Members::from_json(info.get()).get("summary")))
 }
 
 /// The model that a message names.
-fn model(json: &str) -> Option<String> {
-    let info = Members::of(Members::of(json).get("info")?.get());
-    let nested = info.get("model").map(|model| Members::of(model.get()));
+fn model_name(json: &str) -> Option<String> {
+    let info = Members::from_json(Members::from_json(json).get("info")?.get());
+    let nested = info
+        .get("model")
+        .map(|model| Members::from_json(model.get()));
     let nested = nested.and_then(|model| model.get("modelID"));
-    lenient(info.get("modelID").or(nested)).map(String::from)
+    string_value(info.get("modelID").or(nested)).map(String::from)
 }
 
-struct Reader<'a, 's> {
-    at: At<'s>,
+struct OpenCodeReader<'a, 's> {
+    at: ItemContext<'s>,
     role: Role,
-    pricing: Pricing,
-    message: Message<'a>,
-    said: Vec<Piece<'a>>,
-    answered: Vec<Piece<'a>>,
+    pricing: MediaPricing,
+    message: SegmentedMessage<'a>,
+    said: Vec<BlockPiece<'a>>,
+    answered: Vec<BlockPiece<'a>>,
     /// Whether every text so far is the client's.
     is_synthetic: bool,
 }
 
-impl<'a> Reader<'a, '_> {
-    fn part(&mut self, list: &'a RawValue, element: &'a RawValue) -> Result<(), FormatError> {
+impl<'a> OpenCodeReader<'a, '_> {
+    fn read_part(&mut self, list: &'a RawValue, element: &'a RawValue) -> Result<(), FormatError> {
         if !is_object(element) {
-            return Err(self.at.field("parts[]", "an object", element));
+            return Err(self.at.wrong_type("parts[]", "an object", element));
         }
-        let part: Part<'a> = self.at.read(element.get())?;
+        let part: OpenCodePart<'a> = self.at.read(element.get())?;
         let holder = Holder::Element { list, element };
-        let kind = lenient(part.r#type).unwrap_or_default();
+        let kind = string_value(part.r#type).unwrap_or_default();
         let piece = match kind.as_ref() {
             "text" if is_true(part.ignored) => return Ok(()),
-            "text" => self.text(&part, holder)?,
-            "subtask" => self.words(part.prompt, holder)?,
-            "reasoning" => self.reasoning(&part, holder)?,
-            "tool" => return self.tool(&part, holder),
-            "file" => Some(self.file(element, holder)),
+            "text" => self.read_text(&part, holder)?,
+            "subtask" => self.optional_text_piece(part.prompt, holder)?,
+            "reasoning" => self.reasoning_piece(&part, holder)?,
+            "tool" => return self.read_tool(&part, holder),
+            "file" => Some(self.file_piece(element, holder)),
             "step-start" => {
-                self.step();
+                self.close_step();
                 None
             }
             "step-finish" | "snapshot" | "patch" | "agent" | "retry" | "compaction" => None,
-            kind => Some(Piece {
+            kind => Some(BlockPiece {
                 block: Block::Opaque {
                     kind: kind.to_owned(),
                     bytes: element.get().len(),
@@ -200,57 +218,61 @@ impl<'a> Reader<'a, '_> {
         Ok(())
     }
 
-    fn text(
+    fn read_text(
         &mut self,
-        part: &Part<'a>,
+        part: &OpenCodePart<'a>,
         holder: Holder<'a>,
-    ) -> Result<Option<Piece<'a>>, FormatError> {
+    ) -> Result<Option<BlockPiece<'a>>, FormatError> {
         self.is_synthetic &= is_true(part.synthetic);
-        self.words(part.text, holder)
+        self.optional_text_piece(part.text, holder)
     }
 
-    fn words(
+    fn optional_text_piece(
         &self,
         value: Option<&'a RawValue>,
         holder: Holder<'a>,
-    ) -> Result<Option<Piece<'a>>, FormatError> {
+    ) -> Result<Option<BlockPiece<'a>>, FormatError> {
         let Some(value) = value else { return Ok(None) };
-        let text = self.at.string("parts[].text", value)?;
+        let text = self.at.read_string("parts[].text", value)?;
         Ok((!text.is_empty()).then(|| parts::text_piece(text, holder, value)))
     }
 
-    fn reasoning(
+    fn reasoning_piece(
         &self,
-        part: &Part<'a>,
+        part: &OpenCodePart<'a>,
         holder: Holder<'a>,
-    ) -> Result<Option<Piece<'a>>, FormatError> {
-        let text = self.at.optional("parts[].text", part.text)?;
-        Ok(Some(Piece {
+    ) -> Result<Option<BlockPiece<'a>>, FormatError> {
+        let text = self.at.read_optional_string("parts[].text", part.text)?;
+        Ok(Some(BlockPiece {
             block: Block::Reasoning {
                 text: text.unwrap_or_default(),
                 replay_bytes: part.metadata.map_or(0, |raw| raw.get().len()),
             },
             holder,
-            texts: part.text.map(TextSite::value).unwrap_or_default(),
+            texts: part.text.map(TextSite::in_value).unwrap_or_default(),
         }))
     }
 
-    fn tool(&mut self, part: &Part<'a>, holder: Holder<'a>) -> Result<(), FormatError> {
+    fn read_tool(
+        &mut self,
+        part: &OpenCodePart<'a>,
+        holder: Holder<'a>,
+    ) -> Result<(), FormatError> {
         let at = self.at;
-        let id = at.optional("parts[].callID", part.call_id)?;
+        let id = at.read_optional_string("parts[].callID", part.call_id)?;
         let id = id.unwrap_or_default();
         let state = part.state.filter(|state| is_object(state));
-        let state: State<'a> = at.read(state.map_or("{}", RawValue::get))?;
-        self.said.push(Piece {
+        let state: OpenCodeToolState<'a> = at.read(state.map_or("{}", RawValue::get))?;
+        self.said.push(BlockPiece {
             block: Block::ToolCall {
                 id: id.clone(),
-                name: lenient(part.tool).unwrap_or_default().into_owned(),
+                name: string_value(part.tool).unwrap_or_default().into_owned(),
                 arguments: state.input.map_or("{}", RawValue::get).to_owned(),
             },
             holder,
-            texts: state.input.map(TextSite::value).unwrap_or_default(),
+            texts: state.input.map(TextSite::in_value).unwrap_or_default(),
         });
-        let status = lenient(state.status).unwrap_or_default();
+        let status = string_value(state.status).unwrap_or_default();
         let (is_error, value) = match status.as_ref() {
             "completed" => (false, state.output),
             "error" => (true, state.error),
@@ -260,45 +282,47 @@ impl<'a> Reader<'a, '_> {
             return Ok(());
         };
         // The client's own view of the result repeats it.
-        self.message.echoes.extend(state.metadata.map(|value| Echo {
-            segment: self.message.segments.len() + 1,
-            block: self.answered.len(),
-            value,
-            with: With::Fixed("{}"),
-        }));
-        self.answered.push(Piece {
+        self.message
+            .echoes
+            .extend(state.metadata.map(|value| TextEcho {
+                segment: self.message.segments.len() + 1,
+                block: self.answered.len(),
+                value,
+                with: EchoReplacement::Fixed("{}"),
+            }));
+        self.answered.push(BlockPiece {
             block: Block::ToolResult {
                 call: id,
-                content: at.string("parts[].state.output", value)?,
+                content: at.read_string("parts[].state.output", value)?,
                 is_error,
             },
             holder: Holder::Value {
                 value: status,
                 empty: "\"pending\"",
             },
-            texts: TextSite::value(value),
+            texts: TextSite::in_value(value),
         });
-        self.attachments(state.attachments)
+        self.read_attachments(state.attachments)
     }
 
-    fn attachments(&mut self, list: Option<&'a RawValue>) -> Result<(), FormatError> {
+    fn read_attachments(&mut self, list: Option<&'a RawValue>) -> Result<(), FormatError> {
         let Some(list) = list.filter(|list| is_list(list)) else {
             return Ok(());
         };
-        for element in self.at.list("parts[].state.attachments", list)? {
-            let piece = self.file(element, Holder::Element { list, element });
+        for element in self.at.read_list("parts[].state.attachments", list)? {
+            let piece = self.file_piece(element, Holder::Element { list, element });
             self.answered.push(piece);
         }
         Ok(())
     }
 
     /// A file as its URL holds it, charged as the message's model would.
-    fn file(&self, element: &'a RawValue, holder: Holder<'a>) -> Piece<'a> {
-        let members = Members::of(element.get());
-        let label = lenient(members.get("mime")).unwrap_or("file".into());
-        Piece {
+    fn file_piece(&self, element: &'a RawValue, holder: Holder<'a>) -> BlockPiece<'a> {
+        let members = Members::from_json(element.get());
+        let label = string_value(members.get("mime")).unwrap_or("file".into());
+        BlockPiece {
             block: Block::Media {
-                tokens: self.pricing.data(&label, members.get("url")),
+                tokens: self.pricing.data_tokens(&label, members.get("url")),
                 label: label.into_owned(),
             },
             holder,
@@ -307,38 +331,38 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// A new step begins once the tools of the one before have answered.
-    fn step(&mut self) {
+    fn close_step(&mut self) {
         if self.answered.is_empty() {
             return;
         }
         let (role, said) = (self.role, std::mem::take(&mut self.said));
         let answered = std::mem::take(&mut self.answered);
         let segments = &mut self.message.segments;
-        segments.push(Segment { role, pieces: said });
-        segments.push(Segment {
+        segments.push(MessageSegment { role, pieces: said });
+        segments.push(MessageSegment {
             role: Role::Tool,
             pieces: answered,
         });
     }
 
-    fn finish(mut self, is_summary: bool) -> Message<'a> {
-        self.step();
+    fn finish(mut self, is_summary: bool) -> SegmentedMessage<'a> {
+        self.close_step();
         if !self.said.is_empty() || self.message.segments.is_empty() {
             let (role, pieces) = (self.role, std::mem::take(&mut self.said));
-            self.message.segments.push(Segment { role, pieces });
+            self.message.segments.push(MessageSegment { role, pieces });
         }
-        self.message.kind = self.kind(is_summary);
+        self.message.kind = self.entry_kind(is_summary);
         self.message
     }
 
-    fn kind(&self, is_summary: bool) -> EntryKind {
+    fn entry_kind(&self, is_summary: bool) -> EntryKind {
         let pieces = self.message.segments.iter().flat_map(|s| &s.pieces);
         let mut texts = pieces.filter_map(|piece| match &piece.block {
             Block::Text(text) => Some(text.as_str()),
             _ => None,
         });
         let has_text = texts.clone().next().is_some();
-        match texts.find_map(frame::summary) {
+        match texts.find_map(special_text::summary_kind) {
             Some(summary) => summary,
             None if is_summary => EntryKind::ForeignSummary,
             None if self.role == Role::User && has_text && self.is_synthetic => EntryKind::Injected,
@@ -348,7 +372,7 @@ impl<'a> Reader<'a, '_> {
 }
 
 /// Writes messages of our own. A client sorts by id, and an id that extends another follows it.
-struct Composer<'a> {
+struct OpenCodeComposer<'a> {
     session: String,
     /// The id that those of our own extend.
     after: String,
@@ -356,15 +380,15 @@ struct Composer<'a> {
     model: &'a str,
 }
 
-impl Composer<'_> {
-    fn message(&self, index: usize, reply: &Reply<'_>) -> String {
+impl OpenCodeComposer<'_> {
+    fn compose_message(&self, index: usize, reply: &ReplyWithResults<'_>) -> String {
         let entry = reply.entry;
-        let made = fresh::uuid(&entry.id.0, index).replace('-', "");
+        let made = fresh::stable_uuid(&entry.id.0, index).replace('-', "");
         let id = quote(&format!("{}c{index:06}", self.after));
         let parts: Vec<String> = entry
             .blocks
             .iter()
-            .filter_map(|block| body(reply, block))
+            .filter_map(|block| part_members(reply, block))
             .enumerate()
             .map(|(i, body)| {
                 let part = quote(&format!("prt_{made}{i:04}"));
@@ -377,13 +401,13 @@ impl Composer<'_> {
         format!(
             "{{\"info\":{{\"id\":{id},\"sessionID\":{},{},\"time\":{}}},\"parts\":[{}]}}",
             self.session,
-            self.role(entry),
+            self.role_members(entry),
             self.time,
             parts.join(",")
         )
     }
 
-    fn role(&self, entry: &Entry) -> String {
+    fn role_members(&self, entry: &Entry) -> String {
         let model = quote(self.model);
         if entry.role == Role::Assistant {
             return format!(
@@ -401,7 +425,7 @@ impl Composer<'_> {
 }
 
 /// The members of a part that make it what it is.
-fn body(reply: &Reply<'_>, block: &Block) -> Option<String> {
+fn part_members(reply: &ReplyWithResults<'_>, block: &Block) -> Option<String> {
     match block {
         Block::Text(text) | Block::ToolResult { content: text, .. } => {
             let injected = reply.entry.meta.kind == EntryKind::Injected;
@@ -413,9 +437,9 @@ fn body(reply: &Reply<'_>, block: &Block) -> Option<String> {
             name,
             arguments: args,
         } => {
-            let input = arguments(args);
+            let input = to_arguments_object(args);
             let time = "\"time\":{\"start\":0,\"end\":0}";
-            let state = match reply.result(id) {
+            let state = match reply.result_of(id) {
                 None => format!("\"status\":\"pending\",\"input\":{input},\"raw\":\"\""),
                 Some((text, true)) => {
                     let text = quote(text);

@@ -13,7 +13,7 @@ mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
-use self::message::OpenCodeMessages;
+use self::message::OpenCodeWire;
 use crate::segment;
 use crate::wire::Wire;
 
@@ -29,7 +29,7 @@ static RULES: WireRules = WireRules {
 
 pub(crate) static WIRE: Wire = Wire::new(
     &RULES,
-    |source, scope| segment::read(&OpenCodeMessages, source, scope),
-    |page, view| segment::emit(&OpenCodeMessages, page, view),
+    |source, scope| segment::read(&OpenCodeWire, source, scope),
+    |page, view| segment::emit(&OpenCodeWire, page, view),
     segment::extend,
 );

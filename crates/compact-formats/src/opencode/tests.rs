@@ -1,12 +1,12 @@
 //! Features of opencode exports.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 
 use crate::media::tests::PNG;
-use crate::{Format, Parsed, Scope, parse};
+use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 
-fn export(messages: &[&str], scope: Scope) -> Parsed {
+fn export(messages: &[&str], scope: TranscriptScope) -> ParsedTranscript {
     let messages = messages.join(",");
     let source = format!(r#"{{"info":{{"id":"ses_1"}},"messages":[{messages}]}}"#);
     parse(source, None, scope).unwrap()
@@ -20,14 +20,14 @@ const STEPS: &str = r#"{"info":{"id":"msg_2","role":"assistant","modelID":"m","t
     {"type":"tool","callID":"c2","tool":"rm","state":{"status":"error","input":{},"error":"no"}},
     {"type":"text","text":"failed"},{"type":"patch","files":[]}]}"#;
 
-fn roles(parsed: &Parsed) -> Vec<(Role, usize)> {
+fn roles(parsed: &ParsedTranscript) -> Vec<(Role, usize)> {
     let entries = parsed.conversation.entries.iter();
     entries.map(|e| (e.role, e.blocks.len())).collect()
 }
 
 #[test]
 fn a_message_of_two_steps_is_two_exchanges() {
-    let parsed = export(&[USER, STEPS], Scope::Live);
+    let parsed = export(&[USER, STEPS], TranscriptScope::Live);
     assert_eq!(parsed.document.format(), Format::OpenCode);
     assert_eq!(
         roles(&parsed),
@@ -43,7 +43,7 @@ fn a_message_of_two_steps_is_two_exchanges() {
         parsed.conversation.entries[3]
             .meta
             .usage
-            .map(|u| u.prompt().0),
+            .map(|u| u.prompt_tokens().0),
         Some(7)
     );
     assert_eq!(
@@ -58,14 +58,14 @@ fn a_message_of_two_steps_is_two_exchanges() {
 
 #[test]
 fn a_step_that_is_not_shown_leaves_its_message() {
-    let parsed = export(&[USER, STEPS], Scope::Live);
+    let parsed = export(&[USER, STEPS], TranscriptScope::Live);
     let view = View {
         items: vec![
             ViewItem::Kept { entry: 0 },
             ViewItem::Kept { entry: 1 },
             ViewItem::Edited {
                 entry: 2,
-                edits: vec![(0, Edit::SetText("cut".to_owned()))],
+                edits: vec![(0, BlockEdit::SetText("cut".to_owned()))],
             },
         ],
     };
@@ -93,25 +93,32 @@ fn the_context_begins_with_the_last_summary() {
     let asked = r#"{"info":{"id":"msg_3","role":"user"},"parts":[{"type":"compaction"}]}"#;
     let told = r#"{"info":{"id":"msg_4","role":"assistant","summary":true},"parts":[{"type":"text","text":"so far"}]}"#;
     let messages = [USER, STEPS, asked, told, USER];
-    let live = export(&messages, Scope::Live).conversation.entries;
+    let live = export(&messages, TranscriptScope::Live)
+        .conversation
+        .entries;
     let kinds: Vec<EntryKind> = live.into_iter().map(|e| e.meta.kind).collect();
     assert_eq!(kinds, [EntryKind::ForeignSummary, EntryKind::Message]);
     assert_eq!(
-        export(&messages, Scope::Whole).conversation.entries.len(),
+        export(&messages, TranscriptScope::Whole)
+            .conversation
+            .entries
+            .len(),
         7
     );
     // Without its summary a compaction has not happened.
-    let pending = export(&[USER, asked], Scope::Live).conversation.entries;
+    let pending = export(&[USER, asked], TranscriptScope::Live)
+        .conversation
+        .entries;
     assert_eq!(pending.len(), 1);
 }
 
 #[test]
 fn a_new_message_sorts_after_the_one_before_it() {
-    let parsed = export(&[USER, STEPS], Scope::Live);
+    let parsed = export(&[USER, STEPS], TranscriptScope::Live);
     let view = View {
         items: vec![
             ViewItem::Kept { entry: 0 },
-            ViewItem::New(Entry::text("n", Role::User, "so far")),
+            ViewItem::New(Entry::from_text("n", Role::User, "so far")),
             ViewItem::Kept { entry: 3 },
         ],
     };
@@ -131,14 +138,17 @@ fn a_new_message_sorts_after_the_one_before_it() {
 fn a_message_that_grew_takes_the_place_of_its_earlier_self() {
     let running = STEPS.replace("\"completed\"", "\"running\"");
     let running = running.split(",\n    {\"type\":\"step-finish\"}").next();
-    let first = export(&[USER, &format!("{}]}}", running.unwrap())], Scope::Live);
+    let first = export(
+        &[USER, &format!("{}]}}", running.unwrap())],
+        TranscriptScope::Live,
+    );
     assert_eq!(roles(&first), [(Role::User, 1), (Role::Assistant, 2)]);
-    let later = export(&[USER, STEPS, USER], Scope::Live);
+    let later = export(&[USER, STEPS, USER], TranscriptScope::Live);
     let joined = first
         .document
         .extend(&later.document, &later.conversation, 2)
         .unwrap();
-    let joined = parse(joined, None, Scope::Live).unwrap();
+    let joined = parse(joined, None, TranscriptScope::Live).unwrap();
     assert_eq!(roles(&joined), roles(&later));
 }
 
@@ -151,7 +161,7 @@ fn files_cost_what_the_model_charges() {
         format!(r#"{{"info":{{"id":"msg_1","role":"user","model":{model}}},"parts":[{file}]}}"#)
     };
     for (model, tokens) in [("claude-x", 667), ("gemini-x", 2064), ("gpt-x", 425)] {
-        let parsed = export(&[&user(model)], Scope::Live);
+        let parsed = export(&[&user(model)], TranscriptScope::Live);
         let label = "image/png".to_owned();
         let expected = [Block::Media { label, tokens }];
         assert_eq!(parsed.conversation.entries[0].blocks, expected, "{model}");
@@ -159,7 +169,7 @@ fn files_cost_what_the_model_charges() {
     let tool = format!(
         r#"{{"info":{{"id":"msg_2","role":"assistant","modelID":"claude-x"}},"parts":[{{"type":"tool","callID":"c","tool":"see","state":{{"status":"completed","input":{{}},"output":"a","attachments":[{file}]}}}}]}}"#
     );
-    let parsed = export(&[USER, &tool], Scope::Live);
+    let parsed = export(&[USER, &tool], TranscriptScope::Live);
     let blocks = &parsed.conversation.entries[2].blocks;
     assert!(matches!(
         blocks.as_slice(),

@@ -5,21 +5,21 @@ use compact_core::usage::Usage;
 use std::collections::HashSet;
 
 use compact_core::message::{Block, EntryKind, Role};
-use compact_core::view::Edit;
+use compact_core::view::BlockEdit;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::edit::{self, Edits, Holder, Piece, TextSite, arguments};
+use crate::edit::{self, BlockPiece, EntryEdits, Holder, TextSite, to_arguments_object};
 use crate::error::FormatError;
 use crate::flag;
-use crate::frame;
-use crate::json::{At, Member, Members, Patch, is_object, is_string, lenient, quote};
+use crate::json::{ItemContext, Member, Members, Patch, is_object, is_string, quote, string_value};
 use crate::parts;
+use crate::special_text;
 
 /// The members of an event that matter here; every one is a span.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Event<'a> {
+pub(super) struct OpenHandsEvent<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     source: Option<&'a RawValue>,
@@ -35,14 +35,14 @@ pub(super) struct Event<'a> {
 }
 
 /// What an event says.
-pub(super) struct Said<'a> {
+pub(super) struct EventContent<'a> {
     pub(super) role: Role,
     pub(super) kind: EntryKind,
-    pub(super) pieces: Vec<Piece<'a>>,
+    pub(super) pieces: Vec<BlockPiece<'a>>,
 }
 
 /// Actions that change nothing in the context, and observations that show nothing.
-const FURNITURE: [&str; 8] = [
+const BOOKKEEPING: [&str; 8] = [
     "null",
     "",
     "change_agent_state",
@@ -84,9 +84,9 @@ const CLIENT: [&str; 12] = [
 ];
 
 /// The action of a call that came from another format: all of its arguments are the tool's.
-pub(super) const FOREIGN: &str = "call_tool";
+pub(super) const FOREIGN_ACTION: &str = "call_tool";
 
-impl<'a> Event<'a> {
+impl<'a> OpenHandsEvent<'a> {
     /// The event's number as text.
     pub(super) fn id(&self) -> Option<String> {
         self.id.map(|raw| raw.get().trim_matches('"').to_owned())
@@ -103,44 +103,44 @@ impl<'a> Event<'a> {
     }
 
     fn action(&self) -> String {
-        lenient(self.action).unwrap_or_default().into_owned()
+        string_value(self.action).unwrap_or_default().into_owned()
     }
 
-    pub(super) fn is_words(&self) -> bool {
+    pub(super) fn is_message(&self) -> bool {
         self.action() == "message"
     }
 
-    fn metadata(&self, key: &str) -> Option<&'a RawValue> {
-        Members::of(self.tool_call_metadata?.get()).get(key)
+    fn metadata_member(&self, key: &str) -> Option<&'a RawValue> {
+        Members::from_json(self.tool_call_metadata?.get()).get(key)
     }
 
-    fn model_response(&self, key: &str) -> Option<&'a RawValue> {
-        Members::of(self.metadata("model_response")?.get()).get(key)
+    fn model_response_member(&self, key: &str) -> Option<&'a RawValue> {
+        Members::from_json(self.metadata_member("model_response")?.get()).get(key)
     }
 
     pub(super) fn model(&self) -> Option<String> {
-        lenient(self.model_response("model")).map(String::from)
+        string_value(self.model_response_member("model")).map(String::from)
     }
 
     /// The response that made this call among others.
-    pub(super) fn response(&self) -> Option<String> {
-        let calls = self.metadata("total_calls_in_response")?;
+    pub(super) fn response_id(&self) -> Option<String> {
+        let calls = self.metadata_member("total_calls_in_response")?;
         let is_one = calls.get() == "1";
-        lenient(self.model_response("id").filter(|_| !is_one)).map(String::from)
+        string_value(self.model_response_member("id").filter(|_| !is_one)).map(String::from)
     }
 
     pub(super) fn usage(&self) -> Option<Usage> {
-        UsageSource::OpenAiChat.of_entry(self.model_response("usage")?)
+        UsageSource::OpenAiChat.read_entry_usage(self.model_response_member("usage")?)
     }
 
     /// The tool schemas that come with the system's words.
     pub(super) fn tools(&self) -> Option<String> {
-        let tools = Members::of(self.args?.get()).get("tools")?;
+        let tools = Members::from_json(self.args?.get()).get("tools")?;
         (tools.get() != "null").then(|| tools.get().to_owned())
     }
 
     /// Where the arguments stand: in `args`, or beside the action.
-    fn holder(&self, json: &'a str) -> &'a str {
+    fn arguments_holder(&self, json: &'a str) -> &'a str {
         match self.args {
             Some(args) if is_object(args) => args.get(),
             _ => json,
@@ -148,67 +148,90 @@ impl<'a> Event<'a> {
     }
 
     /// What the event says to the model, if anything.
-    pub(super) fn said(&self, at: At<'_>, json: &'a str) -> Result<Option<Said<'a>>, FormatError> {
-        let observed = lenient(self.observation).unwrap_or_default();
+    pub(super) fn read_content(
+        &self,
+        at: ItemContext<'_>,
+        json: &'a str,
+    ) -> Result<Option<EventContent<'a>>, FormatError> {
+        let observed = string_value(self.observation).unwrap_or_default();
         let action = self.action();
         if action.is_empty() {
-            let is_furniture = FURNITURE.contains(&observed.as_ref()) && observed != "recall";
+            let is_furniture = BOOKKEEPING.contains(&observed.as_ref()) && observed != "recall";
             if is_furniture || self.content.is_none() {
                 return Ok(None);
             }
-            return self.observed(at, &observed).map(Some);
+            return self.read_observation(at, &observed).map(Some);
         }
-        let source = lenient(self.source).unwrap_or_default();
-        let holder = Members::of(self.holder(json));
+        let source = string_value(self.source).unwrap_or_default();
+        let holder = Members::from_json(self.arguments_holder(json));
         let (role, kind) = match source.as_ref() {
             "user" => (Role::User, EntryKind::Message),
             "environment" => (Role::User, EntryKind::Injected),
             _ => (Role::Assistant, EntryKind::Message),
         };
         let pieces = match action.as_str() {
-            action if FURNITURE.contains(&action) => return Ok(None),
-            "message" => words(at, &[holder.get("content")])?,
+            action if BOOKKEEPING.contains(&action) => return Ok(None),
+            "message" => text_pieces(at, &[holder.get("content")])?,
             "system" => {
-                let pieces = words(at, &[holder.get("content")])?;
-                return Ok(Some(Said::new(Role::System, EntryKind::Message, pieces)));
+                let pieces = text_pieces(at, &[holder.get("content")])?;
+                return Ok(Some(EventContent::new(
+                    Role::System,
+                    EntryKind::Message,
+                    pieces,
+                )));
             }
-            "finish" => words(at, &[holder.get("thought"), holder.get("final_thought")])?,
-            _ if role == Role::User => opaque(&action, json),
-            action => self.call(at, action, json)?,
+            "finish" => text_pieces(at, &[holder.get("thought"), holder.get("final_thought")])?,
+            _ if role == Role::User => opaque_pieces(&action, json),
+            action => self.read_call(at, action, json)?,
         };
-        Ok(Some(Said::new(role, kind, pieces)))
+        Ok(Some(EventContent::new(role, kind, pieces)))
     }
 
-    fn observed(&self, at: At<'_>, observed: &str) -> Result<Said<'a>, FormatError> {
-        let call = lenient(self.metadata("tool_call_id")).unwrap_or_default();
+    fn read_observation(
+        &self,
+        at: ItemContext<'_>,
+        observed: &str,
+    ) -> Result<EventContent<'a>, FormatError> {
+        let call = string_value(self.metadata_member("tool_call_id")).unwrap_or_default();
         let value = self.content.filter(|raw| is_string(raw));
-        let content = value.map(|raw| at.string("content", raw)).transpose()?;
+        let content = value
+            .map(|raw| at.read_string("content", raw))
+            .transpose()?;
         let block = Block::ToolResult {
             call: call.into_owned(),
             content: content.unwrap_or_default(),
             is_error: observed == "error",
         };
-        let piece = Piece {
+        let piece = BlockPiece {
             block,
             holder: Holder::Item,
-            texts: value.map(TextSite::value).unwrap_or_default(),
+            texts: value.map(TextSite::in_value).unwrap_or_default(),
         };
-        Ok(Said::new(Role::Tool, EntryKind::Message, vec![piece]))
+        Ok(EventContent::new(
+            Role::Tool,
+            EntryKind::Message,
+            vec![piece],
+        ))
     }
 
     /// The thought and the call of an action. To think is a tool: its thought is the argument.
-    fn call(&self, at: At<'_>, action: &str, json: &'a str) -> Result<Vec<Piece<'a>>, FormatError> {
+    fn read_call(
+        &self,
+        at: ItemContext<'_>,
+        action: &str,
+        json: &'a str,
+    ) -> Result<Vec<BlockPiece<'a>>, FormatError> {
         let thought = self.thought(action, json);
-        let mut pieces = words(at, &[thought])?;
-        let named = self.metadata("tool_call_id");
+        let mut pieces = text_pieces(at, &[thought])?;
+        let named = self.metadata_member("tool_call_id");
         let own = || self.id().map(|id| format!("event-{id}"));
-        let id = lenient(named).map(String::from).or_else(own);
-        let name = lenient(self.metadata("function_name")).unwrap_or(action.into());
-        pieces.push(Piece {
+        let id = string_value(named).map(String::from).or_else(own);
+        let name = string_value(self.metadata_member("function_name")).unwrap_or(action.into());
+        pieces.push(BlockPiece {
             block: Block::ToolCall {
                 id: id.unwrap_or_default(),
                 name: name.into_owned(),
-                arguments: self.arguments(action, json),
+                arguments: self.arguments_json(action, json),
             },
             holder: Holder::Item,
             texts: Vec::new(),
@@ -218,16 +241,16 @@ impl<'a> Event<'a> {
 
     /// The words before a call.
     fn thought(&self, action: &str, json: &'a str) -> Option<&'a RawValue> {
-        if action == "think" || action == FOREIGN {
+        if action == "think" || action == FOREIGN_ACTION {
             return None;
         }
-        Members::of(self.holder(json)).get("thought")
+        Members::from_json(self.arguments_holder(json)).get("thought")
     }
 
-    fn arguments(&self, action: &str, json: &'a str) -> String {
-        let holder = self.holder(json);
+    fn arguments_json(&self, action: &str, json: &'a str) -> String {
+        let holder = self.arguments_holder(json);
         let is_flat = holder.len() == json.len();
-        let members = Members::of(holder).0;
+        let members = Members::from_json(holder).0;
         let told = |m: &&Member<'_>| is_argument(action, is_flat, m);
         if members.iter().all(|m| told(&m)) {
             return holder.to_owned();
@@ -240,17 +263,20 @@ impl<'a> Event<'a> {
     }
 
     /// The events that a condensation forgets.
-    pub(super) fn forgotten(&self, at: At<'_>) -> Result<Option<HashSet<String>>, FormatError> {
+    pub(super) fn forgotten_ids(
+        &self,
+        at: ItemContext<'_>,
+    ) -> Result<Option<HashSet<String>>, FormatError> {
         if self.action() != "condensation" {
             return Ok(None);
         }
-        let args = Members::of(self.args.map_or("", RawValue::get));
+        let args = Members::from_json(self.args.map_or("", RawValue::get));
         let mut forgotten = HashSet::new();
         if let Some(list) = args
             .get("forgotten_event_ids")
             .filter(|l| l.get() != "null")
         {
-            let ids = at.list("args.forgotten_event_ids", list)?;
+            let ids = at.read_list("args.forgotten_event_ids", list)?;
             forgotten.extend(ids.iter().map(|id| id.get().to_owned()));
         }
         let number = |key: &str| args.get(key).and_then(|raw| raw.get().parse::<u32>().ok());
@@ -267,22 +293,22 @@ impl<'a> Event<'a> {
     }
 
     /// The summary of a condensation and the place among the entries that it takes.
-    pub(super) fn summary(
+    pub(super) fn read_summary(
         &self,
-        at: At<'_>,
-    ) -> Result<Option<(Said<'a>, Option<usize>)>, FormatError> {
-        let args = Members::of(self.args.map_or("", RawValue::get));
-        let pieces = words(at, &[args.get("summary")])?;
+        at: ItemContext<'_>,
+    ) -> Result<Option<(EventContent<'a>, Option<usize>)>, FormatError> {
+        let args = Members::from_json(self.args.map_or("", RawValue::get));
+        let pieces = text_pieces(at, &[args.get("summary")])?;
         let offset = args.get("summary_offset");
         let offset = offset.and_then(|raw| raw.get().parse().ok());
-        let said = Said::new(Role::User, EntryKind::ForeignSummary, pieces);
+        let said = EventContent::new(Role::User, EntryKind::ForeignSummary, pieces);
         Ok((!said.pieces.is_empty()).then_some((said, offset)))
     }
 }
 
 fn is_argument(action: &str, is_flat: bool, member: &Member<'_>) -> bool {
     let key = member.key.as_ref();
-    if action == FOREIGN {
+    if action == FOREIGN_ACTION {
         return !is_flat || !BESIDE.contains(&key);
     }
     let is_thought = action == "think" && key == "thought";
@@ -290,19 +316,22 @@ fn is_argument(action: &str, is_flat: bool, member: &Member<'_>) -> bool {
     is_thought || !is_beside && !CLIENT.contains(&key) && member.value.get() != "null"
 }
 
-impl<'a> Said<'a> {
-    fn new(role: Role, kind: EntryKind, pieces: Vec<Piece<'a>>) -> Said<'a> {
+impl<'a> EventContent<'a> {
+    fn new(role: Role, kind: EntryKind, pieces: Vec<BlockPiece<'a>>) -> EventContent<'a> {
         let ours = pieces.iter().find_map(|piece| match &piece.block {
-            Block::Text(text) => frame::summary(text),
+            Block::Text(text) => special_text::summary_kind(text),
             _ => None,
         });
         let kind = ours.unwrap_or(kind);
-        Said { role, kind, pieces }
+        EventContent { role, kind, pieces }
     }
 }
 
 /// Texts that must stay where they are, be they empty.
-fn words<'a>(at: At<'_>, values: &[Option<&'a RawValue>]) -> Result<Vec<Piece<'a>>, FormatError> {
+fn text_pieces<'a>(
+    at: ItemContext<'_>,
+    values: &[Option<&'a RawValue>],
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     let mut pieces = Vec::new();
     for value in values
         .iter()
@@ -310,7 +339,7 @@ fn words<'a>(at: At<'_>, values: &[Option<&'a RawValue>]) -> Result<Vec<Piece<'a
         .flatten()
         .filter(|raw| is_string(raw))
     {
-        let text = at.string("args.content", value)?;
+        let text = at.read_string("args.content", value)?;
         if !text.is_empty() {
             let empty = "\"\"";
             let holder = Holder::Value { value, empty };
@@ -321,12 +350,12 @@ fn words<'a>(at: At<'_>, values: &[Option<&'a RawValue>]) -> Result<Vec<Piece<'a
 }
 
 /// Something the user did that is not words.
-fn opaque<'a>(action: &str, json: &str) -> Vec<Piece<'a>> {
+fn opaque_pieces<'a>(action: &str, json: &str) -> Vec<BlockPiece<'a>> {
     let block = Block::Opaque {
         kind: action.to_owned(),
-        bytes: flag::bare(json).len(),
+        bytes: flag::strip_own_members(json).len(),
     };
-    vec![Piece {
+    vec![BlockPiece {
         block,
         holder: Holder::Item,
         texts: Vec::new(),
@@ -337,15 +366,15 @@ fn opaque<'a>(action: &str, json: &str) -> Vec<Piece<'a>> {
 const SHORT: usize = 200;
 
 /// The event with its edits; members that repeat what changed go.
-pub(super) fn edited(
-    at: At<'_>,
+pub(super) fn edit_event(
+    at: ItemContext<'_>,
     json: &str,
-    edits: Edits<'_>,
+    edits: EntryEdits<'_>,
 ) -> Result<Option<String>, FormatError> {
-    let event: Event<'_> = at.read(json)?;
-    let said = match event.forgotten(at)? {
-        Some(_) => event.summary(at)?.map(|(said, _)| said),
-        None => event.said(at, json)?,
+    let event: OpenHandsEvent<'_> = at.read(json)?;
+    let said = match event.forgotten_ids(at)? {
+        Some(_) => event.read_summary(at)?.map(|(said, _)| said),
+        None => event.read_content(at, json)?,
     };
     let Some(said) = said else {
         return Ok(None);
@@ -355,23 +384,29 @@ pub(super) fn edited(
         .iter()
         .position(|piece| matches!(piece.block, Block::ToolCall { .. }));
     if let Some(call) = calls {
-        return Ok(edited_action(&event, json, &said.pieces, call, edits));
+        return Ok(edit_action(&event, json, &said.pieces, call, edits));
     }
     let forget = |patch: &mut Patch<'_>, _: usize, _: &str| event.forget_repeats(patch);
     let part = |text: &str| quote(text);
-    Ok(edit::apply_with(json, &said.pieces, edits, &part, &forget))
+    Ok(edit::apply_edits_with(
+        json,
+        &said.pieces,
+        edits,
+        &part,
+        &forget,
+    ))
 }
 
-impl Event<'_> {
+impl OpenHandsEvent<'_> {
     fn forget_repeats(&self, patch: &mut Patch<'_>) {
         let nothing = "\"\"".to_owned();
         if let Some(message) = self.message.filter(|raw| is_string(raw)) {
             patch.replace(message, nothing);
         }
-        if let Some(response) = self.metadata("model_response") {
+        if let Some(response) = self.metadata_member("model_response") {
             patch.replace(response, "null".to_owned());
         }
-        for member in Members::of(self.extras.map_or("", RawValue::get)).0 {
+        for member in Members::from_json(self.extras.map_or("", RawValue::get)).0 {
             if member.value.get().len() > SHORT {
                 patch.replace(member.value, "null".to_owned());
             }
@@ -380,17 +415,17 @@ impl Event<'_> {
 }
 
 /// An action with other words or arguments; without its call it is words alone.
-fn edited_action(
-    event: &Event<'_>,
+fn edit_action(
+    event: &OpenHandsEvent<'_>,
     json: &str,
-    pieces: &[Piece<'_>],
+    pieces: &[BlockPiece<'_>],
     call: usize,
-    edits: Edits<'_>,
+    edits: EntryEdits<'_>,
 ) -> Option<String> {
     let thought = pieces.iter().enumerate().find(|(i, _)| *i != call);
-    let words = thought.and_then(|(i, piece)| match (edits.of(i), &piece.block) {
-        (Some(Edit::Drop), _) => None,
-        (Some(Edit::SetText(text)), _) => Some(text.as_str()),
+    let words = thought.and_then(|(i, piece)| match (edits.for_block(i), &piece.block) {
+        (Some(BlockEdit::Drop), _) => None,
+        (Some(BlockEdit::SetText(text)), _) => Some(text.as_str()),
         (None, Block::Text(text)) => Some(text.as_str()),
         (None, _) => None,
     });
@@ -401,16 +436,16 @@ fn edited_action(
         patch.replace(site.value, quote(words.unwrap_or_default()));
         event.forget_repeats(&mut patch);
     }
-    match edits.of(call) {
+    match edits.for_block(call) {
         None => Some(patch.finish()),
-        Some(Edit::Drop) => words.map(|words| {
+        Some(BlockEdit::Drop) => words.map(|words| {
             let words = quote(words);
             format!(
                 "{{\"source\":\"agent\",\"action\":\"message\",\"args\":{{\"content\":{words}}}}}"
             )
         }),
-        Some(Edit::SetText(text)) => {
-            let holder = event.holder(json);
+        Some(BlockEdit::SetText(text)) => {
+            let holder = event.arguments_holder(json);
             let is_flat = holder.len() == json.len();
             let mut patch = Patch::new(json);
             let made = with_arguments(&event.action(), is_flat, holder, words, text);
@@ -434,14 +469,14 @@ fn with_arguments(
     thought: Option<&str>,
     text: &str,
 ) -> String {
-    let text = arguments(text);
-    let beside = Members::of(holder).0.into_iter();
+    let text = to_arguments_object(text);
+    let beside = Members::from_json(holder).0.into_iter();
     let beside = beside.filter(|m| !is_argument(action, is_flat, m) && m.key != "thought");
     let mut members: Vec<String> = beside
         .map(|m| format!("{}:{}", quote(&m.key), m.value.get()))
         .collect();
     members.extend(thought.map(|words| format!("\"thought\":{}", quote(words))));
-    let new = Members::of(&text).0.into_iter();
+    let new = Members::from_json(&text).0.into_iter();
     members.extend(new.map(|m| format!("{}:{}", quote(&m.key), m.value.get())));
     format!("{{{}}}", members.join(","))
 }

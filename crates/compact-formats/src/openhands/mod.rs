@@ -13,20 +13,20 @@ mod tests;
 
 use std::collections::{BTreeMap, HashSet};
 
-use compact_core::message::{Block, EntryKind, Meta, Role};
+use compact_core::message::{Block, EntryKind, EntryMeta, Role};
 use compact_core::wire::{Placement, WireRules};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use self::event::{Event, Said};
-use crate::Scope;
+use self::event::{EventContent, OpenHandsEvent};
+use crate::TranscriptScope;
 use crate::body;
 use crate::edit;
 use crate::error::FormatError;
-use crate::json::{At, is_list, is_object, lenient, span_in};
+use crate::json::{ItemContext, is_list, is_object, span_in, string_value};
 use crate::list;
 use crate::segment;
-use crate::source::{Draft, Place, Reading};
+use crate::source::{EntryDraft, EntryPlace, TranscriptReading};
 use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {
@@ -38,46 +38,48 @@ static RULES: WireRules = WireRules {
 pub(crate) static WIRE: Wire = Wire::new(&RULES, read, write::emit, segment::extend);
 
 #[derive(Deserialize)]
-struct Run<'a> {
+struct OpenHandsRun<'a> {
     #[serde(borrow, default)]
     history: Option<&'a RawValue>,
     #[serde(borrow, default)]
     instance_id: Option<&'a RawValue>,
 }
 
-fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
-    let (text, at) = body::text(source)?;
+fn read(source: &[u8], scope: TranscriptScope) -> Result<TranscriptReading, FormatError> {
+    let (text, at) = body::read_text(source)?;
     let mut session_id = None;
     let (events, field) = if text.trim_ascii_start().starts_with('[') {
         (at.read(text)?, "the document")
     } else {
-        let run: Run<'_> = at.read(text)?;
-        session_id = lenient(run.instance_id).map(String::from);
-        let history = run.history.ok_or_else(|| at.missing("history", "a list"))?;
+        let run: OpenHandsRun<'_> = at.read(text)?;
+        session_id = string_value(run.instance_id).map(String::from);
+        let history = run
+            .history
+            .ok_or_else(|| at.missing_field("history", "a list"))?;
         (history, "history")
     };
-    let (elements, layout) = list::elements(source, text, events, field)?;
-    let mut reader = Reader::new(source, scope, Reading::new(layout));
+    let (elements, layout) = list::find_elements(source, text, events, field)?;
+    let mut reader = OpenHandsReader::new(source, scope, TranscriptReading::new(layout));
     for (raw, place) in elements {
-        reader.element(raw, &place)?;
+        reader.read_element(raw, &place)?;
     }
     reader.reading.session_id = session_id;
     Ok(reader.reading)
 }
 
-struct Reader<'s> {
+struct OpenHandsReader<'s> {
     source: &'s [u8],
-    scope: Scope,
-    reading: Reading,
+    scope: TranscriptScope,
+    reading: TranscriptReading,
     /// Calls that wait for their observation, by the id of their event.
     open: BTreeMap<String, String>,
     /// The latest call, which an observation without a cause answers.
     latest: Option<String>,
 }
 
-impl<'s> Reader<'s> {
-    fn new(source: &'s [u8], scope: Scope, reading: Reading) -> Self {
-        Reader {
+impl<'s> OpenHandsReader<'s> {
+    fn new(source: &'s [u8], scope: TranscriptScope, reading: TranscriptReading) -> Self {
+        OpenHandsReader {
             source,
             scope,
             reading,
@@ -87,58 +89,68 @@ impl<'s> Reader<'s> {
     }
 
     /// An event, or events that belong together.
-    fn element(&mut self, raw: &RawValue, place: &Place) -> Result<(), FormatError> {
-        let at = At {
+    fn read_element(&mut self, raw: &RawValue, place: &EntryPlace) -> Result<(), FormatError> {
+        let at = ItemContext {
             source: self.source,
             offset: place.span.start,
         };
         if !is_list(raw) {
-            return self.event(at, raw, place.clone());
+            return self.read_event(at, raw, place.clone());
         }
-        for (part, event) in at.list("history[]", raw)?.into_iter().enumerate() {
+        for (part, event) in at.read_list("history[]", raw)?.into_iter().enumerate() {
             let span = span_in(raw.get(), event.get());
             let start = place.span.start;
-            let place = Place {
+            let place = EntryPlace {
                 line: place.line,
                 span: start + span.start..start + span.end,
                 part: Some(part),
             };
-            self.event(at, event, place)?;
+            self.read_event(at, event, place)?;
         }
         Ok(())
     }
 
-    fn event(&mut self, at: At<'_>, raw: &RawValue, place: Place) -> Result<(), FormatError> {
+    fn read_event(
+        &mut self,
+        at: ItemContext<'_>,
+        raw: &RawValue,
+        place: EntryPlace,
+    ) -> Result<(), FormatError> {
         if !is_object(raw) {
-            return Err(at.field("history[]", "an object or a list of objects", raw));
+            return Err(at.wrong_type("history[]", "an object or a list of objects", raw));
         }
-        let event: Event<'_> = at.read(raw.get())?;
-        if let Some(forgotten) = event.forgotten(at)? {
-            return self.condense(at, &event, &forgotten, place);
+        let event: OpenHandsEvent<'_> = at.read(raw.get())?;
+        if let Some(forgotten) = event.forgotten_ids(at)? {
+            return self.apply_condensation(at, &event, &forgotten, place);
         }
-        let Some(mut said) = event.said(at, raw.get())? else {
+        let Some(mut said) = event.read_content(at, raw.get())? else {
             return Ok(());
         };
-        self.pair(&event, &mut said, &place);
+        self.pair_call(&event, &mut said, &place);
         if said.role == Role::System {
             self.reading.tools = event.tools().or(self.reading.tools.take());
         }
         self.reading.model = event.model().or(self.reading.model.take());
-        self.push(&event, said, place);
+        self.push_entry(&event, said, place);
         Ok(())
     }
 
-    fn push(&mut self, event: &Event<'_>, said: Said<'_>, place: Place) {
+    fn push_entry(
+        &mut self,
+        event: &OpenHandsEvent<'_>,
+        said: EventContent<'_>,
+        place: EntryPlace,
+    ) {
         let is_reply = said.role == Role::Assistant;
-        self.reading.drafts.push(Draft {
+        self.reading.drafts.push(EntryDraft {
             id: event.id(),
             role: said.role,
-            blocks: edit::blocks(said.pieces),
-            meta: Meta {
+            blocks: edit::into_blocks(said.pieces),
+            meta: EntryMeta {
                 kind: said.kind,
-                group: event.response().filter(|_| is_reply),
+                group: event.response_id().filter(|_| is_reply),
                 usage: event.usage().filter(|_| is_reply),
-                ..Meta::default()
+                ..EntryMeta::default()
             },
             place,
         });
@@ -146,9 +158,14 @@ impl<'s> Reader<'s> {
 
     /// Names the call of an action, and finds the call of an observation. Without one, what was
     /// observed is injected text; without a source, the first words are the user's.
-    fn pair(&mut self, event: &Event<'_>, said: &mut Said<'_>, place: &Place) {
+    fn pair_call(
+        &mut self,
+        event: &OpenHandsEvent<'_>,
+        said: &mut EventContent<'_>,
+        place: &EntryPlace,
+    ) {
         let is_first = self.reading.drafts.iter().all(|d| d.role == Role::System);
-        if event.is_words() && !event.has_source() && is_first {
+        if event.is_message() && !event.has_source() && is_first {
             said.role = Role::User;
         }
         let event_id = event.id().unwrap_or_default();
@@ -184,21 +201,22 @@ impl<'s> Reader<'s> {
     }
 
     /// Forgets events and puts the summary where the condensation says.
-    fn condense(
+    fn apply_condensation(
         &mut self,
-        at: At<'_>,
-        event: &Event<'_>,
+        at: ItemContext<'_>,
+        event: &OpenHandsEvent<'_>,
         forgotten: &HashSet<String>,
-        place: Place,
+        place: EntryPlace,
     ) -> Result<(), FormatError> {
-        if self.scope == Scope::Live {
-            let stays = |draft: &Draft| draft.id.as_ref().is_none_or(|id| !forgotten.contains(id));
+        if self.scope == TranscriptScope::Live {
+            let stays =
+                |draft: &EntryDraft| draft.id.as_ref().is_none_or(|id| !forgotten.contains(id));
             self.reading.drafts.retain(stays);
         }
-        if let Some((said, offset)) = event.summary(at)? {
-            self.push(event, said, place);
+        if let Some((said, offset)) = event.read_summary(at)? {
+            self.push_entry(event, said, place);
             let last = self.reading.drafts.len() - 1;
-            if self.scope == Scope::Live
+            if self.scope == TranscriptScope::Live
                 && let Some(offset) = offset.filter(|offset| *offset < last)
                 && let Some(tail) = self.reading.drafts.get_mut(offset..)
             {

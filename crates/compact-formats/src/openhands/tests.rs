@@ -1,11 +1,11 @@
 //! Features of OpenHands histories.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 
-use crate::{Format, Parsed, Scope, parse};
+use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 
-fn read(source: &str, scope: Scope) -> Parsed {
+fn read(source: &str, scope: TranscriptScope) -> ParsedTranscript {
     parse(source.to_owned(), None, scope).unwrap()
 }
 
@@ -25,7 +25,7 @@ fn result(call: &str, content: &str) -> Block {
     }
 }
 
-fn seen(parsed: &Parsed) -> Vec<(Role, Vec<Block>)> {
+fn seen(parsed: &ParsedTranscript) -> Vec<(Role, Vec<Block>)> {
     let entries = parsed.conversation.entries.iter();
     entries.map(|e| (e.role, e.blocks.clone())).collect()
 }
@@ -46,7 +46,7 @@ fn text(text: &str) -> Block {
 
 #[test]
 fn actions_are_calls_and_what_they_cause_results() {
-    let parsed = read(EVENTS, Scope::Live);
+    let parsed = read(EVENTS, TranscriptScope::Live);
     assert_eq!(parsed.document.format(), Format::OpenHands);
     assert_eq!(parsed.conversation.tools.as_deref(), Some(r#"[{"x":1}]"#));
     let ls = call("event-3", "run", r#"{"command":"ls"}"#);
@@ -70,7 +70,7 @@ fn actions_are_calls_and_what_they_cause_results() {
 #[test]
 fn pairs_of_the_first_version_are_read_and_stay_pairs() {
     let source = r#"{"issue":{},"history":[[{"action":"message","content":"go"},{"observation":"null","content":""}],[{"action":"run","command":"ls","thought":"look","keep_prompt":true},{"observation":"run","content":"a","command":"ls"}]]}"#;
-    let parsed = read(source, Scope::Live);
+    let parsed = read(source, TranscriptScope::Live);
     let ls = call("action-1.0", "run", r#"{"command":"ls"}"#);
     assert_eq!(
         seen(&parsed),
@@ -84,7 +84,7 @@ fn pairs_of_the_first_version_are_read_and_stay_pairs() {
         items: vec![
             ViewItem::Edited {
                 entry: 1,
-                edits: vec![(1, Edit::SetText("{\"command\":\"cut\"}".to_owned()))],
+                edits: vec![(1, BlockEdit::SetText("{\"command\":\"cut\"}".to_owned()))],
             },
             ViewItem::Kept { entry: 2 },
         ],
@@ -106,19 +106,22 @@ fn a_condensation_forgets_and_tells_what_it_forgot() {
         let entries = read(&condensed, scope).conversation.entries;
         entries.iter().map(Entry::plain_text).collect()
     };
-    assert_eq!(texts(Scope::Live), ["be good", "go", "so far", "done"]);
-    assert_eq!(texts(Scope::Whole).len(), 7);
+    assert_eq!(
+        texts(TranscriptScope::Live),
+        ["be good", "go", "so far", "done"]
+    );
+    assert_eq!(texts(TranscriptScope::Whole).len(), 7);
 }
 
 #[test]
 fn a_changed_event_does_not_repeat_what_it_said() {
-    let parsed = read(EVENTS, Scope::Live);
+    let parsed = read(EVENTS, TranscriptScope::Live);
     let view = View {
         items: vec![ViewItem::Edited {
             entry: 2,
             edits: vec![
-                (0, Edit::SetText("short".to_owned())),
-                (1, Edit::SetText("{\"command\":\"cut\"}".to_owned())),
+                (0, BlockEdit::SetText("short".to_owned())),
+                (1, BlockEdit::SetText("{\"command\":\"cut\"}".to_owned())),
             ],
         }],
     };

@@ -5,30 +5,30 @@ use std::borrow::Cow;
 use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::view::View;
 
-use super::event::{FOREIGN, edited};
-use crate::edit::arguments;
+use super::event::{FOREIGN_ACTION, edit_event};
+use crate::edit::to_arguments_object;
 use crate::error::FormatError;
-use crate::json::{At, Members, lenient, quote};
+use crate::json::{ItemContext, Members, quote, string_value};
 use crate::list;
-use crate::source::Place;
-use crate::wire::{Page, Shown};
+use crate::source::EntryPlace;
+use crate::wire::{DocumentContext, ShownItem};
 
 /// The view's events; those that stood together stay together.
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-    let at = At {
+pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let at = ItemContext {
         source: page.bytes(),
         offset: 0,
     };
-    let mut out = Elements::default();
+    let mut out = EventElements::default();
     for item in &view.items {
-        match page.shown(item)? {
-            Shown::New(entry) => compose(entry)
+        match page.resolve_item(item)? {
+            ShownItem::New(entry) => compose_events(entry)
                 .into_iter()
-                .for_each(|event| out.alone(event)),
-            Shown::Kept { place, item } => out.push(place, as_message(item)),
-            Shown::Edited { place, item, edits } => {
-                if let Some(event) = edited(at, &as_message(item), edits)? {
-                    out.push(place, Cow::Owned(event));
+                .for_each(|event| out.push_alone(event)),
+            ShownItem::Kept { place, item } => out.push_event(place, as_message(item)),
+            ShownItem::Edited { place, item, edits } => {
+                if let Some(event) = edit_event(at, &as_message(item), edits)? {
+                    out.push_event(place, Cow::Owned(event));
                 }
             }
         }
@@ -38,12 +38,14 @@ pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError>
 
 /// A condensation within a view is words: as a boundary it would forget what stands before it.
 fn as_message(json: &str) -> Cow<'_, str> {
-    let members = Members::of(json);
-    if lenient(members.get("action")).as_deref() != Some("condensation") {
+    let members = Members::from_json(json);
+    if string_value(members.get("action")).as_deref() != Some("condensation") {
         return Cow::Borrowed(json);
     }
-    let args = members.get("args").map(|args| Members::of(args.get()));
-    let summary = args.and_then(|args| lenient(args.get("summary")).map(String::from));
+    let args = members
+        .get("args")
+        .map(|args| Members::from_json(args.get()));
+    let summary = args.and_then(|args| string_value(args.get("summary")).map(String::from));
     let id = members.get("id").map_or("-1", |raw| raw.get());
     Cow::Owned(format!(
         "{{\"id\":{id},\"source\":\"environment\",\"action\":\"condensation\",\
@@ -54,33 +56,33 @@ fn as_message(json: &str) -> Cow<'_, str> {
 
 /// Elements of a list, some of which are lists of events.
 #[derive(Default)]
-struct Elements<'a> {
+struct EventElements<'a> {
     done: Vec<Cow<'a, str>>,
     /// The element that is being put together.
     together: Option<(usize, Vec<Cow<'a, str>>)>,
 }
 
-impl<'a> Elements<'a> {
-    fn push(&mut self, place: &Place, event: Cow<'a, str>) {
+impl<'a> EventElements<'a> {
+    fn push_event(&mut self, place: &EntryPlace, event: Cow<'a, str>) {
         if place.part.is_none() {
-            self.close();
+            self.close_element();
             return self.done.push(event);
         }
         match &mut self.together {
             Some((line, events)) if *line == place.line => events.push(event),
             _ => {
-                self.close();
+                self.close_element();
                 self.together = Some((place.line, vec![event]));
             }
         }
     }
 
-    fn alone(&mut self, event: String) {
-        self.close();
+    fn push_alone(&mut self, event: String) {
+        self.close_element();
         self.done.push(Cow::Owned(event));
     }
 
-    fn close(&mut self) {
+    fn close_element(&mut self) {
         if let Some((_, events)) = self.together.take() {
             self.done
                 .push(Cow::Owned(format!("[{}]", events.join(", "))));
@@ -88,19 +90,23 @@ impl<'a> Elements<'a> {
     }
 
     fn finish(mut self) -> Vec<Cow<'a, str>> {
-        self.close();
+        self.close_element();
         self.done
     }
 }
 
 /// A new entry as events, one per block.
-fn compose(entry: &Entry) -> Vec<String> {
+fn compose_events(entry: &Entry) -> Vec<String> {
     let source = match (entry.role, &entry.meta.kind) {
         (Role::Assistant, _) => "agent",
         (_, EntryKind::Injected) => "environment",
         _ => "user",
     };
-    let action = if entry.leads() { "system" } else { "message" };
+    let action = if entry.is_leading() {
+        "system"
+    } else {
+        "message"
+    };
     let event = |block: &Block| match block {
         Block::Text(text) => Some(format!(
             "{{\"source\":\"{source}\",\"action\":\"{action}\",\"args\":{{\"content\":{}}}}}",
@@ -111,9 +117,9 @@ fn compose(entry: &Entry) -> Vec<String> {
             name,
             arguments: args,
         } => Some(format!(
-            "{{\"source\":\"agent\",\"action\":\"{FOREIGN}\",\"args\":{},\
+            "{{\"source\":\"agent\",\"action\":\"{FOREIGN_ACTION}\",\"args\":{},\
              \"tool_call_metadata\":{{\"function_name\":{},\"tool_call_id\":{}}}}}",
-            arguments(args),
+            to_arguments_object(args),
             quote(name),
             quote(id)
         )),
@@ -124,7 +130,7 @@ fn compose(entry: &Entry) -> Vec<String> {
         } => Some(format!(
             "{{\"source\":\"agent\",\"observation\":\"{}\",\"content\":{},\"extras\":{{}},\
              \"tool_call_metadata\":{{\"tool_call_id\":{}}}}}",
-            if *is_error { "error" } else { FOREIGN },
+            if *is_error { "error" } else { FOREIGN_ACTION },
             quote(content),
             quote(call)
         )),

@@ -20,12 +20,12 @@ pub struct Overflow {
     /// What the model takes, when the provider said it.
     pub limit: Option<Tokens>,
     /// How sure that is.
-    pub sign: Sign,
+    pub sign: OverflowSign,
 }
 
 /// How an overflow shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
+pub enum OverflowSign {
     /// The provider said so.
     Said,
     /// A stream ended before its first event, as some servers do when a prompt does not fit: an
@@ -38,11 +38,11 @@ impl Overflow {
     const SAID: Overflow = Overflow {
         tokens: None,
         limit: None,
-        sign: Sign::Said,
+        sign: OverflowSign::Said,
     };
 
     /// Fills in numbers that are not known yet.
-    fn or(self, other: Overflow) -> Overflow {
+    fn fill_missing(self, other: Overflow) -> Overflow {
         Overflow {
             tokens: self.tokens.or(other.tokens),
             limit: self.limit.or(other.limit),
@@ -70,22 +70,22 @@ const OTHER_CODES: [&str; 4] = [
 ];
 
 /// Reads an answer of a provider: its status, its content type when known, and all of its body.
-pub fn recognise(status: u16, content_type: Option<&str>, body: &[u8]) -> Option<Overflow> {
+pub fn find_in_response(status: u16, content_type: Option<&str>, body: &[u8]) -> Option<Overflow> {
     let text = String::from_utf8_lossy(body);
     match status {
-        200..=299 => in_answer(content_type, &text),
+        200..=299 => find_in_answer(content_type, &text),
         401..=404 | 408 | 409 | 429 | 501..=599 => None,
-        400..=500 => in_error(status, &text),
+        400..=500 => find_in_error(status, &text),
         _ => None,
     }
 }
 
 /// An error that arrived as a value: an event of a stream, the result of an SDK.
-pub fn in_event(event: &Value) -> Option<Overflow> {
+pub fn find_in_event(event: &Value) -> Option<Overflow> {
     let failed = event.get("error").is_some_and(|e| !e.is_null())
         || event.get("is_error") == Some(&Value::Bool(true))
         || matches!(
-            kind(event),
+            event_type(event),
             Some("error" | "response.failed" | "response.incomplete")
         );
     let reason = ["/stop_reason", "/delta/stop_reason"];
@@ -93,12 +93,12 @@ pub fn in_event(event: &Value) -> Option<Overflow> {
     if stopped.into_iter().any(|reason| CODES.contains(&reason)) {
         return Some(Overflow::SAID);
     }
-    if failed { in_value(event) } else { None }
+    if failed { find_in_value(event) } else { None }
 }
 
-fn in_answer(content_type: Option<&str>, text: &str) -> Option<Overflow> {
+fn find_in_answer(content_type: Option<&str>, text: &str) -> Option<Overflow> {
     if let Ok(value) = serde_json::from_str::<Value>(text) {
-        return in_event(&value);
+        return find_in_event(&value);
     }
     let mut events = text
         .lines()
@@ -107,28 +107,28 @@ fn in_answer(content_type: Option<&str>, text: &str) -> Option<Overflow> {
     let is_stream = content_type.is_some_and(|t| t.starts_with("text/event-stream"));
     if is_stream && events.peek().is_none() {
         return Some(Overflow {
-            sign: Sign::Silent,
+            sign: OverflowSign::Silent,
             ..Overflow::SAID
         });
     }
-    events.find_map(|data| in_event(&serde_json::from_str(data.trim()).ok()?))
+    events.find_map(|data| find_in_event(&serde_json::from_str(data.trim()).ok()?))
 }
 
-fn in_error(status: u16, text: &str) -> Option<Overflow> {
+fn find_in_error(status: u16, text: &str) -> Option<Overflow> {
     match serde_json::from_str::<Value>(text) {
-        Ok(value) if is_other(&value) => None,
-        Ok(value) => in_value(&value).or((status == 413).then_some(Overflow::SAID)),
-        Err(_) if status == 413 => Some(phrase::find(text).unwrap_or(Overflow::SAID)),
-        Err(_) => phrase::find(text),
+        Ok(value) if is_other_limit(&value) => None,
+        Ok(value) => find_in_value(&value).or((status == 413).then_some(Overflow::SAID)),
+        Err(_) if status == 413 => Some(phrase::find_phrase(text).unwrap_or(Overflow::SAID)),
+        Err(_) => phrase::find_phrase(text),
     }
 }
 
-fn kind(value: &Value) -> Option<&str> {
+fn event_type(value: &Value) -> Option<&str> {
     value.get("type")?.as_str()
 }
 
 /// True when the error names a limit that a smaller prompt does not answer to.
-fn is_other(value: &Value) -> bool {
+fn is_other_limit(value: &Value) -> bool {
     let error = value.get("error").unwrap_or(value);
     let named = ["code", "type"].map(|key| error.get(key).and_then(Value::as_str));
     named
@@ -138,36 +138,36 @@ fn is_other(value: &Value) -> bool {
 }
 
 /// Looks through the parts of an error that say what went wrong.
-fn in_value(value: &Value) -> Option<Overflow> {
+fn find_in_value(value: &Value) -> Option<Overflow> {
     match value {
-        Value::Object(fields) => in_object(fields),
-        Value::Array(values) => values.iter().find_map(in_value),
+        Value::Object(fields) => find_in_object(fields),
+        Value::Array(values) => values.iter().find_map(find_in_value),
         _ => None,
     }
 }
 
-fn in_object(fields: &Map<String, Value>) -> Option<Overflow> {
+fn find_in_object(fields: &Map<String, Value>) -> Option<Overflow> {
     let code = ["code", "type", "reason"];
     let coded = code
         .iter()
         .filter_map(|key| fields.get(*key)?.as_str())
         .any(|code| CODES.contains(&code))
-        .then(|| counted(fields));
+        .then(|| read_counts(fields));
     let said = [
         "message", "error", "detail", "details", "raw", "result", "response", "metadata",
     ];
     let told = said
         .iter()
         .filter_map(|key| fields.get(*key))
-        .find_map(in_part);
+        .find_map(find_in_part);
     match (coded, told) {
-        (Some(coded), Some(told)) => Some(coded.or(told)),
+        (Some(coded), Some(told)) => Some(coded.fill_missing(told)),
         (coded, told) => coded.or(told),
     }
 }
 
 /// The numbers that llama.cpp adds.
-fn counted(fields: &Map<String, Value>) -> Overflow {
+fn read_counts(fields: &Map<String, Value>) -> Overflow {
     let tokens = |key: &str| fields.get(key).and_then(Value::as_u64).map(Tokens);
     Overflow {
         tokens: tokens("n_prompt_tokens"),
@@ -177,13 +177,13 @@ fn counted(fields: &Map<String, Value>) -> Overflow {
 }
 
 /// A sentence, an error within, or an error that a proxy passes on as text.
-fn in_part(part: &Value) -> Option<Overflow> {
+fn find_in_part(part: &Value) -> Option<Overflow> {
     let Value::String(text) = part else {
-        return in_value(part);
+        return find_in_value(part);
     };
     let within = text.trim_start().starts_with('{');
     match serde_json::from_str::<Value>(text) {
-        Ok(value) if within => in_value(&value),
-        _ => phrase::find(text),
+        Ok(value) if within => find_in_value(&value),
+        _ => phrase::find_phrase(text),
     }
 }

@@ -46,11 +46,13 @@ const PHRASES: &[&str] = &[
 ];
 
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let patterns = PHRASES.iter().map(|phrase| Regex::new(&pattern(phrase)));
+    let patterns = PHRASES
+        .iter()
+        .map(|phrase| Regex::new(&build_pattern(phrase)));
     patterns.filter_map(Result::ok).collect()
 });
 
-fn pattern(phrase: &str) -> String {
+fn build_pattern(phrase: &str) -> String {
     let number = "[0-9][0-9,_]*";
     let named = |name: &str| format!("(?<{name}>{number})");
     let phrase = phrase
@@ -61,7 +63,7 @@ fn pattern(phrase: &str) -> String {
 }
 
 /// The first sentence that says it.
-pub(super) fn find(text: &str) -> Option<Overflow> {
+pub(super) fn find_phrase(text: &str) -> Option<Overflow> {
     let found = PATTERNS.iter().find_map(|pattern| pattern.captures(text))?;
     let number = |name: &str| -> Option<Tokens> {
         let digits = |captures: &Captures<'_>| -> Option<String> {

@@ -14,7 +14,7 @@ fn lines(text: &str) -> impl Iterator<Item = Value> {
 
 fn found_in(line: &Value) -> Option<Overflow> {
     let status = line["status"].as_u64().unwrap() as u16;
-    recognise(
+    find_in_response(
         status,
         Some("application/json"),
         line["body"].to_string().as_bytes(),
@@ -28,7 +28,7 @@ fn every_refusal_is_recognised_with_its_numbers() {
         let expected = Overflow {
             tokens: number("tokens"),
             limit: number("limit"),
-            sign: Sign::Said,
+            sign: OverflowSign::Said,
         };
         assert_eq!(found_in(&line), Some(expected), "{line}");
     }
@@ -39,13 +39,13 @@ fn no_other_error_is_taken_for_one() {
     for line in lines(OTHERS) {
         assert_eq!(found_in(&line), None, "{line}");
     }
-    assert_eq!(recognise(400, None, b""), None);
-    assert_eq!(recognise(400, None, &[0xff, 0xfe]), None);
+    assert_eq!(find_in_response(400, None, b""), None);
+    assert_eq!(find_in_response(400, None, &[0xff, 0xfe]), None);
 }
 
 #[test]
 fn a_refusal_in_plain_text_is_recognised() {
-    let found = recognise(
+    let found = find_in_response(
         400,
         Some("text/plain"),
         b"prompt is too long: 10 tokens > 5 maximum",
@@ -53,7 +53,7 @@ fn a_refusal_in_plain_text_is_recognised() {
     let numbers = found.map(|o| (o.tokens, o.limit));
     assert_eq!(numbers, Some((Some(Tokens(10)), Some(Tokens(5)))));
     assert!(
-        recognise(
+        find_in_response(
             413,
             Some("text/html"),
             b"<h1>413 Request Entity Too Large</h1>"
@@ -68,50 +68,57 @@ fn an_answer_that_went_well_may_say_it_too() {
     let failed = "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model.\"}}}\n\n";
     let late = "data: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 10 tokens > 5 maximum\"}}\n\n";
     for body in [stream, failed, late] {
-        let found = recognise(200, Some("text/event-stream"), body.as_bytes());
-        assert_eq!(found.map(|o| o.sign), Some(Sign::Said), "{body}");
+        let found = find_in_response(200, Some("text/event-stream"), body.as_bytes());
+        assert_eq!(found.map(|o| o.sign), Some(OverflowSign::Said), "{body}");
     }
     let result = json!({"type": "result", "is_error": true, "result": "Prompt is too long"});
-    assert!(in_event(&result).is_some());
+    assert!(find_in_event(&result).is_some());
     let message =
         json!({"type": "message", "stop_reason": "model_context_window_exceeded", "content": []});
-    assert!(recognise(200, None, message.to_string().as_bytes()).is_some());
+    assert!(find_in_response(200, None, message.to_string().as_bytes()).is_some());
 }
 
 #[test]
 fn a_model_that_talks_of_it_has_not_overflowed() {
     let talk = json!({"choices": [{"message": {"content": "prompt is too long: 10 tokens > 5 maximum"}}], "error": null});
-    assert_eq!(recognise(200, None, talk.to_string().as_bytes()), None);
+    assert_eq!(
+        find_in_response(200, None, talk.to_string().as_bytes()),
+        None
+    );
     let stream = format!("data: {talk}\n\ndata: [DONE]\n\n");
     assert_eq!(
-        recognise(200, Some("text/event-stream"), stream.as_bytes()),
+        find_in_response(200, Some("text/event-stream"), stream.as_bytes()),
         None
     );
     let result = json!({"type": "result", "is_error": false, "result": "Prompt is too long"});
-    assert_eq!(in_event(&result), None);
+    assert_eq!(find_in_event(&result), None);
 }
 
 #[test]
 fn a_stream_without_events_is_a_silent_sign() {
     for body in ["", "\n\n", ": keep-alive\n\n"] {
-        let found = recognise(
+        let found = find_in_response(
             200,
             Some("text/event-stream; charset=utf-8"),
             body.as_bytes(),
         );
-        assert_eq!(found.map(|o| o.sign), Some(Sign::Silent), "{body:?}");
+        assert_eq!(
+            found.map(|o| o.sign),
+            Some(OverflowSign::Silent),
+            "{body:?}"
+        );
     }
     assert_eq!(
-        recognise(200, Some("text/event-stream"), b"data: [DONE]\n\n"),
+        find_in_response(200, Some("text/event-stream"), b"data: [DONE]\n\n"),
         None
     );
-    assert_eq!(recognise(204, None, b""), None);
+    assert_eq!(find_in_response(204, None, b""), None);
 }
 
 proptest::proptest! {
     #[test]
     fn no_body_breaks_the_reader(status in 0_u16..700, body in proptest::collection::vec(proptest::num::u8::ANY, 0..200), text in "[a-z0-9 {}\":,\\[\\]]{0,80}") {
-        let _ = recognise(status, Some("text/event-stream"), &body);
-        let _ = recognise(status, None, text.as_bytes());
+        let _ = find_in_response(status, Some("text/event-stream"), &body);
+        let _ = find_in_response(status, None, text.as_bytes());
     }
 }

@@ -6,16 +6,18 @@ use compact_core::message::{Block, EntryKind, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::chain::Said;
-use crate::edit::{Edits, Holder, Piece, TextSite};
+use crate::chain::LineContent;
+use crate::edit::{BlockPiece, EntryEdits, Holder, TextSite};
 use crate::error::FormatError;
-use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient, quote};
+use crate::json::{
+    ItemContext, Members, is_list, is_object, is_string, is_true, quote, string_value,
+};
 use crate::parts;
 
 /// The members of a line that matter here; every one is a span.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Line<'a> {
+pub(super) struct PiLine<'a> {
     #[serde(borrow)]
     r#type: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
@@ -33,7 +35,7 @@ pub(super) struct Line<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Message<'a> {
+struct PiMessage<'a> {
     #[serde(borrow)]
     role: Option<&'a RawValue>,
     content: Option<&'a RawValue>,
@@ -49,7 +51,7 @@ struct Message<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Element<'a> {
+struct PiElement<'a> {
     #[serde(borrow)]
     r#type: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
@@ -59,17 +61,17 @@ struct Element<'a> {
     thinking_signature: Option<&'a RawValue>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> PiLine<'a> {
     pub(super) fn kind(&self) -> Cow<'a, str> {
-        lenient(self.r#type).unwrap_or_default()
+        string_value(self.r#type).unwrap_or_default()
     }
 
     pub(super) fn id(&self) -> Option<Cow<'a, str>> {
-        lenient(self.id)
+        string_value(self.id)
     }
 
     pub(super) fn parent(&self) -> Option<Cow<'a, str>> {
-        lenient(self.parent_id)
+        string_value(self.parent_id)
     }
 
     pub(super) fn is_copy(&self) -> bool {
@@ -77,139 +79,165 @@ impl<'a> Line<'a> {
     }
 
     /// The line that this one speaks about.
-    pub(super) fn subject(&self) -> Option<Cow<'a, str>> {
-        lenient(self.target_id)
+    pub(super) fn target_id(&self) -> Option<Cow<'a, str>> {
+        string_value(self.target_id)
     }
 
     /// The first line before a compaction that it keeps: its id, or its place in the file.
     pub(super) fn first_kept(&self) -> (Option<Cow<'a, str>>, Option<usize>) {
         let index = self.first_kept_entry_index;
         (
-            lenient(self.first_kept_entry_id).filter(|id| !id.is_empty()),
+            string_value(self.first_kept_entry_id).filter(|id| !id.is_empty()),
             index.and_then(|raw| raw.get().parse().ok()),
         )
     }
 
     /// What the line says to the model, if anything.
-    pub(super) fn said(&self, at: At<'_>) -> Result<Option<Said<'a>>, FormatError> {
+    pub(super) fn read_content(
+        &self,
+        at: ItemContext<'_>,
+    ) -> Result<Option<LineContent<'a>>, FormatError> {
         match self.kind().as_ref() {
-            "message" => self.message(at),
-            "compaction" | "branch_summary" => summary(at, self.summary),
+            "message" => self.read_message(at),
+            "compaction" | "branch_summary" => read_summary(at, self.summary),
             "custom_message" => {
                 let pieces = match self.content {
-                    Some(raw) => parts::content(at, "content", raw)?,
+                    Some(raw) => parts::read_content(at, "content", raw)?,
                     None => Vec::new(),
                 };
-                Ok(Some(Said::new(Role::User, EntryKind::Injected, pieces)))
+                Ok(Some(LineContent::new(
+                    Role::User,
+                    EntryKind::Injected,
+                    pieces,
+                )))
             }
             _ => Ok(None),
         }
     }
 
-    fn message(&self, at: At<'_>) -> Result<Option<Said<'a>>, FormatError> {
+    fn read_message(&self, at: ItemContext<'_>) -> Result<Option<LineContent<'a>>, FormatError> {
         let raw = self
             .message
-            .ok_or_else(|| at.missing("message", "an object"))?;
+            .ok_or_else(|| at.missing_field("message", "an object"))?;
         if !is_object(raw) {
-            return Err(at.field("message", "an object", raw));
+            return Err(at.wrong_type("message", "an object", raw));
         }
-        let message: Message<'a> = at.read(raw.get())?;
+        let message: PiMessage<'a> = at.read(raw.get())?;
         let pieces = || match message.content {
-            Some(raw) => content(at, raw),
+            Some(raw) => read_pieces(at, raw),
             None => Ok(Vec::new()),
         };
-        Ok(Some(match lenient(message.role).as_deref() {
-            Some("user") => Said::new(Role::User, EntryKind::Message, pieces()?),
+        Ok(Some(match string_value(message.role).as_deref() {
+            Some("user") => LineContent::new(Role::User, EntryKind::Message, pieces()?),
             Some("assistant") => {
-                let stop = lenient(message.stop_reason);
+                let stop = string_value(message.stop_reason);
                 if matches!(stop.as_deref(), Some("aborted" | "error")) {
                     return Ok(None);
                 }
-                Said::new(Role::Assistant, EntryKind::Message, pieces()?)
+                LineContent::new(Role::Assistant, EntryKind::Message, pieces()?)
             }
-            Some("toolResult") => Said {
+            Some("toolResult") => LineContent {
                 echoes: message
                     .details
                     .map(|details| (0, details))
                     .into_iter()
                     .collect(),
-                ..Said::new(Role::Tool, EntryKind::Message, result(at, &message)?)
+                ..LineContent::new(Role::Tool, EntryKind::Message, result_pieces(at, &message)?)
             },
             Some("bashExecution") if is_true(message.exclude_from_context) => return Ok(None),
-            Some("bashExecution") => {
-                Said::new(Role::User, EntryKind::Injected, execution(at, &message)?)
+            Some("bashExecution") => LineContent::new(
+                Role::User,
+                EntryKind::Injected,
+                execution_pieces(at, &message)?,
+            ),
+            Some("compactionSummary" | "branchSummary") => {
+                return read_summary(at, message.summary);
             }
-            Some("compactionSummary" | "branchSummary") => return summary(at, message.summary),
-            Some(_) => Said::new(Role::User, EntryKind::Injected, pieces()?),
-            None => return Err(at.missing("message.role", "a string")),
+            Some(_) => LineContent::new(Role::User, EntryKind::Injected, pieces()?),
+            None => return Err(at.missing_field("message.role", "a string")),
         }))
     }
 }
 
-fn summary<'a>(at: At<'_>, raw: Option<&'a RawValue>) -> Result<Option<Said<'a>>, FormatError> {
-    let text = at.optional("summary", raw)?.filter(|text| !text.is_empty());
+fn read_summary<'a>(
+    at: ItemContext<'_>,
+    raw: Option<&'a RawValue>,
+) -> Result<Option<LineContent<'a>>, FormatError> {
+    let text = at
+        .read_optional_string("summary", raw)?
+        .filter(|text| !text.is_empty());
     Ok(raw.zip(text).map(|(raw, text)| {
         let piece = parts::text_piece(text, Holder::Item, raw);
-        Said::new(Role::User, EntryKind::ForeignSummary, vec![piece])
+        LineContent::new(Role::User, EntryKind::ForeignSummary, vec![piece])
     }))
 }
 
-fn content<'a>(at: At<'_>, raw: &'a RawValue) -> Result<Vec<Piece<'a>>, FormatError> {
+fn read_pieces<'a>(
+    at: ItemContext<'_>,
+    raw: &'a RawValue,
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     if !is_list(raw) {
-        return parts::content(at, "message.content", raw);
+        return parts::read_content(at, "message.content", raw);
     }
     let piece = |element: &'a RawValue| {
         let holder = Holder::Element { list: raw, element };
-        let read: Element<'a> = if is_object(element) {
+        let read: PiElement<'a> = if is_object(element) {
             at.read(element.get())?
         } else {
-            Element::default()
+            PiElement::default()
         };
-        match lenient(read.r#type).as_deref() {
-            Some("thinking") => thinking(at, &read, holder),
-            Some("toolCall") => call(at, &read, holder),
-            _ => parts::part(at, "message.content", raw, element),
+        match string_value(read.r#type).as_deref() {
+            Some("thinking") => thinking_piece(at, &read, holder),
+            Some("toolCall") => call_piece(at, &read, holder),
+            _ => parts::read_part(at, "message.content", raw, element),
         }
     };
-    let elements = at.list("message.content", raw)?;
+    let elements = at.read_list("message.content", raw)?;
     elements.into_iter().map(piece).collect()
 }
 
-fn thinking<'a>(
-    at: At<'_>,
-    read: &Element<'a>,
+fn thinking_piece<'a>(
+    at: ItemContext<'_>,
+    read: &PiElement<'a>,
     holder: Holder<'a>,
-) -> Result<Piece<'a>, FormatError> {
-    let text = at.optional("message.content[].thinking", read.thinking)?;
+) -> Result<BlockPiece<'a>, FormatError> {
+    let text = at.read_optional_string("message.content[].thinking", read.thinking)?;
     let signature = read.thinking_signature;
-    Ok(Piece {
+    Ok(BlockPiece {
         block: Block::Reasoning {
             text: text.unwrap_or_default(),
             replay_bytes: signature.map_or(0, |raw| raw.get().len().saturating_sub(2)),
         },
         holder,
-        texts: read.thinking.map(TextSite::value).unwrap_or_default(),
+        texts: read.thinking.map(TextSite::in_value).unwrap_or_default(),
     })
 }
 
-fn call<'a>(at: At<'_>, read: &Element<'a>, holder: Holder<'a>) -> Result<Piece<'a>, FormatError> {
-    let id = at.optional("message.content[].id", read.id)?;
-    Ok(Piece {
+fn call_piece<'a>(
+    at: ItemContext<'_>,
+    read: &PiElement<'a>,
+    holder: Holder<'a>,
+) -> Result<BlockPiece<'a>, FormatError> {
+    let id = at.read_optional_string("message.content[].id", read.id)?;
+    Ok(BlockPiece {
         block: Block::ToolCall {
             id: id.unwrap_or_default(),
-            name: lenient(read.name).unwrap_or_default().into_owned(),
+            name: string_value(read.name).unwrap_or_default().into_owned(),
             arguments: read.arguments.map_or("{}", RawValue::get).to_owned(),
         },
         holder,
-        texts: read.arguments.map(TextSite::value).unwrap_or_default(),
+        texts: read.arguments.map(TextSite::in_value).unwrap_or_default(),
     })
 }
 
-fn result<'a>(at: At<'_>, message: &Message<'a>) -> Result<Vec<Piece<'a>>, FormatError> {
-    let call = at.optional("message.toolCallId", message.tool_call_id)?;
+fn result_pieces<'a>(
+    at: ItemContext<'_>,
+    message: &PiMessage<'a>,
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
+    let call = at.read_optional_string("message.toolCallId", message.tool_call_id)?;
     let answer = message
         .content
-        .map(|raw| parts::answer(at, "message.content", raw))
+        .map(|raw| parts::read_answer(at, "message.content", raw))
         .transpose()?;
     let (content, texts, media) = answer
         .map(|a| (a.text, a.sites, a.media))
@@ -219,7 +247,7 @@ fn result<'a>(at: At<'_>, message: &Message<'a>) -> Result<Vec<Piece<'a>>, Forma
         content,
         is_error: is_true(message.is_error),
     };
-    let mut pieces = vec![Piece {
+    let mut pieces = vec![BlockPiece {
         block,
         holder: Holder::Item,
         texts,
@@ -229,13 +257,16 @@ fn result<'a>(at: At<'_>, message: &Message<'a>) -> Result<Vec<Piece<'a>>, Forma
 }
 
 /// A command that the user ran, and what it printed.
-fn execution<'a>(at: At<'_>, message: &Message<'a>) -> Result<Vec<Piece<'a>>, FormatError> {
+fn execution_pieces<'a>(
+    at: ItemContext<'_>,
+    message: &PiMessage<'a>,
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     let mut pieces = Vec::new();
     for (field, value) in [("command", message.command), ("output", message.output)] {
         let Some(value) = value.filter(|raw| is_string(raw)) else {
             continue;
         };
-        let text = at.string(field, value)?;
+        let text = at.read_string(field, value)?;
         if !text.is_empty() {
             let empty = "\"\"";
             pieces.push(parts::text_piece(
@@ -249,14 +280,14 @@ fn execution<'a>(at: At<'_>, message: &Message<'a>) -> Result<Vec<Piece<'a>>, Fo
 }
 
 /// The line with its edits.
-pub(super) fn edited(
-    at: At<'_>,
+pub(super) fn edit_line(
+    at: ItemContext<'_>,
     json: &str,
-    edits: Edits<'_>,
+    edits: EntryEdits<'_>,
 ) -> Result<Option<String>, FormatError> {
-    let line: Line<'_> = at.read(json)?;
-    let said = line.said(at)?;
-    Ok(said.and_then(|said| said.edited(json, edits, &text_part)))
+    let line: PiLine<'_> = at.read(json)?;
+    let said = line.read_content(at)?;
+    Ok(said.and_then(|said| said.apply_edits(json, edits, &text_part)))
 }
 
 /// A text as a part of a message.
@@ -266,8 +297,8 @@ pub(super) fn text_part(text: &str) -> String {
 
 /// A summary of another program as a message: as a boundary it would cut off what stands before it.
 pub(super) fn as_message(json: &str) -> Cow<'_, str> {
-    let members = Members::of(json);
-    let role = match lenient(members.get("type")).as_deref() {
+    let members = Members::from_json(json);
+    let role = match string_value(members.get("type")).as_deref() {
         Some("compaction") => "compactionSummary",
         Some("branch_summary") => "branchSummary",
         _ => return Cow::Borrowed(json),

@@ -14,7 +14,7 @@ mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
 
-use self::write::Pi;
+use self::write::PiAgent;
 use crate::chain;
 use crate::wire::Wire;
 
@@ -31,7 +31,7 @@ static RULES: WireRules = WireRules {
 pub(crate) static WIRE: Wire = Wire::new(
     &RULES,
     read::read,
-    |page, view| chain::write::emit(&Pi, page, view),
+    |page, view| chain::write::emit(&PiAgent, page, view),
     chain::extend,
 )
-.with_boundary(|page, view, stamp| chain::write::append(&Pi, page, view, stamp));
+.with_boundary(|page, view, stamp| chain::write::append(&PiAgent, page, view, stamp));

@@ -7,38 +7,41 @@ use std::collections::{HashMap, HashSet};
 use compact_core::message::Role;
 use serde_json::value::RawValue;
 
-use super::line::Line;
-use crate::Scope;
+use super::line::PiLine;
+use crate::TranscriptScope;
 use crate::error::FormatError;
-use crate::json::{At, Members, lenient};
-use crate::source::{self, Layout, Reading};
+use crate::json::{ItemContext, Members, string_value};
+use crate::source::{self, SourceLayout, TranscriptReading};
 
-type Row<'s> = source::Line<'s, Line<'s>>;
+type PiRow<'s> = source::SourceLine<'s, PiLine<'s>>;
 
-pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> {
-    let spans = source::lines(source);
-    let mut reading = Reading::new(Layout::Lines {
+pub(super) fn read(
+    source: &[u8],
+    scope: TranscriptScope,
+) -> Result<TranscriptReading, FormatError> {
+    let spans = source::line_spans(source);
+    let mut reading = TranscriptReading::new(SourceLayout::Lines {
         lines: Vec::new(),
         live_from: 0,
     });
-    let rows: Vec<Row<'_>> = source::objects(source, &spans, &mut reading.problems)?;
+    let rows: Vec<PiRow<'_>> = source::read_objects(source, &spans, &mut reading.problems)?;
     let known = ["session", "message", "compaction", "model_change"];
     if !rows
         .iter()
         .any(|row| known.contains(&row.value.kind().as_ref()))
     {
-        return Err(source::unlike(source));
+        return Err(source::unrecognised_error(source));
     }
-    let order: Vec<&Row<'_>> = match scope {
-        Scope::Live => live(&rows),
-        Scope::Whole => rows.iter().filter(|row| !row.value.is_copy()).collect(),
+    let order: Vec<&PiRow<'_>> = match scope {
+        TranscriptScope::Live => live_rows(&rows),
+        TranscriptScope::Whole => rows.iter().filter(|row| !row.value.is_copy()).collect(),
     };
     for row in order {
-        draft(source, row, &mut reading)?;
+        read_row(source, row, &mut reading)?;
     }
     let head = rows.iter().find(|row| row.value.kind() == "session");
     reading.session_id = head.and_then(|row| row.value.id()).map(String::from);
-    reading.layout = Layout::Lines {
+    reading.layout = SourceLayout::Lines {
         lines: spans,
         live_from: 0,
     };
@@ -46,14 +49,14 @@ pub(super) fn read(source: &[u8], scope: Scope) -> Result<Reading, FormatError> 
 }
 
 /// The rows of the context: the way to the last line, from its last compaction on.
-fn live<'r, 's>(rows: &'r [Row<'s>]) -> Vec<&'r Row<'s>> {
-    let way = way(rows);
+fn live_rows<'r, 's>(rows: &'r [PiRow<'s>]) -> Vec<&'r PiRow<'s>> {
+    let way = path_to_last_row(rows);
     let boundary = way.iter().rposition(|row| row.value.kind() == "compaction");
     let Some((at, boundary)) = boundary.and_then(|at| Some((at, *way.get(at)?))) else {
         return way;
     };
     let (id, index) = boundary.value.first_kept();
-    let is_first = |row: &&Row<'_>| match (&id, index) {
+    let is_first = |row: &&PiRow<'_>| match (&id, index) {
         (Some(id), _) => row.value.id().as_ref() == Some(id),
         (None, Some(index)) => row.index >= index,
         (None, None) => false,
@@ -66,8 +69,8 @@ fn live<'r, 's>(rows: &'r [Row<'s>]) -> Vec<&'r Row<'s>> {
 }
 
 /// The rows from the root to the last line; all rows where they have no ids.
-fn way<'r, 's>(rows: &'r [Row<'s>]) -> Vec<&'r Row<'s>> {
-    let in_tree = |row: &&Row<'s>| row.value.id().is_some() && row.value.kind() != "session";
+fn path_to_last_row<'r, 's>(rows: &'r [PiRow<'s>]) -> Vec<&'r PiRow<'s>> {
+    let in_tree = |row: &&PiRow<'s>| row.value.id().is_some() && row.value.kind() != "session";
     let parents: HashMap<Cow<'_, str>, Option<Cow<'_, str>>> = rows
         .iter()
         .filter(in_tree)
@@ -85,30 +88,34 @@ fn way<'r, 's>(rows: &'r [Row<'s>]) -> Vec<&'r Row<'s>> {
             break;
         }
     }
-    let is_on_way = |row: &&Row<'s>| match row.value.id() {
+    let is_on_way = |row: &&PiRow<'s>| match row.value.id() {
         Some(id) if in_tree(row) => on_way.contains(&id),
         _ => true,
     };
     rows.iter().filter(is_on_way).collect()
 }
 
-fn draft(source: &[u8], row: &Row<'_>, reading: &mut Reading) -> Result<(), FormatError> {
-    let at = At {
+fn read_row(
+    source: &[u8],
+    row: &PiRow<'_>,
+    reading: &mut TranscriptReading,
+) -> Result<(), FormatError> {
+    let at = ItemContext {
         source,
         offset: row.offset,
     };
-    if let Some(model) = lenient(row.value.model_id) {
+    if let Some(model) = string_value(row.value.model_id) {
         reading.model = Some(model.into_owned());
     }
-    let Some(said) = row.value.said(at)? else {
+    let Some(said) = row.value.read_content(at)? else {
         return Ok(());
     };
-    let mut draft = said.draft(row.value.id().map(String::from), row);
+    let mut draft = said.into_draft(row.value.id().map(String::from), row);
     if draft.role == Role::Assistant {
-        let message = Members::of(row.value.message.map_or("", RawValue::get));
+        let message = Members::from_json(row.value.message.map_or("", RawValue::get));
         let usage = message.get("usage");
-        draft.meta.usage = usage.and_then(|raw| UsageSource::Pi.of_entry(raw));
-        let model = lenient(message.get("model")).map(String::from);
+        draft.meta.usage = usage.and_then(|raw| UsageSource::Pi.read_entry_usage(raw));
+        let model = string_value(message.get("model")).map(String::from);
         reading.model = model.or(reading.model.take());
     }
     reading.drafts.push(draft);

@@ -1,9 +1,9 @@
 //! Features of pi sessions.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 
-use crate::{Format, Parsed, Scope, Stamp, parse};
+use crate::{BoundaryStamp, Format, ParsedTranscript, TranscriptScope, parse};
 
 const HEAD: &str = r#"{"type":"session","version":3,"id":"s","timestamp":"T","cwd":"/x"}"#;
 
@@ -20,11 +20,11 @@ fn user(id: &str, parent: &str, text: &str) -> String {
     line(id, parent, &body)
 }
 
-fn read(lines: &[String], scope: Scope) -> Parsed {
+fn read(lines: &[String], scope: TranscriptScope) -> ParsedTranscript {
     parse(lines.join("\n"), None, scope).unwrap()
 }
 
-fn texts(parsed: &Parsed) -> Vec<String> {
+fn texts(parsed: &ParsedTranscript) -> Vec<String> {
     let entries = parsed.conversation.entries.iter();
     entries.map(Entry::plain_text).collect()
 }
@@ -38,11 +38,11 @@ fn the_context_is_the_way_to_the_last_line() {
         user("c", "b", "left too"),
         user("d", "a", "two"),
     ];
-    let live = read(&lines, Scope::Live);
+    let live = read(&lines, TranscriptScope::Live);
     assert_eq!(live.document.format(), Format::Pi);
     assert_eq!(texts(&live), ["one", "two"]);
     assert_eq!(
-        texts(&read(&lines, Scope::Whole)),
+        texts(&read(&lines, TranscriptScope::Whole)),
         ["one", "left", "left too", "two"]
     );
     // The view is one branch, whatever the lines hung on.
@@ -65,7 +65,7 @@ fn a_compaction_comes_first_and_keeps_what_it_says() {
         compaction.to_owned(),
         user("d", "k", "after"),
     ];
-    let live = read(&lines, Scope::Live);
+    let live = read(&lines, TranscriptScope::Live);
     assert_eq!(texts(&live), ["so far", "kept", "after"]);
     assert_eq!(
         live.conversation.entries[0].meta.kind,
@@ -76,7 +76,7 @@ fn a_compaction_comes_first_and_keeps_what_it_says() {
         items: vec![ViewItem::Kept { entry: 1 }, ViewItem::Kept { entry: 0 }],
     };
     let out = live.document.emit(&live.conversation, &view).unwrap();
-    let again = parse(out, None, Scope::Live).unwrap();
+    let again = parse(out, None, TranscriptScope::Live).unwrap();
     assert_eq!(texts(&again), ["kept", "so far"]);
     assert_eq!(
         again.conversation.entries[1].meta.kind,
@@ -98,25 +98,25 @@ fn calls_results_and_commands_are_blocks() {
             line("c", "b", command),
             line("d", "c", aborted),
         ],
-        Scope::Live,
+        TranscriptScope::Live,
     );
     let entries = &parsed.conversation.entries;
     assert_eq!(entries.len(), 3);
-    assert_eq!(entries[0].meta.usage.map(|u| u.prompt().0), Some(6));
+    assert_eq!(entries[0].meta.usage.map(|u| u.prompt_tokens().0), Some(6));
     assert_eq!(entries[2].meta.kind, EntryKind::Injected);
     let view = View {
         items: vec![
             ViewItem::Kept { entry: 0 },
             ViewItem::Edited {
                 entry: 1,
-                edits: vec![(0, Edit::SetText("cut".to_owned()))],
+                edits: vec![(0, BlockEdit::SetText("cut".to_owned()))],
             },
         ],
     };
     let out = parsed.document.emit(&parsed.conversation, &view).unwrap();
     let out = String::from_utf8(out).unwrap();
     assert!(out.contains(r#""details":null"#), "{out}");
-    let again = parse(out, None, Scope::Live).unwrap();
+    let again = parse(out, None, TranscriptScope::Live).unwrap();
     assert_eq!(
         again.conversation.entries[1].blocks,
         [Block::ToolResult {
@@ -135,14 +135,14 @@ fn a_session_of_the_first_version_has_no_ids() {
         )
     };
     let lines = [HEAD.to_owned(), line("one"), line("two")];
-    let parsed = read(&lines, Scope::Live);
+    let parsed = read(&lines, TranscriptScope::Live);
     let view = View {
         items: vec![
-            ViewItem::New(Entry::text("n", Role::User, "so far")),
+            ViewItem::New(Entry::from_text("n", Role::User, "so far")),
             ViewItem::Kept { entry: 1 },
         ],
     };
-    let stamp = Stamp {
+    let stamp = BoundaryStamp {
         timestamp: "T2",
         receipt: "r",
         tokens_before: 9,
@@ -151,6 +151,6 @@ fn a_session_of_the_first_version_has_no_ids() {
     let out = parsed.document.emit(&parsed.conversation, &view).unwrap();
     assert!(!String::from_utf8(out).unwrap().contains("parentId"));
     let out = parsed.document.append(&parsed.conversation, &view, &stamp);
-    let live = parse(out.unwrap(), None, Scope::Live).unwrap();
+    let live = parse(out.unwrap(), None, TranscriptScope::Live).unwrap();
     assert_eq!(texts(&live), ["so far", "two"]);
 }

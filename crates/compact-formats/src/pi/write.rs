@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use compact_core::message::{Block, Entry, Role};
 use compact_core::view::ViewItem;
 
-use super::line::{self, Line};
-use crate::Stamp;
-use crate::chain::{self, write::Agent};
-use crate::edit::{Edits, arguments};
+use super::line::{self, PiLine};
+use crate::BoundaryStamp;
+use crate::chain::{self, write::ChainedAgent};
+use crate::edit::{EntryEdits, to_arguments_object};
 use crate::error::FormatError;
-use crate::json::{At, quote};
-use crate::wire::Page;
+use crate::json::{ItemContext, quote};
+use crate::wire::DocumentContext;
 
 /// Furniture that is kept.
 const KEPT: [&str; 6] = [
@@ -24,30 +24,30 @@ const KEPT: [&str; 6] = [
     "custom",
 ];
 
-pub(super) struct Pi;
+pub(super) struct PiAgent;
 
-impl Agent for Pi {
+impl ChainedAgent for PiAgent {
     fn as_message<'a>(&self, json: &'a str) -> Cow<'a, str> {
         line::as_message(json)
     }
 
-    fn edited(
+    fn edit_line(
         &self,
-        at: At<'_>,
+        at: ItemContext<'_>,
         json: &str,
-        edits: Edits<'_>,
+        edits: EntryEdits<'_>,
     ) -> Result<Option<String>, FormatError> {
-        line::edited(at, json, edits)
+        line::edit_line(at, json, edits)
     }
 
-    fn compose(&self, entry: &Entry, model: Option<&str>) -> Vec<String> {
-        let messages = compose(entry, model).into_iter();
+    fn compose_lines(&self, entry: &Entry, model: Option<&str>) -> Vec<String> {
+        let messages = compose_messages(entry, model).into_iter();
         messages
             .map(|message| format!("\"type\":\"message\",\"message\":{message}"))
             .collect()
     }
 
-    fn boundary(&self, summary: &str, stamp: &Stamp<'_>) -> String {
+    fn compose_boundary(&self, summary: &str, stamp: &BoundaryStamp<'_>) -> String {
         format!(
             "\"type\":\"compaction\",\"summary\":{},\"firstKeptEntryId\":\"\",\"tokensBefore\":{},\"fromHook\":true",
             quote(summary),
@@ -55,21 +55,23 @@ impl Agent for Pi {
         )
     }
 
-    fn names<'e>(&self, _: &ViewItem, entry: &'e Entry) -> Vec<&'e str> {
+    fn shown_names<'e>(&self, _: &ViewItem, entry: &'e Entry) -> Vec<&'e str> {
         vec![entry.id.0.as_str()]
     }
 
-    fn keeps(&self, _: At<'_>, json: &str, names: &HashSet<&str>) -> bool {
-        let line: Line<'_> = serde_json::from_str(json).unwrap_or_default();
-        let known = line.subject().is_none_or(|id| names.contains(id.as_ref()));
+    fn keeps_line(&self, _: ItemContext<'_>, json: &str, names: &HashSet<&str>) -> bool {
+        let line: PiLine<'_> = serde_json::from_str(json).unwrap_or_default();
+        let known = line
+            .target_id()
+            .is_none_or(|id| names.contains(id.as_ref()));
         known && !line.is_copy() && KEPT.contains(&line.kind().as_ref())
     }
 
     /// Lines of sessions of the first version have none.
-    fn has_ids(&self, page: &Page<'_>) -> bool {
-        let mut lines = (0..chain::count(page)).filter_map(|i| {
-            let json = chain::json(page, i).trim_ascii();
-            serde_json::from_str::<Line<'_>>(json).ok()
+    fn has_ids(&self, page: &DocumentContext<'_>) -> bool {
+        let mut lines = (0..chain::line_count(page)).filter_map(|i| {
+            let json = chain::line_json(page, i).trim_ascii();
+            serde_json::from_str::<PiLine<'_>>(json).ok()
         });
         let first = lines.find(|line| line.kind() != "session");
         first.is_none_or(|line| line.id().is_some())
@@ -77,9 +79,9 @@ impl Agent for Pi {
 }
 
 /// A new entry as messages: one, or one per tool result.
-fn compose(entry: &Entry, model: Option<&str>) -> Vec<String> {
-    let mut messages: Vec<String> = entry.blocks.iter().filter_map(answer).collect();
-    let parts: Vec<String> = entry.blocks.iter().filter_map(part).collect();
+fn compose_messages(entry: &Entry, model: Option<&str>) -> Vec<String> {
+    let mut messages: Vec<String> = entry.blocks.iter().filter_map(render_result).collect();
+    let parts: Vec<String> = entry.blocks.iter().filter_map(render_part).collect();
     if parts.is_empty() {
         return messages;
     }
@@ -100,7 +102,7 @@ fn compose(entry: &Entry, model: Option<&str>) -> Vec<String> {
 const NO_USAGE: &str = "{\"input\":0,\"output\":0,\"cacheRead\":0,\"cacheWrite\":0,\"totalTokens\":0,\
                         \"cost\":{\"input\":0,\"output\":0,\"cacheRead\":0,\"cacheWrite\":0,\"total\":0}}";
 
-fn part(block: &Block) -> Option<String> {
+fn render_part(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) => Some(line::text_part(text)),
         Block::ToolCall {
@@ -111,13 +113,13 @@ fn part(block: &Block) -> Option<String> {
             "{{\"type\":\"toolCall\",\"id\":{},\"name\":{},\"arguments\":{}}}",
             quote(id),
             quote(name),
-            arguments(args)
+            to_arguments_object(args)
         )),
         _ => None,
     }
 }
 
-fn answer(block: &Block) -> Option<String> {
+fn render_result(block: &Block) -> Option<String> {
     let Block::ToolResult {
         call,
         content,

@@ -6,23 +6,25 @@
 use std::borrow::Cow;
 
 use compact_core::message::{Block, EntryKind, Role};
-use compact_core::view::Edit;
+use compact_core::view::BlockEdit;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::edit::{self, Edits, Holder, Piece, TextSite};
+use crate::edit::{self, BlockPiece, EntryEdits, Holder, TextSite};
 use crate::error::FormatError;
 use crate::flag;
-use crate::frame;
-use crate::json::{At, Members, is_list, is_object, is_string, is_true, lenient, quote};
-use crate::media::{self, Pricing};
+use crate::json::{
+    ItemContext, Members, is_list, is_object, is_string, is_true, quote, string_value,
+};
+use crate::media::{self, MediaPricing};
 use crate::parts;
+use crate::special_text;
 
 /// The members of an item that matter here; every one is a span.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Item<'a> {
+pub(crate) struct ResponsesItem<'a> {
     #[serde(borrow)]
     r#type: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
@@ -49,9 +51,9 @@ pub(crate) struct Item<'a> {
     instructions: Option<&'a RawValue>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ResponsesItem<'a> {
     /// The id of the call that an output answers; one of the provider's own tools names none.
-    fn answers(&self, kind: &str) -> Option<&'a RawValue> {
+    fn answered_call_id(&self, kind: &str) -> Option<&'a RawValue> {
         match kind {
             "local_shell_call_output" => self.call_id.or(self.id),
             _ => self.call_id,
@@ -60,43 +62,53 @@ impl<'a> Item<'a> {
 }
 
 /// What an item reads as.
-pub(crate) struct Reads<'a> {
+pub(crate) struct ItemContent<'a> {
     pub(crate) id: Option<String>,
     pub(crate) role: Role,
     pub(crate) kind: EntryKind,
-    pub(crate) pieces: Vec<Piece<'a>>,
+    pub(crate) pieces: Vec<BlockPiece<'a>>,
 }
 
 /// Reads an item; nothing for one that is never sent to the model.
-pub(crate) fn read<'a>(at: At<'_>, json: &'a str) -> Result<Option<Reads<'a>>, FormatError> {
-    let item: Item<'a> = at.read(json)?;
-    let kind = lenient(item.r#type).unwrap_or_default();
+pub(crate) fn read<'a>(
+    at: ItemContext<'_>,
+    json: &'a str,
+) -> Result<Option<ItemContent<'a>>, FormatError> {
+    let item: ResponsesItem<'a> = at.read(json)?;
+    let kind = string_value(item.r#type).unwrap_or_default();
     let (role, pieces) = match kind.as_ref() {
-        "message" => message(at, &item)?,
-        "" if item.role.is_some() => message(at, &item)?,
-        "" => (Role::System, instructions(at, &item)?),
-        "reasoning" => (Role::Assistant, vec![reasoning(at, &item)?]),
+        "message" => read_message(at, &item)?,
+        "" if item.role.is_some() => read_message(at, &item)?,
+        "" => (Role::System, read_instructions(at, &item)?),
+        "reasoning" => (Role::Assistant, vec![reasoning_piece(at, &item)?]),
         "ghost_snapshot" => return Ok(None),
         // What the application says to the provider stays where it says it.
         "compaction_trigger" | "additional_tools" | "configuration_update" => {
-            (Role::Developer, vec![opaque(&kind, json)])
+            (Role::Developer, vec![opaque_piece(&kind, json)])
         }
-        "image_generation_call" => (Role::Assistant, vec![image(item.result)]),
-        "mcp_approval_request" => (Role::Assistant, vec![call(at, &item, item.id, &kind)?]),
-        "mcp_approval_response" => (Role::Tool, vec![approval(at, &item)?]),
-        kind if kind.ends_with("_output") => match item.answers(kind) {
-            Some(id) => (Role::Tool, output(at, &item, id, json)?),
-            None => (Role::Assistant, vec![opaque(kind, json)]),
+        "image_generation_call" => (Role::Assistant, vec![image_piece(item.result)]),
+        "mcp_approval_request" => (
+            Role::Assistant,
+            vec![call_piece(at, &item, item.id, &kind)?],
+        ),
+        "mcp_approval_response" => (Role::Tool, vec![approval_piece(at, &item)?]),
+        kind if kind.ends_with("_output") => match item.answered_call_id(kind) {
+            Some(id) => (Role::Tool, read_output(at, &item, id, json)?),
+            None => (Role::Assistant, vec![opaque_piece(kind, json)]),
         },
-        "program" => (Role::Assistant, vec![call(at, &item, item.call_id, &kind)?]),
-        kind if kind.ends_with("_call") && item.call_id.is_some() => {
-            (Role::Assistant, vec![call(at, &item, item.call_id, kind)?])
-        }
-        kind if kind.ends_with("_call") => (Role::Assistant, vec![hosted(&item, kind)]),
-        kind => (Role::Assistant, vec![opaque(kind, json)]),
+        "program" => (
+            Role::Assistant,
+            vec![call_piece(at, &item, item.call_id, &kind)?],
+        ),
+        kind if kind.ends_with("_call") && item.call_id.is_some() => (
+            Role::Assistant,
+            vec![call_piece(at, &item, item.call_id, kind)?],
+        ),
+        kind if kind.ends_with("_call") => (Role::Assistant, vec![hosted_call_piece(&item, kind)]),
+        kind => (Role::Assistant, vec![opaque_piece(kind, json)]),
     };
-    Ok(Some(Reads {
-        id: lenient(item.id).map(String::from),
+    Ok(Some(ItemContent {
+        id: string_value(item.id).map(String::from),
         role,
         kind: entry_kind(&kind, role, &pieces),
         pieces,
@@ -104,10 +116,10 @@ pub(crate) fn read<'a>(at: At<'_>, json: &'a str) -> Result<Option<Reads<'a>>, F
 }
 
 /// The item with its edits.
-pub(crate) fn edited(
-    at: At<'_>,
+pub(crate) fn apply_edits(
+    at: ItemContext<'_>,
     json: &str,
-    edits: Edits<'_>,
+    edits: EntryEdits<'_>,
 ) -> Result<Option<String>, FormatError> {
     let Some(reads) = read(at, json)? else {
         return Ok(None);
@@ -115,37 +127,42 @@ pub(crate) fn edited(
     if let Some(text) = words_instead(&reads, edits) {
         return Ok(Some(message_item(reads.role, text)));
     }
-    let shaped: Vec<(usize, Edit)> = edits
+    let shaped: Vec<(usize, BlockEdit)> = edits
         .0
         .iter()
-        .map(|(at, edit)| (*at, shaped(reads.pieces.get(*at), edit)))
+        .map(|(at, edit)| (*at, shape_edit(reads.pieces.get(*at), edit)))
         .collect();
     let part = |text: &str| text_part(reads.role, text);
-    Ok(edit::apply(json, &reads.pieces, Edits(&shaped), &part))
+    Ok(edit::apply_edits(
+        json,
+        &reads.pieces,
+        EntryEdits(&shaped),
+        &part,
+    ))
 }
 
 /// True when the edits leave an item what it is.
 pub(crate) fn keeps_its_type(
-    at: At<'_>,
+    at: ItemContext<'_>,
     json: &str,
-    edits: Edits<'_>,
+    edits: EntryEdits<'_>,
 ) -> Result<bool, FormatError> {
     let reads = read(at, json)?;
     Ok(reads.is_some_and(|reads| words_instead(&reads, edits).is_none()))
 }
 
 /// An item that is not words becomes a message when words take its place.
-fn words_instead<'e>(reads: &Reads<'_>, edits: Edits<'e>) -> Option<&'e str> {
-    match (reads.pieces.as_slice(), edits.of(0)) {
+fn words_instead<'e>(reads: &ItemContent<'_>, edits: EntryEdits<'e>) -> Option<&'e str> {
+    match (reads.pieces.as_slice(), edits.for_block(0)) {
         (
             [
-                Piece {
+                BlockPiece {
                     texts,
                     holder: Holder::Item,
                     ..
                 },
             ],
-            Some(Edit::SetText(text)),
+            Some(BlockEdit::SetText(text)),
         ) if texts.is_empty() => Some(text),
         _ => None,
     }
@@ -155,13 +172,13 @@ fn words_instead<'e>(reads: &Reads<'_>, edits: Edits<'e>) -> Option<&'e str> {
 const NAME_LENGTH: usize = 64;
 
 /// New arguments of a call whose own are an action: with the action's members, names untouched.
-fn shaped(piece: Option<&Piece<'_>>, edit: &Edit) -> Edit {
+fn shape_edit(piece: Option<&BlockPiece<'_>>, edit: &BlockEdit) -> BlockEdit {
     let value = piece
         .filter(|piece| matches!(piece.block, Block::ToolCall { .. }))
         .and_then(|piece| piece.texts.first())
         .map(|site| site.value)
         .filter(|value| is_object(value));
-    let (Some(value), Edit::SetText(text)) = (value, edit) else {
+    let (Some(value), BlockEdit::SetText(text)) = (value, edit) else {
         return edit.clone();
     };
     let (Ok(mut whole), Ok(cut)) = (
@@ -171,7 +188,7 @@ fn shaped(piece: Option<&Piece<'_>>, edit: &Edit) -> Edit {
         return edit.clone();
     };
     shorten(&mut whole, &cut);
-    Edit::SetText(whole.to_string())
+    BlockEdit::SetText(whole.to_string())
 }
 
 fn shorten(whole: &mut Value, cut: &Value) {
@@ -211,8 +228,11 @@ pub(crate) fn message_item(role: Role, text: &str) -> String {
     )
 }
 
-fn message<'a>(at: At<'_>, item: &Item<'a>) -> Result<(Role, Vec<Piece<'a>>), FormatError> {
-    let role = match lenient(item.role).as_deref() {
+fn read_message<'a>(
+    at: ItemContext<'_>,
+    item: &ResponsesItem<'a>,
+) -> Result<(Role, Vec<BlockPiece<'a>>), FormatError> {
+    let role = match string_value(item.role).as_deref() {
         Some("assistant") => Role::Assistant,
         Some("system") => Role::System,
         Some("developer") => Role::Developer,
@@ -220,28 +240,31 @@ fn message<'a>(at: At<'_>, item: &Item<'a>) -> Result<(Role, Vec<Piece<'a>>), Fo
     };
     let pieces = item
         .content
-        .map(|raw| parts::content(at, "content", raw))
+        .map(|raw| parts::read_content(at, "content", raw))
         .transpose()?;
     Ok((role, pieces.unwrap_or_default()))
 }
 
 /// Summaries and visible reasoning as one block; only a whole item can go or stay.
-fn reasoning<'a>(at: At<'_>, item: &Item<'a>) -> Result<Piece<'a>, FormatError> {
+fn reasoning_piece<'a>(
+    at: ItemContext<'_>,
+    item: &ResponsesItem<'a>,
+) -> Result<BlockPiece<'a>, FormatError> {
     let mut texts = Vec::new();
     for list in [item.summary, item.content]
         .into_iter()
         .flatten()
         .filter(|raw| is_list(raw))
     {
-        for element in at.list("summary", list)? {
-            let text = Members::of(element.get()).get("text");
-            texts.extend(lenient(text).map(Cow::into_owned));
+        for element in at.read_list("summary", list)? {
+            let text = Members::from_json(element.get()).get("text");
+            texts.extend(string_value(text).map(Cow::into_owned));
         }
     }
     let replay_bytes = item
         .encrypted_content
         .map_or(0, |raw| raw.get().len().saturating_sub(2));
-    Ok(Piece {
+    Ok(BlockPiece {
         block: Block::Reasoning {
             text: texts.join("\n"),
             replay_bytes,
@@ -252,12 +275,12 @@ fn reasoning<'a>(at: At<'_>, item: &Item<'a>) -> Result<Piece<'a>, FormatError> 
 }
 
 /// A call that the client answers.
-fn call<'a>(
-    at: At<'_>,
-    item: &Item<'a>,
+fn call_piece<'a>(
+    at: ItemContext<'_>,
+    item: &ResponsesItem<'a>,
     id: Option<&RawValue>,
     kind: &str,
-) -> Result<Piece<'a>, FormatError> {
+) -> Result<BlockPiece<'a>, FormatError> {
     let value = item
         .arguments
         .or(item.input)
@@ -265,30 +288,30 @@ fn call<'a>(
         .or(item.operation)
         .or(item.code);
     let arguments = match value {
-        Some(raw) if is_string(raw) => at.string("arguments", raw)?,
+        Some(raw) if is_string(raw) => at.read_string("arguments", raw)?,
         Some(raw) => raw.get().to_owned(),
         None => String::new(),
     };
-    Ok(Piece {
+    Ok(BlockPiece {
         block: Block::ToolCall {
-            id: at.optional("call_id", id)?.unwrap_or_default(),
+            id: at.read_optional_string("call_id", id)?.unwrap_or_default(),
             name: tool_name(item, kind),
             arguments,
         },
         holder: Holder::Item,
-        texts: value.map(TextSite::value).unwrap_or_default(),
+        texts: value.map(TextSite::in_value).unwrap_or_default(),
     })
 }
 
-fn tool_name(item: &Item<'_>, kind: &str) -> String {
+fn tool_name(item: &ResponsesItem<'_>, kind: &str) -> String {
     let tool = kind.trim_end_matches("_call");
-    lenient(item.name)
+    string_value(item.name)
         .unwrap_or(Cow::Borrowed(tool))
         .into_owned()
 }
 
 /// A call that the provider carries out: it has no output of its own and reads as text.
-fn hosted<'a>(item: &Item<'a>, kind: &str) -> Piece<'a> {
+fn hosted_call_piece<'a>(item: &ResponsesItem<'a>, kind: &str) -> BlockPiece<'a> {
     let said = [
         item.arguments,
         item.input,
@@ -303,9 +326,9 @@ fn hosted<'a>(item: &Item<'a>, kind: &str) -> Piece<'a> {
     words.extend(
         said.into_iter()
             .flatten()
-            .map(|raw| lenient(Some(raw)).unwrap_or(Cow::Borrowed(raw.get()))),
+            .map(|raw| string_value(Some(raw)).unwrap_or(Cow::Borrowed(raw.get()))),
     );
-    Piece {
+    BlockPiece {
         block: Block::Text(words.join(" ")),
         holder: Holder::Item,
         texts: Vec::new(),
@@ -313,19 +336,19 @@ fn hosted<'a>(item: &Item<'a>, kind: &str) -> Piece<'a> {
 }
 
 /// A picture that the provider made.
-fn image<'a>(data: Option<&RawValue>) -> Piece<'a> {
-    Piece {
+fn image_piece<'a>(data: Option<&RawValue>) -> BlockPiece<'a> {
+    BlockPiece {
         block: Block::Media {
             label: "image".to_owned(),
-            tokens: Pricing::OpenAi.image(data.and_then(media::size_of)),
+            tokens: MediaPricing::OpenAi.image_tokens(data.and_then(media::size_of)),
         },
         holder: Holder::Item,
         texts: Vec::new(),
     }
 }
 
-fn result<'a>(call: String, content: String, texts: Vec<TextSite<'a>>) -> Piece<'a> {
-    Piece {
+fn result_piece<'a>(call: String, content: String, texts: Vec<TextSite<'a>>) -> BlockPiece<'a> {
+    BlockPiece {
         block: Block::ToolResult {
             call,
             content,
@@ -336,52 +359,55 @@ fn result<'a>(call: String, content: String, texts: Vec<TextSite<'a>>) -> Piece<
     }
 }
 
-fn approval<'a>(at: At<'_>, item: &Item<'a>) -> Result<Piece<'a>, FormatError> {
-    let call = at.optional("approval_request_id", item.approval_request_id)?;
-    let reason = at.optional("reason", item.reason)?;
-    Ok(Piece {
+fn approval_piece<'a>(
+    at: ItemContext<'_>,
+    item: &ResponsesItem<'a>,
+) -> Result<BlockPiece<'a>, FormatError> {
+    let call = at.read_optional_string("approval_request_id", item.approval_request_id)?;
+    let reason = at.read_optional_string("reason", item.reason)?;
+    Ok(BlockPiece {
         block: Block::ToolResult {
             call: call.unwrap_or_default(),
             content: reason.unwrap_or_default(),
             is_error: !is_true(item.approve),
         },
         holder: Holder::Item,
-        texts: item.reason.map(TextSite::value).unwrap_or_default(),
+        texts: item.reason.map(TextSite::in_value).unwrap_or_default(),
     })
 }
 
-fn output<'a>(
-    at: At<'_>,
-    item: &Item<'a>,
+fn read_output<'a>(
+    at: ItemContext<'_>,
+    item: &ResponsesItem<'a>,
     id: &RawValue,
     json: &str,
-) -> Result<Vec<Piece<'a>>, FormatError> {
-    let call = at.string("call_id", id)?;
-    let kind = lenient(item.r#type).unwrap_or_default();
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
+    let call = at.read_string("call_id", id)?;
+    let kind = string_value(item.r#type).unwrap_or_default();
     let Some(raw) = item.output.or(item.result) else {
-        let mut pieces = vec![result(call, String::new(), Vec::new())];
+        let mut pieces = vec![result_piece(call, String::new(), Vec::new())];
         if kind == "tool_search_output" {
-            pieces.push(opaque(&kind, json));
+            pieces.push(opaque_piece(&kind, json));
         }
         return Ok(pieces);
     };
     if kind == "shell_call_output" && is_list(raw) {
-        return shell(at, call, raw).map(|piece| vec![piece]);
+        return shell_output_piece(at, call, raw).map(|piece| vec![piece]);
     }
     // Earlier versions of Codex wrap the output: {"content": …, "success": …}.
     let inner = if is_object(raw) {
-        Members::of(raw.get()).get("content")
+        Members::from_json(raw.get()).get("content")
     } else {
         None
     };
     let raw = inner.unwrap_or(raw);
     if is_object(raw) {
         return Ok(vec![
-            result(call, String::new(), Vec::new()),
-            Piece {
+            result_piece(call, String::new(), Vec::new()),
+            BlockPiece {
                 block: Block::Media {
                     label: "image".to_owned(),
-                    tokens: media::image_part(raw),
+                    tokens: media::image_part_tokens(raw),
                 },
                 holder: Holder::Item,
                 texts: Vec::new(),
@@ -390,23 +416,30 @@ fn output<'a>(
     }
     if !is_string(raw) && !is_list(raw) {
         let content = raw.get().to_owned();
-        return Ok(vec![result(call, content, TextSite::value(raw))]);
+        return Ok(vec![result_piece(call, content, TextSite::in_value(raw))]);
     }
-    let answer = parts::answer(at, "output", raw)?;
-    let mut pieces = vec![result(call, answer.text, answer.sites)];
+    let answer = parts::read_answer(at, "output", raw)?;
+    let mut pieces = vec![result_piece(call, answer.text, answer.sites)];
     pieces.extend(answer.media);
     Ok(pieces)
 }
 
 /// The streams of a shell, one after another; silent ones say nothing.
-fn shell<'a>(at: At<'_>, call: String, list: &'a RawValue) -> Result<Piece<'a>, FormatError> {
+fn shell_output_piece<'a>(
+    at: ItemContext<'_>,
+    call: String,
+    list: &'a RawValue,
+) -> Result<BlockPiece<'a>, FormatError> {
     let mut texts = Vec::new();
     let mut sites = Vec::new();
-    for chunk in at.list("output", list)? {
-        let members = Members::of(chunk.get());
+    for chunk in at.read_list("output", list)? {
+        let members = Members::from_json(chunk.get());
         for stream in ["stdout", "stderr"] {
             let raw = members.get(stream);
-            if let Some((raw, text)) = raw.zip(lenient(raw)).filter(|(_, text)| !text.is_empty()) {
+            if let Some((raw, text)) = raw
+                .zip(string_value(raw))
+                .filter(|(_, text)| !text.is_empty())
+            {
                 texts.push(text);
                 sites.push(TextSite {
                     value: raw,
@@ -415,31 +448,34 @@ fn shell<'a>(at: At<'_>, call: String, list: &'a RawValue) -> Result<Piece<'a>, 
             }
         }
     }
-    Ok(result(call, texts.join("\n"), sites))
+    Ok(result_piece(call, texts.join("\n"), sites))
 }
 
 /// The base instructions of a session: `{"text": …}`, or a string in earlier versions.
-fn instructions<'a>(at: At<'_>, item: &Item<'a>) -> Result<Vec<Piece<'a>>, FormatError> {
+fn read_instructions<'a>(
+    at: ItemContext<'_>,
+    item: &ResponsesItem<'a>,
+) -> Result<Vec<BlockPiece<'a>>, FormatError> {
     let raw = item.base_instructions.or(item.instructions);
     let text = match raw {
-        Some(raw) if is_object(raw) => Members::of(raw.get()).get("text"),
+        Some(raw) if is_object(raw) => Members::from_json(raw.get()).get("text"),
         raw => raw,
     };
     match text.filter(|raw| is_string(raw)) {
         None => Ok(Vec::new()),
         Some(raw) => Ok(vec![parts::text_piece(
-            at.string("base_instructions", raw)?,
+            at.read_string("base_instructions", raw)?,
             Holder::Item,
             raw,
         )]),
     }
 }
 
-fn opaque<'a>(kind: &str, json: &str) -> Piece<'a> {
-    Piece {
+fn opaque_piece<'a>(kind: &str, json: &str) -> BlockPiece<'a> {
+    BlockPiece {
         block: Block::Opaque {
             kind: kind.to_owned(),
-            bytes: flag::bare(json).len(),
+            bytes: flag::strip_own_members(json).len(),
         },
         holder: Holder::Item,
         texts: Vec::new(),
@@ -454,7 +490,7 @@ const INJECTED: &[&str] = &[
     "permissions instructions",
 ];
 
-fn entry_kind(item: &str, role: Role, pieces: &[Piece<'_>]) -> EntryKind {
+fn entry_kind(item: &str, role: Role, pieces: &[BlockPiece<'_>]) -> EntryKind {
     if role == Role::Assistant && item.contains("compaction") {
         return EntryKind::ForeignSummary;
     }
@@ -465,14 +501,18 @@ fn entry_kind(item: &str, role: Role, pieces: &[Piece<'_>]) -> EntryKind {
             _ => None,
         })
         .collect();
-    if let Some(summary) = texts.iter().find_map(|text| frame::summary(text)) {
+    if let Some(summary) = texts
+        .iter()
+        .find_map(|text| special_text::summary_kind(text))
+    {
         return summary;
     }
     if role != Role::User || texts.is_empty() {
         return EntryKind::Message;
     }
     let injected = |text: &&str| {
-        frame::is_injected(text, INJECTED) || text.starts_with("# AGENTS.md instructions for ")
+        special_text::is_injected(text, INJECTED)
+            || text.starts_with("# AGENTS.md instructions for ")
     };
     if texts.iter().all(injected) {
         EntryKind::Injected

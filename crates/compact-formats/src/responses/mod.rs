@@ -30,7 +30,7 @@ const BODY: WireRules = WireRules {
 static RULES: WireRules = BODY;
 
 /// Nothing is stored and reasoning came without its content: the provider would not find it.
-static FORGETFUL: WireRules = WireRules {
+static UNSTORED: WireRules = WireRules {
     name: "openai-responses-unstored",
     reasoning: ReasoningRule::StripAfterEdit,
     ..BODY
@@ -42,4 +42,4 @@ pub(crate) static WIRE: Wire = Wire::new(
     write::emit,
     write::extend,
 )
-.with_more_rules(&[&FORGETFUL]);
+.with_more_rules(&[&UNSTORED]);

@@ -1,22 +1,22 @@
 //! Items to drafts.
 
-use compact_core::message::{Block, EntryKind, Meta, Role};
+use compact_core::message::{Block, EntryKind, EntryMeta, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{FORGETFUL, item};
-use crate::Problem;
+use super::{UNSTORED, item};
+use crate::TranscriptProblem;
 use crate::body;
 use crate::edit;
 use crate::error::FormatError;
-use crate::frame;
-use crate::json::{At, Members, is_object, is_string, lenient};
+use crate::json::{ItemContext, Members, is_object, is_string, string_value};
 use crate::list;
-use crate::source::{Draft, Layout, Place, Reading};
+use crate::source::{EntryDraft, EntryPlace, SourceLayout, TranscriptReading};
+use crate::special_text;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Body<'a> {
+struct ResponsesBody<'a> {
     #[serde(borrow)]
     input: Option<&'a RawValue>,
     instructions: Option<&'a RawValue>,
@@ -28,29 +28,29 @@ struct Body<'a> {
     client_metadata: Option<&'a RawValue>,
 }
 
-pub(super) fn read(source: &[u8]) -> Result<Reading, FormatError> {
-    let (text, at) = body::text(source)?;
+pub(super) fn read(source: &[u8]) -> Result<TranscriptReading, FormatError> {
+    let (text, at) = body::read_text(source)?;
     if text.trim_ascii_start().starts_with('[') {
-        return Reader::items(source, text, at.read(text)?, "the document", None);
+        return ResponsesReader::read_items(source, text, at.read(text)?, "the document", None);
     }
-    let body: Body<'_> = at.read(text)?;
+    let body: ResponsesBody<'_> = at.read(text)?;
     let input = body
         .input
-        .ok_or_else(|| at.missing("input", "a string or a list of items"))?;
+        .ok_or_else(|| at.missing_field("input", "a string or a list of items"))?;
     let instructions = body
         .instructions
-        .map(|raw| instructions(source, at, raw))
+        .map(|raw| draft_instructions(source, at, raw))
         .transpose()?;
     let mut reading = if is_string(input) {
-        prompt(source, at, input, instructions)?
+        read_prompt(source, at, input, instructions)?
     } else {
-        Reader::items(source, text, input, "input", instructions)?
+        ResponsesReader::read_items(source, text, input, "input", instructions)?
     };
-    reading.model = lenient(body.model).map(Into::into);
+    reading.model = string_value(body.model).map(Into::into);
     reading.tools = body.tools.map(|raw| raw.get().to_owned());
     reading.session_id = body.client_metadata.and_then(session_id);
     if body.store.is_some_and(|raw| raw.get() == "false") && leaves_reasoning_behind(&reading) {
-        reading.rules = Some(&FORGETFUL);
+        reading.rules = Some(&UNSTORED);
     }
     note_server_state(&body, &mut reading);
     Ok(reading)
@@ -58,12 +58,12 @@ pub(super) fn read(source: &[u8]) -> Result<Reading, FormatError> {
 
 /// Codex names its session in the metadata of the turn.
 fn session_id(metadata: &RawValue) -> Option<String> {
-    let turn = lenient(Members::of(metadata.get()).get("x-codex-turn-metadata"))?;
-    lenient(Members::of(&turn).get("session_id")).map(String::from)
+    let turn = string_value(Members::from_json(metadata.get()).get("x-codex-turn-metadata"))?;
+    string_value(Members::from_json(&turn).get("session_id")).map(String::from)
 }
 
 /// True when reasoning is named by its id alone.
-fn leaves_reasoning_behind(reading: &Reading) -> bool {
+fn leaves_reasoning_behind(reading: &TranscriptReading) -> bool {
     let mut blocks = reading.drafts.iter().flat_map(|draft| &draft.blocks);
     blocks.any(|b| {
         matches!(
@@ -76,13 +76,13 @@ fn leaves_reasoning_behind(reading: &Reading) -> bool {
     })
 }
 
-fn note_server_state(body: &Body<'_>, reading: &mut Reading) {
+fn note_server_state(body: &ResponsesBody<'_>, reading: &mut TranscriptReading) {
     let fields = [
         ("previous_response_id", body.previous_response_id),
         ("conversation", body.conversation),
     ];
     for (field, _) in fields.iter().filter(|(_, raw)| raw.is_some()) {
-        reading.problems.push(Problem {
+        reading.problems.push(TranscriptProblem {
             entry: None,
             line: None,
             message: format!("`{field}`: the server holds the history before this input"),
@@ -90,40 +90,44 @@ fn note_server_state(body: &Body<'_>, reading: &mut Reading) {
     }
 }
 
-fn instructions(source: &[u8], at: At<'_>, raw: &RawValue) -> Result<Draft, FormatError> {
-    let text = at.string("instructions", raw)?;
-    Ok(Draft {
+fn draft_instructions(
+    source: &[u8],
+    at: ItemContext<'_>,
+    raw: &RawValue,
+) -> Result<EntryDraft, FormatError> {
+    let text = at.read_string("instructions", raw)?;
+    Ok(EntryDraft {
         id: Some("instructions".to_owned()),
         role: Role::System,
         blocks: vec![Block::Text(text)],
-        meta: Meta::default(),
-        place: body::beside(source, raw, None),
+        meta: EntryMeta::default(),
+        place: body::place_beside(source, raw, None),
     })
 }
 
 /// An input that is a string is one message of the user.
-fn prompt(
+fn read_prompt(
     source: &[u8],
-    at: At<'_>,
+    at: ItemContext<'_>,
     raw: &RawValue,
-    instructions: Option<Draft>,
-) -> Result<Reading, FormatError> {
-    let text = at.string("input", raw)?;
-    let span = body::beside(source, raw, None).span;
-    let mut reading = Reading::new(Layout::List {
+    instructions: Option<EntryDraft>,
+) -> Result<TranscriptReading, FormatError> {
+    let text = at.read_string("input", raw)?;
+    let span = body::place_beside(source, raw, None).span;
+    let mut reading = TranscriptReading::new(SourceLayout::List {
         open: span.start,
         messages: std::iter::once(span.clone()).collect(),
     });
     reading.drafts.extend(instructions);
-    reading.drafts.push(Draft {
+    reading.drafts.push(EntryDraft {
         id: None,
         role: Role::User,
-        meta: Meta {
-            kind: frame::summary(&text).unwrap_or_default(),
-            ..Meta::default()
+        meta: EntryMeta {
+            kind: special_text::summary_kind(&text).unwrap_or_default(),
+            ..EntryMeta::default()
         },
         blocks: vec![Block::Text(text)],
-        place: Place {
+        place: EntryPlace {
             line: 0,
             span,
             part: None,
@@ -132,41 +136,46 @@ fn prompt(
     Ok(reading)
 }
 
-struct Reader {
-    reading: Reading,
+struct ResponsesReader {
+    reading: TranscriptReading,
     /// The group of the response being read.
     run: Option<String>,
 }
 
-impl Reader {
-    fn items(
+impl ResponsesReader {
+    fn read_items(
         source: &[u8],
         text: &str,
         raw: &RawValue,
         field: &str,
-        instructions: Option<Draft>,
-    ) -> Result<Reading, FormatError> {
-        let (elements, layout) = list::elements(source, text, raw, field)?;
-        let mut reader = Reader {
-            reading: Reading::new(layout),
+        instructions: Option<EntryDraft>,
+    ) -> Result<TranscriptReading, FormatError> {
+        let (elements, layout) = list::find_elements(source, text, raw, field)?;
+        let mut reader = ResponsesReader {
+            reading: TranscriptReading::new(layout),
             run: None,
         };
         reader.reading.drafts.extend(instructions);
         for (raw, place) in elements {
-            let at = At {
+            let at = ItemContext {
                 source,
                 offset: place.span.start,
             };
-            reader.item(at, raw, place)?;
+            reader.read_item(at, raw, place)?;
         }
         Ok(reader.reading)
     }
 
-    fn item(&mut self, at: At<'_>, raw: &RawValue, place: Place) -> Result<(), FormatError> {
+    fn read_item(
+        &mut self,
+        at: ItemContext<'_>,
+        raw: &RawValue,
+        place: EntryPlace,
+    ) -> Result<(), FormatError> {
         if !is_object(raw) {
-            return Err(at.field("input[]", "an object", raw));
+            return Err(at.wrong_type("input[]", "an object", raw));
         }
-        let Some(item::Reads {
+        let Some(item::ItemContent {
             id,
             role,
             kind,
@@ -183,14 +192,14 @@ impl Reader {
             let name = || format!("response-{}", place.name());
             self.run.get_or_insert_with(name).clone()
         });
-        self.reading.drafts.push(Draft {
+        self.reading.drafts.push(EntryDraft {
             id,
             role,
-            blocks: edit::blocks(pieces),
-            meta: Meta {
+            blocks: edit::into_blocks(pieces),
+            meta: EntryMeta {
                 kind,
                 group,
-                ..Meta::default()
+                ..EntryMeta::default()
             },
             place,
         });

@@ -1,21 +1,26 @@
 //! Features of Responses bodies, one small body each.
 
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 use serde_json::{Value, json};
 
 use crate::media::tests::PNG;
-use crate::{Format, Parsed, Scope, parse};
+use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 
-fn read(body: &Value) -> Parsed {
-    parse(body.to_string(), Some(Format::OpenAiResponses), Scope::Live).unwrap()
+fn read(body: &Value) -> ParsedTranscript {
+    parse(
+        body.to_string(),
+        Some(Format::OpenAiResponses),
+        TranscriptScope::Live,
+    )
+    .unwrap()
 }
 
 fn items(items: &Value) -> Vec<Entry> {
     read(items).conversation.entries
 }
 
-fn emitted(parsed: &Parsed, items: Vec<ViewItem>) -> Value {
+fn emitted(parsed: &ParsedTranscript, items: Vec<ViewItem>) -> Value {
     let out = parsed
         .document
         .emit(&parsed.conversation, &View { items })
@@ -31,7 +36,7 @@ fn kept(entries: impl IntoIterator<Item = usize>) -> Vec<ViewItem> {
 fn set(entry: usize, text: &str) -> ViewItem {
     ViewItem::Edited {
         entry,
-        edits: vec![(0, Edit::SetText(text.to_owned()))],
+        edits: vec![(0, BlockEdit::SetText(text.to_owned()))],
     }
 }
 
@@ -233,7 +238,7 @@ fn a_cut_action_keeps_its_shape() {
 #[test]
 fn a_string_is_a_prompt_until_something_joins_it() {
     let parsed = read(&json!({"model": "m", "input": "go"}));
-    let summary = ViewItem::New(Entry::text("s", Role::System, "so far"));
+    let summary = ViewItem::New(Entry::from_text("s", Role::System, "so far"));
     let mut items = vec![summary];
     items.extend(kept([0]));
     assert_eq!(

@@ -8,23 +8,23 @@ use compact_core::view::{View, ViewItem};
 
 use super::item;
 use crate::Document;
-use crate::body::{self, Member, is_beside};
-use crate::edit::{Edits, arguments};
+use crate::body::{self, BodyMember, is_beside};
+use crate::edit::{EntryEdits, to_arguments_object};
 use crate::error::FormatError;
-use crate::json::{At, Members, Patch, lenient, quote};
+use crate::json::{ItemContext, Members, Patch, quote, string_value};
 use crate::list;
-use crate::wire::{Page, Shown};
+use crate::wire::{DocumentContext, ShownItem};
 
-pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
-    let head = Members::of(body::text(page.bytes())?.0);
+pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+    let head = Members::from_json(body::read_text(page.bytes())?.0);
     for field in ["previous_response_id", "conversation"] {
         if head.get(field).is_some_and(|raw| raw.get() != "null") {
             return Err(FormatError::ServerState { field });
         }
     }
-    let items = Writer::new(page, &view.items)?.write(&view.items)?;
-    let is_prompt = page.bytes().get(open(page)) == Some(&b'"');
-    let instructions = instructions(page, view)?;
+    let items = ResponsesWriter::new(page, &view.items)?.write_items(&view.items)?;
+    let is_prompt = page.bytes().get(list_start(page)) == Some(&b'"');
+    let instructions = changed_instructions(page, view)?;
     if !is_prompt {
         return body::emit(page.document, &items, instructions);
     }
@@ -32,34 +32,34 @@ pub(super) fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError>
     body::emit(page.document, &[list], instructions)
 }
 
-fn open(page: &Page<'_>) -> usize {
+fn list_start(page: &DocumentContext<'_>) -> usize {
     match &page.document.layout {
-        crate::source::Layout::List { open, .. } => *open,
-        crate::source::Layout::Lines { .. } => usize::MAX,
+        crate::source::SourceLayout::List { open, .. } => *open,
+        crate::source::SourceLayout::Lines { .. } => usize::MAX,
     }
 }
 
 pub(super) fn extend(
     first: &Document,
-    later: &Page<'_>,
+    later: &DocumentContext<'_>,
     from: usize,
 ) -> Result<Vec<u8>, FormatError> {
     let items: Vec<ViewItem> = (from..later.document.places.len())
         .map(|entry| ViewItem::Kept { entry })
         .collect();
-    let added = Writer::new(later, &items)?.write(&items)?;
+    let added = ResponsesWriter::new(later, &items)?.write_items(&items)?;
     let added: Vec<&str> = added.iter().map(AsRef::as_ref).collect();
     Ok(list::extend(first, &added))
 }
 
-struct Writer<'a> {
-    page: &'a Page<'a>,
+struct ResponsesWriter<'a> {
+    page: &'a DocumentContext<'a>,
     /// Responses with reasoning of which the view does not show every item as it was.
     torn: HashSet<&'a str>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(page: &'a Page<'a>, items: &[ViewItem]) -> Result<Self, FormatError> {
+impl<'a> ResponsesWriter<'a> {
+    fn new(page: &'a DocumentContext<'a>, items: &[ViewItem]) -> Result<Self, FormatError> {
         let mut missing: HashMap<&str, usize> = HashMap::new();
         let mut thinks: HashSet<&str> = HashSet::new();
         for entry in &page.conversation.entries {
@@ -72,41 +72,44 @@ impl<'a> Writer<'a> {
         }
         for item in items {
             let group = item
-                .entry()
+                .entry_index()
                 .and_then(|i| page.conversation.entries.get(i))
                 .and_then(|entry| entry.meta.group.as_deref());
             if let Some(count) = group.and_then(|group| missing.get_mut(group))
-                && stands(page, item)?
+                && is_shown_whole(page, item)?
             {
                 *count -= 1;
             }
         }
         thinks.retain(|group| missing.get(group).is_some_and(|count| *count > 0));
-        Ok(Writer { page, torn: thinks })
+        Ok(ResponsesWriter { page, torn: thinks })
     }
 
-    fn at(&self) -> At<'a> {
-        At {
+    fn item_context(&self) -> ItemContext<'a> {
+        ItemContext {
             source: self.page.bytes(),
             offset: 0,
         }
     }
 
-    fn write(&self, items: &'a [ViewItem]) -> Result<Vec<Cow<'a, str>>, FormatError> {
+    fn write_items(&self, items: &'a [ViewItem]) -> Result<Vec<Cow<'a, str>>, FormatError> {
         let mut out = Vec::with_capacity(items.len());
         for item in items {
-            match self.page.shown(item)? {
-                Shown::New(entry) => out.extend(compose(entry).into_iter().map(Cow::Owned)),
-                Shown::Kept { place, .. } | Shown::Edited { place, .. } if is_beside(place) => {}
-                Shown::Kept { item: json, .. } => {
-                    out.extend(self.finish(item, Cow::Borrowed(json))?);
+            match self.page.resolve_item(item)? {
+                ShownItem::New(entry) => {
+                    out.extend(compose_items(entry).into_iter().map(Cow::Owned))
                 }
-                Shown::Edited {
+                ShownItem::Kept { place, .. } | ShownItem::Edited { place, .. }
+                    if is_beside(place) => {}
+                ShownItem::Kept { item: json, .. } => {
+                    out.extend(self.finish_item(item, Cow::Borrowed(json))?);
+                }
+                ShownItem::Edited {
                     item: json, edits, ..
                 } => {
                     let json = as_item(json);
-                    if let Some(edited) = item::edited(self.at(), &json, edits)? {
-                        out.extend(self.finish(item, Cow::Owned(edited))?);
+                    if let Some(edited) = item::apply_edits(self.item_context(), &json, edits)? {
+                        out.extend(self.finish_item(item, Cow::Owned(edited))?);
                     }
                 }
             }
@@ -115,13 +118,13 @@ impl<'a> Writer<'a> {
     }
 
     /// An item of a torn response goes without its reasoning and its id.
-    fn finish(
+    fn finish_item(
         &self,
         item: &ViewItem,
         json: Cow<'a, str>,
     ) -> Result<Option<Cow<'a, str>>, FormatError> {
         let entry = item
-            .entry()
+            .entry_index()
             .and_then(|i| self.page.conversation.entries.get(i));
         let group = entry.and_then(|entry| entry.meta.group.as_deref());
         let Some(entry) = entry.filter(|_| group.is_some_and(|g| self.torn.contains(g))) else {
@@ -134,7 +137,7 @@ impl<'a> Writer<'a> {
         if is_reasoning(entry) {
             return Ok(None);
         }
-        Ok(Some(Cow::Owned(unnamed(&json, entry))))
+        Ok(Some(Cow::Owned(without_id(&json, entry))))
     }
 }
 
@@ -153,16 +156,16 @@ fn is_reasoning(entry: &Entry) -> bool {
 }
 
 /// True when an item shows its entry as the item that it was.
-fn stands(page: &Page<'_>, item: &ViewItem) -> Result<bool, FormatError> {
-    let at = At {
+fn is_shown_whole(page: &DocumentContext<'_>, item: &ViewItem) -> Result<bool, FormatError> {
+    let at = ItemContext {
         source: page.bytes(),
         offset: 0,
     };
-    match page.shown(item)? {
-        Shown::New(_) => Ok(false),
-        Shown::Kept { .. } => Ok(true),
-        Shown::Edited { item, edits, .. } => {
-            let edited = item::edited(at, item, edits)?;
+    match page.resolve_item(item)? {
+        ShownItem::New(_) => Ok(false),
+        ShownItem::Kept { .. } => Ok(true),
+        ShownItem::Edited { item, edits, .. } => {
+            let edited = item::apply_edits(at, item, edits)?;
             Ok(edited.is_some() && item::keeps_its_type(at, item, edits)?)
         }
     }
@@ -170,14 +173,14 @@ fn stands(page: &Page<'_>, item: &ViewItem) -> Result<bool, FormatError> {
 
 /// An item without the id by which the provider would look for its reasoning. A tool that the
 /// provider ran is known by its id alone, so words take its place.
-fn unnamed(json: &str, entry: &Entry) -> String {
-    let members = Members::of(json);
-    let kind = lenient(members.get("type")).unwrap_or_default();
+fn without_id(json: &str, entry: &Entry) -> String {
+    let members = Members::from_json(json);
+    let kind = string_value(members.get("type")).unwrap_or_default();
     if kind == "mcp_approval_request" {
         return json.to_owned();
     }
-    if kind.ends_with("_call") && entry.calls().next().is_none() {
-        return message(Role::Assistant, &entry.plain_text());
+    if kind.ends_with("_call") && entry.call_ids().next().is_none() {
+        return render_message(Role::Assistant, &entry.plain_text());
     }
     let mut patch = Patch::new(json);
     let texts: Vec<&str> = entry.blocks.iter().filter_map(text_of).collect();
@@ -197,34 +200,37 @@ fn text_of(block: &Block) -> Option<&str> {
 }
 
 /// The instructions, when the view changes them.
-fn instructions(page: &Page<'_>, view: &View) -> Result<Option<Member>, FormatError> {
+fn changed_instructions(
+    page: &DocumentContext<'_>,
+    view: &View,
+) -> Result<Option<BodyMember>, FormatError> {
     if !page.document.places.iter().any(is_beside) {
         return Ok(None);
     }
     let mut shown = None;
     for item in &view.items {
-        match page.shown(item)? {
-            Shown::Kept { place, .. } if is_beside(place) => return Ok(None),
-            Shown::Edited { place, edits, .. } if is_beside(place) => {
+        match page.resolve_item(item)? {
+            ShownItem::Kept { place, .. } if is_beside(place) => return Ok(None),
+            ShownItem::Edited { place, edits, .. } if is_beside(place) => {
                 shown = new_text(edits).map(quote);
             }
             _ => {}
         }
     }
-    Ok(Some(Member {
+    Ok(Some(BodyMember {
         key: "instructions",
         json: shown.unwrap_or_else(|| "null".to_owned()),
     }))
 }
 
-fn new_text(edits: Edits<'_>) -> Option<&str> {
-    match edits.of(0) {
-        Some(compact_core::view::Edit::SetText(text)) => Some(text),
+fn new_text(edits: EntryEdits<'_>) -> Option<&str> {
+    match edits.for_block(0) {
+        Some(compact_core::view::BlockEdit::SetText(text)) => Some(text),
         _ => None,
     }
 }
 
-fn message(role: Role, text: &str) -> String {
+fn render_message(role: Role, text: &str) -> String {
     let role = if role == Role::Tool { Role::User } else { role };
     format!(
         "{{\"type\":\"message\",\"role\":\"{role}\",\"content\":{}}}",
@@ -233,9 +239,9 @@ fn message(role: Role, text: &str) -> String {
 }
 
 /// A new entry as items: a message for each of its texts, then calls, then outputs.
-fn compose(entry: &Entry) -> Vec<String> {
+fn compose_items(entry: &Entry) -> Vec<String> {
     let words = entry.blocks.iter().filter_map(|block| match block {
-        Block::Text(text) if !text.is_empty() => Some(message(entry.role, text)),
+        Block::Text(text) if !text.is_empty() => Some(render_message(entry.role, text)),
         _ => None,
     });
     words
@@ -253,7 +259,7 @@ fn call_or_output(block: &Block) -> Option<String> {
             "{{\"type\":\"function_call\",\"call_id\":{},\"name\":{},\"arguments\":{}}}",
             quote(id),
             quote(name),
-            quote(&arguments(text))
+            quote(&to_arguments_object(text))
         )),
         Block::ToolResult { call, content, .. } => Some(format!(
             "{{\"type\":\"function_call_output\",\"call_id\":{},\"output\":{}}}",

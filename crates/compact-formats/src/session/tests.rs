@@ -1,6 +1,6 @@
 //! Files of many sessions.
 
-use crate::{Format, FormatError, Scope, parse, sessions};
+use crate::{Format, FormatError, TranscriptScope, parse, sessions};
 
 fn slices(source: &str) -> Vec<(Option<String>, Format, &str)> {
     let slices = sessions(source.as_bytes(), None).unwrap();
@@ -18,7 +18,7 @@ fn a_list_of_runs_holds_a_session_each() {
     let source = format!("[\n  {RUN},\n  {RUN}\n]\n");
     let name = Some("task_id 7, trial 1".to_owned());
     assert_eq!(slices(&source), vec![(name, Format::TauBench, RUN); 2]);
-    let parsed = parse(RUN, None, Scope::Live).unwrap();
+    let parsed = parse(RUN, None, TranscriptScope::Live).unwrap();
     assert_eq!(parsed.document.format(), Format::TauBench);
     assert_eq!(parsed.conversation.entries[0].plain_text(), "hi");
 }
@@ -51,7 +51,7 @@ fn one_session_is_the_whole_file() {
 
 #[test]
 fn reading_a_file_of_many_asks_which_one() {
-    let error = parse(format!("[{RUN},{RUN},{RUN}]"), None, Scope::Live).unwrap_err();
+    let error = parse(format!("[{RUN},{RUN},{RUN}]"), None, TranscriptScope::Live).unwrap_err();
     assert!(matches!(error, FormatError::ManySessions { count: 3 }));
     assert_eq!(
         error.to_string(),

@@ -4,88 +4,91 @@ use compact_core::message::{Block, Role};
 use compact_core::token::Tokens;
 use serde_json::Value;
 
-use super::{About, Activity, End, arguments, failed, kind, owned, said, text, words};
+use super::{
+    AgentActivity, SessionDetails, TurnEnd, arguments_text, content_text, event_type, failed_end,
+    owned_member, said_activity, string_member,
+};
 use crate::usage::UsageSource;
 
-pub(super) fn read(value: &Value) -> Vec<Activity> {
+pub(super) fn read(value: &Value) -> Vec<AgentActivity> {
     // What a subagent says fills a context of its own.
-    if text(value, "parent_tool_use_id").is_some() {
+    if string_member(value, "parent_tool_use_id").is_some() {
         return Vec::new();
     }
-    match kind(value) {
-        Some("system") => session(value),
-        Some("assistant") => answer(value),
-        Some("user") => results(value),
-        Some("result") => result(value),
+    match event_type(value) {
+        Some("system") => read_session(value),
+        Some("assistant") => read_answer(value),
+        Some("user") => read_results(value),
+        Some("result") => read_result(value),
         _ => Vec::new(),
     }
 }
 
-fn session(value: &Value) -> Vec<Activity> {
-    if text(value, "subtype") != Some("init") {
+fn read_session(value: &Value) -> Vec<AgentActivity> {
+    if string_member(value, "subtype") != Some("init") {
         return Vec::new();
     }
-    vec![Activity::Session(About {
-        id: owned(value, "session_id"),
-        model: owned(value, "model"),
+    vec![AgentActivity::Session(SessionDetails {
+        id: owned_member(value, "session_id"),
+        model: owned_member(value, "model"),
         window: None,
     })]
 }
 
-fn blocks(value: &Value) -> impl Iterator<Item = &Value> {
+fn content_blocks(value: &Value) -> impl Iterator<Item = &Value> {
     let content = value.pointer("/message/content");
     content.and_then(Value::as_array).into_iter().flatten()
 }
 
-fn answer(value: &Value) -> Vec<Activity> {
+fn read_answer(value: &Value) -> Vec<AgentActivity> {
     // Errors are told as if the model had said them; the result tells them again.
     if value.get("is_api_error_message") == Some(&Value::Bool(true)) {
         return Vec::new();
     }
-    let blocks: Vec<Block> = blocks(value).filter_map(block).collect();
+    let blocks: Vec<Block> = content_blocks(value).filter_map(read_block).collect();
     let used = UsageSource::AgentMessage.read(value);
     let mut told = Vec::new();
     if !blocks.is_empty() {
-        told.push(said(Role::Assistant, blocks));
+        told.push(said_activity(Role::Assistant, blocks));
     }
-    told.extend(used.map(|used| Activity::Used(used.into())));
+    told.extend(used.map(|used| AgentActivity::Used(used.into())));
     told
 }
 
-fn block(value: &Value) -> Option<Block> {
-    match kind(value)? {
-        "text" => Some(Block::Text(owned(value, "text")?)),
+fn read_block(value: &Value) -> Option<Block> {
+    match event_type(value)? {
+        "text" => Some(Block::Text(owned_member(value, "text")?)),
         "tool_use" => Some(Block::ToolCall {
-            id: owned(value, "id")?,
-            name: owned(value, "name")?,
-            arguments: arguments(value.get("input")),
+            id: owned_member(value, "id")?,
+            name: owned_member(value, "name")?,
+            arguments: arguments_text(value.get("input")),
         }),
         _ => None,
     }
 }
 
-fn results(value: &Value) -> Vec<Activity> {
-    let results: Vec<Block> = blocks(value)
-        .filter(|block| kind(block) == Some("tool_result"))
+fn read_results(value: &Value) -> Vec<AgentActivity> {
+    let results: Vec<Block> = content_blocks(value)
+        .filter(|block| event_type(block) == Some("tool_result"))
         .filter_map(|block| {
             Some(Block::ToolResult {
-                call: owned(block, "tool_use_id")?,
-                content: words(block.get("content")),
+                call: owned_member(block, "tool_use_id")?,
+                content: content_text(block.get("content")),
                 is_error: block.get("is_error") == Some(&Value::Bool(true)),
             })
         })
         .collect();
     match results.is_empty() {
         true => Vec::new(),
-        false => vec![said(Role::Tool, results)],
+        false => vec![said_activity(Role::Tool, results)],
     }
 }
 
-fn result(value: &Value) -> Vec<Activity> {
-    let mut told = vec![Activity::Session(About {
-        id: owned(value, "session_id"),
+fn read_result(value: &Value) -> Vec<AgentActivity> {
+    let mut told = vec![AgentActivity::Session(SessionDetails {
+        id: owned_member(value, "session_id"),
         window: window(value),
-        ..About::default()
+        ..SessionDetails::default()
     })];
     let sources = [UsageSource::AgentResult, UsageSource::AgentModels];
     let used = sources.iter().filter_map(|source| {
@@ -95,23 +98,24 @@ fn result(value: &Value) -> Vec<Activity> {
         };
         source.read(object)
     });
-    told.extend(used.map(|used| Activity::Used(used.into())));
-    told.push(Activity::Ended(end(value)));
+    told.extend(used.map(|used| AgentActivity::Used(used.into())));
+    told.push(AgentActivity::Ended(turn_end(value)));
     told
 }
 
-fn end(value: &Value) -> End {
+fn turn_end(value: &Value) -> TurnEnd {
     if value.get("is_error") != Some(&Value::Bool(true)) {
-        return End::Done(owned(value, "result"));
+        return TurnEnd::Done(owned_member(value, "result"));
     }
-    if text(value, "terminal_reason") == Some("prompt_too_long") {
-        return End::TooLong;
+    if string_member(value, "terminal_reason") == Some("prompt_too_long") {
+        return TurnEnd::TooLong;
     }
     let errors = value.get("errors").and_then(|errors| errors.get(0));
-    let said = text(value, "result").or(errors.and_then(Value::as_str));
-    failed(
+    let said = string_member(value, "result").or(errors.and_then(Value::as_str));
+    failed_end(
         value,
-        said.or(text(value, "subtype")).unwrap_or("no reason"),
+        said.or(string_member(value, "subtype"))
+            .unwrap_or("no reason"),
     )
 }
 

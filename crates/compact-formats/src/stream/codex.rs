@@ -1,7 +1,7 @@
 //! Codex's `exec --json`: items that start and complete, and turns.
 //!
 //! The stream tells usage once a turn, for all of the thread. The rollout that Codex writes beside it
-//! tells each request's as it is made ([`token_count`]).
+//! tells each request's as it is made ([`read_token_count`]).
 
 use std::collections::HashSet;
 
@@ -10,52 +10,59 @@ use compact_core::token::Tokens;
 use compact_core::usage::Semantics;
 use serde_json::{Value, json};
 
-use super::{About, Activity, End, Report, arguments, failed, kind, owned, said, text};
+use super::{
+    AgentActivity, SessionDetails, TurnEnd, UsageReport, arguments_text, event_type, failed_end,
+    owned_member, said_activity, string_member,
+};
 use crate::usage::UsageSource;
 
-pub(super) fn read(value: &Value, open: &HashSet<String>) -> Vec<Activity> {
-    match kind(value) {
-        Some("thread.started") => vec![Activity::Session(About {
-            id: owned(value, "thread_id"),
-            ..About::default()
+pub(super) fn read(value: &Value, open: &HashSet<String>) -> Vec<AgentActivity> {
+    match event_type(value) {
+        Some("thread.started") => vec![AgentActivity::Session(SessionDetails {
+            id: owned_member(value, "thread_id"),
+            ..SessionDetails::default()
         })],
-        Some("item.started") => item(value).map_or_else(Vec::new, |item| item.call(open)),
-        Some("item.completed") => item(value).map_or_else(Vec::new, |item| item.complete(open)),
-        Some("turn.completed") => completed(value),
-        Some("turn.failed") => vec![Activity::Ended(failure(value))],
+        Some("item.started") => {
+            read_item(value).map_or_else(Vec::new, |item| item.call_activities(open))
+        }
+        Some("item.completed") => {
+            read_item(value).map_or_else(Vec::new, |item| item.completed_activities(open))
+        }
+        Some("turn.completed") => read_completed_turn(value),
+        Some("turn.failed") => vec![AgentActivity::Ended(read_failure(value))],
         _ => Vec::new(),
     }
 }
 
 /// An item that says or does something.
-struct Item<'v> {
+struct CodexStreamItem<'v> {
     value: &'v Value,
     id: &'v str,
     kind: &'v str,
 }
 
-fn item(value: &Value) -> Option<Item<'_>> {
+fn read_item(value: &Value) -> Option<CodexStreamItem<'_>> {
     let value = value.get("item")?;
-    Some(Item {
+    Some(CodexStreamItem {
         value,
-        id: text(value, "id")?,
-        kind: kind(value)?,
+        id: string_member(value, "id")?,
+        kind: event_type(value)?,
     })
 }
 
-impl Item<'_> {
+impl CodexStreamItem<'_> {
     /// The call that this item is, if it is one that was not told yet.
-    fn call(&self, open: &HashSet<String>) -> Vec<Activity> {
+    fn call_activities(&self, open: &HashSet<String>) -> Vec<AgentActivity> {
         let value = self.value;
         let (name, arguments) = match self.kind {
             "command_execution" => (
                 "shell",
                 json!({"command": value.get("command")}).to_string(),
             ),
-            "file_change" => ("apply_patch", patch(value)),
+            "file_change" => ("apply_patch", patch_text(value)),
             "mcp_tool_call" => (
-                text(value, "tool").unwrap_or("mcp"),
-                arguments(value.get("arguments")),
+                string_member(value, "tool").unwrap_or("mcp"),
+                arguments_text(value.get("arguments")),
             ),
             "web_search" => (
                 "web_search",
@@ -66,7 +73,7 @@ impl Item<'_> {
         if open.contains(self.id) {
             return Vec::new();
         }
-        vec![said(
+        vec![said_activity(
             Role::Assistant,
             vec![Block::ToolCall {
                 id: self.id.to_owned(),
@@ -76,17 +83,17 @@ impl Item<'_> {
         )]
     }
 
-    fn complete(&self, open: &HashSet<String>) -> Vec<Activity> {
+    fn completed_activities(&self, open: &HashSet<String>) -> Vec<AgentActivity> {
         match self.kind {
             "agent_message" => {
-                let text = owned(self.value, "text").unwrap_or_default();
-                vec![said(Role::Assistant, vec![Block::Text(text)])]
+                let text = owned_member(self.value, "text").unwrap_or_default();
+                vec![said_activity(Role::Assistant, vec![Block::Text(text)])]
             }
-            "todo_list" => self.plan(),
+            "todo_list" => self.plan_activities(),
             _ => {
-                let mut told = self.call(open);
+                let mut told = self.call_activities(open);
                 if !told.is_empty() || open.contains(self.id) {
-                    told.push(said(Role::Tool, vec![self.result()]));
+                    told.push(said_activity(Role::Tool, vec![self.result_block()]));
                 }
                 told
             }
@@ -94,7 +101,7 @@ impl Item<'_> {
     }
 
     /// A list of steps, as a call that keeps a plan.
-    fn plan(&self) -> Vec<Activity> {
+    fn plan_activities(&self) -> Vec<AgentActivity> {
         let items = self.value.get("items").and_then(Value::as_array);
         let steps = items.into_iter().flatten().map(|item| {
             let done = item.get("completed") == Some(&Value::Bool(true));
@@ -113,16 +120,16 @@ impl Item<'_> {
             arguments: json!({"plan": steps.collect::<Vec<_>>()}).to_string(),
         };
         vec![
-            said(Role::Assistant, vec![call]),
-            said(Role::Tool, vec![answer]),
+            said_activity(Role::Assistant, vec![call]),
+            said_activity(Role::Tool, vec![answer]),
         ]
     }
 
-    fn result(&self) -> Block {
+    fn result_block(&self) -> Block {
         let value = self.value;
         let exit = value.get("exit_code").and_then(Value::as_i64);
         let is_error = exit.is_some_and(|code| code != 0)
-            || text(value, "status") == Some("failed")
+            || string_member(value, "status") == Some("failed")
             || value.get("error").is_some_and(|error| !error.is_null());
         let told = ["aggregated_output", "error", "result"];
         let content = told.iter().find_map(|key| match value.get(*key)? {
@@ -139,40 +146,43 @@ impl Item<'_> {
 }
 
 /// Changed files as the lines of a patch, which say what became of each.
-fn patch(value: &Value) -> String {
+fn patch_text(value: &Value) -> String {
     let changes = value.get("changes").and_then(Value::as_array);
     let lines = changes.into_iter().flatten().filter_map(|change| {
-        let act = match text(change, "kind") {
+        let act = match string_member(change, "kind") {
             Some("add") => "Add",
             Some("delete") => "Delete",
             _ => "Update",
         };
-        Some(format!("*** {act} File: {}", text(change, "path")?))
+        Some(format!(
+            "*** {act} File: {}",
+            string_member(change, "path")?
+        ))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn completed(value: &Value) -> Vec<Activity> {
+fn read_completed_turn(value: &Value) -> Vec<AgentActivity> {
     let used = value
         .get("usage")
         .and_then(|usage| UsageSource::Codex.read(usage));
     let used = used.map(|used| {
-        Activity::Used(Report {
+        AgentActivity::Used(UsageReport {
             usage: used.usage,
             measures: Some(Semantics::Cumulative),
         })
     });
-    let end = Activity::Ended(End::Done(None));
+    let end = AgentActivity::Ended(TurnEnd::Done(None));
     used.into_iter().chain([end]).collect()
 }
 
-fn failure(value: &Value) -> End {
+fn read_failure(value: &Value) -> TurnEnd {
     let message = value.pointer("/error/message").and_then(Value::as_str);
-    failed(value, message.unwrap_or("no reason"))
+    failed_end(value, message.unwrap_or("no reason"))
 }
 
 /// What a line of a rollout says of the last request, and of the window.
-pub fn token_count(line: &str) -> Option<(Report, Option<Tokens>)> {
+pub fn read_token_count(line: &str) -> Option<(UsageReport, Option<Tokens>)> {
     if !line.contains("\"token_count\"") {
         return None;
     }

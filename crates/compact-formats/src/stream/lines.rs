@@ -4,59 +4,66 @@ use compact_core::message::{Block, Role};
 use compact_core::token::Tokens;
 use serde_json::Value;
 
-use super::{About, Activity, End, Report, arguments, failed, kind, owned, said, text, words};
+use super::{
+    AgentActivity, SessionDetails, TurnEnd, UsageReport, arguments_text, content_text, event_type,
+    failed_end, owned_member, said_activity, string_member,
+};
 use crate::usage::UsageSource;
 
-pub(super) fn read(value: &Value) -> Vec<Activity> {
-    let told = match kind(value) {
-        Some("session") => Some(session(value)),
-        Some("text") => owned(value, "text").map(|t| said(Role::Assistant, vec![Block::Text(t)])),
-        Some("tool_call") => call(value),
-        Some("tool_result") => result(value),
-        Some("usage") => used(value),
-        Some("result") => Some(Activity::Ended(end(value))),
+pub(super) fn read(value: &Value) -> Vec<AgentActivity> {
+    let told = match event_type(value) {
+        Some("session") => Some(read_session(value)),
+        Some("text") => owned_member(value, "text")
+            .map(|t| said_activity(Role::Assistant, vec![Block::Text(t)])),
+        Some("tool_call") => read_call(value),
+        Some("tool_result") => read_result(value),
+        Some("usage") => read_usage(value),
+        Some("result") => Some(AgentActivity::Ended(turn_end(value))),
         _ => None,
     };
     told.into_iter().collect()
 }
 
-fn session(value: &Value) -> Activity {
-    Activity::Session(About {
-        id: owned(value, "id"),
-        model: owned(value, "model"),
+fn read_session(value: &Value) -> AgentActivity {
+    AgentActivity::Session(SessionDetails {
+        id: owned_member(value, "id"),
+        model: owned_member(value, "model"),
         window: value.get("window").and_then(Value::as_u64).map(Tokens),
     })
 }
 
-fn call(value: &Value) -> Option<Activity> {
+fn read_call(value: &Value) -> Option<AgentActivity> {
     let block = Block::ToolCall {
-        id: owned(value, "id")?,
-        name: owned(value, "name")?,
-        arguments: arguments(value.get("arguments")),
+        id: owned_member(value, "id")?,
+        name: owned_member(value, "name")?,
+        arguments: arguments_text(value.get("arguments")),
     };
-    Some(said(Role::Assistant, vec![block]))
+    Some(said_activity(Role::Assistant, vec![block]))
 }
 
-fn result(value: &Value) -> Option<Activity> {
+fn read_result(value: &Value) -> Option<AgentActivity> {
     let block = Block::ToolResult {
-        call: owned(value, "id")?,
-        content: words(value.get("content")),
+        call: owned_member(value, "id")?,
+        content: content_text(value.get("content")),
         is_error: value.get("is_error") == Some(&Value::Bool(true)),
     };
-    Some(said(Role::Tool, vec![block]))
+    Some(said_activity(Role::Tool, vec![block]))
 }
 
-fn used(value: &Value) -> Option<Activity> {
+fn read_usage(value: &Value) -> Option<AgentActivity> {
     let measures = value.get("measures").cloned();
-    Some(Activity::Used(Report {
+    Some(AgentActivity::Used(UsageReport {
         usage: UsageSource::AgentResult.read(value)?.usage,
         measures: measures.and_then(|name| serde_json::from_value(name).ok()),
     }))
 }
 
-fn end(value: &Value) -> End {
+fn turn_end(value: &Value) -> TurnEnd {
     match value.get("is_error") == Some(&Value::Bool(true)) {
-        false => End::Done(owned(value, "text")),
-        true => failed(value, text(value, "message").unwrap_or("no reason")),
+        false => TurnEnd::Done(owned_member(value, "text")),
+        true => failed_end(
+            value,
+            string_member(value, "message").unwrap_or("no reason"),
+        ),
     }
 }

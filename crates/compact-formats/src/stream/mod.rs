@@ -12,18 +12,18 @@ mod tests;
 
 use std::collections::HashSet;
 
-use compact_core::message::{Block, Entry, EntryId, Meta, Role};
+use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::token::Tokens;
 use compact_core::usage::{Semantics, Usage};
 use serde_json::Value;
 
-pub use codex::token_count;
+pub use codex::read_token_count;
 
-use crate::usage::Reported;
+use crate::usage::ReportedUsage;
 
 /// How an agent tells what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
+pub enum StreamDialect {
     /// Claude Code with `--output-format stream-json`.
     ClaudeCode,
     /// Codex with `exec --json`.
@@ -34,20 +34,20 @@ pub enum Dialect {
 
 /// One thing that an agent told.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Activity {
+pub enum AgentActivity {
     /// More is known about the session.
-    Session(About),
+    Session(SessionDetails),
     /// Something was said, called or answered.
     Said(Entry),
     /// A model was asked, and this is what it cost.
-    Used(Report),
+    Used(UsageReport),
     /// The agent's turn is over.
-    Ended(End),
+    Ended(TurnEnd),
 }
 
 /// What is known about a session; each field as far as it was told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct SessionDetails {
     /// The name under which the agent can take it up again.
     pub id: Option<String>,
     /// The model.
@@ -58,16 +58,16 @@ pub struct About {
 
 /// Numbers with what they measure; `None` where the agent does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct UsageReport {
     /// The counters.
     pub usage: Usage,
     /// What they measure.
     pub measures: Option<Semantics>,
 }
 
-impl From<Reported> for Report {
-    fn from(reported: Reported) -> Report {
-        Report {
+impl From<ReportedUsage> for UsageReport {
+    fn from(reported: ReportedUsage) -> UsageReport {
+        UsageReport {
             usage: reported.usage,
             measures: Some(reported.semantics),
         }
@@ -76,7 +76,7 @@ impl From<Reported> for Report {
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum TurnEnd {
     /// The agent had nothing more to do; its last words, where it repeats them.
     Done(Option<String>),
     /// The provider refused the prompt because of its size.
@@ -88,24 +88,24 @@ pub enum End {
 /// A line that belongs to no stream of this dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the agent printed {0:?} where a JSON object with a `type` was expected")]
-pub struct Unreadable(pub String);
+pub struct UnreadableLine(pub String);
 
 /// Reads the lines of one session, in order.
 #[derive(Clone, Debug)]
-pub struct Reader {
-    dialect: Dialect,
+pub struct StreamReader {
+    dialect: StreamDialect,
     entries: u64,
     /// Calls that were told and not answered yet.
     open: HashSet<String>,
 }
 
 /// How much of a line an error shows.
-const SHOWN: usize = 120;
+const SHOWN_CHARS: usize = 120;
 
-impl Reader {
+impl StreamReader {
     /// A reader of a new session.
-    pub fn new(dialect: Dialect) -> Reader {
-        Reader {
+    pub fn new(dialect: StreamDialect) -> StreamReader {
+        StreamReader {
             dialect,
             entries: 0,
             open: HashSet::new(),
@@ -113,37 +113,37 @@ impl Reader {
     }
 
     /// What a line tells.
-    pub fn read(&mut self, line: &str) -> Result<Vec<Activity>, Unreadable> {
+    pub fn read_line(&mut self, line: &str) -> Result<Vec<AgentActivity>, UnreadableLine> {
         let value = serde_json::from_str::<Value>(line).ok();
-        let value = value.filter(|value| kind(value).is_some());
+        let value = value.filter(|value| event_type(value).is_some());
         let Some(value) = value else {
-            return Err(Unreadable(line.chars().take(SHOWN).collect()));
+            return Err(UnreadableLine(line.chars().take(SHOWN_CHARS).collect()));
         };
         let told = match self.dialect {
-            Dialect::ClaudeCode => claude_code::read(&value),
-            Dialect::Codex => codex::read(&value, &self.open),
-            Dialect::Lines => lines::read(&value),
+            StreamDialect::ClaudeCode => claude_code::read(&value),
+            StreamDialect::Codex => codex::read(&value, &self.open),
+            StreamDialect::Lines => lines::read(&value),
         };
-        told.iter().for_each(|activity| self.follow(activity));
-        Ok(self.numbered(told))
+        told.iter().for_each(|activity| self.track_calls(activity));
+        Ok(self.number_entries(told))
     }
 
-    fn follow(&mut self, activity: &Activity) {
+    fn track_calls(&mut self, activity: &AgentActivity) {
         match activity {
-            Activity::Said(entry) => {
-                self.open.extend(entry.calls().map(str::to_owned));
-                for call in entry.results() {
+            AgentActivity::Said(entry) => {
+                self.open.extend(entry.call_ids().map(str::to_owned));
+                for call in entry.result_ids() {
                     self.open.remove(call);
                 }
             }
-            Activity::Ended(_) => self.open.clear(),
-            Activity::Session(_) | Activity::Used(_) => {}
+            AgentActivity::Ended(_) => self.open.clear(),
+            AgentActivity::Session(_) | AgentActivity::Used(_) => {}
         }
     }
 
-    fn numbered(&mut self, mut told: Vec<Activity>) -> Vec<Activity> {
+    fn number_entries(&mut self, mut told: Vec<AgentActivity>) -> Vec<AgentActivity> {
         for activity in &mut told {
-            if let Activity::Said(entry) = activity {
+            if let AgentActivity::Said(entry) = activity {
                 entry.id = EntryId(self.entries.to_string());
                 self.entries += 1;
             }
@@ -152,29 +152,29 @@ impl Reader {
     }
 }
 
-fn kind(value: &Value) -> Option<&str> {
+fn event_type(value: &Value) -> Option<&str> {
     value.get("type")?.as_str()
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+fn string_member<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key)?.as_str()
 }
 
-fn owned(value: &Value, key: &str) -> Option<String> {
-    text(value, key).map(str::to_owned)
+fn owned_member(value: &Value, key: &str) -> Option<String> {
+    string_member(value, key).map(str::to_owned)
 }
 
-fn said(role: Role, blocks: Vec<Block>) -> Activity {
-    Activity::Said(Entry {
+fn said_activity(role: Role, blocks: Vec<Block>) -> AgentActivity {
+    AgentActivity::Said(Entry {
         id: EntryId(String::new()),
         role,
         blocks,
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     })
 }
 
 /// Arguments as a wire carries them: a text as it is, anything else as JSON.
-fn arguments(value: Option<&Value>) -> String {
+fn arguments_text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "{}".to_owned(),
         Some(Value::String(text)) => text.clone(),
@@ -183,11 +183,13 @@ fn arguments(value: Option<&Value>) -> String {
 }
 
 /// The words of a content that is a text, or a list of blocks some of which are.
-fn words(content: Option<&Value>) -> String {
+fn content_text(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(blocks)) => {
-            let texts = blocks.iter().filter_map(|block| text(block, "text"));
+            let texts = blocks
+                .iter()
+                .filter_map(|block| string_member(block, "text"));
             texts.collect::<Vec<_>>().join("\n")
         }
         _ => String::new(),
@@ -195,9 +197,9 @@ fn words(content: Option<&Value>) -> String {
 }
 
 /// How a failed turn ended, going by what the agent says of it.
-fn failed(value: &Value, message: &str) -> End {
-    match crate::overflow::in_event(value) {
-        Some(_) => End::TooLong,
-        None => End::Failed(message.to_owned()),
+fn failed_end(value: &Value, message: &str) -> TurnEnd {
+    match crate::overflow::find_in_event(value) {
+        Some(_) => TurnEnd::TooLong,
+        None => TurnEnd::Failed(message.to_owned()),
     }
 }

@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn told(dialect: Dialect, lines: &[Value]) -> Vec<Activity> {
-    let mut reader = Reader::new(dialect);
+fn told(dialect: StreamDialect, lines: &[Value]) -> Vec<AgentActivity> {
+    let mut reader = StreamReader::new(dialect);
     let read = lines
         .iter()
-        .map(|line| reader.read(&line.to_string()).unwrap());
+        .map(|line| reader.read_line(&line.to_string()).unwrap());
     read.flatten().collect()
 }
 
-fn entry(id: &str, role: Role, block: Block) -> Activity {
-    Activity::Said(Entry {
+fn entry(id: &str, role: Role, block: Block) -> AgentActivity {
+    AgentActivity::Said(Entry {
         id: EntryId(id.to_owned()),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     })
 }
 
@@ -38,8 +38,8 @@ fn result(call: &str, content: &str, is_error: bool) -> Block {
     }
 }
 
-fn used(input: u64, output: u64, read: u64, measures: Option<Semantics>) -> Activity {
-    Activity::Used(Report {
+fn used(input: u64, output: u64, read: u64, measures: Option<Semantics>) -> AgentActivity {
+    AgentActivity::Used(UsageReport {
         usage: Usage {
             input_tokens: input,
             output_tokens: output,
@@ -50,10 +50,10 @@ fn used(input: u64, output: u64, read: u64, measures: Option<Semantics>) -> Acti
     })
 }
 
-fn about(id: &str) -> About {
-    About {
+fn about(id: &str) -> SessionDetails {
+    SessionDetails {
         id: Some(id.to_owned()),
-        ..About::default()
+        ..SessionDetails::default()
     }
 }
 
@@ -79,9 +79,9 @@ fn s4_44_a_turn_of_claude_code() {
     ];
     let last = Some(Semantics::LastRequest);
     assert_eq!(
-        told(Dialect::ClaudeCode, &lines),
+        told(StreamDialect::ClaudeCode, &lines),
         [
-            Activity::Session(About {
+            AgentActivity::Session(SessionDetails {
                 model: Some("m".to_owned()),
                 ..about("e2")
             }),
@@ -94,13 +94,13 @@ fn s4_44_a_turn_of_claude_code() {
             ),
             used(3, 1, 70, last),
             entry("2", Role::Tool, result("t1", "a.rs", false)),
-            Activity::Session(About {
+            AgentActivity::Session(SessionDetails {
                 window: Some(Tokens(200_000)),
                 ..about("e2")
             }),
             used(6, 22, 140, Some(Semantics::PerTurnDelta)),
             used(61, 22, 0, Some(Semantics::Cumulative)),
-            Activity::Ended(End::Done(Some("done".to_owned()))),
+            AgentActivity::Ended(TurnEnd::Done(Some("done".to_owned()))),
         ]
     );
 }
@@ -113,15 +113,15 @@ fn s4_143_claude_code_says_that_a_prompt_is_too_long() {
         "result": "Prompt is too long", "terminal_reason": "prompt_too_long"});
     let other = json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "errors": ["broken"]});
     let ends = |line: &Value| {
-        told(Dialect::ClaudeCode, std::slice::from_ref(line))
+        told(StreamDialect::ClaudeCode, std::slice::from_ref(line))
             .pop()
             .unwrap()
     };
-    assert_eq!(told(Dialect::ClaudeCode, &[said]), []);
-    assert_eq!(ends(&result), Activity::Ended(End::TooLong));
+    assert_eq!(told(StreamDialect::ClaudeCode, &[said]), []);
+    assert_eq!(ends(&result), AgentActivity::Ended(TurnEnd::TooLong));
     assert_eq!(
         ends(&other),
-        Activity::Ended(End::Failed("broken".to_owned()))
+        AgentActivity::Ended(TurnEnd::Failed("broken".to_owned()))
     );
 }
 
@@ -148,9 +148,9 @@ fn s4_44_a_turn_of_codex() {
     let plan =
         r#"{"plan":[{"step":"one","status":"completed"},{"step":"two","status":"pending"}]}"#;
     assert_eq!(
-        told(Dialect::Codex, &lines),
+        told(StreamDialect::Codex, &lines),
         [
-            Activity::Session(about("01a")),
+            AgentActivity::Session(about("01a")),
             entry("0", Role::Assistant, Block::Text("step".to_owned())),
             entry(
                 "1",
@@ -175,7 +175,7 @@ fn s4_44_a_turn_of_codex() {
             ),
             entry("6", Role::Tool, result("item_4-plan", "", false)),
             used(9_600, 40, 400, Some(Semantics::Cumulative)),
-            Activity::Ended(End::Done(None)),
+            AgentActivity::Ended(TurnEnd::Done(None)),
         ]
     );
 }
@@ -185,10 +185,10 @@ fn s4_143_codex_says_that_it_ran_out_of_room() {
     let failed = |message: &str| json!({"type": "turn.failed", "error": {"message": message}});
     let room = "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying.";
     assert_eq!(
-        told(Dialect::Codex, &[failed(room), failed("no network")]),
+        told(StreamDialect::Codex, &[failed(room), failed("no network")]),
         [
-            Activity::Ended(End::TooLong),
-            Activity::Ended(End::Failed("no network".to_owned()))
+            AgentActivity::Ended(TurnEnd::TooLong),
+            AgentActivity::Ended(TurnEnd::Failed("no network".to_owned()))
         ]
     );
 }
@@ -198,17 +198,17 @@ fn the_rollout_tells_the_last_request_and_the_window() {
     let line = json!({"type": "event_msg", "payload": {"type": "token_count", "info": {
         "total_token_usage": {"input_tokens": 3000}, "model_context_window": 258_400,
         "last_token_usage": {"input_tokens": 2000, "cached_input_tokens": 100, "output_tokens": 10}}}});
-    let (report, window) = token_count(&line.to_string()).unwrap();
+    let (report, window) = read_token_count(&line.to_string()).unwrap();
     assert_eq!(
-        Activity::Used(report),
+        AgentActivity::Used(report),
         used(1900, 10, 100, Some(Semantics::LastRequest))
     );
     assert_eq!(window, Some(Tokens(258_400)));
     assert_eq!(
-        token_count(r#"{"payload":{"type":"token_count","info":null}}"#),
+        read_token_count(r#"{"payload":{"type":"token_count","info":null}}"#),
         None
     );
-    assert_eq!(token_count("\"token_count\" {"), None);
+    assert_eq!(read_token_count("\"token_count\" {"), None);
 }
 
 #[test]
@@ -226,9 +226,9 @@ fn any_other_agent_speaks_in_lines() {
         json!({"type": "result", "is_error": true, "message": "no key"}),
     ];
     assert_eq!(
-        told(Dialect::Lines, &lines),
+        told(StreamDialect::Lines, &lines),
         [
-            Activity::Session(About {
+            AgentActivity::Session(SessionDetails {
                 id: Some("s".to_owned()),
                 model: Some("m".to_owned()),
                 window: Some(Tokens(1000)),
@@ -242,21 +242,25 @@ fn any_other_agent_speaks_in_lines() {
             entry("2", Role::Tool, result("c", "a.rs", false)),
             used(5, 2, 0, None),
             used(5, 0, 0, Some(Semantics::PerTurnDelta)),
-            Activity::Ended(End::Done(Some("bye".to_owned()))),
-            Activity::Ended(End::TooLong),
-            Activity::Ended(End::Failed("no key".to_owned())),
+            AgentActivity::Ended(TurnEnd::Done(Some("bye".to_owned()))),
+            AgentActivity::Ended(TurnEnd::TooLong),
+            AgentActivity::Ended(TurnEnd::Failed("no key".to_owned())),
         ]
     );
 }
 
 #[test]
 fn what_is_no_stream_is_said_to_be_none() {
-    for dialect in [Dialect::ClaudeCode, Dialect::Codex, Dialect::Lines] {
-        let mut reader = Reader::new(dialect);
+    for dialect in [
+        StreamDialect::ClaudeCode,
+        StreamDialect::Codex,
+        StreamDialect::Lines,
+    ] {
+        let mut reader = StreamReader::new(dialect);
         for line in ["Welcome!", "", "[1]", "{\"a\":1}", "{\"type\":3}", "{"] {
-            assert!(reader.read(line).is_err(), "{line}");
+            assert!(reader.read_line(line).is_err(), "{line}");
         }
-        let shown = reader.read(&"é".repeat(500)).unwrap_err().0;
+        let shown = reader.read_line(&"é".repeat(500)).unwrap_err().0;
         assert_eq!(shown.chars().count(), 120);
         // Whatever the fields hold, it is no reason to fail.
         for line in [
@@ -266,7 +270,7 @@ fn what_is_no_stream_is_said_to_be_none() {
             json!({"type": "turn.completed", "usage": null}),
             json!({"type": "tool_call"}),
         ] {
-            assert!(reader.read(&line.to_string()).is_ok(), "{line}");
+            assert!(reader.read_line(&line.to_string()).is_ok(), "{line}");
         }
     }
 }

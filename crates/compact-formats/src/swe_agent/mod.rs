@@ -15,12 +15,12 @@ use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 use serde_json::value::RawValue;
 
-use crate::Scope;
+use crate::TranscriptScope;
 use crate::chat;
 use crate::error::FormatError;
 use crate::json::{Members, Patch, is_list, is_true};
-use crate::source::{self, Draft, Reading};
-use crate::wire::{Page, Wire};
+use crate::source::{self, EntryDraft, TranscriptReading};
+use crate::wire::{DocumentContext, Wire};
 
 static RULES: WireRules = WireRules {
     name: "swe-agent",
@@ -30,7 +30,7 @@ static RULES: WireRules = WireRules {
 
 pub(crate) static WIRE: Wire = Wire::new(&RULES, read, emit, chat::extend);
 
-fn read(source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
+fn read(source: &[u8], _scope: TranscriptScope) -> Result<TranscriptReading, FormatError> {
     let mut reading = chat::read(source)?;
     let mut has_replied = false;
     for draft in &mut reading.drafts {
@@ -45,31 +45,31 @@ fn read(source: &[u8], _scope: Scope) -> Result<Reading, FormatError> {
     Ok(reading)
 }
 
-fn emit(page: &Page<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
+fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
     let out = chat::emit(page, view, &|message| without_repeats(&message))?;
     Ok(with_steps_of(page, view, out))
 }
 
-fn is_demonstration(source: &[u8], draft: &Draft) -> bool {
-    let json = source::text(source, draft.place.span.clone()).unwrap_or_default();
-    is_true(Members::of(json).get("is_demo"))
+fn is_demonstration(source: &[u8], draft: &EntryDraft) -> bool {
+    let json = source::span_text(source, draft.place.span.clone()).unwrap_or_default();
+    is_true(Members::from_json(json).get("is_demo"))
 }
 
 /// A changed reply without the members that repeat it.
 fn without_repeats(message: &str) -> String {
     let mut patch = Patch::new(message);
-    patch.remove_members(&Members::of(message), |member| {
+    patch.remove_members(&Members::from_json(message), |member| {
         member.key == "thought" || member.key == "action"
     });
     patch.finish()
 }
 
 /// The document with the steps that the view still shows as they were.
-fn with_steps_of(page: &Page<'_>, view: &View, out: Vec<u8>) -> Vec<u8> {
+fn with_steps_of(page: &DocumentContext<'_>, view: &View, out: Vec<u8>) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(&out) else {
         return out;
     };
-    let steps = Members::of(text).get("trajectory");
+    let steps = Members::from_json(text).get("trajectory");
     let Some(list) = steps.filter(|list| is_list(list)) else {
         return out;
     };
@@ -89,7 +89,7 @@ fn with_steps_of(page: &Page<'_>, view: &View, out: Vec<u8>) -> Vec<u8> {
 }
 
 /// For every reply, whether the view shows it and what follows it as they were.
-fn shown_steps(page: &Page<'_>, view: &View) -> Vec<bool> {
+fn shown_steps(page: &DocumentContext<'_>, view: &View) -> Vec<bool> {
     let kept = |item: &ViewItem| match item {
         ViewItem::Kept { entry } => Some(*entry),
         _ => None,

@@ -1,9 +1,9 @@
 //! Features of SWE-agent trajectories.
 
 use compact_core::message::{Block, EntryKind, Role};
-use compact_core::view::{Edit, View, ViewItem};
+use compact_core::view::{BlockEdit, View, ViewItem};
 
-use crate::{Format, Scope, parse};
+use crate::{Format, TranscriptScope, parse};
 
 const TEXT_ACTIONS: &str = r#"{
   "environment": "swe_main",
@@ -26,7 +26,7 @@ const TEXT_ACTIONS: &str = r#"{
 
 #[test]
 fn what_commands_print_is_not_the_user_speaking() {
-    let parsed = parse(TEXT_ACTIONS, None, Scope::Live).unwrap();
+    let parsed = parse(TEXT_ACTIONS, None, TranscriptScope::Live).unwrap();
     assert_eq!(parsed.document.format(), Format::SweAgent);
     let kinds: Vec<(Role, EntryKind)> = parsed
         .conversation
@@ -50,11 +50,11 @@ fn what_commands_print_is_not_the_user_speaking() {
 
 #[test]
 fn the_log_keeps_the_steps_that_are_shown_as_they_were() {
-    let parsed = parse(TEXT_ACTIONS, None, Scope::Live).unwrap();
+    let parsed = parse(TEXT_ACTIONS, None, TranscriptScope::Live).unwrap();
     let kept = |entry| ViewItem::Kept { entry };
     let clip = |entry| ViewItem::Edited {
         entry,
-        edits: vec![(0, Edit::SetText("short".to_owned()))],
+        edits: vec![(0, BlockEdit::SetText("short".to_owned()))],
     };
     let steps = |items: Vec<ViewItem>| {
         let view = View { items };
@@ -83,7 +83,7 @@ fn a_list_of_call_ids_answers_its_first() {
     let source = r#"{"history":[
         {"role":"assistant","content":"t","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]},
         {"role":"tool","content":"a.py","tool_call_ids":["c1"]}]}"#;
-    let parsed = parse(source, None, Scope::Live).unwrap();
+    let parsed = parse(source, None, TranscriptScope::Live).unwrap();
     assert_eq!(parsed.problems, vec![]);
     assert_eq!(
         parsed.conversation.entries[1].blocks,

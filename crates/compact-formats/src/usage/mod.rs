@@ -42,17 +42,17 @@ pub enum UsageSource {
 
 /// A report with what it measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reported {
+pub struct ReportedUsage {
     /// The counters.
     pub usage: Usage,
     /// What they measure.
     pub semantics: Semantics,
 }
 
-impl Reported {
+impl ReportedUsage {
     /// This report brought up to date by a later event of the same stream.
-    pub fn updated(self, later: Reported) -> Reported {
-        Reported {
+    pub fn updated(self, later: ReportedUsage) -> ReportedUsage {
+        ReportedUsage {
             usage: self.usage.updated(later.usage),
             ..later
         }
@@ -61,22 +61,22 @@ impl Reported {
 
 /// Whether the count of a prompt includes what a cache read and wrote.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cached {
+enum CacheCounting {
     Within,
     Beside,
 }
 
 /// Where the counters of a usage object are.
-struct Shape {
-    cached: Cached,
+struct UsageShape {
+    cached: CacheCounting,
     input: &'static [&'static str],
     output: &'static [&'static str],
     read: &'static [&'static str],
     write: &'static [&'static str],
 }
 
-const CHAT: Shape = Shape {
-    cached: Cached::Within,
+const CHAT: UsageShape = UsageShape {
+    cached: CacheCounting::Within,
     input: &["/prompt_tokens"],
     output: &["/completion_tokens"],
     read: &[
@@ -86,64 +86,64 @@ const CHAT: Shape = Shape {
     write: &["/prompt_tokens_details/cache_write_tokens"],
 };
 
-const RESPONSES: Shape = Shape {
-    cached: Cached::Within,
+const RESPONSES: UsageShape = UsageShape {
+    cached: CacheCounting::Within,
     input: &["/input_tokens"],
     output: &["/output_tokens"],
     read: &["/input_tokens_details/cached_tokens"],
     write: &["/input_tokens_details/cache_write_tokens"],
 };
 
-const ANTHROPIC: Shape = Shape {
-    cached: Cached::Beside,
+const ANTHROPIC: UsageShape = UsageShape {
+    cached: CacheCounting::Beside,
     input: &["/input_tokens"],
     output: &["/output_tokens"],
     read: &["/cache_read_input_tokens"],
     write: &["/cache_creation_input_tokens"],
 };
 
-const GEMINI: Shape = Shape {
-    cached: Cached::Within,
+const GEMINI: UsageShape = UsageShape {
+    cached: CacheCounting::Within,
     input: &["/promptTokenCount", "/toolUsePromptTokenCount"],
     output: &["/candidatesTokenCount", "/thoughtsTokenCount"],
     read: &["/cachedContentTokenCount"],
     write: &[],
 };
 
-const AGENT_MODEL: Shape = Shape {
-    cached: Cached::Beside,
+const AGENT_MODEL: UsageShape = UsageShape {
+    cached: CacheCounting::Beside,
     input: &["/inputTokens"],
     output: &["/outputTokens"],
     read: &["/cacheReadInputTokens"],
     write: &["/cacheCreationInputTokens"],
 };
 
-const CODEX: Shape = Shape {
-    cached: Cached::Within,
+const CODEX: UsageShape = UsageShape {
+    cached: CacheCounting::Within,
     input: &["/input_tokens"],
     output: &["/output_tokens"],
     read: &["/cached_input_tokens"],
     write: &[],
 };
 
-const GEMINI_CLI: Shape = Shape {
-    cached: Cached::Within,
+const GEMINI_CLI: UsageShape = UsageShape {
+    cached: CacheCounting::Within,
     input: &["/input"],
     output: &["/output", "/thoughts"],
     read: &["/cached"],
     write: &[],
 };
 
-const OPENCODE: Shape = Shape {
-    cached: Cached::Beside,
+const OPENCODE: UsageShape = UsageShape {
+    cached: CacheCounting::Beside,
     input: &["/input"],
     output: &["/output", "/reasoning"],
     read: &["/cache/read"],
     write: &["/cache/write"],
 };
 
-const PI: Shape = Shape {
-    cached: Cached::Beside,
+const PI: UsageShape = UsageShape {
+    cached: CacheCounting::Beside,
     input: &["/input"],
     output: &["/output"],
     read: &["/cacheRead"],
@@ -177,30 +177,30 @@ impl UsageSource {
 
     /// The report in a response, an event of a stream, or a usage object itself. Nothing when there
     /// is none, or when it says that no request was made.
-    pub fn read(self, value: &Value) -> Option<Reported> {
+    pub fn read(self, value: &Value) -> Option<ReportedUsage> {
         let usage = match self {
-            UsageSource::AgentModels => models(value)?,
-            UsageSource::Anthropic | UsageSource::AgentMessage => {
-                self.shape().counters(iteration(self.object(value)?))?
-            }
-            _ => self.shape().counters(self.object(value)?)?,
+            UsageSource::AgentModels => sum_models(value)?,
+            UsageSource::Anthropic | UsageSource::AgentMessage => self
+                .shape()
+                .read_counters(last_iteration(self.find_object(value)?))?,
+            _ => self.shape().read_counters(self.find_object(value)?)?,
         };
         // The result of a command that asked no model is a report of nothing; so says a delta.
         let asked = self.semantics() != Semantics::LastRequest || usage != Usage::default();
-        asked.then_some(Reported {
+        asked.then_some(ReportedUsage {
             usage,
             semantics: self.semantics(),
         })
     }
 
     /// The usage of a request that a transcript tells of.
-    pub(crate) fn of_entry(self, raw: &RawValue) -> Option<Usage> {
+    pub(crate) fn read_entry_usage(self, raw: &RawValue) -> Option<Usage> {
         let value: Value = serde_json::from_str(raw.get()).ok()?;
         let usage = self.read(&value)?.usage;
-        (usage.prompt().0 > 0).then_some(usage)
+        (usage.prompt_tokens().0 > 0).then_some(usage)
     }
 
-    fn shape(self) -> &'static Shape {
+    fn shape(self) -> &'static UsageShape {
         match self {
             UsageSource::OpenAiChat => &CHAT,
             UsageSource::OpenAiResponses => &RESPONSES,
@@ -217,7 +217,7 @@ impl UsageSource {
     }
 
     /// The usage object, wherever a response or an event carries it.
-    fn object(self, value: &Value) -> Option<&Value> {
+    fn find_object(self, value: &Value) -> Option<&Value> {
         let places: &[&str] = match self {
             UsageSource::OpenAiResponses => &["/response/usage", "/usage"],
             UsageSource::Anthropic | UsageSource::AgentMessage => &["/message/usage", "/usage"],
@@ -234,8 +234,8 @@ impl UsageSource {
     }
 }
 
-impl Shape {
-    fn counters(&self, object: &Value) -> Option<Usage> {
+impl UsageShape {
+    fn read_counters(&self, object: &Value) -> Option<Usage> {
         let all = [self.input, self.output, self.read, self.write];
         if !all
             .iter()
@@ -244,15 +244,15 @@ impl Shape {
         {
             return None;
         }
-        let [input, output, read, write] = all.map(|paths| sum(object, paths));
+        let [input, output, read, write] = all.map(|paths| sum_counters(object, paths));
         // A cache cannot have held more of a prompt than the prompt.
         let (read, write) = match self.cached {
-            Cached::Beside => (read, write),
-            Cached::Within => (read.min(input), write.min(input.saturating_sub(read))),
+            CacheCounting::Beside => (read, write),
+            CacheCounting::Within => (read.min(input), write.min(input.saturating_sub(read))),
         };
         let cached = match self.cached {
-            Cached::Beside => 0,
-            Cached::Within => read.saturating_add(write),
+            CacheCounting::Beside => 0,
+            CacheCounting::Within => read.saturating_add(write),
         };
         Some(Usage {
             input_tokens: input.saturating_sub(cached),
@@ -263,20 +263,20 @@ impl Shape {
     }
 }
 
-fn sum(object: &Value, paths: &[&str]) -> u64 {
+fn sum_counters(object: &Value, paths: &[&str]) -> u64 {
     let counters = paths.iter().filter_map(|path| object.pointer(path));
-    counters.map(count).fold(0, u64::saturating_add)
+    counters.map(counter_value).fold(0, u64::saturating_add)
 }
 
 /// A counter; what is missing, null, negative or no number counts as zero (S3-34).
-fn count(value: &Value) -> u64 {
+fn counter_value(value: &Value) -> u64 {
     let whole = value.as_u64();
     whole.unwrap_or_else(|| value.as_f64().map_or(0, |n| n.max(0.0) as u64))
 }
 
 /// One message may be sampled several times; the last pass is the size of the context, and a
 /// compaction among them is not.
-fn iteration(usage: &Value) -> &Value {
+fn last_iteration(usage: &Value) -> &Value {
     let passes = usage.get("iterations").and_then(Value::as_array);
     let is_message = |pass: &&Value| pass.get("type").is_some_and(|kind| kind == "message");
     let last = passes.and_then(|passes| passes.iter().rev().find(is_message));
@@ -284,12 +284,12 @@ fn iteration(usage: &Value) -> &Value {
 }
 
 /// All models of a session together.
-fn models(value: &Value) -> Option<Usage> {
+fn sum_models(value: &Value) -> Option<Usage> {
     let found = ["/modelUsage", "/model_usage"];
     let found = found.iter().find_map(|place| value.pointer(place));
     let models = found.unwrap_or(value).as_object()?;
     let usages = models
         .values()
-        .filter_map(|model| AGENT_MODEL.counters(model));
+        .filter_map(|model| AGENT_MODEL.read_counters(model));
     usages.reduce(Usage::plus)
 }

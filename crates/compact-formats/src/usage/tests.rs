@@ -60,7 +60,7 @@ fn a_stream_is_brought_up_to_date_event_by_event() {
     let reports = events
         .iter()
         .filter_map(|event| UsageSource::Anthropic.read(event));
-    let whole = reports.reduce(Reported::updated).unwrap();
+    let whole = reports.reduce(ReportedUsage::updated).unwrap();
     assert_eq!(
         whole.usage,
         Usage {
@@ -205,7 +205,7 @@ proptest::proptest! {
             let value = json!({"usage": {"input_tokens": a, "prompt_tokens": b, "output_tokens": c, "completion_tokens": a,
                 "cache_read_input_tokens": c, "cache_creation_input_tokens": c, "prompt_tokens_details": {"cached_tokens": c}}});
             if let Some(reported) = source.read(&value) {
-                proptest::prop_assert!(reported.usage.prompt().0 >= reported.usage.cache_read_tokens);
+                proptest::prop_assert!(reported.usage.prompt_tokens().0 >= reported.usage.cache_read_tokens);
             }
         }
     }

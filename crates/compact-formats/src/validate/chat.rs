@@ -4,20 +4,20 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::request::{Request, kind, list, present, text};
-use super::{Check, Findings, Provider, Rule, own_members};
+use super::request::{CheckedRequest, json_type, list_member, present_member, text_member};
+use super::{Provider, ProviderRule, RuleCheck, RuleFindings, own_members};
 
 const fn rule(
     id: &'static str,
     name: &'static str,
     summary: &'static str,
     source: &'static str,
-    check: Check,
-) -> Rule {
-    Rule::new(Provider::OpenAiChat, id, name, summary, source, check)
+    check: RuleCheck,
+) -> ProviderRule {
+    ProviderRule::new(Provider::OpenAiChat, id, name, summary, source, check)
 }
 
-pub(super) static RULES: &[Rule] = &[
+pub(super) static RULES: &[ProviderRule] = &[
     rule(
         "C0a",
         "messages-list",
@@ -162,31 +162,31 @@ const ROLES: [&str; 6] = [
     "function",
 ];
 
-fn messages_list(request: &Request, findings: &mut Findings) {
+fn messages_list(request: &CheckedRequest, findings: &mut RuleFindings) {
     if !request.has_list() {
-        findings.request("there is no list of `messages`");
+        findings.note_request("there is no list of `messages`");
     } else if request.entries().is_empty() {
-        findings.request("`messages` is empty");
+        findings.note_request("`messages` is empty");
     }
 }
 
-fn message_shape(request: &Request, findings: &mut Findings) {
+fn message_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
         match message.get("role") {
             _ if !message.is_object() => {
-                let found = kind(Some(message));
-                findings.at(i, format!("messages.{i} must be an object, found {found}"));
+                let found = json_type(Some(message));
+                findings.note_entry(i, format!("messages.{i} must be an object, found {found}"));
             }
             Some(Value::String(role)) if ROLES.contains(&role.as_str()) => {}
             Some(Value::String(role)) => {
-                findings.at(
+                findings.note_entry(
                     i,
                     format!("messages.{i}.role is `{role}`, which is no role"),
                 );
             }
             role => {
-                let found = kind(role);
-                findings.at(
+                let found = json_type(role);
+                findings.note_entry(
                     i,
                     format!("messages.{i}.role must be a string, found {found}"),
                 );
@@ -196,7 +196,7 @@ fn message_shape(request: &Request, findings: &mut Findings) {
 }
 
 fn role(message: &Value) -> &str {
-    text(message, "role").unwrap_or_default()
+    text_member(message, "role").unwrap_or_default()
 }
 
 fn is_instruction(message: &Value) -> bool {
@@ -213,7 +213,7 @@ fn parts_of(role: &str) -> &'static [&'static str] {
 }
 
 /// Tool messages have a rule of their own, and an assistant may have no content at all.
-fn content_shape(request: &Request, findings: &mut Findings) {
+fn content_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
         let role = role(message);
         if !ROLES.contains(&role) || role == "tool" {
@@ -225,7 +225,9 @@ fn content_shape(request: &Request, findings: &mut Findings) {
             Some(Value::String(_)) => continue,
             Some(Value::Null) | None if may_lack => continue,
             // Frameworks send it with calls, and servers take it.
-            Some(Value::Array(parts)) if parts.is_empty() && !calls(message).is_empty() => continue,
+            Some(Value::Array(parts)) if parts.is_empty() && !message_calls(message).is_empty() => {
+                continue;
+            }
             Some(Value::Array(parts)) if parts.is_empty() => {
                 Some(format!("messages.{i}.content has no parts"))
             }
@@ -236,18 +238,18 @@ fn content_shape(request: &Request, findings: &mut Findings) {
                 .map(|(j, why)| format!("messages.{i}.content.{j} {why}")),
             other => Some(format!(
                 "messages.{i}.content must be a string or a list of parts, found {}",
-                kind(other)
+                json_type(other)
             )),
         };
         if let Some(message) = message {
-            findings.at(i, message);
+            findings.note_entry(i, message);
         }
     }
 }
 
 /// Why a part may not stand in a message of a role.
 fn bad_part(part: &Value, role: &str) -> Option<String> {
-    let Some(part_type) = text(part, "type") else {
+    let Some(part_type) = text_member(part, "type") else {
         return Some("has no `type`".to_owned());
     };
     if !parts_of(role).contains(&part_type) {
@@ -255,39 +257,39 @@ fn bad_part(part: &Value, role: &str) -> Option<String> {
             "is `{part_type}`, which {role} messages cannot have"
         ));
     }
-    let inside = present(part, part_type);
+    let inside = present_member(part, part_type);
     let is_whole = match part_type {
         "text" | "refusal" => inside.is_some_and(Value::is_string),
-        "image_url" => inside.is_some_and(|image| text(image, "url").is_some()),
+        "image_url" => inside.is_some_and(|image| text_member(image, "url").is_some()),
         _ => inside.is_some_and(Value::is_object),
     };
     (!is_whole).then(|| format!("is `{part_type}` without what it names"))
 }
 
-fn calls(message: &Value) -> &[Value] {
+fn message_calls(message: &Value) -> &[Value] {
     match role(message) {
-        "assistant" => list(message, "tool_calls"),
+        "assistant" => list_member(message, "tool_calls"),
         _ => &[],
     }
 }
 
-fn call_shape(request: &Request, findings: &mut Findings) {
+fn call_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
-        match present(message, "tool_calls") {
+        match present_member(message, "tool_calls") {
             None => {}
             Some(Value::Array(calls)) if calls.is_empty() => {
-                findings.at(i, format!("messages.{i}.tool_calls is empty; leave it out"));
+                findings.note_entry(i, format!("messages.{i}.tool_calls is empty; leave it out"));
             }
             Some(Value::Array(calls)) => {
                 for (j, why) in calls.iter().map(bad_call).enumerate() {
                     if let Some(why) = why {
-                        findings.at(i, format!("messages.{i}.tool_calls.{j} {why}"));
+                        findings.note_entry(i, format!("messages.{i}.tool_calls.{j} {why}"));
                     }
                 }
             }
             other => {
-                let found = kind(other);
-                findings.at(
+                let found = json_type(other);
+                findings.note_entry(
                     i,
                     format!("messages.{i}.tool_calls must be a list, found {found}"),
                 );
@@ -297,15 +299,15 @@ fn call_shape(request: &Request, findings: &mut Findings) {
 }
 
 fn bad_call(call: &Value) -> Option<&'static str> {
-    if text(call, "id").is_none_or(str::is_empty) {
+    if text_member(call, "id").is_none_or(str::is_empty) {
         return Some("has no `id`");
     }
-    let body = match text(call, "type") {
+    let body = match text_member(call, "type") {
         Some("function") => call.get("function"),
         Some("custom") => call.get("custom"),
         _ => return Some("has no `type` of function or custom"),
     };
-    match body.and_then(|body| text(body, "name")) {
+    match body.and_then(|body| text_member(body, "name")) {
         None | Some("") => Some("names no tool"),
         Some(_) => None,
     }
@@ -313,26 +315,32 @@ fn bad_call(call: &Value) -> Option<&'static str> {
 
 /// The ids of a message's calls.
 fn call_ids(message: &Value) -> impl Iterator<Item = &str> {
-    calls(message).iter().filter_map(|call| text(call, "id"))
+    message_calls(message)
+        .iter()
+        .filter_map(|call| text_member(call, "id"))
 }
 
 /// Tool messages with the message that should hold their calls.
-fn answers(entries: &[Value]) -> impl Iterator<Item = (usize, &str, Option<&Value>)> {
+fn results_with_caller(entries: &[Value]) -> impl Iterator<Item = (usize, &str, Option<&Value>)> {
     let mut caller = None;
     entries.iter().enumerate().filter_map(move |(i, message)| {
         if role(message) != "tool" {
             caller = Some(message);
             return None;
         }
-        Some((i, text(message, "tool_call_id").unwrap_or_default(), caller))
+        Some((
+            i,
+            text_member(message, "tool_call_id").unwrap_or_default(),
+            caller,
+        ))
     })
 }
 
-fn result_needs_call(request: &Request, findings: &mut Findings) {
-    for (i, id, caller) in answers(request.entries()) {
+fn result_needs_call(request: &CheckedRequest, findings: &mut RuleFindings) {
+    for (i, id, caller) in results_with_caller(request.entries()) {
         let is_held = caller.is_some_and(|caller| call_ids(caller).any(|call| call == id));
         if !is_held {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!(
                     "messages.{i} answers call `{id}`, which the message before it does not make"
@@ -342,40 +350,40 @@ fn result_needs_call(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn one_result_per_call(request: &Request, findings: &mut Findings) {
+fn one_result_per_call(request: &CheckedRequest, findings: &mut RuleFindings) {
     let mut seen: HashSet<&str> = HashSet::new();
     let mut before = None;
     for (i, message) in request.entries().iter().enumerate() {
         let mut ids = HashSet::new();
         for id in call_ids(message).filter(|id| !ids.insert(*id)) {
-            findings.at(i, format!("messages.{i} makes two calls with id `{id}`"));
+            findings.note_entry(i, format!("messages.{i} makes two calls with id `{id}`"));
         }
         if role(message) != "tool" {
             seen.clear();
             before = Some(message);
             continue;
         }
-        let id = text(message, "tool_call_id").unwrap_or_default();
+        let id = text_member(message, "tool_call_id").unwrap_or_default();
         // A repeat of a call that is not there is the business of `result-needs-call`.
         let is_held = before.is_some_and(|caller| call_ids(caller).any(|call| call == id));
         if !seen.insert(id) && is_held {
-            findings.at(i, format!("messages.{i} answers call `{id}` again"));
+            findings.note_entry(i, format!("messages.{i} answers call `{id}` again"));
         }
     }
 }
 
-fn call_needs_result(request: &Request, findings: &mut Findings) {
+fn call_needs_result(request: &CheckedRequest, findings: &mut RuleFindings) {
     let entries = request.entries();
     let callers = entries.iter().enumerate();
-    for (i, message) in callers.filter(|(_, message)| !calls(message).is_empty()) {
+    for (i, message) in callers.filter(|(_, message)| !message_calls(message).is_empty()) {
         let results: HashSet<&str> = entries
             .iter()
             .skip(i + 1)
             .take_while(|message| role(message) == "tool")
-            .filter_map(|message| text(message, "tool_call_id"))
+            .filter_map(|message| text_member(message, "tool_call_id"))
             .collect();
         for id in call_ids(message).filter(|id| !results.contains(id)) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("messages.{i}: call `{id}` has no result after it"),
             );
@@ -383,19 +391,19 @@ fn call_needs_result(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn assistant_needs_content(request: &Request, findings: &mut Findings) {
+fn assistant_needs_content(request: &CheckedRequest, findings: &mut RuleFindings) {
     let others = ["tool_calls", "function_call", "refusal", "audio"];
     for (i, message) in request.entries().iter().enumerate() {
-        let has = |field: &&str| present(message, field).is_some();
+        let has = |field: &&str| present_member(message, field).is_some();
         if role(message) == "assistant" && !has(&"content") && !others.iter().any(has) {
-            findings.at(i, format!("messages.{i} says nothing and calls nothing"));
+            findings.note_entry(i, format!("messages.{i} says nothing and calls nothing"));
         }
     }
 }
 
 /// The bodies of a message's function calls, with their paths.
-fn functions(i: usize, message: &Value) -> impl Iterator<Item = (String, &Value)> {
-    let named = calls(message)
+fn function_calls(i: usize, message: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let named = message_calls(message)
         .iter()
         .enumerate()
         .filter_map(move |(j, call)| {
@@ -405,36 +413,36 @@ fn functions(i: usize, message: &Value) -> impl Iterator<Item = (String, &Value)
                 body,
             ))
         });
-    let legacy = present(message, "function_call");
+    let legacy = present_member(message, "function_call");
     named.chain(legacy.map(|body| (format!("messages.{i}.function_call.arguments"), body)))
 }
 
-fn arguments_string(request: &Request, findings: &mut Findings) {
+fn arguments_string(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
-        for (path, body) in functions(i, message) {
+        for (path, body) in function_calls(i, message) {
             let arguments = body.get("arguments");
             if !arguments.is_some_and(Value::is_string) {
-                let found = kind(arguments);
-                findings.at(i, format!("{path} must be a string, found {found}"));
+                let found = json_type(arguments);
+                findings.note_entry(i, format!("{path} must be a string, found {found}"));
             }
         }
     }
 }
 
-fn arguments_json(request: &Request, findings: &mut Findings) {
+fn arguments_json(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
-        for (path, body) in functions(i, message) {
+        for (path, body) in function_calls(i, message) {
             let is_object = |text: &str| {
                 serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object())
             };
-            if text(body, "arguments").is_some_and(|arguments| !is_object(arguments)) {
-                findings.at(i, format!("{path} is not a JSON object"));
+            if text_member(body, "arguments").is_some_and(|arguments| !is_object(arguments)) {
+                findings.note_entry(i, format!("{path} is not a JSON object"));
             }
         }
     }
 }
 
-fn result_text(request: &Request, findings: &mut Findings) {
+fn result_text(request: &CheckedRequest, findings: &mut RuleFindings) {
     let tools = request.entries().iter().enumerate();
     for (i, message) in tools.filter(|(_, message)| role(message) == "tool") {
         let content = message.get("content");
@@ -446,8 +454,8 @@ fn result_text(request: &Request, findings: &mut Findings) {
             _ => false,
         };
         if !is_text {
-            let found = kind(content);
-            findings.at(
+            let found = json_type(content);
+            findings.note_entry(
                 i,
                 format!("messages.{i}.content must be a string or text parts, found {found}"),
             );
@@ -455,27 +463,27 @@ fn result_text(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn last_role(request: &Request, findings: &mut Findings) {
+fn last_role(request: &CheckedRequest, findings: &mut RuleFindings) {
     let Some((i, last)) = request.entries().iter().enumerate().next_back() else {
         return;
     };
     let role = role(last);
     if role == "assistant" || is_instruction(last) {
-        findings.at(i, format!("the last message is of role {role}"));
+        findings.note_entry(i, format!("the last message is of role {role}"));
     }
 }
 
 /// As templates count: messages with calls and their results are part of the answer that follows.
-fn alternation(request: &Request, findings: &mut Findings) {
+fn alternation(request: &CheckedRequest, findings: &mut RuleFindings) {
     let mut expected = "user";
     for (i, message) in request.entries().iter().enumerate() {
         let role = role(message);
-        let counts = role == "user" || (role == "assistant" && calls(message).is_empty());
+        let counts = role == "user" || (role == "assistant" && message_calls(message).is_empty());
         if !counts {
             continue;
         }
         if role != expected {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("messages.{i} is of role {role} where {expected} is due"),
             );
@@ -484,7 +492,7 @@ fn alternation(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn system_first(request: &Request, findings: &mut Findings) {
+fn system_first(request: &CheckedRequest, findings: &mut RuleFindings) {
     let late = request
         .entries()
         .iter()
@@ -493,7 +501,7 @@ fn system_first(request: &Request, findings: &mut Findings) {
         .filter(|(_, message)| is_instruction(message));
     for (i, message) in late {
         let role = role(message);
-        findings.at(
+        findings.note_entry(
             i,
             format!("messages.{i} is of role {role} in mid-conversation"),
         );
@@ -504,21 +512,21 @@ fn system_first(request: &Request, findings: &mut Findings) {
 fn current_calls(entries: &[Value]) -> impl Iterator<Item = (usize, &Value)> {
     let start = entries.iter().rposition(|message| role(message) == "user");
     let turn = entries.iter().enumerate().skip(start.unwrap_or(0));
-    turn.filter(|(_, message)| !calls(message).is_empty())
+    turn.filter(|(_, message)| !message_calls(message).is_empty())
 }
 
-fn reasoning_with_calls(request: &Request, findings: &mut Findings) {
+fn reasoning_with_calls(request: &CheckedRequest, findings: &mut RuleFindings) {
     let thinking = request.field("thinking");
-    if thinking.and_then(|thinking| text(thinking, "type")) != Some("enabled") {
+    if thinking.and_then(|thinking| text_member(thinking, "type")) != Some("enabled") {
         return;
     }
     for (i, message) in current_calls(request.entries()) {
         let reasons = ["reasoning_content", "reasoning"];
         if !reasons
             .iter()
-            .any(|field| present(message, field).is_some())
+            .any(|field| present_member(message, field).is_some())
         {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("messages.{i} makes calls without its `reasoning_content`"),
             );
@@ -526,7 +534,7 @@ fn reasoning_with_calls(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn gemini_signature(request: &Request, findings: &mut Findings) {
+fn gemini_signature(request: &CheckedRequest, findings: &mut RuleFindings) {
     if !request
         .text("model")
         .is_some_and(|model| model.contains("gemini-3"))
@@ -534,11 +542,11 @@ fn gemini_signature(request: &Request, findings: &mut Findings) {
         return;
     }
     for (i, message) in current_calls(request.entries()) {
-        let signature = calls(message)
+        let signature = message_calls(message)
             .first()
             .and_then(|call| call.pointer("/extra_content/google/thought_signature"));
         if !signature.is_some_and(Value::is_string) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!(
                     "messages.{i}.tool_calls.0 has lost extra_content.google.thought_signature"
@@ -548,9 +556,9 @@ fn gemini_signature(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn cache_ttl(request: &Request, findings: &mut Findings) {
+fn cache_ttl(request: &CheckedRequest, findings: &mut RuleFindings) {
     let options = request.field("prompt_cache_options");
-    if options.and_then(|options| text(options, "ttl")) == Some("12h") {
-        findings.request("prompt_cache_options.ttl is `12h`, which only Responses take");
+    if options.and_then(|options| text_member(options, "ttl")) == Some("12h") {
+        findings.note_request("prompt_cache_options.ttl is `12h`, which only Responses take");
     }
 }

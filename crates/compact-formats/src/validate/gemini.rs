@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use super::request::{Request, kind, list, text};
-use super::{Check, Findings, Provider, Rule, own_members};
+use super::request::{CheckedRequest, json_type, list_member, text_member};
+use super::{Provider, ProviderRule, RuleCheck, RuleFindings, own_members};
 
 const fn rule(
     id: &'static str,
     name: &'static str,
     summary: &'static str,
     source: &'static str,
-    check: Check,
-) -> Rule {
-    Rule::new(Provider::Gemini, id, name, summary, source, check)
+    check: RuleCheck,
+) -> ProviderRule {
+    ProviderRule::new(Provider::Gemini, id, name, summary, source, check)
 }
 
-pub(super) static RULES: &[Rule] = &[
+pub(super) static RULES: &[ProviderRule] = &[
     rule(
         "G0a",
         "contents-list",
@@ -198,7 +198,7 @@ const BESIDE: &[&str] = &[
 ];
 
 /// The camelCase of a field that may be written in snake_case.
-fn camel(name: &str) -> String {
+fn to_camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let first = words.next().unwrap_or_default().to_owned();
     words.fold(first, |mut out, word| {
@@ -210,58 +210,60 @@ fn camel(name: &str) -> String {
 }
 
 /// A field in either spelling.
-fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+fn field_value<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     let found = value.get(name).or_else(|| {
         let fields = value.as_object()?.iter();
-        let mut same = fields.filter(|(key, _)| key.contains('_') && camel(key) == name);
+        let mut same = fields.filter(|(key, _)| key.contains('_') && to_camel_case(key) == name);
         same.next().map(|(_, value)| value)
     });
     found.filter(|value| !value.is_null())
 }
 
 fn role(content: &Value) -> &str {
-    match text(content, "role") {
+    match text_member(content, "role") {
         Some("model") => "model",
         _ => "user",
     }
 }
 
 fn parts(content: &Value) -> &[Value] {
-    list(content, "parts")
+    list_member(content, "parts")
 }
 
-fn calls(content: &Value) -> impl Iterator<Item = &Value> {
+fn function_calls(content: &Value) -> impl Iterator<Item = &Value> {
     parts(content)
         .iter()
-        .filter_map(|part| field(part, "functionCall"))
+        .filter_map(|part| field_value(part, "functionCall"))
 }
 
 fn responses(content: &Value) -> impl Iterator<Item = &Value> {
     parts(content)
         .iter()
-        .filter_map(|part| field(part, "functionResponse"))
+        .filter_map(|part| field_value(part, "functionResponse"))
 }
 
 fn has_calls(content: &Value) -> bool {
-    calls(content).next().is_some()
+    function_calls(content).next().is_some()
 }
 
 fn has_responses(content: &Value) -> bool {
     responses(content).next().is_some()
 }
 
-fn contents(request: &Request) -> impl Iterator<Item = (usize, &Value)> {
+fn contents(request: &CheckedRequest) -> impl Iterator<Item = (usize, &Value)> {
     request.entries().iter().enumerate()
 }
 
 /// Each content with the one before it.
-fn pairs(request: &Request) -> impl Iterator<Item = (usize, Option<&Value>, &Value)> {
+fn contents_with_previous(
+    request: &CheckedRequest,
+) -> impl Iterator<Item = (usize, Option<&Value>, &Value)> {
     let before = |i: usize| i.checked_sub(1).and_then(|i| request.entries().get(i));
     contents(request).map(move |(i, content)| (i, before(i), content))
 }
 
 /// Every part with its path and its content.
-fn each_part<'r>(request: &'r Request, mut visit: impl FnMut(usize, String, &'r Value)) {
+fn each_part<'r>(request: &'r CheckedRequest, mut visit: impl FnMut(usize, String, &'r Value)) {
     for (i, content) in contents(request) {
         for (j, part) in parts(content).iter().enumerate() {
             visit(i, format!("contents.{i}.parts.{j}"), part);
@@ -269,33 +271,33 @@ fn each_part<'r>(request: &'r Request, mut visit: impl FnMut(usize, String, &'r 
     }
 }
 
-fn contents_list(request: &Request, findings: &mut Findings) {
+fn contents_list(request: &CheckedRequest, findings: &mut RuleFindings) {
     if !request.has_list() {
-        findings.request("there is no list of `contents`");
+        findings.note_request("there is no list of `contents`");
     } else if request.entries().is_empty() {
-        findings.request("`contents` is empty");
+        findings.note_request("`contents` is empty");
     }
 }
 
-fn content_shape(request: &Request, findings: &mut Findings) {
+fn content_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, content) in contents(request) {
         match content.get("role") {
             _ if !content.is_object() => {
-                let found = kind(Some(content));
-                findings.at(i, format!("contents.{i} must be an object, found {found}"));
+                let found = json_type(Some(content));
+                findings.note_entry(i, format!("contents.{i} must be an object, found {found}"));
             }
             None => {}
             Some(Value::String(role)) if matches!(role.as_str(), "user" | "model" | "function") => {
             }
             Some(Value::String(role)) => {
-                findings.at(
+                findings.note_entry(
                     i,
                     format!("contents.{i}.role is `{role}`, which is no role"),
                 );
             }
             role => {
-                let found = kind(role);
-                findings.at(
+                let found = json_type(role);
+                findings.note_entry(
                     i,
                     format!("contents.{i}.role must be a string, found {found}"),
                 );
@@ -304,14 +306,14 @@ fn content_shape(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn parts_shape(request: &Request, findings: &mut Findings) {
+fn parts_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, content) in contents(request).filter(|(_, content)| content.is_object()) {
         match content.get("parts") {
             Some(Value::Array(parts)) if !parts.is_empty() => {}
-            Some(Value::Array(_)) => findings.at(i, format!("contents.{i} has no parts")),
+            Some(Value::Array(_)) => findings.note_entry(i, format!("contents.{i} has no parts")),
             other => {
-                let found = kind(other);
-                findings.at(
+                let found = json_type(other);
+                findings.note_entry(
                     i,
                     format!("contents.{i}.parts must be a list, found {found}"),
                 );
@@ -321,11 +323,11 @@ fn parts_shape(request: &Request, findings: &mut Findings) {
     each_part(request, |i, path, part| {
         let held = DATA
             .iter()
-            .filter(|name| field(part, name).is_some())
+            .filter(|name| field_value(part, name).is_some())
             .count();
-        let is_text = field(part, "text").is_none_or(Value::is_string);
+        let is_text = field_value(part, "text").is_none_or(Value::is_string);
         if held != 1 || !is_text {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("{path} holds {held} things that a part may hold, not one"),
             );
@@ -333,21 +335,21 @@ fn parts_shape(request: &Request, findings: &mut Findings) {
     });
 }
 
-fn text_not_empty(request: &Request, findings: &mut Findings) {
+fn text_not_empty(request: &CheckedRequest, findings: &mut RuleFindings) {
     each_part(request, |i, path, part| {
         // A signature may travel on an empty text.
-        let is_signed = field(part, "thoughtSignature").is_some();
-        if text(part, "text") == Some("") && !is_signed {
-            findings.at(i, format!("{path} is an empty text"));
+        let is_signed = field_value(part, "thoughtSignature").is_some();
+        if text_member(part, "text") == Some("") && !is_signed {
+            findings.note_entry(i, format!("{path} is an empty text"));
         }
     });
 }
 
-fn call_after_user(request: &Request, findings: &mut Findings) {
-    for (i, before, content) in pairs(request) {
+fn call_after_user(request: &CheckedRequest, findings: &mut RuleFindings) {
+    for (i, before, content) in contents_with_previous(request) {
         let is_model = |content: &Value| role(content) == "model";
         if has_calls(content) && before.is_none_or(is_model) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("contents.{i} calls functions, but no user's turn is before it"),
             );
@@ -355,13 +357,13 @@ fn call_after_user(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn response_count(request: &Request, findings: &mut Findings) {
+fn response_count(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, content) in contents(request) {
-        let made = calls(content).count();
+        let made = function_calls(content).count();
         let next = request.entries().get(i + 1);
         let answered = next.map_or(0, |next| responses(next).count());
         if made > 0 && made != answered {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!(
                     "contents.{i} makes {made} calls, the turn after it has {answered} responses"
@@ -371,10 +373,10 @@ fn response_count(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn response_needs_call(request: &Request, findings: &mut Findings) {
-    for (i, before, content) in pairs(request) {
+fn response_needs_call(request: &CheckedRequest, findings: &mut RuleFindings) {
+    for (i, before, content) in contents_with_previous(request) {
         if has_responses(content) && !before.is_some_and(has_calls) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("contents.{i} answers calls that the turn before it does not make"),
             );
@@ -382,44 +384,44 @@ fn response_needs_call(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn alternation(request: &Request, findings: &mut Findings) {
-    for (i, before, content) in pairs(request) {
+fn alternation(request: &CheckedRequest, findings: &mut RuleFindings) {
+    for (i, before, content) in contents_with_previous(request) {
         let role = role(content);
         let is_same = before.is_some_and(|before| self::role(before) == role);
         // Calls and responses out of place have rules of their own.
         let has_own_rule = has_calls(content) || has_responses(content);
         if is_same && !has_own_rule && content.is_object() {
-            findings.at(i, format!("contents.{i} is of role {role} again"));
+            findings.note_entry(i, format!("contents.{i} is of role {role} again"));
         }
     }
 }
 
-fn first_user(request: &Request, findings: &mut Findings) {
+fn first_user(request: &CheckedRequest, findings: &mut RuleFindings) {
     let first = request.entries().first();
     if first.is_some_and(|first| role(first) == "model" && !has_calls(first)) {
-        findings.at(0, "contents.0 is the model's");
+        findings.note_entry(0, "contents.0 is the model's");
     }
 }
 
-fn last_user(request: &Request, findings: &mut Findings) {
+fn last_user(request: &CheckedRequest, findings: &mut RuleFindings) {
     let Some((i, last)) = contents(request).last() else {
         return;
     };
     if role(last) == "model" && !has_calls(last) {
-        findings.at(i, format!("contents.{i}, the last one, is the model's"));
+        findings.note_entry(i, format!("contents.{i}, the last one, is the model's"));
     }
 }
 
-fn responses_first(request: &Request, findings: &mut Findings) {
+fn responses_first(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, content) in contents(request) {
-        let is_response = |part: &Value| field(part, "functionResponse").is_some();
+        let is_response = |part: &Value| field_value(part, "functionResponse").is_some();
         let late = parts(content)
             .iter()
             .enumerate()
             .skip_while(|(_, part)| is_response(part))
             .find(|(_, part)| is_response(part));
         if let Some((j, _)) = late {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("contents.{i}.parts.{j} is a functionResponse after other parts"),
             );
@@ -428,18 +430,27 @@ fn responses_first(request: &Request, findings: &mut Findings) {
 }
 
 /// What names a call: its id where both sides have one, and its name.
-type Name<'a> = (Option<&'a str>, &'a str);
+type CallName<'a> = (Option<&'a str>, &'a str);
 
-fn name_of(value: &Value) -> Name<'_> {
-    (text(value, "id"), text(value, "name").unwrap_or_default())
+fn name_of(value: &Value) -> CallName<'_> {
+    (
+        text_member(value, "id"),
+        text_member(value, "name").unwrap_or_default(),
+    )
 }
 
 /// The calls of a turn and the responses of the next, where there are as many of each. Ids count
 /// where every one has one.
-fn answered(request: &Request) -> impl Iterator<Item = (usize, Vec<Name<'_>>, Vec<Name<'_>>)> {
-    pairs(request).filter_map(|(i, before, content)| {
-        let mut made: Vec<Name<'_>> = before.into_iter().flat_map(calls).map(name_of).collect();
-        let mut given: Vec<Name<'_>> = responses(content).map(name_of).collect();
+fn answered_calls(
+    request: &CheckedRequest,
+) -> impl Iterator<Item = (usize, Vec<CallName<'_>>, Vec<CallName<'_>>)> {
+    contents_with_previous(request).filter_map(|(i, before, content)| {
+        let mut made: Vec<CallName<'_>> = before
+            .into_iter()
+            .flat_map(function_calls)
+            .map(name_of)
+            .collect();
+        let mut given: Vec<CallName<'_>> = responses(content).map(name_of).collect();
         let has_ids = made.iter().chain(&given).all(|(id, _)| id.is_some());
         if !has_ids {
             made.iter_mut()
@@ -451,16 +462,16 @@ fn answered(request: &Request) -> impl Iterator<Item = (usize, Vec<Name<'_>>, Ve
     })
 }
 
-fn sorted<'a>(names: &[Name<'a>]) -> Vec<Name<'a>> {
+fn sorted_names<'a>(names: &[CallName<'a>]) -> Vec<CallName<'a>> {
     let mut names = names.to_vec();
     names.sort_unstable();
     names
 }
 
-fn response_order(request: &Request, findings: &mut Findings) {
-    for (i, made, given) in answered(request) {
-        if made != given && sorted(&made) == sorted(&given) {
-            findings.at(
+fn response_order(request: &CheckedRequest, findings: &mut RuleFindings) {
+    for (i, made, given) in answered_calls(request) {
+        if made != given && sorted_names(&made) == sorted_names(&given) {
+            findings.note_entry(
                 i,
                 format!("contents.{i} answers in another order than the calls"),
             );
@@ -468,10 +479,10 @@ fn response_order(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn response_match(request: &Request, findings: &mut Findings) {
-    for (i, made, given) in answered(request) {
-        if sorted(&made) != sorted(&given) {
-            findings.at(
+fn response_match(request: &CheckedRequest, findings: &mut RuleFindings) {
+    for (i, made, given) in answered_calls(request) {
+        if sorted_names(&made) != sorted_names(&given) {
+            findings.note_entry(
                 i,
                 format!("contents.{i} answers with other names or ids than the calls"),
             );
@@ -479,12 +490,16 @@ fn response_match(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn signature(part: &Value) -> Option<&Value> {
-    field(part, "thoughtSignature")
+fn part_signature(part: &Value) -> Option<&Value> {
+    field_value(part, "thoughtSignature")
 }
 
-fn asks_for_signatures(request: &Request) -> bool {
-    let is_signed = |content: &Value| parts(content).iter().any(|part| signature(part).is_some());
+fn asks_for_signatures(request: &CheckedRequest) -> bool {
+    let is_signed = |content: &Value| {
+        parts(content)
+            .iter()
+            .any(|part| part_signature(part).is_some())
+    };
     match request.text("model") {
         Some(model) => model.contains("gemini-3"),
         None => request.entries().iter().any(is_signed),
@@ -492,29 +507,29 @@ fn asks_for_signatures(request: &Request) -> bool {
 }
 
 /// Where the current turn begins: at the user's last words that come with no responses.
-fn current_turn(request: &Request) -> usize {
+fn current_turn(request: &CheckedRequest) -> usize {
     let speaks = |content: &Value| {
         role(content) == "user"
             && !has_responses(content)
             && parts(content)
                 .iter()
-                .any(|part| text(part, "text").is_some())
+                .any(|part| text_member(part, "text").is_some())
     };
     request.entries().iter().rposition(speaks).unwrap_or(0)
 }
 
-fn thought_signature(request: &Request, findings: &mut Findings) {
+fn thought_signature(request: &CheckedRequest, findings: &mut RuleFindings) {
     if !asks_for_signatures(request) {
         return;
     }
     for (i, content) in contents(request).skip(current_turn(request)) {
-        let is_call = |part: &Value| field(part, "functionCall").is_some();
+        let is_call = |part: &Value| field_value(part, "functionCall").is_some();
         let first = parts(content)
             .iter()
             .enumerate()
             .find(|(_, part)| is_call(part));
-        if let Some((j, _)) = first.filter(|(_, part)| signature(part).is_none()) {
-            findings.at(
+        if let Some((j, _)) = first.filter(|(_, part)| part_signature(part).is_none()) {
+            findings.note_entry(
                 i,
                 format!("contents.{i}.parts.{j} has lost its thoughtSignature"),
             );
@@ -529,19 +544,22 @@ fn is_base64(text: &str) -> bool {
     !body.is_empty() && body.bytes().all(letter) && body.len() % 4 != 1
 }
 
-fn signature_usable(request: &Request, findings: &mut Findings) {
+fn signature_usable(request: &CheckedRequest, findings: &mut RuleFindings) {
     each_part(request, |i, path, part| {
         let is_usable = |value: &Value| value.as_str().is_some_and(is_base64);
-        if signature(part).is_some_and(|signature| !is_usable(signature)) {
-            findings.at(i, format!("{path}.thoughtSignature is not base64"));
+        if part_signature(part).is_some_and(|signature| !is_usable(signature)) {
+            findings.note_entry(i, format!("{path}.thoughtSignature is not base64"));
         }
     });
 }
 
-fn signature_in_place(request: &Request, findings: &mut Findings) {
+fn signature_in_place(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, content) in contents(request).filter(|(_, content)| role(content) == "user") {
-        if parts(content).iter().any(|part| signature(part).is_some()) {
-            findings.at(
+        if parts(content)
+            .iter()
+            .any(|part| part_signature(part).is_some())
+        {
+            findings.note_entry(
                 i,
                 format!("contents.{i} is the user's and carries a thoughtSignature"),
             );
@@ -549,10 +567,10 @@ fn signature_in_place(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn known_part_fields(request: &Request, findings: &mut Findings) {
+fn known_part_fields(request: &CheckedRequest, findings: &mut RuleFindings) {
     each_part(request, |i, path, part| {
         let is_known = |name: &str| {
-            let name = camel(name);
+            let name = to_camel_case(name);
             DATA.contains(&name.as_str()) || BESIDE.contains(&name.as_str())
         };
         let names = part
@@ -560,7 +578,7 @@ fn known_part_fields(request: &Request, findings: &mut Findings) {
             .into_iter()
             .flat_map(|fields| fields.keys());
         for name in names.filter(|name| !is_known(name)) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("{path} has a field `{name}` that the API does not know"),
             );
@@ -568,19 +586,19 @@ fn known_part_fields(request: &Request, findings: &mut Findings) {
     });
 }
 
-fn no_thought_parts(request: &Request, findings: &mut Findings) {
+fn no_thought_parts(request: &CheckedRequest, findings: &mut RuleFindings) {
     each_part(request, |i, path, part| {
         if part.get("thought") == Some(&Value::Bool(true)) {
-            findings.at(i, format!("{path} is a thought"));
+            findings.note_entry(i, format!("{path} is a thought"));
         }
     });
 }
 
-fn objects(request: &Request, findings: &mut Findings) {
+fn objects(request: &CheckedRequest, findings: &mut RuleFindings) {
     each_part(request, |i, path, part| {
-        let call =
-            field(part, "functionCall").map(|call| ("functionCall.args", field(call, "args")));
-        let response = field(part, "functionResponse")
+        let call = field_value(part, "functionCall")
+            .map(|call| ("functionCall.args", field_value(call, "args")));
+        let response = field_value(part, "functionResponse")
             .map(|given| ("functionResponse.response", given.get("response")));
         // A call may come without arguments, a response not without its result.
         let is_bad = |value: &(&str, Option<&Value>)| match value {
@@ -588,13 +606,13 @@ fn objects(request: &Request, findings: &mut Findings) {
             (_, value) => !value.is_some_and(Value::is_object),
         };
         if let Some((name, value)) = call.or(response).filter(is_bad) {
-            let found = kind(value);
-            findings.at(i, format!("{path}.{name} must be an object, found {found}"));
+            let found = json_type(value);
+            findings.note_entry(i, format!("{path}.{name} must be an object, found {found}"));
         }
     });
 }
 
-fn cached_content_alone(request: &Request, findings: &mut Findings) {
+fn cached_content_alone(request: &CheckedRequest, findings: &mut RuleFindings) {
     let has = |names: [&str; 2]| names.iter().any(|name| request.field(name).is_some());
     if !has(["cachedContent", "cached_content"]) {
         return;
@@ -606,7 +624,7 @@ fn cached_content_alone(request: &Request, findings: &mut Findings) {
     ] {
         if has(names) {
             let [name, _] = names;
-            findings.request(format!("`cachedContent` stands beside `{name}`"));
+            findings.note_request(format!("`cachedContent` stands beside `{name}`"));
         }
     }
 }

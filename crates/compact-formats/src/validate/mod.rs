@@ -16,11 +16,11 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::convert::transcribe;
+use crate::convert::write_as_is;
 use crate::error::FormatError;
-use crate::flag::OWN;
-use crate::{Format, Scope, detect, parse};
-use request::Request;
+use crate::flag::OWN_MEMBERS;
+use crate::{Format, TranscriptScope, detect, parse};
+use request::CheckedRequest;
 
 /// Whose rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +70,7 @@ impl Provider {
     }
 
     /// The field of a request body that holds the messages.
-    fn list(self) -> &'static str {
+    fn list_field(self) -> &'static str {
         match self {
             Provider::OpenAiChat | Provider::Anthropic => "messages",
             Provider::OpenAiResponses => "input",
@@ -114,10 +114,10 @@ pub enum Strictness {
     Strict,
 }
 
-type Check = fn(&Request, &mut Findings);
+type RuleCheck = fn(&CheckedRequest, &mut RuleFindings);
 
 /// Something that makes a server refuse a request.
-pub struct Rule {
+pub struct ProviderRule {
     /// Its short name: `A1`.
     pub id: &'static str,
     /// Its telling name: `tool-use-needs-result`.
@@ -132,19 +132,19 @@ pub struct Rule {
     pub strictness: Strictness,
     /// What of it a request alone does not show.
     pub unseen: Option<&'static str>,
-    check: Option<Check>,
+    check: Option<RuleCheck>,
 }
 
-impl Rule {
+impl ProviderRule {
     const fn new(
         provider: Provider,
         id: &'static str,
         name: &'static str,
         summary: &'static str,
         source: &'static str,
-        check: Check,
-    ) -> Rule {
-        Rule {
+        check: RuleCheck,
+    ) -> ProviderRule {
+        ProviderRule {
             id,
             name,
             provider,
@@ -157,24 +157,24 @@ impl Rule {
     }
 
     /// Only the stricter servers insist.
-    const fn strict(self) -> Rule {
-        Rule {
+    const fn strict(self) -> ProviderRule {
+        ProviderRule {
             strictness: Strictness::Strict,
             ..self
         }
     }
 
     /// Part of the rule needs more than the request.
-    const fn unseen(self, why: &'static str) -> Rule {
-        Rule {
+    const fn unseen(self, why: &'static str) -> ProviderRule {
+        ProviderRule {
             unseen: Some(why),
             ..self
         }
     }
 
     /// The whole rule needs more than the request: it is listed and never found broken.
-    const fn unchecked(self) -> Rule {
-        Rule {
+    const fn unchecked(self) -> ProviderRule {
+        ProviderRule {
             check: None,
             ..self
         }
@@ -186,25 +186,25 @@ impl Rule {
     }
 }
 
-impl fmt::Debug for Rule {
+impl fmt::Debug for ProviderRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.id, self.name)
     }
 }
 
-impl PartialEq for Rule {
-    fn eq(&self, other: &Rule) -> bool {
+impl PartialEq for ProviderRule {
+    fn eq(&self, other: &ProviderRule) -> bool {
         self.id == other.id
     }
 }
 
-impl Eq for Rule {}
+impl Eq for ProviderRule {}
 
 /// A rule that is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Which.
-    pub rule: &'static Rule,
+    pub rule: &'static ProviderRule,
     /// The index of the message or item, unless it is the request as a whole.
     pub entry: Option<usize>,
     /// Where within it and how.
@@ -212,7 +212,7 @@ pub struct Violation {
 }
 
 /// The rules of a provider, in the order of their ids.
-pub fn rules(provider: Provider) -> &'static [Rule] {
+pub fn rules(provider: Provider) -> &'static [ProviderRule] {
     match provider {
         Provider::OpenAiChat => chat::RULES,
         Provider::OpenAiResponses => responses::RULES,
@@ -229,15 +229,15 @@ pub fn check(
     source: &[u8],
 ) -> Result<Vec<Violation>, FormatError> {
     let request = match agents_format(source) {
-        Some(format) => Request::read(provider, &converted(provider, format, source)?)?,
-        None => Request::read(provider, source)?,
+        Some(format) => CheckedRequest::read(provider, &converted(provider, format, source)?)?,
+        None => CheckedRequest::read(provider, source)?,
     };
     let mut violations = Vec::new();
     let applicable = rules(provider)
         .iter()
         .filter(|rule| rule.strictness <= strictness);
     for rule in applicable {
-        let mut findings = Findings {
+        let mut findings = RuleFindings {
             rule,
             found: Vec::new(),
         };
@@ -258,15 +258,18 @@ fn agents_format(source: &[u8]) -> Option<Format> {
 
 /// The live context of an agent's transcript, as a body of the provider.
 fn converted(provider: Provider, format: Format, source: &[u8]) -> Result<Vec<u8>, FormatError> {
-    let parsed = parse(source.to_vec(), Some(format), Scope::Live)?;
-    transcribe(&parsed.conversation, provider.format())
+    let parsed = parse(source.to_vec(), Some(format), TranscriptScope::Live)?;
+    write_as_is(&parsed.conversation, provider.format())
 }
 
 /// Messages that carry what only Compact reads.
-fn own_members(request: &Request, findings: &mut Findings) {
+fn own_members(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
-        for own in OWN.iter().filter(|own| message.get(**own).is_some()) {
-            findings.at(
+        for own in OWN_MEMBERS
+            .iter()
+            .filter(|own| message.get(**own).is_some())
+        {
+            findings.note_entry(
                 i,
                 format!(
                     "message {i} has a member `{own}`, which is for Compact to read and never sent"
@@ -277,17 +280,17 @@ fn own_members(request: &Request, findings: &mut Findings) {
 }
 
 /// Where a rule notes what it finds.
-struct Findings {
-    rule: &'static Rule,
+struct RuleFindings {
+    rule: &'static ProviderRule,
     found: Vec<Violation>,
 }
 
-impl Findings {
-    fn at(&mut self, entry: usize, message: impl Into<String>) {
+impl RuleFindings {
+    fn note_entry(&mut self, entry: usize, message: impl Into<String>) {
         self.note(Some(entry), message.into());
     }
 
-    fn request(&mut self, message: impl Into<String>) {
+    fn note_request(&mut self, message: impl Into<String>) {
         self.note(None, message.into());
     }
 

@@ -4,87 +4,87 @@ use serde_json::{Map, Value};
 
 use super::Provider;
 use crate::error::FormatError;
-use crate::json::At;
+use crate::json::ItemContext;
 use crate::source;
 
 /// What is checked.
-pub(super) struct Request {
+pub(super) struct CheckedRequest {
     /// The fields beside the messages; none when only messages were given.
     fields: Map<String, Value>,
-    entries: Entries,
+    entries: RequestEntries,
 }
 
 /// What stands in the place of the messages.
-enum Entries {
+enum RequestEntries {
     List(Vec<Value>),
     Text,
     Other,
 }
 
-impl Request {
+impl CheckedRequest {
     /// Reads a body, a list, or values one after the other.
-    pub(super) fn read(provider: Provider, source: &[u8]) -> Result<Request, FormatError> {
-        let offset = source::start(source);
-        let text = source::text(source, offset..source.len())?;
-        let at = At { source, offset };
+    pub(super) fn read(provider: Provider, source: &[u8]) -> Result<CheckedRequest, FormatError> {
+        let offset = source::start_offset(source);
+        let text = source::span_text(source, offset..source.len())?;
+        let at = ItemContext { source, offset };
         let values: Vec<Value> = serde_json::Deserializer::from_str(text)
             .into_iter()
             .collect::<Result<_, _>>()
-            .map_err(|error| at.json(&error))?;
-        Self::of(provider, values).ok_or(FormatError::Empty)
+            .map_err(|error| at.json_error(&error))?;
+        Self::from_values(provider, values).ok_or(FormatError::Empty)
     }
 
-    fn of(provider: Provider, mut values: Vec<Value>) -> Option<Request> {
+    fn from_values(provider: Provider, mut values: Vec<Value>) -> Option<CheckedRequest> {
         if values.len() > 1 {
-            return Some(Request::list(values));
+            return Some(CheckedRequest::from_list(values));
         }
         Some(match values.pop()? {
-            Value::Array(entries) => Request::list(entries),
-            Value::Object(fields) => Request::object(provider, fields),
-            _ => Request::body(Map::new(), None),
+            Value::Array(entries) => CheckedRequest::from_list(entries),
+            Value::Object(fields) => CheckedRequest::from_object(provider, fields),
+            _ => CheckedRequest::from_body(Map::new(), None),
         })
     }
 
     /// A body, or the only line of a list of lines.
-    fn object(provider: Provider, mut fields: Map<String, Value>) -> Request {
+    fn from_object(provider: Provider, mut fields: Map<String, Value>) -> CheckedRequest {
         let is_message = ["role", "type", "parts"]
             .iter()
             .any(|field| fields.contains_key(*field));
-        match fields.shift_remove(provider.list()) {
-            None if is_message => Request::list(vec![Value::Object(fields)]),
-            list => Request::body(fields, list),
+        match fields.shift_remove(provider.list_field()) {
+            None if is_message => CheckedRequest::from_list(vec![Value::Object(fields)]),
+            list => CheckedRequest::from_body(fields, list),
         }
     }
 
-    fn list(entries: Vec<Value>) -> Request {
-        Request::body(Map::new(), Some(Value::Array(entries)))
+    fn from_list(entries: Vec<Value>) -> CheckedRequest {
+        CheckedRequest::from_body(Map::new(), Some(Value::Array(entries)))
     }
 
-    fn body(fields: Map<String, Value>, list: Option<Value>) -> Request {
+    fn from_body(fields: Map<String, Value>, list: Option<Value>) -> CheckedRequest {
         let entries = match list {
-            Some(Value::Array(entries)) => Entries::List(entries),
-            Some(Value::String(_)) => Entries::Text,
-            _ => Entries::Other,
+            Some(Value::Array(entries)) => RequestEntries::List(entries),
+            Some(Value::String(_)) => RequestEntries::Text,
+            _ => RequestEntries::Other,
         };
-        Request { fields, entries }
+        CheckedRequest { fields, entries }
     }
 
     /// The messages; none if there is no list of them.
     pub(super) fn entries(&self) -> &[Value] {
         match &self.entries {
-            Entries::List(entries) => entries,
-            Entries::Text | Entries::Other => &[],
+            RequestEntries::List(entries) => entries,
+            RequestEntries::Text | RequestEntries::Other => &[],
         }
     }
 
     /// True when the messages are a list.
     pub(super) fn has_list(&self) -> bool {
-        matches!(self.entries, Entries::List(_))
+        matches!(self.entries, RequestEntries::List(_))
     }
 
     /// True when a text stands in place of the messages.
     pub(super) fn is_text(&self) -> bool {
-        matches!(self.entries, Entries::Text)
+        matches!(self.entries, RequestEntries::Text)
     }
 
     /// A field of the body; null counts as absent.
@@ -99,23 +99,23 @@ impl Request {
 }
 
 /// A member that is text.
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+pub(super) fn text_member<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
 }
 
 /// A member that is a list; empty otherwise.
-pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+pub(super) fn list_member<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     let items = value.get(name).and_then(Value::as_array);
     items.map_or(&[], Vec::as_slice)
 }
 
 /// A member that is there and not null.
-pub(super) fn present<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+pub(super) fn present_member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     value.get(name).filter(|value| !value.is_null())
 }
 
 /// The JSON type, for people.
-pub(super) fn kind(value: Option<&Value>) -> &'static str {
+pub(super) fn json_type(value: Option<&Value>) -> &'static str {
     match value {
         None => "nothing",
         Some(Value::Null) => "null",

@@ -4,20 +4,20 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::request::{Request, kind, list, present, text};
-use super::{Check, Findings, Provider, Rule, own_members};
+use super::request::{CheckedRequest, json_type, list_member, present_member, text_member};
+use super::{Provider, ProviderRule, RuleCheck, RuleFindings, own_members};
 
 const fn rule(
     id: &'static str,
     name: &'static str,
     summary: &'static str,
     source: &'static str,
-    check: Check,
-) -> Rule {
-    Rule::new(Provider::OpenAiResponses, id, name, summary, source, check)
+    check: RuleCheck,
+) -> ProviderRule {
+    ProviderRule::new(Provider::OpenAiResponses, id, name, summary, source, check)
 }
 
-pub(super) static RULES: &[Rule] = &[
+pub(super) static RULES: &[ProviderRule] = &[
     rule(
         "R0a",
         "input-list",
@@ -80,7 +80,7 @@ pub(super) static RULES: &[Rule] = &[
         "item-needs-reasoning",
         "a message or call with an id comes with the reasoning it was produced with",
         "\"… was provided without its required 'reasoning' item\": continuedev/continue#11994, 0xPlaygrounds/rig#751",
-        nothing,
+        check_nothing,
     )
     .unseen("items do not say whether reasoning came before them; strip `id` where it was dropped")
     .unchecked(),
@@ -214,11 +214,11 @@ const OTHERS: &[&str] = &[
     "program_output",
 ];
 
-fn nothing(_: &Request, _: &mut Findings) {}
+fn check_nothing(_: &CheckedRequest, _: &mut RuleFindings) {}
 
 /// The type of an item; one with a role and none is a message.
 fn item_type(item: &Value) -> &str {
-    match text(item, "type") {
+    match text_member(item, "type") {
         Some(item_type) => item_type,
         None if item.get("role").is_some() => "message",
         None => "",
@@ -226,7 +226,7 @@ fn item_type(item: &Value) -> &str {
 }
 
 fn role(item: &Value) -> &str {
-    text(item, "role").unwrap_or_default()
+    text_member(item, "role").unwrap_or_default()
 }
 
 fn is_call(item: &Value) -> bool {
@@ -242,36 +242,39 @@ fn is_output(item: &Value) -> bool {
 
 /// What a call and its output have in common. A local shell's output repeats it as `id`.
 fn call_id(item: &Value) -> Option<&str> {
-    let id = text(item, "call_id");
+    let id = text_member(item, "call_id");
     match item_type(item) {
-        "local_shell_call_output" => id.or_else(|| text(item, "id")),
+        "local_shell_call_output" => id.or_else(|| text_member(item, "id")),
         _ => id,
     }
 }
 
-fn items(request: &Request) -> impl Iterator<Item = (usize, &Value)> {
+fn items(request: &CheckedRequest) -> impl Iterator<Item = (usize, &Value)> {
     request.entries().iter().enumerate()
 }
 
-fn input_list(request: &Request, findings: &mut Findings) {
+fn input_list(request: &CheckedRequest, findings: &mut RuleFindings) {
     if !request.has_list() && !request.is_text() {
-        findings.request("there is no list of `input` items");
+        findings.note_request("there is no list of `input` items");
     } else if request.has_list() && request.entries().is_empty() {
-        findings.request("`input` is empty");
+        findings.note_request("`input` is empty");
     }
 }
 
-fn item_shape(request: &Request, findings: &mut Findings) {
+fn item_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, item) in items(request) {
         if let Some(why) = bad_item(item) {
-            findings.at(i, format!("input.{i} {why}"));
+            findings.note_entry(i, format!("input.{i} {why}"));
         }
     }
 }
 
 fn bad_item(item: &Value) -> Option<String> {
     if !item.is_object() {
-        return Some(format!("must be an object, found {}", kind(Some(item))));
+        return Some(format!(
+            "must be an object, found {}",
+            json_type(Some(item))
+        ));
     }
     let item_type = item_type(item);
     let is_known = OTHERS.contains(&item_type) || HOSTED.contains(&item_type);
@@ -285,7 +288,7 @@ fn bad_item(item: &Value) -> Option<String> {
     (item_type == "message" && !is_role).then(|| "is a message without a known role".to_owned())
 }
 
-fn content_shape(request: &Request, findings: &mut Findings) {
+fn content_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, item) in items(request).filter(|(_, item)| item_type(item) == "message") {
         let allowed: &[&str] = match role(item) {
             "assistant" => &["output_text", "refusal"],
@@ -299,13 +302,13 @@ fn content_shape(request: &Request, findings: &mut Findings) {
             Some(Value::Array(parts)) => {
                 for (j, part) in parts.iter().enumerate() {
                     if let Some(why) = bad_part(part, allowed) {
-                        findings.at(i, format!("input.{i}.content.{j} {why}"));
+                        findings.note_entry(i, format!("input.{i}.content.{j} {why}"));
                     }
                 }
             }
             other => {
-                let found = kind(other);
-                findings.at(
+                let found = json_type(other);
+                findings.note_entry(
                     i,
                     format!("input.{i}.content must be a string or a list of parts, found {found}"),
                 );
@@ -315,25 +318,29 @@ fn content_shape(request: &Request, findings: &mut Findings) {
 }
 
 fn bad_part(part: &Value, allowed: &[&str]) -> Option<String> {
-    let Some(part_type) = text(part, "type") else {
+    let Some(part_type) = text_member(part, "type") else {
         return Some("has no `type`".to_owned());
     };
     if !allowed.contains(&part_type) {
         return Some(format!("is `{part_type}`, which its role cannot have"));
     }
     let is_whole = match part_type {
-        "input_text" | "output_text" => text(part, "text").is_some(),
-        "refusal" => text(part, "refusal").is_some(),
-        "input_image" => text(part, "image_url").is_some() || text(part, "file_id").is_some(),
+        "input_text" | "output_text" => text_member(part, "text").is_some(),
+        "refusal" => text_member(part, "refusal").is_some(),
+        "input_image" => {
+            text_member(part, "image_url").is_some() || text_member(part, "file_id").is_some()
+        }
         _ => true,
     };
     (!is_whole).then(|| format!("is `{part_type}` without what it names"))
 }
 
-fn call_shape(request: &Request, findings: &mut Findings) {
+fn call_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, item) in items(request) {
         let lacks = |fields: &[&'static str]| {
-            let field = fields.iter().find(|field| text(item, field).is_none())?;
+            let field = fields
+                .iter()
+                .find(|field| text_member(item, field).is_none())?;
             Some(format!("has no `{field}` that is a string"))
         };
         let why = match item_type(item) {
@@ -346,37 +353,37 @@ fn call_shape(request: &Request, findings: &mut Findings) {
             _ => None,
         };
         if let Some(why) = why {
-            findings.at(i, format!("input.{i} {why}"));
+            findings.note_entry(i, format!("input.{i} {why}"));
         }
     }
 }
 
 fn bad_output(item: &Value) -> Option<String> {
-    if present(item, "call_id").is_some_and(|id| !id.is_string()) {
+    if present_member(item, "call_id").is_some_and(|id| !id.is_string()) {
         return Some("has a `call_id` that is no string".to_owned());
     }
     let parts = ["input_text", "input_image", "input_file"];
     match item.get("output") {
         Some(Value::String(_)) => None,
-        Some(Value::Array(_)) => list(item, "output")
+        Some(Value::Array(_)) => list_member(item, "output")
             .iter()
             .find_map(|part| bad_part(part, &parts))
             .map(|why| format!("has an output whose part {why}")),
         other => Some(format!(
             "has an output that is {}, not a string or parts",
-            kind(other)
+            json_type(other)
         )),
     }
 }
 
 /// True when the server may hold calls that the input does not show.
-fn has_server_state(request: &Request) -> bool {
+fn has_server_state(request: &CheckedRequest) -> bool {
     request.field("previous_response_id").is_some()
         || request.field("conversation").is_some()
         || items(request).any(|(_, item)| item_type(item) == "item_reference")
 }
 
-fn output_needs_call(request: &Request, findings: &mut Findings) {
+fn output_needs_call(request: &CheckedRequest, findings: &mut RuleFindings) {
     if has_server_state(request) {
         return;
     }
@@ -386,7 +393,7 @@ fn output_needs_call(request: &Request, findings: &mut Findings) {
         if is_call(item) {
             called.insert(id);
         } else if is_output(item) && !called.contains(id) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("input.{i} is the output of `{id}`, which no item before it calls"),
             );
@@ -394,7 +401,7 @@ fn output_needs_call(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn call_needs_output(request: &Request, findings: &mut Findings) {
+fn call_needs_output(request: &CheckedRequest, findings: &mut RuleFindings) {
     let mut answered = HashSet::new();
     let mut open = Vec::new();
     for (i, item) in items(request).collect::<Vec<_>>().into_iter().rev() {
@@ -406,7 +413,7 @@ fn call_needs_output(request: &Request, findings: &mut Findings) {
         }
     }
     for (i, id) in open.into_iter().rev() {
-        findings.at(i, format!("input.{i}: call `{id}` has no output after it"));
+        findings.note_entry(i, format!("input.{i}: call `{id}` has no output after it"));
     }
 }
 
@@ -426,13 +433,13 @@ fn is_produced(item: &Value) -> bool {
 }
 
 /// Reasoning items with an id, each with what follows it and its siblings.
-fn reasoning(request: &Request) -> Vec<(usize, &str, Option<&Value>)> {
+fn reasoning_with_follower(request: &CheckedRequest) -> Vec<(usize, &str, Option<&Value>)> {
     let mut found = Vec::new();
     let mut follower = None;
     for (i, item) in items(request).collect::<Vec<_>>().into_iter().rev() {
         if item_type(item) != "reasoning" {
             follower = Some(item);
-        } else if let Some(id) = text(item, "id") {
+        } else if let Some(id) = text_member(item, "id") {
             found.push((i, id, follower));
         }
     }
@@ -440,11 +447,11 @@ fn reasoning(request: &Request) -> Vec<(usize, &str, Option<&Value>)> {
     found
 }
 
-fn reasoning_needs_follower(request: &Request, findings: &mut Findings) {
-    for (i, id, follower) in reasoning(request) {
+fn reasoning_needs_follower(request: &CheckedRequest, findings: &mut RuleFindings) {
+    for (i, id, follower) in reasoning_with_follower(request) {
         let is_left_alone = follower.is_none_or(|item| !is_produced(item) && !is_output(item));
         if is_left_alone {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("input.{i}: nothing follows that reasoning `{id}` produced"),
             );
@@ -452,10 +459,10 @@ fn reasoning_needs_follower(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn reasoning_before_call(request: &Request, findings: &mut Findings) {
-    for (i, id, follower) in reasoning(request) {
+fn reasoning_before_call(request: &CheckedRequest, findings: &mut RuleFindings) {
+    for (i, id, follower) in reasoning_with_follower(request) {
         if follower.is_some_and(|item| is_output(item) && !is_produced(item)) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("input.{i}: reasoning `{id}` stands before an output"),
             );
@@ -463,12 +470,12 @@ fn reasoning_before_call(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn reasoning_replayable(request: &Request, findings: &mut Findings) {
+fn reasoning_replayable(request: &CheckedRequest, findings: &mut RuleFindings) {
     let is_stateless = request.field("store") == Some(&Value::Bool(false));
     for (i, item) in items(request).filter(|(_, item)| item_type(item) == "reasoning") {
-        let has = |field| text(item, field).is_some_and(|text| !text.is_empty());
+        let has = |field| text_member(item, field).is_some_and(|text| !text.is_empty());
         if !has("encrypted_content") && (is_stateless || !has("id")) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("input.{i} is reasoning without its encrypted_content"),
             );
@@ -476,11 +483,11 @@ fn reasoning_replayable(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn compaction_trigger_last(request: &Request, findings: &mut Findings) {
+fn compaction_trigger_last(request: &CheckedRequest, findings: &mut RuleFindings) {
     let last = request.entries().len();
     for (i, item) in items(request) {
         if item_type(item) == "compaction_trigger" && i + 1 != last {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("input.{i} is a compaction_trigger before other items"),
             );
@@ -488,11 +495,11 @@ fn compaction_trigger_last(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn compaction_whole(request: &Request, findings: &mut Findings) {
+fn compaction_whole(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, item) in items(request) {
         let is_compaction = matches!(item_type(item), "compaction" | "compaction_summary");
-        if is_compaction && text(item, "encrypted_content").is_none_or(str::is_empty) {
-            findings.at(
+        if is_compaction && text_member(item, "encrypted_content").is_none_or(str::is_empty) {
+            findings.note_entry(
                 i,
                 format!("input.{i} is a compaction without its encrypted_content"),
             );
@@ -500,23 +507,23 @@ fn compaction_whole(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn previous_id(request: &Request, findings: &mut Findings) {
+fn previous_id(request: &CheckedRequest, findings: &mut RuleFindings) {
     let id = request.field("previous_response_id");
     if id.is_some_and(|id| !id.as_str().is_some_and(|id| id.starts_with("resp"))) {
-        findings.request("previous_response_id does not start with `resp`");
+        findings.note_request("previous_response_id does not start with `resp`");
     }
 }
 
-fn one_server_state(request: &Request, findings: &mut Findings) {
+fn one_server_state(request: &CheckedRequest, findings: &mut RuleFindings) {
     let has = |field| request.field(field).is_some();
     if has("previous_response_id") && has("conversation") {
-        findings.request("previous_response_id stands beside conversation");
+        findings.note_request("previous_response_id stands beside conversation");
     }
 }
 
 /// Finds what of two kinds is not paired, by the id that each item gives for its pair.
-fn unpaired<'a>(
-    request: &'a Request,
+fn find_unpaired<'a>(
+    request: &'a CheckedRequest,
     first: impl Fn(&'a Value) -> Option<&'a str>,
     second: impl Fn(&'a Value) -> Option<&'a str>,
 ) -> Vec<(usize, &'a str)> {
@@ -537,36 +544,36 @@ fn unpaired<'a>(
 }
 
 fn id_of<'a>(wanted: &'static str, field: &'static str) -> impl Fn(&'a Value) -> Option<&'a str> {
-    move |item| text(item, field).filter(|_| item_type(item) == wanted)
+    move |item| text_member(item, field).filter(|_| item_type(item) == wanted)
 }
 
-fn approval_paired(request: &Request, findings: &mut Findings) {
+fn approval_paired(request: &CheckedRequest, findings: &mut RuleFindings) {
     if has_server_state(request) {
         return;
     }
     let asked = id_of("mcp_approval_request", "id");
     let given = id_of("mcp_approval_response", "approval_request_id");
-    for (i, id) in unpaired(request, asked, given) {
-        findings.at(i, format!("input.{i}: approval `{id}` is half of a pair"));
+    for (i, id) in find_unpaired(request, asked, given) {
+        findings.note_entry(i, format!("input.{i}: approval `{id}` is half of a pair"));
     }
 }
 
-fn program_paired(request: &Request, findings: &mut Findings) {
+fn program_paired(request: &CheckedRequest, findings: &mut RuleFindings) {
     if has_server_state(request) {
         return;
     }
     let run = id_of("program", "call_id");
     let done = id_of("program_output", "call_id");
-    for (i, id) in unpaired(request, run, done) {
-        findings.at(i, format!("input.{i}: program `{id}` is half of a pair"));
+    for (i, id) in find_unpaired(request, run, done) {
+        findings.note_entry(i, format!("input.{i}: program `{id}` is half of a pair"));
     }
 }
 
-fn hosted_item_whole(request: &Request, findings: &mut Findings) {
+fn hosted_item_whole(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, item) in items(request).filter(|(_, item)| HOSTED.contains(&item_type(item))) {
         let fields = item.as_object().map_or(0, serde_json::Map::len);
-        if present(item, "id").is_none() && fields < 2 {
-            findings.at(
+        if present_member(item, "id").is_none() && fields < 2 {
+            findings.note_entry(
                 i,
                 format!("input.{i} is {} and nothing else", item_type(item)),
             );
@@ -574,7 +581,7 @@ fn hosted_item_whole(request: &Request, findings: &mut Findings) {
     }
 }
 
-fn output_type(request: &Request, findings: &mut Findings) {
+fn output_type(request: &CheckedRequest, findings: &mut RuleFindings) {
     let mut called: HashMap<&str, &Value> = HashMap::new();
     for (i, item) in items(request) {
         let Some(id) = call_id(item) else { continue };
@@ -589,28 +596,28 @@ fn output_type(request: &Request, findings: &mut Findings) {
         };
         if !CALLS.iter().any(fits) {
             let (call, output) = (item_type(call), item_type(item));
-            findings.at(i, format!("input.{i}: `{id}` is a {call} with a {output}"));
+            findings.note_entry(i, format!("input.{i}: `{id}` is a {call} with a {output}"));
         }
     }
 }
 
-fn no_duplicates(request: &Request, findings: &mut Findings) {
+fn no_duplicates(request: &CheckedRequest, findings: &mut RuleFindings) {
     let (mut ids, mut calls, mut outputs) = (HashSet::new(), HashSet::new(), HashSet::new());
     for (i, item) in items(request) {
-        let own = text(item, "id").filter(|_| item_type(item) != "local_shell_call_output");
+        let own = text_member(item, "id").filter(|_| item_type(item) != "local_shell_call_output");
         let paired = call_id(item);
         let is_repeat = own.is_some_and(|id| !ids.insert(id))
             || (is_call(item) && paired.is_some_and(|id| !calls.insert(id)))
             || (is_output(item) && paired.is_some_and(|id| !outputs.insert(id)));
         if is_repeat {
             let id = own.or(paired).unwrap_or_default();
-            findings.at(i, format!("input.{i} repeats `{id}`"));
+            findings.note_entry(i, format!("input.{i} repeats `{id}`"));
         }
     }
 }
 
-fn truncation(request: &Request, findings: &mut Findings) {
+fn truncation(request: &CheckedRequest, findings: &mut RuleFindings) {
     if request.text("truncation") == Some("auto") {
-        findings.request("truncation is `auto`");
+        findings.note_request("truncation is `auto`");
     }
 }

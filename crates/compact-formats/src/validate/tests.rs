@@ -14,7 +14,7 @@ fn reference() -> String {
     out
 }
 
-fn row(rule: &Rule) -> String {
+fn row(rule: &ProviderRule) -> String {
     let checked = match (rule.is_checked(), rule.unseen) {
         (false, _) => "no",
         (true, Some(_)) => "part",

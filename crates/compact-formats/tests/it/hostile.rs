@@ -1,7 +1,7 @@
 //! Input that nobody should send: an error that names the place, never a panic.
 
 use compact_core::view::{View, ViewItem};
-use compact_formats::{Format, Scope, Stamp, detect, parse};
+use compact_formats::{BoundaryStamp, Format, TranscriptScope, detect, parse};
 use proptest::prelude::*;
 
 use crate::sample::{FORMATS, format, steps, transcript};
@@ -61,13 +61,13 @@ fn harmed(mut source: Vec<u8>, harms: &[Harm]) -> Vec<u8> {
 
 /// Reads and writes in every way; what can be read must be writable.
 fn exercise(source: &[u8], format: Option<Format>) {
-    let stamp = Stamp {
+    let stamp = BoundaryStamp {
         timestamp: "t",
         receipt: "r",
         tokens_before: 1,
         tokens_after: 1,
     };
-    for scope in [Scope::Live, Scope::Whole] {
+    for scope in [TranscriptScope::Live, TranscriptScope::Whole] {
         let Ok(parsed) = parse(source.to_vec(), format, scope) else {
             continue;
         };
@@ -85,7 +85,7 @@ fn exercise(source: &[u8], format: Option<Format>) {
         };
         parsed.document.emit(conversation, &half).unwrap();
         if let Ok(out) = parsed.document.append(conversation, &half, &stamp) {
-            parse(out, Some(parsed.document.format()), Scope::Live).unwrap();
+            parse(out, Some(parsed.document.format()), TranscriptScope::Live).unwrap();
         }
         parsed
             .document
@@ -116,7 +116,7 @@ proptest! {
 }
 
 fn message_of(source: impl Into<Vec<u8>>, format: Format) -> String {
-    parse(source.into(), Some(format), Scope::Live)
+    parse(source.into(), Some(format), TranscriptScope::Live)
         .unwrap_err()
         .to_string()
 }
@@ -241,7 +241,7 @@ fn a_hundred_thousand_levels_are_copied_or_refused() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let chat = format!("[{{\"role\":\"user\",\"content\":\"x\",\"deep\":{deep}}}]");
     exercise(chat.as_bytes(), None);
-    assert!(parse(chat, None, Scope::Live).is_ok());
+    assert!(parse(chat, None, TranscriptScope::Live).is_ok());
     let content = format!("[{{\"role\":\"user\",\"content\":{deep}}}]");
     assert!(message_of(content, Format::Messages).contains("`content[]` must be an object"));
     let input = format!(
@@ -264,7 +264,7 @@ fn a_line_of_ten_megabytes_is_a_line() {
     );
     exercise(source.as_bytes(), None);
     assert_eq!(
-        parse(source, None, Scope::Live)
+        parse(source, None, TranscriptScope::Live)
             .unwrap()
             .conversation
             .entries

@@ -8,16 +8,16 @@ mod history;
 mod pinned;
 mod responses;
 
-use compact_core::engine::{self, Beyond, Input, Outcome};
+use compact_core::engine::{self, CompactionInput, CompactionOutcome, Originals};
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::policy::{KeepRecent, Policy, Prune};
-use compact_core::prompt::Words;
+use compact_core::prompt::SummaryContent;
 use compact_core::redact::Redactor;
-use compact_core::token::{Account, Heuristic, TokenCache, Tokens};
+use compact_core::token::{Heuristic, TokenAccount, TokenCache, Tokens};
 use compact_core::wire::{Placement, WireRules};
 use compact_formats::validate::{Provider, Strictness, Violation, check};
-use compact_formats::{Format, Parsed, Scope, parse};
+use compact_formats::{Format, ParsedTranscript, TranscriptScope, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -65,20 +65,20 @@ fn policy() -> impl Strategy<Value = Policy> {
 
 /// The view of a body as a body; nothing when there is nothing to do or no room to do it.
 fn compacted(
-    parsed: &Parsed,
+    parsed: &ParsedTranscript,
     rules: &WireRules,
     policy: &Policy,
     share: f64,
 ) -> Result<Option<Vec<u8>>, TestCaseError> {
     let conversation = &parsed.conversation;
-    let hashes = EntryHash::all(&conversation.entries);
-    let account = Account::of(
+    let hashes = EntryHash::from_entries(&conversation.entries);
+    let account = TokenAccount::count_conversation(
         conversation,
         &hashes,
         &Heuristic,
         &mut TokenCache::default(),
     );
-    let made = engine::compact(&Input {
+    let made = engine::compact(&CompactionInput {
         conversation,
         session_id: "s",
         hashes: &hashes,
@@ -92,17 +92,17 @@ fn compacted(
         estimator: &Heuristic,
         rules,
         redactor: &Redactor::default(),
-        beyond: Beyond::Archived,
+        beyond: Originals::Archived,
         note: None,
         meaning: None,
-        words: &Words::Ledger,
+        words: &SummaryContent::Ledger,
     });
     match made {
-        Ok(Outcome::Compacted(made)) => {
+        Ok(CompactionOutcome::Compacted(made)) => {
             let out = parsed.document.emit(conversation, &made.view);
             Ok(Some(out.map_err(|e| TestCaseError::fail(e.to_string()))?))
         }
-        Ok(Outcome::Unchanged) | Err(CompactError::InsufficientBudget { .. }) => Ok(None),
+        Ok(CompactionOutcome::Unchanged) | Err(CompactError::InsufficientBudget { .. }) => Ok(None),
         // A loop that waits for results cannot always be cut; that is said, not worked around.
         Err(CompactError::InvalidView(why)) if why.contains("once the calls are answered") => {
             Ok(None)
@@ -141,7 +141,7 @@ impl Case<'_> {
         if !self.history.interrupted {
             self.check(source.as_bytes(), waits)?;
         }
-        let parsed = parse(source, Some(self.format), Scope::Live).unwrap();
+        let parsed = parse(source, Some(self.format), TranscriptScope::Live).unwrap();
         let mut policy = policy.clone();
         if self.history.interrupted {
             // What is both protected and broken stays as it is: protected means untouched.

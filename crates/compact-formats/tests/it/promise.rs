@@ -2,13 +2,13 @@
 
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
 use compact_core::summarize::frame::{self, Frame};
-use compact_core::view::{Edit, View, ViewItem};
-use compact_formats::{Format, Scope, Stamp, convert, detect, parse};
+use compact_core::view::{BlockEdit, View, ViewItem};
+use compact_formats::{BoundaryStamp, Format, TranscriptScope, convert, detect, parse};
 use proptest::prelude::*;
 
 use crate::sample::{format, joins_results, steps, text, transcript};
 
-const STAMP: Stamp<'static> = Stamp {
+const STAMP: BoundaryStamp<'static> = BoundaryStamp {
     timestamp: "2026-02-02T00:00:00.000Z",
     receipt: "c0ffee",
     tokens_before: 900,
@@ -20,7 +20,7 @@ fn summary() -> ViewItem {
         version: 2,
         receipt: Some("c0ffee".to_owned()),
     };
-    let mut entry = Entry::text(
+    let mut entry = Entry::from_text(
         "summary-c0ffee",
         Role::User,
         frame::wrap(&frame, "what was"),
@@ -79,23 +79,23 @@ fn view(format: Format, conversation: &Conversation, choices: &Choices) -> View 
     View { items }
 }
 
-fn edits(entry: &Entry, text: &str) -> Vec<(usize, Edit)> {
+fn edits(entry: &Entry, text: &str) -> Vec<(usize, BlockEdit)> {
     let edit = |block: &Block| match block {
-        Block::ToolCall { .. } => Edit::SetText("{\"clipped\":true}".to_owned()),
-        Block::Reasoning { .. } => Edit::Drop,
+        Block::ToolCall { .. } => BlockEdit::SetText("{\"clipped\":true}".to_owned()),
+        Block::Reasoning { .. } => BlockEdit::Drop,
         // A text among a result's parts would be a part of the result.
-        Block::Media { .. } if entry.has_results() => Edit::Drop,
-        _ => Edit::SetText(text.to_owned()),
+        Block::Media { .. } if entry.has_results() => BlockEdit::Drop,
+        _ => BlockEdit::SetText(text.to_owned()),
     };
     entry.blocks.iter().map(edit).enumerate().collect()
 }
 
 /// Drops every other block, results only when they are alone.
-fn drops(format: Format, entry: &Entry) -> Vec<(usize, Edit)> {
+fn drops(format: Format, entry: &Entry) -> Vec<(usize, BlockEdit)> {
     let droppable = |(i, block): (usize, &Block)| match block {
         Block::ToolResult { .. } => None,
         Block::ToolCall { .. } if joins_results(format) => None,
-        _ => (i % 2 == 0 || matches!(block, Block::Media { .. })).then_some((i, Edit::Drop)),
+        _ => (i % 2 == 0 || matches!(block, Block::Media { .. })).then_some((i, BlockEdit::Drop)),
     };
     entry
         .blocks
@@ -122,14 +122,14 @@ fn kind(entry: &Entry) -> EntryKind {
 }
 
 fn is_framed(entry: &Entry) -> bool {
-    frame::claim(&entry.blocks).is_some()
+    frame::find_frame(&entry.blocks).is_some()
 }
 
 /// What a client shows of a view that stands behind a boundary: some put the summary first.
 fn behind_boundary(format: Format, mut entries: Vec<Entry>) -> Vec<Entry> {
     if matches!(format, Format::Pi | Format::Copilot) {
         let rank = |entry: &Entry| match is_framed(entry) {
-            _ if entry.leads() => 0,
+            _ if entry.is_leading() => 0,
             true => 1,
             false => 2,
         };
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn the_identity_view_is_the_input(format in format(), steps in steps()) {
         let source = transcript(format, &steps);
-        for scope in [Scope::Live, Scope::Whole] {
+        for scope in [TranscriptScope::Live, TranscriptScope::Whole] {
             let parsed = parse(source.clone(), Some(format), scope).unwrap();
             let identity = View::identity(&parsed.conversation);
             prop_assert_eq!(parsed.document.emit(&parsed.conversation, &identity).unwrap(), source.clone());
@@ -162,12 +162,12 @@ proptest! {
 
     #[test]
     fn a_view_reads_back_as_itself(format in format(), steps in steps(), choices in choices()) {
-        let parsed = parse(transcript(format, &steps), Some(format), Scope::Live).unwrap();
+        let parsed = parse(transcript(format, &steps), Some(format), TranscriptScope::Live).unwrap();
         let view = view(format, &parsed.conversation, &choices);
-        let mut shown = said(&view.entries(&parsed.conversation));
+        let mut shown = said(&view.shown_entries(&parsed.conversation));
         prop_assume!(!shown.is_empty());
         let out = parsed.document.emit(&parsed.conversation, &view).unwrap();
-        let again = parse(out, Some(format), Scope::Whole).unwrap();
+        let again = parse(out, Some(format), TranscriptScope::Whole).unwrap();
         let mut read = said(&again.conversation.entries);
         // Which message of a trajectory is the request depends on what stands before it.
         if format == Format::SweAgent {
@@ -185,15 +185,15 @@ proptest! {
     fn an_appended_view_is_the_live_context(steps in steps(), choices in choices()) {
         for format in [Format::ClaudeCode, Format::CodexRollout, Format::Pi, Format::Copilot] {
             let source = transcript(format, &steps);
-            let parsed = parse(source.clone(), Some(format), Scope::Live).unwrap();
+            let parsed = parse(source.clone(), Some(format), TranscriptScope::Live).unwrap();
             let view = view(format, &parsed.conversation, &choices);
             let out = parsed.document.append(&parsed.conversation, &view, &STAMP).unwrap();
             prop_assert!(out.starts_with(&source));
-            let live = parse(out.clone(), None, Scope::Live).unwrap();
-            let shown = behind_boundary(format, view.entries(&parsed.conversation));
+            let live = parse(out.clone(), None, TranscriptScope::Live).unwrap();
+            let shown = behind_boundary(format, view.shown_entries(&parsed.conversation));
             prop_assert_eq!(said(&live.conversation.entries), said(&shown));
             // Over the whole, the view says nothing new but its summary.
-            let whole = parse(out, None, Scope::Whole).unwrap().conversation.entries;
+            let whole = parse(out, None, TranscriptScope::Whole).unwrap().conversation.entries;
             let others: Vec<Entry> = whole.iter().filter(|entry| !is_framed(entry)).cloned().collect();
             prop_assert_eq!(said(&others), said(&parsed.conversation.entries));
         }
@@ -201,21 +201,21 @@ proptest! {
 
     #[test]
     fn a_session_is_its_first_input_and_what_came_after(format in format(), steps in steps(), at in 0usize..40) {
-        let later = parse(transcript(format, &steps), Some(format), Scope::Live).unwrap();
+        let later = parse(transcript(format, &steps), Some(format), TranscriptScope::Live).unwrap();
         let leading = later.conversation.leading_instructions();
         let at = leading + at % (later.conversation.entries.len() + 1 - leading);
         let head = View { items: (0..at).map(|entry| ViewItem::Kept { entry }).collect() };
         let first = later.document.emit(&later.conversation, &head).unwrap();
-        if let Ok(first) = parse(first, Some(format), Scope::Live) {
+        if let Ok(first) = parse(first, Some(format), TranscriptScope::Live) {
             let joined = first.document.extend(&later.document, &later.conversation, at).unwrap();
-            let joined = parse(joined, Some(format), Scope::Live).unwrap();
+            let joined = parse(joined, Some(format), TranscriptScope::Live).unwrap();
             prop_assert_eq!(said(&joined.conversation.entries), said(&later.conversation.entries));
         }
     }
 
     #[test]
     fn the_same_view_gives_the_same_bytes(format in format(), steps in steps(), choices in choices()) {
-        let parsed = parse(transcript(format, &steps), Some(format), Scope::Live).unwrap();
+        let parsed = parse(transcript(format, &steps), Some(format), TranscriptScope::Live).unwrap();
         let view = view(format, &parsed.conversation, &choices);
         let emit = || parsed.document.emit(&parsed.conversation, &view).unwrap();
         prop_assert_eq!(emit(), emit());
@@ -227,7 +227,7 @@ fn formats_without_a_boundary_say_what_to_do() {
     let parsed = parse(
         "[{\"role\":\"user\",\"content\":\"hi\"}]",
         None,
-        Scope::Live,
+        TranscriptScope::Live,
     )
     .unwrap();
     let view = View::identity(&parsed.conversation);
@@ -246,7 +246,7 @@ fn a_view_of_another_conversation_is_an_error() {
     let parsed = parse(
         "[{\"role\":\"user\",\"content\":\"hi\"}]",
         None,
-        Scope::Live,
+        TranscriptScope::Live,
     )
     .unwrap();
     let view = View {
@@ -310,9 +310,9 @@ proptest! {
 
     #[test]
     fn there_and_back_keeps_texts_calls_and_results(from in format(), to in format(), steps in steps()) {
-        let source = parse(transcript(from, &steps), Some(from), Scope::Whole).unwrap().conversation;
+        let source = parse(transcript(from, &steps), Some(from), TranscriptScope::Whole).unwrap().conversation;
         let there = convert(&source, to).unwrap_or_else(|e| panic!("{to}: {e}"));
-        let Ok(read) = parse(there.bytes, Some(to), Scope::Live) else {
+        let Ok(read) = parse(there.bytes, Some(to), TranscriptScope::Live) else {
             // Nothing said is nothing to read.
             prop_assert!(kept_by_conversion(&source).concat().is_empty());
             return Ok(());
@@ -320,7 +320,7 @@ proptest! {
         let expected = kept_by_conversion(&source);
         prop_assert_eq!(&kept_by_conversion(&read.conversation), &expected);
         let back = convert(&read.conversation, from).unwrap();
-        let back = parse(back.bytes, Some(from), Scope::Live).map(|p| p.conversation).unwrap_or_default();
+        let back = parse(back.bytes, Some(from), TranscriptScope::Live).map(|p| p.conversation).unwrap_or_default();
         prop_assert_eq!(kept_by_conversion(&back), expected);
     }
 }

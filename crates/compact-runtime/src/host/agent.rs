@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// An agent that compacts by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Agent {
+pub enum HookAgent {
     /// Claude Code, also behind its SDKs.
     ClaudeCode,
     /// Codex CLI.
@@ -18,49 +18,49 @@ pub enum Agent {
     OpenCode,
 }
 
-impl Agent {
+impl HookAgent {
     /// Every agent.
-    pub const ALL: [Agent; 4] = [
-        Agent::ClaudeCode,
-        Agent::Codex,
-        Agent::GeminiCli,
-        Agent::OpenCode,
+    pub const ALL: [HookAgent; 4] = [
+        HookAgent::ClaudeCode,
+        HookAgent::Codex,
+        HookAgent::GeminiCli,
+        HookAgent::OpenCode,
     ];
 
     /// The name that `--agent` takes.
     pub fn name(self) -> &'static str {
         match self {
-            Agent::ClaudeCode => "claude-code",
-            Agent::Codex => "codex",
-            Agent::GeminiCli => "gemini-cli",
-            Agent::OpenCode => "opencode",
+            HookAgent::ClaudeCode => "claude-code",
+            HookAgent::Codex => "codex",
+            HookAgent::GeminiCli => "gemini-cli",
+            HookAgent::OpenCode => "opencode",
         }
     }
 
     /// The agent that sends such a payload, by what only it sends.
-    pub(super) fn of(payload: &Value, event: &str) -> Agent {
+    pub(super) fn from_payload(payload: &Value, event: &str) -> HookAgent {
         let has = |key: &str| payload.get(key).is_some();
         match event {
-            "PreCompress" | "BeforeAgent" => Agent::GeminiCli,
-            _ if has("turn_id") => Agent::Codex,
-            _ => Agent::ClaudeCode,
+            "PreCompress" | "BeforeAgent" => HookAgent::GeminiCli,
+            _ if has("turn_id") => HookAgent::Codex,
+            _ => HookAgent::ClaudeCode,
         }
     }
 
     /// What to print before a compaction so that the summarizer reads it; nothing where an agent
     /// gives its summarizer nothing to read.
-    pub fn instructions(self, text: String) -> String {
+    pub fn format_instructions(self, text: String) -> String {
         match self {
-            Agent::ClaudeCode | Agent::OpenCode => text,
-            Agent::Codex | Agent::GeminiCli => String::new(),
+            HookAgent::ClaudeCode | HookAgent::OpenCode => text,
+            HookAgent::Codex | HookAgent::GeminiCli => String::new(),
         }
     }
 
     /// What to print so that the model reads it with the next request.
-    pub fn context(self, event: &str, text: String) -> String {
+    pub fn format_context(self, event: &str, text: String) -> String {
         match self {
-            Agent::OpenCode => text,
-            Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli => {
+            HookAgent::OpenCode => text,
+            HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::GeminiCli => {
                 let output = json!({ "hookEventName": event, "additionalContext": text });
                 json!({ "hookSpecificOutput": output }).to_string()
             }
@@ -68,18 +68,18 @@ impl Agent {
     }
 }
 
-impl fmt::Display for Agent {
+impl fmt::Display for HookAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Agent {
+impl FromStr for HookAgent {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Agent, String> {
-        let known = || Agent::ALL.map(Agent::name).join(", ");
-        Agent::ALL
+    fn from_str(name: &str) -> Result<HookAgent, String> {
+        let known = || HookAgent::ALL.map(HookAgent::name).join(", ");
+        HookAgent::ALL
             .into_iter()
             .find(|agent| agent.name() == name)
             .ok_or_else(|| format!("expected one of {}", known()))

@@ -13,18 +13,18 @@ use compact_core::ledger::Ledger;
 use compact_core::message::{Entry, EntryKind, Role};
 use compact_core::redact::Redactor;
 use compact_core::summarize::{self, frame};
-use compact_formats::{Format, FormatError, Scope, branch, parse};
+use compact_formats::{Format, FormatError, TranscriptScope, branch, parse};
 use serde::{Deserialize, Serialize};
 
 /// How many bytes before the point reached tell whether a file is the one that was read.
-pub const MARK: usize = 256;
+pub const MARK_BYTES: usize = 256;
 
 /// How many names that only tools said are remembered: ten times what is ever told of a session.
 pub const UNUSED_NAMES: usize = 4_096;
 
 /// The ledger of a transcript as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct HookMemory {
     version: String,
     format: Option<String>,
     /// How many bytes were read.
@@ -41,10 +41,10 @@ pub struct Memory {
     pub ledger: Ledger,
 }
 
-impl Memory {
+impl HookMemory {
     /// Whether a file goes on from here: its bytes up to the point reached end in `before`, and
     /// `more` follows them without going back.
-    pub fn continues(&self, before: &[u8], more: &[u8]) -> bool {
+    pub fn is_continued_by(&self, before: &[u8], more: &[u8]) -> bool {
         let Some(format) = self.format().filter(|format| is_lines(*format)) else {
             return false;
         };
@@ -53,13 +53,13 @@ impl Memory {
         self.version == version()
             && !self.waits
             && marked.is_some_and(|bytes| mark(bytes) == self.mark)
-            && !branch::rewinds(format, self.leaf.as_deref(), more)
+            && !branch::has_rewind(format, self.leaf.as_deref(), more)
     }
 
     /// Adds what follows; of a broken last line, nothing. Secrets are taken out first: what becomes of
     /// a text in a ledger may no longer look like one. False when it answers a call that stands before
     /// it: nothing is added then, and the whole has to be read again.
-    pub fn follow(&mut self, more: &[u8], redactor: &Redactor) -> Result<bool, FormatError> {
+    pub fn read_more(&mut self, more: &[u8], redactor: &Redactor) -> Result<bool, FormatError> {
         let known = self.format();
         let more = match known.is_none_or(is_lines) {
             true => whole_lines(more),
@@ -68,33 +68,37 @@ impl Memory {
         if more.trim_ascii().is_empty() {
             return Ok(true);
         }
-        let mut parsed = parse(bytes::Bytes::copy_from_slice(more), known, Scope::Whole)?;
-        let hashes = EntryHash::all(&parsed.conversation.entries);
-        engine::settle(&mut parsed.conversation, &hashes, None);
+        let mut parsed = parse(
+            bytes::Bytes::copy_from_slice(more),
+            known,
+            TranscriptScope::Whole,
+        )?;
+        let hashes = EntryHash::from_entries(&parsed.conversation.entries);
+        engine::classify_summaries(&mut parsed.conversation, &hashes, None);
         let entries = &parsed.conversation.entries;
         if self.ledger.next > 0 && answers_earlier(entries) {
             return Ok(false);
         }
-        let later = Ledger::redacted(entries, self.ledger.next, redactor);
+        let later = Ledger::from_redacted(entries, self.ledger.next, redactor);
         self.ledger.merge(later);
         self.summaries += entries
             .iter()
             .filter(|e| e.meta.kind == EntryKind::ForeignSummary)
-            .filter(|e| frame::claim(&e.blocks).is_none())
+            .filter(|e| frame::find_frame(&e.blocks).is_none())
             .count() as u64;
         let format = parsed.document.format();
         self.version = version();
         self.format = Some(format.name().to_owned());
         self.leaf = branch::leaf(format, more).or(self.leaf.take());
-        self.waits = waits(entries);
+        self.waits = has_open_calls(entries);
         self.read += more.len() as u64;
         self.mark = mark(more);
         Ok(true)
     }
 
     /// Forgets what a long session cannot carry on with at every prompt.
-    pub fn shed(&mut self) {
-        summarize::shed(&mut self.ledger, UNUSED_NAMES);
+    pub fn shed_names(&mut self) {
+        summarize::drop_unused_names(&mut self.ledger, UNUSED_NAMES);
     }
 
     fn format(&self) -> Option<Format> {
@@ -103,15 +107,15 @@ impl Memory {
 }
 
 /// Whether a call may still be answered: the model has said nothing since somebody else did.
-fn waits(entries: &[Entry]) -> bool {
+fn has_open_calls(entries: &[Entry]) -> bool {
     let mut open: HashMap<&str, bool> = HashMap::new();
     for entry in entries {
         if entry.role == Role::Assistant {
             open.retain(|_, went_on| !*went_on);
-            open.extend(entry.calls().map(|call| (call, false)));
+            open.extend(entry.call_ids().map(|call| (call, false)));
         } else {
             open.values_mut().for_each(|went_on| *went_on = true);
-            entry.results().for_each(|call| _ = open.remove(call));
+            entry.result_ids().for_each(|call| _ = open.remove(call));
         }
     }
     !open.is_empty()
@@ -121,8 +125,8 @@ fn waits(entries: &[Entry]) -> bool {
 fn answers_earlier(entries: &[Entry]) -> bool {
     let mut called: HashSet<&str> = HashSet::new();
     entries.iter().any(|entry| {
-        called.extend(entry.calls());
-        entry.results().any(|call| !called.contains(call))
+        called.extend(entry.call_ids());
+        entry.result_ids().any(|call| !called.contains(call))
     })
 }
 
@@ -132,7 +136,7 @@ fn version() -> String {
 }
 
 fn mark(bytes: &[u8]) -> (usize, String) {
-    let last = bytes.get(bytes.len().saturating_sub(MARK)..);
+    let last = bytes.get(bytes.len().saturating_sub(MARK_BYTES)..);
     let last = last.unwrap_or_default();
     (last.len(), blake3::hash(last).to_hex().to_string())
 }

@@ -5,14 +5,14 @@
 //! an agent is told of us is left to the command; when to compact is left to the agent.
 
 mod agent;
-mod call;
 mod memory;
-mod record;
+mod payload;
+mod retention;
 
 #[cfg(test)]
 mod tests;
 
-pub use agent::Agent;
-pub use call::{Call, Moment, Refusal, Transcript};
-pub use memory::{MARK, Memory, UNUSED_NAMES};
-pub use record::{Chars, Loss, compare, live_text, must_keep, still_known};
+pub use agent::HookAgent;
+pub use memory::{HookMemory, MARK_BYTES, UNUSED_NAMES};
+pub use payload::{HookMoment, HookPayload, HookTranscript, PayloadError};
+pub use retention::{CharCount, SummaryLoss, find_loss, live_text, must_keep, still_known};

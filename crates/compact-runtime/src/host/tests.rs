@@ -16,7 +16,7 @@ fn s0_23_to_s0_28_payloads_of_every_agent_are_understood() {
     let mut seen = Vec::new();
     for line in PAYLOADS.lines() {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
-        let call = Call::read(row["payload"].to_string().as_bytes(), None).unwrap();
+        let call = HookPayload::read(row["payload"].to_string().as_bytes(), None).unwrap();
         let found = json!({
             "agent": call.agent.name(), "moment": format!("{:?}", call.moment),
             "trigger": call.trigger, "summary": call.summary,
@@ -25,12 +25,16 @@ fn s0_23_to_s0_28_payloads_of_every_agent_are_understood() {
         assert_eq!(call.session, "5e551040");
         assert_eq!(
             call.transcript,
-            Transcript::File(PathBuf::from("/t/s.jsonl"))
+            HookTranscript::File(PathBuf::from("/t/s.jsonl"))
         );
         assert_eq!(call.folder, Some(PathBuf::from("/src/shop")));
         seen.push(call.agent);
     }
-    for agent in [Agent::ClaudeCode, Agent::Codex, Agent::GeminiCli] {
+    for agent in [
+        HookAgent::ClaudeCode,
+        HookAgent::Codex,
+        HookAgent::GeminiCli,
+    ] {
         assert!(seen.contains(&agent), "{agent} sends nothing");
     }
 }
@@ -38,13 +42,13 @@ fn s0_23_to_s0_28_payloads_of_every_agent_are_understood() {
 /// S0-29, S0-30, S0-32, S0-59, S0-60.
 #[test]
 fn s0_59_to_s0_60_anything_may_be_missing_or_of_another_type() {
-    let bare = Call::read(br#"{"hook_event_name":"PreCompact"}"#, None).unwrap();
-    let expected = Call {
-        agent: Agent::ClaudeCode,
+    let bare = HookPayload::read(br#"{"hook_event_name":"PreCompact"}"#, None).unwrap();
+    let expected = HookPayload {
+        agent: HookAgent::ClaudeCode,
         event: "PreCompact".into(),
-        moment: Moment::BeforeCompaction,
+        moment: HookMoment::BeforeCompaction,
         session: "unknown".into(),
-        transcript: Transcript::Missing,
+        transcript: HookTranscript::Missing,
         folder: None,
         trigger: "unknown".into(),
         summary: None,
@@ -54,29 +58,32 @@ fn s0_59_to_s0_60_anything_may_be_missing_or_of_another_type() {
         "hook_event_name": "PreCompact", "session_id": 7, "transcript_path": ["x"], "cwd": null,
         "trigger": {}, "compact_summary": false, "source": 1, "transcript": "text",
     });
-    assert_eq!(Call::read(odd.to_string().as_bytes(), None), Ok(expected));
+    assert_eq!(
+        HookPayload::read(odd.to_string().as_bytes(), None),
+        Ok(expected)
+    );
 }
 
 #[test]
 fn s0_32_what_is_no_payload_is_refused_with_a_reason() {
-    let refused = |bytes: &[u8]| Call::read(bytes, None).unwrap_err();
-    assert!(matches!(refused(b""), Refusal::NotJson(_)));
+    let refused = |bytes: &[u8]| HookPayload::read(bytes, None).unwrap_err();
+    assert!(matches!(refused(b""), PayloadError::NotJson(_)));
     assert!(matches!(
         refused(b"{\"hook_event_name\":"),
-        Refusal::NotJson(_)
+        PayloadError::NotJson(_)
     ));
-    assert!(matches!(refused(b"\xff\xfe"), Refusal::NotJson(_)));
-    assert_eq!(refused(b"[]"), Refusal::NotAnObject);
-    assert_eq!(refused(b"{\"hook_event_name\":3}"), Refusal::NoEvent);
+    assert!(matches!(refused(b"\xff\xfe"), PayloadError::NotJson(_)));
+    assert_eq!(refused(b"[]"), PayloadError::NotAnObject);
+    assert_eq!(refused(b"{\"hook_event_name\":3}"), PayloadError::NoEvent);
 }
 
 /// S0-22: what an agent cannot use is not printed.
 #[test]
 fn s0_22_each_agent_is_answered_in_its_own_shape() {
-    let shapes = Agent::ALL.map(|agent| {
+    let shapes = HookAgent::ALL.map(|agent| {
         (
-            agent.instructions("keep".into()),
-            agent.context("SessionStart", "lost".into()),
+            agent.format_instructions("keep".into()),
+            agent.format_context("SessionStart", "lost".into()),
         )
     });
     let wrapped =
@@ -116,22 +123,22 @@ fn a_ledger_is_carried_on_from_where_it_was_left() {
     let text = session();
     let half: String = text.split_inclusive('\n').take(2).collect();
     let (before, more) = text.as_bytes().split_at(half.len());
-    let mut at_once = Memory::default();
+    let mut at_once = HookMemory::default();
     at_once
-        .follow(text.as_bytes(), &Redactor::default())
+        .read_more(text.as_bytes(), &Redactor::default())
         .unwrap();
-    let mut in_steps = Memory::default();
-    in_steps.follow(before, &Redactor::default()).unwrap();
+    let mut in_steps = HookMemory::default();
+    in_steps.read_more(before, &Redactor::default()).unwrap();
     assert_eq!(in_steps.read, half.len() as u64);
     let stored = serde_json::to_string(&in_steps).unwrap();
-    let mut in_steps: Memory = serde_json::from_str(&stored).unwrap();
-    assert!(in_steps.continues(before, more));
-    assert!(!in_steps.continues(before.split_last().unwrap().1, more));
-    assert!(!Memory::default().continues(b"", more));
+    let mut in_steps: HookMemory = serde_json::from_str(&stored).unwrap();
+    assert!(in_steps.is_continued_by(before, more));
+    assert!(!in_steps.is_continued_by(before.split_last().unwrap().1, more));
+    assert!(!HookMemory::default().is_continued_by(b"", more));
     // The person went back to before the answer.
     let rewound = line(7, "user", "Rather not.").replace("\"u6\"", "\"u0\"");
-    assert!(!in_steps.continues(before, rewound.as_bytes()));
-    in_steps.follow(more, &Redactor::default()).unwrap();
+    assert!(!in_steps.is_continued_by(before, rewound.as_bytes()));
+    in_steps.read_more(more, &Redactor::default()).unwrap();
     assert_eq!(in_steps, at_once);
 }
 
@@ -139,14 +146,14 @@ fn a_ledger_is_carried_on_from_where_it_was_left() {
 fn a_line_that_is_half_written_waits_for_the_next_call() {
     let text = session();
     let (most, _) = text.as_bytes().split_at(text.len() - 20);
-    let mut memory = Memory::default();
-    memory.follow(most, &Redactor::default()).unwrap();
+    let mut memory = HookMemory::default();
+    memory.read_more(most, &Redactor::default()).unwrap();
     assert!(memory.read < most.len() as u64);
     let rest = text.as_bytes().get(memory.read as usize..).unwrap();
-    memory.follow(rest, &Redactor::default()).unwrap();
-    let mut at_once = Memory::default();
+    memory.read_more(rest, &Redactor::default()).unwrap();
+    let mut at_once = HookMemory::default();
     at_once
-        .follow(text.as_bytes(), &Redactor::default())
+        .read_more(text.as_bytes(), &Redactor::default())
         .unwrap();
     assert_eq!(memory.ledger, at_once.ledger);
 }
@@ -178,10 +185,12 @@ fn long_session() -> String {
 #[test]
 fn of_names_that_only_tools_said_so_many_are_remembered() {
     let text = long_session();
-    let mut whole = Memory::default();
-    whole.follow(text.as_bytes(), &Redactor::default()).unwrap();
+    let mut whole = HookMemory::default();
+    whole
+        .read_more(text.as_bytes(), &Redactor::default())
+        .unwrap();
     let mut less = whole.clone();
-    less.shed();
+    less.shed_names();
     let (used, unused): (Vec<_>, Vec<_>) = less
         .ledger
         .entities
@@ -189,7 +198,7 @@ fn of_names_that_only_tools_said_so_many_are_remembered() {
         .partition(|e| e.spoken_count() > 0);
     assert_eq!(unused.len(), UNUSED_NAMES);
     assert!(used.iter().any(|e| &*e.text == "src/orders/export.rs"));
-    let bytes = |memory: &Memory| {
+    let bytes = |memory: &HookMemory| {
         memory
             .ledger
             .excerpts
@@ -199,7 +208,7 @@ fn of_names_that_only_tools_said_so_many_are_remembered() {
     };
     assert!(bytes(&less) * 10 < bytes(&whole) * 9);
     // The summarizer is told the same, but for how many of the names fit, and the session goes on.
-    let told = |memory: &Memory| must_keep(&memory.ledger, Chars(6_000)).unwrap();
+    let told = |memory: &HookMemory| must_keep(&memory.ledger, CharCount(6_000)).unwrap();
     let (less_told, told) = (told(&less), told(&whole));
     let shared = less_told
         .bytes()
@@ -208,16 +217,16 @@ fn of_names_that_only_tools_said_so_many_are_remembered() {
     assert!(shared.count() * 10 > told.len() * 8, "{less_told}");
     let (before, _) = text.as_bytes().split_at(less.read as usize);
     let more = line(7, "user", "Now the export.");
-    assert!(less.continues(before, more.as_bytes()));
+    assert!(less.is_continued_by(before, more.as_bytes()));
     let once = less.clone();
-    less.shed();
+    less.shed_names();
     assert_eq!(less, once);
 }
 
 fn ledger() -> compact_core::ledger::Ledger {
-    let mut memory = Memory::default();
+    let mut memory = HookMemory::default();
     memory
-        .follow(session().as_bytes(), &Redactor::default())
+        .read_more(session().as_bytes(), &Redactor::default())
         .unwrap();
     memory.ledger
 }
@@ -227,7 +236,7 @@ const RULE: &str = "Never change the schema of the orders table.";
 /// S0-101: where the agent lets us, its summarizer is told what to keep, and no more than agreed.
 #[test]
 fn c_9_the_summarizer_is_told_rules_in_their_words_within_the_budget() {
-    let text = must_keep(&ledger(), Chars(2_000)).unwrap();
+    let text = must_keep(&ledger(), CharCount(2_000)).unwrap();
     for needle in [
         RULE,
         "src/orders/list.rs",
@@ -236,23 +245,23 @@ fn c_9_the_summarizer_is_told_rules_in_their_words_within_the_budget() {
     ] {
         assert!(text.contains(needle), "{needle} is not in {text}");
     }
-    assert_eq!(must_keep(&Default::default(), Chars(2_000)), None);
+    assert_eq!(must_keep(&Default::default(), CharCount(2_000)), None);
 }
 
 #[test]
 fn every_text_for_an_agent_stays_within_its_limit() {
     let (session, archive) = (long_session(), "/archive/".repeat(20));
-    let mut memory = Memory::default();
+    let mut memory = HookMemory::default();
     memory
-        .follow(session.as_bytes(), &Redactor::default())
+        .read_more(session.as_bytes(), &Redactor::default())
         .unwrap();
     let known = [ledger(), memory.ledger];
     for most in [0, 60, 300, 600, 2_000, 6_000] {
         for ledger in &known {
             let texts = [
-                must_keep(ledger, Chars(most)),
-                still_known(ledger, &archive, Chars(most)),
-                compare(ledger, "", &archive, Chars(most)).text,
+                must_keep(ledger, CharCount(most)),
+                still_known(ledger, &archive, CharCount(most)),
+                find_loss(ledger, "", &archive, CharCount(most)).text,
             ];
             for text in texts.into_iter().flatten() {
                 let length = text.chars().count() as u64;
@@ -269,14 +278,14 @@ fn every_rule_comes_before_what_else_a_long_session_did() {
         .collect();
     let lines = rules.iter().chain(&rules).enumerate();
     let said: String = lines.map(|(nth, rule)| line(nth, "user", rule)).collect();
-    let mut memory = Memory::default();
+    let mut memory = HookMemory::default();
     let text = said + &long_session();
     memory
-        .follow(text.as_bytes(), &Redactor::default())
+        .read_more(text.as_bytes(), &Redactor::default())
         .unwrap();
     for text in [
-        still_known(&memory.ledger, "/archive", Chars(4_000)).unwrap(),
-        must_keep(&memory.ledger, Chars(4_000)).unwrap(),
+        still_known(&memory.ledger, "/archive", CharCount(4_000)).unwrap(),
+        must_keep(&memory.ledger, CharCount(4_000)).unwrap(),
     ] {
         let (instructions, data) = text.split_once("~~~").unwrap();
         for rule in &rules {
@@ -291,22 +300,22 @@ fn every_rule_comes_before_what_else_a_long_session_did() {
 fn s0_100_what_a_summary_lost_is_told_and_nothing_else() {
     let good = session();
     assert_eq!(
-        compare(
+        find_loss(
             &ledger(),
             &live_text(good.as_bytes()).unwrap(),
             "/a",
-            Chars(2_000)
+            CharCount(2_000)
         )
         .text,
         None
     );
     let summary = format!("Paging in src/orders/list.rs by placed_at_id. {RULE}");
-    let loss = compare(&ledger(), &summary, "/archive/s.jsonl", Chars(2_000));
+    let loss = find_loss(&ledger(), &summary, "/archive/s.jsonl", CharCount(2_000));
     let text = loss.text.unwrap();
     assert!(loss.shown > 0 && loss.shown < loss.anchors);
     assert!(text.contains("src/orders/export.rs"), "{text}");
     assert!(text.contains("/archive/s.jsonl"), "{text}");
     assert!(!text.contains(RULE), "{text}");
-    let loss = compare(&ledger(), "Paging was added.", "/a", Chars(2_000));
+    let loss = find_loss(&ledger(), "Paging was added.", "/a", CharCount(2_000));
     assert!(loss.text.unwrap().contains(RULE));
 }

@@ -8,11 +8,11 @@
 use compact_core::engine::{self, Prior};
 use compact_core::identity::EntryHash;
 use compact_core::receipt::Receipt;
-use compact_core::token::Account;
-use compact_core::trigger::Decision;
+use compact_core::token::TokenAccount;
+use compact_core::trigger::TriggerDecision;
 
-use super::session::{Finished, Session, Snapshot};
-use super::{Manager, history};
+use super::session_state::{FinishedCompaction, SessionSnapshot, SessionState};
+use super::{Manager, restore};
 use crate::error::Error;
 use crate::port::catalog::CompactionRecord;
 
@@ -20,45 +20,45 @@ impl Manager {
     /// Takes over what is on record and this session does not show yet. True when it shows more now.
     pub(crate) async fn catch_up(
         &self,
-        session: &mut Session,
-        decision: &Decision,
+        session: &mut SessionState,
+        decision: &TriggerDecision,
     ) -> Result<bool, Error> {
-        let latest = self.catalog.latest(session.id()).await?;
-        let known = session.previous();
+        let latest = self.catalog.latest_record(session.id()).await?;
+        let known = session.previous_receipt();
         if latest.is_none_or(|latest| Some(latest.receipt_id) == known) {
             return Ok(false);
         }
-        let chain = self.catalog.chain(session.id()).await?;
+        let chain = self.catalog.session_records(session.id()).await?;
         let is_known = |record: &CompactionRecord| Some(&record.receipt_id) == known.as_ref();
         let after = chain.iter().position(is_known).map_or(0, |at| at + 1);
         let mut caught_up = false;
         for record in chain.iter().skip(after) {
-            caught_up |= self.take_up(session, record, decision).await?;
+            caught_up |= self.adopt_record(session, record, decision).await?;
         }
         Ok(caught_up)
     }
 
     /// True when a record that others made would become ours.
-    pub(crate) async fn is_overtaken(&self, snapshot: &Snapshot) -> Result<bool, Error> {
-        let latest = self.catalog.latest(&snapshot.id).await?;
+    pub(crate) async fn is_overtaken(&self, snapshot: &SessionSnapshot) -> Result<bool, Error> {
+        let latest = self.catalog.latest_record(&snapshot.id).await?;
         Ok(latest.is_some_and(|record| snapshot.is_continued_by(&record)))
     }
 
-    async fn take_up(
+    async fn adopt_record(
         &self,
-        session: &mut Session,
+        session: &mut SessionState,
         record: &CompactionRecord,
-        decision: &Decision,
+        decision: &TriggerDecision,
     ) -> Result<bool, Error> {
-        let follows = record.previous == session.previous();
-        let protected = self.protected(session.id()).await?;
-        if !record.is_exact() || !follows || session.is_cut_short_by(record, &protected) {
+        let follows = record.previous == session.previous_receipt();
+        let protected = self.protected_entries(session.id()).await?;
+        if !record.is_exact() || !follows || session.is_protected_left_out(record, &protected) {
             return Ok(false);
         }
-        let Some(snapshot) = session.begun_with(record, decision) else {
+        let Some(snapshot) = session.snapshot_of_record(record, decision) else {
             return Ok(false);
         };
-        let Some(finished) = self.made_again(snapshot, record).await? else {
+        let Some(finished) = self.load_finished(snapshot, record).await? else {
             return Ok(false);
         };
         // What cannot be joined to what came after stays on record: it is true of its own history.
@@ -66,29 +66,29 @@ impl Manager {
     }
 
     /// The compaction of a record, as it is archived.
-    async fn made_again(
+    async fn load_finished(
         &self,
-        mut snapshot: Snapshot,
+        mut snapshot: SessionSnapshot,
         record: &CompactionRecord,
-    ) -> Result<Option<Finished>, Error> {
+    ) -> Result<Option<FinishedCompaction>, Error> {
         let Ok(original) = self.input_of(record).await else {
             return Ok(None);
         };
-        let (mut conversation, _) = history::read(&original.bytes, record)?;
-        if EntryHash::all(&conversation.entries) != snapshot.hashes {
+        let (mut conversation, _) = restore::read_conversation(&original.bytes, record)?;
+        if EntryHash::from_entries(&conversation.entries) != snapshot.hashes {
             return Ok(None);
         }
-        engine::settle(&mut conversation, &snapshot.hashes, snapshot.prior.as_ref());
-        snapshot.account = Account::of(
+        engine::classify_summaries(&mut conversation, &snapshot.hashes, snapshot.prior.as_ref());
+        snapshot.account = TokenAccount::count_conversation(
             &conversation,
             &snapshot.hashes,
             &*self.estimator,
             &mut Default::default(),
         );
         let rules = snapshot.rules.clone();
-        let request = history::request_of(record, &conversation, &rules, &original.bytes);
+        let request = restore::request_of(record, &conversation, &rules, &original.bytes);
         snapshot.budget = request.budget;
-        let mut measured = self.measured(&snapshot, &request).await?;
+        let mut measured = self.measure_snapshot(&snapshot, &request).await?;
         let (Ok(Some(view)), Ok(receipt)) = (
             self.view_of(record, &mut measured).await,
             serde_json::from_value::<Receipt>(record.receipt.clone()),
@@ -98,9 +98,9 @@ impl Manager {
         let prior = Prior {
             receipt_id: record.receipt_id.clone(),
             summary_version: record.summary_version,
-            view: record.view(),
+            view: record.view_identity(),
             ledger: measured.ledger,
         };
-        Ok(Some(snapshot.finished(view, prior, receipt)))
+        Ok(Some(snapshot.into_finished(view, prior, receipt)))
     }
 }

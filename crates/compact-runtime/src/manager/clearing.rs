@@ -23,7 +23,7 @@ pub(super) fn is_history_cleared<'a>(
 
 /// True when `new` is `old` with at least one result made shorter and nothing else changed.
 fn is_cleared(old: &Entry, new: &Entry) -> bool {
-    let (before, after) = (words(old), words(new));
+    let (before, after) = (compared_blocks(old), compared_blocks(new));
     let is_shorter = before
         .iter()
         .zip(&after)
@@ -34,7 +34,7 @@ fn is_cleared(old: &Entry, new: &Entry) -> bool {
 }
 
 /// The blocks that identity looks at.
-fn words(entry: &Entry) -> Vec<&Block> {
+fn compared_blocks(entry: &Entry) -> Vec<&Block> {
     let counts = |block: &&Block| {
         matches!(
             block,

@@ -5,18 +5,18 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use compact_core::engine::Compaction;
-use compact_core::event::{EventKind, Scope};
-use compact_core::redact::{Counts, Redactor};
+use compact_core::event::{EventKind, EventScope};
+use compact_core::redact::{RedactionCounts, Redactor};
 use serde_json::{Value, json};
 
-use super::{Advice, Manager, Measured, now, say};
+use super::{Manager, MeasuredRequest, ModelAdvice, emit, now};
 use crate::error::Error;
 use crate::port::archive::{PackId, PackInfo};
-use crate::port::catalog::{CompactionRecord, Continues, Lease};
+use crate::port::catalog::{CompactionRecord, InputRelation, Lease};
 
 /// What the archive keeps of an original.
 #[derive(Clone, Debug, Default)]
-pub enum Storing {
+pub enum ArchiveMode {
     /// Its exact bytes.
     #[default]
     Exact,
@@ -26,7 +26,7 @@ pub enum Storing {
 
 /// A compaction that is on record.
 #[derive(Debug)]
-pub struct Commit {
+pub struct CommittedCompaction {
     /// The view and its proof.
     pub compaction: Compaction,
     /// The receipt as JSON, with archive and time.
@@ -34,7 +34,7 @@ pub struct Commit {
 }
 
 /// A compaction whose original is in the archive, and that is not on record yet.
-pub(super) struct Stored {
+pub(super) struct StoredCompaction {
     made: Compaction,
     record: CompactionRecord,
     /// Tokens by category before it.
@@ -42,9 +42,9 @@ pub(super) struct Stored {
     started: Instant,
 }
 
-impl Stored {
+impl StoredCompaction {
     /// Tokens by category after it: the history is the view's, the memory its summary.
-    fn after(&self) -> Value {
+    fn tokens_after(&self) -> Value {
         let receipt = &self.made.receipt;
         let same = |category: &str| self.before.get(category).cloned().unwrap_or_default();
         json!({
@@ -60,24 +60,24 @@ impl Manager {
     /// Everything before the record: dropped halfway, it leaves at most a pack that nothing names.
     pub(super) async fn store(
         &self,
-        measured: &Measured<'_>,
+        measured: &MeasuredRequest<'_>,
         made: Compaction,
-        scope: &Scope,
+        scope: &EventScope,
         started: Instant,
-    ) -> Result<Stored, Error> {
-        let continues = self.continues(measured).await;
+    ) -> Result<StoredCompaction, Error> {
+        let continues = self.input_relation(measured).await;
         let input = self
             .archive_original(measured, continues, scope, &made)
             .await?;
-        let kept = Kept {
+        let kept = ArchivedPacks {
             input: input.as_ref(),
             view: self.archive_view(measured, continues, &made).await?,
             advice: self.archive_advice(measured, &made).await?,
         };
         let receipt = self.full_receipt(&made, &kept, started)?;
-        let record = record(measured, &made, receipt, continues, input.as_ref());
-        Ok(Stored {
-            before: say::categories(&measured.account),
+        let record = build_record(measured, &made, receipt, continues, input.as_ref());
+        Ok(StoredCompaction {
+            before: emit::categories(&measured.account),
             started,
             made,
             record,
@@ -86,19 +86,23 @@ impl Manager {
 
     /// Puts a stored compaction on record, in the catalog first, and tells of it. Under a lease that
     /// was lost nothing goes on record.
-    pub(super) async fn conclude(
+    pub(super) async fn commit_stored(
         &self,
-        scope: &Scope,
-        stored: Stored,
+        scope: &EventScope,
+        stored: StoredCompaction,
         lease: Option<&Lease>,
-    ) -> Result<Commit, Error> {
+    ) -> Result<CommittedCompaction, Error> {
         match lease {
-            Some(lease) => self.catalog.record_under(lease, &stored.record).await?,
-            None => self.catalog.record(&stored.record).await?,
+            Some(lease) => {
+                self.catalog
+                    .save_record_under(lease, &stored.record)
+                    .await?
+            }
+            None => self.catalog.save_record(&stored.record).await?,
         }
         self.archive_record(&stored.record).await?;
-        self.report(scope, &stored);
-        Ok(Commit {
+        self.emit_committed(scope, &stored);
+        Ok(CommittedCompaction {
             compaction: stored.made,
             receipt: stored.record.receipt,
         })
@@ -106,20 +110,20 @@ impl Manager {
 
     async fn archive_original(
         &self,
-        measured: &Measured<'_>,
-        continues: Continues,
-        scope: &Scope,
+        measured: &MeasuredRequest<'_>,
+        continues: InputRelation,
+        scope: &EventScope,
         made: &Compaction,
     ) -> Result<Option<PackInfo>, Error> {
         let Some(archive) = &self.archive else {
             self.emit(
                 scope
                     .event(EventKind::NotArchived, &now())
-                    .of(&made.receipt),
+                    .with_receipt(&made.receipt),
             );
             return Ok(None);
         };
-        let stored = self.stored(&measured.request.original);
+        let stored = self.bytes_to_archive(&measured.request.original);
         let pack = match self.archived_before(made, &stored).await {
             Some(pack) => archive.info(&pack).await?,
             None => {
@@ -127,7 +131,7 @@ impl Manager {
                 let latest = measured
                     .latest
                     .as_ref()
-                    .filter(|_| continues != Continues::Fresh);
+                    .filter(|_| continues != InputRelation::Fresh);
                 let base = latest.and_then(|r| r.input_pack);
                 archive.put(stored, base.as_ref()).await?
             }
@@ -135,7 +139,7 @@ impl Manager {
         self.emit(
             scope
                 .event(EventKind::Archived, &now())
-                .of(&made.receipt)
+                .with_receipt(&made.receipt)
                 .with("pack", pack.id.to_string())
                 .with("stored_bytes", pack.stored_bytes),
         );
@@ -145,13 +149,13 @@ impl Manager {
     /// Keeps what models said, so that the receipt can be proved again without asking them.
     async fn archive_advice(
         &self,
-        measured: &Measured<'_>,
+        measured: &MeasuredRequest<'_>,
         made: &Compaction,
     ) -> Result<Option<PackId>, Error> {
         let Some(archive) = &self.archive else {
             return Ok(None);
         };
-        if measured.advice == Advice::default() {
+        if measured.advice == ModelAdvice::default() {
             return Ok(None);
         }
         let bytes = serde_json::to_vec(&measured.advice).map_err(|source| Error::Record {
@@ -163,7 +167,7 @@ impl Manager {
 
     /// The pack of the same compaction made before: an original is kept once.
     async fn archived_before(&self, made: &Compaction, stored: &Bytes) -> Option<PackId> {
-        let record = self.catalog.by_receipt(&made.receipt.receipt_id).await;
+        let record = self.catalog.find_record(&made.receipt.receipt_id).await;
         let pack = record.ok()??.input_pack?;
         let before = self.archive.as_ref()?.get(&pack).await.ok()?;
         (before == *stored).then_some(pack)
@@ -171,29 +175,31 @@ impl Manager {
 
     /// How the input relates to the session's last one: a file that still opens with all of it
     /// carries the whole session by itself; one that opens with its view continues from there.
-    async fn continues(&self, measured: &Measured<'_>) -> Continues {
+    async fn input_relation(&self, measured: &MeasuredRequest<'_>) -> InputRelation {
         let (Some(archive), Some(latest)) = (&self.archive, &measured.latest) else {
-            return Continues::Fresh;
+            return InputRelation::Fresh;
         };
         // What opens with a view and what came after it goes on from that view as well.
-        let is_whole = latest.continues != Continues::View || measured.prior.is_none();
+        let is_whole = latest.continues != InputRelation::View || measured.prior.is_none();
         if let Some(pack) = latest.input_pack.filter(|_| is_whole)
             && let Ok(before) = archive.get(&pack).await
-            && self.stored(&measured.request.original).starts_with(&before)
+            && self
+                .bytes_to_archive(&measured.request.original)
+                .starts_with(&before)
         {
-            return Continues::Transcript;
+            return InputRelation::Transcript;
         }
         match measured.prior {
-            Some(_) => Continues::View,
-            None => Continues::Fresh,
+            Some(_) => InputRelation::View,
+            None => InputRelation::Fresh,
         }
     }
 
     /// What goes into the archive for an original.
-    pub(super) fn stored(&self, original: &Bytes) -> Bytes {
+    pub(super) fn bytes_to_archive(&self, original: &Bytes) -> Bytes {
         match (&self.storing, std::str::from_utf8(original)) {
-            (Storing::Redacted(redactor), Ok(text)) => {
-                let redacted = redactor.redact_json(text, &mut Counts::new());
+            (ArchiveMode::Redacted(redactor), Ok(text)) => {
+                let redacted = redactor.redact_json(text, &mut RedactionCounts::new());
                 Bytes::from(redacted.into_owned().into_bytes())
             }
             _ => original.clone(),
@@ -204,7 +210,7 @@ impl Manager {
     fn full_receipt(
         &self,
         made: &Compaction,
-        kept: &Kept<'_>,
+        kept: &ArchivedPacks<'_>,
         started: Instant,
     ) -> Result<Value, Error> {
         let mut receipt = serde_json::to_value(&made.receipt).map_err(|source| Error::Record {
@@ -215,7 +221,7 @@ impl Manager {
             fields.insert("archive".to_owned(), archive_field(kept));
             fields.insert(
                 "exact".to_owned(),
-                json!(matches!(self.storing, Storing::Exact)),
+                json!(matches!(self.storing, ArchiveMode::Exact)),
             );
             fields.insert("created_at".to_owned(), json!(now()));
             fields.insert(
@@ -226,7 +232,7 @@ impl Manager {
         Ok(receipt)
     }
 
-    fn report(&self, scope: &Scope, stored: &Stored) {
+    fn emit_committed(&self, scope: &EventScope, stored: &StoredCompaction) {
         let receipt = &stored.made.receipt;
         for kind in [
             EventKind::PolicyApplied,
@@ -234,7 +240,7 @@ impl Manager {
             EventKind::PrunedMessages,
             EventKind::Completed,
         ] {
-            let event = scope.event(kind, &now()).of(receipt);
+            let event = scope.event(kind, &now()).with_receipt(receipt);
             self.emit(match kind {
                 EventKind::PolicyApplied => event.with("rung", receipt.rung.clone()),
                 EventKind::SummaryCreated => event
@@ -245,31 +251,37 @@ impl Manager {
                     .with("tokens_before", receipt.tokens_before.0)
                     .with("tokens_after", receipt.tokens_after.0)
                     .with("before", stored.before.clone())
-                    .with("after", stored.after())
+                    .with("after", stored.tokens_after())
                     .with("retention", receipt.retention.score)
-                    .with("duration_ms", say::milliseconds(stored.started.elapsed())),
+                    .with("duration_ms", emit::milliseconds(stored.started.elapsed())),
                 _ => event,
             });
         }
         let broken = receipt.notes.iter().any(|n| n.contains("malformed"));
         if broken {
-            self.emit(scope.event(EventKind::Repaired, &now()).of(receipt));
+            self.emit(
+                scope
+                    .event(EventKind::Repaired, &now())
+                    .with_receipt(receipt),
+            );
         }
         if receipt.kept.newest_cut > 0 {
-            let event = scope.event(EventKind::NewestCut, &now()).of(receipt);
+            let event = scope
+                .event(EventKind::NewestCut, &now())
+                .with_receipt(receipt);
             self.emit(event.with("entries", receipt.kept.newest_cut));
         }
     }
 }
 
 /// What the archive holds of a compaction.
-struct Kept<'a> {
+struct ArchivedPacks<'a> {
     input: Option<&'a PackInfo>,
     view: Option<PackId>,
     advice: Option<PackId>,
 }
 
-fn archive_field(kept: &Kept<'_>) -> Value {
+fn archive_field(kept: &ArchivedPacks<'_>) -> Value {
     let Some(pack) = kept.input else {
         return Value::Null;
     };
@@ -286,11 +298,11 @@ fn archive_field(kept: &Kept<'_>) -> Value {
     field
 }
 
-fn record(
-    measured: &Measured<'_>,
+fn build_record(
+    measured: &MeasuredRequest<'_>,
     made: &Compaction,
     receipt: Value,
-    continues: Continues,
+    continues: InputRelation,
     input: Option<&PackInfo>,
 ) -> CompactionRecord {
     CompactionRecord {
@@ -310,7 +322,7 @@ fn record(
     }
 }
 
-impl Measured<'_> {
+impl MeasuredRequest<'_> {
     /// The first entry that the view before did not show.
     fn new_from(&self) -> u64 {
         let Some(prior) = &self.prior else { return 0 };

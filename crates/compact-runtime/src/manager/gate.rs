@@ -10,13 +10,13 @@ const CLOSED: u8 = 2;
 
 /// Open until a compaction enters it or somebody closes it, whichever comes first.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct CommitGate {
     state: AtomicU8,
     shut: Notify,
 }
 
-impl Gate {
-    fn turn(&self, to: u8) -> bool {
+impl CommitGate {
+    fn try_set(&self, to: u8) -> bool {
         let order = Ordering::AcqRel;
         let turned = self
             .state
@@ -26,12 +26,12 @@ impl Gate {
 
     /// Lets a compaction go on record; false when it was given up before.
     pub(super) fn enter(&self) -> bool {
-        self.turn(ENTERED)
+        self.try_set(ENTERED)
     }
 
     /// Gives the compaction up; false when it is too late for that.
     pub(crate) fn close(&self) -> bool {
-        let closed = self.turn(CLOSED);
+        let closed = self.try_set(CLOSED);
         if closed {
             self.shut.notify_one();
         }
@@ -39,7 +39,7 @@ impl Gate {
     }
 
     /// Waits until it is given up.
-    pub(super) async fn closed(&self) {
+    pub(super) async fn wait_closed(&self) {
         self.shut.notified().await;
     }
 }

@@ -3,21 +3,21 @@
 //! Order of a commit: archive the original → record the receipt → emit events → hand out the view.
 //! A failure before the record leaves everything as it was; sinks are told and never asked.
 
-mod advise;
 mod catch_up;
 mod clearing;
 mod commit;
-pub(crate) mod drive;
+mod count;
+pub(crate) mod emit;
 pub(crate) mod gate;
-pub(crate) mod history;
 pub(crate) mod lease;
-mod line;
+mod lineage;
+mod model_summary;
 pub(crate) mod outcome;
 mod protect;
 mod remember;
-pub(crate) mod say;
-pub(crate) mod session;
-mod tally;
+pub(crate) mod restore;
+pub(crate) mod session_driver;
+pub(crate) mod session_state;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -26,19 +26,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use compact_core::budget::Bounds;
-use compact_core::engine::{self, Beyond, Input, Outcome, Prior};
+use compact_core::budget::ViewBounds;
+use compact_core::engine::{self, CompactionInput, CompactionOutcome, Originals, Prior};
 use compact_core::error::CompactError;
-use compact_core::event::{Call, EventKind, Scope};
+use compact_core::event::{EventKind, EventScope, TraceContext};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
 use compact_core::message::Conversation;
 use compact_core::plan::Plan;
 use compact_core::policy::Policy;
-use compact_core::redact::{Counts, Redactor};
-use compact_core::token::{Account, Estimator, EstimatorExt, Tokens};
-use compact_core::trigger::{self, Cause, Decision};
-use compact_core::usage::gauge::Live;
+use compact_core::redact::{RedactionCounts, Redactor};
+use compact_core::token::{Estimator, EstimatorExt, TokenAccount, Tokens};
+use compact_core::trigger::{self, CompactionCause, TriggerDecision};
+use compact_core::usage::gauge::LiveContext;
 use compact_core::wire::WireRules;
 
 use crate::error::Error;
@@ -49,19 +49,19 @@ use crate::port::embedder::Embedder;
 use crate::port::event::EventSink;
 use crate::port::summarizer::Summarizer;
 
-pub use advise::Advice;
-pub use commit::{Commit, Storing};
-pub use history::{Mismatch, Original, Verified, VerifiedBy};
-pub use line::unused_name;
-pub use outcome::{keep_record, kept_record};
-pub use remember::Memory;
-pub use session::{ENTRIES, Preflight, Session, serialized};
+pub use commit::{ArchiveMode, CommittedCompaction};
+pub use lineage::new_session_name;
+pub use model_summary::ModelAdvice;
+pub use outcome::{read_record, write_record};
+pub use remember::MemoryLayers;
+pub use restore::{FieldMismatch, RestoredOriginal, VerificationReport, VerifiedBy};
+pub use session_state::{ENTRIES_FORMAT, Preflight, SessionState, serialize_entries};
 
-use advise::Advised;
-use lease::Held;
-use line::Line;
-use say::Began;
-use tally::Tally;
+use count::EntryCounter;
+use emit::CallStart;
+use lease::HeldLease;
+use lineage::ResolvedHistory;
+use model_summary::AdviceVerdict;
 
 /// An estimate of at least this share of what a provider counts is good enough.
 const AGREEMENT: f64 = 0.9;
@@ -89,7 +89,7 @@ pub struct Manager {
     /// Applied to every summary.
     pub redactor: Arc<Redactor>,
     /// What the archive keeps.
-    pub storing: Storing,
+    pub storing: ArchiveMode,
     /// Who is asked for prose; without one, the summary is the ledger's alone.
     pub summarizer: Option<Arc<dyn Summarizer>>,
     /// Who tells what units are about, for semantic pruning; without one, their words do.
@@ -97,7 +97,7 @@ pub struct Manager {
 }
 
 /// One conversation to compact.
-pub struct Request<'a> {
+pub struct CompactionRequest<'a> {
     /// The live context.
     pub conversation: &'a Conversation,
     /// What the wire accepts.
@@ -118,12 +118,12 @@ pub struct Request<'a> {
     /// What a model is given to summarize, when its host tells it better than the entries do.
     pub told: Option<&'a [String]>,
     /// The caller's span, within which this call's is drawn.
-    pub parent: Option<&'a Call>,
+    pub parent: Option<&'a TraceContext>,
 }
 
 /// A request with everything measured: ready for the engine.
-pub struct Measured<'a> {
-    request: &'a Request<'a>,
+pub struct MeasuredRequest<'a> {
+    request: &'a CompactionRequest<'a>,
     /// The conversation, every summary in it told for what it is.
     conversation: Cow<'a, Conversation>,
     /// Names the history that it is a compaction of.
@@ -132,7 +132,7 @@ pub struct Measured<'a> {
     pub session_id: String,
     hashes: Vec<EntryHash>,
     /// The count.
-    pub account: Account,
+    pub account: TokenAccount,
     prior: Option<Prior>,
     /// The session's last compaction, which may be of the same transcript when it was shorter.
     latest: Option<CompactionRecord>,
@@ -145,18 +145,18 @@ pub struct Measured<'a> {
     pub summary_limit: Option<Tokens>,
     original: String,
     /// What models said about it.
-    pub advice: Advice,
+    pub advice: ModelAdvice,
     /// The verdict on its pressure.
-    pub decision: Decision,
+    pub decision: TriggerDecision,
     /// A person's wish, redacted: it is archived with the receipt.
     note: Option<String>,
     /// The call that it is part of.
-    call: Option<Call>,
+    call: Option<TraceContext>,
 }
 
 /// What came of a request.
 #[derive(Debug)]
-pub enum Compacted {
+pub enum RequestOutcome {
     /// The history was within the budget already; nothing was written.
     Unchanged {
         /// The session's name.
@@ -178,122 +178,129 @@ pub enum Compacted {
         reason: String,
     },
     /// There is a view, and it is on record.
-    Done(Box<Commit>),
+    Done(Box<CommittedCompaction>),
 }
 
 impl Manager {
     /// Measures a request and finds the compaction that it continues.
-    pub async fn measure<'a>(&self, request: &'a Request<'a>) -> Result<Measured<'a>, Error> {
-        let hashes = EntryHash::all(&request.conversation.entries);
-        let line = self.line(request, &hashes).await?;
-        self.measure_line(request, hashes, line).await
+    pub async fn measure<'a>(
+        &self,
+        request: &'a CompactionRequest<'a>,
+    ) -> Result<MeasuredRequest<'a>, Error> {
+        let hashes = EntryHash::from_entries(&request.conversation.entries);
+        let line = self.resolve_history(request, &hashes).await?;
+        self.measure_resolved(request, hashes, line).await
     }
 
     /// Measures the request that a record is the answer to, after the compaction that it names.
     async fn measure_again<'a>(
         &self,
-        request: &'a Request<'a>,
+        request: &'a CompactionRequest<'a>,
         record: &CompactionRecord,
-    ) -> Result<Measured<'a>, Error> {
-        let hashes = EntryHash::all(&request.conversation.entries);
+    ) -> Result<MeasuredRequest<'a>, Error> {
+        let hashes = EntryHash::from_entries(&request.conversation.entries);
         let prior = self.prior_of(record).await?;
-        let line = Line {
-            latest: self.catalog.latest(&record.session_id).await?,
+        let line = ResolvedHistory {
+            latest: self.catalog.latest_record(&record.session_id).await?,
             session_id: record.session_id.clone(),
-            conversation: line::settled(request.conversation, &hashes, prior.as_ref()),
+            conversation: lineage::settle_summaries(request.conversation, &hashes, prior.as_ref()),
             prior,
         };
-        self.measure_line(request, hashes, line).await
+        self.measure_resolved(request, hashes, line).await
     }
 
-    async fn measure_line<'a>(
+    async fn measure_resolved<'a>(
         &self,
-        request: &'a Request<'a>,
+        request: &'a CompactionRequest<'a>,
         hashes: Vec<EntryHash>,
-        line: Line<'a>,
-    ) -> Result<Measured<'a>, Error> {
-        let Line {
+        line: ResolvedHistory<'a>,
+    ) -> Result<MeasuredRequest<'a>, Error> {
+        let ResolvedHistory {
             session_id,
             latest,
             prior,
             conversation,
         } = line;
-        let (account, ledger) = self.read(&conversation, &hashes, prior.as_ref());
-        let tokens = self.pressure(&conversation, &hashes, &account, prior.as_ref());
+        let (account, ledger) = self.account_and_ledger(&conversation, &hashes, prior.as_ref());
+        let tokens = self.estimate_next_request(&conversation, &hashes, &account, prior.as_ref());
         let decision = trigger::decide(tokens, self.window, &self.policy);
-        let mut measured = Measured {
+        let mut measured = MeasuredRequest {
             latest,
             policy: self.policy_of(&session_id).await?,
-            source_chain: Chain::of_history(conversation.entries.iter().zip(&hashes)),
+            source_chain: Chain::from_history(conversation.entries.iter().zip(&hashes)),
             session_id,
             conversation,
             ledger,
             budget: Tokens(0),
             summary_limit: None,
             original: digest(&request.original),
-            advice: Advice::default(),
+            advice: ModelAdvice::default(),
             note: self.redacted_note(request.note),
-            call: Some(say::call_within(request.parent)),
+            call: Some(emit::call_within(request.parent)),
             request,
             hashes,
             account,
             prior,
             decision,
         };
-        self.allow(&mut measured, None)?;
+        self.set_budget(&mut measured, None)?;
         Ok(measured)
     }
 
     /// Gives a request its budget: the one it names, else what the policy, the window, what must stay
     /// and what somebody wants come to.
-    fn allow(&self, measured: &mut Measured<'_>, wanted: Option<Tokens>) -> Result<(), Error> {
+    fn set_budget(
+        &self,
+        measured: &mut MeasuredRequest<'_>,
+        wanted: Option<Tokens>,
+    ) -> Result<(), Error> {
         let request = measured.request;
         if let Some(budget) = request.budget {
             (measured.budget, measured.summary_limit) = (budget, request.summary_limit);
             return Ok(());
         }
-        let claims = engine::claims(&self.input(measured))?;
-        let bounds = Bounds {
+        let claims = engine::room_claims(&self.engine_input(measured))?;
+        let bounds = ViewBounds {
             wanted,
             ..self.bounds(&measured.account, measured.decision.tokens)
         };
-        measured.budget = bounds.around(self.estimator.tokens(claims.total()));
-        measured.summary_limit = Some(bounds.summary(measured.budget));
+        measured.budget = bounds.budget_for(self.estimator.to_tokens(claims.total()));
+        measured.summary_limit = Some(bounds.summary_limit(measured.budget));
         Ok(())
     }
 
     /// What bounds a view; in a window that is as much smaller as the provider counts more than the
     /// estimator.
-    pub(crate) fn bounds(&self, account: &Account, reported: Tokens) -> Bounds<'_> {
+    pub(crate) fn bounds(&self, account: &TokenAccount, reported: Tokens) -> ViewBounds<'_> {
         let share = account.total().0 as f64 / reported.0.max(1) as f64;
         let window = match share > AGREEMENT {
             true => self.window,
             false => Tokens((self.window.0 as f64 * share) as u64),
         };
-        Bounds::of(window, &self.policy, account)
+        ViewBounds::from_account(window, &self.policy, account)
     }
 
     /// Counts and draws the ledger side by side: each is one pass over all texts, and the thread
     /// that is done with the ledger helps to count.
-    fn read(
+    fn account_and_ledger(
         &self,
         conversation: &Conversation,
         hashes: &[EntryHash],
         prior: Option<&Prior>,
-    ) -> (Account, Ledger) {
-        let tally = Tally::new(&conversation.entries, &*self.estimator);
+    ) -> (TokenAccount, Ledger) {
+        let tally = EntryCounter::new(&conversation.entries, &*self.estimator);
         let draw = || engine::session_ledger(conversation, hashes, prior, &self.redactor);
-        let (ledger, units) = tally.beside(draw);
-        let account = Account::from_units(conversation, units, &*self.estimator);
+        let (ledger, units) = tally.count_beside(draw);
+        let account = TokenAccount::from_units(conversation, units, &*self.estimator);
         (account, ledger)
     }
 
     /// What the next request would cost, the provider's own reports taken into account.
-    fn pressure(
+    fn estimate_next_request(
         &self,
         conversation: &Conversation,
         hashes: &[EntryHash],
-        account: &Account,
+        account: &TokenAccount,
         prior: Option<&Prior>,
     ) -> Tokens {
         let known = prior.map_or(0, |p| engine::common_prefix(conversation, hashes, p));
@@ -301,7 +308,7 @@ impl Manager {
             .entries
             .iter()
             .zip(account.entries.iter().copied());
-        let live = Live {
+        let live = LiveContext {
             entries: &entries.collect::<Vec<_>>(),
             tools: account.tools,
             estimate: account.total(),
@@ -312,33 +319,33 @@ impl Manager {
     }
 
     /// What a compaction would do; changes nothing.
-    pub fn plan(&self, measured: &Measured<'_>) -> Result<Outcome, Error> {
-        Ok(engine::compact(&self.input(measured))?)
+    pub fn dry_run(&self, measured: &MeasuredRequest<'_>) -> Result<CompactionOutcome, Error> {
+        Ok(engine::compact(&self.engine_input(measured))?)
     }
 
     /// The shape of a compaction without its summary; changes nothing.
-    pub fn preview(&self, measured: &Measured<'_>) -> Result<Plan, Error> {
-        Ok(engine::preview(&self.input(measured))?)
+    pub fn preview_plan(&self, measured: &MeasuredRequest<'_>) -> Result<Plan, Error> {
+        Ok(engine::preview(&self.engine_input(measured))?)
     }
 
     /// Compacts whatever the pressure, archives the original and records the receipt. Waits while
     /// another process compacts the same session.
-    pub async fn compact(&self, request: &Request<'_>) -> Result<Compacted, Error> {
-        let began = Began::now("compact");
+    pub async fn compact(&self, request: &CompactionRequest<'_>) -> Result<RequestOutcome, Error> {
+        let began = CallStart::now("compact");
         let (mut measured, held) = self.measure_and_claim(request).await?;
         let lease = held.lease().cloned();
-        let mut scope = self.scope_of(&measured);
+        let mut scope = self.request_scope(&measured);
         // Whatever the pressure: somebody wanted it.
-        scope.cause = scope.cause.or(Some(Cause::Asked));
-        self.announce(&scope, &measured.account, &measured.decision);
+        scope.cause = scope.cause.or(Some(CompactionCause::Asked));
+        self.emit_estimate(&scope, &measured.account, &measured.decision);
         let work = self.compact_measured(&mut measured, &scope, began.at, lease.as_ref());
-        let compacted = held.during(work).await;
+        let compacted = held.run_leased(work).await;
         let outcome = match &compacted {
-            Ok(Compacted::Done(_)) => "compacted",
+            Ok(RequestOutcome::Done(_)) => "compacted",
             Ok(_) => "unchanged",
             Err(_) => "failed",
         };
-        self.ended(&scope, &began, outcome);
+        self.emit_call_ended(&scope, &began, outcome);
         compacted
     }
 
@@ -346,15 +353,17 @@ impl Manager {
     /// goes on from, or make it a session of its own: then it is measured again.
     async fn measure_and_claim<'a>(
         &self,
-        request: &'a Request<'a>,
-    ) -> Result<(Measured<'a>, Held), Error> {
+        request: &'a CompactionRequest<'a>,
+    ) -> Result<(MeasuredRequest<'a>, HeldLease), Error> {
         let mut measured = self.measure(request).await?;
         loop {
-            let held = self.claim(&measured.session_id, self.patience()).await?;
+            let held = self
+                .claim_session(&measured.session_id, self.wait_limit())
+                .await?;
             let Some(held) = held else {
                 return Err(Error::Compacting(measured.session_id));
             };
-            let latest = self.catalog.latest(&measured.session_id).await?;
+            let latest = self.catalog.latest_record(&measured.session_id).await?;
             let id =
                 |record: &Option<CompactionRecord>| record.as_ref().map(|r| r.receipt_id.clone());
             if id(&latest) == id(&measured.latest) {
@@ -370,59 +379,66 @@ impl Manager {
 
     async fn compact_measured(
         &self,
-        measured: &mut Measured<'_>,
-        scope: &Scope,
+        measured: &mut MeasuredRequest<'_>,
+        scope: &EventScope,
         started: Instant,
         lease: Option<&Lease>,
-    ) -> Result<Compacted, Error> {
-        let left = |measured: &Measured<'_>| {
+    ) -> Result<RequestOutcome, Error> {
+        let left = |measured: &MeasuredRequest<'_>| {
             let (session_id, tokens) = (measured.session_id.clone(), measured.account.history);
             (session_id, tokens, measured.budget)
         };
-        if let Some(same) = self.same_as_latest(measured).await? {
+        if let Some(same) = self.advice_of_same_input(measured).await? {
             measured.advice = same;
-        } else if let Advised::Leave(reason) = self.advise(measured, scope).await? {
+        } else if let AdviceVerdict::LeaveToHost(reason) = self.ask_models(measured, scope).await? {
             let (session_id, tokens, budget) = left(measured);
-            return Ok(Compacted::Declined {
+            return Ok(RequestOutcome::Declined {
                 session_id,
                 tokens,
                 budget,
                 reason,
             });
         }
-        let made = match self.make(measured) {
-            Ok(Outcome::Compacted(made)) => *made,
-            Ok(Outcome::Unchanged) => {
+        let made = match self.run_engine(measured) {
+            Ok(CompactionOutcome::Compacted(made)) => *made,
+            Ok(CompactionOutcome::Unchanged) => {
                 let (session_id, tokens, budget) = left(measured);
-                return Ok(Compacted::Unchanged {
+                return Ok(RequestOutcome::Unchanged {
                     session_id,
                     tokens,
                     budget,
                 });
             }
             Err(error) => {
-                self.refused(scope, measured, &error).await;
+                self.note_engine_error(scope, measured, &error).await;
                 return Err(error.into());
             }
         };
         let commit = match self.store(measured, made, scope, started).await {
-            Ok(stored) => self.conclude(scope, stored, lease).await,
+            Ok(stored) => self.commit_stored(scope, stored, lease).await,
             Err(error) => Err(error),
         };
         if let Err(error) = &commit {
-            self.not_committed(scope, measured, error).await;
+            self.note_commit_error(scope, measured, error).await;
         }
-        Ok(Compacted::Done(Box::new(commit?)))
+        Ok(RequestOutcome::Done(Box::new(commit?)))
     }
 
     fn redacted_note(&self, note: Option<&str>) -> Option<String> {
-        let redacted = |note| self.redactor.redact(note, &mut Counts::new()).into_owned();
+        let redacted = |note| {
+            self.redactor
+                .redact(note, &mut RedactionCounts::new())
+                .into_owned()
+        };
         note.map(redacted)
     }
 
     /// What models said when another process compacted the very same input: nobody is asked twice,
     /// and the view is the same.
-    async fn same_as_latest(&self, measured: &Measured<'_>) -> Result<Option<Advice>, Error> {
+    async fn advice_of_same_input(
+        &self,
+        measured: &MeasuredRequest<'_>,
+    ) -> Result<Option<ModelAdvice>, Error> {
         let Some(latest) = measured
             .latest
             .as_ref()
@@ -445,23 +461,26 @@ impl Manager {
 
     /// The view of a request; where its default budget does not hold what must stay, in all that the
     /// window allows.
-    fn make(&self, measured: &mut Measured<'_>) -> Result<Outcome, CompactError> {
-        let first = engine::compact(&self.input(measured));
+    fn run_engine(
+        &self,
+        measured: &mut MeasuredRequest<'_>,
+    ) -> Result<CompactionOutcome, CompactError> {
+        let first = engine::compact(&self.engine_input(measured));
         let is_short = matches!(first, Err(CompactError::InsufficientBudget { .. }));
         if !is_short || measured.request.budget.is_some() {
             return first;
         }
         measured.budget = self.largest_budget(&measured.account);
-        engine::compact(&self.input(measured))
+        engine::compact(&self.engine_input(measured))
     }
 
     /// The most that a view may cost.
-    pub fn largest_budget(&self, account: &Account) -> Tokens {
-        Bounds::of(self.window, &self.policy, account).largest()
+    pub fn largest_budget(&self, account: &TokenAccount) -> Tokens {
+        ViewBounds::from_account(self.window, &self.policy, account).largest()
     }
 
-    fn input<'a>(&'a self, measured: &'a Measured<'a>) -> Input<'a> {
-        Input {
+    fn engine_input<'a>(&'a self, measured: &'a MeasuredRequest<'a>) -> CompactionInput<'a> {
+        CompactionInput {
             conversation: &measured.conversation,
             session_id: &measured.session_id,
             hashes: &measured.hashes,
@@ -475,50 +494,62 @@ impl Manager {
             estimator: &*self.estimator,
             rules: measured.request.rules,
             redactor: &self.redactor,
-            beyond: self.beyond(),
+            beyond: self.beyond_view(),
             note: measured.note.as_deref(),
             meaning: measured.advice.meaning.as_deref(),
             words: &measured.advice.words,
         }
     }
 
-    fn beyond(&self) -> Beyond {
+    fn beyond_view(&self) -> Originals {
         match self.archive {
-            Some(_) => Beyond::Archived,
-            None => Beyond::Gone,
+            Some(_) => Originals::Archived,
+            None => Originals::Gone,
         }
     }
 
     /// A compaction that another process was faster with did not fail: the other one counts.
-    async fn not_committed(&self, scope: &Scope, measured: &Measured<'_>, error: &Error) {
+    async fn note_commit_error(
+        &self,
+        scope: &EventScope,
+        measured: &MeasuredRequest<'_>,
+        error: &Error,
+    ) {
         let is_overtaken = matches!(
             error,
             Error::Overtaken(_) | Error::Catalog(CatalogError::Fenced { .. })
         );
         if !is_overtaken {
-            self.failed(scope, measured, &error.to_string()).await;
+            self.note_failed(scope, measured, &error.to_string()).await;
         }
     }
 
     /// Tells and remembers a failure; a catalog that fails too must not hide the first error.
-    async fn failed(&self, scope: &Scope, measured: &Measured<'_>, error: &str) {
-        self.note_failure(scope, measured, "failed", error).await;
+    async fn note_failed(&self, scope: &EventScope, measured: &MeasuredRequest<'_>, error: &str) {
+        self.record_failed_attempt(scope, measured, "failed", error)
+            .await;
     }
 
     /// The same for an engine that made no view.
-    async fn refused(&self, scope: &Scope, measured: &Measured<'_>, error: &CompactError) {
+    async fn note_engine_error(
+        &self,
+        scope: &EventScope,
+        measured: &MeasuredRequest<'_>,
+        error: &CompactError,
+    ) {
         let outcome = match error {
             CompactError::InsufficientBudget { .. } => DOES_NOT_FIT,
             _ => "failed",
         };
         let error = error.to_string();
-        self.note_failure(scope, measured, outcome, &error).await;
+        self.record_failed_attempt(scope, measured, outcome, &error)
+            .await;
     }
 
-    async fn note_failure(
+    async fn record_failed_attempt(
         &self,
-        scope: &Scope,
-        measured: &Measured<'_>,
+        scope: &EventScope,
+        measured: &MeasuredRequest<'_>,
         outcome: &str,
         error: &str,
     ) {
@@ -531,7 +562,7 @@ impl Manager {
         };
         let _ = self
             .catalog
-            .record_attempt(&measured.session_id, &attempt)
+            .save_attempt(&measured.session_id, &attempt)
             .await;
     }
 }

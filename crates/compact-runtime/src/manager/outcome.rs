@@ -6,22 +6,22 @@
 //! them are those of the view before.
 
 use bytes::Bytes;
-use compact_core::engine::{self, Compaction, Outcome};
+use compact_core::engine::{self, Compaction, CompactionOutcome};
 use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
 use compact_core::receipt::ENGINE;
-use compact_core::redact::Counts;
+use compact_core::redact::RedactionCounts;
 use compact_core::view::{View, ViewItem};
 use serde::{Deserialize, Serialize};
 
-use super::commit::Storing;
-use super::{Manager, Measured, history};
+use super::commit::ArchiveMode;
+use super::{Manager, MeasuredRequest, restore};
 use crate::error::Error;
 use crate::port::archive::{ArchiveError, ArchiveStore, PackId};
-use crate::port::catalog::{CompactionRecord, Continues};
+use crate::port::catalog::{CompactionRecord, InputRelation};
 
 /// The form in which views and records are written; a later one is not read.
-const FORM: u32 = 1;
+const ARCHIVE_FORM: u32 = 1;
 
 /// A view as the archive keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct ArchivedView {
 #[derive(Serialize, Deserialize)]
 struct ArchivedRecord {
     form: u32,
-    kind: Kind,
+    kind: RecordKind,
     #[serde(flatten)]
     record: CompactionRecord,
 }
@@ -47,7 +47,7 @@ struct ArchivedRecord {
 /// What a record is of.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum RecordKind {
     Compaction,
 }
 
@@ -55,8 +55,8 @@ impl Manager {
     /// Keeps the view that was made.
     pub(super) async fn archive_view(
         &self,
-        measured: &Measured<'_>,
-        continues: Continues,
+        measured: &MeasuredRequest<'_>,
+        continues: InputRelation,
         made: &Compaction,
     ) -> Result<Option<PackId>, Error> {
         let Some(archive) = &self.archive else {
@@ -67,7 +67,7 @@ impl Manager {
             source,
         };
         let kept = ArchivedView {
-            form: FORM,
+            form: ARCHIVE_FORM,
             view: self.stored_view(&made.view).map_err(unwritable)?,
             entry_hashes: measured.hashes.clone(),
             view_hashes: made.view_identity.iter().map(|(hash, _)| *hash).collect(),
@@ -81,7 +81,7 @@ impl Manager {
         {
             return Ok(Some(pack));
         }
-        let base = before.filter(|_| continues != Continues::Fresh);
+        let base = before.filter(|_| continues != InputRelation::Fresh);
         let base = base.and_then(CompactionRecord::view_pack);
         Ok(Some(archive.put(bytes, base.as_ref()).await?.id))
     }
@@ -89,7 +89,7 @@ impl Manager {
     /// A view as it may be archived. Where secrets stay out, what was cut is kept as a whole entry: a cut
     /// could hide half of a secret from the rule that knows it.
     fn stored_view(&self, view: &View) -> Result<View, serde_json::Error> {
-        let Storing::Redacted(redactor) = &self.storing else {
+        let ArchiveMode::Redacted(redactor) = &self.storing else {
             return Ok(view.clone());
         };
         let items = view.items.iter().map(|item| match item {
@@ -99,15 +99,15 @@ impl Manager {
         let text = serde_json::to_string(&View {
             items: items.collect(),
         })?;
-        serde_json::from_str(&redactor.redact_json(&text, &mut Counts::new()))
+        serde_json::from_str(&redactor.redact_json(&text, &mut RedactionCounts::new()))
     }
 
     /// Keeps a record that the catalog has: from then on the archive can tell of it by itself.
     pub(super) async fn archive_record(&self, record: &CompactionRecord) -> Result<(), Error> {
         match &self.archive {
             // One that is there says when it was recorded first.
-            Some(archive) if archive.record(&record.address()).await.is_err() => {
-                keep_record(&**archive, record).await
+            Some(archive) if archive.get_record(&record.address()).await.is_err() => {
+                write_record(&**archive, record).await
             }
             _ => Ok(()),
         }
@@ -121,7 +121,7 @@ impl Manager {
         let (Some(archive), Some(_)) = (&self.archive, record.view_pack()) else {
             return Ok(None);
         };
-        archived_view(&**archive, record).await
+        read_archived_view(&**archive, record).await
     }
 
     /// The view of a record over its input: as it was archived, or as this engine makes it where it
@@ -129,14 +129,14 @@ impl Manager {
     pub(super) async fn view_of(
         &self,
         record: &CompactionRecord,
-        measured: &mut Measured<'_>,
+        measured: &mut MeasuredRequest<'_>,
     ) -> Result<Option<View>, Error> {
         if let Some(kept) = self.archived_view(record).await? {
             return Ok(Some(kept.view));
         }
         measured.advice = self.advice_of(record).await?;
-        match engine::compact(&self.input(measured))? {
-            Outcome::Compacted(made) if made.receipt.receipt_id == record.receipt_id => {
+        match engine::compact(&self.engine_input(measured))? {
+            CompactionOutcome::Compacted(made) if made.receipt.receipt_id == record.receipt_id => {
                 Ok(Some(made.view))
             }
             _ => Ok(None),
@@ -145,7 +145,7 @@ impl Manager {
 }
 
 /// Writes a record into an archive, in place of what was there.
-pub async fn keep_record(
+pub async fn write_record(
     archive: &dyn ArchiveStore,
     record: &CompactionRecord,
 ) -> Result<(), Error> {
@@ -155,8 +155,8 @@ pub async fn keep_record(
         slim.view_hashes.clear();
     }
     let kept = ArchivedRecord {
-        form: FORM,
-        kind: Kind::Compaction,
+        form: ARCHIVE_FORM,
+        kind: RecordKind::Compaction,
         record: slim,
     };
     let bytes = serde_json::to_vec(&kept).map_err(|source| Error::Record {
@@ -167,16 +167,16 @@ pub async fn keep_record(
 }
 
 /// The record at an address of an archive, with its hashes.
-pub async fn kept_record(
+pub async fn read_record(
     archive: &dyn ArchiveStore,
     address: &PackId,
 ) -> Result<CompactionRecord, Error> {
-    let bytes = archive.record(address).await?;
+    let bytes = archive.get_record(address).await?;
     let kept: ArchivedRecord = serde_json::from_slice(&bytes).map_err(|source| Error::Record {
         receipt: address.to_string(),
         source,
     })?;
-    known(*address, kept.form)?;
+    check_form(*address, kept.form)?;
     let mut record = kept.record;
     if record.address() != *address {
         let reason = "its content does not match its name".to_owned();
@@ -186,7 +186,7 @@ pub async fn kept_record(
     if record.view_pack().is_none() {
         return Ok(record);
     }
-    if let Ok(Some(kept)) = archived_view(archive, &record).await {
+    if let Ok(Some(kept)) = read_archived_view(archive, &record).await {
         record.entry_hashes = kept.entry_hashes;
         record.view_hashes = kept.view_hashes;
         return Ok(record);
@@ -194,14 +194,14 @@ pub async fn kept_record(
     // Without its view it can still be restored and searched.
     if let Some(pack) = &record.input_pack
         && let Ok(bytes) = archive.get(pack).await
-        && let Ok((conversation, _)) = history::read(&bytes, &record)
+        && let Ok((conversation, _)) = restore::read_conversation(&bytes, &record)
     {
-        record.entry_hashes = EntryHash::all(&conversation.entries);
+        record.entry_hashes = EntryHash::from_entries(&conversation.entries);
     }
     Ok(record)
 }
 
-async fn archived_view(
+async fn read_archived_view(
     archive: &dyn ArchiveStore,
     record: &CompactionRecord,
 ) -> Result<Option<ArchivedView>, Error> {
@@ -213,13 +213,13 @@ async fn archived_view(
         receipt: record.receipt_id.clone(),
         source,
     })?;
-    known(pack, kept.form)?;
+    check_form(pack, kept.form)?;
     Ok(Some(kept))
 }
 
 /// Refuses a form that only a later version can read.
-fn known(pack: PackId, form: u32) -> Result<(), ArchiveError> {
-    match form > FORM {
+fn check_form(pack: PackId, form: u32) -> Result<(), ArchiveError> {
+    match form > ARCHIVE_FORM {
         true => Err(ArchiveError::Newer { pack, found: form }),
         false => Ok(()),
     }
@@ -231,9 +231,9 @@ pub(super) fn is_of_this_engine(record: &CompactionRecord) -> bool {
 }
 
 /// What a view shows of its input, as a conversation of its own.
-pub(super) fn shown(view: &View, conversation: &Conversation) -> Conversation {
+pub(super) fn shown_conversation(view: &View, conversation: &Conversation) -> Conversation {
     Conversation {
-        entries: view.entries(conversation),
+        entries: view.shown_entries(conversation),
         ..conversation.clone()
     }
 }

@@ -19,16 +19,16 @@ const RELEASED: &str = "compact.entries_released";
 impl Manager {
     /// Protects entries of a session from now on.
     pub async fn protect(&self, session: &str, names: &BTreeSet<EntryHash>) -> Result<(), Error> {
-        self.note_names(session, PROTECTED, names).await
+        self.save_protection(session, PROTECTED, names).await
     }
 
     /// Lets entries of a session go that were protected by name.
     pub async fn unprotect(&self, session: &str, names: &BTreeSet<EntryHash>) -> Result<(), Error> {
-        self.note_names(session, RELEASED, names).await
+        self.save_protection(session, RELEASED, names).await
     }
 
     /// The entries of a session that are protected by name.
-    pub async fn protected(&self, session: &str) -> Result<BTreeSet<EntryHash>, Error> {
+    pub async fn protected_entries(&self, session: &str) -> Result<BTreeSet<EntryHash>, Error> {
         let mut protected = BTreeSet::new();
         for event in self.catalog.events(session).await? {
             let names = event.get("entries").cloned().unwrap_or_default();
@@ -45,13 +45,13 @@ impl Manager {
     /// The policy with what the session protects.
     pub(super) async fn policy_of(&self, session: &str) -> Result<Policy, Error> {
         let mut policy = self.policy.clone();
-        let mut named = self.protected(session).await?;
+        let mut named = self.protected_entries(session).await?;
         named.extend(std::mem::take(&mut policy.protected_entries));
         policy.protected_entries = named.into_iter().collect();
         Ok(policy)
     }
 
-    async fn note_names(
+    async fn save_protection(
         &self,
         session: &str,
         event: &str,

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use compact_core::message::{Block, Entry, EntryId, Meta, Role};
+use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Chars4, EstimatorExt, Tokens, Units};
@@ -96,11 +96,11 @@ impl ArchiveStore for Faulty {
     async fn put_record(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
         self.archive.put_record(id, plain).await
     }
-    async fn record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
-        self.archive.record(id).await
+    async fn get_record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        self.archive.get_record(id).await
     }
-    async fn records(&self) -> Result<Vec<PackId>, ArchiveError> {
-        self.archive.records().await
+    async fn list_records(&self) -> Result<Vec<PackId>, ArchiveError> {
+        self.archive.list_records().await
     }
     async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
         self.archive.remove_record(id).await
@@ -117,7 +117,7 @@ pub(crate) fn manager(window: u64) -> (Manager, Arc<Heard>) {
         policy: Policy::default(),
         window: Tokens(window),
         redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: Storing::Exact,
+        storing: ArchiveMode::Exact,
         summarizer: None,
         embedder: None,
     };
@@ -129,7 +129,7 @@ pub(crate) fn exchange(i: usize, size: usize) -> [Entry; 2] {
         id: EntryId(format!("{name}{i}")),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     };
     [
         entry(
@@ -153,14 +153,14 @@ pub(crate) fn exchange(i: usize, size: usize) -> [Entry; 2] {
     ]
 }
 
-fn shown(preflight: &Preflight, session: &Session) -> Tokens {
+fn shown(preflight: &Preflight, session: &SessionState) -> Tokens {
     let units = preflight
         .view
-        .entries(session.source())
+        .shown_entries(session.history())
         .iter()
-        .map(|e| Chars4.entry(e))
+        .map(|e| Chars4.count_entry(e))
         .sum();
-    Chars4.tokens(units)
+    Chars4.to_tokens(units)
 }
 
 /// S2-5.
@@ -168,8 +168,8 @@ fn shown(preflight: &Preflight, session: &Session) -> Tokens {
 async fn s2_209_a_session_of_many_windows_never_overflows() {
     let window = 8_000;
     let (manager, _) = manager(window);
-    let mut session = Session::new("long", &WireRules::LENIENT);
-    session.append([Entry::text(
+    let mut session = SessionState::new("long", &WireRules::LENIENT);
+    session.append([Entry::from_text(
         "u0",
         Role::User,
         "Port the parser, keep the public API.",
@@ -178,7 +178,7 @@ async fn s2_209_a_session_of_many_windows_never_overflows() {
     for i in 0..200 {
         session.append(exchange(i, 20 + i % 30));
         if i % 25 == 24 {
-            session.append([Entry::text(
+            session.append([Entry::from_text(
                 format!("u{i}"),
                 Role::User,
                 format!("next: part {i}"),
@@ -190,31 +190,31 @@ async fn s2_209_a_session_of_many_windows_never_overflows() {
         assert!(!(compacted && last), "compacted twice in a row at {i}");
         last = compacted;
         compactions += u32::from(compacted);
-        said = session.source().entries.len();
+        said = session.history().entries.len();
     }
     let all: Units = session
-        .source()
+        .history()
         .entries
         .iter()
-        .map(|e| Chars4.entry(e))
+        .map(|e| Chars4.count_entry(e))
         .sum();
-    assert!(Chars4.tokens(all).0 >= 3 * window, "{} entries", said);
+    assert!(Chars4.to_tokens(all).0 >= 3 * window, "{} entries", said);
     assert!(compactions >= 3, "{compactions}");
 }
 
 #[tokio::test]
 async fn the_same_history_gives_the_same_view_between_compactions() {
     let (manager, _) = manager(6_000);
-    let mut session = Session::new("frozen", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
-    let mut history = session.source().clone();
+    let mut session = SessionState::new("frozen", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
+    let mut history = session.history().clone();
     let mut frozen: Option<Vec<Entry>> = None;
     for i in 0..60 {
         history.entries.extend(exchange(i, 25));
         // The client passes its whole, uncompacted history every time.
         session.replace(history.clone());
         let preflight = manager.preflight(&mut session).await.unwrap();
-        let entries = preflight.view.entries(session.source());
+        let entries = preflight.view.shown_entries(session.history());
         if preflight.receipt.is_none()
             && let Some(before) = &frozen
         {
@@ -231,24 +231,24 @@ async fn the_same_history_gives_the_same_view_between_compactions() {
 #[tokio::test]
 async fn a_changed_prefix_drops_the_view_and_the_ledger_behind_it() {
     let (manager, _) = manager(4_000);
-    let mut session = Session::new("rewound", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("rewound", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..20).flat_map(|i| exchange(i, 30)));
     let first = manager.preflight(&mut session).await.unwrap();
     assert_eq!(first.receipt.unwrap().summary_version, 1);
-    let mut rewound = session.source().clone();
+    let mut rewound = session.history().clone();
     rewound.entries.truncate(9);
     session.replace(rewound);
     let after = manager.preflight(&mut session).await.unwrap();
     assert_eq!(
         after.view,
-        compact_core::view::View::identity(session.source())
+        compact_core::view::View::identity(session.history())
     );
     let again = manager
         .manual_compact(&mut session, Some("user-command"))
         .await
         .unwrap();
-    let words = again.view.entries(session.source());
+    let words = again.view.shown_entries(session.history());
     let words = serde_json::to_string(&words).unwrap();
     assert!(again.receipt.is_none_or(|r| r.previous.is_none()));
     assert!(!words.contains("module_19"), "{words}");
@@ -258,11 +258,11 @@ async fn a_changed_prefix_drops_the_view_and_the_ledger_behind_it() {
 #[tokio::test]
 async fn results_that_were_cleared_in_place_are_no_other_history() {
     let (manager, _) = manager(4_000);
-    let mut session = Session::new("cleared", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("cleared", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..20).flat_map(|i| exchange(i, 30)));
     let first = manager.preflight(&mut session).await.unwrap();
-    let mut cleared = session.source().clone();
+    let mut cleared = session.history().clone();
     let last = cleared.entries.len() - 1;
     for entry in cleared.entries.iter_mut().take(last) {
         for block in &mut entry.blocks {
@@ -285,8 +285,8 @@ async fn results_that_were_cleared_in_place_are_no_other_history() {
 #[tokio::test]
 async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_story_in_order() {
     let (manager, heard) = manager(2_000);
-    let mut session = Session::new("told", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("told", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..12).flat_map(|i| exchange(i, 30)));
     manager.preflight(&mut session).await.unwrap();
     assert_eq!(
@@ -334,12 +334,12 @@ async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_stor
 #[tokio::test]
 async fn s2_151_every_call_tells_its_decision_within_one_span() {
     let (manager, heard) = manager(20_000);
-    let mut session = Session::new("quiet", &WireRules::LENIENT);
+    let mut session = SessionState::new("quiet", &WireRules::LENIENT);
     let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
-    session.trace_within(compact_core::event::Call::parse(&format!(
+    session.trace_within(compact_core::event::TraceContext::parse(&format!(
         "00-{trace}-{parent}-01"
     )));
-    session.append([Entry::text("u0", Role::User, "go")]);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     manager.preflight(&mut session).await.unwrap();
     manager.preflight(&mut session).await.unwrap();
     let told = [
@@ -369,11 +369,11 @@ async fn s2_151_every_call_tells_its_decision_within_one_span() {
 #[tokio::test]
 async fn a_compaction_says_why_it_is_and_what_it_made_of_the_tokens() {
     let (manager, heard) = manager(2_000);
-    let mut session = Session::new("why", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("why", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..12).flat_map(|i| exchange(i, 30)));
     manager.preflight(&mut session).await.unwrap();
-    session.append([Entry::text("u1", Role::User, "on")]);
+    session.append([Entry::from_text("u1", Role::User, "on")]);
     manager.manual_compact(&mut session, None).await.unwrap();
     let events = heard.0.lock().unwrap();
     let of = |name: &str| -> Vec<&Value> { events.iter().filter(|e| e["event"] == name).collect() };
@@ -394,8 +394,8 @@ async fn a_compaction_says_why_it_is_and_what_it_made_of_the_tokens() {
 #[tokio::test]
 async fn s2_62_s2_175_a_secret_in_a_persons_note_is_in_no_event_and_no_receipt() {
     let (manager, heard) = manager(2_000);
-    let mut session = Session::new("noted", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("noted", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..12).flat_map(|i| exchange(i, 30)));
     let note = "keep the database, password=hunter2";
     let made = manager
@@ -408,7 +408,7 @@ async fn s2_62_s2_175_a_secret_in_a_persons_note_is_in_no_event_and_no_receipt()
     let told = serde_json::to_string(&*heard.0.lock().unwrap()).unwrap();
     assert!(told.contains("keep the database") && !told.contains("hunter2"));
     let mismatches = manager
-        .verify(&receipt.receipt_id)
+        .verify_receipt(&receipt.receipt_id)
         .await
         .unwrap()
         .mismatches;
@@ -418,8 +418,8 @@ async fn s2_62_s2_175_a_secret_in_a_persons_note_is_in_no_event_and_no_receipt()
 #[tokio::test]
 async fn a_failed_attempt_is_not_repeated_until_the_context_grows() {
     let (manager, heard) = manager(2_000);
-    let mut session = Session::new("stuck", &WireRules::LENIENT);
-    let mut pinned = Entry::text("p", Role::User, "rule ".repeat(1_500));
+    let mut session = SessionState::new("stuck", &WireRules::LENIENT);
+    let mut pinned = Entry::from_text("p", Role::User, "rule ".repeat(1_500));
     pinned.meta.flags.insert("protected".into());
     session.append([pinned]);
     assert!(manager.preflight(&mut session).await.is_err());
@@ -434,11 +434,11 @@ async fn a_failed_attempt_is_not_repeated_until_the_context_grows() {
     let second = manager.preflight(&mut session).await;
     assert!(second.is_err(), "what does not fit is never handed out");
     assert_eq!(failures(&heard), 1, "and nothing is tried again");
-    let mut elsewhere = Session::new("stuck", &WireRules::LENIENT);
-    elsewhere.append(session.source().entries.clone());
+    let mut elsewhere = SessionState::new("stuck", &WireRules::LENIENT);
+    elsewhere.append(session.history().entries.clone());
     assert!(manager.preflight(&mut elsewhere).await.is_err());
     assert_eq!(failures(&heard), 2, "another process finds it out itself");
-    session.append([Entry::text("a", Role::Assistant, "x".repeat(1_000))]);
+    session.append([Entry::from_text("a", Role::Assistant, "x".repeat(1_000))]);
     assert!(manager.preflight(&mut session).await.is_err());
     assert_eq!(failures(&heard), 3);
     assert!(
@@ -459,8 +459,8 @@ async fn s2_164_switching_redaction_off_is_said_before_anything_else() {
         ..Default::default()
     };
     manager.redactor = Arc::new(Redactor::new(&rules).unwrap());
-    let mut session = Session::new("bare", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("bare", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..12).flat_map(|i| exchange(i, 30)));
     manager.preflight(&mut session).await.unwrap();
     let events = heard.0.lock().unwrap();
@@ -473,8 +473,8 @@ async fn s2_164_switching_redaction_off_is_said_before_anything_else() {
 async fn without_an_archive_a_compaction_says_so() {
     let (mut manager, heard) = manager(2_000);
     manager.archive = None;
-    let mut session = Session::new("fleeting", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("fleeting", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..12).flat_map(|i| exchange(i, 30)));
     let preflight = manager.preflight(&mut session).await.unwrap();
     assert!(heard.names().contains(&"compact.not_archived".to_owned()));
@@ -484,15 +484,15 @@ async fn without_an_archive_a_compaction_says_so() {
 #[tokio::test]
 async fn a_live_session_restores_everything_that_was_said() {
     let (manager, _) = manager(3_000);
-    let mut session = Session::new("whole", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("whole", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     let (mut receipts, mut said) = (Vec::new(), 0);
     for i in 0..80 {
         session.append(exchange(i, 25));
         let preflight = manager.preflight(&mut session).await.unwrap();
         if let Some(receipt) = preflight.receipt {
             receipts.push(receipt.receipt_id);
-            said = session.source().entries.len();
+            said = session.history().entries.len();
         }
     }
     assert!(receipts.len() >= 3);
@@ -501,8 +501,15 @@ async fn a_live_session_restores_everything_that_was_said() {
         .into_iter()
         .collect::<Result<_, _>>()
         .unwrap();
-    assert_eq!(restored, session.source().entries[..said]);
-    assert_eq!(manager.verify(&receipts[0]).await.unwrap().mismatches, []);
+    assert_eq!(restored, session.history().entries[..said]);
+    assert_eq!(
+        manager
+            .verify_receipt(&receipts[0])
+            .await
+            .unwrap()
+            .mismatches,
+        []
+    );
 }
 
 #[tokio::test]
@@ -519,13 +526,13 @@ async fn an_unknown_name_is_an_error_that_says_where_to_look() {
 #[tokio::test]
 async fn s2_29_s2_58_s2_93_s2_100_preflight_compacts_only_under_pressure() {
     let (manager, _) = manager(10_000);
-    let mut session = Session::new("calm", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("calm", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..10).flat_map(|i| exchange(i, 30)));
     let calm = manager.preflight(&mut session).await.unwrap();
     assert_eq!(
         calm.view,
-        compact_core::view::View::identity(session.source())
+        compact_core::view::View::identity(session.history())
     );
     session.append((10..55).flat_map(|i| exchange(i, 30)));
     let pressed = manager.preflight(&mut session).await.unwrap();
@@ -537,13 +544,13 @@ async fn s2_29_s2_58_s2_93_s2_100_preflight_compacts_only_under_pressure() {
 #[tokio::test]
 async fn s2_28_s2_92_s2_94_a_program_may_compact_at_any_time() {
     let (manager, _) = manager(100_000);
-    let mut session = Session::new("asked", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("asked", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..300).flat_map(|i| exchange(i, 30)));
     let before = shown(
         &Preflight {
             decision: trigger::decide(Tokens(0), Tokens(1), &Policy::default()),
-            view: compact_core::view::View::identity(session.source()),
+            view: compact_core::view::View::identity(session.history()),
             receipt: None,
         },
         &session,
@@ -561,8 +568,8 @@ async fn s2_28_s2_92_s2_94_a_program_may_compact_at_any_time() {
 #[tokio::test]
 async fn s2_54_s2_111_s2_155_the_archive_holds_the_exact_original_before_anything_is_pruned() {
     let (manager, _) = manager(2_000);
-    let mut session = Session::new("kept", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("kept", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..12).flat_map(|i| exchange(i, 30)));
     let receipt = manager
         .preflight(&mut session)
@@ -577,7 +584,7 @@ async fn s2_54_s2_111_s2_155_the_archive_holds_the_exact_original_before_anythin
         .split(|b| *b == b'\n')
         .filter(|l| !l.is_empty());
     let entries: Vec<Entry> = lines.map(|l| serde_json::from_slice(l).unwrap()).collect();
-    assert_eq!(entries, session.source().entries);
+    assert_eq!(entries, session.history().entries);
 }
 
 #[tokio::test]
@@ -586,26 +593,33 @@ async fn an_archive_that_fails_leaves_the_conversation_untouched() {
     let full = Faulty::default();
     full.fails.store(true, Ordering::Relaxed);
     manager.archive = Some(Arc::new(full));
-    let mut session = Session::new("full", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("full", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..12).flat_map(|i| exchange(i, 30)));
     assert!(manager.preflight(&mut session).await.is_err());
-    assert!(manager.catalog.chain("full").await.unwrap().is_empty());
+    assert!(
+        manager
+            .catalog
+            .session_records("full")
+            .await
+            .unwrap()
+            .is_empty()
+    );
     // The next call passes everything on as it is.
     let next = manager.preflight(&mut session).await.unwrap();
     assert_eq!(
         next.view,
-        compact_core::view::View::identity(session.source())
+        compact_core::view::View::identity(session.history())
     );
 }
 
 #[tokio::test]
 async fn s2_55_s2_152_a_redacted_archive_says_that_it_is_not_exact() {
     let (mut manager, _) = manager(2_000);
-    manager.storing = Storing::Redacted(Arc::new(Redactor::new(&Default::default()).unwrap()));
+    manager.storing = ArchiveMode::Redacted(Arc::new(Redactor::new(&Default::default()).unwrap()));
     let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
-    let mut session = Session::new("redacted", &WireRules::LENIENT);
-    session.append([Entry::text(
+    let mut session = SessionState::new("redacted", &WireRules::LENIENT);
+    session.append([Entry::from_text(
         "u0",
         Role::User,
         format!("the token is {secret}"),
@@ -627,8 +641,8 @@ async fn s2_55_s2_152_a_redacted_archive_says_that_it_is_not_exact() {
 #[tokio::test]
 async fn s2_101_large_pinned_content_may_use_the_window_less_the_buffer() {
     let (manager, _) = manager(6_000);
-    let mut session = Session::new("pinned", &WireRules::LENIENT);
-    let mut pinned = Entry::text("p", Role::User, "rule ".repeat(3_000));
+    let mut session = SessionState::new("pinned", &WireRules::LENIENT);
+    let mut pinned = Entry::from_text("p", Role::User, "rule ".repeat(3_000));
     pinned.meta.flags.insert("protected".into());
     session.append([pinned]);
     session.append((0..8).flat_map(|i| exchange(i, 30)));
@@ -649,11 +663,11 @@ async fn s2_12_s2_13_s2_173_a_thousand_random_sessions_stay_within_their_window(
     };
     for run in 0..1_000 {
         let (manager, _) = manager(window);
-        let mut session = Session::new(format!("run-{run}"), &WireRules::LENIENT);
-        session.append([Entry::text("u0", Role::User, "go")]);
+        let mut session = SessionState::new(format!("run-{run}"), &WireRules::LENIENT);
+        session.append([Entry::from_text("u0", Role::User, "go")]);
         for i in 0..8 {
             match random(4) {
-                0 => session.append([Entry::text(
+                0 => session.append([Entry::from_text(
                     format!("u{i}"),
                     Role::User,
                     "and then? ".repeat(random(60) as usize),
@@ -672,8 +686,8 @@ async fn s2_12_s2_13_s2_173_a_thousand_random_sessions_stay_within_their_window(
 #[tokio::test]
 async fn s2_95_a_compaction_that_nobody_explains_is_manual() {
     let (manager, _) = manager(20_000);
-    let mut session = Session::new("unexplained", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("unexplained", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..60).flat_map(|i| exchange(i, 30)));
     let made = manager.manual_compact(&mut session, None).await.unwrap();
     assert_eq!(made.receipt.unwrap().note.as_deref(), Some("manual"));
@@ -683,8 +697,8 @@ async fn s2_95_a_compaction_that_nobody_explains_is_manual() {
 #[tokio::test]
 async fn s2_61_s2_62_events_carry_counts_and_ids_and_no_words() {
     let (manager, heard) = manager(2_000);
-    let mut session = Session::new("private", &WireRules::LENIENT);
-    session.append([Entry::text(
+    let mut session = SessionState::new("private", &WireRules::LENIENT);
+    session.append([Entry::from_text(
         "u0",
         Role::User,
         "my address is jane@example.org, call Xanthippe",

@@ -1,7 +1,7 @@
 //! A user's own redaction: a function of the program that embeds Compact.
 //!
 //! The trait is the engine's, since redaction is; [`suite`] is for whoever implements it. Hand it to
-//! [`Redaction::with_callback`](compact_core::redact::Redaction::with_callback).
+//! [`Redactor::with_callback`](compact_core::redact::Redactor::with_callback).
 
 #![allow(
     clippy::panic,

@@ -4,18 +4,18 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use compact_core::message::{Conversation, Entry, Role};
-use compact_formats::Scope;
+use compact_formats::TranscriptScope;
 use serde_json::Value;
 
-use super::follow::{first_ordinal, next_ordinal};
-use super::{Place, Pointer, Recall, passage};
+use super::index_update::{first_ordinal, next_ordinal};
+use super::{EntryKey, EntryPointer, Recall, passage};
 use crate::error::Error;
-use crate::manager::history;
+use crate::manager::restore;
 use crate::port::catalog::CompactionRecord;
 
 /// An entry as it was.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expanded {
+pub struct RestoredEntry {
     /// Its session.
     pub session_id: String,
     /// The receipt whose archived input it was read from.
@@ -32,7 +32,7 @@ pub struct Expanded {
     pub exact: bool,
 }
 
-impl Expanded {
+impl RestoredEntry {
     /// The words of the entry as they were, block after block.
     pub fn text(&self) -> String {
         let blocks = self.entry.blocks.iter().map(|block| {
@@ -49,15 +49,15 @@ impl Expanded {
 
 impl Recall {
     /// The entry that a pointer names, from the input that first held it: never a clipped copy.
-    pub async fn expand(&self, pointer: &Pointer) -> Result<Expanded, Error> {
-        let record = match self.catalog.by_receipt(&pointer.name).await? {
+    pub async fn expand(&self, pointer: &EntryPointer) -> Result<RestoredEntry, Error> {
+        let record = match self.catalog.find_record(&pointer.name).await? {
             Some(record) => Some(record),
-            None => self.catalog.latest(&pointer.name).await?,
+            None => self.catalog.latest_record(&pointer.name).await?,
         };
         let record = record.ok_or_else(|| Error::NotFound(pointer.name.clone()))?;
         match &pointer.place {
-            Place::Id(id) => self.by_id(&record, pointer, id).await,
-            Place::Ordinal(ordinal) => self.by_ordinal(record, pointer, *ordinal).await,
+            EntryKey::Id(id) => self.by_id(&record, pointer, id).await,
+            EntryKey::Ordinal(ordinal) => self.by_ordinal(record, pointer, *ordinal).await,
         }
     }
 
@@ -65,9 +65,9 @@ impl Recall {
     async fn by_ordinal(
         &self,
         record: CompactionRecord,
-        pointer: &Pointer,
+        pointer: &EntryPointer,
         ordinal: u64,
-    ) -> Result<Expanded, Error> {
+    ) -> Result<RestoredEntry, Error> {
         let absent = || Error::NoSuchEntry(pointer.to_string());
         if ordinal >= next_ordinal(&record) {
             return Err(absent());
@@ -77,38 +77,38 @@ impl Recall {
         while ordinal < first_ordinal(&record) {
             let previous = record.previous.clone().filter(|id| met.insert(id.clone()));
             let previous = previous.ok_or_else(absent)?;
-            let earlier = self.catalog.by_receipt(&previous).await?;
+            let earlier = self.catalog.find_record(&previous).await?;
             record = earlier.ok_or_else(absent)?;
         }
-        let bytes = self.input(&record).await?;
-        let (conversation, document) = history::read_document(&bytes, &record)?;
+        let bytes = self.input_bytes(&record).await?;
+        let (conversation, document) = restore::read_document(&bytes, &record)?;
         let after = (ordinal - first_ordinal(&record)) as usize;
         let at = if record.previous.is_some() {
             record.new_from as usize + after
         } else {
             after
         };
-        let source = history::entry_bytes(&bytes, document.as_ref(), at);
-        expanded(&record, Some(ordinal), &conversation, at, source).ok_or_else(absent)
+        let source = restore::entry_bytes(&bytes, document.as_ref(), at);
+        expand_entry(&record, Some(ordinal), &conversation, at, source).ok_or_else(absent)
     }
 
     async fn by_id(
         &self,
         record: &CompactionRecord,
-        pointer: &Pointer,
+        pointer: &EntryPointer,
         id: &str,
-    ) -> Result<Expanded, Error> {
-        let bytes = self.input(record).await?;
-        let whole = history::parse(bytes.clone(), &record.format, Scope::Whole)?;
+    ) -> Result<RestoredEntry, Error> {
+        let bytes = self.input_bytes(record).await?;
+        let whole = restore::parse_input(bytes.clone(), &record.format, TranscriptScope::Whole)?;
         let entries = &whole.conversation.entries;
         let at = entries.iter().position(|entry| entry.id.0 == id);
         let at = at.ok_or_else(|| Error::NoSuchEntry(pointer.to_string()))?;
-        let source = history::entry_bytes(&bytes, Some(&whole.document), at);
-        expanded(record, None, &whole.conversation, at, source)
+        let source = restore::entry_bytes(&bytes, Some(&whole.document), at);
+        expand_entry(record, None, &whole.conversation, at, source)
             .ok_or_else(|| Error::NoSuchEntry(pointer.to_string()))
     }
 
-    async fn input(&self, record: &CompactionRecord) -> Result<Bytes, Error> {
+    async fn input_bytes(&self, record: &CompactionRecord) -> Result<Bytes, Error> {
         match &record.input_pack {
             Some(pack) => Ok(self.archive.get(pack).await?),
             None => Err(Error::NotArchived(record.receipt_id.clone())),
@@ -116,15 +116,15 @@ impl Recall {
     }
 }
 
-fn expanded(
+fn expand_entry(
     record: &CompactionRecord,
     ordinal: Option<u64>,
     conversation: &Conversation,
     at: usize,
     source: Bytes,
-) -> Option<Expanded> {
+) -> Option<RestoredEntry> {
     let entry = conversation.entries.get(at)?.clone();
-    Some(Expanded {
+    Some(RestoredEntry {
         session_id: record.session_id.clone(),
         receipt_id: record.receipt_id.clone(),
         ordinal,

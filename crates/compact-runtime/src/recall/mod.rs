@@ -4,8 +4,9 @@
 //! somebody asks and it is found to be behind. A pointer is resolved from the catalog and the
 //! archive alone, so it holds as long as they do, whatever becomes of the index.
 
+pub mod event;
 mod expand;
-mod follow;
+mod index_update;
 mod passage;
 mod pointer;
 mod rank;
@@ -14,24 +15,23 @@ mod snippet;
 pub mod term;
 #[cfg(test)]
 mod tests;
-pub mod told;
 
 use std::sync::Arc;
 
 use compact_core::message::{EntryId, Role};
-use compact_core::redact::{Counts, Redactor};
+use compact_core::redact::{RedactionCounts, Redactor};
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::port::archive::ArchiveStore;
 use crate::port::catalog::SessionCatalog;
-use crate::port::index::{Lookup, RecallIndex};
+use crate::port::index::{IndexLookup, RecallIndex};
 
-pub use expand::Expanded;
-pub use follow::{Behind, Followed};
-pub use pointer::{Place, Pointer};
+pub use expand::RestoredEntry;
+pub use index_update::{IndexUpdate, OutdatedSession};
+pub use pointer::{EntryKey, EntryPointer};
 
-use rank::{Question, Ranked};
+use rank::{QueryTerms, RankedPassage};
 
 /// Passages whose texts are read to find the best few.
 const CANDIDATES: usize = 160;
@@ -51,7 +51,7 @@ pub struct Recall {
 
 /// What to look for.
 #[derive(Clone, Debug)]
-pub struct Query<'a> {
+pub struct RecallQuery<'a> {
     /// A question or a few words: prose, identifiers, paths; no syntax.
     pub text: &'a str,
     /// One session, or all.
@@ -62,7 +62,7 @@ pub struct Query<'a> {
 
 /// An entry that answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Hit {
+pub struct SearchHit {
     /// Its session.
     pub session_id: String,
     /// The wire's own name for it.
@@ -85,16 +85,16 @@ pub struct Hit {
 
 impl Recall {
     /// The entries that answer best, the best first. Looks at what is indexed; call
-    /// [`Recall::follow`] first.
-    pub async fn search(&self, query: &Query<'_>) -> Result<Vec<Hit>, Error> {
-        let question = Question::of(query.text);
+    /// [`Recall::update_index`] first.
+    pub async fn search(&self, query: &RecallQuery<'_>) -> Result<Vec<SearchHit>, Error> {
+        let question = QueryTerms::from_text(query.text);
         if question.terms.is_empty() {
             return Err(Error::EmptyQuery);
         }
         if let Some(session) = query.session_id {
             self.expect_session(session).await?;
         }
-        let lookup = Lookup {
+        let lookup = IndexLookup {
             terms: question.terms.clone(),
             session_id: query.session_id.map(str::to_owned),
             limit: CANDIDATES.max(query.limit * 4),
@@ -104,16 +104,18 @@ impl Recall {
         Ok(ranked.into_iter().map(|r| self.hit(r)).collect())
     }
 
-    fn hit(&self, ranked: Ranked) -> Hit {
+    fn hit(&self, ranked: RankedPassage) -> SearchHit {
         let candidate = ranked.candidate;
-        let pointer = Pointer::new(
+        let pointer = EntryPointer::new(
             &candidate.receipt_id,
             candidate.ordinal,
             &candidate.entry_id.0,
         );
         // What was indexed under other rules is redacted by the present ones.
-        let snippet = self.redactor.redact(&ranked.snippet, &mut Counts::new());
-        Hit {
+        let snippet = self
+            .redactor
+            .redact(&ranked.snippet, &mut RedactionCounts::new());
+        SearchHit {
             pointer: pointer.to_string(),
             session_id: candidate.session_id,
             entry_id: candidate.entry_id,
@@ -127,7 +129,7 @@ impl Recall {
     }
 
     async fn expect_session(&self, session: &str) -> Result<(), Error> {
-        match self.catalog.latest(session).await? {
+        match self.catalog.latest_record(session).await? {
             Some(_) => Ok(()),
             None => Err(Error::NotFound(session.to_owned())),
         }

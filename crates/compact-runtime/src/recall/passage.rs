@@ -7,20 +7,20 @@ use std::ops::Range;
 
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Entry, EntryKind, Role};
-use compact_core::redact::{Counts, Redactor};
+use compact_core::redact::{RedactionCounts, Redactor};
 use serde_json::Value;
 
 use super::{sentence, term};
-use crate::port::index::{IndexedEntry, Passage, Voice};
+use crate::port::index::{EntrySpeaker, IndexedEntry, IndexedPassage};
 
 /// The most bytes of a passage.
 const PASSAGE: usize = 240;
 
 /// A sentence or line that is shorter says too little by itself.
-const CRUMB: usize = 48;
+const SHORT_PASSAGE: usize = 48;
 
 /// What the index holds of an entry; nothing for one that says nothing, or is a summary of ours.
-pub(super) fn indexed(
+pub(super) fn index_entry(
     entry: &Entry,
     ordinal: Option<u64>,
     redactor: &Redactor,
@@ -29,25 +29,27 @@ pub(super) fn indexed(
         return None;
     }
     let text = readable(entry);
-    let text = redactor.redact(&text, &mut Counts::new()).into_owned();
-    let passages: Vec<Passage> = cuts(&text)
+    let text = redactor
+        .redact(&text, &mut RedactionCounts::new())
+        .into_owned();
+    let passages: Vec<IndexedPassage> = cuts(&text)
         .into_iter()
-        .filter_map(|span| passage(&text, span))
+        .filter_map(|span| index_passage(&text, span))
         .collect();
     (!passages.is_empty()).then(|| IndexedEntry {
-        hash: EntryHash::of(entry),
+        hash: EntryHash::from_entry(entry),
         entry_id: entry.id.clone(),
         ordinal,
         role: role(entry),
-        voice: voice(entry),
+        voice: speaker_of(entry),
         text,
         passages,
     })
 }
 
-fn passage(text: &str, span: Range<usize>) -> Option<Passage> {
-    let terms = term::distinct(text.get(span.clone())?);
-    (!terms.is_empty()).then_some(Passage { span, terms })
+fn index_passage(text: &str, span: Range<usize>) -> Option<IndexedPassage> {
+    let terms = term::distinct_terms(text.get(span.clone())?);
+    (!terms.is_empty()).then_some(IndexedPassage { span, terms })
 }
 
 /// A message that carries results speaks for the tool, whatever role the wire gives it.
@@ -58,7 +60,7 @@ pub(super) fn role(entry: &Entry) -> Role {
     }
 }
 
-fn voice(entry: &Entry) -> Voice {
+fn speaker_of(entry: &Entry) -> EntrySpeaker {
     let calls = || {
         entry
             .blocks
@@ -66,12 +68,12 @@ fn voice(entry: &Entry) -> Voice {
             .all(|b| matches!(b, Block::ToolCall { .. } | Block::Reasoning { .. }))
     };
     match role(entry) {
-        Role::Tool => Voice::Tool,
-        Role::System | Role::Developer => Voice::Host,
-        Role::Assistant if calls() => Voice::Call,
-        Role::Assistant => Voice::Model,
-        Role::User if entry.meta.kind == EntryKind::Message => Voice::User,
-        Role::User => Voice::Host,
+        Role::Tool => EntrySpeaker::Tool,
+        Role::System | Role::Developer => EntrySpeaker::Host,
+        Role::Assistant if calls() => EntrySpeaker::Call,
+        Role::Assistant => EntrySpeaker::Model,
+        Role::User if entry.meta.kind == EntryKind::Message => EntrySpeaker::User,
+        Role::User => EntrySpeaker::Host,
     }
 }
 
@@ -130,7 +132,7 @@ fn cuts(text: &str) -> Vec<Range<usize>> {
 }
 
 fn belong_together(last: &Range<usize>, next: &Range<usize>) -> bool {
-    (last.len() < CRUMB || next.len() < CRUMB) && next.end - last.start <= PASSAGE
+    (last.len() < SHORT_PASSAGE || next.len() < SHORT_PASSAGE) && next.end - last.start <= PASSAGE
 }
 
 /// A sentence in pieces of at most [`PASSAGE`] bytes.
@@ -140,13 +142,13 @@ fn pieces(text: &str, sentence: Range<usize>) -> impl Iterator<Item = Range<usiz
         let rest = text
             .get(start..sentence.end)
             .filter(|rest| !rest.is_empty())?;
-        let piece = start..start + cut(rest);
+        let piece = start..start + piece_length(rest);
         start = piece.end;
         Some(piece)
     })
 }
 
-fn cut(rest: &str) -> usize {
+fn piece_length(rest: &str) -> usize {
     if rest.len() <= PASSAGE {
         return rest.len();
     }
@@ -184,28 +186,34 @@ mod tests {
 
     #[test]
     fn escapes_in_arguments_hide_no_words() {
-        let mut entry = Entry::text("1", Role::Assistant, "");
+        let mut entry = Entry::from_text("1", Role::Assistant, "");
         entry.blocks = vec![Block::ToolCall {
             id: "c".to_owned(),
             name: "Write".to_owned(),
             arguments: r#"{"path":"a.rs","content":"one\ntwo"}"#.to_owned(),
         }];
-        let indexed = super::indexed(&entry, Some(3), &Redactor::default()).unwrap();
+        let indexed = super::index_entry(&entry, Some(3), &Redactor::default()).unwrap();
         assert_eq!(indexed.text, "Write\npath: a.rs\ncontent: one\ntwo\n");
-        assert_eq!((indexed.voice, indexed.ordinal), (Voice::Call, Some(3)));
+        assert_eq!(
+            (indexed.voice, indexed.ordinal),
+            (EntrySpeaker::Call, Some(3))
+        );
     }
 
     #[test]
     fn our_own_summaries_and_silence_are_not_indexed() {
-        let mut summary = Entry::text("1", Role::User, "ports and paths");
+        let mut summary = Entry::from_text("1", Role::User, "ports and paths");
         summary.meta.kind = EntryKind::Summary {
             version: 1,
             receipt: None,
         };
-        assert_eq!(super::indexed(&summary, None, &Redactor::default()), None);
         assert_eq!(
-            super::indexed(
-                &Entry::text("2", Role::User, " -- "),
+            super::index_entry(&summary, None, &Redactor::default()),
+            None
+        );
+        assert_eq!(
+            super::index_entry(
+                &Entry::from_text("2", Role::User, " -- "),
                 None,
                 &Redactor::default()
             ),

@@ -13,45 +13,45 @@ const SHORT: usize = 12;
 
 /// Names one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pointer {
+pub struct EntryPointer {
     /// A receipt's id or a prefix of it, or a session's.
     pub name: String,
     /// Which entry.
-    pub place: Place,
+    pub place: EntryKey,
 }
 
 /// Which entry of what a pointer names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum EntryKey {
     /// By its ordinal in the session.
     Ordinal(u64),
     /// By the wire's id.
     Id(String),
 }
 
-impl Pointer {
+impl EntryPointer {
     /// The pointer to an entry of a receipt's input.
-    pub fn new(receipt: &str, ordinal: Option<u64>, entry_id: &str) -> Pointer {
-        Pointer {
+    pub fn new(receipt: &str, ordinal: Option<u64>, entry_id: &str) -> EntryPointer {
+        EntryPointer {
             name: receipt.chars().take(SHORT).collect(),
             place: match ordinal {
-                Some(ordinal) => Place::Ordinal(ordinal),
-                None => Place::Id(entry_id.to_owned()),
+                Some(ordinal) => EntryKey::Ordinal(ordinal),
+                None => EntryKey::Id(entry_id.to_owned()),
             },
         }
     }
 
     /// Reads a pointer in any form that a view shows it in.
-    pub fn parse(text: &str) -> Result<Pointer, Error> {
+    pub fn parse(text: &str) -> Result<EntryPointer, Error> {
         let bad = || Error::BadPointer(text.chars().take(80).collect());
         let trimmed = text.trim();
         if let Some((name, id)) = trimmed.split_once('/')
             && is_receipt(name)
             && !id.is_empty()
         {
-            return Ok(Pointer {
+            return Ok(EntryPointer {
                 name: name.to_owned(),
-                place: Place::Id(id.to_owned()),
+                place: EntryKey::Id(id.to_owned()),
             });
         }
         let (name, number) = trimmed.rsplit_once('#').ok_or_else(bad)?;
@@ -64,12 +64,12 @@ impl Pointer {
         // In a clipped text the receipt is the last word before the number.
         let last = name.rsplit(char::is_whitespace).next().unwrap_or(name);
         let name = if is_receipt(last) { last } else { name };
-        Ok(Pointer {
+        Ok(EntryPointer {
             name: Some(name)
                 .filter(|n| !n.is_empty())
                 .ok_or_else(bad)?
                 .to_owned(),
-            place: Place::Ordinal(digits.parse().map_err(|_| bad())?),
+            place: EntryKey::Ordinal(digits.parse().map_err(|_| bad())?),
         })
     }
 }
@@ -78,11 +78,11 @@ fn is_receipt(name: &str) -> bool {
     name.len() >= crate::port::catalog::MIN_PREFIX && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-impl fmt::Display for Pointer {
+impl fmt::Display for EntryPointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::Ordinal(ordinal) => write!(f, "{}#{ordinal}", self.name),
-            Place::Id(id) => write!(f, "{}/{id}", self.name),
+            EntryKey::Ordinal(ordinal) => write!(f, "{}#{ordinal}", self.name),
+            EntryKey::Id(id) => write!(f, "{}/{id}", self.name),
         }
     }
 }
@@ -93,30 +93,30 @@ mod tests {
 
     #[test]
     fn every_form_that_a_view_shows_is_read() {
-        let want = Pointer::new("3f9a1c22abcd9999", Some(17), "");
+        let want = EntryPointer::new("3f9a1c22abcd9999", Some(17), "");
         for text in [
             "3f9a1c22abcd#17",
             " 3f9a1c22abcd #17 ",
             "3f9a1c22abcd [#17]",
             "[…940 chars cut: 3f9a1c22abcd#17…]",
         ] {
-            assert_eq!(Pointer::parse(text).unwrap(), want, "{text}");
+            assert_eq!(EntryPointer::parse(text).unwrap(), want, "{text}");
         }
         assert_eq!(want.to_string(), "3f9a1c22abcd#17");
     }
 
     #[test]
     fn an_entry_without_a_number_goes_by_its_id() {
-        let pointer = Pointer::new("3f9a1c22abcd", None, "a/b#c");
-        assert_eq!(Pointer::parse(&pointer.to_string()).unwrap(), pointer);
+        let pointer = EntryPointer::new("3f9a1c22abcd", None, "a/b#c");
+        assert_eq!(EntryPointer::parse(&pointer.to_string()).unwrap(), pointer);
     }
 
     #[test]
     fn a_session_may_stand_for_its_latest_receipt() {
-        let pointer = Pointer::parse("my session #3").unwrap();
+        let pointer = EntryPointer::parse("my session #3").unwrap();
         assert_eq!(
             (&*pointer.name, pointer.place),
-            ("my session", Place::Ordinal(3))
+            ("my session", EntryKey::Ordinal(3))
         );
     }
 
@@ -134,7 +134,7 @@ mod tests {
             "r#99999999999999999999",
             "/x",
         ] {
-            assert!(Pointer::parse(text).is_err(), "{text}");
+            assert!(EntryPointer::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -8,9 +8,9 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::term::{self, Term};
+use super::term::{self, SearchTerm};
 use super::{sentence, snippet};
-use crate::port::index::{Candidate, Found, Voice};
+use crate::port::index::{EntrySpeaker, LookupResult, RecallCandidate};
 
 /// Terms of a question beyond these are not looked for: a pasted log is no question.
 const MAX_WORDS: usize = 48;
@@ -39,7 +39,7 @@ const WORTH: f64 = 0.3;
 
 /// The terms of a question.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Question {
+pub(super) struct QueryTerms {
     /// Each term once, in the order of the question.
     pub(super) terms: Vec<String>,
     /// How much of its weight each term has.
@@ -68,12 +68,12 @@ const COUNTING: [&str; 14] = [
     "when ",
 ];
 
-impl Question {
-    pub(super) fn of(text: &str) -> Question {
+impl QueryTerms {
+    pub(super) fn from_text(text: &str) -> QueryTerms {
         let head: String = text.chars().take(400).collect::<String>().to_lowercase();
-        let mut question = Question {
+        let mut question = QueryTerms {
             counts: COUNTING.iter().any(|cue| head.contains(cue)),
-            ..Question::default()
+            ..QueryTerms::default()
         };
         let mut before: Option<(usize, usize)> = None;
         for term in term::terms(text) {
@@ -93,7 +93,7 @@ impl Question {
             }
             before = Some((term.word, at));
         }
-        for name in term::names(text) {
+        for name in term::compound_names(text) {
             if question.terms.len() < MAX_TERMS && !question.terms.contains(&name) {
                 question.terms.push(name);
             }
@@ -106,16 +106,22 @@ impl Question {
 
 /// A passage with what it is worth.
 #[derive(Clone, Debug)]
-pub(super) struct Ranked {
-    pub(super) candidate: Candidate,
+pub(super) struct RankedPassage {
+    pub(super) candidate: RecallCandidate,
     pub(super) score: f64,
     pub(super) snippet: String,
 }
 
 /// The best passage of each entry, the best first; of passages that say the same the newest.
-pub(super) fn rank(question: &Question, mut found: Found, limit: usize) -> Vec<Ranked> {
+pub(super) fn rank(
+    question: &QueryTerms,
+    mut found: LookupResult,
+    limit: usize,
+) -> Vec<RankedPassage> {
     // In whichever order an index brings them, the same candidates get the same answer.
-    found.candidates.sort_by(|a, b| place(a).cmp(&place(b)));
+    found
+        .candidates
+        .sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
     let emphasis = question.emphasis.iter();
     let weights: Vec<f64> = found
         .weights()
@@ -123,32 +129,32 @@ pub(super) fn rank(question: &Question, mut found: Found, limit: usize) -> Vec<R
         .zip(emphasis)
         .map(|(weight, emphasis)| weight * emphasis)
         .collect();
-    let readings: Vec<Reading> = found
+    let readings: Vec<PassageMatch> = found
         .candidates
         .iter()
-        .map(|c| Reading::of(c.passage(), question))
+        .map(|c| PassageMatch::match_terms(c.passage_text(), question))
         .collect();
     let lengths: usize = readings.iter().map(|r| r.words).sum();
-    let scale = Scale {
+    let scale = ScoreScale {
         total: weights.iter().sum::<f64>().max(f64::MIN_POSITIVE),
         weights: &weights,
         average: lengths as f64 / readings.len().max(1) as f64,
     };
     let recency = recency(found.candidates.len());
-    let mut ranked: Vec<(Ranked, Vec<String>)> = found
+    let mut ranked: Vec<(RankedPassage, Vec<String>)> = found
         .candidates
         .into_iter()
         .zip(readings)
         .zip(recency)
         .map(|((candidate, reading), recency)| {
             let (score, best) = scale.score(&reading, question);
-            let score = score * voice(candidate.voice) + RECENCY * recency;
+            let score = score * speaker_factor(candidate.voice) + RECENCY * recency;
             let in_entry = |span: &Range<usize>| {
                 candidate.span.start + span.start..candidate.span.start + span.end
             };
             let matches: Vec<_> = reading.spans.iter().map(in_entry).collect();
             let snippet = snippet::cut(&candidate.text, in_entry(&best), &matches);
-            let ranked = Ranked {
+            let ranked = RankedPassage {
                 candidate,
                 score,
                 snippet,
@@ -161,10 +167,10 @@ pub(super) fn rank(question: &Question, mut found: Found, limit: usize) -> Vec<R
 }
 
 /// One passage per entry, and one entry of those that say the same: the newest, at the best place.
-fn first_of_each(ranked: Vec<(Ranked, Vec<String>)>, limit: usize) -> Vec<Ranked> {
+fn first_of_each(ranked: Vec<(RankedPassage, Vec<String>)>, limit: usize) -> Vec<RankedPassage> {
     let mut entries = HashSet::new();
     let mut sayings: HashMap<Vec<String>, usize> = HashMap::new();
-    let mut out: Vec<Ranked> = Vec::new();
+    let mut out: Vec<RankedPassage> = Vec::new();
     for (ranked, saying) in ranked {
         let candidate = &ranked.candidate;
         if !entries.insert((candidate.session_id.clone(), candidate.hash)) {
@@ -173,7 +179,7 @@ fn first_of_each(ranked: Vec<(Ranked, Vec<String>)>, limit: usize) -> Vec<Ranked
         match sayings.get(&saying).and_then(|at| out.get_mut(*at)) {
             Some(best) if age(&best.candidate) < age(candidate) => {
                 let score = best.score;
-                *best = Ranked { score, ..ranked };
+                *best = RankedPassage { score, ..ranked };
             }
             Some(_) => {}
             None => {
@@ -188,12 +194,12 @@ fn first_of_each(ranked: Vec<(Ranked, Vec<String>)>, limit: usize) -> Vec<Ranked
     out
 }
 
-fn age(candidate: &Candidate) -> (&str, Option<u64>) {
+fn age(candidate: &RecallCandidate) -> (&str, Option<u64>) {
     (&candidate.created_at, candidate.ordinal)
 }
 
 /// Where a passage stands among all, the oldest first.
-fn place(candidate: &Candidate) -> ((&str, Option<u64>), &str, usize) {
+fn sort_key(candidate: &RecallCandidate) -> ((&str, Option<u64>), &str, usize) {
     (age(candidate), &candidate.session_id, candidate.span.start)
 }
 
@@ -204,30 +210,30 @@ fn recency(candidates: usize) -> impl Iterator<Item = f64> {
 }
 
 /// People and the model say what was decided; tools repeat what is there anyway.
-fn voice(voice: Voice) -> f64 {
+fn speaker_factor(voice: EntrySpeaker) -> f64 {
     match voice {
-        Voice::User => 1.08,
-        Voice::Model => 1.05,
-        Voice::Call => 0.92,
-        Voice::Tool => 0.88,
-        Voice::Host => 0.85,
+        EntrySpeaker::User => 1.08,
+        EntrySpeaker::Model => 1.05,
+        EntrySpeaker::Call => 0.92,
+        EntrySpeaker::Tool => 0.88,
+        EntrySpeaker::Host => 0.85,
     }
 }
 
 /// Where the terms of a question stand in a passage.
-struct Reading {
+struct PassageMatch {
     words: usize,
     /// How often each term of the question occurs.
     counts: Vec<u32>,
     /// Whether each pair of the question's neighbours stands close by and in order.
     pairs: usize,
-    sentences: Vec<Sentence>,
+    sentences: Vec<MatchedSentence>,
     /// The words that match.
     spans: Vec<Range<usize>>,
     distinct: Vec<String>,
 }
 
-struct Sentence {
+struct MatchedSentence {
     span: Range<usize>,
     /// A bit for each term of the question.
     holds: u64,
@@ -235,9 +241,9 @@ struct Sentence {
     has_number: bool,
 }
 
-impl Sentence {
+impl MatchedSentence {
     /// Who asks for a number is not served by a sentence without one.
-    fn counts(&self, question: &Question) -> f64 {
+    fn number_factor(&self, question: &QueryTerms) -> f64 {
         match question.counts && !self.has_number {
             true => UNCOUNTED,
             false => 1.0,
@@ -245,8 +251,8 @@ impl Sentence {
     }
 }
 
-impl Reading {
-    fn of(text: &str, question: &Question) -> Reading {
+impl PassageMatch {
+    fn match_terms(text: &str, question: &QueryTerms) -> PassageMatch {
         let terms = term::terms(text);
         let slots: HashMap<&str, usize> = question
             .terms
@@ -254,7 +260,7 @@ impl Reading {
             .enumerate()
             .map(|(at, term)| (term.as_str(), at))
             .collect();
-        let matches: Vec<(usize, &Term)> = terms
+        let matches: Vec<(usize, &SearchTerm)> = terms
             .iter()
             .filter_map(|term| Some((*slots.get(term.text.as_str())?, term)))
             .collect();
@@ -267,7 +273,7 @@ impl Reading {
         let mut distinct: Vec<String> = terms.iter().map(|t| t.text.clone()).collect();
         distinct.sort_unstable();
         distinct.dedup();
-        Reading {
+        PassageMatch {
             words: terms.last().map_or(0, |last| last.word + 1),
             pairs: pairs_in_order(&question.pairs, &matches),
             sentences: sentences(text, &matches),
@@ -279,7 +285,7 @@ impl Reading {
 }
 
 /// How many pairs stand in order, at most four words between them.
-fn pairs_in_order(pairs: &[(usize, usize)], matches: &[(usize, &Term)]) -> usize {
+fn pairs_in_order(pairs: &[(usize, usize)], matches: &[(usize, &SearchTerm)]) -> usize {
     let close = |a: usize, b: usize| {
         matches.iter().enumerate().any(|(i, (at, first))| {
             *at == a
@@ -294,11 +300,11 @@ fn pairs_in_order(pairs: &[(usize, usize)], matches: &[(usize, &Term)]) -> usize
 }
 
 /// Sentences and lines, each with what it holds.
-fn sentences(text: &str, matches: &[(usize, &Term)]) -> Vec<Sentence> {
-    let mut sentences: Vec<Sentence> = sentence::spans(text)
+fn sentences(text: &str, matches: &[(usize, &SearchTerm)]) -> Vec<MatchedSentence> {
+    let mut sentences: Vec<MatchedSentence> = sentence::spans(text)
         .map(|span| {
             let words = text.get(span.clone()).unwrap_or_default();
-            Sentence {
+            MatchedSentence {
                 holds: 0,
                 asks: words.trim_end().ends_with('?'),
                 has_number: words.contains(|c: char| c.is_numeric()),
@@ -317,19 +323,19 @@ fn sentences(text: &str, matches: &[(usize, &Term)]) -> Vec<Sentence> {
 
 /// The part of a passage that answers best.
 #[derive(Default)]
-struct Best {
+struct BestSentence {
     coverage: f64,
     span: Range<usize>,
     asks: bool,
 }
 
-impl Best {
-    fn manner(&self) -> f64 {
+impl BestSentence {
+    fn question_factor(&self) -> f64 {
         if self.asks { ASKED } else { 1.0 }
     }
 
-    fn or(self, other: Best) -> Best {
-        let worth = |best: &Best| best.coverage * best.manner();
+    fn better_of(self, other: BestSentence) -> BestSentence {
+        let worth = |best: &BestSentence| best.coverage * best.question_factor();
         if worth(&other) > worth(&self) {
             other
         } else {
@@ -339,22 +345,22 @@ impl Best {
 }
 
 /// What a score is measured against.
-struct Scale<'a> {
+struct ScoreScale<'a> {
     weights: &'a [f64],
     total: f64,
     average: f64,
 }
 
-impl Scale<'_> {
+impl ScoreScale<'_> {
     /// The score of a passage and its best sentence.
-    fn score(&self, reading: &Reading, question: &Question) -> (f64, Range<usize>) {
+    fn score(&self, reading: &PassageMatch, question: &QueryTerms) -> (f64, Range<usize>) {
         let best = self.best_sentence(&reading.sentences, question);
         let order = reading.pairs as f64 / question.pairs.len().max(1) as f64;
         let score = self.bm25(reading) / self.total + COVERAGE * best.coverage + ORDER * order;
-        (score * best.manner(), best.span)
+        (score * best.question_factor(), best.span)
     }
 
-    fn bm25(&self, reading: &Reading) -> f64 {
+    fn bm25(&self, reading: &PassageMatch) -> f64 {
         let length = 1.0 - LENGTH + LENGTH * reading.words as f64 / self.average.max(1.0);
         let terms = self.weights.iter().zip(&reading.counts);
         terms
@@ -366,37 +372,44 @@ impl Scale<'_> {
     }
 
     /// The sentence that holds most of the question, or two neighbours.
-    fn best_sentence(&self, sentences: &[Sentence], question: &Question) -> Best {
-        let mut best = Best::default();
+    fn best_sentence(&self, sentences: &[MatchedSentence], question: &QueryTerms) -> BestSentence {
+        let mut best = BestSentence::default();
         for (at, sentence) in sentences.iter().enumerate() {
-            let alone = Best {
-                coverage: self.covered(sentence.holds) * sentence.counts(question),
+            let alone = BestSentence {
+                coverage: self.covered_share(sentence.holds) * sentence.number_factor(question),
                 span: sentence.span.clone(),
                 asks: sentence.asks,
             };
-            best = best.or(alone);
+            best = best.better_of(alone);
             if let Some(next) = sentences.get(at + 1).filter(|next| next.holds != 0) {
-                best = best.or(self.both(sentence, next, question));
+                best = best.better_of(self.join_neighbours(sentence, next, question));
             }
         }
         best
     }
 
     /// Two neighbours: what a question holds counts less than what is said of it.
-    fn both(&self, first: &Sentence, second: &Sentence, question: &Question) -> Best {
+    fn join_neighbours(
+        &self,
+        first: &MatchedSentence,
+        second: &MatchedSentence,
+        question: &QueryTerms,
+    ) -> BestSentence {
         let said = [first, second].into_iter().filter(|s| !s.asks);
-        let said = self.covered(said.fold(0, |holds, s| holds | s.holds));
-        let all = self.covered(first.holds | second.holds);
-        Best {
+        let said = self.covered_share(said.fold(0, |holds, s| holds | s.holds));
+        let all = self.covered_share(first.holds | second.holds);
+        BestSentence {
             coverage: NEIGHBOUR
                 * (said + ASKED * (all - said))
-                * first.counts(question).max(second.counts(question)),
+                * first
+                    .number_factor(question)
+                    .max(second.number_factor(question)),
             span: first.span.start..second.span.end,
             asks: first.asks && second.asks,
         }
     }
 
-    fn covered(&self, holds: u64) -> f64 {
+    fn covered_share(&self, holds: u64) -> f64 {
         let held = self.weights.iter().enumerate();
         let sum: f64 = held
             .filter(|(at, _)| holds >> at & 1 == 1)

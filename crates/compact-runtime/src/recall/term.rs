@@ -14,7 +14,7 @@ const MAX_TERM: usize = 96;
 
 /// A term and the word of the text that it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct SearchTerm {
     /// The term itself: lower case, without white space.
     pub text: String,
     /// Counts the words of the text; terms of one word share it.
@@ -27,12 +27,12 @@ pub struct Term {
 pub const JOINTS: &str = "_./:-@";
 
 /// Every term of a text, in its order.
-pub fn terms(text: &str) -> Vec<Term> {
+pub fn terms(text: &str) -> Vec<SearchTerm> {
     let mut out = Vec::new();
-    for (word, span) in words(text).enumerate() {
+    for (word, span) in word_spans(text).enumerate() {
         let mut push = |term: String| {
             if !term.is_empty() && term.len() <= MAX_TERM {
-                out.push(Term {
+                out.push(SearchTerm {
                     text: term,
                     word,
                     span: span.clone(),
@@ -45,7 +45,7 @@ pub fn terms(text: &str) -> Vec<Term> {
 }
 
 /// The different terms of a text, sorted.
-pub fn distinct(text: &str) -> Vec<String> {
+pub fn distinct_terms(text: &str) -> Vec<String> {
     let mut all: Vec<String> = terms(text).into_iter().map(|term| term.text).collect();
     all.sort_unstable();
     all.dedup();
@@ -53,7 +53,7 @@ pub fn distinct(text: &str) -> Vec<String> {
 }
 
 /// The spans of words: letters and digits, with joints between them.
-fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
+fn word_spans(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
         let (start, first) = rest.find(|(_, c)| is_word(*c))?;
@@ -81,7 +81,7 @@ fn analyze(word: &str, push: &mut impl FnMut(String)) {
     if word.contains(|c: char| JOINTS.contains(c)) {
         push(word.to_lowercase());
         for name in word.split(['/', '.', ':', '@']).filter(is_joined) {
-            let name = joined(&name.split(['_', '-']).collect::<Vec<_>>());
+            let name = join_name(&name.split(['_', '-']).collect::<Vec<_>>());
             if name != word.to_lowercase() {
                 push(name);
             }
@@ -105,14 +105,14 @@ fn is_joined(name: &&str) -> bool {
 }
 
 /// The one spelling of a name that is written `parse_config`, `parse-config` or `parseConfig`.
-fn joined(parts: &[&str]) -> String {
+fn join_name(parts: &[&str]) -> String {
     parts.join("_").to_lowercase()
 }
 
 /// What neighbouring words of a question may be written as: `parse config` as `parse_config`,
 /// `times out` as `timeout`.
-pub(super) fn names(text: &str) -> Vec<String> {
-    let words: Vec<String> = words(text)
+pub(super) fn compound_names(text: &str) -> Vec<String> {
+    let words: Vec<String> = word_spans(text)
         .filter_map(|span| text.get(span).map(str::to_lowercase))
         .filter(|word| word.chars().all(char::is_alphabetic))
         .collect();
@@ -122,7 +122,7 @@ pub(super) fn names(text: &str) -> Vec<String> {
             [verb, end] if !is_stop_word(verb) && PARTICLES.contains(&end.as_str()) => {
                 Some(stem(&format!("{}{end}", stem(verb))))
             }
-            [a, b] if !is_stop_word(a) && !is_stop_word(b) => Some(joined(&[a, b])),
+            [a, b] if !is_stop_word(a) && !is_stop_word(b) => Some(join_name(&[a, b])),
             _ => None,
         })
         .collect();
@@ -149,13 +149,13 @@ fn analyze_leaf(leaf: &str, push: &mut impl FnMut(String)) {
         return;
     }
     if leaf.contains(is_ideograph) {
-        return pairs(leaf, push);
+        return push_pairs(leaf, push);
     }
-    let parts = parts(leaf);
+    let parts = split_identifier(leaf);
     if parts.len() > 1 {
         push(leaf.to_lowercase());
         if leaf.chars().all(char::is_alphabetic) {
-            push(joined(&parts));
+            push(join_name(&parts));
         }
         let telling = parts.iter().filter(|part| part.chars().count() > 1);
         telling.for_each(|part| analyze_word(part, push));
@@ -179,7 +179,7 @@ fn analyze_word(word: &str, push: &mut impl FnMut(String)) {
 static STEMMER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));
 
 /// `getUserName2` as `get`, `User`, `Name`, `2`; `HTTPServer` as `HTTP`, `Server`.
-fn parts(leaf: &str) -> Vec<&str> {
+fn split_identifier(leaf: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     let chars: Vec<(usize, char)> = leaf.char_indices().collect();
@@ -199,7 +199,7 @@ fn parts(leaf: &str) -> Vec<&str> {
 }
 
 /// Writing without spaces is found by neighbouring characters.
-fn pairs(run: &str, push: &mut impl FnMut(String)) {
+fn push_pairs(run: &str, push: &mut impl FnMut(String)) {
     let chars: Vec<char> = run.chars().collect();
     if chars.len() == 1 {
         return push(run.to_owned());
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn words_of_a_question_may_mean_a_name() {
         assert_eq!(
-            names("where does the parse config of x2 live?"),
+            compound_names("where does the parse config of x2 live?"),
             ["parse_config"]
         );
     }

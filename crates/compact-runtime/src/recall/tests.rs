@@ -3,7 +3,7 @@ use compact_core::message::Entry;
 use super::*;
 use crate::port::archive::MemoryArchive;
 use crate::port::catalog::MemoryCatalog;
-use crate::port::index::{Addition, MemoryIndex};
+use crate::port::index::{IndexAddition, MemoryIndex};
 
 /// An index with one receipt per text, each later than the one before.
 async fn holding(entries: &[(Role, &str)]) -> Recall {
@@ -14,12 +14,12 @@ async fn holding(entries: &[(Role, &str)]) -> Recall {
         redactor: Arc::default(),
     };
     for (n, (role, text)) in entries.iter().enumerate() {
-        let entry = Entry::text(format!("e{n}"), *role, *text);
-        let addition = Addition {
+        let entry = Entry::from_text(format!("e{n}"), *role, *text);
+        let addition = IndexAddition {
             session_id: format!("s{n}"),
             receipt_id: format!("receipt-{n}-of-many"),
             created_at: format!("2026-01-{:02}T00:00:00.000Z", n + 1),
-            entries: passage::indexed(&entry, Some(n as u64), &Default::default())
+            entries: passage::index_entry(&entry, Some(n as u64), &Default::default())
                 .into_iter()
                 .collect(),
         };
@@ -29,7 +29,7 @@ async fn holding(entries: &[(Role, &str)]) -> Recall {
 }
 
 async fn found(recall: &Recall, text: &str) -> Vec<String> {
-    let query = Query {
+    let query = RecallQuery {
         text,
         session_id: None,
         limit: 10,
@@ -129,7 +129,7 @@ async fn of_entries_that_contradict_each_other_the_newer_comes_first() {
 #[tokio::test]
 async fn a_question_without_terms_or_with_an_unknown_session_is_refused() {
     let recall = holding(&[(User, "words")]).await;
-    let query = |text, session_id| Query {
+    let query = |text, session_id| RecallQuery {
         text,
         session_id,
         limit: 1,

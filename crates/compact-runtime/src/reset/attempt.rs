@@ -7,54 +7,62 @@ use compact_core::trigger::Verdict;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::{Checked, HardReset, Input, Pressure, Reset, summarizer_input, summary_text};
+use super::{
+    FinishedReset, HardReset, InputState, MeasuredPressure, ResetCheck, summarizer_input,
+    summary_text,
+};
 use crate::error::Error;
-use crate::manager::session::{ENTRIES, serialized};
-use crate::manager::{Commit, Compacted, Request};
+use crate::manager::session_state::{ENTRIES_FORMAT, serialize_entries};
+use crate::manager::{CommittedCompaction, CompactionRequest, RequestOutcome};
 use crate::port::transcript::Artifact;
 
 /// Closes the input as long as it lives, and leaves it as it should be then.
-struct Closed {
-    input: watch::Sender<Input>,
-    after: Input,
+struct ClosedInput {
+    input: watch::Sender<InputState>,
+    after: InputState,
 }
 
-impl Closed {
+impl ClosedInput {
     /// An attempt that is abandoned changes nothing: what was dead stays dead.
-    fn new(input: &watch::Sender<Input>) -> Closed {
-        let after = input.send_replace(Input::Compacting);
-        Closed {
+    fn new(input: &watch::Sender<InputState>) -> ClosedInput {
+        let after = input.send_replace(InputState::Compacting);
+        ClosedInput {
             input: input.clone(),
             after,
         }
     }
 }
 
-impl Drop for Closed {
+impl Drop for ClosedInput {
     fn drop(&mut self) {
         self.input.send_replace(self.after);
     }
 }
 
 impl HardReset {
-    pub(super) async fn attempt(&mut self, pressure: Pressure) -> Result<Checked, Error> {
-        let mut closed = Closed::new(&self.input);
+    pub(super) async fn attempt(
+        &mut self,
+        pressure: MeasuredPressure,
+    ) -> Result<ResetCheck, Error> {
+        let mut closed = ClosedInput::new(&self.input);
         self.state.attempt(pressure.decision.tokens);
-        self.say(&pressure, &self.started(&pressure));
+        self.emit_reset_event(&pressure, &self.started(&pressure));
         let at = Timestamp::now();
-        let told = self.told(&pressure).await;
+        let told = self.summarizer_sections(&pressure).await;
         let input = self
-            .keep(&pressure, Artifact::SummarizerInput, at, &told.concat())
+            .keep_artifact(&pressure, Artifact::SummarizerInput, at, &told.concat())
             .await;
-        match self.compact(&told).await {
+        match self.compact_history(&told).await {
             Ok(commit) => {
                 let text = summary_text(&commit.compaction.view);
-                let summary = self.keep(&pressure, Artifact::Summary, at, &text).await;
-                self.replace(&commit);
-                closed.after = Input::Open;
+                let summary = self
+                    .keep_artifact(&pressure, Artifact::Summary, at, &text)
+                    .await;
+                self.replace_history(&commit);
+                closed.after = InputState::Open;
                 Ok(self.succeed(
                     &pressure,
-                    Reset {
+                    FinishedReset {
                         receipt: commit.receipt,
                         summarizer_input: input,
                         summary,
@@ -64,9 +72,9 @@ impl HardReset {
             Err(error) => {
                 let failed = self.fail(&pressure, error, input);
                 closed.after = if failed.is_err() {
-                    Input::Dead
+                    InputState::Dead
                 } else {
-                    Input::Open
+                    InputState::Open
                 };
                 failed
             }
@@ -74,7 +82,7 @@ impl HardReset {
     }
 
     /// What the summarizer is given.
-    async fn told(&self, pressure: &Pressure) -> Vec<String> {
+    async fn summarizer_sections(&self, pressure: &MeasuredPressure) -> Vec<String> {
         let events = self.transcript(pressure).await;
         let redactor = &self.manager.redactor;
         summarizer_input(&self.conversation, events.as_deref(), redactor)
@@ -82,15 +90,15 @@ impl HardReset {
 
     /// All that the window allows is allowed: what a reset keeps is bounded by itself, the summary
     /// by a sixteenth of the window.
-    async fn compact(&mut self, told: &[String]) -> Result<Commit, Error> {
+    async fn compact_history(&mut self, told: &[String]) -> Result<CommittedCompaction, Error> {
         let account = self.account();
         let most = self.manager.largest_budget(&account);
         let budget = most.min(account.history - Tokens(1));
-        let request = Request {
+        let request = CompactionRequest {
             conversation: &self.conversation,
             rules: &self.rules,
-            format: ENTRIES,
-            original: serialized(&self.conversation.entries),
+            format: ENTRIES_FORMAT,
+            original: serialize_entries(&self.conversation.entries),
             session_id: Some(&self.session_id),
             budget: Some(budget),
             summary_limit: Some(Tokens(self.manager.window.0 / 16)),
@@ -99,19 +107,19 @@ impl HardReset {
             parent: None,
         };
         match self.manager.compact(&request).await? {
-            Compacted::Done(commit) => Ok(*commit),
-            Compacted::Unchanged { tokens, .. } => Err(Error::NothingToCompact { tokens }),
-            Compacted::Declined { reason, .. } => Err(Error::Declined(reason)),
+            RequestOutcome::Done(commit) => Ok(*commit),
+            RequestOutcome::Unchanged { tokens, .. } => Err(Error::NothingToCompact { tokens }),
+            RequestOutcome::Declined { reason, .. } => Err(Error::Declined(reason)),
         }
     }
 
     /// Replaces the history. Nothing waits from here on, so it happens whole or not at all.
-    fn replace(&mut self, commit: &Commit) {
-        self.conversation.entries = commit.compaction.view.entries(&self.conversation);
+    fn replace_history(&mut self, commit: &CommittedCompaction) {
+        self.conversation.entries = commit.compaction.view.shown_entries(&self.conversation);
         self.state.succeed();
     }
 
-    fn succeed(&self, pressure: &Pressure, reset: Reset) -> Checked {
+    fn succeed(&self, pressure: &MeasuredPressure, reset: FinishedReset) -> ResetCheck {
         let event = ResetEvent::ContextCompacted {
             tokens_before: pressure.decision.tokens.0,
             trigger_reason: pressure.reason,
@@ -121,20 +129,20 @@ impl HardReset {
             summary_path: reset.summary.clone(),
             compaction_count: self.state.compaction_count,
         };
-        self.say(pressure, &event);
-        Checked::Compacted(Box::new(reset))
+        self.emit_reset_event(pressure, &event);
+        ResetCheck::Compacted(Box::new(reset))
     }
 
     /// Nothing was changed: says so, and whether the session can go on.
     pub(super) fn fail(
         &self,
-        pressure: &Pressure,
+        pressure: &MeasuredPressure,
         error: Error,
         summarizer_input_path: Option<String>,
-    ) -> Result<Checked, Error> {
+    ) -> Result<ResetCheck, Error> {
         let exceeded = pressure.decision.verdict == Verdict::Exceeded;
         let event = ResetEvent::ContextCompactionFailed {
-            error: public(&error),
+            error: public_message(&error),
             context_exceeded: exceeded,
             tokens_current: pressure.decision.tokens.0,
             max_tokens: self.manager.window.0,
@@ -143,15 +151,15 @@ impl HardReset {
             transcript_path: self.transcript_path(),
             summarizer_input_path,
         };
-        self.say(pressure, &event);
+        self.emit_reset_event(pressure, &event);
         if exceeded {
-            self.input.send_replace(Input::Dead);
+            self.input.send_replace(InputState::Dead);
             return Err(Error::SessionDead);
         }
-        Ok(Checked::Failed(error))
+        Ok(ResetCheck::Failed(error))
     }
 
-    fn started(&self, pressure: &Pressure) -> ResetEvent {
+    fn started(&self, pressure: &MeasuredPressure) -> ResetEvent {
         ResetEvent::ContextCompactionStarted {
             tokens_before: pressure.decision.tokens.0,
             max_tokens: self.manager.window.0,
@@ -162,7 +170,7 @@ impl HardReset {
 }
 
 /// An error as events may tell it: a server's words may repeat what it was sent.
-fn public(error: &Error) -> String {
+fn public_message(error: &Error) -> String {
     match error {
         Error::Summary { summarizer, .. } => format!("the summarizer {summarizer} failed"),
         other => other.to_string(),

@@ -1,10 +1,10 @@
 //! The texts of a reset's artifacts: what the summarizer is given, and what it gave.
 
 use compact_core::message::{Conversation, Entry, EntryKind};
-use compact_core::redact::{Counts, Redactor};
+use compact_core::redact::{RedactionCounts, Redactor};
 use compact_core::reset::summary_of;
 use compact_core::summarize::frame;
-use compact_core::transcript::{events_of, sections};
+use compact_core::transcript::{events_of, render_sections};
 use compact_core::view::View;
 use serde_json::Value;
 
@@ -28,8 +28,12 @@ pub fn summarizer_input(
             &drawn
         }
     };
-    let redacted = |text: String| redactor.redact(&text, &mut Counts::new()).into_owned();
-    let told = sections(events, previous.as_deref().map(summary_of));
+    let redacted = |text: String| {
+        redactor
+            .redact(&text, &mut RedactionCounts::new())
+            .into_owned()
+    };
+    let told = render_sections(events, previous.as_deref().map(summary_of));
     told.into_iter().map(redacted).collect()
 }
 

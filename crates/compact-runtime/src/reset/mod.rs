@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
-use compact_core::outline::{Health, Outline};
+use compact_core::outline::{Outline, UnitHealth};
 use compact_core::reset::{CompactionState, TriggerReason};
-use compact_core::token::{Account, TokenCache, Tokens};
+use compact_core::token::{TokenAccount, TokenCache, Tokens};
 use compact_core::transcript::events_of;
-use compact_core::trigger::{self, Decision, Verdict};
+use compact_core::trigger::{self, TriggerDecision, Verdict};
 use compact_core::usage::Usage;
 use compact_core::window::Window;
 use compact_core::wire::WireRules;
@@ -35,7 +35,7 @@ pub use input::{summarizer_input, summary_text};
 
 /// Whether a session takes input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Input {
+pub enum InputState {
     /// It does.
     #[default]
     Open,
@@ -47,18 +47,18 @@ pub enum Input {
 
 /// What came of a check.
 #[derive(Debug)]
-pub enum Checked {
+pub enum ResetCheck {
     /// There is room, or this turn's attempt has been made.
     Unchanged,
     /// The history was reset.
-    Compacted(Box<Reset>),
+    Compacted(Box<FinishedReset>),
     /// The attempt failed and nothing was changed; there is still room to go on.
     Failed(Error),
 }
 
 /// A finished reset.
 #[derive(Debug)]
-pub struct Reset {
+pub struct FinishedReset {
     /// The receipt.
     pub receipt: Value,
     /// Where the summarizer's input is kept, if it could be.
@@ -76,13 +76,13 @@ pub struct HardReset {
     conversation: Conversation,
     cache: TokenCache,
     state: CompactionState,
-    input: watch::Sender<Input>,
+    input: watch::Sender<InputState>,
 }
 
 /// The size of the context with what it rests on.
 #[derive(Clone, Debug)]
-struct Pressure {
-    decision: Decision,
+struct MeasuredPressure {
+    decision: TriggerDecision,
     reason: TriggerReason,
 }
 
@@ -104,7 +104,7 @@ impl HardReset {
             conversation: base,
             cache: TokenCache::default(),
             state: CompactionState::default(),
-            input: watch::Sender::new(Input::Open),
+            input: watch::Sender::new(InputState::Open),
         }
     }
 
@@ -119,19 +119,19 @@ impl HardReset {
     }
 
     /// Whether input is taken, and every change of it.
-    pub fn input(&self) -> watch::Receiver<Input> {
+    pub fn input_state(&self) -> watch::Receiver<InputState> {
         self.input.subscribe()
     }
 
     /// Another model answers from now on: its limit counts, unless one is configured.
     pub fn set_model(&mut self, model: &str, configured: Option<Tokens>) {
-        self.manager.window = Window::of(configured, Some(model)).tokens;
+        self.manager.window = Window::for_model(configured, Some(model)).tokens;
         self.conversation.model = Some(model.to_owned());
     }
 
     /// A person says something: the turn begins, and this is where the history may be reset. An
     /// error means that the session is dead and nobody will answer.
-    pub async fn begin_turn(&mut self, message: Entry) -> Result<Checked, Error> {
+    pub async fn begin_turn(&mut self, message: Entry) -> Result<ResetCheck, Error> {
         self.alive()?;
         self.state.begin_turn();
         self.append([message]);
@@ -140,19 +140,19 @@ impl HardReset {
 
     /// Before a model call within a turn. A turn is not interrupted by choice (S1-13), only when the
     /// call would be refused otherwise; never while tool calls wait for their results.
-    pub async fn before_call(&mut self) -> Result<Checked, Error> {
+    pub async fn before_call(&mut self) -> Result<ResetCheck, Error> {
         self.alive()?;
-        let outline = Outline::of(&self.conversation);
-        if outline.units.iter().any(|u| u.health == Health::Open) {
-            return Ok(Checked::Unchanged);
+        let outline = Outline::from_conversation(&self.conversation);
+        if outline.units.iter().any(|u| u.health == UnitHealth::Open) {
+            return Ok(ResetCheck::Unchanged);
         }
         self.check(|verdict| verdict == Verdict::Exceeded).await
     }
 
     /// A person asks for another attempt, whatever the pressure; a dead session that succeeds lives.
-    pub async fn retry(&mut self) -> Result<Checked, Error> {
+    pub async fn retry(&mut self) -> Result<ResetCheck, Error> {
         self.state.retry();
-        let pressure = self.pressure();
+        let pressure = self.measure_pressure();
         self.attempt(pressure).await
     }
 
@@ -167,7 +167,7 @@ impl HardReset {
     }
 
     /// Writes an event down that is no message: an approval, a refusal, an error (S1-20).
-    pub fn record(&self, event: &Value) {
+    pub fn record_event(&self, event: &Value) {
         self.write_down(event);
     }
 
@@ -175,7 +175,7 @@ impl HardReset {
     /// appended (S1-34, S1-35).
     pub fn report_usage(&mut self, usage: Usage) {
         let estimate = self.account().total();
-        self.state.report(usage.prompt().0, estimate);
+        self.state.report(usage.prompt_tokens().0, estimate);
     }
 
     /// Waits until everything said so far is durable in the transcript.
@@ -192,22 +192,22 @@ impl HardReset {
         self.conversation.entries.truncate(leading);
         self.session_id = session_id.into();
         self.state = CompactionState::default();
-        self.input.send_replace(Input::Open);
+        self.input.send_replace(InputState::Open);
     }
 
     fn alive(&self) -> Result<(), Error> {
         match *self.input.borrow() {
-            Input::Dead => Err(Error::SessionDead),
-            Input::Open | Input::Compacting => Ok(()),
+            InputState::Dead => Err(Error::SessionDead),
+            InputState::Open | InputState::Compacting => Ok(()),
         }
     }
 
-    async fn check(&mut self, is_time: impl Fn(Verdict) -> bool) -> Result<Checked, Error> {
-        let pressure = self.pressure();
+    async fn check(&mut self, is_time: impl Fn(Verdict) -> bool) -> Result<ResetCheck, Error> {
+        let pressure = self.measure_pressure();
         let decision = &pressure.decision;
         let needless = decision.verdict != Verdict::Exceeded && !self.has_past();
         if needless || !is_time(decision.verdict) {
-            return Ok(Checked::Unchanged);
+            return Ok(ResetCheck::Unchanged);
         }
         if self.state.may_attempt(decision.tokens) {
             return self.attempt(pressure).await;
@@ -215,28 +215,29 @@ impl HardReset {
         // This turn's attempt has failed. Whether the session can go on is another question.
         match decision.verdict {
             Verdict::Exceeded => self.fail(&pressure, Error::SessionDead, None),
-            _ => Ok(Checked::Unchanged),
+            _ => Ok(ResetCheck::Unchanged),
         }
     }
 
     /// Whether anything was said that a summary could stand for: a large request alone has no past.
     fn has_past(&self) -> bool {
-        let said = |e: &&Entry| !e.leads() && !matches!(e.meta.kind, EntryKind::Summary { .. });
+        let said =
+            |e: &&Entry| !e.is_leading() && !matches!(e.meta.kind, EntryKind::Summary { .. });
         self.conversation.entries.iter().filter(said).count() > 1
     }
 
-    fn pressure(&mut self) -> Pressure {
+    fn measure_pressure(&mut self) -> MeasuredPressure {
         let estimate = self.account().total();
         let (tokens, reason) = self.state.pressure(estimate);
-        Pressure {
+        MeasuredPressure {
             decision: trigger::decide(tokens, self.manager.window, &self.manager.policy),
             reason,
         }
     }
 
-    fn account(&mut self) -> Account {
-        let hashes = EntryHash::all(&self.conversation.entries);
+    fn account(&mut self) -> TokenAccount {
+        let hashes = EntryHash::from_entries(&self.conversation.entries);
         let estimator = &*self.manager.estimator;
-        Account::of(&self.conversation, &hashes, estimator, &mut self.cache)
+        TokenAccount::count_conversation(&self.conversation, &hashes, estimator, &mut self.cache)
     }
 }

@@ -4,15 +4,15 @@
 
 use std::time::Duration;
 
-use compact_core::event::{EventKind, Scope};
-use compact_core::redact::Counts;
+use compact_core::event::{EventKind, EventScope};
+use compact_core::redact::RedactionCounts;
 use compact_core::reset::ResetEvent;
-use compact_core::transcript::Kind;
+use compact_core::transcript::TranscriptEventKind;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{HardReset, Pressure};
-use crate::manager::{Storing, now};
+use super::{HardReset, MeasuredPressure};
+use crate::manager::{ArchiveMode, now};
 use crate::port::transcript::{Artifact, TranscriptError};
 
 /// How long a reset waits for one thing that a store of files does.
@@ -22,26 +22,26 @@ impl HardReset {
     /// Appends an event to the transcript, redacted where the archive is.
     pub(super) fn write_down(&self, event: &Value) {
         let Some(store) = &self.store else { return };
-        if !Kind::of(event).is_recorded() {
+        if !TranscriptEventKind::from_event(event).is_recorded() {
             return;
         }
         let redacted = match &self.manager.storing {
-            Storing::Exact => None,
-            Storing::Redacted(redactor) => {
+            ArchiveMode::Exact => None,
+            ArchiveMode::Redacted(redactor) => {
                 let text = event.to_string();
-                serde_json::from_str(&redactor.redact_json(&text, &mut Counts::new())).ok()
+                serde_json::from_str(&redactor.redact_json(&text, &mut RedactionCounts::new())).ok()
             }
         };
         store.append(&self.session_id, redacted.as_ref().unwrap_or(event));
     }
 
     /// Tells the sinks, and the transcript.
-    pub(super) fn say(&self, pressure: &Pressure, event: &ResetEvent) {
+    pub(super) fn emit_reset_event(&self, pressure: &MeasuredPressure, event: &ResetEvent) {
         let Ok(Value::Object(fields)) = serde_json::to_value(event) else {
             return;
         };
         self.write_down(&Value::Object(fields.clone()));
-        let mut told = self.scope(pressure).event(event.kind(), &now());
+        let mut told = self.event_scope(pressure).event(event.kind(), &now());
         told.detail = fields;
         // The event's own name of the model is the one that the limit was looked up for.
         told.model = told
@@ -51,9 +51,9 @@ impl HardReset {
         self.manager.emit(told);
     }
 
-    fn scope(&self, pressure: &Pressure) -> Scope {
+    fn event_scope(&self, pressure: &MeasuredPressure) -> EventScope {
         let model = self.conversation.model.as_deref();
-        Scope::new(
+        EventScope::new(
             &self.session_id,
             model,
             &pressure.decision,
@@ -73,39 +73,43 @@ impl HardReset {
     pub(super) fn transcript_path(&self) -> Option<String> {
         self.store
             .as_ref()
-            .map(|store| store.place(&self.session_id))
+            .map(|store| store.location(&self.session_id))
     }
 
     /// The events of the transcript, if it can be read and lacks nothing.
-    pub(super) async fn transcript(&self, pressure: &Pressure) -> Option<Vec<Value>> {
+    pub(super) async fn transcript(&self, pressure: &MeasuredPressure) -> Option<Vec<Value>> {
         let store = self.store.as_ref()?;
-        let read = patient(async {
+        let read = with_time_limit(async {
             store.flush(&self.session_id).await?;
             store.read(&self.session_id).await
         });
-        self.or_tell(pressure, read.await)
+        self.or_emit_failure(pressure, read.await)
             .map(|transcript| transcript.events)
     }
 
     /// Keeps an artifact; where, if it could be kept.
-    pub(super) async fn keep(
+    pub(super) async fn keep_artifact(
         &self,
-        pressure: &Pressure,
+        pressure: &MeasuredPressure,
         artifact: Artifact,
         at: Timestamp,
         text: &str,
     ) -> Option<String> {
         let store = self.store.as_ref()?;
-        let kept = patient(store.keep(&self.session_id, artifact, at, text)).await;
-        self.or_tell(pressure, kept)
+        let kept = with_time_limit(store.keep_artifact(&self.session_id, artifact, at, text)).await;
+        self.or_emit_failure(pressure, kept)
     }
 
-    fn or_tell<T>(&self, pressure: &Pressure, result: Result<T, String>) -> Option<T> {
+    fn or_emit_failure<T>(
+        &self,
+        pressure: &MeasuredPressure,
+        result: Result<T, String>,
+    ) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
                 let event = self
-                    .scope(pressure)
+                    .event_scope(pressure)
                     .event(EventKind::TranscriptFailed, &now());
                 self.manager.emit(event.with("error", error));
                 None
@@ -114,10 +118,12 @@ impl HardReset {
     }
 }
 
-async fn patient<T>(work: impl Future<Output = Result<T, TranscriptError>>) -> Result<T, String> {
+async fn with_time_limit<T>(
+    work: impl Future<Output = Result<T, TranscriptError>>,
+) -> Result<T, String> {
     match tokio::time::timeout(PATIENCE, work).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(told(&error)),
+        Ok(Err(error)) => Err(error_with_cause(&error)),
         Err(_) => Err(format!(
             "the transcript's files did not answer within {} ms",
             PATIENCE.as_millis()
@@ -126,7 +132,7 @@ async fn patient<T>(work: impl Future<Output = Result<T, TranscriptError>>) -> R
 }
 
 /// An error with what caused it.
-fn told(error: &dyn std::error::Error) -> String {
+fn error_with_cause(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use compact_core::message::{Block, EntryId, EntryKind, Meta, Role};
+use compact_core::message::{Block, EntryId, EntryKind, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
 use compact_core::redact::Redactor;
@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::manager::Storing;
+use crate::manager::ArchiveMode;
 use crate::manager::tests::{Faulty, Heard};
 use crate::port::catalog::MemoryCatalog;
 use crate::port::event::EventSink;
-use crate::port::summarizer::{Scripted, SummarizerError, Turn};
+use crate::port::summarizer::{ScriptedAnswer, ScriptedSummarizer, SummarizerError};
 use crate::port::transcript::{Artifact, MemoryTranscripts, Transcript, TranscriptError};
 
 const WINDOW: u64 = 8_000;
@@ -37,7 +37,7 @@ fn manager(heard: &Arc<Heard>, archive: &Arc<Faulty>) -> Manager {
         policy: Profile::HardReset.policy(),
         window: Tokens(WINDOW),
         redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: Storing::Exact,
+        storing: ArchiveMode::Exact,
         summarizer: None,
         embedder: None,
     }
@@ -46,7 +46,7 @@ fn manager(heard: &Arc<Heard>, archive: &Arc<Faulty>) -> Manager {
 fn base() -> Conversation {
     Conversation {
         model: Some("gpt-4o".to_owned()),
-        entries: vec![Entry::text("s", Role::System, "You are Qbit.")],
+        entries: vec![Entry::from_text("s", Role::System, "You are Qbit.")],
         ..Conversation::default()
     }
 }
@@ -72,7 +72,7 @@ impl Scene {
     }
 
     /// Begins a turn.
-    async fn ask(&mut self, text: &str) -> Result<Checked, Error> {
+    async fn ask(&mut self, text: &str) -> Result<ResetCheck, Error> {
         self.session.begin_turn(user(text)).await
     }
 
@@ -96,7 +96,7 @@ impl Scene {
 }
 
 fn user(text: &str) -> Entry {
-    Entry::text(text, Role::User, text)
+    Entry::from_text(text, Role::User, text)
 }
 
 fn exchange(n: usize, tokens: u64) -> [Entry; 2] {
@@ -104,7 +104,7 @@ fn exchange(n: usize, tokens: u64) -> [Entry; 2] {
         id: EntryId(format!("{name}{n}")),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     };
     let call = Block::ToolCall {
         id: format!("call{n}"),
@@ -122,19 +122,19 @@ fn exchange(n: usize, tokens: u64) -> [Entry; 2] {
     ]
 }
 
-fn compacted(checked: Result<Checked, Error>) -> Reset {
+fn compacted(checked: Result<ResetCheck, Error>) -> FinishedReset {
     match checked.unwrap() {
-        Checked::Compacted(reset) => *reset,
+        ResetCheck::Compacted(reset) => *reset,
         other => panic!("{other:?}"),
     }
 }
 
-fn failed(checked: Result<Checked, Error>) {
-    assert!(matches!(checked.unwrap(), Checked::Failed(_)));
+fn failed(checked: Result<ResetCheck, Error>) {
+    assert!(matches!(checked.unwrap(), ResetCheck::Failed(_)));
 }
 
-fn unchanged(checked: Result<Checked, Error>) {
-    assert!(matches!(checked.unwrap(), Checked::Unchanged));
+fn unchanged(checked: Result<ResetCheck, Error>) {
+    assert!(matches!(checked.unwrap(), ResetCheck::Unchanged));
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn s1_36_s1_37_s1_42_s1_61_s1_188_s1_191_c_5_it_fires_above_four_fifths_an
         // Two tokens more, and the count stands at the threshold or above it.
         let checked = scene.session.begin_turn(user("and on?")).await.unwrap();
         assert_eq!(
-            matches!(checked, Checked::Compacted(_)),
+            matches!(checked, ResetCheck::Compacted(_)),
             fires,
             "{reported}"
         );
@@ -248,12 +248,12 @@ async fn s1_65_to_s1_72_s1_75_to_s1_77_s1_108_to_s1_110_s1_194_the_steps_of_a_re
     unchanged(scene.ask("Port the parser.").await);
     scene
         .session
-        .record(&json!({"type": "tool_denied", "request_id": "r9", "reason": "no"}));
+        .record_event(&json!({"type": "tool_denied", "request_id": "r9", "reason": "no"}));
     scene.grow(6_500);
     let reset = compacted(scene.ask("Now the lexer.").await);
     let input = scene
         .files
-        .artifact(reset.summarizer_input.as_ref().unwrap())
+        .artifact_text(reset.summarizer_input.as_ref().unwrap())
         .unwrap();
     assert!(input.starts_with("[turn 001] USER:\nPort the parser.\n\n[turn 001] TOOL_DENIED:\n"));
     assert!(
@@ -262,7 +262,7 @@ async fn s1_65_to_s1_72_s1_75_to_s1_77_s1_108_to_s1_110_s1_194_the_steps_of_a_re
     );
     let summary = scene
         .files
-        .artifact(reset.summary.as_ref().unwrap())
+        .artifact_text(reset.summary.as_ref().unwrap())
         .unwrap();
     assert!(summary.contains("Port the parser."), "{summary}");
     assert!(!summary.contains("<COMPACT-SUMMARY"), "{summary}");
@@ -279,7 +279,7 @@ async fn s1_65_to_s1_72_s1_75_to_s1_77_s1_108_to_s1_110_s1_194_the_steps_of_a_re
         assert_eq!(told[field], value, "{field}");
     }
     assert!(!scene.session.state().attempted_this_turn);
-    assert_eq!(*scene.session.input().borrow(), Input::Open);
+    assert_eq!(*scene.session.input_state().borrow(), InputState::Open);
     let names: Vec<Value> = scene
         .transcript()
         .await
@@ -326,7 +326,7 @@ async fn s1_43_a_further_reset_replaces_the_continuation_and_remembers_the_first
         // Each input starts where the last reset was, behind the summary that it left.
         let input = scene
             .files
-            .artifact(&reset.summarizer_input.unwrap())
+            .artifact_text(&reset.summarizer_input.unwrap())
             .unwrap();
         let first = if round == 1 {
             "[turn 001] USER:"
@@ -356,7 +356,7 @@ async fn s1_11_s1_17_s1_78_to_s1_80_s1_189_s1_196_a_failure_changes_nothing_and_
     assert!(event["tokens_current"].as_u64().unwrap() >= 6_500);
     assert!(event["summarizer_input_path"].is_string());
     assert!(scene.session.state().attempted_this_turn);
-    assert_eq!(*scene.session.input().borrow(), Input::Open);
+    assert_eq!(*scene.session.input_state().borrow(), InputState::Open);
     // Tool iterations of the same turn are not turns (the mistake of an earlier attempt).
     scene.fail(false);
     for _ in 0..3 {
@@ -408,7 +408,7 @@ async fn s1_82_s1_83_s1_84_s1_86_s1_118_over_the_limit_a_failure_ends_the_sessio
         scene.heard.last("context_compaction_failed").unwrap()["context_exceeded"],
         true
     );
-    assert_eq!(*scene.session.input().borrow(), Input::Dead);
+    assert_eq!(*scene.session.input_state().borrow(), InputState::Dead);
     // No more input, and nothing is taken that is not answered.
     let before = scene.session.messages().clone();
     assert!(matches!(scene.ask("hello?").await, Err(Error::SessionDead)));
@@ -457,10 +457,10 @@ async fn growth_re_arms_and_a_dead_session_may_be_retried() {
     assert!(scene.session.before_call().await.is_err());
     assert_eq!(scene.heard.count("context_compaction_started"), 2);
     assert!(scene.session.retry().await.is_err());
-    assert_eq!(*scene.session.input().borrow(), Input::Dead);
+    assert_eq!(*scene.session.input_state().borrow(), InputState::Dead);
     scene.fail(false);
     compacted(scene.session.retry().await);
-    assert_eq!(*scene.session.input().borrow(), Input::Open);
+    assert_eq!(*scene.session.input_state().borrow(), InputState::Open);
     unchanged(scene.ask("on we go").await);
 }
 
@@ -479,7 +479,7 @@ impl TranscriptStore for Broken {
     async fn read(&self, session: &str) -> Result<Transcript, TranscriptError> {
         self.answer(session).await.map(|()| Transcript::default())
     }
-    async fn keep(
+    async fn keep_artifact(
         &self,
         session: &str,
         _artifact: Artifact,
@@ -488,7 +488,7 @@ impl TranscriptStore for Broken {
     ) -> Result<String, TranscriptError> {
         self.answer(session).await.map(|()| String::new())
     }
-    fn place(&self, session: &str) -> String {
+    fn location(&self, session: &str) -> String {
         session.to_owned()
     }
 }
@@ -533,8 +533,8 @@ async fn a_store_that_fails_or_hangs_costs_its_files_alone() {
 #[tokio::test]
 async fn s1_12_s1_63_s1_67_s1_77_c_33_c_37_input_is_closed_while_it_compacts() {
     struct Watching(
-        Mutex<Option<watch::Receiver<Input>>>,
-        Mutex<Vec<(String, Input)>>,
+        Mutex<Option<watch::Receiver<InputState>>>,
+        Mutex<Vec<(String, InputState)>>,
     );
     impl EventSink for Watching {
         fn emit(&self, event: &Value) {
@@ -551,18 +551,21 @@ async fn s1_12_s1_63_s1_67_s1_77_c_33_c_37_input_is_closed_while_it_compacts() {
     let watching = Arc::new(Watching(Mutex::default(), Mutex::default()));
     let mut scene = Scene::new();
     scene.session.manager.sink = watching.clone();
-    *watching.0.lock().unwrap() = Some(scene.session.input());
+    *watching.0.lock().unwrap() = Some(scene.session.input_state());
     unchanged(scene.ask("go").await);
     scene.grow(6_500);
     compacted(scene.ask("next").await);
     assert_eq!(
         *watching.1.lock().unwrap(),
         [
-            ("context_compaction_started".to_owned(), Input::Compacting),
-            ("context_compacted".to_owned(), Input::Compacting),
+            (
+                "context_compaction_started".to_owned(),
+                InputState::Compacting
+            ),
+            ("context_compacted".to_owned(), InputState::Compacting),
         ]
     );
-    assert_eq!(*scene.session.input().borrow(), Input::Open);
+    assert_eq!(*scene.session.input_state().borrow(), InputState::Open);
 }
 
 #[tokio::test]
@@ -574,7 +577,7 @@ async fn an_abandoned_attempt_leaves_everything_as_it_was_but_counts() {
     let abandoned = tokio::time::timeout(Duration::from_millis(20), scene.ask("next")).await;
     assert!(abandoned.is_err());
     assert_eq!(scene.session.messages().entries.len(), before + 1);
-    assert_eq!(*scene.session.input().borrow(), Input::Open);
+    assert_eq!(*scene.session.input_state().borrow(), InputState::Open);
     assert!(scene.session.state().attempted_this_turn);
 }
 
@@ -585,7 +588,7 @@ async fn s1_10_s1_19_s1_20_s1_184_the_transcript_has_messages_tools_and_approval
     unchanged(scene.ask("go").await);
     scene
         .session
-        .record(&json!({"type": "text_delta", "delta": "D"}));
+        .record_event(&json!({"type": "text_delta", "delta": "D"}));
     let approvals = [
         json!({"type": "tool_approval_request", "request_id": "call1", "risk_level": "high"}),
         json!({"type": "tool_approved", "request_id": "call1"}),
@@ -595,10 +598,10 @@ async fn s1_10_s1_19_s1_20_s1_184_the_transcript_has_messages_tools_and_approval
     scene.session.append([call]);
     approvals
         .iter()
-        .for_each(|event| scene.session.record(event));
+        .for_each(|event| scene.session.record_event(event));
     scene
         .session
-        .append([result, Entry::text("a", Role::Assistant, "Done.")]);
+        .append([result, Entry::from_text("a", Role::Assistant, "Done.")]);
     scene.session.flush().await.unwrap();
     let names: Vec<String> = scene
         .transcript()
@@ -627,13 +630,13 @@ async fn c_19_secrets_reach_no_summarizer_and_no_redacted_transcript() {
         let mut scene = Scene::new();
         if redacted {
             let redactor = Redactor::new(&Default::default()).unwrap();
-            scene.session.manager.storing = Storing::Redacted(Arc::new(redactor));
+            scene.session.manager.storing = ArchiveMode::Redacted(Arc::new(redactor));
         }
         unchanged(scene.ask(&format!("use the token {secret}")).await);
         scene.grow(6_500);
         let reset = compacted(scene.ask("next").await);
         for place in [reset.summarizer_input, reset.summary] {
-            let text = scene.files.artifact(&place.unwrap()).unwrap();
+            let text = scene.files.artifact_text(&place.unwrap()).unwrap();
             assert!(!text.contains(secret), "{text}");
         }
         let first = scene.transcript().await.remove(0).to_string();
@@ -666,7 +669,7 @@ async fn a_large_request_is_left_whole_when_there_is_room() {
     assert_eq!(scene.session.messages().entries.last(), Some(&user(&large)));
 }
 
-fn conversation_of(question: &crate::port::summarizer::Question) -> Option<&str> {
+fn conversation_of(question: &crate::port::summarizer::ModelQuestion) -> Option<&str> {
     let (_, rest) = question.prompt.split_once("<conversation>\n")?;
     Some(rest.split_once("\n</conversation>")?.0)
 }
@@ -679,12 +682,14 @@ fn squeezed(text: &str) -> String {
 async fn s1_3_s1_22_to_s1_27_s1_71_s1_153_a_model_is_asked_by_itself_for_the_summary() {
     let mut scene = Scene::new();
     let says = "- goal: port the parser\n- module_3 is read";
-    let scripted = Arc::new(Scripted::new([Turn::Says(says.to_owned())]));
+    let scripted = Arc::new(ScriptedSummarizer::new([ScriptedAnswer::Says(
+        says.to_owned(),
+    )]));
     scene.session.manager.summarizer = Some(scripted.clone());
     unchanged(scene.ask("Port the parser.").await);
     scene.grow(6_500);
     let reset = compacted(scene.ask("Now the lexer.").await);
-    let asked = scripted.asked();
+    let asked = scripted.asked_questions();
     assert!(!asked.is_empty());
     for question in &asked {
         // A question of its own: fixed instructions, no conversation to go on with, nobody to ask,
@@ -697,7 +702,7 @@ async fn s1_3_s1_22_to_s1_27_s1_71_s1_153_a_model_is_asked_by_itself_for_the_sum
     let read: Vec<&str> = asked.iter().filter_map(conversation_of).collect();
     let input = scene
         .files
-        .artifact(&reset.summarizer_input.clone().unwrap())
+        .artifact_text(&reset.summarizer_input.clone().unwrap())
         .unwrap();
     assert_eq!(squeezed(&read.concat()), squeezed(&input));
     assert!(input.contains("[turn 001] TOOL_REQUEST (tool=read_file, request_id=call"));
@@ -706,7 +711,7 @@ async fn s1_3_s1_22_to_s1_27_s1_71_s1_153_a_model_is_asked_by_itself_for_the_sum
             .plain_text()
             .contains("module_3 is read")
     );
-    let summary = scene.files.artifact(&reset.summary.unwrap()).unwrap();
+    let summary = scene.files.artifact_text(&reset.summary.unwrap()).unwrap();
     assert!(summary.contains("module_3 is read"), "{summary}");
 }
 
@@ -715,13 +720,17 @@ async fn s1_3_s1_22_to_s1_27_s1_71_s1_153_a_model_is_asked_by_itself_for_the_sum
 async fn s1_11_s1_78_s1_79_s1_80_s1_117_s1_196_a_summarizer_that_fails_costs_nothing_but_the_attempt()
  {
     let mut scene = Scene::new();
-    let fails = || Turn::Fails(SummarizerError::Interrupted("connection reset".to_owned()));
-    let script = [fails(), Turn::Says("- goal: port the parser".to_owned())];
-    scene.session.manager.summarizer = Some(Arc::new(Scripted::new(script)));
+    let fails =
+        || ScriptedAnswer::Fails(SummarizerError::Interrupted("connection reset".to_owned()));
+    let script = [
+        fails(),
+        ScriptedAnswer::Says("- goal: port the parser".to_owned()),
+    ];
+    scene.session.manager.summarizer = Some(Arc::new(ScriptedSummarizer::new(script)));
     unchanged(scene.ask("Port the parser.").await);
     scene.grow(6_500);
     let mut before = scene.session.messages().clone();
-    let Ok(Checked::Failed(error)) = scene.ask("Now the lexer.").await else {
+    let Ok(ResetCheck::Failed(error)) = scene.ask("Now the lexer.").await else {
         panic!("it should have failed");
     };
     assert!(error.to_string().contains("connection reset"), "{error}");
@@ -735,7 +744,7 @@ async fn s1_11_s1_78_s1_79_s1_80_s1_117_s1_196_a_summarizer_that_fails_costs_not
     assert!(
         scene
             .files
-            .artifact(input)
+            .artifact_text(input)
             .unwrap()
             .contains("Now the lexer.")
     );
@@ -830,7 +839,7 @@ async fn s1_203_s1_211_a_session_of_many_windows_never_overflows_and_is_seldom_r
             .ask(&format!("step {turn} of the migration"))
             .await
             .unwrap();
-        let reset = matches!(checked, Checked::Compacted(_));
+        let reset = matches!(checked, ResetCheck::Compacted(_));
         assert!(!(reset && last), "reset twice in a row at {turn}");
         last = reset;
         resets += u64::from(reset);

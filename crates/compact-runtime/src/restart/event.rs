@@ -5,7 +5,7 @@ use std::fmt;
 use compact_core::usage::{ContextPressure, Usage};
 use serde::Serialize;
 
-use super::state::Counters;
+use super::state::RunCounters;
 
 /// Where a checkpoint came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -144,14 +144,14 @@ pub enum RunEvent {
         /// How long all sessions took.
         seconds: f64,
         /// What was counted.
-        counters: Counters,
+        counters: RunCounters,
         /// The agent's last words.
         text: String,
     },
 }
 
 impl RunEvent {
-    pub(super) fn pressure(pressure: &ContextPressure) -> RunEvent {
+    pub(super) fn from_pressure(pressure: &ContextPressure) -> RunEvent {
         RunEvent::ContextPressure {
             session_id: pressure.session_id.clone(),
             input_tokens: pressure.input_tokens,
@@ -195,7 +195,7 @@ impl fmt::Display for RunEvent {
                 cumulative,
                 limit,
                 pressure_ratio,
-            } => told_usage(f, [turn, cumulative], *limit, *pressure_ratio),
+            } => write_usage(f, [turn, cumulative], *limit, *pressure_ratio),
             RunEvent::UsageMissing { session_id } => write!(
                 f,
                 "Session {session_id}: the agent did not provide token usage, context tracking disabled"
@@ -219,12 +219,12 @@ impl fmt::Display for RunEvent {
                 noted,
                 shown,
                 ..
-            } => told_checkpoint(f, *source, reason.as_deref(), (*anchors, *noted, *shown)),
+            } => write_checkpoint(f, *source, reason.as_deref(), (*anchors, *noted, *shown)),
             RunEvent::ContextRestart {
                 run_id,
                 continuation_count,
                 pressure_ratio,
-            } => told_restart(f, run_id, *continuation_count, *pressure_ratio),
+            } => write_restart(f, run_id, *continuation_count, *pressure_ratio),
             RunEvent::UsageReset {
                 continuation_count: nth,
             } => {
@@ -249,7 +249,7 @@ impl fmt::Display for RunEvent {
     }
 }
 
-fn told_usage(
+fn write_usage(
     f: &mut fmt::Formatter<'_>,
     [turn, cumulative]: [&Usage; 2],
     limit: u64,
@@ -264,7 +264,7 @@ fn told_usage(
     )
 }
 
-fn told_restart(
+fn write_restart(
     f: &mut fmt::Formatter<'_>,
     run: &str,
     nth: u32,
@@ -276,7 +276,7 @@ fn told_restart(
     write!(f, "Session {run}: context restart #{nth} {why}")
 }
 
-fn told_checkpoint(
+fn write_checkpoint(
     f: &mut fmt::Formatter<'_>,
     source: CheckpointSource,
     reason: Option<&str>,

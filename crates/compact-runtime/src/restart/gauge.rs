@@ -7,11 +7,11 @@
 use compact_core::message::Entry;
 use compact_core::token::{Estimator, EstimatorExt, Tokens, Units};
 use compact_core::usage::{ContextUsage, OnMissing, Semantics, Usage, UsagePolicy};
-use compact_formats::stream::Report;
+use compact_formats::stream::UsageReport;
 
 /// The readings of one session.
 #[derive(Clone, Debug)]
-pub(super) struct Gauge {
+pub(super) struct UsageGauge {
     policy: UsagePolicy,
     told: ContextUsage,
     last_prompt: Option<Tokens>,
@@ -20,42 +20,42 @@ pub(super) struct Gauge {
     /// What was said in all.
     said: Units,
     reports: u64,
-    missing: Missing,
+    missing: MissingUsage,
 }
 
 /// Whether an agent that reports nothing was told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Missing {
-    Untold,
-    Told,
+enum MissingUsage {
+    NotReported,
+    Reported,
 }
 
-impl Gauge {
-    pub(super) fn new(policy: UsagePolicy) -> Gauge {
+impl UsageGauge {
+    pub(super) fn new(policy: UsagePolicy) -> UsageGauge {
         let semantics = policy.semantics.unwrap_or(Semantics::LastRequest);
-        Gauge {
+        UsageGauge {
             policy,
             told: ContextUsage::new(semantics, policy.formula),
             last_prompt: None,
             grown: Units(0),
             said: Units(0),
             reports: 0,
-            missing: Missing::Untold,
+            missing: MissingUsage::NotReported,
         }
     }
 
     /// A new context: everything is zero, and tracking stays as it was (S3-49).
     pub(super) fn reset(&mut self) {
         self.told.reset();
-        *self = Gauge {
+        *self = UsageGauge {
             told: self.told.clone(),
             missing: self.missing,
-            ..Gauge::new(self.policy)
+            ..UsageGauge::new(self.policy)
         };
     }
 
     /// Takes a report; says whether anything is read from it.
-    pub(super) fn report(&mut self, report: &Report) -> bool {
+    pub(super) fn take_report(&mut self, report: &UsageReport) -> bool {
         self.reports += 1;
         if self.policy.reenable_on_usage {
             self.told.enable_tracking();
@@ -66,7 +66,7 @@ impl Gauge {
             self.told.record(report.usage, own);
         }
         if report.measures == Some(Semantics::LastRequest) {
-            self.last_prompt = Some(report.usage.prompt());
+            self.last_prompt = Some(report.usage.prompt_tokens());
             self.grown = Units(0);
         }
         counts || report.measures == Some(Semantics::LastRequest)
@@ -75,20 +75,20 @@ impl Gauge {
     /// Something was said that the next request carries.
     pub(super) fn grow(&mut self, entry: &Entry, estimator: &dyn Estimator) {
         let parts = entry.blocks.iter().flat_map(|block| block.text_parts());
-        let units = parts.map(|part| estimator.units(part)).sum();
+        let units = parts.map(|part| estimator.count_units(part)).sum();
         self.grown += units;
         self.said += units;
     }
 
     /// A turn ended; true when its agent reports nothing, and nobody was told of that yet.
-    pub(super) fn is_missing(&mut self) -> bool {
+    pub(super) fn take_missing_notice(&mut self) -> bool {
         if self.reports > 0 {
             return false;
         }
         if self.policy.on_missing == OnMissing::Disable {
             self.told.disable_tracking();
         }
-        std::mem::replace(&mut self.missing, Missing::Told) == Missing::Untold
+        std::mem::replace(&mut self.missing, MissingUsage::Reported) == MissingUsage::NotReported
     }
 
     /// What the next request would cost; zero where nothing is tracked.
@@ -97,9 +97,9 @@ impl Gauge {
             return Tokens(0);
         }
         let guard = match self.last_prompt {
-            Some(prompt) => prompt + estimator.tokens(self.grown),
+            Some(prompt) => prompt + estimator.to_tokens(self.grown),
             None if self.reports == 0 && self.policy.on_missing != OnMissing::Disable => {
-                estimator.tokens(self.said)
+                estimator.to_tokens(self.said)
             }
             None => Tokens(0),
         };

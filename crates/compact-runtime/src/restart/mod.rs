@@ -7,9 +7,9 @@
 //! the session, its usage and its prompt are new.
 
 mod checkpoint;
-mod deed;
 mod event;
 mod gauge;
+mod progress;
 mod session;
 mod state;
 #[cfg(test)]
@@ -19,39 +19,39 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use compact_core::policy::Policy;
-use compact_core::redact::{Counts, Redactor};
-use compact_core::restart::{self, Limit};
+use compact_core::redact::{RedactionCounts, Redactor};
+use compact_core::restart::{self, RestartLimitReached};
 use compact_core::token::{Estimator, Tokens};
 use compact_core::usage::ContextPressure;
 use compact_core::window::Window;
-use compact_formats::stream::{About, End};
+use compact_formats::stream::{SessionDetails, TurnEnd};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::port::agent::{Agent, AgentError, Opening};
-use checkpoint::Asked;
-use deed::Deeds;
-use gauge::Gauge;
-use session::{Session, Start, Turn};
+use crate::port::agent::{AgentError, AgentProgram, SessionOpening};
+use checkpoint::CheckpointAnswer;
+use gauge::UsageGauge;
+use progress::WorkProgress;
+use session::{RunSession, SessionStart, TurnOutcome};
 
 pub use event::{CheckpointSource, RunEvent};
-pub use state::{Counters, Next, RunState};
+pub use state::{NextStep, RunCounters, RunState};
 
 /// Where a run is written down.
-pub trait Record {
+pub trait RunJournal {
     /// Something happened.
-    fn told(&mut self, event: &RunEvent);
+    fn append_event(&mut self, event: &RunEvent);
 
     /// The agent printed a line in its n-th session. A line that cannot be kept stops nothing.
-    fn heard(&mut self, session: u32, line: &str);
+    fn append_line(&mut self, session: u32, line: &str);
 
     /// This is what the run goes on from, whatever happens next.
-    fn keep(&mut self, state: &RunState) -> std::io::Result<()>;
+    fn save_state(&mut self, state: &RunState) -> std::io::Result<()>;
 }
 
 /// How long things are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct WaitLimits {
     /// For a checkpoint.
     pub checkpoint: Duration,
     /// For the next line of an agent that works.
@@ -60,9 +60,9 @@ pub struct Patience {
     pub interrupt: Duration,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience {
+impl Default for WaitLimits {
+    fn default() -> WaitLimits {
+        WaitLimits {
             checkpoint: Duration::from_secs(120),
             silence: Duration::from_secs(30 * 60),
             interrupt: Duration::from_secs(15),
@@ -71,7 +71,7 @@ impl Default for Patience {
 }
 
 /// How a run is judged.
-pub struct Terms<'r> {
+pub struct RunTerms<'r> {
     /// When a context is full, and how its usage is read.
     pub policy: &'r Policy,
     /// The window, if somebody said so; else what the agent or the registry says.
@@ -84,17 +84,17 @@ pub struct Terms<'r> {
     /// the answer the agent's, and the lines of a session the original: they stay as they are.
     pub redactor: &'r Redactor,
     /// How long things are waited for.
-    pub patience: Patience,
+    pub patience: WaitLimits,
 }
 
-impl Terms<'_> {
-    fn window(&self, about: &About) -> Tokens {
+impl RunTerms<'_> {
+    fn window(&self, about: &SessionDetails) -> Tokens {
         let model = about.model.as_deref().or(self.model);
-        Window::of(self.window.or(about.window), model).tokens
+        Window::for_model(self.window.or(about.window), model).tokens
     }
 
-    fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.redactor.redact(text, &mut Counts::new())
+    fn redact_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redactor.redact(text, &mut RedactionCounts::new())
     }
 }
 
@@ -107,7 +107,7 @@ pub enum RunError {
     Stopped,
     /// A limit was reached.
     #[error(transparent)]
-    Limit(#[from] Limit),
+    Limit(#[from] RestartLimitReached),
     /// The agent does not work.
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -143,7 +143,7 @@ const IDLE_TURNS: u32 = 3;
 const FRUITLESS_SESSIONS: u32 = 3;
 
 /// What a checkpoint may take of a window.
-pub fn room(window: Tokens) -> Tokens {
+pub fn checkpoint_budget(window: Tokens) -> Tokens {
     Tokens((window.0 / 16).clamp(1_000, 8_000))
 }
 
@@ -151,25 +151,25 @@ pub fn room(window: Tokens) -> Tokens {
 const SMALLEST: Tokens = Tokens(250);
 
 /// Why a session cannot go on.
-enum Exhausted {
+enum ExhaustionCause {
     Pressure(ContextPressure),
     TooLong,
 }
 
 /// What came of a session.
-enum Worked {
+enum WorkOutcome {
     Finished(String),
-    Exhausted(Exhausted),
+    Exhausted(ExhaustionCause),
 }
 
 /// Carries one task.
 pub struct Runner<'r> {
-    agent: &'r dyn Agent,
-    record: &'r mut dyn Record,
-    terms: Terms<'r>,
+    agent: &'r dyn AgentProgram,
+    record: &'r mut dyn RunJournal,
+    terms: RunTerms<'r>,
     state: RunState,
-    gauge: Gauge,
-    deeds: Deeds,
+    gauge: UsageGauge,
+    deeds: WorkProgress,
     stop: watch::Receiver<bool>,
     begun: Instant,
     spent_before: Duration,
@@ -178,17 +178,17 @@ pub struct Runner<'r> {
 impl<'r> Runner<'r> {
     /// A runner that goes on from `state` until `stop` turns true.
     pub fn new(
-        agent: &'r dyn Agent,
-        record: &'r mut dyn Record,
-        terms: Terms<'r>,
+        agent: &'r dyn AgentProgram,
+        record: &'r mut dyn RunJournal,
+        terms: RunTerms<'r>,
         state: RunState,
         stop: watch::Receiver<bool>,
     ) -> Runner<'r> {
         Runner {
             agent,
             record,
-            gauge: Gauge::new(terms.policy.usage),
-            deeds: Deeds::default(),
+            gauge: UsageGauge::new(terms.policy.usage),
+            deeds: WorkProgress::default(),
             terms,
             begun: Instant::now(),
             spent_before: state.spent,
@@ -205,37 +205,39 @@ impl<'r> Runner<'r> {
             agent: self.agent.name().to_owned(),
             continuation_count: self.state.continuation_count,
         };
-        self.record.told(&event);
-        let outcome = self.carry().await;
+        self.record.append_event(&event);
+        let outcome = self.run_sessions().await;
         if outcome.is_ok() {
-            self.state.next = Next::Nothing;
+            self.state.next = NextStep::Nothing;
         }
-        let kept = self.keep();
+        let kept = self.save_state();
         let answer = outcome?;
         kept?;
-        self.record.told(&self.state.finished(&answer));
+        self.record
+            .append_event(&self.state.finished_event(&answer));
         Ok((answer, self.state))
     }
 
-    async fn carry(&mut self) -> Result<String, RunError> {
+    async fn run_sessions(&mut self) -> Result<String, RunError> {
         loop {
             self.time_left()?;
-            let mut session = self.open().await?;
-            let worked = self.work(&mut session).await;
+            let mut session = self.open_session().await?;
+            let worked = self.run_turns(&mut session).await;
             match worked {
-                Ok(Worked::Finished(answer)) => {
-                    self.leave(session).await;
+                Ok(WorkOutcome::Finished(answer)) => {
+                    self.close_session(session).await;
                     return Ok(answer);
                 }
-                Ok(Worked::Exhausted(why)) => self.exhausted(session, why).await?,
+                Ok(WorkOutcome::Exhausted(why)) => self.end_full_session(session, why).await?,
                 // A session that is gone for good is spoken for by its ledger.
                 Err(RunError::Agent(_) | RunError::Failed(_)) if session.is_lost() => {
-                    self.leave(session).await;
-                    let prompt = self.spoken_for("the session could not be taken up again");
+                    self.close_session(session).await;
+                    let prompt =
+                        self.ledger_continuation("the session could not be taken up again");
                     self.state.next = self.restart_with(prompt);
                 }
                 Err(error) => {
-                    self.set_aside(session).await;
+                    self.suspend_session(session).await;
                     return Err(error);
                 }
             }
@@ -243,110 +245,117 @@ impl<'r> Runner<'r> {
     }
 
     /// Opens the session that the state asks for. A context that is new is measured anew (S3-47).
-    async fn open(&mut self) -> Result<Session, RunError> {
+    async fn open_session(&mut self) -> Result<RunSession, RunError> {
         let until = self.state.until.clone();
         let prompt = |text: &str| restart::with_until(text, until.as_deref());
         let (opening, prompt) = match self.state.next.clone() {
-            Next::Begin | Next::Nothing => (None, prompt(&self.state.task)),
-            Next::Continue {
+            NextStep::Begin | NextStep::Nothing => (None, prompt(&self.state.task)),
+            NextStep::Continue {
                 prompt: text,
                 restart,
             } => {
                 self.state.limits.allow_restart(restart)?;
                 self.state.continuation_count = restart;
-                self.tell_restart();
+                self.note_restart();
                 (None, prompt(&text))
             }
-            Next::Resume { session_id } => (Some(session_id), prompt(restart::go_on())),
+            NextStep::Resume { session_id } => (Some(session_id), prompt(restart::resume_prompt())),
         };
         self.gauge.reset();
         self.state.counters.sessions += u32::from(opening.is_none());
-        self.record.told(&RunEvent::SessionStarted {
+        self.record.append_event(&RunEvent::SessionStarted {
             number: self.number(),
             resumed: opening.clone(),
-            prompt_tokens: self.tokens(&prompt),
+            prompt_tokens: self.count_tokens(&prompt),
         });
         let (how, start) = match &opening {
-            None => (Opening::Fresh, Start::Fresh),
-            Some(id) => (Opening::Resumed(id), Start::Resumed),
+            None => (SessionOpening::Fresh, SessionStart::Fresh),
+            Some(id) => (SessionOpening::Resumed(id), SessionStart::Resumed),
         };
         let agent = self.agent.open(how, &prompt).await?;
-        let begins = self.state.next == Next::Begin;
+        let begins = self.state.next == NextStep::Begin;
         let task = begins.then_some(self.state.task.as_str());
-        Ok(Session::new(agent, start, task))
+        Ok(RunSession::new(agent, start, task))
     }
 
     /// Hears a session until the task is finished or the context is full.
-    async fn work(&mut self, session: &mut Session) -> Result<Worked, RunError> {
-        self.keep()?;
+    async fn run_turns(&mut self, session: &mut RunSession) -> Result<WorkOutcome, RunError> {
+        self.save_state()?;
         let mut idle = 0;
         loop {
             session.begin_turn();
-            let end = match self.turn(session).await? {
-                Turn::Ended(end) => end,
-                Turn::Pressed(pressure) => {
-                    self.interrupt(session).await?;
-                    return Ok(Worked::Exhausted(Exhausted::Pressure(pressure)));
+            let end = match self.run_turn(session).await? {
+                TurnOutcome::Ended(end) => end,
+                TurnOutcome::Pressed(pressure) => {
+                    self.interrupt_turn(session).await?;
+                    return Ok(WorkOutcome::Exhausted(ExhaustionCause::Pressure(pressure)));
                 }
             };
             self.state.counters.turns += 1;
             let answer = match end {
-                End::Done(answer) => answer.unwrap_or_else(|| session.last_words()),
-                End::TooLong => return Ok(Worked::Exhausted(Exhausted::TooLong)),
-                End::Failed(why) => return Err(RunError::Failed(why)),
+                TurnEnd::Done(answer) => answer.unwrap_or_else(|| session.last_words()),
+                TurnEnd::TooLong => return Ok(WorkOutcome::Exhausted(ExhaustionCause::TooLong)),
+                TurnEnd::Failed(why) => return Err(RunError::Failed(why)),
             };
-            self.check_usage(session);
+            self.note_missing_usage(session);
             if self.state.is_finished(&answer) {
-                return Ok(Worked::Finished(answer));
+                return Ok(WorkOutcome::Finished(answer));
             }
-            if let Some(pressure) = self.pressure(session) {
-                return Ok(Worked::Exhausted(Exhausted::Pressure(pressure)));
+            if let Some(pressure) = self.excess_pressure(session) {
+                return Ok(WorkOutcome::Exhausted(ExhaustionCause::Pressure(pressure)));
             }
             idle = if session.has_worked() { 0 } else { idle + 1 };
             if idle >= IDLE_TURNS {
                 return Err(RunError::Idle(idle));
             }
-            let prompt = restart::with_until(restart::go_on(), self.state.until.as_deref());
-            session.agent.say(&prompt).await?;
+            let prompt = restart::with_until(restart::resume_prompt(), self.state.until.as_deref());
+            session.agent.send_prompt(&prompt).await?;
         }
     }
 
     /// Ends a full session with a checkpoint, and prepares the next.
-    async fn exhausted(&mut self, mut session: Session, why: Exhausted) -> Result<(), RunError> {
+    async fn end_full_session(
+        &mut self,
+        mut session: RunSession,
+        why: ExhaustionCause,
+    ) -> Result<(), RunError> {
         let window = self.terms.window(&session.about);
-        let no_room = session.is_barren(&why, window, self.terms.policy);
+        let no_room = session.is_full_at_start(&why, window, self.terms.policy);
         let asked = match &why {
-            Exhausted::TooLong => {
+            ExhaustionCause::TooLong => {
                 let id = session.id();
                 self.record
-                    .told(&RunEvent::PromptTooLong { session_id: id });
-                Asked::nothing("the prompt is too long")
+                    .append_event(&RunEvent::PromptTooLong { session_id: id });
+                CheckpointAnswer::without_checkpoint("the prompt is too long")
             }
-            Exhausted::Pressure(pressure) => {
-                self.record.told(&RunEvent::pressure(pressure));
-                match self.ask(&mut session).await {
+            ExhaustionCause::Pressure(pressure) => {
+                self.record.append_event(&RunEvent::from_pressure(pressure));
+                match self.ask_checkpoint(&mut session).await {
                     Ok(asked) => asked,
                     Err(error) => {
-                        self.set_aside(session).await;
+                        self.suspend_session(session).await;
                         return Err(error);
                     }
                 }
             }
         };
         self.state.pressure = match &why {
-            Exhausted::Pressure(pressure) => Some(pressure.pressure_ratio),
-            Exhausted::TooLong => None,
+            ExhaustionCause::Pressure(pressure) => Some(pressure.pressure_ratio),
+            ExhaustionCause::TooLong => None,
         };
-        let fruitless = self.deeds.without_new(session.entries());
-        self.leave(session).await;
+        let fruitless = self.deeds.count_fruitless(session.entries());
+        self.close_session(session).await;
         let prompt = match no_room {
-            false => self.continuation(&asked, room(window)),
+            false => self.continuation(&asked, checkpoint_budget(window)),
             // The checkpoint may be what fills a new session: the smallest one gets a try.
-            true => self.continuation(&Asked::nothing("a smaller one is tried"), SMALLEST),
+            true => self.continuation(
+                &CheckpointAnswer::without_checkpoint("a smaller one is tried"),
+                SMALLEST,
+            ),
         };
         let first = self.state.continuation_count == 0;
         self.state.next = match no_room && first {
-            true => Next::Begin,
+            true => NextStep::Begin,
             false => self.restart_with(prompt),
         };
         let tried = std::mem::replace(&mut self.state.narrowed, no_room);
@@ -356,51 +365,54 @@ impl<'r> Runner<'r> {
         if fruitless >= FRUITLESS_SESSIONS {
             return Err(RunError::Fruitless(fruitless));
         }
-        self.keep()
+        self.save_state()
     }
 
-    fn restart_with(&self, prompt: String) -> Next {
+    fn restart_with(&self, prompt: String) -> NextStep {
         let restart = self.state.continuation_count + 1;
-        Next::Continue { prompt, restart }
+        NextStep::Continue { prompt, restart }
     }
 
     /// Closes a session that is done with; what it established stays.
-    async fn leave(&mut self, mut session: Session) {
+    async fn close_session(&mut self, mut session: RunSession) {
         session.agent.close().await;
-        self.learn(&session);
+        self.merge_ledger(&session);
     }
 
     /// Closes a session that a later run may take up again, or else its ledger speaks for it.
-    async fn set_aside(&mut self, mut session: Session) {
+    async fn suspend_session(&mut self, mut session: RunSession) {
         session.agent.close().await;
-        self.learn(&session);
-        let id = session.about.id.clone().filter(|_| self.agent.resumes());
+        self.merge_ledger(&session);
+        let id = session.about.id.clone().filter(|_| self.agent.can_resume());
         self.state.next = match id {
-            Some(session_id) => Next::Resume { session_id },
+            Some(session_id) => NextStep::Resume { session_id },
             None if session.is_empty() => return,
             None => {
-                let prompt = self.spoken_for("the session was cut off");
+                let prompt = self.ledger_continuation("the session was cut off");
                 self.restart_with(prompt)
             }
         };
     }
 
     /// A continuation from the ledger alone.
-    fn spoken_for(&mut self, why: &str) -> String {
-        let window = self.terms.window(&About::default());
-        self.continuation(&Asked::nothing(why), room(window))
+    fn ledger_continuation(&mut self, why: &str) -> String {
+        let window = self.terms.window(&SessionDetails::default());
+        self.continuation(
+            &CheckpointAnswer::without_checkpoint(why),
+            checkpoint_budget(window),
+        )
     }
 
     /// Adds what a session established to what is known of the task.
-    fn learn(&mut self, session: &Session) {
+    fn merge_ledger(&mut self, session: &RunSession) {
         let ledger = session.ledger(self.state.ledger.next, self.terms.redactor);
         self.state.ledger.merge(ledger);
         self.state.counters.usage = self.state.counters.usage.plus(session.used);
     }
 
-    fn keep(&mut self) -> Result<(), RunError> {
+    fn save_state(&mut self) -> Result<(), RunError> {
         self.state.spent = self.spent();
-        Ok(self.record.keep(&self.state)?)
+        Ok(self.record.save_state(&self.state)?)
     }
 
     fn spent(&self) -> Duration {
@@ -408,7 +420,7 @@ impl<'r> Runner<'r> {
     }
 
     /// The time that is left, all sessions together: a restart does not begin it anew.
-    fn time_left(&self) -> Result<Option<Duration>, Limit> {
+    fn time_left(&self) -> Result<Option<Duration>, RestartLimitReached> {
         self.state.limits.time_left(self.spent())
     }
 
@@ -417,14 +429,14 @@ impl<'r> Runner<'r> {
         self.state.continuation_count + 1
     }
 
-    fn tell_restart(&mut self) {
+    fn note_restart(&mut self) {
         let continuation_count = self.state.continuation_count;
-        self.record.told(&RunEvent::ContextRestart {
+        self.record.append_event(&RunEvent::ContextRestart {
             run_id: self.state.run_id.clone(),
             continuation_count,
             pressure_ratio: self.state.pressure,
         });
         self.record
-            .told(&RunEvent::UsageReset { continuation_count });
+            .append_event(&RunEvent::UsageReset { continuation_count });
     }
 }

@@ -6,37 +6,37 @@ use std::time::Duration;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Block, Entry, Role};
 use compact_core::policy::Policy;
-use compact_core::redact::{Counts, Redactor};
+use compact_core::redact::{RedactionCounts, Redactor};
 use compact_core::token::{EstimatorExt, Tokens};
 use compact_core::trigger;
 use compact_core::usage::{ContextPressure, Semantics, Usage};
-use compact_formats::stream::{About, Activity, End, Report};
+use compact_formats::stream::{AgentActivity, SessionDetails, TurnEnd, UsageReport};
 use serde::de::IgnoredAny;
 
 use super::event::RunEvent;
-use super::{Exhausted, RunError, Runner};
-use crate::port::agent::{AgentSession, Heard};
+use super::{ExhaustionCause, RunError, Runner};
+use crate::port::agent::{AgentOutput, AgentSession};
 
 /// What came of a turn.
-pub(super) enum Turn {
-    Ended(End),
+pub(super) enum TurnOutcome {
+    Ended(TurnEnd),
     /// The context is full, and no tool is at work.
     Pressed(ContextPressure),
 }
 
 /// Whether a session began with an empty context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum SessionStart {
     Fresh,
     Resumed,
 }
 
 /// A session with everything that it said.
-pub(super) struct Session {
+pub(super) struct RunSession {
     pub agent: Box<dyn AgentSession>,
-    pub about: About,
+    pub about: SessionDetails,
     pub used: Usage,
-    start: Start,
+    start: SessionStart,
     entries: Vec<Entry>,
     open: HashSet<String>,
     first_prompt: Option<Tokens>,
@@ -49,14 +49,18 @@ fn is_object(line: &str) -> bool {
 }
 
 /// How much of a call's arguments is told.
-const SHOWN: usize = 160;
+const SHOWN_CHARS: usize = 160;
 
-impl Session {
-    pub fn new(agent: Box<dyn AgentSession>, start: Start, task: Option<&str>) -> Session {
-        let asked = task.map(|task| Entry::text("task", Role::User, task));
-        Session {
+impl RunSession {
+    pub fn new(
+        agent: Box<dyn AgentSession>,
+        start: SessionStart,
+        task: Option<&str>,
+    ) -> RunSession {
+        let asked = task.map(|task| Entry::from_text("task", Role::User, task));
+        RunSession {
             agent,
-            about: About::default(),
+            about: SessionDetails::default(),
             used: Usage::default(),
             start,
             entries: asked.into_iter().collect(),
@@ -86,19 +90,19 @@ impl Session {
     }
 
     /// True when a fresh session was full before it could do anything: another will be too.
-    pub fn is_barren(&self, why: &Exhausted, window: Tokens, policy: &Policy) -> bool {
+    pub fn is_full_at_start(&self, why: &ExhaustionCause, window: Tokens, policy: &Policy) -> bool {
         let at_once = match why {
-            Exhausted::TooLong => self.is_empty(),
-            Exhausted::Pressure(_) => self
+            ExhaustionCause::TooLong => self.is_empty(),
+            ExhaustionCause::Pressure(_) => self
                 .first_prompt
                 .is_some_and(|prompt| trigger::decide(prompt, window, policy).verdict.is_now()),
         };
-        self.start == Start::Fresh && at_once
+        self.start == SessionStart::Fresh && at_once
     }
 
     /// True when a session that was to be taken up again never answered.
     pub fn is_lost(&self) -> bool {
-        self.start == Start::Resumed && self.is_empty()
+        self.start == SessionStart::Resumed && self.is_empty()
     }
 
     /// Everything that was said.
@@ -120,13 +124,13 @@ impl Session {
     }
 
     pub fn ledger(&self, first: u64, redactor: &Redactor) -> Ledger {
-        Ledger::redacted(&self.entries, first, redactor)
+        Ledger::from_redacted(&self.entries, first, redactor)
     }
 
-    fn follow(&mut self, entry: &Entry) {
-        self.open.extend(entry.calls().map(str::to_owned));
-        self.deeds += entry.calls().count() as u32;
-        for call in entry.results() {
+    fn track_calls(&mut self, entry: &Entry) {
+        self.open.extend(entry.call_ids().map(str::to_owned));
+        self.deeds += entry.call_ids().count() as u32;
+        for call in entry.result_ids() {
             self.open.remove(call);
         }
     }
@@ -140,26 +144,32 @@ impl Session {
 
 impl Runner<'_> {
     /// Hears a turn until it ends or has to.
-    pub(super) async fn turn(&mut self, session: &mut Session) -> Result<Turn, RunError> {
+    pub(super) async fn run_turn(
+        &mut self,
+        session: &mut RunSession,
+    ) -> Result<TurnOutcome, RunError> {
         loop {
-            let heard = self.hear(session).await?;
+            let heard = self.next_output(session).await?;
             for activity in heard.told {
                 match activity {
-                    Activity::Session(about) => self.meet(session, about)?,
-                    Activity::Used(report) => self.count(session, &report),
-                    Activity::Said(entry) => self.take(session, entry),
-                    Activity::Ended(end) => return Ok(Turn::Ended(end)),
+                    AgentActivity::Session(about) => self.update_session_info(session, about)?,
+                    AgentActivity::Used(report) => self.count_report(session, &report),
+                    AgentActivity::Said(entry) => self.take_entry(session, entry),
+                    AgentActivity::Ended(end) => return Ok(TurnOutcome::Ended(end)),
                 }
-                let pressure = self.pressure(session);
+                let pressure = self.excess_pressure(session);
                 if let Some(pressure) = pressure.filter(|_| session.may_be_cut()) {
-                    return Ok(Turn::Pressed(pressure));
+                    return Ok(TurnOutcome::Pressed(pressure));
                 }
             }
         }
     }
 
     /// Waits for a line, for as long as anybody wants to wait.
-    pub(super) async fn hear(&mut self, session: &mut Session) -> Result<Heard, RunError> {
+    pub(super) async fn next_output(
+        &mut self,
+        session: &mut RunSession,
+    ) -> Result<AgentOutput, RunError> {
         let silence = self.terms.patience.silence;
         let left = self.time_left()?;
         let wait = left.map_or(silence, |left| left.min(silence));
@@ -176,58 +186,73 @@ impl Runner<'_> {
             }
         };
         if let Some(line) = &heard.line {
-            self.record.heard(self.number(), line);
+            self.record.append_line(self.number(), line);
             if heard.told.is_empty() && !is_object(line) {
-                let line = self.terms.redacted(line).chars().take(SHOWN).collect();
-                self.record.told(&RunEvent::Noise { line });
+                let line = self
+                    .terms
+                    .redact_text(line)
+                    .chars()
+                    .take(SHOWN_CHARS)
+                    .collect();
+                self.record.append_event(&RunEvent::Noise { line });
             }
         }
         Ok(heard)
     }
 
     /// Ends the running turn and hears it out; one that does not end is closed later all the same.
-    pub(super) async fn interrupt(&mut self, session: &mut Session) -> Result<(), RunError> {
+    pub(super) async fn interrupt_turn(
+        &mut self,
+        session: &mut RunSession,
+    ) -> Result<(), RunError> {
         session.agent.interrupt().await?;
         let patience = self.terms.patience.interrupt;
-        match tokio::time::timeout(patience, self.wind_down(session)).await {
+        match tokio::time::timeout(patience, self.finish_interrupted(session)).await {
             Ok(Err(RunError::Agent(_) | RunError::Silent(_))) | Err(_) => Ok(()),
             Ok(ended) => ended,
         }
     }
 
     /// Hears the rest of a turn that was interrupted: what was begun meanwhile is part of the work.
-    async fn wind_down(&mut self, session: &mut Session) -> Result<(), RunError> {
+    async fn finish_interrupted(&mut self, session: &mut RunSession) -> Result<(), RunError> {
         loop {
-            for activity in self.hear(session).await?.told {
+            for activity in self.next_output(session).await?.told {
                 match activity {
-                    Activity::Said(entry) => self.take(session, entry),
-                    Activity::Used(report) => self.add(session, &report),
-                    Activity::Session(about) => self.meet(session, about)?,
-                    Activity::Ended(_) => return Ok(()),
+                    AgentActivity::Said(entry) => self.take_entry(session, entry),
+                    AgentActivity::Used(report) => self.add_usage(session, &report),
+                    AgentActivity::Session(about) => self.update_session_info(session, about)?,
+                    AgentActivity::Ended(_) => return Ok(()),
                 }
             }
         }
     }
 
     /// Hears the answer to a question of ours, which is not part of the work.
-    pub(super) async fn reply(&mut self, session: &mut Session) -> Result<(String, End), RunError> {
+    pub(super) async fn reply(
+        &mut self,
+        session: &mut RunSession,
+    ) -> Result<(String, TurnEnd), RunError> {
         let mut words = String::new();
         loop {
-            for activity in self.hear(session).await?.told {
+            for activity in self.next_output(session).await?.told {
                 match activity {
-                    Activity::Said(entry) if entry.role == Role::Assistant => {
+                    AgentActivity::Said(entry) if entry.role == Role::Assistant => {
                         words.push_str(&entry.plain_text());
                         words.push('\n');
                     }
-                    Activity::Used(report) => self.add(session, &report),
-                    Activity::Ended(end) => return Ok((words, end)),
-                    Activity::Said(_) | Activity::Session(_) => {}
+                    AgentActivity::Used(report) => self.add_usage(session, &report),
+                    AgentActivity::Ended(end) => return Ok((words, end)),
+                    AgentActivity::Said(_) | AgentActivity::Session(_) => {}
                 }
             }
         }
     }
 
-    fn meet(&mut self, session: &mut Session, about: About) -> Result<(), RunError> {
+    fn update_session_info(
+        &mut self,
+        session: &mut RunSession,
+        about: SessionDetails,
+    ) -> Result<(), RunError> {
         let before = session.about.clone();
         let known = &mut session.about;
         known.id = about.id.or(known.id.take());
@@ -238,39 +263,40 @@ impl Runner<'_> {
         if !is_new && window == self.terms.window(&before) {
             return Ok(());
         }
-        self.record.told(&RunEvent::SessionNamed {
+        self.record.append_event(&RunEvent::SessionNamed {
             session_id: session.id(),
             model: session.about.model.clone(),
             window: window.0,
         });
-        match session.about.id.clone().filter(|_| self.agent.resumes()) {
+        match session.about.id.clone().filter(|_| self.agent.can_resume()) {
             // Should this process die, the session is where the work goes on.
             Some(session_id) if before.id.as_ref() != Some(&session_id) => {
-                self.state.next = super::Next::Resume { session_id };
-                self.keep()
+                self.state.next = super::NextStep::Resume { session_id };
+                self.save_state()
             }
             _ => Ok(()),
         }
     }
 
-    fn take(&mut self, session: &mut Session, entry: Entry) {
-        session.follow(&entry);
+    fn take_entry(&mut self, session: &mut RunSession, entry: Entry) {
+        session.track_calls(&entry);
         self.gauge.grow(&entry, self.terms.estimator);
         for block in &entry.blocks {
             match block {
                 Block::Text(text) => {
-                    let text = self.terms.redacted(text).into_owned();
-                    self.record.told(&RunEvent::Message { text });
+                    let text = self.terms.redact_text(text).into_owned();
+                    self.record.append_event(&RunEvent::Message { text });
                 }
                 Block::ToolCall {
                     name, arguments, ..
                 } => {
                     // A secret that is cut in two may no longer look like one.
                     let redactor = self.terms.redactor;
-                    let arguments = redactor.redact_json(arguments, &mut Counts::new());
-                    let arguments = arguments.chars().take(SHOWN).collect();
+                    let arguments = redactor.redact_json(arguments, &mut RedactionCounts::new());
+                    let arguments = arguments.chars().take(SHOWN_CHARS).collect();
                     let name = name.clone();
-                    self.record.told(&RunEvent::ToolCalled { name, arguments });
+                    self.record
+                        .append_event(&RunEvent::ToolCalled { name, arguments });
                 }
                 _ => {}
             }
@@ -278,7 +304,7 @@ impl Runner<'_> {
         session.entries.push(entry);
     }
 
-    fn add(&mut self, session: &mut Session, report: &Report) {
+    fn add_usage(&mut self, session: &mut RunSession, report: &UsageReport) {
         if report
             .measures
             .is_none_or(|measures| measures == Semantics::LastRequest)
@@ -287,35 +313,36 @@ impl Runner<'_> {
         }
     }
 
-    fn count(&mut self, session: &mut Session, report: &Report) {
-        self.add(session, report);
+    fn count_report(&mut self, session: &mut RunSession, report: &UsageReport) {
+        self.add_usage(session, report);
         if report.measures == Some(Semantics::LastRequest) {
-            let prompt = report.usage.prompt();
+            let prompt = report.usage.prompt_tokens();
             session.first_prompt.get_or_insert(prompt);
         }
-        if !self.gauge.report(report) {
+        if !self.gauge.take_report(report) {
             return;
         }
         let window = self.terms.window(&session.about);
-        self.record.told(&RunEvent::ContextUsage {
+        self.record.append_event(&RunEvent::ContextUsage {
             turn: report.usage,
             cumulative: self.gauge.totals(),
             limit: window.0,
-            pressure_ratio: trigger::ratio(self.gauge.tokens(self.terms.estimator), window),
+            pressure_ratio: trigger::window_share(self.gauge.tokens(self.terms.estimator), window),
         });
     }
 
     /// Says once that the agent reports no usage; the session goes on (S4-89).
-    pub(super) fn check_usage(&mut self, session: &Session) {
-        if self.gauge.is_missing() {
+    pub(super) fn note_missing_usage(&mut self, session: &RunSession) {
+        if self.gauge.take_missing_notice() {
             let named = session.about.id.clone();
             let session_id = named.unwrap_or_else(|| self.state.run_id.clone());
-            self.record.told(&RunEvent::UsageMissing { session_id });
+            self.record
+                .append_event(&RunEvent::UsageMissing { session_id });
         }
     }
 
     /// How full the context is, once that is too full (S4-88).
-    pub(super) fn pressure(&self, session: &Session) -> Option<ContextPressure> {
+    pub(super) fn excess_pressure(&self, session: &RunSession) -> Option<ContextPressure> {
         let window = self.terms.window(&session.about);
         let tokens = self.gauge.tokens(self.terms.estimator);
         let decision = trigger::decide(tokens, window, self.terms.policy);
@@ -329,9 +356,9 @@ impl Runner<'_> {
         })
     }
 
-    pub(super) fn tokens(&self, text: &str) -> u64 {
+    pub(super) fn count_tokens(&self, text: &str) -> u64 {
         let estimator = self.terms.estimator;
-        estimator.tokens(estimator.units(text)).0
+        estimator.to_tokens(estimator.count_units(text)).0
     }
 
     /// The time that a checkpoint may take: its own, or what is left of all.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use compact_core::ledger::Ledger;
-use compact_core::restart::Limits;
+use compact_core::restart::RestartLimits;
 use compact_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use super::event::{CheckpointSource, RunEvent};
 /// What a run does next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub enum Next {
+pub enum NextStep {
     /// Begin the task.
     #[default]
     Begin,
@@ -35,7 +35,7 @@ pub enum Next {
 /// What a run counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Counters {
+pub struct RunCounters {
     /// Sessions that were opened.
     pub sessions: u32,
     /// Turns that ended.
@@ -50,8 +50,8 @@ pub struct Counters {
     pub usage: Usage,
 }
 
-impl Counters {
-    pub(super) fn count(&mut self, source: CheckpointSource) {
+impl RunCounters {
+    pub(super) fn count_checkpoint(&mut self, source: CheckpointSource) {
         let counter = match source {
             CheckpointSource::Tagged => &mut self.checkpoints_tagged,
             CheckpointSource::Raw => &mut self.checkpoints_raw,
@@ -72,7 +72,7 @@ pub struct RunState {
     /// The words by which an answer says that the task is finished; without them, every answer does.
     pub until: Option<String>,
     /// How far the task may be carried.
-    pub limits: Limits,
+    pub limits: RestartLimits,
     /// How long it took so far.
     pub spent: Duration,
     /// How many sessions followed the first.
@@ -82,9 +82,9 @@ pub struct RunState {
     /// Whether the last checkpoint was made as small as it gets.
     pub narrowed: bool,
     /// What comes next.
-    pub next: Next,
+    pub next: NextStep,
     /// What was counted.
-    pub counters: Counters,
+    pub counters: RunCounters,
     /// What all sessions so far established.
     pub ledger: Ledger,
 }
@@ -104,7 +104,7 @@ impl RunState {
         until.is_none_or(|until| answer.contains(until))
     }
 
-    pub(super) fn finished(&self, answer: &str) -> RunEvent {
+    pub(super) fn finished_event(&self, answer: &str) -> RunEvent {
         RunEvent::RunFinished {
             run_id: self.run_id.clone(),
             continuation_count: self.continuation_count,

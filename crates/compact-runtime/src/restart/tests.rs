@@ -1,15 +1,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use compact_core::message::{Block, Entry, EntryId, Meta, Role};
+use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::profile::Profile;
-use compact_core::redact::{Boundary, RedactionRules};
-use compact_core::restart::Limits;
+use compact_core::redact::{RedactionBoundary, RedactionRules};
+use compact_core::restart::RestartLimits;
 use compact_core::token::Chars4;
 use compact_core::usage::{OnMissing, Semantics, Usage};
-use compact_formats::stream::{Activity, Report};
+use compact_formats::stream::{AgentActivity, UsageReport};
 
 use super::*;
-use crate::port::agent::{Scripted, Step, Told};
+use crate::port::agent::{AgentStep, ScriptedAgent, ScriptedPrompt};
 
 const RULE: &str = "Never touch the table billing_events.";
 
@@ -21,14 +21,14 @@ struct Paper {
     kept: Vec<RunState>,
 }
 
-impl Record for Paper {
-    fn told(&mut self, event: &RunEvent) {
+impl RunJournal for Paper {
+    fn append_event(&mut self, event: &RunEvent) {
         self.events.push(event.clone());
     }
-    fn heard(&mut self, session: u32, line: &str) {
+    fn append_line(&mut self, session: u32, line: &str) {
         self.lines.push((session, line.to_owned()));
     }
-    fn keep(&mut self, state: &RunState) -> std::io::Result<()> {
+    fn save_state(&mut self, state: &RunState) -> std::io::Result<()> {
         self.kept.push(state.clone());
         Ok(())
     }
@@ -67,7 +67,7 @@ struct Scene {
     policy: Policy,
     window: u64,
     redactor: Redactor,
-    patience: Patience,
+    patience: WaitLimits,
     state: RunState,
     paper: Paper,
 }
@@ -78,9 +78,9 @@ impl Scene {
             policy: Profile::CheckpointRestart.policy(),
             window: 1_000,
             redactor: RedactionRules::default()
-                .redactor(Boundary::Summary)
+                .redactor(RedactionBoundary::Summary)
                 .unwrap(),
-            patience: Patience {
+            patience: WaitLimits {
                 checkpoint: Duration::from_millis(200),
                 silence: Duration::from_secs(20),
                 interrupt: Duration::from_millis(200),
@@ -94,24 +94,24 @@ impl Scene {
     }
 
     fn limited(mut self, max_restarts: Option<u32>, millis: Option<u64>) -> Scene {
-        self.state.limits = Limits {
+        self.state.limits = RestartLimits {
             max_restarts,
             time: millis.map(Duration::from_millis),
         };
         self
     }
 
-    async fn run(&mut self, agent: &Scripted) -> Result<String, RunError> {
+    async fn run(&mut self, agent: &ScriptedAgent) -> Result<String, RunError> {
         let (_sender, stop) = watch::channel(false);
         self.run_until(agent, stop).await
     }
 
     async fn run_until(
         &mut self,
-        agent: &Scripted,
+        agent: &ScriptedAgent,
         stop: watch::Receiver<bool>,
     ) -> Result<String, RunError> {
-        let terms = Terms {
+        let terms = RunTerms {
             policy: &self.policy,
             window: Some(Tokens(self.window)),
             model: None,
@@ -124,27 +124,27 @@ impl Scene {
     }
 }
 
-fn named(id: &str) -> Step {
-    Step::Tells(Activity::Session(About {
+fn named(id: &str) -> AgentStep {
+    AgentStep::Tells(AgentActivity::Session(SessionDetails {
         id: Some(id.to_owned()),
-        ..About::default()
+        ..SessionDetails::default()
     }))
 }
 
-fn said(role: Role, block: Block) -> Step {
-    Step::Tells(Activity::Said(Entry {
+fn said(role: Role, block: Block) -> AgentStep {
+    AgentStep::Tells(AgentActivity::Said(Entry {
         id: EntryId(String::new()),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }))
 }
 
-fn says(text: &str) -> Step {
+fn says(text: &str) -> AgentStep {
     said(Role::Assistant, Block::Text(text.to_owned()))
 }
 
-fn calls(id: &str, command: &str) -> Step {
+fn calls(id: &str, command: &str) -> AgentStep {
     let arguments = format!(r#"{{"command":"{command}"}}"#);
     said(
         Role::Assistant,
@@ -156,7 +156,7 @@ fn calls(id: &str, command: &str) -> Step {
     )
 }
 
-fn answers(id: &str) -> Step {
+fn answers(id: &str) -> AgentStep {
     said(
         Role::Tool,
         Block::ToolResult {
@@ -167,22 +167,22 @@ fn answers(id: &str) -> Step {
     )
 }
 
-fn used(input: i64, output: i64, cached: i64, measures: Option<Semantics>) -> Step {
-    Step::Tells(Activity::Used(Report {
+fn used(input: i64, output: i64, cached: i64, measures: Option<Semantics>) -> AgentStep {
+    AgentStep::Tells(AgentActivity::Used(UsageReport {
         usage: Usage::of_turn(input, output, cached),
         measures,
     }))
 }
 
-fn ends() -> Step {
-    Step::Tells(Activity::Ended(End::Done(None)))
+fn ends() -> AgentStep {
+    AgentStep::Tells(AgentActivity::Ended(TurnEnd::Done(None)))
 }
 
-fn ends_with(end: End) -> Step {
-    Step::Tells(Activity::Ended(end))
+fn ends_with(end: TurnEnd) -> AgentStep {
+    AgentStep::Tells(AgentActivity::Ended(end))
 }
 
-fn is_request(told: &Told) -> bool {
+fn is_request(told: &ScriptedPrompt) -> bool {
     told.prompt == restart::checkpoint_request()
 }
 
@@ -190,8 +190,8 @@ const CHECKPOINT: &str =
     "```xml\n<checkpoint>\n## Remaining Tasks\n1. the lexer\n</checkpoint>\n```";
 
 /// An agent whose sessions report `usage` at the end of their first turn, until the last is done.
-fn tiring(sessions: usize, usage: i64) -> Scripted {
-    Scripted::new(move |told| {
+fn tiring(sessions: usize, usage: i64) -> ScriptedAgent {
+    ScriptedAgent::new(move |told| {
         if is_request(told) {
             return vec![says(CHECKPOINT), ends()];
         }
@@ -219,8 +219,8 @@ async fn s4_2_to_s4_6_s4_8_to_s4_10_s4_34_s4_47_to_s4_52_s4_73_s4_74_s4_115_to_s
     assert!(paper.has("Session r1: context restart #2 at 90.0%"));
     assert!(paper.has("Context pressure: 90.0%"));
     // Each session is fresh, and is told the user's words and its predecessor's.
-    let heard = agent.heard();
-    let openings: Vec<&Told> = heard.iter().filter(|told| told.turn == 1).collect();
+    let heard = agent.received_prompts();
+    let openings: Vec<&ScriptedPrompt> = heard.iter().filter(|told| told.turn == 1).collect();
     assert_eq!(openings.len(), 4);
     assert!(
         openings
@@ -239,7 +239,10 @@ async fn s4_2_to_s4_6_s4_8_to_s4_10_s4_34_s4_47_to_s4_52_s4_73_s4_74_s4_115_to_s
         .collect();
     assert_eq!(asked, [(1, 2), (2, 2), (3, 2)]);
     let state = paper.state();
-    assert_eq!((state.continuation_count, &state.next), (3, &Next::Nothing));
+    assert_eq!(
+        (state.continuation_count, &state.next),
+        (3, &NextStep::Nothing)
+    );
     assert_eq!(state.counters.sessions, 4);
     assert_eq!(state.counters.checkpoints_tagged, 3);
     assert!(paper.lines.iter().any(|(session, _)| *session == 4));
@@ -249,7 +252,7 @@ async fn s4_2_to_s4_6_s4_8_to_s4_10_s4_34_s4_47_to_s4_52_s4_73_s4_74_s4_115_to_s
 async fn s4_45_s4_88_s4_92_s4_152_the_threshold_itself_is_enough() {
     for (usage, restarts) in [(890, 0), (900, 1), (910, 1)] {
         let mut scene = Scene::new().limited(Some(0), None);
-        let agent = Scripted::new(move |told| match told.turn {
+        let agent = ScriptedAgent::new(move |told| match told.turn {
             1 => vec![
                 calls("c", "make"),
                 answers("c"),
@@ -268,14 +271,14 @@ async fn s4_45_s4_88_s4_92_s4_152_the_threshold_itself_is_enough() {
 async fn s4_155_a_threshold_above_one_never_ends_a_session() {
     let mut scene = Scene::new();
     scene.policy.trigger_pct = 1.1;
-    let agent = Scripted::new(|_| vec![used(5_000, 0, 0, None), says("DONE"), ends()]);
+    let agent = ScriptedAgent::new(|_| vec![used(5_000, 0, 0, None), says("DONE"), ends()]);
     assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
 }
 
 #[tokio::test]
 async fn s4_54_c_31_a_turn_is_cut_where_no_tool_is_at_work() {
     let full = Some(Semantics::LastRequest);
-    let agent = Scripted::new(move |told| {
+    let agent = ScriptedAgent::new(move |told| {
         if is_request(told) {
             return vec![says(CHECKPOINT), ends()];
         }
@@ -290,7 +293,7 @@ async fn s4_54_c_31_a_turn_is_cut_where_no_tool_is_at_work() {
                 says("one is left"),
                 answers("b"),
                 calls("c", "never"),
-                Step::Hangs,
+                AgentStep::Hangs,
             ],
             _ => vec![says("DONE"), ends()],
         }
@@ -312,7 +315,7 @@ async fn s4_54_c_31_a_turn_is_cut_where_no_tool_is_at_work() {
 async fn s4_46_a_finished_task_needs_no_restart() {
     let mut scene = Scene::new();
     scene.state.until = None;
-    let agent = Scripted::new(|_| vec![used(950, 0, 0, None), says("That is all."), ends()]);
+    let agent = ScriptedAgent::new(|_| vec![used(950, 0, 0, None), says("That is all."), ends()]);
     assert_eq!(scene.run(&agent).await.unwrap(), "That is all.");
     assert_eq!(scene.paper.restarts(), []);
 }
@@ -321,7 +324,7 @@ async fn s4_46_a_finished_task_needs_no_restart() {
 async fn s3_8_s3_9_s3_37_s3_58_to_s3_60_turns_add_up_under_the_profile_of_deltas() {
     let delta = Profile::CheckpointRestartDelta;
     let turns = |usages: &'static [(i64, i64, i64)]| {
-        Scripted::new(move |told| {
+        ScriptedAgent::new(move |told| {
             if is_request(told) {
                 return vec![says(CHECKPOINT), ends()];
             }
@@ -368,7 +371,7 @@ async fn s3_39_s3_43_s3_47_s3_48_s3_50_s3_62_s3_70_s3_71_s4_41_s4_42_s4_72_s4_12
  {
     let mut scene = Scene::new();
     scene.policy = Profile::CheckpointRestartDelta.policy();
-    let agent = Scripted::new(|told| {
+    let agent = ScriptedAgent::new(|told| {
         if is_request(told) {
             return vec![says(CHECKPOINT), ends()];
         }
@@ -408,13 +411,13 @@ async fn s3_39_s3_43_s3_47_s3_48_s3_50_s3_62_s3_70_s3_71_s4_41_s4_42_s4_72_s4_12
 #[tokio::test]
 async fn s3_40_s3_49_s4_89_s4_91_s4_127_s4_135_s4_146_without_usage_the_session_goes_on_untracked()
 {
-    let silent = |told: &Told| match (is_request(told), told.session, told.turn) {
+    let silent = |told: &ScriptedPrompt| match (is_request(told), told.session, told.turn) {
         (true, ..) => vec![says(CHECKPOINT), ends()],
         (_, 1, 1..4) => vec![calls("c", &"x".repeat(2_000)), answers("c"), ends()],
         _ => vec![says("DONE"), ends()],
     };
     let mut scene = Scene::new();
-    scene.run(&Scripted::new(silent)).await.unwrap();
+    scene.run(&ScriptedAgent::new(silent)).await.unwrap();
     let missing = |paper: &Paper| {
         let lines = paper.events.iter().map(ToString::to_string);
         lines
@@ -426,11 +429,11 @@ async fn s3_40_s3_49_s4_89_s4_91_s4_127_s4_135_s4_146_without_usage_the_session_
     // Another policy counts by itself.
     let mut scene = Scene::new();
     scene.policy.usage.on_missing = OnMissing::Estimator;
-    scene.run(&Scripted::new(silent)).await.unwrap();
+    scene.run(&ScriptedAgent::new(silent)).await.unwrap();
     assert!(!scene.paper.restarts().is_empty());
 }
 
-type Answer = fn() -> Vec<Step>;
+type Answer = fn() -> Vec<AgentStep>;
 
 /// What agents answer when they are asked for a checkpoint, what becomes of it, and what the next
 /// session is told.
@@ -458,7 +461,11 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
             "the lexer is left",
         ),
         (
-            || vec![ends_with(End::Done(Some("the lexer is left".to_owned())))],
+            || {
+                vec![ends_with(TurnEnd::Done(Some(
+                    "the lexer is left".to_owned(),
+                )))]
+            },
             Raw,
             "the lexer is left",
         ),
@@ -473,12 +480,12 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
             Built,
             "make parser",
         ),
-        (|| vec![ends_with(End::TooLong)], Built, "make parser"),
+        (|| vec![ends_with(TurnEnd::TooLong)], Built, "make parser"),
         (
             || {
                 vec![
                     says("half an answ"),
-                    ends_with(End::Failed("overloaded".to_owned())),
+                    ends_with(TurnEnd::Failed("overloaded".to_owned())),
                 ]
             },
             Built,
@@ -488,16 +495,20 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
             || {
                 vec![
                     says("<checkpoint>whole</checkpoint>"),
-                    ends_with(End::Failed("x".to_owned())),
+                    ends_with(TurnEnd::Failed("x".to_owned())),
                 ]
             },
             Tagged,
             "whole",
         ),
-        (|| vec![says("thinking"), Step::Hangs], Built, "make parser"),
+        (
+            || vec![says("thinking"), AgentStep::Hangs],
+            Built,
+            "make parser",
+        ),
         (
             || {
-                vec![Step::Breaks(AgentError::Exited {
+                vec![AgentStep::Breaks(AgentError::Exited {
                     status: "1".to_owned(),
                     said: String::new(),
                 })]
@@ -512,7 +523,7 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
 async fn s3_44_to_s3_46_s4_48_s4_68_s4_118_s4_128_s4_136_s4_137_s4_140_to_s4_143_every_answer_leads_to_a_restart()
  {
     for (answer, source, told_next) in answers_to_a_request() {
-        let agent = Scripted::new(move |told| match (is_request(told), told.session) {
+        let agent = ScriptedAgent::new(move |told| match (is_request(told), told.session) {
             (true, _) => answer(),
             (_, 1) => vec![
                 calls("c", "make parser"),
@@ -525,7 +536,7 @@ async fn s3_44_to_s3_46_s4_48_s4_68_s4_118_s4_128_s4_136_s4_137_s4_140_to_s4_143
         let mut scene = Scene::new();
         assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
         assert_eq!(scene.paper.sources(), [source], "{told_next}");
-        let heard = agent.heard();
+        let heard = agent.received_prompts();
         let next = heard.iter().find(|told| told.session == 2).unwrap();
         assert!(next.prompt.contains(told_next), "{}", next.prompt);
         assert!(next.prompt.contains(RULE), "{}", next.prompt);
@@ -534,30 +545,30 @@ async fn s3_44_to_s3_46_s4_48_s4_68_s4_118_s4_128_s4_136_s4_137_s4_140_to_s4_143
 
 #[tokio::test]
 async fn s4_5_s4_67_a_refused_prompt_is_a_boundary_too_and_nobody_is_asked_in_vain() {
-    let agent = Scripted::new(|told| match told.session {
+    let agent = ScriptedAgent::new(|told| match told.session {
         1 => vec![
             calls("c", "make parser"),
             answers("c"),
-            ends_with(End::TooLong),
+            ends_with(TurnEnd::TooLong),
         ],
         _ => vec![says("DONE"), ends()],
     });
     let mut scene = Scene::new();
     assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
     assert_eq!(scene.paper.restarts(), [(1, None)]);
-    assert!(!agent.heard().iter().any(is_request));
+    assert!(!agent.received_prompts().iter().any(is_request));
     assert!(scene.paper.has("context restart #1 after a refused prompt"));
 }
 
 #[tokio::test]
 async fn a_session_that_is_full_at_once_is_tried_smaller_and_then_given_up() {
-    let agent = Scripted::new(|told| match told.session {
+    let agent = ScriptedAgent::new(|told| match told.session {
         1 => vec![
             calls("c", "make parser"),
             answers("c"),
-            ends_with(End::TooLong),
+            ends_with(TurnEnd::TooLong),
         ],
-        _ => vec![ends_with(End::TooLong)],
+        _ => vec![ends_with(TurnEnd::TooLong)],
     });
     let mut scene = Scene::new();
     let error = scene.run(&agent).await.unwrap_err();
@@ -570,19 +581,26 @@ async fn a_session_that_is_full_at_once_is_tried_smaller_and_then_given_up() {
         ),
         "{error}"
     );
-    let sizes: Vec<usize> = agent.heard().iter().map(|told| told.prompt.len()).collect();
+    let sizes: Vec<usize> = agent
+        .received_prompts()
+        .iter()
+        .map(|told| told.prompt.len())
+        .collect();
     assert_eq!(sizes.len(), 3);
     assert!(sizes[2] <= sizes[1]);
-    assert!(matches!(scene.paper.state().next, Next::Continue { .. }));
+    assert!(matches!(
+        scene.paper.state().next,
+        NextStep::Continue { .. }
+    ));
     // A task that does not fit by itself is not tried again.
     let mut scene = Scene::new();
-    let agent = Scripted::new(|_| vec![named("s"), ends_with(End::TooLong)]);
+    let agent = ScriptedAgent::new(|_| vec![named("s"), ends_with(TurnEnd::TooLong)]);
     assert!(matches!(
         scene.run(&agent).await,
         Err(RunError::NoRoom { .. })
     ));
-    assert_eq!(agent.heard().len(), 1);
-    assert_eq!(scene.paper.state().next, Next::Begin);
+    assert_eq!(agent.received_prompts().len(), 1);
+    assert_eq!(scene.paper.state().next, NextStep::Begin);
 }
 
 #[tokio::test]
@@ -591,19 +609,19 @@ async fn c_11_the_depth_limit_holds_and_the_next_prompt_is_kept() {
     let agent = tiring(9, 950);
     let error = scene.run(&agent).await.unwrap_err();
     assert!(
-        matches!(error, RunError::Limit(Limit::Restarts(2))),
+        matches!(error, RunError::Limit(RestartLimitReached::Restarts(2))),
         "{error}"
     );
     let state = scene.paper.state().clone();
     assert_eq!(state.continuation_count, 2);
-    let Next::Continue { prompt, restart: 3 } = &state.next else {
+    let NextStep::Continue { prompt, restart: 3 } = &state.next else {
         panic!("{:?}", state.next)
     };
     assert!(prompt.contains("1. the lexer"));
     // With more of them, it goes on from there.
     let mut again = Scene::new();
     again.state = RunState {
-        limits: Limits::default(),
+        limits: RestartLimits::default(),
         ..state
     };
     assert_eq!(again.run(&tiring(1, 0)).await.unwrap(), "DONE");
@@ -612,7 +630,7 @@ async fn c_11_the_depth_limit_holds_and_the_next_prompt_is_kept() {
 
 #[tokio::test]
 async fn sessions_that_do_nothing_new_end_the_run_which_can_be_resumed() {
-    let agent = Scripted::new(|told| match is_request(told) {
+    let agent = ScriptedAgent::new(|told| match is_request(told) {
         true => vec![says(CHECKPOINT), ends()],
         false => vec![
             calls("c", "make"),
@@ -626,14 +644,17 @@ async fn sessions_that_do_nothing_new_end_the_run_which_can_be_resumed() {
     assert!(matches!(error, RunError::Fruitless(3)), "{error}");
     // The first did something; three more did not.
     assert_eq!(scene.paper.restarts().len(), 3);
-    assert!(matches!(scene.paper.state().next, Next::Continue { .. }));
+    assert!(matches!(
+        scene.paper.state().next,
+        NextStep::Continue { .. }
+    ));
 }
 
 #[tokio::test]
 async fn s4_138_the_time_limit_is_that_of_all_sessions_together() {
     let turns = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = std::sync::Arc::clone(&turns);
-    let agent = Scripted::new(move |told| {
+    let agent = ScriptedAgent::new(move |told| {
         if is_request(told) {
             return vec![says(CHECKPOINT), ends()];
         }
@@ -648,7 +669,10 @@ async fn s4_138_the_time_limit_is_that_of_all_sessions_together() {
     });
     let mut scene = Scene::new().limited(None, Some(300));
     let error = scene.run(&agent).await.unwrap_err();
-    assert!(matches!(error, RunError::Limit(Limit::Time(_))), "{error}");
+    assert!(
+        matches!(error, RunError::Limit(RestartLimitReached::Time(_))),
+        "{error}"
+    );
     assert!((3..=6).contains(&turns.load(Ordering::Relaxed)));
     assert!(scene.paper.state().spent >= Duration::from_millis(300));
     // What was spent stays spent.
@@ -656,21 +680,21 @@ async fn s4_138_the_time_limit_is_that_of_all_sessions_together() {
     again.state = scene.paper.state().clone();
     assert!(matches!(
         again.run(&agent).await,
-        Err(RunError::Limit(Limit::Time(_)))
+        Err(RunError::Limit(RestartLimitReached::Time(_)))
     ));
     // It also ends a turn that runs, and a checkpoint that is waited for.
     for hangs_at in ["work", "checkpoint"] {
-        let agent = Scripted::new(move |told| match (hangs_at, is_request(told)) {
+        let agent = ScriptedAgent::new(move |told| match (hangs_at, is_request(told)) {
             ("checkpoint", false) => {
                 vec![calls("c", "m"), answers("c"), used(950, 0, 0, None), ends()]
             }
-            _ => vec![Step::Hangs],
+            _ => vec![AgentStep::Hangs],
         });
         let mut scene = Scene::new().limited(None, Some(100));
         scene.patience.checkpoint = Duration::from_secs(20);
         let outcome = scene.run(&agent).await;
         assert!(
-            matches!(outcome, Err(RunError::Limit(Limit::Time(_)))),
+            matches!(outcome, Err(RunError::Limit(RestartLimitReached::Time(_)))),
             "{hangs_at}"
         );
     }
@@ -679,10 +703,10 @@ async fn s4_138_the_time_limit_is_that_of_all_sessions_together() {
 #[tokio::test]
 async fn s4_144_a_run_that_is_stopped_goes_on_in_the_session_that_was_cut_off() {
     let (sender, stop) = watch::channel(false);
-    let agent = Scripted::new(move |told| match told.resumed.as_deref() {
+    let agent = ScriptedAgent::new(move |told| match told.resumed.as_deref() {
         None => {
             sender.send_replace(true);
-            vec![named("s1"), calls("c", "make parser"), Step::Hangs]
+            vec![named("s1"), calls("c", "make parser"), AgentStep::Hangs]
         }
         Some(_) => vec![says("DONE"), ends()],
     });
@@ -690,10 +714,10 @@ async fn s4_144_a_run_that_is_stopped_goes_on_in_the_session_that_was_cut_off() 
     // The stop is seen before the session's first line: nothing is known of it yet.
     let outcome = scene.run_until(&agent, stop).await;
     assert!(matches!(outcome, Err(RunError::Stopped)));
-    assert_eq!(scene.paper.state().next, Next::Begin);
+    assert_eq!(scene.paper.state().next, NextStep::Begin);
 
-    let agent = Scripted::new(|told| match told.resumed.as_deref() {
-        None => vec![named("s1"), calls("c", "make parser"), Step::Hangs],
+    let agent = ScriptedAgent::new(|told| match told.resumed.as_deref() {
+        None => vec![named("s1"), calls("c", "make parser"), AgentStep::Hangs],
         Some(_) => vec![says("DONE"), ends()],
     });
     let (sender, stop) = watch::channel(false);
@@ -707,7 +731,7 @@ async fn s4_144_a_run_that_is_stopped_goes_on_in_the_session_that_was_cut_off() 
     let state = scene.paper.state().clone();
     assert_eq!(
         state.next,
-        Next::Resume {
+        NextStep::Resume {
             session_id: "s1".to_owned()
         }
     );
@@ -718,9 +742,9 @@ async fn s4_144_a_run_that_is_stopped_goes_on_in_the_session_that_was_cut_off() 
     let mut again = Scene::new();
     again.state = state;
     assert_eq!(again.run(&agent).await.unwrap(), "DONE");
-    let heard = agent.heard();
+    let heard = agent.received_prompts();
     assert_eq!(heard[1].resumed.as_deref(), Some("s1"));
-    assert!(heard[1].prompt.starts_with(restart::go_on()));
+    assert!(heard[1].prompt.starts_with(restart::resume_prompt()));
     assert_eq!(again.paper.restarts(), []);
 }
 
@@ -730,12 +754,12 @@ async fn a_session_that_cannot_be_taken_up_again_is_spoken_for() {
         status: "exit status: 1".to_owned(),
         said: "No conversation found".to_owned(),
     };
-    let agent = Scripted::new(move |told| match told.resumed {
-        Some(_) => vec![Step::Breaks(gone())],
+    let agent = ScriptedAgent::new(move |told| match told.resumed {
+        Some(_) => vec![AgentStep::Breaks(gone())],
         None => vec![says("DONE"), ends()],
     });
     let mut scene = Scene::new();
-    scene.state.next = Next::Resume {
+    scene.state.next = NextStep::Resume {
         session_id: "gone".to_owned(),
     };
     assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
@@ -745,21 +769,21 @@ async fn a_session_that_cannot_be_taken_up_again_is_spoken_for() {
 
 #[tokio::test]
 async fn an_agent_that_fails_dies_hangs_or_idles_is_said_to() {
-    let outcome = |steps: fn() -> Vec<Step>| async move {
+    let outcome = |steps: fn() -> Vec<AgentStep>| async move {
         let mut scene = Scene::new();
         scene.patience.silence = Duration::from_millis(50);
         let error = scene
-            .run(&Scripted::new(move |_| steps()))
+            .run(&ScriptedAgent::new(move |_| steps()))
             .await
             .unwrap_err();
         error.to_string()
     };
     assert_eq!(
-        outcome(|| vec![ends_with(End::Failed("no key".to_owned()))]).await,
+        outcome(|| vec![ends_with(TurnEnd::Failed("no key".to_owned()))]).await,
         "the agent failed: no key"
     );
     let died = outcome(|| {
-        vec![Step::Breaks(AgentError::Exited {
+        vec![AgentStep::Breaks(AgentError::Exited {
             status: "exit status: 3".to_owned(),
             said: "boom".to_owned(),
         })]
@@ -769,7 +793,7 @@ async fn an_agent_that_fails_dies_hangs_or_idles_is_said_to() {
         "the agent ended with exit status: 3 in the middle of its work: boom"
     );
     assert_eq!(
-        outcome(|| vec![Step::Hangs]).await,
+        outcome(|| vec![AgentStep::Hangs]).await,
         "the agent has said nothing for 0 s"
     );
     assert_eq!(
@@ -780,11 +804,11 @@ async fn an_agent_that_fails_dies_hangs_or_idles_is_said_to() {
 
 #[tokio::test]
 async fn what_does_not_belong_is_told_and_borne() {
-    let agent = Scripted::new(|_| {
+    let agent = ScriptedAgent::new(|_| {
         vec![
-            Step::Prints("npm warn"),
-            Step::Prints("{}"),
-            Step::Prints(r#"{"type":"text","text":"half"#),
+            AgentStep::Prints("npm warn"),
+            AgentStep::Prints("{}"),
+            AgentStep::Prints(r#"{"type":"text","text":"half"#),
             says("DONE"),
             ends(),
         ]
@@ -834,7 +858,7 @@ const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 async fn c_19_no_secret_of_a_session_reaches_the_next_one_or_the_state() {
     for answer in ["", "<checkpoint>\nRemaining: push with KEY\n</checkpoint>"] {
         let answer = answer.replace("KEY", KEY);
-        let agent = Scripted::new(move |told| {
+        let agent = ScriptedAgent::new(move |told| {
             if is_request(told) {
                 return vec![says(&answer), ends()];
             }
@@ -854,14 +878,14 @@ async fn c_19_no_secret_of_a_session_reaches_the_next_one_or_the_state() {
                         is_error: true,
                     },
                 ),
-                Step::Prints("warning: ghp_0123456789abcdefghijABCDEFGHIJ012345 expires soon"),
+                AgentStep::Prints("warning: ghp_0123456789abcdefghijABCDEFGHIJ012345 expires soon"),
                 used(950, 0, 0, None),
                 ends(),
             ]
         });
         let mut scene = Scene::new();
         assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
-        let heard = agent.heard();
+        let heard = agent.received_prompts();
         let continued = heard.iter().find(|told| told.session == 2).unwrap();
         assert!(continued.prompt.contains("parser"), "{}", continued.prompt);
         assert!(!continued.prompt.contains("ghp_"), "{}", continued.prompt);

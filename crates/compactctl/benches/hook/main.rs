@@ -91,7 +91,7 @@ struct Session {
 
 impl Session {
     fn write(folder: &Path) -> Result<Session> {
-        let text = compact_eval::generate::coding(21, BYTES / 4).text;
+        let text = compact_eval::generate::coding_session(21, BYTES / 4).text;
         let lines = text.split_inclusive('\n').scan(0, |sum, line| {
             *sum += line.len();
             (*sum <= BYTES).then_some(line)

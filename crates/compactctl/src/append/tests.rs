@@ -37,7 +37,7 @@ fn a_line_that_came_since_outruns_ours_and_stays() {
     let source = transcript.read_at_rest().unwrap();
     write_behind(&path, "{\"b\":1}\n");
     let outcome = transcript.append(&source, OURS).unwrap();
-    assert_eq!(outcome, AppendOutcome::Outrun);
+    assert_eq!(outcome, AppendOutcome::FileChanged);
     assert_eq!(fs::read(&path).unwrap(), b"{\"a\":1}\n{\"b\":1}\n");
 }
 
@@ -48,12 +48,12 @@ fn a_file_of_the_same_size_is_another_one() {
     let source = transcript.read_at_rest().unwrap();
     fs::write(&path, "{\"a\":2}\n").unwrap();
     let outcome = transcript.append(&source, OURS).unwrap();
-    assert_eq!(outcome, AppendOutcome::Outrun);
+    assert_eq!(outcome, AppendOutcome::FileChanged);
     let other = path.with_extension("new");
     fs::write(&other, "{\"a\":1}\n").unwrap();
     fs::rename(&other, &path).unwrap();
     let outcome = transcript.append(&source, OURS).unwrap();
-    assert_eq!(outcome, AppendOutcome::Outrun);
+    assert_eq!(outcome, AppendOutcome::FileChanged);
     assert_eq!(fs::read(&path).unwrap(), b"{\"a\":1}\n");
 }
 
@@ -79,7 +79,7 @@ fn a_line_that_is_not_finished_is_waited_for_and_then_refused() {
     let (_folder, path) = transcript("{\"a\":1}\n{\"b\":");
     let mut transcript = SharedTranscript::open(&path).unwrap();
     let failure = transcript.read_at_rest().unwrap_err();
-    assert_eq!(failure.code(), Code::Busy);
+    assert_eq!(failure.code(), FailureCode::Busy);
     assert!(failure.message().contains("its last line is not finished"));
     let agent = thread::spawn(move || {
         thread::sleep(Duration::from_millis(200));
@@ -95,7 +95,7 @@ fn two_of_us_do_not_meet() {
     let (_folder, path) = transcript("{\"a\":1}\n");
     let held = SharedTranscript::open(&path).unwrap();
     let failure = SharedTranscript::open(&path).unwrap_err();
-    assert_eq!(failure.code(), Code::Busy);
+    assert_eq!(failure.code(), FailureCode::Busy);
     drop(held);
     SharedTranscript::open(&path).unwrap();
 }
@@ -109,7 +109,7 @@ fn a_session_that_codex_has_open_is_refused() {
     lock.lock().unwrap();
     let mut transcript = SharedTranscript::open(&path).unwrap();
     let failure = transcript.read_at_rest().unwrap_err();
-    assert_eq!(failure.code(), Code::Busy);
+    assert_eq!(failure.code(), FailureCode::Busy);
     assert!(failure.message().contains("Codex has the session open"));
     lock.unlock().unwrap();
     transcript.read_at_rest().unwrap();
@@ -119,7 +119,7 @@ fn a_session_that_codex_has_open_is_refused() {
 #[test]
 fn a_full_disk_is_an_error_and_not_a_file() {
     let failure = SharedTranscript::open(Path::new("/dev/full")).unwrap_err();
-    assert_eq!(failure.code(), Code::Input);
+    assert_eq!(failure.code(), FailureCode::Input);
 }
 
 /// An agent that appends through a handle, and one that writes anew and renames, as fast as they can,
@@ -137,7 +137,7 @@ fn no_line_is_lost_or_torn_whoever_writes_how_fast() {
             let mut appended = 0;
             while !done.load(Ordering::SeqCst) || appended == 0 {
                 let mut transcript = SharedTranscript::open(&path).unwrap();
-                let source = transcript.read().unwrap();
+                let source = transcript.read_bytes().unwrap();
                 if !ends_with_whole_line(&source) {
                     continue;
                 }

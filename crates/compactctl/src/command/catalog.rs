@@ -3,31 +3,31 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use compact_adapters::config::Storage;
+use compact_adapters::config::StorageConfig;
 use compact_adapters::store::Stores;
-use compact_runtime::port::catalog::{SessionCatalog, copy};
+use compact_runtime::port::catalog::{SessionCatalog, copy_catalog};
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::args::{Catalog, CatalogCopy};
-use crate::failure::{Code, Failure};
-use crate::report::number::count;
-use crate::world::{World, block_on};
+use crate::answer::CommandAnswer;
+use crate::app::{App, block_on};
+use crate::args::{CatalogCommand, CatalogCopyArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::report::number::format_count;
 
 /// Runs what was asked of the catalog.
-pub fn run(command: &Catalog, world: &World) -> Result<Answer, Failure> {
+pub fn run(command: &CatalogCommand, app: &App) -> Result<CommandAnswer, Failure> {
     match command {
-        Catalog::Migrate => migrate(world),
-        Catalog::Copy(args) => copied(args, world),
+        CatalogCommand::Migrate => migrate(app),
+        CatalogCommand::Copy(args) => copy_receipts(args, app),
     }
 }
 
-fn migrate(world: &World) -> Result<Answer, Failure> {
-    let place = world.stores().catalog_place();
-    let versions = match world.stores().shared_catalog() {
+fn migrate(app: &App) -> Result<CommandAnswer, Failure> {
+    let place = app.stores().catalog_location();
+    let versions = match app.stores().shared_catalog() {
         Some(shared) => Some(block_on(async { Ok(shared.migrate().await?) })?),
         // Opening a file brings it up to date, and there is nobody to tell from which version.
-        None => world.stores().catalog().map(|_| None)?,
+        None => app.stores().open_catalog().map(|_| None)?,
     };
     let human = match versions {
         Some((before, now)) if before < now => format!("{place}: schema {before} → {now}\n"),
@@ -39,17 +39,17 @@ fn migrate(world: &World) -> Result<Answer, Failure> {
         "schema_before": versions.map(|(before, _)| before),
         "schema": versions.map(|(_, now)| now),
     });
-    Ok(Answer::new(json, human))
+    Ok(CommandAnswer::new(json, human))
 }
 
-fn copied(args: &CatalogCopy, world: &World) -> Result<Answer, Failure> {
-    let own = world.stores().clone();
+fn copy_receipts(args: &CatalogCopyArgs, app: &App) -> Result<CommandAnswer, Failure> {
+    let own = app.stores().clone();
     let (from, to) = match (&args.from, &args.to) {
-        (Some(from), _) => (other(from)?, own),
-        (None, Some(to)) => (own, other(to)?),
+        (Some(from), _) => (stores_at(from)?, own),
+        (None, Some(to)) => (own, stores_at(to)?),
         (None, None) => (own.clone(), own),
     };
-    let (from_place, to_place) = (from.catalog_place(), to.catalog_place());
+    let (from_place, to_place) = (from.catalog_location(), to.catalog_location());
     if from_place == to_place {
         return Err(Failure::usage(
             format!("{from_place} would be copied onto itself"),
@@ -57,8 +57,8 @@ fn copied(args: &CatalogCopy, world: &World) -> Result<Answer, Failure> {
         ));
     }
     let copied = block_on(async {
-        let (from, to) = (read(&from)?, to.catalog()?);
-        Ok(copy(&*from, &*to).await?)
+        let (from, to) = (open_existing_catalog(&from)?, to.open_catalog()?);
+        Ok(copy_catalog(&*from, &*to).await?)
     })?;
     let json = json!({
         "from": from_place,
@@ -69,32 +69,34 @@ fn copied(args: &CatalogCopy, world: &World) -> Result<Answer, Failure> {
     });
     let human = format!(
         "copied {} of {} from {from_place} to {to_place}\n",
-        count(copied.records, "compaction", "compactions"),
-        count(copied.sessions, "session", "sessions"),
+        format_count(copied.records, "compaction", "compactions"),
+        format_count(copied.sessions, "session", "sessions"),
     );
-    Ok(Answer::new(json, human))
+    Ok(CommandAnswer::new(json, human))
 }
 
 /// A catalog that must be there already.
-fn read(stores: &Stores) -> Result<Arc<dyn SessionCatalog>, Failure> {
-    if !stores.exist() {
-        let place = stores.catalog_place();
+fn open_existing_catalog(stores: &Stores) -> Result<Arc<dyn SessionCatalog>, Failure> {
+    if !stores.has_data() {
+        let place = stores.catalog_location();
         return Err(Failure::new(
-            Code::Input,
+            FailureCode::Input,
             format!("there is no catalog at {place}"),
         ));
     }
-    Ok(stores.catalog()?)
+    Ok(stores.open_catalog()?)
 }
 
 /// The catalog in a folder or at an address.
-fn other(place: &str) -> Result<Stores, Failure> {
-    let mut storage = Storage::default();
+fn stores_at(place: &str) -> Result<Stores, Failure> {
+    let mut storage = StorageConfig::default();
     if place.contains("://") {
-        let address = place.parse::<compact_adapters::postgres::Address>();
-        address.map_err(|error| Failure::of(Code::Usage, &error).about("the address"))?;
+        let address = place.parse::<compact_adapters::postgres::PostgresAddress>();
+        address.map_err(|error| {
+            Failure::from_error(FailureCode::Usage, &error).with_context("the address")
+        })?;
         storage.catalog = Some(place.to_owned());
     }
     let stores = Stores::new(&storage, Path::new(place));
-    stores.map_err(|error| Failure::of(Code::Usage, &error))
+    stores.map_err(|error| Failure::from_error(FailureCode::Usage, &error))
 }

@@ -6,166 +6,172 @@
 
 use std::path::Path;
 
-use compact_core::engine::{Compaction, Outcome};
+use compact_core::engine::{Compaction, CompactionOutcome};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::summarize::frame;
 use compact_core::token::Tokens;
 use compact_core::verify::Retention;
 use compact_core::view::View;
-use compact_formats::{FormatError, Stamp};
-use compact_runtime::manager::{Commit, Compacted, Request, now};
+use compact_formats::{BoundaryStamp, FormatError};
+use compact_runtime::manager::{CommittedCompaction, CompactionRequest, RequestOutcome, now};
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, set};
-use crate::append::{AppendOutcome, SharedTranscript, busy};
-use crate::args::{Compact, Global};
-use crate::artifact::{self, Artifacts};
-use crate::failure::{Code, Failure};
-use crate::input::Source;
-use crate::output::Target;
-use crate::progress::Progress;
-use crate::report::compaction::{bars, facts, preview};
-use crate::report::number::{bytes, count, elapsed, grouped};
+use crate::answer::{CommandAnswer, set_field};
+use crate::app::{App, OpenedTranscript};
+use crate::append::{AppendOutcome, SharedTranscript, busy_failure};
+use crate::args::{CompactArgs, GlobalArgs};
+use crate::artifact::{self, ArtifactPaths};
+use crate::failure::{Failure, FailureCode};
+use crate::input::InputSource;
+use crate::output::OutputTarget;
+use crate::progress::TerminalProgress;
+use crate::report::compaction::{preview, receipt_table, render_token_bars};
+use crate::report::number::{format_bytes, format_count, format_elapsed, group_digits};
 use crate::report::table::{Column, Table};
 use crate::report::text::fit;
 use crate::report::{COLUMNS, Charset};
-use crate::world::{Opened, World};
 
 /// How often a transcript that grew meanwhile is compacted anew before it is left to its agent.
 const TRIES: usize = 4;
 
 /// Compacts a session.
-pub fn run(args: &Compact, world: &World, global: &Global) -> Result<Answer, Failure> {
+pub fn run(args: &CompactArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     check_streams(args, global)?;
     let output = args.output.as_deref();
-    if args.append && output.is_none_or(|output| is_same(output, &args.subject.file)) {
-        return append_in_place(args, world, global);
+    if args.append && output.is_none_or(|output| is_same_file(output, &args.subject.file)) {
+        return append_in_place(args, app, global);
     }
-    let opened = world.open(&args.subject)?;
+    let opened = app.open_transcript(&args.subject)?;
     if args.append {
         check_boundary(&opened)?;
     }
     let destination = match &args.output {
-        Some(path) => Destination::Target(Target::open(path, opened.source.path.as_deref())?),
-        None => Destination::Nowhere,
+        Some(path) => {
+            ViewDestination::Target(OutputTarget::open(path, opened.source.path.as_deref())?)
+        }
+        None => ViewDestination::Nowhere,
     };
-    let answer = attempt(args, world, global, &opened, destination)?;
-    answer.ok_or_else(|| Failure::new(Code::Unexpected, "a file of its own was outrun"))
+    let answer = try_compact(args, app, global, &opened, destination)?;
+    answer.ok_or_else(|| Failure::new(FailureCode::Unexpected, "a file of its own was outrun"))
 }
 
 /// Compacts a transcript and writes the view behind it. What its agent wrote meanwhile is taken in by
 /// compacting it anew; an agent that does not rest is left alone.
-fn append_in_place(args: &Compact, world: &World, global: &Global) -> Result<Answer, Failure> {
+fn append_in_place(
+    args: &CompactArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
     let path = &args.subject.file;
     for _ in 0..TRIES {
         let mut transcript = SharedTranscript::open(path)?;
-        let source = Source {
+        let source = InputSource {
             name: path.display().to_string(),
             path: Some(path.clone()),
             bytes: transcript.read_at_rest()?,
         };
-        let opened = world.open_source(&args.subject, source)?;
+        let opened = app.open_source(&args.subject, source)?;
         check_boundary(&opened)?;
-        let destination = Destination::Behind(transcript);
-        if let Some(answer) = attempt(args, world, global, &opened, destination)? {
+        let destination = ViewDestination::Append(transcript);
+        if let Some(answer) = try_compact(args, app, global, &opened, destination)? {
             return Ok(answer);
         }
     }
-    Err(busy(
+    Err(busy_failure(
         path,
         "it was written to each time that it was compacted",
     ))
 }
 
 /// Compacts what was read and writes the view; nothing when the file went on meanwhile.
-fn attempt(
-    args: &Compact,
-    world: &World,
-    global: &Global,
-    opened: &Opened,
-    destination: Destination,
-) -> Result<Option<Answer>, Failure> {
-    let progress = Progress::over_bytes(global, opened.source.bytes.len(), "compacting");
-    let told = artifact::told(world, opened)?;
+fn try_compact(
+    args: &CompactArgs,
+    app: &App,
+    global: &GlobalArgs,
+    opened: &OpenedTranscript,
+    destination: ViewDestination,
+) -> Result<Option<CommandAnswer>, Failure> {
+    let progress = TerminalProgress::over_bytes(global, opened.source.bytes.len(), "compacting");
+    let told = artifact::render_summarizer_input(app, opened)?;
     let told = told.as_deref();
-    let compacted = compact(args, world, global, (opened, told)).map_err(|failure| {
-        artifact::failed(world, opened, told, global.session.as_deref(), failure)
+    let compacted = compact_transcript(args, app, global, (opened, told)).map_err(|failure| {
+        artifact::explain_failure(app, opened, told, global.session.as_deref(), failure)
     })?;
     drop(progress);
     let found = match compacted {
-        Compacted::Done(commit) => {
-            let Some(payload) = write(args, opened, &commit, destination)? else {
+        RequestOutcome::Done(commit) => {
+            let Some(payload) = write_view(args, opened, &commit, destination)? else {
                 return Ok(None);
             };
             let session = &commit.compaction.receipt.session_id;
             let view = Some(&commit.compaction.view);
-            let artifacts = artifact::keep(world, told, session, view)?;
+            let artifacts = artifact::write_artifacts(app, told, session, view)?;
             let charset = Charset::detect(global);
-            let answer = done(args, world, opened, (&commit, artifacts), charset);
+            let answer = compacted_answer(args, app, opened, (&commit, artifacts), charset);
             return Ok(Some(answer.with_payload(payload)));
         }
-        Compacted::Unchanged {
+        RequestOutcome::Unchanged {
             session_id,
             tokens,
             budget,
-        } => Unchanged {
+        } => UnchangedSession {
             session_id,
             tokens,
             budget,
             reason: None,
         },
-        Compacted::Declined {
+        RequestOutcome::Declined {
             session_id,
             tokens,
             budget,
             reason,
-        } => Unchanged {
+        } => UnchangedSession {
             session_id,
             tokens,
             budget,
             reason: Some(reason),
         },
     };
-    unchanged(args, opened, destination, &found).map(Some)
+    unchanged_answer(args, opened, destination, &found).map(Some)
 }
 
 /// Where a view goes.
-enum Destination {
+enum ViewDestination {
     Nowhere,
-    Target(Target),
+    Target(OutputTarget),
     /// Behind the transcript that it was made of.
-    Behind(SharedTranscript),
+    Append(SharedTranscript),
 }
 
 /// Bytes for stdout, if that is where they go.
-type Payload = Option<Vec<u8>>;
+type StdoutPayload = Option<Vec<u8>>;
 
 /// What is said of a compaction that is on record.
-fn done(
-    args: &Compact,
-    world: &World,
-    opened: &Opened,
-    (commit, artifacts): (&Commit, Option<Artifacts>),
+fn compacted_answer(
+    args: &CompactArgs,
+    app: &App,
+    opened: &OpenedTranscript,
+    (commit, artifacts): (&CommittedCompaction, Option<ArtifactPaths>),
     charset: Charset,
-) -> Answer {
+) -> CommandAnswer {
     let mut json = commit.receipt.clone();
     let format = opened.parsed.document.format().name();
-    set(&mut json, "output", json!(destination(args)));
-    set(&mut json, "format", json!(format));
+    set_field(&mut json, "output", json!(output_path(args)));
+    set_field(&mut json, "format", json!(format));
     if let Some(artifacts) = &artifacts {
-        set(&mut json, "artifacts", artifacts.json());
+        set_field(&mut json, "artifacts", artifacts.to_json());
     }
     let artifacts = artifacts.unwrap_or_default();
-    let human = tell(args, world, opened, (commit, &artifacts), charset);
-    let answer = Answer::new(json, human);
+    let human = render_compaction(args, app, opened, (commit, &artifacts), charset);
+    let answer = CommandAnswer::new(json, human);
     match commit.receipt.get("archive") {
         None | Some(Value::Null) => answer,
         Some(_) => answer.having_archived(),
     }
 }
 
-struct Unchanged {
+struct UnchangedSession {
     session_id: String,
     tokens: Tokens,
     budget: Tokens,
@@ -174,15 +180,15 @@ struct Unchanged {
 }
 
 /// Where the result goes: `-o`, the file itself for `--append`, or nowhere.
-fn destination(args: &Compact) -> Option<&Path> {
+fn output_path(args: &CompactArgs) -> Option<&Path> {
     match &args.output {
         Some(path) => Some(path),
         None => args.append.then_some(args.subject.file.as_path()),
     }
 }
 
-fn check_streams(args: &Compact, global: &Global) -> Result<(), Failure> {
-    let stdout = destination(args) == Some(Path::new("-"));
+fn check_streams(args: &CompactArgs, global: &GlobalArgs) -> Result<(), Failure> {
+    let stdout = output_path(args) == Some(Path::new("-"));
     if stdout && args.output.is_none() {
         return Err(Failure::usage(
             "--append cannot change stdin in place",
@@ -196,7 +202,7 @@ fn check_streams(args: &Compact, global: &Global) -> Result<(), Failure> {
         ));
     }
     let is_slice = args.subject.session_index.is_some();
-    if is_slice && destination(args).is_some_and(|out| is_same(out, &args.subject.file)) {
+    if is_slice && output_path(args).is_some_and(|out| is_same_file(out, &args.subject.file)) {
         return Err(Failure::usage(
             "one session would take the place of a file that may hold many",
             "write the session to another file with -o",
@@ -206,55 +212,55 @@ fn check_streams(args: &Compact, global: &Global) -> Result<(), Failure> {
 }
 
 /// True when both names lead to one file.
-fn is_same(a: &Path, b: &Path) -> bool {
+fn is_same_file(a: &Path, b: &Path) -> bool {
     a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Formats without a boundary are refused before anything is archived.
-fn check_boundary(opened: &Opened) -> Result<(), Failure> {
+fn check_boundary(opened: &OpenedTranscript) -> Result<(), Failure> {
     let probe = opened.parsed.document.lines_to_append(
         &opened.parsed.conversation,
         &View::default(),
-        &stamp("", "", Tokens(0), Tokens(0)),
+        &make_stamp("", "", Tokens(0), Tokens(0)),
     );
     match probe {
         Err(error @ FormatError::NoBoundary { .. }) => {
-            Err(Failure::from(error).about(&opened.source.name))
+            Err(Failure::from(error).with_context(&opened.source.name))
         }
         _ => Ok(()),
     }
 }
 
 /// Compacts over the store; one that is not there yet is created only for something to keep.
-fn compact(
-    args: &Compact,
-    world: &World,
-    global: &Global,
-    (opened, told): (&Opened, Option<&[String]>),
-) -> Result<Compacted, Failure> {
+fn compact_transcript(
+    args: &CompactArgs,
+    app: &App,
+    global: &GlobalArgs,
+    (opened, told): (&OpenedTranscript, Option<&[String]>),
+) -> Result<RequestOutcome, Failure> {
     let mut request = opened.request(&args.goal, &args.manner, global);
     request.told = told;
-    request.parent = world.caller();
-    let policy = world.policy(&args.manner);
-    if !world.has_store() {
-        let store = world.store_as_is()?;
-        let rehearsal = world.manager(store, policy.clone(), opened)?;
-        if let Some(nothing) = world.block_on(nothing_to_do(&rehearsal, &request))? {
+    request.parent = app.caller_span();
+    let policy = app.policy_for(&args.manner);
+    if !app.has_store() {
+        let store = app.store_as_is()?;
+        let rehearsal = app.transcript_manager(store, policy.clone(), opened)?;
+        if let Some(nothing) = app.block_on(nothing_to_do(&rehearsal, &request))? {
             return Ok(nothing);
         }
     }
-    let manager = world.manager(world.store_to_write()?, policy, opened)?;
-    world.block_on(async { Ok(manager.compact(&request).await?) })
+    let manager = app.transcript_manager(app.store_to_write()?, policy, opened)?;
+    app.block_on(async { Ok(manager.compact(&request).await?) })
 }
 
 async fn nothing_to_do(
     manager: &compact_runtime::Manager,
-    request: &Request<'_>,
-) -> Result<Option<Compacted>, Failure> {
+    request: &CompactionRequest<'_>,
+) -> Result<Option<RequestOutcome>, Failure> {
     let measured = manager.measure(request).await?;
-    Ok(match manager.plan(&measured)? {
-        Outcome::Compacted(_) => None,
-        Outcome::Unchanged => Some(Compacted::Unchanged {
+    Ok(match manager.dry_run(&measured)? {
+        CompactionOutcome::Compacted(_) => None,
+        CompactionOutcome::Unchanged => Some(RequestOutcome::Unchanged {
             tokens: measured.account.history,
             budget: measured.budget,
             session_id: measured.session_id,
@@ -263,27 +269,29 @@ async fn nothing_to_do(
 }
 
 /// Writes the view as a transcript, or behind the original's lines; nothing if the original went on.
-fn write(
-    args: &Compact,
-    opened: &Opened,
-    commit: &Commit,
-    destination: Destination,
-) -> Result<Option<Payload>, Failure> {
+fn write_view(
+    args: &CompactArgs,
+    opened: &OpenedTranscript,
+    commit: &CommittedCompaction,
+    destination: ViewDestination,
+) -> Result<Option<StdoutPayload>, Failure> {
     let document = &opened.parsed.document;
     let conversation = &opened.parsed.conversation;
     let Compaction { view, receipt, .. } = &commit.compaction;
     let before = receipt.tokens_before + receipt.tokens_fixed;
     let after = receipt.tokens_after + receipt.tokens_fixed;
     let now = now();
-    let stamp = stamp(&now, &receipt.receipt_id, before, after);
+    let stamp = make_stamp(&now, &receipt.receipt_id, before, after);
     match destination {
-        Destination::Nowhere => Ok(Some(None)),
-        Destination::Target(target) if args.append => {
+        ViewDestination::Nowhere => Ok(Some(None)),
+        ViewDestination::Target(target) if args.append => {
             let bytes = document.append(conversation, view, &stamp)?;
             target.write(bytes).map(Some)
         }
-        Destination::Target(target) => target.write(document.emit(conversation, view)?).map(Some),
-        Destination::Behind(mut transcript) => {
+        ViewDestination::Target(target) => {
+            target.write(document.emit(conversation, view)?).map(Some)
+        }
+        ViewDestination::Append(mut transcript) => {
             let lines = document.lines_to_append(conversation, view, &stamp)?;
             let outcome = transcript.append(&opened.source.bytes, &lines)?;
             Ok((outcome == AppendOutcome::Written).then_some(None))
@@ -291,8 +299,13 @@ fn write(
     }
 }
 
-fn stamp<'a>(timestamp: &'a str, receipt: &'a str, before: Tokens, after: Tokens) -> Stamp<'a> {
-    Stamp {
+fn make_stamp<'a>(
+    timestamp: &'a str,
+    receipt: &'a str,
+    before: Tokens,
+    after: Tokens,
+) -> BoundaryStamp<'a> {
+    BoundaryStamp {
         timestamp,
         receipt,
         tokens_before: before.0,
@@ -301,18 +314,18 @@ fn stamp<'a>(timestamp: &'a str, receipt: &'a str, before: Tokens, after: Tokens
 }
 
 /// Nothing to do: the input is passed on as it is, and nothing is recorded.
-fn unchanged(
-    args: &Compact,
-    opened: &Opened,
-    destination: Destination,
-    found: &Unchanged,
-) -> Result<Answer, Failure> {
-    let hashes = EntryHash::all(&opened.parsed.conversation.entries);
+fn unchanged_answer(
+    args: &CompactArgs,
+    opened: &OpenedTranscript,
+    destination: ViewDestination,
+    found: &UnchangedSession,
+) -> Result<CommandAnswer, Failure> {
+    let hashes = EntryHash::from_entries(&opened.parsed.conversation.entries);
     let json = json!({
         "outcome": "unchanged",
         "receipt_id": null,
         "session_id": found.session_id,
-        "source_hash": Chain::over(&hashes),
+        "source_hash": Chain::from_hashes(&hashes),
         "tokens_before": found.tokens,
         "tokens_after": found.tokens,
         "budget": found.budget,
@@ -326,11 +339,11 @@ fn unchanged(
         "format": opened.parsed.document.format().name(),
     });
     let payload = match destination {
-        Destination::Target(target) => target.write(opened.source.bytes.to_vec())?,
-        Destination::Nowhere | Destination::Behind(_) => None,
+        ViewDestination::Target(target) => target.write(opened.source.bytes.to_vec())?,
+        ViewDestination::Nowhere | ViewDestination::Append(_) => None,
     };
-    let tokens = count(found.tokens.0, "token", "tokens");
-    let budget = grouped(found.budget.0);
+    let tokens = format_count(found.tokens.0, "token", "tokens");
+    let budget = group_digits(found.budget.0);
     let why = match &found.reason {
         None => format!("a history of {tokens} is within the budget of {budget}"),
         Some(reason) => format!("the summarizer failed ({reason}) and the host goes on by itself"),
@@ -344,25 +357,25 @@ fn unchanged(
             ""
         },
     );
-    Ok(Answer::new(json, human).with_payload(payload))
+    Ok(CommandAnswer::new(json, human).with_payload(payload))
 }
 
-fn tell(
-    args: &Compact,
-    world: &World,
-    opened: &Opened,
-    (commit, artifacts): (&Commit, &Artifacts),
+fn render_compaction(
+    args: &CompactArgs,
+    app: &App,
+    opened: &OpenedTranscript,
+    (commit, artifacts): (&CommittedCompaction, &ArtifactPaths),
     charset: Charset,
 ) -> String {
     let receipt = &commit.compaction.receipt;
-    let mut table = facts(receipt, charset);
-    table.row(["archive".to_owned(), archived(world, &commit.receipt)]);
-    if let Some(path) = destination(args).filter(|p| *p != Path::new("-")) {
-        table.row(["written".to_owned(), path.display().to_string()]);
+    let mut table = receipt_table(receipt, charset);
+    table.add_row(["archive".to_owned(), describe_archive(app, &commit.receipt)]);
+    if let Some(path) = output_path(args).filter(|p| *p != Path::new("-")) {
+        table.add_row(["written".to_owned(), path.display().to_string()]);
     }
-    artifacts.rows().for_each(|row| table.row(row));
+    artifacts.rows().for_each(|row| table.add_row(row));
     let milliseconds = commit.receipt.get("elapsed_ms").and_then(Value::as_u64);
-    table.row(["time".to_owned(), elapsed(milliseconds.unwrap_or(0))]);
+    table.add_row(["time".to_owned(), format_elapsed(milliseconds.unwrap_or(0))]);
     let summary = commit.compaction.view.summary();
     let summary = summary.map_or_else(String::new, |entry| entry.plain_text());
     let summary = frame::body(&summary).unwrap_or(&summary);
@@ -370,14 +383,14 @@ fn tell(
         "{} {}\n\n{}\n{}\n{}\n{}",
         "compacted".green().bold(),
         fit(&opened.source.name, COLUMNS - 10).bold(),
-        bars(receipt.tokens_before, receipt.tokens_after, charset),
+        render_token_bars(receipt.tokens_before, receipt.tokens_after, charset),
         table.render(),
         preview(summary, charset),
         next_steps(args, opened, &commit.receipt),
     )
 }
 
-fn archived(world: &World, receipt: &Value) -> String {
+fn describe_archive(app: &App, receipt: &Value) -> String {
     let size = |field: &str| {
         receipt
             .pointer(&format!("/archive/{field}"))
@@ -386,24 +399,24 @@ fn archived(world: &World, receipt: &Value) -> String {
     match (size("plain_bytes"), size("stored_bytes")) {
         (Some(plain), Some(stored)) => format!(
             "{} as {} in {}",
-            bytes(plain),
-            bytes(stored),
-            world.stores().archive_place()
+            format_bytes(plain),
+            format_bytes(stored),
+            app.stores().archive_location()
         ),
         _ => "none: the original was not kept".to_owned(),
     }
 }
 
 /// What a person may want to do now.
-fn next_steps(args: &Compact, opened: &Opened, receipt: &Value) -> String {
+fn next_steps(args: &CompactArgs, opened: &OpenedTranscript, receipt: &Value) -> String {
     let mut table = Table::new([
         Column::left().style(Style::new().cyan()),
         Column::left().style(Style::new().dimmed()),
     ]);
     let mut step = |command: String, what: &str| {
-        table.row([format!("compactctl {command}"), what.to_owned()]);
+        table.add_row([format!("compactctl {command}"), what.to_owned()]);
     };
-    if destination(args).is_none() {
+    if output_path(args).is_none() {
         let name = &opened.source.name;
         let file = if name.len() <= 24 { name } else { "FILE" };
         step(format!("compact {file} -o OUT"), "writes the view");

@@ -3,16 +3,16 @@
 use clap::CommandFactory;
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::args::{Cli, Completions};
+use crate::answer::CommandAnswer;
+use crate::args::{Cli, CompletionsArgs};
 
 /// Generates the script.
-pub fn run(args: &Completions) -> Answer {
+pub fn run(args: &CompletionsArgs) -> CommandAnswer {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "compactctl", &mut script);
     let json = json!({
         "shell": args.shell.to_string(),
         "script": String::from_utf8_lossy(&script),
     });
-    Answer::new(json, String::new()).with_payload(Some(script))
+    CommandAnswer::new(json, String::new()).with_payload(Some(script))
 }

@@ -3,52 +3,56 @@
 use std::path::{Path, PathBuf};
 
 use compact_adapters::config::{
-    Config as Settings, EXAMPLE, Effective, FileText, IgnoredKey, Loaded, Sources, Survey,
-    TrustStore, allowance,
+    Config as Settings, ConfigSources, EXAMPLE, EffectiveValue, FileReview, FileText, IgnoredKey,
+    LoadedConfig, TrustStore, find_allowance,
 };
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, set};
-use crate::args::{Config, Global};
-use crate::failure::{Code, Failure};
-use crate::output::{self, Target};
-use crate::report::number::count;
+use crate::answer::{CommandAnswer, set_field};
+use crate::app::{config_sources, load_config};
+use crate::args::{ConfigCommand, GlobalArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::output::{self, OutputTarget};
+use crate::report::number::format_count;
 use crate::report::table::{Column, Table};
 use crate::report::text::{one_line, printable};
-use crate::world::{load_config, sources};
 
 /// Runs what was asked of the configuration.
-pub fn run(command: &Config, global: &Global) -> Result<Answer, Failure> {
+pub fn run(command: &ConfigCommand, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     match command {
-        Config::Init { file, force } => init(file, *force),
-        Config::Check { file: None } => load_config(global).map(|loaded| check(&loaded)),
-        Config::Check { file: Some(file) } => check_file(file, &sources(global, None)),
-        Config::Trust { file } => trust(file.as_deref(), &sources(global, None)),
-        Config::Distrust { file } => distrust(file.as_deref(), &sources(global, None)),
-        Config::Schema => Ok(schema()),
-        Config::Show => load_config(global).map(|loaded| show(&loaded)),
+        ConfigCommand::Init { file, force } => init(file, *force),
+        ConfigCommand::Check { file: None } => load_config(global).map(|loaded| check(&loaded)),
+        ConfigCommand::Check { file: Some(file) } => {
+            check_project_file(file, &config_sources(global, None))
+        }
+        ConfigCommand::Trust { file } => trust(file.as_deref(), &config_sources(global, None)),
+        ConfigCommand::Distrust { file } => {
+            distrust(file.as_deref(), &config_sources(global, None))
+        }
+        ConfigCommand::Schema => Ok(schema()),
+        ConfigCommand::Show => load_config(global).map(|loaded| show(&loaded)),
     }
 }
 
-fn init(file: &Path, force: bool) -> Result<Answer, Failure> {
+fn init(file: &Path, force: bool) -> Result<CommandAnswer, Failure> {
     if file.exists() && !force {
         return Err(Failure::usage(
             format!("{} is there already", file.display()),
             "--force replaces it",
         ));
     }
-    let payload = Target::open(file, None)?.write(EXAMPLE.as_bytes().to_vec())?;
+    let payload = OutputTarget::open(file, None)?.write(EXAMPLE.as_bytes().to_vec())?;
     let mut json = json!({ "file": file });
     if payload.is_some() {
-        set(&mut json, "content", EXAMPLE);
-        return Ok(Answer::new(json, String::new()).with_payload(payload));
+        set_field(&mut json, "content", EXAMPLE);
+        return Ok(CommandAnswer::new(json, String::new()).with_payload(payload));
     }
-    let written = FileText::written(file, EXAMPLE.as_bytes());
-    let trusted = trust_store().and_then(|store| recorded(&store, &written));
-    set(&mut json, "trusted", trusted.is_ok());
+    let written = FileText::from_written(file, EXAMPLE.as_bytes());
+    let trusted = trust_store().and_then(|store| record_trust(&store, &written));
+    set_field(&mut json, "trusted", trusted.is_ok());
     if let Err(failure) = &trusted {
-        output::aside(&format!(
+        output::print_stderr(&format!(
             "warning: it is not trusted: {}\n",
             failure.message()
         ));
@@ -57,10 +61,10 @@ fn init(file: &Path, force: bool) -> Result<Answer, Failure> {
         "wrote {}; it sets every key, so delete what your own file is to decide\n",
         file.display()
     );
-    Ok(Answer::new(json, human))
+    Ok(CommandAnswer::new(json, human))
 }
 
-fn check(loaded: &Loaded) -> Answer {
+fn check(loaded: &LoadedConfig) -> CommandAnswer {
     let json = json!({ "ok": true, "warnings": loaded.warnings });
     let mut human = format!("{}\n", "valid".green().bold());
     if loaded.files.is_empty() {
@@ -69,30 +73,30 @@ fn check(loaded: &Loaded) -> Answer {
     for warning in &loaded.warnings {
         human.push_str(&format!("{} {}\n", "warning:".yellow(), printable(warning)));
     }
-    Answer::new(json, human).naming(&loaded.files)
+    CommandAnswer::new(json, human).with_settings_files(&loaded.files)
 }
 
 /// What a file may decide as a project's.
-fn check_file(file: &Path, sources: &Sources) -> Result<Answer, Failure> {
-    let text = read(file)?;
-    let survey = sources.survey(&text)?;
+fn check_project_file(file: &Path, sources: &ConfigSources) -> Result<CommandAnswer, Failure> {
+    let text = read_config_file(file)?;
+    let survey = sources.review_file(&text)?;
     let trusted = TrustStore::of_user().is_some_and(|store| store.trusts(&text));
     let mut json = survey_json(&text, &survey);
-    set(&mut json, "ok", true);
-    set(&mut json, "trusted", trusted);
+    set_field(&mut json, "ok", true);
+    set_field(&mut json, "trusted", trusted);
     let shown = file.display();
     let mut human = format!("{} {shown}\n", "valid".green().bold());
-    human.push_str(&refused_keys(&survey.ignored));
+    human.push_str(&render_refused_keys(&survey.ignored));
     human.push_str(match (survey.ignored.is_empty(), trusted) {
         (true, _) => "  a project may set all of it\n",
         (false, true) => "  the file is trusted, so they apply\n",
         (false, false) => "  they are ignored until `compactctl config trust` is run for it\n",
     });
-    Ok(Answer::new(json, human))
+    Ok(CommandAnswer::new(json, human))
 }
 
 /// The keys that a project's file may not set, one line each.
-fn refused_keys(ignored: &[IgnoredKey]) -> String {
+fn render_refused_keys(ignored: &[IgnoredKey]) -> String {
     if ignored.is_empty() {
         return String::new();
     }
@@ -103,33 +107,33 @@ fn refused_keys(ignored: &[IgnoredKey]) -> String {
     format!("  a project may not set by itself:\n{keys}")
 }
 
-fn trust(file: Option<&Path>, sources: &Sources) -> Result<Answer, Failure> {
-    let text = read(&project_file(file, sources)?)?;
+fn trust(file: Option<&Path>, sources: &ConfigSources) -> Result<CommandAnswer, Failure> {
+    let text = read_config_file(&project_file(file, sources)?)?;
     // What nobody could use is not trusted either, and what is shown is what was read.
-    let survey = sources.survey(&text)?;
-    recorded(&trust_store()?, &text)?;
+    let survey = sources.review_file(&text)?;
+    record_trust(&trust_store()?, &text)?;
     let mut human = format!(
         "{} {}\n",
         "trusted".green().bold(),
         printable(&text.path().display().to_string())
     );
-    human.push_str(&settings_of(&survey));
+    human.push_str(&render_trusted_settings(&survey));
     human.push_str("  a change of the file ends this, and `compactctl config distrust` does\n");
     let mut json = survey_json(&text, &survey);
-    set(&mut json, "trusted", true);
-    Ok(Answer::new(json, human))
+    set_field(&mut json, "trusted", true);
+    Ok(CommandAnswer::new(json, human))
 }
 
 /// What a file sets that no project may set by itself.
-fn settings_of(survey: &Survey) -> String {
+fn render_trusted_settings(survey: &FileReview) -> String {
     if survey.ignored.is_empty() {
         return "  it sets nothing that a project may not set by itself\n".to_owned();
     }
     let mut table = Table::new([Column::left(), Column::left().style(Style::new().bold())]);
     for ignored in &survey.ignored {
         let value = survey.keys.iter().find(|(key, _)| *key == ignored.key);
-        let value = value.map_or_else(String::new, |(_, value)| spelled(value));
-        table.row([
+        let value = value.map_or_else(String::new, |(_, value)| format_value(value));
+        table.add_row([
             format!("{} (line {})", printable(&ignored.key), ignored.line),
             one_line(&value, 60),
         ]);
@@ -137,21 +141,21 @@ fn settings_of(survey: &Survey) -> String {
     format!("  it now decides\n{}", table.render())
 }
 
-fn distrust(file: Option<&Path>, sources: &Sources) -> Result<Answer, Failure> {
+fn distrust(file: Option<&Path>, sources: &ConfigSources) -> Result<CommandAnswer, Failure> {
     let file = project_file(file, sources)?;
     let forgotten = trust_store()?.forget(&file);
-    let forgotten = forgotten.map_err(|error| not_recorded(&file, &error))?;
+    let forgotten = forgotten.map_err(|error| trust_record_failure(&file, &error))?;
     let shown = printable(&file.display().to_string());
     let human = match forgotten {
         true => format!("{} {shown}\n", "trusted no longer:".yellow().bold()),
         false => format!("{shown} was not trusted\n"),
     };
-    let json = json!({ "file": absolute(&file), "trusted": false, "changed": forgotten });
-    Ok(Answer::new(json, human))
+    let json = json!({ "file": to_absolute(&file), "trusted": false, "changed": forgotten });
+    Ok(CommandAnswer::new(json, human))
 }
 
 /// The file that was named, or the one in the working directory.
-fn project_file(file: Option<&Path>, sources: &Sources) -> Result<PathBuf, Failure> {
+fn project_file(file: Option<&Path>, sources: &ConfigSources) -> Result<PathBuf, Failure> {
     let found = file.or_else(|| sources.project_file());
     found.map(Path::to_owned).ok_or_else(|| {
         Failure::usage(
@@ -161,10 +165,10 @@ fn project_file(file: Option<&Path>, sources: &Sources) -> Result<PathBuf, Failu
     })
 }
 
-fn read(file: &Path) -> Result<FileText, Failure> {
+fn read_config_file(file: &Path) -> Result<FileText, Failure> {
     FileText::read_regular(file).map_err(|error| {
-        Failure::of(Code::Usage, &error)
-            .about(&format!("cannot read {}", file.display()))
+        Failure::from_error(FailureCode::Usage, &error)
+            .with_context(&format!("cannot read {}", file.display()))
             .help("name a file that is there and can be read")
     })
 }
@@ -178,44 +182,44 @@ fn trust_store() -> Result<TrustStore, Failure> {
     })
 }
 
-fn recorded(store: &TrustStore, text: &FileText) -> Result<(), Failure> {
+fn record_trust(store: &TrustStore, text: &FileText) -> Result<(), Failure> {
     let done = store.record(text);
-    done.map_err(|error| not_recorded(text.path(), &error))
+    done.map_err(|error| trust_record_failure(text.path(), &error))
 }
 
-fn not_recorded(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::of(Code::Unexpected, error)
-        .about(&format!(
+fn trust_record_failure(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::from_error(FailureCode::Unexpected, error)
+        .with_context(&format!(
             "cannot record that {} is trusted or not",
             file.display()
         ))
         .help("check the folder `compact` of your configuration directory")
 }
 
-fn absolute(file: &Path) -> PathBuf {
+fn to_absolute(file: &Path) -> PathBuf {
     std::path::absolute(file).unwrap_or_else(|_| file.to_owned())
 }
 
-fn survey_json(text: &FileText, survey: &Survey) -> Value {
+fn survey_json(text: &FileText, survey: &FileReview) -> Value {
     let is_refused = |key: &str| survey.ignored.iter().any(|ignored| ignored.key == key);
     let keys = survey.keys.iter().map(
         |(key, value)| json!({ "key": key, "value": value, "project_may_set": !is_refused(key) }),
     );
     json!({
-        "file": absolute(text.path()),
+        "file": to_absolute(text.path()),
         "blake3": text.hash(),
         "keys": keys.collect::<Vec<_>>(),
         "ignored": survey.ignored,
     })
 }
 
-fn schema() -> Answer {
+fn schema() -> CommandAnswer {
     let schema = Settings::schema();
     let text = serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n";
-    Answer::new(schema, String::new()).with_payload(Some(text.into_bytes()))
+    CommandAnswer::new(schema, String::new()).with_payload(Some(text.into_bytes()))
 }
 
-fn show(loaded: &Loaded) -> Answer {
+fn show(loaded: &LoadedConfig) -> CommandAnswer {
     let json = json!({
         "values": loaded.values.iter().map(value_json).collect::<Vec<_>>(),
         "warnings": loaded.warnings,
@@ -228,9 +232,9 @@ fn show(loaded: &Loaded) -> Answer {
         Column::left().style(dim),
     ]);
     for effective in &loaded.values {
-        table.row([
+        table.add_row([
             effective.path.clone(),
-            one_line(&spelled(&effective.value), 40),
+            one_line(&format_value(&effective.value), 40),
             effective.origin.layer().to_owned(),
             effective.origin.to_string(),
         ]);
@@ -238,11 +242,11 @@ fn show(loaded: &Loaded) -> Answer {
     let set = loaded
         .values
         .iter()
-        .filter(|v| v.origin != compact_adapters::config::Origin::Default);
+        .filter(|v| v.origin != compact_adapters::config::ValueOrigin::Default);
     let mut human = format!(
         "{}\n  {} set, the rest by default\n",
         table.render(),
-        count(set.count() as u64, "key is", "keys are"),
+        format_count(set.count() as u64, "key is", "keys are"),
     );
     for file in loaded.files.iter().filter(|file| !file.ignored.is_empty()) {
         let path = printable(&file.path.display().to_string());
@@ -251,20 +255,20 @@ fn show(loaded: &Loaded) -> Answer {
             human.push_str(&format!("    {}\n", printable(&key.to_string())));
         }
     }
-    Answer::new(json, human).naming(&loaded.files)
+    CommandAnswer::new(json, human).with_settings_files(&loaded.files)
 }
 
-fn value_json(effective: &Effective) -> Value {
+fn value_json(effective: &EffectiveValue) -> Value {
     json!({
         "path": effective.path,
         "value": effective.value,
         "source": effective.origin.to_string(),
         "layer": effective.origin.layer(),
-        "project_may_set": allowance(&effective.path).is_some(),
+        "project_may_set": find_allowance(&effective.path).is_some(),
     })
 }
 
-fn spelled(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::Null => "unset".to_owned(),
         Value::String(text) => text.clone(),

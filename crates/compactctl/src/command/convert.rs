@@ -4,24 +4,24 @@
 
 use std::path::Path;
 
-use compact_formats::{Format, Loss, Scope};
+use compact_formats::{ConversionLoss, Format, TranscriptScope};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::args::{Convert, Global};
+use crate::answer::CommandAnswer;
+use crate::args::{ConvertArgs, GlobalArgs};
 use crate::failure::Failure;
-use crate::input::Source;
-use crate::output::Target;
-use crate::progress::Progress;
-use crate::report::number::count;
+use crate::input::InputSource;
+use crate::output::OutputTarget;
+use crate::progress::TerminalProgress;
+use crate::report::number::format_count;
 use crate::report::text::printable;
 
 /// A person reads no more than this; `--json` has them all.
 const SHOWN: usize = 20;
 
 /// Converts a session.
-pub fn run(args: &Convert, global: &Global) -> Result<Answer, Failure> {
+pub fn run(args: &ConvertArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     if global.json && path == Path::new("-") {
         return Err(Failure::usage(
@@ -29,15 +29,15 @@ pub fn run(args: &Convert, global: &Global) -> Result<Answer, Failure> {
             "write the document to a file with -o, or leave --json out",
         ));
     }
-    let source = Source::read(&args.file)?.session(args.session_index)?;
+    let source = InputSource::read(&args.file)?.select_session(args.session_index)?;
     let scope = if args.whole {
-        Scope::Whole
+        TranscriptScope::Whole
     } else {
-        Scope::Live
+        TranscriptScope::Live
     };
     let parsed = source.parse(args.format, scope)?;
-    let target = Target::open(path, source.path.as_deref())?;
-    let progress = Progress::over_bytes(global, source.bytes.len(), "converting");
+    let target = OutputTarget::open(path, source.path.as_deref())?;
+    let progress = TerminalProgress::over_bytes(global, source.bytes.len(), "converting");
     let converted = compact_formats::convert_document(&parsed, args.to)?;
     drop(progress);
     let payload = target.write(converted.bytes)?;
@@ -49,15 +49,15 @@ pub fn run(args: &Convert, global: &Global) -> Result<Answer, Failure> {
         "output": args.output,
         "losses": converted.losses.iter().map(loss_json).collect::<Vec<_>>(),
     });
-    let human = tell(&source.name, from, args.to, &converted.losses);
-    Ok(Answer::new(json, human).with_payload(payload))
+    let human = render_conversion(&source.name, from, args.to, &converted.losses);
+    Ok(CommandAnswer::new(json, human).with_payload(payload))
 }
 
-fn loss_json(loss: &Loss) -> Value {
+fn loss_json(loss: &ConversionLoss) -> Value {
     json!({ "entry": loss.entry, "what": loss.what })
 }
 
-fn tell(name: &str, from: Format, to: Format, losses: &[Loss]) -> String {
+fn render_conversion(name: &str, from: Format, to: Format, losses: &[ConversionLoss]) -> String {
     let mut out = format!(
         "{} {}: {from} to {to}",
         "converted".green().bold(),
@@ -67,7 +67,7 @@ fn tell(name: &str, from: Format, to: Format, losses: &[Loss]) -> String {
         out.push_str(", nothing lost\n");
         return out;
     }
-    let lost = count(losses.len() as u64, "thing", "things");
+    let lost = format_count(losses.len() as u64, "thing", "things");
     out.push_str(&format!("; {lost} that {to} cannot carry:\n"));
     for loss in losses.iter().take(SHOWN) {
         let place = loss

@@ -2,24 +2,27 @@
 
 use std::time::Instant;
 
-use compact_runtime::recall::{Pointer, told};
+use compact_runtime::recall::{EntryPointer, event};
 use serde_json::json;
 
-use crate::answer::{Answer, set};
-use crate::args::Expand;
-use crate::command::recall::tell_of;
+use crate::answer::{CommandAnswer, set_field};
+use crate::app::App;
+use crate::args::ExpandArgs;
+use crate::command::recall::emit_event;
 use crate::failure::Failure;
-use crate::output::Target;
+use crate::output::OutputTarget;
 use crate::report::number;
-use crate::world::World;
 
 /// Writes the entry to stdout or a file.
-pub fn run(args: &Expand, world: &World) -> Result<Answer, Failure> {
-    let pointer = Pointer::parse(&args.pointer.join(" "))?;
-    let recall = world.recall()?;
+pub fn run(args: &ExpandArgs, app: &App) -> Result<CommandAnswer, Failure> {
+    let pointer = EntryPointer::parse(&args.pointer.join(" "))?;
+    let recall = app.open_recall()?;
     let asked = Instant::now();
-    let found = world.block_on(async { Ok(recall.expand(&pointer).await?) })?;
-    tell_of(world, &told::expanded(&found.session_id, asked.elapsed()))?;
+    let found = app.block_on(async { Ok(recall.expand(&pointer).await?) })?;
+    emit_event(
+        app,
+        &event::expand_event(&found.session_id, asked.elapsed()),
+    )?;
     let text = found.text();
     let mut json = json!({
         "pointer": pointer.to_string(),
@@ -41,11 +44,11 @@ pub fn run(args: &Expand, world: &World) -> Result<Answer, Failure> {
         false => text.into_bytes(),
     };
     let Some(path) = &args.output else {
-        return Ok(Answer::new(json, note).with_payload(Some(bytes)));
+        return Ok(CommandAnswer::new(json, note).with_payload(Some(bytes)));
     };
-    set(&mut json, "output", json!(path));
-    let size = number::bytes(bytes.len() as u64);
-    let payload = Target::open(path, None)?.write(bytes)?;
+    set_field(&mut json, "output", json!(path));
+    let size = number::format_bytes(bytes.len() as u64);
+    let payload = OutputTarget::open(path, None)?.write(bytes)?;
     let human = format!("wrote {pointer} ({size}) to {}\n{note}", path.display());
-    Ok(Answer::new(json, human).with_payload(payload))
+    Ok(CommandAnswer::new(json, human).with_payload(payload))
 }

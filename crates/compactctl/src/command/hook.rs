@@ -4,28 +4,29 @@ use std::io::{IsTerminal, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use compact_runtime::host::{Agent, Call, Moment};
+use compact_runtime::host::{HookAgent, HookMoment, HookPayload};
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, located};
-use crate::args::{Global, Hook, HookCommand, HookPlace, HookScope};
-use crate::failure::{Code, Failure};
-use crate::host::settings::{self, Surroundings};
-use crate::host::{self, Journal, Level, Terms};
+use crate::answer::{CommandAnswer, with_absolute_path};
+use crate::app::{HOOKS_FOLDER, HookConfig, load_hook_config};
+use crate::args::{GlobalArgs, HookArgs, HookCommand, HookScope, HookSettingsArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::host::settings::{self, AgentEnvironment};
+use crate::host::{self, HookLog, HookOptions, LogLevel};
 use crate::output;
-use crate::world::{HOOKS, HookTerms, hook_terms};
 
 /// No agent says more than this; what comes after is not read.
 const LONGEST: u64 = 256 << 20;
 
 /// Answers an agent, or changes its settings.
-pub fn run(args: &Hook, global: &Global) -> Result<Answer, Failure> {
-    let found = hook_terms(global);
-    let hooks = |found: Result<HookTerms, Failure>| found.map(|terms| terms.root.join(HOOKS));
+pub fn run(args: &HookArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    let found = load_hook_config(global);
+    let hooks =
+        |found: Result<HookConfig, Failure>| found.map(|terms| terms.root.join(HOOKS_FOLDER));
     match &args.command {
-        None => Ok(called(args.agent.as_deref(), found)),
+        None => Ok(answer_agent(args.agent.as_deref(), found)),
         Some(HookCommand::Install(place)) => install(place, hooks(found)?),
         Some(HookCommand::Uninstall(place)) => uninstall(place, hooks(found)?),
         Some(HookCommand::Status { agent }) => status(*agent, hooks(found)?),
@@ -33,95 +34,111 @@ pub fn run(args: &Hook, global: &Global) -> Result<Answer, Failure> {
 }
 
 /// What the configuration says of itself, once for each call that does something.
-fn log_configuration(call: &Call, found: &HookTerms, journal: &Journal) {
+fn log_configuration(call: &HookPayload, found: &HookConfig, journal: &HookLog) {
     let event = &call.event;
     if let Some(fault) = &found.fault {
         let line = format!(
             "{event}: the configuration is broken, so everything is redacted and what is whole \
              applies: {fault}"
         );
-        journal.line(Level::Error, &line);
+        journal.write_line(LogLevel::Error, &line);
     }
     for warning in &found.warnings {
-        journal.line(Level::Warning, &format!("{event}: {warning}"));
+        journal.write_line(LogLevel::Warning, &format!("{event}: {warning}"));
     }
-    if !found.files.is_empty() && call.moment != Moment::Prompt {
-        let files = found.files.iter().map(|file| located(file).to_string());
+    if !found.files.is_empty() && call.moment != HookMoment::Prompt {
+        let files = found
+            .files
+            .iter()
+            .map(|file| with_absolute_path(file).to_string());
         let files: Vec<String> = files.collect();
-        journal.line(
-            Level::Info,
+        journal.write_line(
+            LogLevel::Info,
             &format!("{event}: settings of {}", files.join(", ")),
         );
     }
 }
 
 /// Whatever happens, the agent gets an answer that lets it go on.
-fn called(agent: Option<&str>, found: Result<HookTerms, Failure>) -> Answer {
-    let hooks = found.as_ref().ok().map(|found| found.root.join(HOOKS));
-    let journal = Journal::new(hooks.as_deref());
-    let said = catch_unwind(AssertUnwindSafe(|| listen(agent, found, &journal)));
+fn answer_agent(agent: Option<&str>, found: Result<HookConfig, Failure>) -> CommandAnswer {
+    let hooks = found
+        .as_ref()
+        .ok()
+        .map(|found| found.root.join(HOOKS_FOLDER));
+    let journal = HookLog::new(hooks.as_deref());
+    let said = catch_unwind(AssertUnwindSafe(|| read_and_answer(agent, found, &journal)));
     let said = said.unwrap_or_else(|_| {
-        journal.line(Level::Error, "hook: unexpected failure; nothing was told");
+        journal.write_line(
+            LogLevel::Error,
+            "hook: unexpected failure; nothing was told",
+        );
         String::new()
     });
     // Not through `deliver`: a host that does not read is no failure of the hook.
-    let _ = output::bytes(said.as_bytes());
-    Answer::new(Value::Null, String::new()).with_payload(Some(Vec::new()))
+    let _ = output::print_bytes(said.as_bytes());
+    CommandAnswer::new(Value::Null, String::new()).with_payload(Some(Vec::new()))
 }
 
-fn listen(agent: Option<&str>, found: Result<HookTerms, Failure>, journal: &Journal) -> String {
+fn read_and_answer(
+    agent: Option<&str>,
+    found: Result<HookConfig, Failure>,
+    journal: &HookLog,
+) -> String {
     let mut payload = Vec::new();
     if std::io::stdin().is_terminal() {
         let message = "hook: reads an agent's JSON on stdin; see `compactctl hook install --help`";
-        journal.line(Level::Warning, message);
+        journal.write_line(LogLevel::Warning, message);
         return String::new();
     }
     if let Err(error) = std::io::stdin().take(LONGEST).read_to_end(&mut payload) {
-        journal.line(Level::Error, &format!("hook: cannot read stdin: {error}"));
+        journal.write_line(
+            LogLevel::Error,
+            &format!("hook: cannot read stdin: {error}"),
+        );
         return String::new();
     }
-    let named: Option<Agent> = agent.and_then(|name| name.parse().ok());
-    let call = match Call::read(&payload, named) {
+    let named: Option<HookAgent> = agent.and_then(|name| name.parse().ok());
+    let call = match HookPayload::read(&payload, named) {
         Ok(call) => call,
         Err(refusal) => {
-            journal.line(Level::Warning, &format!("hook: {refusal}"));
+            journal.write_line(LogLevel::Warning, &format!("hook: {refusal}"));
             return String::new();
         }
     };
-    let journal = &journal.of(call.agent);
+    let journal = &journal.for_agent(call.agent);
     match found {
-        Ok(_) if call.moment == Moment::Other => String::new(),
+        Ok(_) if call.moment == HookMoment::Other => String::new(),
         Ok(found) => {
             log_configuration(&call, &found, journal);
-            let terms = Terms {
-                hooks: found.root.join(HOOKS),
+            let terms = HookOptions {
+                hooks: found.root.join(HOOKS_FOLDER),
                 redaction: found.redaction,
             };
-            host::answer(&call, &terms, Timestamp::now(), journal)
+            host::answer_call(&call, &terms, Timestamp::now(), journal)
         }
         Err(failure) => {
             let line = format!("{}: {}", call.event, failure.message());
-            journal.line(Level::Error, &line);
+            journal.write_line(LogLevel::Error, &line);
             String::new()
         }
     }
 }
 
-fn install(place: &HookPlace, hooks: PathBuf) -> Result<Answer, Failure> {
-    let surroundings = Surroundings::here(hooks)?;
-    let change = settings::install(place.agent, place.scope, &surroundings)?;
+fn install(place: &HookSettingsArgs, hooks: PathBuf) -> Result<CommandAnswer, Failure> {
+    let surroundings = AgentEnvironment::from_process(hooks)?;
+    let change = settings::plan_install(place.agent, place.scope, &surroundings)?;
     if !place.dry_run {
         change.write(&surroundings)?;
     }
-    let mut answer = changed(place, &change, "installed");
+    let mut answer = change_answer(place, &change, "installed");
     let auto = settings::auto_compaction(place.agent, &surroundings);
     let twice = match place.scope {
-        HookScope::User => settings::installed(place.agent, HookScope::Project, &surroundings),
-        HookScope::Project => settings::installed(place.agent, HookScope::User, &surroundings),
+        HookScope::User => settings::installed_path(place.agent, HookScope::Project, &surroundings),
+        HookScope::Project => settings::installed_path(place.agent, HookScope::User, &surroundings),
     };
     // At home both are one file.
     let twice = twice.filter(|other| *other != change.path);
-    let twice = twice.map(|other| twice_told(&other));
+    let twice = twice.map(|other| duplicate_warning(&other));
     for warning in auto.warning().into_iter().chain(twice) {
         answer
             .human
@@ -135,22 +152,25 @@ fn install(place: &HookPlace, hooks: PathBuf) -> Result<Answer, Failure> {
         ));
     }
     let is_written = !change.is_empty() && !place.dry_run;
-    for note in settings::notes(place.agent).iter().filter(|_| is_written) {
+    for note in settings::install_notes(place.agent)
+        .iter()
+        .filter(|_| is_written)
+    {
         answer
             .human
             .push_str(&format!("{} {note}\n", "note:".cyan().bold()));
     }
-    crate::answer::set(&mut answer.json, "auto_compaction", auto.as_str());
+    crate::answer::set_field(&mut answer.json, "auto_compaction", auto.as_str());
     Ok(answer)
 }
 
 /// What an agent is started by.
-fn program_of(agent: Agent) -> &'static str {
+fn program_of(agent: HookAgent) -> &'static str {
     match agent {
-        Agent::ClaudeCode => "claude",
-        Agent::Codex => "codex",
-        Agent::GeminiCli => "gemini",
-        Agent::OpenCode => "opencode",
+        HookAgent::ClaudeCode => "claude",
+        HookAgent::Codex => "codex",
+        HookAgent::GeminiCli => "gemini",
+        HookAgent::OpenCode => "opencode",
     }
 }
 
@@ -165,21 +185,25 @@ fn is_on_path(program: &str) -> bool {
 }
 
 /// Agents run what the user's settings and the project's say, one after the other.
-fn twice_told(other: &Path) -> String {
+fn duplicate_warning(other: &Path) -> String {
     let other = other.display();
     format!("{other} calls the hooks too, so each call would be answered twice; uninstall one")
 }
 
-fn uninstall(place: &HookPlace, hooks: PathBuf) -> Result<Answer, Failure> {
-    let surroundings = Surroundings::here(hooks)?;
-    let change = settings::uninstall(place.agent, place.scope, &surroundings)?;
+fn uninstall(place: &HookSettingsArgs, hooks: PathBuf) -> Result<CommandAnswer, Failure> {
+    let surroundings = AgentEnvironment::from_process(hooks)?;
+    let change = settings::plan_uninstall(place.agent, place.scope, &surroundings)?;
     if !place.dry_run {
         change.write(&surroundings)?;
     }
-    Ok(changed(place, &change, "uninstalled"))
+    Ok(change_answer(place, &change, "uninstalled"))
 }
 
-fn changed(place: &HookPlace, change: &settings::Change, done: &str) -> Answer {
+fn change_answer(
+    place: &HookSettingsArgs,
+    change: &settings::SettingsChange,
+    done: &str,
+) -> CommandAnswer {
     let path = change.path.display();
     let verb = match (change.is_empty(), place.dry_run) {
         (true, _) => format!("nothing to change: {done} already"),
@@ -201,13 +225,13 @@ fn changed(place: &HookPlace, change: &settings::Change, done: &str) -> Answer {
         "dry_run": place.dry_run,
         "text": change.after,
     });
-    Answer::new(json, human)
+    CommandAnswer::new(json, human)
 }
 
-fn status(agent: Option<Agent>, hooks: PathBuf) -> Result<Answer, Failure> {
-    let surroundings = Surroundings::here(hooks)?;
+fn status(agent: Option<HookAgent>, hooks: PathBuf) -> Result<CommandAnswer, Failure> {
+    let surroundings = AgentEnvironment::from_process(hooks)?;
     let (mut rows, mut human) = (Vec::new(), String::new());
-    for agent in Agent::ALL
+    for agent in HookAgent::ALL
         .into_iter()
         .filter(|a| agent.is_none_or(|one| one == *a))
     {
@@ -215,11 +239,11 @@ fn status(agent: Option<Agent>, hooks: PathBuf) -> Result<Answer, Failure> {
         human.push_str(&format!(
             "{}  auto-compaction {}\n",
             agent.name().bold(),
-            auto.told()
+            auto.describe()
         ));
         let scopes = [HookScope::User, HookScope::Project];
         let places = scopes.map(|scope| {
-            let (told, place) = place_status(agent, scope, &surroundings);
+            let (told, place) = scope_status(agent, scope, &surroundings);
             human.push_str(&told);
             place
         });
@@ -229,15 +253,19 @@ fn status(agent: Option<Agent>, hooks: PathBuf) -> Result<Answer, Failure> {
         }));
     }
     human.push_str(&format!("archives  {}\n", surroundings.hooks.display()));
-    Ok(Answer::new(
+    Ok(CommandAnswer::new(
         json!({ "agents": rows, "archives": surroundings.hooks }),
         human,
     ))
 }
 
 /// What one file of settings says, for people and for programs.
-fn place_status(agent: Agent, scope: HookScope, surroundings: &Surroundings) -> (String, Value) {
-    let found = settings::look(agent, scope, surroundings);
+fn scope_status(
+    agent: HookAgent,
+    scope: HookScope,
+    surroundings: &AgentEnvironment,
+) -> (String, Value) {
+    let found = settings::read_status(agent, scope, surroundings);
     let name = match scope {
         HookScope::User => "user",
         HookScope::Project => "project",
@@ -245,11 +273,11 @@ fn place_status(agent: Agent, scope: HookScope, surroundings: &Surroundings) -> 
     let state = found.state.as_str();
     let mut human = format!("  {name:<8} {state:<14} {}\n", found.path.display());
     let is_there = found.state.calls_us();
-    let hindrance = is_there.then(|| settings::hindrance(agent, scope, surroundings));
+    let hindrance = is_there.then(|| settings::find_hindrance(agent, scope, surroundings));
     let hindrance = hindrance.flatten();
     let other = match scope {
         HookScope::User => None,
-        HookScope::Project => settings::installed(agent, HookScope::User, surroundings),
+        HookScope::Project => settings::installed_path(agent, HookScope::User, surroundings),
     };
     let warnings = [
         hindrance
@@ -261,7 +289,7 @@ fn place_status(agent: Agent, scope: HookScope, surroundings: &Surroundings) -> 
             .map(|why| format!("it cannot be read: {why}")),
         other
             .filter(|other| is_there && *other != found.path)
-            .map(|other| twice_told(&other)),
+            .map(|other| duplicate_warning(&other)),
     ];
     for warning in warnings.into_iter().flatten() {
         human.push_str(&format!("           {} {warning}\n", "warning:".yellow()));
@@ -273,14 +301,16 @@ fn place_status(agent: Agent, scope: HookScope, surroundings: &Surroundings) -> 
     (human, place)
 }
 
-impl From<settings::Refused> for Failure {
-    fn from(refused: settings::Refused) -> Failure {
-        Failure::of(Code::Usage, &refused).help(match refused {
-            settings::Refused::Broken { .. } | settings::Refused::Shape { .. } => {
+impl From<settings::SettingsError> for Failure {
+    fn from(refused: settings::SettingsError) -> Failure {
+        Failure::from_error(FailureCode::Usage, &refused).help(match refused {
+            settings::SettingsError::Broken { .. } | settings::SettingsError::Shape { .. } => {
                 "nothing was written; mend the file and run the command again"
             }
-            settings::Refused::NoHome => "set HOME, or use --scope project",
-            settings::Refused::Io { .. } => "nothing was written; check the file and its folder",
+            settings::SettingsError::NoHome => "set HOME, or use --scope project",
+            settings::SettingsError::Io { .. } => {
+                "nothing was written; check the file and its folder"
+            }
         })
     }
 }

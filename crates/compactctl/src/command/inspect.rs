@@ -2,23 +2,23 @@
 
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, Role};
-use compact_core::outline::{Health, Outline};
-use compact_core::token::{Account, EstimatorExt, TokenCache, Tokens};
-use compact_core::trigger::{self, Decision};
-use compact_formats::{Problem, Scope};
+use compact_core::outline::{Outline, UnitHealth};
+use compact_core::token::{EstimatorExt, TokenAccount, TokenCache, Tokens};
+use compact_core::trigger::{self, TriggerDecision};
+use compact_formats::{TranscriptProblem, TranscriptScope};
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::args::{Global, Inspect};
+use crate::answer::CommandAnswer;
+use crate::app::{App, OpenedTranscript};
+use crate::args::{GlobalArgs, InspectArgs};
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::progress::TerminalProgress;
 use crate::report::bar::bar;
-use crate::report::number::{count, grouped, percent};
+use crate::report::number::{format_count, format_percent, group_digits};
 use crate::report::table::{Column, Table};
 use crate::report::text::{fit, one_line};
 use crate::report::{COLUMNS, Charset};
-use crate::world::{Opened, World};
 
 /// How many of the biggest entries are named.
 const BIGGEST: usize = 5;
@@ -26,50 +26,51 @@ const BIGGEST: usize = 5;
 const PROBLEMS: usize = 8;
 
 /// Everything that is said about a session.
-struct Findings<'a> {
-    opened: &'a Opened,
+struct SessionInspection<'a> {
+    opened: &'a OpenedTranscript,
     session_id: Option<String>,
     outline: Outline,
-    account: Account,
+    account: TokenAccount,
     transcript: Tokens,
-    decision: Decision,
-    problems: Vec<Problem>,
+    decision: TriggerDecision,
+    problems: Vec<TranscriptProblem>,
 }
 
 /// Counts a session.
-pub fn run(args: &Inspect, world: &World, global: &Global) -> Result<Answer, Failure> {
-    let opened = world.open(&args.subject)?;
+pub fn run(args: &InspectArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    let opened = app.open_transcript(&args.subject)?;
     let size = opened.source.bytes.len();
-    let _progress = Progress::over_bytes(global, size, "counting");
-    let findings = Findings::of(&opened, world, global, args.subject.whole)?;
-    let human = findings.tell(Charset::detect(global));
-    Ok(Answer::new(findings.to_json(), human))
+    let _progress = TerminalProgress::over_bytes(global, size, "counting");
+    let findings = SessionInspection::from_opened(&opened, app, global, args.subject.whole)?;
+    let human = findings.render_report(Charset::detect(global));
+    Ok(CommandAnswer::new(findings.to_json(), human))
 }
 
-impl<'a> Findings<'a> {
-    fn of(
-        opened: &'a Opened,
-        world: &World,
-        global: &Global,
+impl<'a> SessionInspection<'a> {
+    fn from_opened(
+        opened: &'a OpenedTranscript,
+        app: &App,
+        global: &GlobalArgs,
         whole: bool,
-    ) -> Result<Findings<'a>, Failure> {
+    ) -> Result<SessionInspection<'a>, Failure> {
         let mut cache = TokenCache::default();
         let conversation = &opened.parsed.conversation;
-        let account = measure(conversation, opened, &mut cache);
+        let account = count_conversation(conversation, opened, &mut cache);
         let transcript = if whole {
             account.total()
         } else {
-            let all = opened
-                .source
-                .parse(Some(opened.parsed.document.format()), Scope::Whole)?;
-            measure(&all.conversation, opened, &mut cache).total()
+            let all = opened.source.parse(
+                Some(opened.parsed.document.format()),
+                TranscriptScope::Whole,
+            )?;
+            count_conversation(&all.conversation, opened, &mut cache).total()
         };
-        let outline = Outline::of(conversation);
+        let outline = Outline::from_conversation(conversation);
         let named = global.session.clone();
-        Ok(Findings {
+        Ok(SessionInspection {
             session_id: named.or_else(|| conversation.session_id.clone()),
-            problems: problems(opened, &outline),
-            decision: trigger::decide(account.total(), opened.window.tokens, world.base_policy()),
+            problems: find_problems(opened, &outline),
+            decision: trigger::decide(account.total(), opened.window.tokens, app.base_policy()),
             opened,
             outline,
             account,
@@ -95,19 +96,19 @@ impl<'a> Findings<'a> {
                 "history": self.account.history,
                 "tool_results": self.account.tool_results,
                 "summaries": self.account.memory,
-                "by_role": self.by_role(),
+                "by_role": self.role_tokens_json(),
             },
             "window": self.opened.window.tokens,
             "window_source": self.opened.window.source.to_string(),
             "pressure": self.decision.pressure,
             "verdict": self.decision.verdict,
             "reason": self.decision.reason,
-            "biggest": self.biggest().map(|(i, tokens)| self.big_json(i, tokens)).collect::<Vec<_>>(),
+            "biggest": self.biggest_entries().map(|(i, tokens)| self.big_entry_json(i, tokens)).collect::<Vec<_>>(),
             "problems": self.problems.iter().map(problem_json).collect::<Vec<_>>(),
         })
     }
 
-    fn by_role(&self) -> Value {
+    fn role_tokens_json(&self) -> Value {
         let roles = self.account.by_role.iter();
         roles
             .map(|(role, tokens)| (role.as_str().to_owned(), json!(tokens)))
@@ -115,21 +116,21 @@ impl<'a> Findings<'a> {
     }
 
     /// The largest entries with their tokens, the largest first.
-    fn biggest(&self) -> impl Iterator<Item = (usize, Tokens)> {
+    fn biggest_entries(&self) -> impl Iterator<Item = (usize, Tokens)> {
         let mut entries: Vec<_> = self.account.entries.iter().copied().enumerate().collect();
         entries.sort_by_key(|(i, units)| (std::cmp::Reverse(*units), *i));
         entries
             .into_iter()
             .take(BIGGEST)
-            .map(|(i, units)| (i, self.opened.estimator.tokens(units)))
+            .map(|(i, units)| (i, self.opened.estimator.to_tokens(units)))
     }
 
-    fn entry(&self, index: usize) -> Option<&Entry> {
+    fn entry_at(&self, index: usize) -> Option<&Entry> {
         self.opened.parsed.conversation.entries.get(index)
     }
 
-    fn big_json(&self, index: usize, tokens: Tokens) -> Value {
-        let entry = self.entry(index);
+    fn big_entry_json(&self, index: usize, tokens: Tokens) -> Value {
+        let entry = self.entry_at(index);
         json!({
             "entry": index,
             "id": entry.map(|e| &e.id),
@@ -138,22 +139,26 @@ impl<'a> Findings<'a> {
         })
     }
 
-    fn tell(&self, charset: Charset) -> String {
-        let mut out = self.head(charset);
-        out.push_str(&self.pressure(charset));
-        out.push_str(&self.categories(charset));
-        out.push_str(&self.big_entries());
-        out.push_str(&self.health());
+    fn render_report(&self, charset: Charset) -> String {
+        let mut out = self.render_head(charset);
+        out.push_str(&self.render_pressure(charset));
+        out.push_str(&self.render_categories(charset));
+        out.push_str(&self.render_biggest());
+        out.push_str(&self.render_problems());
         out
     }
 
-    fn head(&self, charset: Charset) -> String {
+    fn render_head(&self, charset: Charset) -> String {
         let conversation = &self.opened.parsed.conversation;
         let mut facts = vec![self.opened.parsed.document.format().name().to_owned()];
         facts.extend(self.opened.model.as_deref().map(|m| one_line(m, 40)));
-        facts.push(count(conversation.entries.len() as u64, "entry", "entries"));
-        facts.push(count(self.outline.turns() as u64, "turn", "turns"));
-        facts.push(count(
+        facts.push(format_count(
+            conversation.entries.len() as u64,
+            "entry",
+            "entries",
+        ));
+        facts.push(format_count(self.outline.turns() as u64, "turn", "turns"));
+        facts.push(format_count(
             self.outline.exchanges() as u64,
             "exchange",
             "exchanges",
@@ -167,11 +172,11 @@ impl<'a> Findings<'a> {
         format!(
             "{}\n  {}\n{session}\n",
             fit(&self.opened.source.name, COLUMNS).bold(),
-            facts.join(charset.dot()),
+            facts.join(charset.separator()),
         )
     }
 
-    fn pressure(&self, charset: Charset) -> String {
+    fn render_pressure(&self, charset: Charset) -> String {
         let decision = &self.decision;
         let style = match decision.pressure {
             p if p > 0.85 => Style::new().red(),
@@ -181,16 +186,16 @@ impl<'a> Findings<'a> {
         format!(
             "  {}  {}\n  {} of {} tokens ({}, counted with {})\n  {}\n\n",
             bar(decision.pressure, 50, charset).style(style),
-            percent(decision.pressure).style(style.bold()),
-            grouped(decision.tokens.0),
-            grouped(decision.window.0),
+            format_percent(decision.pressure).style(style.bold()),
+            group_digits(decision.tokens.0),
+            group_digits(decision.window.0),
             self.opened.window.source,
             self.opened.estimator.name(),
-            verdict(decision),
+            render_verdict(decision),
         )
     }
 
-    fn categories(&self, charset: Charset) -> String {
+    fn render_categories(&self, charset: Charset) -> String {
         let total = self.account.total().0.max(1) as f64;
         let dim = Style::new().dimmed();
         let mut table = Table::new([
@@ -201,10 +206,10 @@ impl<'a> Findings<'a> {
         ]);
         let mut row = |name: &str, tokens: Tokens| {
             let share = tokens.0 as f64 / total;
-            table.row([
+            table.add_row([
                 name.to_owned(),
-                grouped(tokens.0),
-                percent(share),
+                group_digits(tokens.0),
+                format_percent(share),
                 bar(share, 24, charset),
             ]);
         };
@@ -221,37 +226,37 @@ impl<'a> Findings<'a> {
         if self.transcript != self.account.total() {
             out.push_str(&format!(
                 "  the whole transcript has {}, the rest was compacted before\n",
-                count(self.transcript.0, "token", "tokens")
+                format_count(self.transcript.0, "token", "tokens")
             ));
         }
         out
     }
 
-    fn big_entries(&self) -> String {
+    fn render_biggest(&self) -> String {
         let mut table = Table::new([
             Column::right().style(Style::new().dimmed()),
             Column::left(),
             Column::right(),
             Column::left().style(Style::new().dimmed()),
         ]);
-        for (index, tokens) in self.biggest() {
-            if let Some(entry) = self.entry(index) {
-                table.row([
+        for (index, tokens) in self.biggest_entries() {
+            if let Some(entry) = self.entry_at(index) {
+                table.add_row([
                     format!("#{index}"),
                     entry.role.to_string(),
-                    grouped(tokens.0),
-                    one_line(said(entry), 48),
+                    group_digits(tokens.0),
+                    one_line(first_words(entry), 48),
                 ]);
             }
         }
         format!("\n  {}\n{}", "biggest entries".bold(), table.render())
     }
 
-    fn health(&self) -> String {
+    fn render_problems(&self) -> String {
         if self.problems.is_empty() {
             return format!("\n  {}\n", "no problems found".green());
         }
-        let found = count(self.problems.len() as u64, "problem", "problems");
+        let found = format_count(self.problems.len() as u64, "problem", "problems");
         let mut out = format!("\n  {}\n", found.yellow().bold());
         for problem in self.problems.iter().take(PROBLEMS) {
             out.push_str(&format!(
@@ -269,18 +274,27 @@ impl<'a> Findings<'a> {
     }
 }
 
-fn measure(conversation: &Conversation, opened: &Opened, cache: &mut TokenCache) -> Account {
-    let hashes = EntryHash::all(&conversation.entries);
-    Account::of(conversation, &hashes, &*opened.estimator, cache)
+fn count_conversation(
+    conversation: &Conversation,
+    opened: &OpenedTranscript,
+    cache: &mut TokenCache,
+) -> TokenAccount {
+    let hashes = EntryHash::from_entries(&conversation.entries);
+    TokenAccount::count_conversation(conversation, &hashes, &*opened.estimator, cache)
 }
 
 /// What the reader noticed, and exchanges beyond that that no provider would accept.
-fn problems(opened: &Opened, outline: &Outline) -> Vec<Problem> {
+fn find_problems(opened: &OpenedTranscript, outline: &Outline) -> Vec<TranscriptProblem> {
     let mut problems = opened.parsed.problems.clone();
-    for unit in outline.units.iter().filter(|u| u.health == Health::Broken) {
-        let known = |p: &Problem| p.entry.is_some_and(|entry| unit.entries.contains(&entry));
+    for unit in outline
+        .units
+        .iter()
+        .filter(|u| u.health == UnitHealth::Broken)
+    {
+        let known =
+            |p: &TranscriptProblem| p.entry.is_some_and(|entry| unit.entries.contains(&entry));
         if !problems.iter().any(known) {
-            problems.push(Problem {
+            problems.push(TranscriptProblem {
                 entry: Some(unit.entries.start),
                 line: None,
                 message: "a tool call without result, or a result without call".to_owned(),
@@ -290,11 +304,11 @@ fn problems(opened: &Opened, outline: &Outline) -> Vec<Problem> {
     problems
 }
 
-fn problem_json(problem: &Problem) -> Value {
+fn problem_json(problem: &TranscriptProblem) -> Value {
     json!({ "entry": problem.entry, "line": problem.line, "message": problem.message })
 }
 
-fn problem_words(problem: &Problem) -> String {
+fn problem_words(problem: &TranscriptProblem) -> String {
     match (problem.line, problem.entry) {
         (Some(line), _) => format!("line {line}: {}", problem.message),
         (None, Some(entry)) => format!("entry #{entry}: {}", problem.message),
@@ -302,14 +316,14 @@ fn problem_words(problem: &Problem) -> String {
     }
 }
 
-fn verdict(decision: &Decision) -> String {
+fn render_verdict(decision: &TriggerDecision) -> String {
     let name = json!(decision.verdict);
     let name = name.as_str().unwrap_or_default().replace('_', " ");
     format!("{}: {}", name.bold(), decision.reason)
 }
 
 /// The first words of an entry, or what stands in their place.
-fn said(entry: &Entry) -> &str {
+fn first_words(entry: &Entry) -> &str {
     let texts = entry.blocks.iter().flat_map(Block::text_parts);
     let mut texts = texts.filter(|text| !text.trim().is_empty());
     texts.next().unwrap_or(match entry.blocks.first() {

@@ -6,18 +6,19 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::CommandAnswer;
 use crate::args::Cli;
-use crate::failure::{Code, Failure};
+use crate::failure::{Failure, FailureCode};
 
 /// Generates the page.
-pub fn run() -> Result<Answer, Failure> {
-    let page = page().map_err(|error| Failure::of(Code::Unexpected, &error))?;
+pub fn run() -> Result<CommandAnswer, Failure> {
+    let page =
+        render_page().map_err(|error| Failure::from_error(FailureCode::Unexpected, &error))?;
     let json = json!({ "man": String::from_utf8_lossy(&page) });
-    Ok(Answer::new(json, String::new()).with_payload(Some(page)))
+    Ok(CommandAnswer::new(json, String::new()).with_payload(Some(page)))
 }
 
-fn page() -> io::Result<Vec<u8>> {
+fn render_page() -> io::Result<Vec<u8>> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let mut page = Vec::new();
@@ -47,14 +48,14 @@ fn render_commands(command: &clap::Command, path: &str, page: &mut Vec<u8>) -> i
         man.render_synopsis_section(&mut section)?;
         man.render_description_section(&mut section)?;
         man.render_options_section(&mut section)?;
-        page.extend(headed(&path, &String::from_utf8_lossy(&section)).into_bytes());
+        page.extend(under_heading(&path, &String::from_utf8_lossy(&section)).into_bytes());
         render_commands(sub, &path, page)?;
     }
     Ok(())
 }
 
 /// A command's sections, one level below its own heading.
-fn headed(path: &str, section: &str) -> String {
+fn under_heading(path: &str, section: &str) -> String {
     let lowered = section
         .replace("\n.SH ", "\n.SS ")
         .replacen(".SH ", ".SS ", 1);

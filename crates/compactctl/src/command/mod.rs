@@ -19,45 +19,47 @@ mod recall;
 mod remember;
 mod replay;
 mod restore;
+mod results;
 mod run;
-mod sheet;
 mod validate;
 mod verify;
 
-use crate::answer::Answer;
-use crate::args::{Cli, Command, Global};
+use crate::answer::CommandAnswer;
+use crate::app::App;
+use crate::args::{Cli, Command, GlobalArgs};
 use crate::failure::Failure;
-use crate::world::World;
 
 /// Runs the command that was asked for.
-pub fn run(cli: &Cli) -> Result<Answer, Failure> {
+pub fn run(cli: &Cli) -> Result<CommandAnswer, Failure> {
     let global = &cli.global;
-    let with = |flags, work: &dyn Fn(&World) -> Result<Answer, Failure>| {
-        let world = World::load_with(global, flags)?;
-        Ok(work(&world)?.naming(world.files()))
+    let with = |flags, work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| {
+        let app = App::load_with_flags(global, flags)?;
+        Ok(work(&app)?.with_settings_files(app.config_files()))
     };
-    let under = |work: &dyn Fn(&World) -> Result<Answer, Failure>| with(Vec::new(), work);
+    let under = |work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| with(Vec::new(), work);
     match &cli.command {
-        Command::Inspect(args) => under(&|world| inspect::run(args, world, global)),
-        Command::Plan(args) => with(args.manner.writer.flags(), &|world| {
-            plan::run(args, world, global)
+        Command::Inspect(args) => under(&|app| inspect::run(args, app, global)),
+        Command::Plan(args) => with(args.manner.writer.config_flags(), &|app| {
+            plan::run(args, app, global)
         }),
-        Command::Compact(args) => with(args.manner.writer.flags(), &|world| {
-            compact::run(args, world, global)
+        Command::Compact(args) => with(args.manner.writer.config_flags(), &|app| {
+            compact::run(args, app, global)
         }),
         Command::Convert(args) => convert::run(args, global),
-        Command::Diff(args) => under(&|world| diff::run(args, world, global)),
+        Command::Diff(args) => under(&|app| diff::run(args, app, global)),
         Command::Validate(args) => validate::run(args, global),
-        Command::Verify(args) => under(&|world| verify::run(args, world, global)),
-        Command::Restore(args) => under(&|world| restore::run(args, world)),
-        Command::Recall(args) => under(&|world| recall::run(args, world, global)),
-        Command::Expand(args) => under(&|world| expand::run(args, world)),
-        Command::Remember(args) => under(&|world| remember::run(args, world, global)),
-        Command::Archive { command } => under(&|world| archive::run(command, world, global)),
-        Command::Catalog { command } => under(&|world| catalog::run(command, world)),
+        Command::Verify(args) => under(&|app| verify::run(args, app, global)),
+        Command::Restore(args) => under(&|app| restore::run(args, app)),
+        Command::Recall(args) => under(&|app| recall::run(args, app, global)),
+        Command::Expand(args) => under(&|app| expand::run(args, app)),
+        Command::Remember(args) => under(&|app| remember::run(args, app, global)),
+        Command::Archive { command } => under(&|app| archive::run(command, app, global)),
+        Command::Catalog { command } => under(&|app| catalog::run(command, app)),
         Command::Replay(args) => replay::run(args, global),
-        Command::Eval(args) => with(args.writer.flags(), &|world| eval::run(args, world, global)),
-        Command::Mcp => mcp::run(World::load(global)?, global),
+        Command::Eval(args) => with(args.writer.config_flags(), &|app| {
+            eval::run(args, app, global)
+        }),
+        Command::Mcp => mcp::run(App::load(global)?, global),
         Command::Run(args) => run::run(args, global),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),
@@ -69,15 +71,15 @@ pub fn run(cli: &Cli) -> Result<Answer, Failure> {
 
 /// What is left to do once the answer is out: let go what may go, and make what was archived
 /// findable. If that fails, the next compaction or `recall` does it, so nobody need be told.
-pub fn afterwards(cli: &Cli, answer: &Answer) {
+pub fn run_follow_up(cli: &Cli, answer: &CommandAnswer) {
     if answer.archived {
-        let world = World::load(&Global {
+        let app = App::load(&GlobalArgs {
             quiet: true,
             ..cli.global.clone()
         });
-        let _ = world.and_then(|world| {
-            archive::retain(&world)?;
-            recall::follow(&world)
+        let _ = app.and_then(|app| {
+            archive::apply_retention(&app)?;
+            recall::update_index(&app)
         });
     }
 }

@@ -1,47 +1,47 @@
 //! `models`: what the registry knows about windows, prices and tokenizers.
 
-use compact_core::window::{self, Model};
+use compact_core::window::{self, ModelInfo};
 use owo_colors::Style;
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::args::Models;
-use crate::failure::{Code, Failure};
+use crate::answer::CommandAnswer;
+use crate::args::ModelsArgs;
+use crate::failure::{Failure, FailureCode};
 use crate::report::number;
 use crate::report::table::{Column, Table};
 
 /// Lists the models.
-pub fn run(args: &Models) -> Result<Answer, Failure> {
+pub fn run(args: &ModelsArgs) -> Result<CommandAnswer, Failure> {
     let found = select(args.name.as_deref());
     if found.is_empty() {
         let name = args.name.as_deref().unwrap_or_default();
         let words = format!("no model '{name}' in the registry");
-        return Err(Failure::new(Code::Input, words)
+        return Err(Failure::new(FailureCode::Input, words)
             .help("an unknown model gets 128,000 tokens; set its own with --window"));
     }
     let rows: Vec<_> = found.iter().map(|model| json!(model)).collect();
-    Ok(Answer::new(json!(rows), table(&found)))
+    Ok(CommandAnswer::new(json!(rows), render_models(&found)))
 }
 
 /// Models whose name or alias contains the words, or the one that a vendor's spelling means.
-fn select(name: Option<&str>) -> Vec<Model> {
+fn select(name: Option<&str>) -> Vec<ModelInfo> {
     let Some(name) = name else {
         return window::models().to_vec();
     };
     let wanted = name.to_lowercase();
     let contains = |text: &&str| text.to_lowercase().contains(&wanted);
-    let found: Vec<Model> = window::models()
+    let found: Vec<ModelInfo> = window::models()
         .iter()
         .filter(|model| contains(&model.name) || model.aliases.iter().any(contains))
         .cloned()
         .collect();
     if found.is_empty() {
-        return window::find(name).into_iter().collect();
+        return window::find_model(name).into_iter().collect();
     }
     found
 }
 
-fn table(models: &[Model]) -> String {
+fn render_models(models: &[ModelInfo]) -> String {
     let mut table = Table::new([
         Column::left(),
         Column::right(),
@@ -50,7 +50,7 @@ fn table(models: &[Model]) -> String {
         Column::right(),
         Column::left().style(Style::new().dimmed()),
     ]);
-    table.row(
+    table.add_row(
         [
             "model",
             "window",
@@ -62,14 +62,14 @@ fn table(models: &[Model]) -> String {
         .map(str::to_owned),
     );
     for model in models {
-        let price = |of: fn(&window::Price) -> f64| {
+        let price = |of: fn(&window::ModelPrice) -> f64| {
             let price = model.price.as_ref();
             price.map_or_else(String::new, |p| format!("{:.2}", of(p)))
         };
-        table.row([
+        table.add_row([
             model.name.to_owned(),
-            number::grouped(model.input),
-            model.output.map_or_else(String::new, number::grouped),
+            number::group_digits(model.input),
+            model.output.map_or_else(String::new, number::group_digits),
             price(|p| p.input),
             price(|p| p.output),
             model.tokenizer.to_owned(),

@@ -1,48 +1,48 @@
 //! `plan`: the whole compaction, and nothing of it kept. Writes nothing.
 
-use compact_core::engine::Outcome;
+use compact_core::engine::CompactionOutcome;
 use compact_core::identity::EntryHash;
-use compact_core::memory::{Pin, Pins};
 use compact_core::outline::Outline;
-use compact_core::receipt::{Kept, Receipt};
+use compact_core::pin::{PinRules, PinState};
+use compact_core::receipt::{KeptCounts, Receipt};
 use compact_runtime::Manager;
-use compact_runtime::manager::Measured;
+use compact_runtime::manager::MeasuredRequest;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::args::{Global, Plan};
+use crate::answer::CommandAnswer;
+use crate::app::{App, OpenedTranscript, block_on};
+use crate::args::{GlobalArgs, PlanArgs};
 use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::report::compaction::{bars, facts};
-use crate::report::number::{count, grouped};
+use crate::progress::TerminalProgress;
+use crate::report::compaction::{receipt_table, render_token_bars};
+use crate::report::number::{format_count, group_digits};
 use crate::report::text::fit;
 use crate::report::{COLUMNS, Charset};
-use crate::world::{Opened, World, block_on};
 
 /// Plans a compaction.
-pub fn run(args: &Plan, world: &World, global: &Global) -> Result<Answer, Failure> {
-    let opened = world.open(&args.subject)?;
-    let _progress = Progress::over_bytes(global, opened.source.bytes.len(), "planning");
-    let store = world.store_for(&opened.parsed.conversation)?;
-    let manager = world.manager(store, world.policy(&args.manner), &opened)?;
+pub fn run(args: &PlanArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    let opened = app.open_transcript(&args.subject)?;
+    let _progress = TerminalProgress::over_bytes(global, opened.source.bytes.len(), "planning");
+    let store = app.store_for_planning(&opened.parsed.conversation)?;
+    let manager = app.transcript_manager(store, app.policy_for(&args.manner), &opened)?;
     let request = opened.request(&args.goal, &args.manner, global);
     let (measured, outcome) = block_on(async {
         let measured = manager.measure(&request).await?;
-        let outcome = manager.plan(&measured)?;
+        let outcome = manager.dry_run(&measured)?;
         Ok((measured, outcome))
     })?;
     let charset = Charset::detect(global);
     match outcome {
-        Outcome::Unchanged => unchanged(&opened, &manager, &measured, charset),
-        Outcome::Compacted(made) => Ok(Answer::new(
-            to_json(&measured, &made.receipt),
-            tell(&opened, &measured, &made.receipt, charset),
+        CompactionOutcome::Unchanged => unchanged_plan(&opened, &manager, &measured, charset),
+        CompactionOutcome::Compacted(made) => Ok(CommandAnswer::new(
+            plan_json(&measured, &made.receipt),
+            render_plan(&opened, &measured, &made.receipt, charset),
         )),
     }
 }
 
-fn to_json(measured: &Measured<'_>, receipt: &Receipt) -> Value {
+fn plan_json(measured: &MeasuredRequest<'_>, receipt: &Receipt) -> Value {
     let mut json = verdict_json(measured);
     let more = json!({
         "outcome": "compacted",
@@ -61,7 +61,7 @@ fn to_json(measured: &Measured<'_>, receipt: &Receipt) -> Value {
     json
 }
 
-fn verdict_json(measured: &Measured<'_>) -> Value {
+fn verdict_json(measured: &MeasuredRequest<'_>) -> Value {
     json!({
         "verdict": measured.decision.verdict,
         "reason": measured.decision.reason,
@@ -78,21 +78,26 @@ fn extend(json: &mut Value, more: Value) {
     }
 }
 
-fn tell(opened: &Opened, measured: &Measured<'_>, receipt: &Receipt, charset: Charset) -> String {
+fn render_plan(
+    opened: &OpenedTranscript,
+    measured: &MeasuredRequest<'_>,
+    receipt: &Receipt,
+    charset: Charset,
+) -> String {
     format!(
         "{}\n\n{}\n{}\n  {}\n",
-        head(opened, measured),
-        bars(receipt.tokens_before, receipt.tokens_after, charset),
-        facts(receipt, charset).render(),
+        render_plan_head(opened, measured),
+        render_token_bars(receipt.tokens_before, receipt.tokens_after, charset),
+        receipt_table(receipt, charset).render(),
         format!(
             "a dry run with a budget of {}: nothing was written",
-            count(receipt.budget.0, "token", "tokens")
+            format_count(receipt.budget.0, "token", "tokens")
         )
         .dimmed(),
     )
 }
 
-fn head(opened: &Opened, measured: &Measured<'_>) -> String {
+fn render_plan_head(opened: &OpenedTranscript, measured: &MeasuredRequest<'_>) -> String {
     let verdict = json!(measured.decision.verdict);
     let verdict = verdict.as_str().unwrap_or_default().replace('_', " ");
     format!(
@@ -104,43 +109,43 @@ fn head(opened: &Opened, measured: &Measured<'_>) -> String {
 }
 
 /// Everything stays: the counts are those of the conversation itself.
-fn unchanged(
-    opened: &Opened,
+fn unchanged_plan(
+    opened: &OpenedTranscript,
     manager: &Manager,
-    measured: &Measured<'_>,
+    measured: &MeasuredRequest<'_>,
     charset: Charset,
-) -> Result<Answer, Failure> {
+) -> Result<CommandAnswer, Failure> {
     let tokens = measured.account.history;
     let mut json = verdict_json(measured);
     let more = json!({
         "outcome": "unchanged",
         "tokens_before": tokens,
         "tokens_after": tokens,
-        "kept": everything(opened, manager)?,
+        "kept": count_kept(opened, manager)?,
         "summarized": 0,
     });
     extend(&mut json, more);
     let human = format!(
         "{}\n  unchanged: a history of {} is within the budget of {}{}nothing to do\n",
-        head(opened, measured),
-        count(tokens.0, "token", "tokens"),
-        grouped(measured.budget.0),
-        charset.dot(),
+        render_plan_head(opened, measured),
+        format_count(tokens.0, "token", "tokens"),
+        group_digits(measured.budget.0),
+        charset.separator(),
     );
-    Ok(Answer::new(json, human))
+    Ok(CommandAnswer::new(json, human))
 }
 
-fn everything(opened: &Opened, manager: &Manager) -> Result<Kept, Failure> {
+fn count_kept(opened: &OpenedTranscript, manager: &Manager) -> Result<KeptCounts, Failure> {
     let conversation = &opened.parsed.conversation;
-    let outline = Outline::of(conversation);
-    let hashes = EntryHash::all(&conversation.entries);
-    let pins = Pins::new(&manager.policy)?.of_units(conversation, &outline, &hashes);
+    let outline = Outline::from_conversation(conversation);
+    let hashes = EntryHash::from_entries(&conversation.entries);
+    let pins = PinRules::new(&manager.policy)?.of_units(conversation, &outline, &hashes);
     let pinned = outline.units.iter().zip(&pins);
-    let pinned = pinned.filter(|(_, pin)| **pin != Pin::Free);
-    Ok(Kept {
+    let pinned = pinned.filter(|(_, pin)| **pin != PinState::Free);
+    Ok(KeptCounts {
         pinned: pinned.map(|(unit, _)| unit.entries.len() as u64).sum(),
         recent_turns: outline.turns() as u64,
         tool_pairs: outline.exchanges() as u64,
-        ..Kept::default()
+        ..KeptCounts::default()
     })
 }

@@ -7,34 +7,34 @@ use compact_core::event::Event;
 use compact_core::message::Role;
 use compact_runtime::Error;
 use compact_runtime::port::index::IndexError;
-use compact_runtime::recall::{Followed, Hit, Query, told};
+use compact_runtime::recall::{IndexUpdate, RecallQuery, SearchHit, event};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::args::{Global, Recall};
-use crate::failure::{Code, Failure};
-use crate::input::Source;
-use crate::progress::Progress;
-use crate::report::number::count;
+use crate::answer::CommandAnswer;
+use crate::app::App;
+use crate::args::{GlobalArgs, RecallArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::input::InputSource;
+use crate::progress::TerminalProgress;
+use crate::report::number::format_count;
 use crate::report::text::{one_line, printable};
 use crate::report::{COLUMNS, Charset};
-use crate::world::World;
 
 /// Looks for a question's answer.
-pub fn run(args: &Recall, world: &World, global: &Global) -> Result<Answer, Failure> {
-    let text = question(&args.query)?;
-    let recall = world.recall()?;
-    let (caught_up, hits) = world.block_on(async {
+pub fn run(args: &RecallArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    let text = read_query(&args.query)?;
+    let recall = app.open_recall()?;
+    let (caught_up, hits) = app.block_on(async {
         let caught_up = catch_up(&recall, global).await?;
-        let query = Query {
+        let query = RecallQuery {
             text: &text,
             session_id: global.session.as_deref(),
             limit: args.limit as usize,
         };
         let asked = Instant::now();
         let hits = recall.search(&query).await?;
-        tell_of(world, &told::searched(&query, &hits, asked.elapsed()))?;
+        emit_event(app, &event::search_event(&query, &hits, asked.elapsed()))?;
         Ok((caught_up, hits))
     })?;
     let json = json!({
@@ -43,38 +43,38 @@ pub fn run(args: &Recall, world: &World, global: &Global) -> Result<Answer, Fail
         "unreadable": caught_up.followed.unreadable,
         "sessions_not_indexed": caught_up.left,
     });
-    Ok(Answer::new(
+    Ok(CommandAnswer::new(
         json,
-        tell(&hits, &caught_up, Charset::detect(global)),
+        render_hits(&hits, &caught_up, Charset::detect(global)),
     ))
 }
 
 /// Tells who is told that something archived was asked for.
-pub fn tell_of(world: &World, event: &Event) -> Result<(), Failure> {
+pub fn emit_event(app: &App, event: &Event) -> Result<(), Failure> {
     if let Ok(event) = serde_json::to_value(event) {
-        world.sink()?.emit(&event);
+        app.sink()?.emit(&event);
     }
     Ok(())
 }
 
 /// Brings the index up to date, without a word.
-pub fn follow(world: &World) -> Result<Followed, Failure> {
-    let recall = world.recall()?;
-    world.block_on(async { Ok(recall.follow().await?) })
+pub fn update_index(app: &App) -> Result<IndexUpdate, Failure> {
+    let recall = app.open_recall()?;
+    app.block_on(async { Ok(recall.update_index().await?) })
 }
 
 /// The words of the command line, or of stdin.
-fn question(words: &[String]) -> Result<String, Failure> {
+fn read_query(words: &[String]) -> Result<String, Failure> {
     let [only] = words else {
         return Ok(words.join(" "));
     };
     if only != "-" {
         return Ok(only.clone());
     }
-    let source = Source::read(Path::new("-"))?;
+    let source = InputSource::read(Path::new("-"))?;
     let text = std::str::from_utf8(&source.bytes).map_err(|error| {
-        Failure::of(Code::Input, &error)
-            .about("the query on stdin is no text")
+        Failure::from_error(FailureCode::Input, &error)
+            .with_context("the query on stdin is no text")
             .help("pass UTF-8")
     })?;
     Ok(text.to_owned())
@@ -82,20 +82,23 @@ fn question(words: &[String]) -> Result<String, Failure> {
 
 /// How far the index came.
 #[derive(Default)]
-struct CaughtUp {
-    followed: Followed,
+struct IndexCatchUp {
+    followed: IndexUpdate,
     /// Sessions that it could not take in, and why.
     left: usize,
     reason: Option<String>,
 }
 
 /// Brings the index up to date. Where it cannot be written to, what it holds is searched.
-async fn catch_up(recall: &compact_runtime::Recall, global: &Global) -> Result<CaughtUp, Failure> {
-    let behind = recall.behind().await?;
-    let progress = Progress::over_steps(global, behind.len(), "indexing sessions");
-    let mut caught_up = CaughtUp::default();
+async fn catch_up(
+    recall: &compact_runtime::Recall,
+    global: &GlobalArgs,
+) -> Result<IndexCatchUp, Failure> {
+    let behind = recall.outdated_sessions().await?;
+    let progress = TerminalProgress::over_steps(global, behind.len(), "indexing sessions");
+    let mut caught_up = IndexCatchUp::default();
     for (nth, session) in behind.iter().enumerate() {
-        match recall.follow_session(session).await {
+        match recall.update_session(session).await {
             Ok(followed) => caught_up.followed += followed,
             Err(Error::Index(IndexError::Store { action, source })) => {
                 caught_up.left = behind.len() - nth;
@@ -109,22 +112,22 @@ async fn catch_up(recall: &compact_runtime::Recall, global: &Global) -> Result<C
     Ok(caught_up)
 }
 
-fn tell(hits: &[Hit], caught_up: &CaughtUp, charset: Charset) -> String {
+fn render_hits(hits: &[SearchHit], caught_up: &IndexCatchUp, charset: Charset) -> String {
     let mut out = String::new();
     for hit in hits {
-        out.push_str(&shown(hit, charset));
+        out.push_str(&render_hit(hit, charset));
     }
     if hits.is_empty() {
         out.push_str("nothing archived says that; try other words, or fewer\n");
     }
     if let Some(reason) = &caught_up.reason {
-        let left = count(caught_up.left as u64, "session", "sessions");
+        let left = format_count(caught_up.left as u64, "session", "sessions");
         out.push_str(&format!(
             "the index could not follow ({reason}): {left} not searched\n"
         ));
     }
     if caught_up.followed.unreadable > 0 {
-        let missing = count(caught_up.followed.unreadable, "original", "originals");
+        let missing = format_count(caught_up.followed.unreadable, "original", "originals");
         out.push_str(&format!(
             "{missing} could not be read and searched: see `compactctl archive verify`\n"
         ));
@@ -132,24 +135,24 @@ fn tell(hits: &[Hit], caught_up: &CaughtUp, charset: Charset) -> String {
     out
 }
 
-fn shown(hit: &Hit, charset: Charset) -> String {
+fn render_hit(hit: &SearchHit, charset: Charset) -> String {
     let mut out = format!(
         "{}  {}{}{}\n",
         printable(&hit.pointer).bold(),
-        speaker(hit.role).cyan(),
-        charset.dot(),
+        role_label(hit.role).cyan(),
+        charset.separator(),
         one_line(&hit.session_id, 40).dimmed(),
     );
     for line in hit.snippet.lines().filter(|line| !line.trim().is_empty()) {
-        for part in wrapped(&printable(line), COLUMNS - 4) {
-            out.push_str(&format!("  {}{part}\n", charset.rule().dimmed()));
+        for part in wrap_words(&printable(line), COLUMNS - 4) {
+            out.push_str(&format!("  {}{part}\n", charset.quote_mark().dimmed()));
         }
     }
     out.push('\n');
     out
 }
 
-fn speaker(role: Role) -> &'static str {
+fn role_label(role: Role) -> &'static str {
     match role {
         Role::User => "user",
         Role::Assistant => "model",
@@ -159,7 +162,7 @@ fn speaker(role: Role) -> &'static str {
 }
 
 /// Words laid out in lines of at most `width` columns; a longer word has a line of its own.
-fn wrapped(line: &str, width: usize) -> Vec<String> {
+fn wrap_words(line: &str, width: usize) -> Vec<String> {
     use unicode_width::UnicodeWidthStr;
     let mut lines: Vec<String> = Vec::new();
     for word in line.split_whitespace() {

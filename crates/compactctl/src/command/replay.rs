@@ -4,70 +4,73 @@ mod page;
 
 use compact_core::profile::Profile;
 use compact_core::token::Tokens;
-use compact_core::window::{self, Price};
+use compact_core::window::{self, ModelPrice};
 use compact_eval::parallel;
-use compact_eval::play::Terms;
+use compact_eval::play::PlaySettings;
 use compact_eval::replay::{self, Replay, Totals};
-use compact_eval::report::quoted;
-use compact_formats::{Parsed, Scope};
+use compact_eval::report::quote_csv;
+use compact_formats::{ParsedTranscript, TranscriptScope};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, set, settings_line};
-use crate::args::{Global, Replay as Args};
-use crate::command::sheet::{self, Findings};
+use crate::answer::{CommandAnswer, set_field, settings_line};
+use crate::app::App;
+use crate::args::{GlobalArgs, ReplayArgs as Args};
+use crate::command::results::{self, ResultDocuments};
 use crate::failure::Failure;
-use crate::input::Source;
-use crate::progress::Progress;
-use crate::report::number::grouped;
+use crate::input::InputSource;
+use crate::progress::TerminalProgress;
+use crate::report::number::group_digits;
 use crate::report::table::{Column, Table};
 use crate::report::text::fit;
-use crate::world::World;
 
 /// Replays every session under every policy.
-pub fn run(args: &Args, global: &Global) -> Result<Answer, Failure> {
-    sheet::deliver(&args.sheets, global, || measure(args, global))
+pub fn run(args: &Args, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    results::measure_and_write(&args.sheets, global, || replay_all(args, global))
 }
 
-fn measure(args: &Args, global: &Global) -> Result<Findings, Failure> {
-    let recordings = args.files.iter().map(|file| Recording::read(file, args));
+fn replay_all(args: &Args, global: &GlobalArgs) -> Result<ResultDocuments, Failure> {
+    let recordings = args
+        .files
+        .iter()
+        .map(|file| RecordedSession::read(file, args));
     let recordings = recordings.collect::<Result<Vec<_>, _>>()?;
     let policies = policies(args, global)?;
-    let _progress = Progress::over_bytes(global, usize::MAX, "replaying");
+    let _progress = TerminalProgress::over_bytes(global, usize::MAX, "replaying");
     let mut played = Vec::new();
     for policy in &policies {
         let runs = parallel::map(&recordings, |recording| policy.play(recording));
         let runs = runs.into_iter().collect::<Result<Vec<_>, Failure>>()?;
-        played.push(Played {
+        played.push(PolicyReplay {
             name: policy.name(policies.iter()),
             runs,
         });
     }
     let settings = policies
         .first()
-        .map(|policy| settings_line(policy.world.files()));
+        .map(|policy| settings_line(policy.app.config_files()));
     let settings = settings.unwrap_or_default();
-    Ok(Findings {
-        json: played.iter().map(Played::json).collect(),
-        human: tell(&played) + &settings,
-        csv: csv(&played),
+    Ok(ResultDocuments {
+        json: played.iter().map(PolicyReplay::to_json).collect(),
+        human: render_replays(&played) + &settings,
+        csv: calls_csv(&played),
         html: page::html(&played),
         code: 0,
     })
 }
 
 /// A session that was read.
-struct Recording {
+struct RecordedSession {
     name: String,
     model: Option<String>,
-    parsed: Parsed,
+    parsed: ParsedTranscript,
 }
 
-impl Recording {
-    fn read(file: &std::path::Path, args: &Args) -> Result<Recording, Failure> {
-        let source = Source::read(file)?.session(args.session_index)?;
-        let parsed = source.parse(args.format, Scope::Whole)?;
+impl RecordedSession {
+    fn read(file: &std::path::Path, args: &Args) -> Result<RecordedSession, Failure> {
+        let source = InputSource::read(file)?.select_session(args.session_index)?;
+        let parsed = source.parse(args.format, TranscriptScope::Whole)?;
         let model = args.model.as_ref().or(parsed.conversation.model.as_ref());
-        Ok(Recording {
+        Ok(RecordedSession {
             name: source.name,
             model: model.cloned(),
             parsed,
@@ -76,15 +79,15 @@ impl Recording {
 }
 
 /// What sessions are played under.
-struct Policy {
+struct ReplayPolicy {
     profile: Option<Profile>,
-    world: World,
+    app: App,
     window: Option<u64>,
     target: Option<f64>,
 }
 
 /// Every profile in every window with every target; the configuration's own where none is named.
-fn policies(args: &Args, global: &Global) -> Result<Vec<Policy>, Failure> {
+fn policies(args: &Args, global: &GlobalArgs) -> Result<Vec<ReplayPolicy>, Failure> {
     let profiles: Vec<Option<Profile>> = match global.profile.as_slice() {
         [] => vec![None],
         named => named.iter().copied().map(Some).collect(),
@@ -103,9 +106,9 @@ fn policies(args: &Args, global: &Global) -> Result<Vec<Policy>, Failure> {
             .iter()
             .flat_map(|w| targets.iter().map(move |t| (w, t)))
         {
-            policies.push(Policy {
+            policies.push(ReplayPolicy {
                 profile,
-                world: World::load_under(global, profile)?,
+                app: App::load_with_profile(global, profile)?,
                 window: *window,
                 target: *target,
             });
@@ -114,13 +117,13 @@ fn policies(args: &Args, global: &Global) -> Result<Vec<Policy>, Failure> {
     Ok(policies)
 }
 
-impl Policy {
+impl ReplayPolicy {
     /// The profile, and the window and the target where several are compared.
-    fn name<'p>(&self, all: impl Iterator<Item = &'p Policy>) -> String {
+    fn name<'p>(&self, all: impl Iterator<Item = &'p ReplayPolicy>) -> String {
         let profile = self.profile.map_or("configured", Profile::as_str);
         let windows: std::collections::BTreeSet<_> = all.map(|p| p.window).collect();
         let window = self.window.filter(|_| windows.len() > 1);
-        let window = window.map_or_else(String::new, |w| format!(" {}", grouped(w)));
+        let window = window.map_or_else(String::new, |w| format!(" {}", group_digits(w)));
         let target = self.target.map_or_else(String::new, |t| format!(" {t}"));
         match self.profile {
             None if self.target.is_some() => format!("target{target}{window}"),
@@ -128,25 +131,27 @@ impl Policy {
         }
     }
 
-    fn play(&self, recording: &Recording) -> Result<Run, Failure> {
-        let model = recording.model.as_deref().or(self.world.model());
+    fn play(&self, recording: &RecordedSession) -> Result<SessionReplay, Failure> {
+        let model = recording.model.as_deref().or(self.app.model());
         let window = self.window.map(Tokens);
-        let window = window.unwrap_or_else(|| self.world.window(model).tokens);
-        let mut policy = self.world.base_policy().clone();
+        let window = window.unwrap_or_else(|| self.app.window(model).tokens);
+        let mut policy = self.app.base_policy().clone();
         policy.target_of_trigger = self.target.unwrap_or(policy.target_of_trigger);
-        let terms = Terms {
+        let terms = PlaySettings {
             policy,
             window,
-            estimator: self.world.estimator(model),
+            estimator: self.app.estimator(model),
         };
-        let Parsed {
+        let ParsedTranscript {
             conversation,
             document,
             ..
         } = &recording.parsed;
-        let replay = replay::replay(conversation, document.rules(), &terms)?;
-        let price = model.and_then(window::find).and_then(|model| model.price);
-        Ok(Run {
+        let replay = replay::replay_conversation(conversation, document.rules(), &terms)?;
+        let price = model
+            .and_then(window::find_model)
+            .and_then(|model| model.price);
+        Ok(SessionReplay {
             file: recording.name.clone(),
             model: model.map(str::to_owned),
             totals: replay.totals(price.as_ref()),
@@ -157,42 +162,42 @@ impl Policy {
 }
 
 /// One session under one policy.
-struct Run {
+struct SessionReplay {
     file: String,
     model: Option<String>,
     replay: Replay,
-    price: Option<Price>,
+    price: Option<ModelPrice>,
     totals: Totals,
 }
 
 /// All sessions under one policy.
-struct Played {
+struct PolicyReplay {
     name: String,
-    runs: Vec<Run>,
+    runs: Vec<SessionReplay>,
 }
 
-impl Played {
+impl PolicyReplay {
     fn totals(&self) -> Totals {
         let mut all = self.runs.iter().map(|run| run.totals.clone());
         let first = all.next().unwrap_or_default();
-        all.fold(first, |sum, next| sum.and(&next))
+        all.fold(first, |sum, next| sum.merge(&next))
     }
 
-    fn json(&self) -> Value {
-        let sessions: Vec<Value> = self.runs.iter().map(Run::json).collect();
+    fn to_json(&self) -> Value {
+        let sessions: Vec<Value> = self.runs.iter().map(SessionReplay::to_json).collect();
         let mut json = json!(self.totals());
-        set(&mut json, "policy", self.name.as_str());
-        set(&mut json, "sessions", sessions);
+        set_field(&mut json, "policy", self.name.as_str());
+        set_field(&mut json, "sessions", sessions);
         json
     }
 }
 
-impl Run {
-    fn json(&self) -> Value {
+impl SessionReplay {
+    fn to_json(&self) -> Value {
         let mut json = json!(self.totals);
-        set(&mut json, "file", self.file.as_str());
-        set(&mut json, "model", self.model.clone());
-        set(&mut json, "window", self.replay.window.0);
+        set_field(&mut json, "file", self.file.as_str());
+        set_field(&mut json, "model", self.model.clone());
+        set_field(&mut json, "window", self.replay.window.0);
         json
     }
 }
@@ -200,19 +205,19 @@ impl Run {
 /// How much of a name fits beside the numbers.
 const NAME: usize = 14;
 
-fn tell(played: &[Played]) -> String {
+fn render_replays(played: &[PolicyReplay]) -> String {
     let [text, number] = [Column::left(), Column::right()];
     let mut table = Table::new([
         text, number, number, number, number, number, number, number, number,
     ]);
-    table.row(without_calls(page::HEAD.map(str::to_owned)));
+    table.add_row(without_calls(page::HEAD.map(str::to_owned)));
     for policy in played {
         let name = fit(&policy.name, NAME);
-        table.row(without_calls(page::cells(&name, &policy.totals())));
+        table.add_row(without_calls(page::totals_cells(&name, &policy.totals())));
         for run in policy.runs.iter().filter(|_| policy.runs.len() > 1) {
             let file = run.file.rsplit('/').next().unwrap_or(&run.file);
             let name = format!("- {}", fit(file, NAME - 2));
-            table.row(without_calls(page::cells(&name, &run.totals)));
+            table.add_row(without_calls(page::totals_cells(&name, &run.totals)));
         }
     }
     let failed = played
@@ -236,7 +241,7 @@ fn without_calls([name, _, rest @ ..]: [String; 10]) -> [String; 9] {
 }
 
 /// One row per call.
-fn csv(played: &[Played]) -> String {
+fn calls_csv(played: &[PolicyReplay]) -> String {
     let mut out = "policy,file,call,entries,sent,cached,answered,pressure,compacted,retention,\
                    remembered,cost,failure\n"
         .to_owned();
@@ -250,17 +255,20 @@ fn csv(played: &[Played]) -> String {
     out
 }
 
-impl Run {
+impl SessionReplay {
     fn csv_row(&self, policy: &str, at: usize) -> String {
         let Some(call) = self.replay.calls.get(at) else {
             return String::new();
         };
         let retention = call.receipt.as_ref().map(|r| r.retention.score);
         let remembered = self.replay.remembered.get(at).copied().flatten();
-        let cost = self.price.as_ref().map(|price| replay::cost(call, price));
+        let cost = self
+            .price
+            .as_ref()
+            .map(|price| replay::call_cost(call, price));
         let cells = [
-            quoted(policy),
-            quoted(&self.file),
+            quote_csv(policy),
+            quote_csv(&self.file),
             (at + 1).to_string(),
             call.entries.to_string(),
             call.sent.to_string(),
@@ -271,7 +279,7 @@ impl Run {
             decimals(retention),
             decimals(remembered),
             decimals(cost),
-            quoted(call.failure.as_deref().unwrap_or_default()),
+            quote_csv(call.failure.as_deref().unwrap_or_default()),
         ];
         cells.join(",") + "\n"
     }

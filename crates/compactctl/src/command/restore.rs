@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use crate::answer::{Answer, set};
-use crate::args::Restore;
+use crate::answer::{CommandAnswer, set_field};
+use crate::app::{App, block_on};
+use crate::args::RestoreArgs;
 use crate::failure::Failure;
-use crate::output::Target;
+use crate::output::OutputTarget;
 use crate::report::number;
-use crate::world::{World, block_on};
 
 /// Writes the original to stdout or a file.
-pub fn run(args: &Restore, world: &World) -> Result<Answer, Failure> {
-    let manager = world.reader()?;
+pub fn run(args: &RestoreArgs, app: &App) -> Result<CommandAnswer, Failure> {
+    let manager = app.reading_manager()?;
     let original = block_on(async { Ok(manager.restore(&args.name).await?) })?;
     let mut json = json!({
         "restored": args.name,
@@ -19,23 +19,23 @@ pub fn run(args: &Restore, world: &World) -> Result<Answer, Failure> {
         "exact": original.exact,
         "output": args.output,
     });
-    let size = number::bytes(original.bytes.len() as u64);
+    let size = number::format_bytes(original.bytes.len() as u64);
     let bytes = original.bytes.to_vec();
-    let note = exactness(original.exact);
+    let note = redaction_note(original.exact);
     let Some(path) = &args.output else {
-        set(&mut json, "content", String::from_utf8_lossy(&bytes));
-        return Ok(Answer::new(json, note).with_payload(Some(bytes)));
+        set_field(&mut json, "content", String::from_utf8_lossy(&bytes));
+        return Ok(CommandAnswer::new(json, note).with_payload(Some(bytes)));
     };
-    let payload = Target::open(path, None)?.write(bytes)?;
+    let payload = OutputTarget::open(path, None)?.write(bytes)?;
     let human = format!(
         "restored {} ({size}) to {}\n{note}",
         args.name,
         path.display()
     );
-    Ok(Answer::new(json, human).with_payload(payload))
+    Ok(CommandAnswer::new(json, human).with_payload(payload))
 }
 
-fn exactness(exact: bool) -> String {
+fn redaction_note(exact: bool) -> String {
     if exact {
         return String::new();
     }

@@ -1,22 +1,22 @@
 //! `validate`: a provider's rules over any message list, with no session, store or model needed.
 
-use compact_formats::validate::{Provider, Rule, Strictness, Violation, check, rules};
+use compact_formats::validate::{Provider, ProviderRule, Strictness, Violation, check, rules};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::args::{Global, Validate};
-use crate::failure::{Code, Failure};
-use crate::input::Source;
-use crate::progress::Progress;
-use crate::report::number::count;
+use crate::answer::CommandAnswer;
+use crate::args::{GlobalArgs, ValidateArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::input::InputSource;
+use crate::progress::TerminalProgress;
+use crate::report::number::format_count;
 use crate::report::text::printable;
 
 /// A person reads no more than this; `--json` has them all.
 const SHOWN: usize = 50;
 
 /// Checks a file, or lists the rules.
-pub fn run(args: &Validate, global: &Global) -> Result<Answer, Failure> {
+pub fn run(args: &ValidateArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let (Some(file), Some(provider), false) = (&args.file, args.provider, args.list_rules) else {
         return Ok(list_rules(args.provider));
     };
@@ -24,29 +24,29 @@ pub fn run(args: &Validate, global: &Global) -> Result<Answer, Failure> {
         true => Strictness::Strict,
         false => Strictness::Vendor,
     };
-    let source = Source::read(file)?.session(args.session_index)?;
-    let _progress = Progress::over_bytes(global, source.bytes.len(), "validating");
+    let source = InputSource::read(file)?.select_session(args.session_index)?;
+    let _progress = TerminalProgress::over_bytes(global, source.bytes.len(), "validating");
     let violations = check(provider, strictness, &source.bytes)
-        .map_err(|error| Failure::from(error).about(&source.name))?;
+        .map_err(|error| Failure::from(error).with_context(&source.name))?;
     let ok = violations.is_empty();
     let json = json!({
         "ok": ok,
         "provider": provider.name(),
         "strict": args.strict,
-        "rules": asked(provider, strictness),
+        "rules": count_rules(provider, strictness),
         "violations": violations.iter().map(violation_json).collect::<Vec<_>>(),
     });
     let human = match ok {
-        true => accepted(&source.name, provider, strictness),
-        false => refused(&source.name, provider, &violations),
+        true => render_valid(&source.name, provider, strictness),
+        false => render_violations(&source.name, provider, &violations),
     };
-    let code = if ok { 0 } else { Code::Check as u8 };
-    Ok(Answer::new(json, human).with_code(code))
+    let code = if ok { 0 } else { FailureCode::Check as u8 };
+    Ok(CommandAnswer::new(json, human).with_code(code))
 }
 
 /// How many rules were asked.
-fn asked(provider: Provider, strictness: Strictness) -> usize {
-    let is_asked = |rule: &&Rule| rule.is_checked() && rule.strictness <= strictness;
+fn count_rules(provider: Provider, strictness: Strictness) -> usize {
+    let is_asked = |rule: &&ProviderRule| rule.is_checked() && rule.strictness <= strictness;
     rules(provider).iter().filter(is_asked).count()
 }
 
@@ -60,8 +60,8 @@ fn violation_json(violation: &Violation) -> Value {
     })
 }
 
-fn accepted(name: &str, provider: Provider, strictness: Strictness) -> String {
-    let asked = count(asked(provider, strictness) as u64, "rule", "rules");
+fn render_valid(name: &str, provider: Provider, strictness: Strictness) -> String {
+    let asked = format_count(count_rules(provider, strictness) as u64, "rule", "rules");
     format!(
         "{} {}: {asked} of {provider} hold\n",
         "valid".green().bold(),
@@ -69,8 +69,8 @@ fn accepted(name: &str, provider: Provider, strictness: Strictness) -> String {
     )
 }
 
-fn refused(name: &str, provider: Provider, violations: &[Violation]) -> String {
-    let found = count(violations.len() as u64, "violation", "violations");
+fn render_violations(name: &str, provider: Provider, violations: &[Violation]) -> String {
+    let found = format_count(violations.len() as u64, "violation", "violations");
     let mut out = format!(
         "{} {}: {found} of {provider}'s rules\n",
         "invalid".red().bold(),
@@ -96,19 +96,19 @@ fn refused(name: &str, provider: Provider, violations: &[Violation]) -> String {
     out
 }
 
-fn list_rules(provider: Option<Provider>) -> Answer {
+fn list_rules(provider: Option<Provider>) -> CommandAnswer {
     let wanted = |one: &Provider| provider.is_none_or(|provider| provider == *one);
-    let listed: Vec<&Rule> = Provider::ALL
+    let listed: Vec<&ProviderRule> = Provider::ALL
         .iter()
         .filter(|one| wanted(one))
         .flat_map(|one| rules(*one))
         .collect();
     let json: Vec<Value> = listed.iter().map(|rule| rule_json(rule)).collect();
     let human: Vec<String> = listed.iter().map(|rule| rule_words(rule)).collect();
-    Answer::new(json!(json), human.concat())
+    CommandAnswer::new(json!(json), human.concat())
 }
 
-fn rule_json(rule: &Rule) -> Value {
+fn rule_json(rule: &ProviderRule) -> Value {
     json!({
         "rule": rule.name,
         "id": rule.id,
@@ -121,7 +121,7 @@ fn rule_json(rule: &Rule) -> Value {
     })
 }
 
-fn rule_words(rule: &Rule) -> String {
+fn rule_words(rule: &ProviderRule) -> String {
     let mut marks = String::new();
     if rule.strictness == Strictness::Strict {
         marks.push_str(" (--strict)");

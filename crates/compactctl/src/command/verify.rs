@@ -5,42 +5,42 @@
 use std::path::Path;
 
 use compact_core::policy::Policy;
-use compact_runtime::manager::{Mismatch, Verified, VerifiedBy};
+use compact_runtime::manager::{FieldMismatch, VerificationReport, VerifiedBy};
 use compact_runtime::port::archive::ArchiveError;
 use compact_runtime::port::catalog::CompactionRecord;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::args::{Global, Verify};
-use crate::failure::{Code, Failure};
-use crate::host::library::ORIGIN;
-use crate::input::Source;
-use crate::progress::Progress;
+use crate::answer::CommandAnswer;
+use crate::app::{App, StorePair, block_on, estimator_by_name};
+use crate::args::{GlobalArgs, VerifyArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::host::session_files::ORIGIN_FIELD;
+use crate::input::InputSource;
+use crate::progress::TerminalProgress;
 use crate::report::COLUMNS;
-use crate::report::number::{count, grouped, percent};
+use crate::report::number::{format_count, format_percent, group_digits};
 use crate::report::text::one_line;
-use crate::world::{Store, World, block_on, estimator_named};
 
 /// Fields that a repeated compaction may tell differently, because they are of the moment.
 const MOMENTARY: [&str; 2] = ["created_at", "elapsed_ms"];
 
 /// Checks a receipt.
-pub fn run(args: &Verify, world: &World, global: &Global) -> Result<Answer, Failure> {
-    let given = Given::read(&args.receipt)?;
-    let store = world.store_to_read()?;
-    let _progress = Progress::over_bytes(global, usize::MAX, "verifying");
+pub fn run(args: &VerifyArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    let given = GivenReceipt::read(&args.receipt)?;
+    let store = app.store_to_read()?;
+    let _progress = TerminalProgress::over_bytes(global, usize::MAX, "verifying");
     let (record, checked) = block_on(async {
-        let record = find(&store, given.id()).await?;
-        let mut checked = match record.receipt.get(ORIGIN) {
-            Some(_) => check_file(&store, &record).await?,
-            None => recompute(world, store, &record).await?,
+        let record = find_receipt_record(&store, given.id()).await?;
+        let mut checked = match record.receipt.get(ORIGIN_FIELD) {
+            Some(_) => check_session_file(&store, &record).await?,
+            None => recompute_receipt(app, store, &record).await?,
         };
         let mut mismatches = given.differs_from(&record.receipt);
         mismatches.append(&mut checked.mismatches);
         Ok((
             record,
-            Checked {
+            ReceiptCheck {
                 mismatches,
                 ..checked
             },
@@ -55,90 +55,93 @@ pub fn run(args: &Verify, world: &World, global: &Global) -> Result<Answer, Fail
         "verified_by": checked.by.as_str(),
         "mismatches": checked.mismatches,
     });
-    let code = if ok { 0 } else { Code::Check as u8 };
-    Ok(Answer::new(json, tell(&record, &checked)).with_code(code))
+    let code = if ok { 0 } else { FailureCode::Check as u8 };
+    Ok(CommandAnswer::new(json, render_check(&record, &checked)).with_code(code))
 }
 
 /// What a receipt was held against, and where it says something else.
-struct Checked {
-    by: By,
-    mismatches: Vec<Mismatch>,
+struct ReceiptCheck {
+    by: CheckBasis,
+    mismatches: Vec<FieldMismatch>,
 }
 
 /// What a receipt was held against.
 #[derive(Clone, Copy)]
-enum By {
+enum CheckBasis {
     Archive(VerifiedBy),
     Checksum,
     /// The archive could not be read, or the receipt is of a version that is not known.
     Nothing,
 }
 
-impl By {
+impl CheckBasis {
     fn as_str(self) -> &'static str {
         match self {
-            By::Archive(VerifiedBy::Engine) => "engine",
-            By::Archive(VerifiedBy::View) => "view",
-            By::Archive(VerifiedBy::Original) => "original",
-            By::Checksum => "checksum",
-            By::Nothing => "nothing",
+            CheckBasis::Archive(VerifiedBy::Engine) => "engine",
+            CheckBasis::Archive(VerifiedBy::View) => "view",
+            CheckBasis::Archive(VerifiedBy::Original) => "original",
+            CheckBasis::Checksum => "checksum",
+            CheckBasis::Nothing => "nothing",
         }
     }
 
     fn in_words(self) -> &'static str {
         match self {
-            By::Archive(VerifiedBy::Engine) => "every field recomputes from the archive",
-            By::Archive(VerifiedBy::View) => {
+            CheckBasis::Archive(VerifiedBy::Engine) => "every field recomputes from the archive",
+            CheckBasis::Archive(VerifiedBy::View) => {
                 "made by another version of the engine; hashes, counts and sums agree with the archived view"
             }
-            By::Archive(VerifiedBy::Original) => {
+            CheckBasis::Archive(VerifiedBy::Original) => {
                 "made by another version of the engine, which kept no view; the original is whole"
             }
-            By::Checksum | By::Nothing => "the file is what was written",
+            CheckBasis::Checksum | CheckBasis::Nothing => "the file is what was written",
         }
     }
 }
 
 /// What a hook or a run left has no receipt but its own bytes.
-async fn check_file(store: &Store, record: &CompactionRecord) -> Result<Checked, Failure> {
+async fn check_session_file(
+    store: &StorePair,
+    record: &CompactionRecord,
+) -> Result<ReceiptCheck, Failure> {
     let Some(pack) = &record.input_pack else {
         return Err(compact_runtime::Error::NotArchived(record.receipt_id.clone()).into());
     };
     let mismatches = match store.archive.verify(pack).await {
         Ok(()) => Vec::new(),
-        Err(error) => damage(record, error)?,
+        Err(error) => archive_mismatch(record, error)?,
     };
-    Ok(Checked {
-        by: By::Checksum,
+    Ok(ReceiptCheck {
+        by: CheckBasis::Checksum,
         mismatches,
     })
 }
 
 /// What the person holds: a name, or a whole receipt.
-enum Given {
+enum GivenReceipt {
     Name(String),
     Receipt { id: String, fields: Value },
 }
 
-impl Given {
-    fn read(argument: &str) -> Result<Given, Failure> {
+impl GivenReceipt {
+    fn read(argument: &str) -> Result<GivenReceipt, Failure> {
         let path = Path::new(argument);
         if argument != "-" && !path.is_file() {
-            return Ok(Given::Name(argument.to_owned()));
+            return Ok(GivenReceipt::Name(argument.to_owned()));
         }
-        let source = Source::read(path)?;
+        let source = InputSource::read(path)?;
         let fields: Value = serde_json::from_slice(&source.bytes).map_err(|error| {
-            Failure::of(Code::Input, &error)
-                .about(&format!("{} is no receipt", source.name))
+            Failure::from_error(FailureCode::Input, &error)
+                .with_context(&format!("{} is no receipt", source.name))
                 .help("pass what `compactctl compact --json` printed, or a receipt's id")
         })?;
         match fields.get("receipt_id").and_then(Value::as_str) {
-            Some(id) => Ok(Given::Receipt {
+            Some(id) => Ok(GivenReceipt::Receipt {
                 id: id.to_owned(),
                 fields,
             }),
             None => Err(Failure::new(
-                Code::Input,
+                FailureCode::Input,
                 format!("{} has no `receipt_id`", source.name),
             )
             .help("pass what `compactctl compact --json` printed; an unchanged session has no receipt")),
@@ -147,13 +150,14 @@ impl Given {
 
     fn id(&self) -> &str {
         match self {
-            Given::Name(id) | Given::Receipt { id, .. } => id,
+            GivenReceipt::Name(id) | GivenReceipt::Receipt { id, .. } => id,
         }
     }
 
     /// Where the person's copy is not what was recorded.
-    fn differs_from(&self, recorded: &Value) -> Vec<Mismatch> {
-        let (Given::Receipt { fields, .. }, Some(known)) = (self, recorded.as_object()) else {
+    fn differs_from(&self, recorded: &Value) -> Vec<FieldMismatch> {
+        let (GivenReceipt::Receipt { fields, .. }, Some(known)) = (self, recorded.as_object())
+        else {
             return Vec::new();
         };
         known
@@ -161,7 +165,7 @@ impl Given {
             .filter(|(field, _)| !MOMENTARY.contains(&field.as_str()))
             .filter_map(|(field, value)| {
                 let given = fields.get(field).unwrap_or(&Value::Null);
-                (given != value).then(|| Mismatch {
+                (given != value).then(|| FieldMismatch {
                     field: field.clone(),
                     recorded: given.clone(),
                     recomputed: value.clone(),
@@ -171,59 +175,65 @@ impl Given {
     }
 }
 
-async fn find(store: &Store, name: &str) -> Result<CompactionRecord, Failure> {
-    match store.catalog.by_receipt(name).await? {
+async fn find_receipt_record(store: &StorePair, name: &str) -> Result<CompactionRecord, Failure> {
+    match store.catalog.find_record(name).await? {
         Some(record) => Ok(record),
         None => store
             .catalog
-            .latest(name)
+            .latest_record(name)
             .await?
             .ok_or_else(|| Failure::from(compact_runtime::Error::NotFound(name.to_owned()))),
     }
 }
 
 /// What the archive says, under the receipt's own terms.
-async fn recompute(
-    world: &World,
-    store: Store,
+async fn recompute_receipt(
+    app: &App,
+    store: StorePair,
     record: &CompactionRecord,
-) -> Result<Checked, Failure> {
-    let unread = |mismatches| Checked {
-        by: By::Nothing,
+) -> Result<ReceiptCheck, Failure> {
+    let unread = |mismatches| ReceiptCheck {
+        by: CheckBasis::Nothing,
         mismatches,
     };
     let (Some(policy), Some(estimator)) = (
-        field::<Policy>(record, "policy"),
-        field::<String>(record, "estimator"),
+        receipt_field::<Policy>(record, "policy"),
+        receipt_field::<String>(record, "estimator"),
     ) else {
-        return Ok(unread(vec![Mismatch {
+        return Ok(unread(vec![FieldMismatch {
             field: "policy".to_owned(),
             recorded: record.receipt.clone(),
             recomputed: json!("a policy and an estimator that this version knows"),
         }]));
     };
-    let manager = world.manager_of(store, policy, estimator_named(&estimator)?)?;
-    match manager.verify(&record.receipt_id).await {
-        Ok(Verified { by, mismatches }) => Ok(Checked {
-            by: By::Archive(by),
+    let manager = app.build_manager(store, policy, estimator_by_name(&estimator)?)?;
+    match manager.verify_receipt(&record.receipt_id).await {
+        Ok(VerificationReport { by, mismatches }) => Ok(ReceiptCheck {
+            by: CheckBasis::Archive(by),
             mismatches,
         }),
-        Err(compact_runtime::Error::Archive(error)) => damage(record, error).map(unread),
+        Err(compact_runtime::Error::Archive(error)) => archive_mismatch(record, error).map(unread),
         Err(other) => Err(other.into()),
     }
 }
 
-fn field<T: serde::de::DeserializeOwned>(record: &CompactionRecord, name: &str) -> Option<T> {
+fn receipt_field<T: serde::de::DeserializeOwned>(
+    record: &CompactionRecord,
+    name: &str,
+) -> Option<T> {
     let value = record.receipt.get(name)?;
     serde_json::from_value(value.clone()).ok()
 }
 
 /// An original that is gone or damaged is what a check is there to find.
-fn damage(record: &CompactionRecord, error: ArchiveError) -> Result<Vec<Mismatch>, Failure> {
+fn archive_mismatch(
+    record: &CompactionRecord,
+    error: ArchiveError,
+) -> Result<Vec<FieldMismatch>, Failure> {
     match error {
         ArchiveError::Missing { .. }
         | ArchiveError::MissingBase { .. }
-        | ArchiveError::Damaged { .. } => Ok(vec![Mismatch {
+        | ArchiveError::Damaged { .. } => Ok(vec![FieldMismatch {
             field: "archive".to_owned(),
             recorded: record
                 .receipt
@@ -236,12 +246,12 @@ fn damage(record: &CompactionRecord, error: ArchiveError) -> Result<Vec<Mismatch
     }
 }
 
-fn tell(record: &CompactionRecord, checked: &Checked) -> String {
+fn render_check(record: &CompactionRecord, checked: &ReceiptCheck) -> String {
     let mismatches = &checked.mismatches;
     if mismatches.is_empty() {
-        return told_whole(record, checked.by);
+        return render_verified(record, checked.by);
     }
-    let found = count(mismatches.len() as u64, "field does", "fields do");
+    let found = format_count(mismatches.len() as u64, "field does", "fields do");
     let mut out = format!(
         "{} receipt {}: {found} not recompute\n",
         "failed".red().bold(),
@@ -259,25 +269,25 @@ fn tell(record: &CompactionRecord, checked: &Checked) -> String {
     out
 }
 
-fn told_whole(record: &CompactionRecord, by: By) -> String {
+fn render_verified(record: &CompactionRecord, by: CheckBasis) -> String {
     let head = format!(
         "{} receipt {}\n",
         "verified".green().bold(),
         record.receipt_id
     );
-    if let By::Checksum = by {
+    if let CheckBasis::Checksum = by {
         return format!("{head}  {}\n", by.in_words());
     }
     let number = |field: &str| {
         let value = record.receipt.get(field).and_then(Value::as_u64);
-        grouped(value.unwrap_or(0))
+        group_digits(value.unwrap_or(0))
     };
     let score = record.receipt.pointer("/retention/score");
     format!(
         "{head}  {} to {} tokens, retention {}: {}\n",
         number("tokens_before"),
         number("tokens_after"),
-        percent(score.and_then(Value::as_f64).unwrap_or(0.0)),
+        format_percent(score.and_then(Value::as_f64).unwrap_or(0.0)),
         by.in_words(),
     )
 }

@@ -3,10 +3,10 @@
 //!
 //! Whatever goes wrong here is a line in the log: an agent is never kept from compacting.
 
-mod drive;
-mod journal;
-pub mod library;
+mod hook_call;
+mod hook_log;
+pub mod session_files;
 pub mod settings;
 
-pub use drive::{Terms, answer};
-pub use journal::{Journal, Level};
+pub use hook_call::{HookOptions, answer_call};
+pub use hook_log::{HookLog, LogLevel};

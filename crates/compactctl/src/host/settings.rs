@@ -5,25 +5,25 @@
 //! same bytes back. A file that cannot be read as JSON is refused and left alone.
 
 mod edit;
-mod place;
+mod location;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use compact_adapters::shelf;
-use compact_runtime::host::Agent;
+use compact_adapters::hook_store;
+use compact_runtime::host::HookAgent;
 use serde::{Deserialize, Serialize};
 
 use crate::args::HookScope;
 use crate::failure::Failure;
-use crate::output::Target;
+use crate::output::OutputTarget;
 
-pub use place::{Surroundings, auto_compaction, hindrance, notes};
+pub use location::{AgentEnvironment, auto_compaction, find_hindrance, install_notes};
 
 /// Why settings were not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum SettingsError {
     /// Not JSON.
     #[error("{}:{line}:{column}: {message}", .path.display())]
     Broken {
@@ -61,7 +61,7 @@ pub enum Refused {
 
 /// A file as it is and as it will be; `None` is no file.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct SettingsChange {
     /// The file.
     pub path: PathBuf,
     /// What is there.
@@ -69,30 +69,30 @@ pub struct Change {
     /// What will be there.
     pub after: Option<String>,
     /// What the record of the installation will be.
-    record: Option<Record>,
+    record: Option<InstallRecord>,
 }
 
 /// What stood in a file before we wrote to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+struct InstallRecord {
     before: Option<String>,
     after: String,
 }
 
 /// What is found in a file.
 #[derive(Debug)]
-pub struct Found {
+pub struct HookStatus {
     /// The file.
     pub path: PathBuf,
     /// Whether our hooks are there.
-    pub state: State,
+    pub state: HookState,
     /// Why the file cannot be read.
     pub error: Option<String>,
 }
 
 /// Whether hooks are installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum HookState {
     /// All of them.
     Installed,
     /// Some of them, or under another command: installing again mends it.
@@ -103,42 +103,46 @@ pub enum State {
     Unreadable,
 }
 
-impl State {
+impl HookState {
     /// Whether any of our hooks is there.
     pub fn calls_us(self) -> bool {
-        matches!(self, State::Installed | State::Outdated)
+        matches!(self, HookState::Installed | HookState::Outdated)
     }
 
     /// For programs and people.
     pub fn as_str(self) -> &'static str {
         match self {
-            State::Installed => "installed",
-            State::Outdated => "outdated",
-            State::NotInstalled => "not installed",
-            State::Unreadable => "unreadable",
+            HookState::Installed => "installed",
+            HookState::Outdated => "outdated",
+            HookState::NotInstalled => "not installed",
+            HookState::Unreadable => "unreadable",
         }
     }
 }
 
 /// The settings with our hooks.
-pub fn install(agent: Agent, scope: HookScope, around: &Surroundings) -> Result<Change, Refused> {
-    let path = around.file(agent, scope)?;
-    let before = read(&path)?;
-    let command = around.command(scope);
+pub fn plan_install(
+    agent: HookAgent,
+    scope: HookScope,
+    around: &AgentEnvironment,
+) -> Result<SettingsChange, SettingsError> {
+    let path = around.hooks_file(agent, scope)?;
+    let before = read_settings(&path)?;
+    let command = around.hook_command(scope);
     let after = match agent {
-        Agent::OpenCode => edit::plugin(&command),
-        _ => edit::insert(agent, &path, before.as_deref().unwrap_or(""), &command)?,
+        HookAgent::OpenCode => edit::render_plugin(&command),
+        _ => edit::insert_hooks(agent, &path, before.as_deref().unwrap_or(""), &command)?,
     };
     // Installed twice, the first state is still the one to go back to.
-    let origin = match around.record(&path) {
+    let origin = match around.read_record(&path) {
         Some(known) if before.as_ref() == Some(&known.after) => known.before,
         _ => before.clone(),
     };
-    let record = Record {
+    let record = InstallRecord {
         before: origin,
         after: after.clone(),
     };
-    Ok(Change {
+    Ok(SettingsChange {
         path,
         before,
         after: Some(after),
@@ -147,18 +151,22 @@ pub fn install(agent: Agent, scope: HookScope, around: &Surroundings) -> Result<
 }
 
 /// The settings without them.
-pub fn uninstall(agent: Agent, scope: HookScope, around: &Surroundings) -> Result<Change, Refused> {
-    let path = around.file(agent, scope)?;
-    let before = read(&path)?;
-    let after = match (&before, around.record(&path)) {
+pub fn plan_uninstall(
+    agent: HookAgent,
+    scope: HookScope,
+    around: &AgentEnvironment,
+) -> Result<SettingsChange, SettingsError> {
+    let path = around.hooks_file(agent, scope)?;
+    let before = read_settings(&path)?;
+    let after = match (&before, around.read_record(&path)) {
         (None, _) => None,
         (Some(text), Some(known)) if *text == known.after => known.before,
-        (Some(text), _) if agent == Agent::OpenCode => {
+        (Some(text), _) if agent == HookAgent::OpenCode => {
             (!edit::is_plugin(text)).then(|| text.clone())
         }
-        (Some(text), _) => Some(edit::remove(agent, &path, text)?),
+        (Some(text), _) => Some(edit::remove_hooks(agent, &path, text)?),
     };
-    Ok(Change {
+    Ok(SettingsChange {
         path,
         before,
         after,
@@ -167,68 +175,77 @@ pub fn uninstall(agent: Agent, scope: HookScope, around: &Surroundings) -> Resul
 }
 
 /// What is there now.
-pub fn look(agent: Agent, scope: HookScope, around: &Surroundings) -> Found {
-    let path = around.file(agent, scope).unwrap_or_default();
-    let state = read(&path).and_then(|text| match text {
-        None => Ok(State::NotInstalled),
-        Some(text) => state(agent, &path, &text, &around.command(scope)),
+pub fn read_status(agent: HookAgent, scope: HookScope, around: &AgentEnvironment) -> HookStatus {
+    let path = around.hooks_file(agent, scope).unwrap_or_default();
+    let state = read_settings(&path).and_then(|text| match text {
+        None => Ok(HookState::NotInstalled),
+        Some(text) => find_state(agent, &path, &text, &around.hook_command(scope)),
     });
     let (state, error) = match state {
         Ok(state) => (state, None),
-        Err(refused) => (State::Unreadable, Some(refused.to_string())),
+        Err(refused) => (HookState::Unreadable, Some(refused.to_string())),
     };
-    Found { path, state, error }
+    HookStatus { path, state, error }
 }
 
 /// The file that calls our hooks, if it does.
-pub fn installed(agent: Agent, scope: HookScope, around: &Surroundings) -> Option<PathBuf> {
-    let found = look(agent, scope, around);
+pub fn installed_path(
+    agent: HookAgent,
+    scope: HookScope,
+    around: &AgentEnvironment,
+) -> Option<PathBuf> {
+    let found = read_status(agent, scope, around);
     found.state.calls_us().then_some(found.path)
 }
 
-fn state(agent: Agent, path: &Path, text: &str, command: &str) -> Result<State, Refused> {
-    if agent == Agent::OpenCode {
+fn find_state(
+    agent: HookAgent,
+    path: &Path,
+    text: &str,
+    command: &str,
+) -> Result<HookState, SettingsError> {
+    if agent == HookAgent::OpenCode {
         return Ok(
-            match (text == edit::plugin(command), edit::is_plugin(text)) {
-                (true, _) => State::Installed,
-                (_, true) => State::Outdated,
-                _ => State::NotInstalled,
+            match (text == edit::render_plugin(command), edit::is_plugin(text)) {
+                (true, _) => HookState::Installed,
+                (_, true) => HookState::Outdated,
+                _ => HookState::NotInstalled,
             },
         );
     }
-    let without = edit::remove(agent, path, text)?;
-    let with = edit::insert(agent, path, text, command)?;
+    let without = edit::remove_hooks(agent, path, text)?;
+    let with = edit::insert_hooks(agent, path, text, command)?;
     Ok(match (with == text, without == text) {
-        (true, _) => State::Installed,
-        (_, true) => State::NotInstalled,
-        _ => State::Outdated,
+        (true, _) => HookState::Installed,
+        (_, true) => HookState::NotInstalled,
+        _ => HookState::Outdated,
     })
 }
 
-impl Change {
+impl SettingsChange {
     /// True when the file stays as it is.
     pub fn is_empty(&self) -> bool {
         self.before == self.after
     }
 
     /// Writes the file, or removes it, and remembers what stood there.
-    pub fn write(&self, around: &Surroundings) -> Result<(), Failure> {
+    pub fn write(&self, around: &AgentEnvironment) -> Result<(), Failure> {
         let refused = |error: io::Error| {
-            Failure::from(Refused::Io {
+            Failure::from(SettingsError::Io {
                 path: self.path.clone(),
                 error,
             })
         };
         // The record comes first: without it the way back is lost.
         if let Some(record) = &self.record {
-            around.set_record(&self.path, record).map_err(refused)?;
+            around.write_record(&self.path, record).map_err(refused)?;
         }
         match &self.after {
             _ if self.is_empty() => {}
             Some(text) => {
                 let folder = self.path.parent().unwrap_or(Path::new("."));
                 fs::create_dir_all(folder).map_err(refused)?;
-                Target::open(&self.path, None)?.write(text.clone().into_bytes())?;
+                OutputTarget::open(&self.path, None)?.write(text.clone().into_bytes())?;
             }
             None => {
                 fs::remove_file(&self.path).map_err(refused)?;
@@ -237,39 +254,39 @@ impl Change {
             }
         }
         if self.record.is_none() {
-            around.forget(&self.path);
+            around.remove_record(&self.path);
         }
         Ok(())
     }
 }
 
-fn read(path: &Path) -> Result<Option<String>, Refused> {
+fn read_settings(path: &Path) -> Result<Option<String>, SettingsError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Refused::Io {
+        Err(error) => Err(SettingsError::Io {
             path: path.to_owned(),
             error,
         }),
     }
 }
 
-impl Surroundings {
-    fn record(&self, path: &Path) -> Option<Record> {
-        serde_json::from_slice(&fs::read(self.record_file(path)).ok()?).ok()
+impl AgentEnvironment {
+    fn read_record(&self, path: &Path) -> Option<InstallRecord> {
+        serde_json::from_slice(&fs::read(self.record_path(path)).ok()?).ok()
     }
 
-    fn set_record(&self, path: &Path, record: &Record) -> io::Result<()> {
-        shelf::save(&self.record_file(path), &[&serde_json::to_vec(record)?])
+    fn write_record(&self, path: &Path, record: &InstallRecord) -> io::Result<()> {
+        hook_store::write_atomically(&self.record_path(path), &[&serde_json::to_vec(record)?])
     }
 
-    fn forget(&self, path: &Path) {
-        let _ = fs::remove_file(self.record_file(path));
+    fn remove_record(&self, path: &Path) {
+        let _ = fs::remove_file(self.record_path(path));
     }
 
-    fn record_file(&self, path: &Path) -> PathBuf {
+    fn record_path(&self, path: &Path) -> PathBuf {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let name = format!("{}.json", shelf::repository_key(&path));
+        let name = format!("{}.json", hook_store::repository_key(&path));
         self.hooks.join("installed").join(name)
     }
 }

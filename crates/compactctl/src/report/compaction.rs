@@ -5,7 +5,7 @@ use compact_core::token::Tokens;
 use owo_colors::{OwoColorize, Style};
 
 use super::bar::bar;
-use super::number::{count, grouped, percent};
+use super::number::{format_count, format_percent, group_digits};
 use super::table::{Column, Table};
 use super::text::fit;
 use super::{COLUMNS, Charset};
@@ -15,51 +15,51 @@ const BAR: usize = 40;
 const PREVIEW: usize = 8;
 
 /// Two bars on one scale.
-pub fn bars(before: Tokens, after: Tokens, charset: Charset) -> String {
+pub fn render_token_bars(before: Tokens, after: Tokens, charset: Charset) -> String {
     let share = |tokens: Tokens| tokens.0 as f64 / before.0.max(1) as f64;
     let saved = 1.0 - share(after);
-    let width = grouped(before.0).len();
+    let width = group_digits(before.0).len();
     format!(
         "  before  {}  {:>width$}\n  after   {}  {:>width$}  {}\n",
         bar(share(before), BAR, charset).dimmed(),
-        grouped(before.0),
+        group_digits(before.0),
         bar(share(after), BAR, charset).green(),
-        grouped(after.0),
-        format!("-{}", percent(saved)).green().bold(),
+        group_digits(after.0),
+        format!("-{}", format_percent(saved)).green().bold(),
     )
 }
 
 /// What stayed, what was summarized, what is proved: one row each.
-pub fn facts(receipt: &Receipt, charset: Charset) -> Table<2> {
+pub fn receipt_table(receipt: &Receipt, charset: Charset) -> Table<2> {
     let mut table = Table::new([Column::left().style(Style::new().bold()), Column::left()]);
-    table.row(["kept".to_owned(), kept(receipt, charset)]);
-    table.row(["summarized".to_owned(), summarized(receipt)]);
-    table.row(["retention".to_owned(), retention(receipt)]);
+    table.add_row(["kept".to_owned(), describe_kept(receipt, charset)]);
+    table.add_row(["summarized".to_owned(), describe_summary(receipt)]);
+    table.add_row(["retention".to_owned(), describe_retention(receipt)]);
     for note in &receipt.notes {
-        table.row(["note".to_owned(), note.clone()]);
+        table.add_row(["note".to_owned(), note.clone()]);
     }
     table
 }
 
-fn kept(receipt: &Receipt, charset: Charset) -> String {
+fn describe_kept(receipt: &Receipt, charset: Charset) -> String {
     let kept = &receipt.kept;
     let mut parts = vec![
-        format!("{} pinned", grouped(kept.pinned)),
-        count(kept.recent_turns, "turn", "turns"),
-        count(kept.tool_pairs, "tool exchange", "tool exchanges"),
+        format!("{} pinned", group_digits(kept.pinned)),
+        format_count(kept.recent_turns, "turn", "turns"),
+        format_count(kept.tool_pairs, "tool exchange", "tool exchanges"),
     ];
     if kept.clipped > 0 {
-        parts.push(format!("{} cut to fit", grouped(kept.clipped)));
+        parts.push(format!("{} cut to fit", group_digits(kept.clipped)));
     }
-    parts.join(charset.dot())
+    parts.join(charset.separator())
 }
 
-fn summarized(receipt: &Receipt) -> String {
+fn describe_summary(receipt: &Receipt) -> String {
     format!(
         "{} into summary v{} of {} ({})",
-        count(receipt.pruned_count, "entry", "entries"),
+        format_count(receipt.pruned_count, "entry", "entries"),
         receipt.summary_version,
-        count(receipt.summary_tokens.0, "token", "tokens"),
+        format_count(receipt.summary_tokens.0, "token", "tokens"),
         style_name(receipt),
     )
 }
@@ -69,25 +69,25 @@ fn style_name(receipt: &Receipt) -> String {
     name.as_str().unwrap_or_default().replace('_', " ")
 }
 
-fn retention(receipt: &Receipt) -> String {
+fn describe_retention(receipt: &Receipt) -> String {
     let r = &receipt.retention;
     if r.anchors == 0 {
         return "nothing that needed keeping was dropped".to_owned();
     }
-    let mut parts = vec![format!("{} in view", grouped(r.kept))];
+    let mut parts = vec![format!("{} in view", group_digits(r.kept))];
     for (number, what) in [
         (r.recoverable, "in the archive"),
         (r.redacted, "redacted"),
         (r.lost, "lost"),
     ] {
         if number > 0 {
-            parts.push(format!("{} {what}", grouped(number)));
+            parts.push(format!("{} {what}", group_digits(number)));
         }
     }
     format!(
         "{} of {} facts: {}",
-        percent(r.score),
-        grouped(r.anchors),
+        format_percent(r.score),
+        group_digits(r.anchors),
         parts.join(", ")
     )
 }
@@ -101,11 +101,15 @@ pub fn preview(summary: &str, charset: Charset) -> String {
     let mut out = format!("  {}\n", "the summary begins".bold());
     for line in lines.iter().take(PREVIEW) {
         let line = fit(&super::text::printable(line), COLUMNS - 4);
-        out.push_str(&format!("  {}{}\n", charset.rule().dimmed(), line));
+        out.push_str(&format!("  {}{}\n", charset.quote_mark().dimmed(), line));
     }
     if lines.len() > PREVIEW {
         let more = format!("... {} more lines", lines.len() - PREVIEW);
-        out.push_str(&format!("  {}{}\n", charset.rule().dimmed(), more.dimmed()));
+        out.push_str(&format!(
+            "  {}{}\n",
+            charset.quote_mark().dimmed(),
+            more.dimmed()
+        ));
     }
     out
 }

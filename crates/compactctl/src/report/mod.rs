@@ -14,7 +14,7 @@ pub mod text;
 use std::env;
 use std::io::IsTerminal;
 
-use crate::args::{Color, Global};
+use crate::args::{Color, GlobalArgs};
 
 /// The most columns that a report uses.
 pub const COLUMNS: usize = 80;
@@ -30,7 +30,7 @@ pub enum Charset {
 
 impl Charset {
     /// What the reader's terminal can show, as far as it says.
-    pub fn detect(global: &Global) -> Charset {
+    pub fn detect(global: &GlobalArgs) -> Charset {
         let seen = match global.color {
             Color::Always => true,
             Color::Never => false,
@@ -44,7 +44,7 @@ impl Charset {
     }
 
     /// Between two facts on a line.
-    pub fn dot(self) -> &'static str {
+    pub fn separator(self) -> &'static str {
         match self {
             Charset::Unicode => " · ",
             Charset::Ascii => ", ",
@@ -52,7 +52,7 @@ impl Charset {
     }
 
     /// Before a quoted line.
-    pub fn rule(self) -> &'static str {
+    pub fn quote_mark(self) -> &'static str {
         match self {
             Charset::Unicode => "│ ",
             Charset::Ascii => "| ",

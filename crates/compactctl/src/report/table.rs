@@ -56,7 +56,7 @@ impl<const N: usize> Table<N> {
     }
 
     /// Adds a row.
-    pub fn row(&mut self, cells: [String; N]) {
+    pub fn add_row(&mut self, cells: [String; N]) {
         self.rows.push(cells);
     }
 
@@ -70,13 +70,13 @@ impl<const N: usize> Table<N> {
         }
         let mut out = String::new();
         for row in &self.rows {
-            out.push_str(&self.line(row, &widths));
+            out.push_str(&self.render_row(row, &widths));
             out.push('\n');
         }
         out
     }
 
-    fn line(&self, row: &[String; N], widths: &[usize; N]) -> String {
+    fn render_row(&self, row: &[String; N], widths: &[usize; N]) -> String {
         let mut out = String::new();
         let mut pending = 2;
         for ((cell, width), column) in row.iter().zip(widths).zip(&self.columns) {

@@ -23,24 +23,24 @@ fn bars_fill_by_share_and_never_overflow() {
 
 #[test]
 fn numbers_read_well() {
-    assert_eq!(number::grouped(0), "0");
-    assert_eq!(number::grouped(999), "999");
-    assert_eq!(number::grouped(1_000), "1,000");
-    assert_eq!(number::grouped(12_345_678), "12,345,678");
-    assert_eq!(number::bytes(999), "999 B");
-    assert_eq!(number::bytes(1_664_806), "1.7 MB");
-    assert_eq!(number::bytes(999_999), "1.0 MB");
-    assert_eq!(number::count(1, "turn", "turns"), "1 turn");
-    assert_eq!(number::elapsed(1_240), "1.2 s");
-    assert_eq!(number::percent(0.1234), "12.3 %");
+    assert_eq!(number::group_digits(0), "0");
+    assert_eq!(number::group_digits(999), "999");
+    assert_eq!(number::group_digits(1_000), "1,000");
+    assert_eq!(number::group_digits(12_345_678), "12,345,678");
+    assert_eq!(number::format_bytes(999), "999 B");
+    assert_eq!(number::format_bytes(1_664_806), "1.7 MB");
+    assert_eq!(number::format_bytes(999_999), "1.0 MB");
+    assert_eq!(number::format_count(1, "turn", "turns"), "1 turn");
+    assert_eq!(number::format_elapsed(1_240), "1.2 s");
+    assert_eq!(number::format_percent(0.1234), "12.3 %");
 }
 
 #[test]
 fn tables_align_by_display_width() {
     let mut table = Table::new([Column::left(), Column::right(), Column::left()]);
-    table.row(["a".into(), "1".into(), "x".into()]);
-    table.row(["日本".into(), "1,000".into(), String::new()]);
-    table.row([String::new(), "7".into(), "z".into()]);
+    table.add_row(["a".into(), "1".into(), "x".into()]);
+    table.add_row(["日本".into(), "1,000".into(), String::new()]);
+    table.add_row([String::new(), "7".into(), "z".into()]);
     assert_eq!(
         table.render(),
         "  a         1  x\n  日本  1,000\n            7  z\n"

@@ -45,7 +45,7 @@ fn archive(endpoint: String) -> ObjectArchive {
         .with_access_key_id("key")
         .with_secret_access_key("very-secret");
     ObjectArchive {
-        store: s3::open_from(builder, &bucket).unwrap(),
+        store: s3::open_with(builder, &bucket).unwrap(),
         ..ObjectArchive::in_bucket(&bucket).unwrap()
     }
 }

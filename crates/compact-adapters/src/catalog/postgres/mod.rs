@@ -23,7 +23,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::continues;
-use crate::postgres::{Server, ServerError, integer, is_text, key};
+use crate::postgres::{PostgresError, PostgresServer, hash_key, is_text, to_signed};
 
 /// File `n` of `migrations/` leads from version `n - 1` to `n`.
 const MIGRATIONS: [&str; 2] = [
@@ -41,27 +41,27 @@ const SESSION: &str = "WITH held AS (INSERT INTO compact.sessions (key, name) VA
 /// A catalog in one database.
 #[derive(Clone, Debug)]
 pub struct PostgresCatalog {
-    server: Server,
+    server: PostgresServer,
     lease_time: Duration,
     /// The version of the tables as they were found, once somebody looked.
     found: Arc<OnceCell<u32>>,
 }
 
 /// Why a statement gave no answer.
-enum Problem {
-    Server(ServerError),
+enum StatementError {
+    Server(PostgresError),
     Damaged(String),
 }
 
-impl<E: Into<ServerError>> From<E> for Problem {
-    fn from(error: E) -> Problem {
-        Problem::Server(error.into())
+impl<E: Into<PostgresError>> From<E> for StatementError {
+    fn from(error: E) -> StatementError {
+        StatementError::Server(error.into())
     }
 }
 
 impl PostgresCatalog {
     /// A catalog that is connected to, and brought up to date, when it is first needed.
-    pub fn new(server: Server) -> PostgresCatalog {
+    pub fn new(server: PostgresServer) -> PostgresCatalog {
         PostgresCatalog {
             server,
             lease_time: LEASE_TIME,
@@ -84,49 +84,49 @@ impl PostgresCatalog {
             .get_or_try_init(|| self.server.migrate(PART, &MIGRATIONS));
         match found.await {
             Ok(found) => Ok((*found, MIGRATIONS.len() as u32)),
-            Err(ServerError::Newer { found, known }) => Err(CatalogError::Newer {
-                place: self.server.place().to_owned(),
+            Err(PostgresError::Newer { found, known }) => Err(CatalogError::Newer {
+                place: self.server.location().to_owned(),
                 found,
                 known,
             }),
-            Err(error) => Err(failed(&self.server, "open", error)),
+            Err(error) => Err(postgres_catalog_error(&self.server, "open", error)),
         }
     }
 
-    async fn rows<T>(
+    async fn query_rows<T>(
         &self,
         select: &str,
         values: &[&(dyn ToSql + Sync)],
-        read: impl Fn(&Row) -> Result<T, Problem> + Send,
+        read: impl Fn(&Row) -> Result<T, StatementError> + Send,
     ) -> Result<Vec<T>, CatalogError> {
         self.migrate().await?;
         let rows = async {
-            let client = self.server.client().await?;
+            let client = self.server.acquire_client().await?;
             let statement = client.prepare(select).await?;
-            Ok::<_, ServerError>(client.query(&statement, values).await?)
+            Ok::<_, PostgresError>(client.query(&statement, values).await?)
         };
         let rows = rows
             .await
-            .map_err(|error| self.explain("read", error.into()))?;
+            .map_err(|error| self.explain_statement_error("read", error.into()))?;
         let read = rows.iter().map(read).collect::<Result<_, _>>();
-        read.map_err(|problem| self.explain("read", problem))
+        read.map_err(|problem| self.explain_statement_error("read", problem))
     }
 
-    async fn write(
+    async fn execute_statement(
         &self,
         statement: &str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<u64, CatalogError> {
         self.migrate().await?;
         let done = async {
-            let client = self.server.client().await?;
-            Ok::<_, ServerError>(client.execute(statement, values).await?)
+            let client = self.server.acquire_client().await?;
+            Ok::<_, PostgresError>(client.execute(statement, values).await?)
         };
         done.await
-            .map_err(|error| self.explain("write to", error.into()))
+            .map_err(|error| self.explain_statement_error("write to", error.into()))
     }
 
-    async fn records(
+    async fn select_records(
         &self,
         clause: &str,
         value: &(dyn ToSql + Sync),
@@ -135,7 +135,7 @@ impl PostgresCatalog {
         let select = format!(
             "SELECT {columns} FROM compact.receipts JOIN compact.sessions ON id = session {clause}"
         );
-        self.rows(&select, &[value], row::record).await
+        self.query_rows(&select, &[value], row::read_record).await
     }
 
     /// Adds a record to the session that `session` names and holds; `more` are its further values.
@@ -155,7 +155,7 @@ impl PostgresCatalog {
              input_pack = coalesce(receipts.input_pack, excluded.input_pack)"
         );
         let values: [&(dyn ToSql + Sync); 15] = [
-            &key(&record.session_id),
+            &hash_key(&record.session_id),
             &record.session_id.as_bytes(),
             &record.receipt_id,
             &record.created_at,
@@ -164,43 +164,48 @@ impl PostgresCatalog {
             &record.input_pack.map(|pack| pack.0.to_vec()),
             &record.format,
             &record.receipt.to_string(),
-            &row::blob(&record.entry_hashes),
-            &row::blob(&record.view_hashes),
-            &integer(record.new_from),
-            &continues::text(record.continues),
+            &row::concat_hashes(&record.entry_hashes),
+            &row::concat_hashes(&record.view_hashes),
+            &to_signed(record.new_from),
+            &continues::to_name(record.continues),
             &record.advice_pack().map(|pack| pack.0.to_vec()),
             &record.source_chain.map(|chain| chain.0.to_vec()),
         ];
-        self.write(&insert, &[&values, more].concat()).await
+        self.execute_statement(&insert, &[&values, more].concat())
+            .await
     }
 
-    fn milliseconds(&self) -> f64 {
+    fn lease_milliseconds(&self) -> f64 {
         self.lease_time.as_secs_f64() * 1000.0
     }
 
     /// Tells damage from a failure of the moment.
-    fn explain(&self, verb: &str, problem: Problem) -> CatalogError {
+    fn explain_statement_error(&self, verb: &str, problem: StatementError) -> CatalogError {
         match problem {
-            Problem::Server(error) => failed(&self.server, verb, error),
-            Problem::Damaged(reason) => CatalogError::Damaged {
-                place: self.server.place().to_owned(),
+            StatementError::Server(error) => postgres_catalog_error(&self.server, verb, error),
+            StatementError::Damaged(reason) => CatalogError::Damaged {
+                place: self.server.location().to_owned(),
                 reason,
             },
         }
     }
 }
 
-fn failed(server: &Server, verb: &str, error: ServerError) -> CatalogError {
-    error.of_catalog(format!("{verb} catalog {}", server.place()))
+fn postgres_catalog_error(
+    server: &PostgresServer,
+    verb: &str,
+    error: PostgresError,
+) -> CatalogError {
+    error.into_catalog_error(format!("{verb} catalog {}", server.location()))
 }
 
 #[async_trait]
 impl SessionCatalog for PostgresCatalog {
-    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+    async fn save_record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
         self.insert(SESSION, record, &[]).await.map(drop)
     }
 
-    async fn record_under(
+    async fn save_record_under(
         &self,
         lease: &Lease,
         record: &CompactionRecord,
@@ -210,7 +215,7 @@ impl SessionCatalog for PostgresCatalog {
              WHERE key = $1 AND fence = $16 FOR UPDATE), \
              held AS (INSERT INTO compact.sessions (key, name) SELECT $1, $2 FROM mine \
              ON CONFLICT (key) DO UPDATE SET name = excluded.name RETURNING id) ";
-        let fence = integer(lease.fence);
+        let fence = to_signed(lease.fence);
         match self.insert(SESSION_UNDER, record, &[&fence]).await? {
             0 => Err(CatalogError::Fenced {
                 session: lease.session_id.clone(),
@@ -228,9 +233,9 @@ impl SessionCatalog for PostgresCatalog {
              VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond') \
              ON CONFLICT (key) DO UPDATE SET fence = DEFAULT, ends = excluded.ends \
              WHERE lease.ends <= clock_timestamp() RETURNING fence";
-        let (key, time) = (key(session), self.milliseconds());
+        let (key, time) = (hash_key(session), self.lease_milliseconds());
         let read = |row: &Row| Ok(row.try_get::<_, i64>(0)?);
-        let fence = self.rows(CLAIM, &[&key, &time], read).await?.pop();
+        let fence = self.query_rows(CLAIM, &[&key, &time], read).await?.pop();
         Ok(fence.map(|fence| Lease {
             session_id: session.to_owned(),
             fence: fence.unsigned_abs(),
@@ -240,59 +245,69 @@ impl SessionCatalog for PostgresCatalog {
     async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
         const RENEW: &str = "UPDATE compact.leases \
              SET ends = clock_timestamp() + $1 * interval '1 millisecond' WHERE fence = $2";
-        let (time, fence) = (self.milliseconds(), integer(lease.fence));
-        Ok(self.write(RENEW, &[&time, &fence]).await? > 0)
+        let (time, fence) = (self.lease_milliseconds(), to_signed(lease.fence));
+        Ok(self.execute_statement(RENEW, &[&time, &fence]).await? > 0)
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
         const RELEASE: &str = "DELETE FROM compact.leases WHERE fence = $1";
-        self.write(RELEASE, &[&integer(lease.fence)])
+        self.execute_statement(RELEASE, &[&to_signed(lease.fence)])
             .await
             .map(drop)
     }
 
-    async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+    async fn find_record(
+        &self,
+        receipt_id: &str,
+    ) -> Result<Option<CompactionRecord>, CatalogError> {
         const CLAUSE: &str = "WHERE receipt_id = $1 ORDER BY seq LIMIT 1";
         const PREFIXED: &str = "SELECT DISTINCT receipt_id FROM compact.receipts \
              WHERE receipt_id >= $1 AND receipt_id < $2 LIMIT 2";
         if !is_text(receipt_id) {
             return Ok(None);
         }
-        let exact = self.records(CLAUSE, &receipt_id).await?.pop();
+        let exact = self.select_records(CLAUSE, &receipt_id).await?.pop();
         if exact.is_some() || receipt_id.chars().count() < MIN_PREFIX {
             return Ok(exact);
         }
         let end = format!("{receipt_id}{}", char::MAX);
         let read = |row: &Row| Ok(row.try_get::<_, String>(0)?);
-        let ids = self.rows(PREFIXED, &[&receipt_id, &end], read).await?;
+        let ids = self
+            .query_rows(PREFIXED, &[&receipt_id, &end], read)
+            .await?;
         match ids.as_slice() {
             [] => Ok(None),
-            [id] => Ok(self.records(CLAUSE, id).await?.pop()),
+            [id] => Ok(self.select_records(CLAUSE, id).await?.pop()),
             _ => Err(CatalogError::Ambiguous {
                 prefix: receipt_id.to_owned(),
             }),
         }
     }
 
-    async fn latest(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+    async fn latest_record(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
         let clause = "WHERE key = $1 ORDER BY seq DESC LIMIT 1";
-        Ok(self.records(clause, &key(session)).await?.pop())
+        Ok(self.select_records(clause, &hash_key(session)).await?.pop())
     }
 
-    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
-        self.records("WHERE key = $1 ORDER BY seq", &key(session))
+    async fn session_records(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
+        self.select_records("WHERE key = $1 ORDER BY seq", &hash_key(session))
             .await
     }
 
-    async fn sessions_with(
+    async fn find_sessions(
         &self,
         histories: &[Chain],
     ) -> Result<Vec<(String, Chain)>, CatalogError> {
         const SELECT: &str = "SELECT DISTINCT name, source_chain FROM compact.receipts \
              JOIN compact.sessions ON id = session WHERE source_chain = ANY($1)";
         let histories: Vec<&[u8]> = histories.iter().map(|chain| chain.0.as_slice()).collect();
-        let read = |row: &Row| Ok((row::name(row, 0)?, row::chain(row.try_get(1)?)?));
-        self.rows(SELECT, &[&histories], read).await
+        let read = |row: &Row| {
+            Ok((
+                row::read_name(row, 0)?,
+                row::chain_from_bytes(row.try_get(1)?)?,
+            ))
+        };
+        self.query_rows(SELECT, &[&histories], read).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
@@ -302,7 +317,7 @@ impl SessionCatalog for PostgresCatalog {
              FROM compact.sessions LEFT JOIN LATERAL (SELECT * FROM compact.receipts \
              WHERE session = sessions.id ORDER BY seq DESC LIMIT 1) AS last ON true \
              ORDER BY sessions.id";
-        self.rows(SELECT, &[], row::session).await
+        self.query_rows(SELECT, &[], row::read_session).await
     }
 
     async fn save_event(&self, session: &str, event: &Value) -> Result<(), CatalogError> {
@@ -310,37 +325,41 @@ impl SessionCatalog for PostgresCatalog {
             "{SESSION} INSERT INTO compact.events (session, event) \
              SELECT id, $3::text::json FROM held"
         );
-        let (key, name, event) = (key(session), session.as_bytes(), event.to_string());
-        self.write(&insert, &[&key, &name, &event]).await.map(drop)
+        let (key, name, event) = (hash_key(session), session.as_bytes(), event.to_string());
+        self.execute_statement(&insert, &[&key, &name, &event])
+            .await
+            .map(drop)
     }
 
     async fn events(&self, session: &str) -> Result<Vec<Value>, CatalogError> {
         const SELECT: &str = "SELECT event::text FROM compact.events \
              JOIN compact.sessions ON id = session WHERE key = $1 ORDER BY seq";
-        self.rows(SELECT, &[&key(session)], |r| row::json(r, 0))
+        self.query_rows(SELECT, &[&hash_key(session)], |r| row::read_json(r, 0))
             .await
     }
 
-    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
+    async fn save_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
         let insert = format!(
             "{SESSION} INSERT INTO compact.attempts (session, at, turn, outcome, tokens) \
              SELECT id, $3, $4, $5, $6 FROM held"
         );
         let values: [&(dyn ToSql + Sync); 6] = [
-            &key(session),
+            &hash_key(session),
             &session.as_bytes(),
             &attempt.at,
             &attempt.turn,
             &attempt.outcome,
-            &integer(attempt.tokens),
+            &to_signed(attempt.tokens),
         ];
-        self.write(&insert, &values).await.map(drop)
+        self.execute_statement(&insert, &values).await.map(drop)
     }
 
     async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError> {
         const SELECT: &str = "SELECT at, turn, outcome, tokens FROM compact.attempts \
              JOIN compact.sessions ON id = session WHERE key = $1 ORDER BY seq DESC LIMIT 1";
-        let mut last = self.rows(SELECT, &[&key(session)], row::attempt).await?;
+        let mut last = self
+            .query_rows(SELECT, &[&hash_key(session)], row::read_attempt)
+            .await?;
         Ok(last.pop())
     }
 
@@ -350,13 +369,15 @@ impl SessionCatalog for PostgresCatalog {
         if !is_text(receipt_id) {
             return Ok(());
         }
-        self.write(DELETE, &[&key(session), &receipt_id])
+        self.execute_statement(DELETE, &[&hash_key(session), &receipt_id])
             .await
             .map(drop)
     }
 
     async fn remove_session(&self, session: &str) -> Result<(), CatalogError> {
         const DELETE: &str = "DELETE FROM compact.sessions WHERE key = $1";
-        self.write(DELETE, &[&key(session)]).await.map(drop)
+        self.execute_statement(DELETE, &[&hash_key(session)])
+            .await
+            .map(drop)
     }
 }

@@ -8,37 +8,40 @@ use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionInfo};
 use serde_json::Value;
 use tokio_postgres::Row;
 
-use super::Problem;
+use super::StatementError;
 use crate::catalog::continues;
 
-/// The columns that [`record`] reads, of `receipts JOIN sessions`.
+/// The columns that [`read_record`] reads, of `receipts JOIN sessions`.
 pub(super) const COLUMNS: &str = "receipt_id, name, created_at, summary_version, previous, \
      input_pack, format, receipt::text, entry_hashes, view_hashes, new_from, continues, source_chain";
 
 /// A record from a row of [`COLUMNS`].
-pub(super) fn record(row: &Row) -> Result<CompactionRecord, Problem> {
+pub(super) fn read_record(row: &Row) -> Result<CompactionRecord, StatementError> {
     Ok(CompactionRecord {
         receipt_id: row.try_get(0)?,
-        session_id: name(row, 1)?,
+        session_id: read_name(row, 1)?,
         created_at: row.try_get(2)?,
         summary_version: u32::try_from(row.try_get::<_, i64>(3)?).unwrap_or(u32::MAX),
         previous: row.try_get(4)?,
-        input_pack: row.try_get::<_, Option<&[u8]>>(5)?.map(pack).transpose()?,
+        input_pack: row
+            .try_get::<_, Option<&[u8]>>(5)?
+            .map(pack_from_bytes)
+            .transpose()?,
         format: row.try_get(6)?,
-        receipt: json(row, 7)?,
-        entry_hashes: hashes(row, 8)?,
-        view_hashes: hashes(row, 9)?,
+        receipt: read_json(row, 7)?,
+        entry_hashes: read_hashes(row, 8)?,
+        view_hashes: read_hashes(row, 9)?,
         new_from: row.try_get::<_, i64>(10)?.unsigned_abs(),
-        continues: continues::named(row.try_get(11)?),
+        continues: continues::from_name(row.try_get(11)?),
         source_chain: row
             .try_get::<_, Option<&[u8]>>(12)?
-            .map(chain)
+            .map(chain_from_bytes)
             .transpose()?,
     })
 }
 
 /// An attempt from a row of `at, turn, outcome, tokens`.
-pub(super) fn attempt(row: &Row) -> Result<Attempt, Problem> {
+pub(super) fn read_attempt(row: &Row) -> Result<Attempt, StatementError> {
     Ok(Attempt {
         at: row.try_get(0)?,
         turn: row.try_get(1)?,
@@ -48,9 +51,9 @@ pub(super) fn attempt(row: &Row) -> Result<Attempt, Problem> {
 }
 
 /// A session from a row of `name, count, receipt_id, created_at, format`.
-pub(super) fn session(row: &Row) -> Result<SessionInfo, Problem> {
+pub(super) fn read_session(row: &Row) -> Result<SessionInfo, StatementError> {
     Ok(SessionInfo {
-        session_id: name(row, 0)?,
+        session_id: read_name(row, 0)?,
         compactions: row.try_get::<_, i64>(1)?.unsigned_abs(),
         last_receipt: row.try_get(2)?,
         last_at: row.try_get(3)?,
@@ -59,40 +62,44 @@ pub(super) fn session(row: &Row) -> Result<SessionInfo, Problem> {
 }
 
 /// A pack from its bytes.
-pub(super) fn pack(bytes: &[u8]) -> Result<PackId, Problem> {
-    let id = bytes.try_into().map_err(|_| damaged("a pack id is cut"))?;
+pub(super) fn pack_from_bytes(bytes: &[u8]) -> Result<PackId, StatementError> {
+    let id = bytes
+        .try_into()
+        .map_err(|_| damaged_row("a pack id is cut"))?;
     Ok(PackId(id))
 }
 
 /// A chain from its bytes.
-pub(super) fn chain(bytes: &[u8]) -> Result<Chain, Problem> {
-    let chain = bytes.try_into().map_err(|_| damaged("a chain is cut"))?;
+pub(super) fn chain_from_bytes(bytes: &[u8]) -> Result<Chain, StatementError> {
+    let chain = bytes
+        .try_into()
+        .map_err(|_| damaged_row("a chain is cut"))?;
     Ok(Chain(chain))
 }
 
 /// Hashes one after the other.
-pub(super) fn blob(hashes: &[EntryHash]) -> Vec<u8> {
+pub(super) fn concat_hashes(hashes: &[EntryHash]) -> Vec<u8> {
     hashes.iter().flat_map(|hash| hash.0).collect()
 }
 
-fn hashes(row: &Row, column: usize) -> Result<Vec<EntryHash>, Problem> {
+fn read_hashes(row: &Row, column: usize) -> Result<Vec<EntryHash>, StatementError> {
     let bytes: &[u8] = row.try_get(column)?;
     let (chunks, _) = bytes.as_chunks();
     Ok(chunks.iter().map(|chunk| EntryHash(*chunk)).collect())
 }
 
-pub(super) fn name(row: &Row, column: usize) -> Result<String, Problem> {
+pub(super) fn read_name(row: &Row, column: usize) -> Result<String, StatementError> {
     let bytes: &[u8] = row.try_get(column)?;
     let name = String::from_utf8(bytes.to_vec());
-    name.map_err(|_| damaged("the name of a session is not UTF-8"))
+    name.map_err(|_| damaged_row("the name of a session is not UTF-8"))
 }
 
 /// JSON text of a column.
-pub(super) fn json(row: &Row, column: usize) -> Result<Value, Problem> {
+pub(super) fn read_json(row: &Row, column: usize) -> Result<Value, StatementError> {
     let text: &str = row.try_get(column)?;
-    Value::from_str(text).map_err(|error| damaged(&error.to_string()))
+    Value::from_str(text).map_err(|error| damaged_row(&error.to_string()))
 }
 
-fn damaged(reason: &str) -> Problem {
-    Problem::Damaged(reason.to_owned())
+fn damaged_row(reason: &str) -> StatementError {
+    StatementError::Damaged(reason.to_owned())
 }

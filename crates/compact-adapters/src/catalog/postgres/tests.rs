@@ -1,4 +1,4 @@
-use compact_runtime::port::catalog::conformance::{self, ODD_SESSION_IDS, sample};
+use compact_runtime::port::catalog::conformance::{self, ODD_SESSION_IDS, sample_record};
 use serde_json::json;
 
 use super::*;
@@ -22,7 +22,7 @@ async fn leases_run_out_and_late_writers_are_refused() {
     };
     let catalog = PostgresCatalog::new(database.server());
     let time = Duration::from_millis(400);
-    conformance::leases(&catalog.with_lease_time(time)).await;
+    conformance::lease_suite(&catalog.with_lease_time(time)).await;
 }
 
 #[tokio::test]
@@ -32,14 +32,17 @@ async fn everything_is_there_for_another_process() {
     };
     let catalog = PostgresCatalog::new(database.server());
     for id in ODD_SESSION_IDS {
-        catalog.record(&sample(id, "r")).await.unwrap();
+        catalog.save_record(&sample_record(id, "r")).await.unwrap();
         catalog.save_event(id, &json!({"n": 1})).await.unwrap();
     }
     let other = PostgresCatalog::new(database.server());
     let newest = MIGRATIONS.len() as u32;
     assert_eq!(other.migrate().await.unwrap(), (newest, newest));
     for id in ODD_SESSION_IDS {
-        assert_eq!(other.latest(id).await.unwrap(), Some(sample(id, "r")));
+        assert_eq!(
+            other.latest_record(id).await.unwrap(),
+            Some(sample_record(id, "r"))
+        );
         assert_eq!(other.events(id).await.unwrap(), [json!({"n": 1})]);
     }
 }
@@ -65,7 +68,7 @@ async fn a_newer_schema_is_refused() {
         .await
         .unwrap();
     let newer = "UPDATE compact.migrations SET version = 99";
-    let client = server.client().await.unwrap();
+    let client = server.acquire_client().await.unwrap();
     client.batch_execute(newer).await.unwrap();
     let error = PostgresCatalog::new(server.clone())
         .sessions()
@@ -84,18 +87,22 @@ async fn a_damaged_value_is_named() {
     };
     let server = database.server();
     let catalog = PostgresCatalog::new(server.clone());
-    catalog.record(&sample("s", "receipt")).await.unwrap();
+    catalog
+        .save_record(&sample_record("s", "receipt"))
+        .await
+        .unwrap();
     let garble = "UPDATE compact.sessions SET name = '\\xff'";
-    let client = server.client().await.unwrap();
+    let client = server.acquire_client().await.unwrap();
     client.batch_execute(garble).await.unwrap();
-    let error = catalog.latest("s").await.unwrap_err();
+    let error = catalog.latest_record("s").await.unwrap_err();
     assert!(matches!(error, CatalogError::Damaged { .. }), "{error}");
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named_without_its_password() {
-    let address: crate::postgres::Address = "postgres://ann@127.0.0.1:1/team".parse().unwrap();
-    let server = Server::new(address).unwrap();
+    let address: crate::postgres::PostgresAddress =
+        "postgres://ann@127.0.0.1:1/team".parse().unwrap();
+    let server = PostgresServer::new(address).unwrap();
     let error = PostgresCatalog::new(server).sessions().await.unwrap_err();
     let said = error.to_string();
     assert!(

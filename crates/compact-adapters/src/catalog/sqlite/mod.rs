@@ -23,7 +23,7 @@ use compact_runtime::port::catalog::{
 use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior};
 use serde_json::Value;
 
-use crate::database::{self, OpenError};
+use crate::database::{self, DatabaseOpenError};
 
 /// A catalog in one file.
 #[derive(Clone, Debug)]
@@ -45,12 +45,12 @@ impl SqliteCatalog {
     /// Opens `file`, creating it (0600) and the directories above it (0700) if they are not there,
     /// and brings its schema up to date.
     pub fn open(file: &Path) -> Result<SqliteCatalog, CatalogError> {
-        SqliteCatalog::opened(file, schema::open(file))
+        SqliteCatalog::from_opened(file, schema::open(file))
     }
 
     /// Opens `file` as it is where it cannot be written to: on a full disk, or one that may only be read.
     pub fn open_to_read(file: &Path) -> Result<SqliteCatalog, CatalogError> {
-        SqliteCatalog::opened(file, schema::open_to_read(file))
+        SqliteCatalog::from_opened(file, schema::open_to_read(file))
     }
 
     /// True when no compaction is on record.
@@ -59,13 +59,13 @@ impl SqliteCatalog {
         let connection = self.connection.lock();
         let connection = connection.unwrap_or_else(PoisonError::into_inner);
         let found = connection.query_row(SELECT, [], |row| row.get(0));
-        found.map_err(|error| explain(&self.file, Access::Read.verb(), error))
+        found.map_err(|error| explain_sqlite_error(&self.file, Access::Read.verb(), error))
     }
 
     /// Fails where a page of the file is not as SQLite left it.
-    pub async fn check(&self) -> Result<(), CatalogError> {
+    pub async fn check_integrity(&self) -> Result<(), CatalogError> {
         let found: String = self
-            .run(Access::Read, |t| {
+            .run_transaction(Access::Read, |t| {
                 t.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             })
             .await?;
@@ -78,9 +78,9 @@ impl SqliteCatalog {
         }
     }
 
-    fn opened(
+    fn from_opened(
         file: &Path,
-        opened: Result<Connection, OpenError>,
+        opened: Result<Connection, DatabaseOpenError>,
     ) -> Result<SqliteCatalog, CatalogError> {
         match opened {
             Ok(connection) => Ok(SqliteCatalog {
@@ -88,18 +88,18 @@ impl SqliteCatalog {
                 connection: Arc::new(Mutex::new(connection)),
                 lease_time: LEASE_TIME,
             }),
-            Err(OpenError::Sql(error)) => Err(explain(file, "open", error)),
-            Err(OpenError::Io(source)) => Err(failed(file, "open", source)),
-            Err(OpenError::Newer(found)) => Err(CatalogError::Newer {
+            Err(DatabaseOpenError::Sql(error)) => Err(explain_sqlite_error(file, "open", error)),
+            Err(DatabaseOpenError::Io(source)) => Err(sqlite_catalog_error(file, "open", source)),
+            Err(DatabaseOpenError::Newer(found)) => Err(CatalogError::Newer {
                 place: file.display().to_string(),
                 found,
-                known: schema::KNOWN,
+                known: schema::KNOWN_VERSION,
             }),
         }
     }
 
     /// Runs `work` on the blocking pool, in one transaction that is rolled back when it fails.
-    async fn run<T: Send + 'static>(
+    async fn run_transaction<T: Send + 'static>(
         &self,
         access: Access,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
@@ -114,17 +114,17 @@ impl SqliteCatalog {
         });
         let done = task
             .await
-            .map_err(|source| failed(&self.file, access.verb(), source))?;
-        done.map_err(|error| explain(&self.file, access.verb(), error))
+            .map_err(|source| sqlite_catalog_error(&self.file, access.verb(), source))?;
+        done.map_err(|error| explain_sqlite_error(&self.file, access.verb(), error))
     }
 
-    async fn records(
+    async fn select_records(
         &self,
         clause: &'static str,
         key: &str,
     ) -> Result<Vec<CompactionRecord>, CatalogError> {
         let key = key.to_owned();
-        self.run(Access::Read, move |t| all_records(t, clause, &key))
+        self.run_transaction(Access::Read, move |t| records_where(t, clause, &key))
             .await
     }
 }
@@ -155,19 +155,19 @@ impl Access {
 
 #[async_trait]
 impl SessionCatalog for SqliteCatalog {
-    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+    async fn save_record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
         let record = record.clone();
-        self.run(Access::Write, move |t| add_record(t, &record))
+        self.run_transaction(Access::Write, move |t| add_record(t, &record))
             .await
     }
 
-    async fn record_under(
+    async fn save_record_under(
         &self,
         lease: &Lease,
         record: &CompactionRecord,
     ) -> Result<(), CatalogError> {
         let (mine, record) = (lease.clone(), record.clone());
-        let is_mine = self.run(Access::Write, move |t| {
+        let is_mine = self.run_transaction(Access::Write, move |t| {
             let is_mine = lease::is_held(t, &mine)?;
             if is_mine {
                 add_record(t, &record)?;
@@ -188,58 +188,62 @@ impl SessionCatalog for SqliteCatalog {
 
     async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError> {
         let (session, time) = (session.to_owned(), self.lease_time);
-        self.run(Access::Write, move |t| lease::claim(t, session, time))
+        self.run_transaction(Access::Write, move |t| lease::claim(t, session, time))
             .await
     }
 
     async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
         let (lease, time) = (lease.clone(), self.lease_time);
-        self.run(Access::Write, move |t| lease::renew(t, &lease, time))
+        self.run_transaction(Access::Write, move |t| lease::renew(t, &lease, time))
             .await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
         let lease = lease.clone();
-        self.run(Access::Write, move |t| lease::release(t, &lease))
+        self.run_transaction(Access::Write, move |t| lease::release(t, &lease))
             .await
     }
 
-    async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+    async fn find_record(
+        &self,
+        receipt_id: &str,
+    ) -> Result<Option<CompactionRecord>, CatalogError> {
         const CLAUSE: &str = "WHERE receipt_id = ? ORDER BY seq LIMIT 1";
-        let exact = self.records(CLAUSE, receipt_id).await?.pop();
+        let exact = self.select_records(CLAUSE, receipt_id).await?.pop();
         if exact.is_some() || receipt_id.chars().count() < MIN_PREFIX {
             return Ok(exact);
         }
         let prefix = receipt_id.to_owned();
         let ids = self
-            .run(Access::Read, move |t| ids_with(t, &prefix))
+            .run_transaction(Access::Read, move |t| ids_with_prefix(t, &prefix))
             .await?;
         match ids.as_slice() {
             [] => Ok(None),
-            [id] => Ok(self.records(CLAUSE, id).await?.pop()),
+            [id] => Ok(self.select_records(CLAUSE, id).await?.pop()),
             _ => Err(CatalogError::Ambiguous {
                 prefix: receipt_id.to_owned(),
             }),
         }
     }
 
-    async fn latest(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
-        let last = self.records("WHERE name = ? ORDER BY seq DESC LIMIT 1", session);
+    async fn latest_record(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        let last = self.select_records("WHERE name = ? ORDER BY seq DESC LIMIT 1", session);
         Ok(last.await?.pop())
     }
 
-    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
-        self.records("WHERE name = ? ORDER BY seq", session).await
+    async fn session_records(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
+        self.select_records("WHERE name = ? ORDER BY seq", session)
+            .await
     }
 
-    async fn sessions_with(
+    async fn find_sessions(
         &self,
         histories: &[Chain],
     ) -> Result<Vec<(String, Chain)>, CatalogError> {
         const SELECT: &str = "SELECT DISTINCT name, source_chain FROM receipts \
              JOIN sessions ON id = session WHERE source_chain = ?";
         let histories = histories.to_vec();
-        self.run(Access::Read, move |t| {
+        self.run_transaction(Access::Read, move |t| {
             let mut select = t.prepare_cached(SELECT)?;
             let mut found = Vec::new();
             for chain in histories {
@@ -253,14 +257,14 @@ impl SessionCatalog for SqliteCatalog {
     }
 
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
-        self.run(Access::Read, all_sessions).await
+        self.run_transaction(Access::Read, all_sessions).await
     }
 
     async fn save_event(&self, session: &str, event: &Value) -> Result<(), CatalogError> {
         const INSERT: &str = "INSERT INTO events (session, event) \
              VALUES ((SELECT id FROM sessions WHERE name = ?), ?)";
         let (session, event) = (session.to_owned(), event.to_string());
-        self.run(Access::Write, move |t| {
+        self.run_transaction(Access::Write, move |t| {
             add_session(t, &session)?;
             t.execute(INSERT, (session, event)).map(drop)
         })
@@ -271,17 +275,17 @@ impl SessionCatalog for SqliteCatalog {
         const SELECT: &str = "SELECT event FROM events JOIN sessions ON id = session \
              WHERE name = ? ORDER BY seq";
         let session = session.to_owned();
-        self.run(Access::Read, move |t| {
-            collect(t, SELECT, [session], |r| row::json(r, 0))
+        self.run_transaction(Access::Read, move |t| {
+            query_all(t, SELECT, [session], |r| row::read_json(r, 0))
         })
         .await
     }
 
-    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
+    async fn save_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
         const INSERT: &str = "INSERT INTO attempts (session, at, turn, outcome, tokens) \
              VALUES ((SELECT id FROM sessions WHERE name = ?), ?, ?, ?, ?)";
         let (session, attempt) = (session.to_owned(), attempt.clone());
-        self.run(Access::Write, move |t| {
+        self.run_transaction(Access::Write, move |t| {
             add_session(t, &session)?;
             t.execute(INSERT, row::attempt_values(&session, &attempt))
                 .map(drop)
@@ -293,8 +297,8 @@ impl SessionCatalog for SqliteCatalog {
         const SELECT: &str = "SELECT at, turn, outcome, tokens FROM attempts \
              JOIN sessions ON id = session WHERE name = ? ORDER BY seq DESC LIMIT 1";
         let session = session.to_owned();
-        self.run(Access::Read, move |t| {
-            t.query_row(SELECT, [session], row::attempt).optional()
+        self.run_transaction(Access::Read, move |t| {
+            t.query_row(SELECT, [session], row::read_attempt).optional()
         })
         .await
     }
@@ -303,13 +307,13 @@ impl SessionCatalog for SqliteCatalog {
         const DELETE: &str = "DELETE FROM receipts WHERE receipt_id = ? \
              AND session = (SELECT id FROM sessions WHERE name = ?)";
         let key = (receipt_id.to_owned(), session.to_owned());
-        self.run(Access::Write, move |t| t.execute(DELETE, key).map(drop))
+        self.run_transaction(Access::Write, move |t| t.execute(DELETE, key).map(drop))
             .await
     }
 
     async fn remove_session(&self, session: &str) -> Result<(), CatalogError> {
         let session = session.to_owned();
-        self.run(Access::Write, move |t| {
+        self.run_transaction(Access::Write, move |t| {
             t.execute("DELETE FROM sessions WHERE name = ?", [session])
                 .map(drop)
         })
@@ -319,7 +323,7 @@ impl SessionCatalog for SqliteCatalog {
 
 fn add_record(t: &Transaction<'_>, record: &CompactionRecord) -> rusqlite::Result<()> {
     add_session(t, &record.session_id)?;
-    row::with_values(record, |values| t.execute(row::INSERT, values)).map(drop)
+    row::with_record_values(record, |values| t.execute(row::INSERT, values)).map(drop)
 }
 
 fn add_session(t: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
@@ -330,32 +334,32 @@ fn add_session(t: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
     .map(drop)
 }
 
-fn all_records(
+fn records_where(
     t: &Transaction<'_>,
     clause: &str,
     key: &str,
 ) -> rusqlite::Result<Vec<CompactionRecord>> {
     let columns = row::COLUMNS;
     let select = format!("SELECT {columns} FROM receipts JOIN sessions ON id = session {clause}");
-    collect(t, &select, [key], row::record)
+    query_all(t, &select, [key], row::read_record)
 }
 
 /// The receipt ids that start with `prefix`; two are enough to know that it is ambiguous.
-fn ids_with(t: &Transaction<'_>, prefix: &str) -> rusqlite::Result<Vec<String>> {
+fn ids_with_prefix(t: &Transaction<'_>, prefix: &str) -> rusqlite::Result<Vec<String>> {
     const SELECT: &str = "SELECT DISTINCT receipt_id FROM receipts \
          WHERE receipt_id >= ? AND receipt_id < ? LIMIT 2";
     let end = format!("{prefix}{}", char::MAX);
-    collect(t, SELECT, [prefix, &end], |row| row.get(0))
+    query_all(t, SELECT, [prefix, &end], |row| row.get(0))
 }
 
 fn all_sessions(t: &Transaction<'_>) -> rusqlite::Result<Vec<SessionInfo>> {
     // With a bare max(), SQLite takes the other columns from the row that has it.
     const SELECT: &str = "SELECT name, count(seq), receipt_id, created_at, format, max(seq) \
          FROM sessions LEFT JOIN receipts ON session = id GROUP BY id ORDER BY id";
-    collect(t, SELECT, [], |row| {
+    query_all(t, SELECT, [], |row| {
         Ok(SessionInfo {
             session_id: row.get(0)?,
-            compactions: row::number(row, 1)?,
+            compactions: row::read_number(row, 1)?,
             last_receipt: row.get(2)?,
             last_at: row.get(3)?,
             format: row.get(4)?,
@@ -363,7 +367,7 @@ fn all_sessions(t: &Transaction<'_>) -> rusqlite::Result<Vec<SessionInfo>> {
     })
 }
 
-fn collect<T>(
+fn query_all<T>(
     t: &Transaction<'_>,
     select: &str,
     params: impl Params,
@@ -373,17 +377,17 @@ fn collect<T>(
 }
 
 /// Tells a damaged file from a failure of the moment.
-fn explain(file: &Path, verb: &str, error: rusqlite::Error) -> CatalogError {
+fn explain_sqlite_error(file: &Path, verb: &str, error: rusqlite::Error) -> CatalogError {
     if database::is_damage(&error) {
         return CatalogError::Damaged {
             place: file.display().to_string(),
             reason: error.to_string(),
         };
     }
-    failed(file, verb, error)
+    sqlite_catalog_error(file, verb, error)
 }
 
-fn failed(
+fn sqlite_catalog_error(
     file: &Path,
     verb: &str,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

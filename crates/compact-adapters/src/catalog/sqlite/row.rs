@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use crate::catalog::continues;
 
-/// The columns that [`record`] reads, of `receipts JOIN sessions`.
+/// The columns that [`read_record`] reads, of `receipts JOIN sessions`.
 pub(super) const COLUMNS: &str = "receipt_id, name, created_at, summary_version, previous, \
      input_pack, format, receipt, entry_hashes, view_hashes, new_from, continues, source_chain";
 
-/// Inserts what [`with_values`] gives, or fills in packs that were not known before.
+/// Inserts what [`with_record_values`] gives, or fills in packs that were not known before.
 pub(super) const INSERT: &str = "INSERT INTO receipts (session, receipt_id, created_at, \
      summary_version, previous, input_pack, format, receipt, entry_hashes, \
      view_hashes, new_from, continues, source_chain) \
@@ -25,7 +25,7 @@ pub(super) const INSERT: &str = "INSERT INTO receipts (session, receipt_id, crea
      input_pack = coalesce(input_pack, excluded.input_pack)";
 
 /// Calls `then` with the values of a record in the order of [`COLUMNS`].
-pub(super) fn with_values<T>(
+pub(super) fn with_record_values<T>(
     record: &CompactionRecord,
     then: impl FnOnce(&[&dyn rusqlite::ToSql]) -> T,
 ) -> T {
@@ -38,16 +38,16 @@ pub(super) fn with_values<T>(
         record.input_pack.map(|pack| pack.0),
         record.format,
         record.receipt.to_string(),
-        blob(&record.entry_hashes),
-        blob(&record.view_hashes),
-        integer(record.new_from),
-        continues::text(record.continues),
+        concat_hashes(&record.entry_hashes),
+        concat_hashes(&record.view_hashes),
+        to_signed(record.new_from),
+        continues::to_name(record.continues),
         record.source_chain.map(|chain| chain.0),
     ])
 }
 
 /// A record from a row of [`COLUMNS`].
-pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
+pub(super) fn read_record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
     Ok(CompactionRecord {
         receipt_id: row.get(0)?,
         session_id: row.get(1)?,
@@ -56,22 +56,22 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
         previous: row.get(4)?,
         input_pack: row.get::<_, Option<_>>(5)?.map(PackId),
         format: row.get(6)?,
-        receipt: json(row, 7)?,
-        entry_hashes: hashes(row, 8)?,
-        view_hashes: hashes(row, 9)?,
-        new_from: number(row, 10)?,
-        continues: continues::named(row.get_ref(11)?.as_str()?),
+        receipt: read_json(row, 7)?,
+        entry_hashes: read_hashes(row, 8)?,
+        view_hashes: read_hashes(row, 9)?,
+        new_from: read_number(row, 10)?,
+        continues: continues::from_name(row.get_ref(11)?.as_str()?),
         source_chain: row.get::<_, Option<_>>(12)?.map(Chain),
     })
 }
 
 /// An attempt from a row of `at, turn, outcome, tokens`.
-pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+pub(super) fn read_attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {
         at: row.get(0)?,
         turn: row.get(1)?,
         outcome: row.get(2)?,
-        tokens: number(row, 3)?,
+        tokens: read_number(row, 3)?,
     })
 }
 
@@ -83,31 +83,31 @@ pub(super) fn attempt_values<'a>(session: &'a str, attempt: &'a Attempt) -> impl
         outcome,
         tokens,
     } = attempt;
-    (session, at, turn, outcome, integer(*tokens))
+    (session, at, turn, outcome, to_signed(*tokens))
 }
 
 /// SQLite's integers are signed.
-fn integer(number: u64) -> i64 {
+fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What [`integer`] stored.
-pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+/// What [`to_signed`] stored.
+pub(super) fn read_number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column).map(i64::unsigned_abs)
 }
 
-fn blob(hashes: &[EntryHash]) -> Vec<u8> {
+fn concat_hashes(hashes: &[EntryHash]) -> Vec<u8> {
     hashes.iter().flat_map(|hash| hash.0).collect()
 }
 
-fn hashes(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<EntryHash>> {
+fn read_hashes(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<EntryHash>> {
     let bytes = row.get_ref(column)?.as_blob()?;
     let (chunks, _) = bytes.as_chunks();
     Ok(chunks.iter().map(|chunk| EntryHash(*chunk)).collect())
 }
 
 /// JSON text of a column.
-pub(super) fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
+pub(super) fn read_json(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
     let text = row.get_ref(column)?.as_str()?;
     Value::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::database::{self, Durability, OpenError};
+use crate::database::{self, DatabaseOpenError, Durability};
 
 /// File `n` of `migrations/` leads from version `n - 1` to `n`.
 const MIGRATIONS: [&str; 3] = [
@@ -14,14 +14,14 @@ const MIGRATIONS: [&str; 3] = [
 ];
 
 /// The newest schema that this version knows.
-pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
+pub(super) const KNOWN_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Opens the database at `file`; a record that was acknowledged survives a power cut.
-pub(super) fn open(file: &Path) -> Result<Connection, OpenError> {
+pub(super) fn open(file: &Path) -> Result<Connection, DatabaseOpenError> {
     database::open(file, Durability::Full, &MIGRATIONS)
 }
 
 /// The same, as it is where nothing can be written.
-pub(super) fn open_to_read(file: &Path) -> Result<Connection, OpenError> {
+pub(super) fn open_to_read(file: &Path) -> Result<Connection, DatabaseOpenError> {
     database::open_to_read(file, Durability::Full, &MIGRATIONS)
 }

@@ -1,6 +1,6 @@
 use std::process::{Command, Stdio};
 
-use compact_runtime::port::catalog::conformance::{self, ODD_SESSION_IDS, sample};
+use compact_runtime::port::catalog::conformance::{self, ODD_SESSION_IDS, sample_record};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -51,7 +51,7 @@ async fn sqlite_conforms() {
 async fn leases_run_out_and_late_writers_are_refused() {
     let catalog = Fixture::new();
     let catalog = catalog.open().with_lease_time(Duration::from_millis(300));
-    conformance::leases(&catalog).await;
+    conformance::lease_suite(&catalog).await;
 }
 
 #[tokio::test]
@@ -65,14 +65,17 @@ async fn everything_survives_a_restart() {
     };
     let catalog = fixture.open();
     for id in ODD_SESSION_IDS {
-        catalog.record(&sample(id, "r")).await.unwrap();
-        catalog.record_attempt(id, &attempt).await.unwrap();
+        catalog.save_record(&sample_record(id, "r")).await.unwrap();
+        catalog.save_attempt(id, &attempt).await.unwrap();
         catalog.save_event(id, &json!({"n": 1})).await.unwrap();
     }
     drop(catalog);
     let catalog = fixture.open();
     for id in ODD_SESSION_IDS {
-        assert_eq!(catalog.latest(id).await.unwrap(), Some(sample(id, "r")));
+        assert_eq!(
+            catalog.latest_record(id).await.unwrap(),
+            Some(sample_record(id, "r"))
+        );
         assert_eq!(
             catalog.last_attempt(id).await.unwrap(),
             Some(attempt.clone())
@@ -95,7 +98,10 @@ async fn a_record_is_stored_whole_or_not_at_all() {
         .unwrap()
         .execute_batch(refuse)
         .unwrap();
-    let error = catalog.record(&sample("s", "r")).await.unwrap_err();
+    let error = catalog
+        .save_record(&sample_record("s", "r"))
+        .await
+        .unwrap_err();
     assert!(
         error.to_string().starts_with("cannot write to catalog /"),
         "{error}"
@@ -109,7 +115,7 @@ async fn a_newer_schema_is_refused() {
     drop(fixture.open());
     let connection = Connection::open(fixture.file()).unwrap();
     connection
-        .pragma_update(None, "user_version", schema::KNOWN + 1)
+        .pragma_update(None, "user_version", schema::KNOWN_VERSION + 1)
         .unwrap();
     let error = SqliteCatalog::open(&fixture.file()).unwrap_err();
     assert_eq!(
@@ -118,8 +124,8 @@ async fn a_newer_schema_is_refused() {
             "catalog {} has schema {}, this version knows up to {}: upgrade Compact or set \
              COMPACT_STORAGE_PATH to another directory",
             fixture.file().display(),
-            schema::KNOWN + 1,
-            schema::KNOWN
+            schema::KNOWN_VERSION + 1,
+            schema::KNOWN_VERSION
         )
     );
 }
@@ -145,7 +151,7 @@ async fn a_damaged_page_or_value_is_named() {
     let catalog = fixture.open();
     for n in 0..50 {
         catalog
-            .record(&sample("s", &format!("receipt-{n}")))
+            .save_record(&sample_record("s", &format!("receipt-{n}")))
             .await
             .unwrap();
     }
@@ -156,9 +162,9 @@ async fn a_damaged_page_or_value_is_named() {
         .unwrap()
         .execute_batch(garble)
         .unwrap();
-    let error = catalog.by_receipt("receipt-7").await.unwrap_err();
+    let error = catalog.find_record("receipt-7").await.unwrap_err();
     assert!(matches!(error, CatalogError::Damaged { .. }), "{error}");
-    assert!(catalog.by_receipt("receipt-8").await.unwrap().is_some());
+    assert!(catalog.find_record("receipt-8").await.unwrap().is_some());
     drop(catalog);
     let mut bytes = std::fs::read(fixture.file()).unwrap();
     bytes[4096..].fill(0xa5);
@@ -166,7 +172,7 @@ async fn a_damaged_page_or_value_is_named() {
     let catalog = SqliteCatalog::open(&fixture.file());
     let error = match catalog {
         Err(error) => error,
-        Ok(catalog) => catalog.chain("s").await.unwrap_err(),
+        Ok(catalog) => catalog.session_records("s").await.unwrap_err(),
     };
     assert!(matches!(error, CatalogError::Damaged { .. }), "{error}");
 }
@@ -178,7 +184,7 @@ async fn s0_66_the_database_and_its_log_are_private() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let fixture = Fixture::new();
     let catalog = fixture.open();
-    catalog.record(&sample("s", "r")).await.unwrap();
+    catalog.save_record(&sample_record("s", "r")).await.unwrap();
     assert_eq!(mode(&fixture.dir.path().join("data")), 0o700);
     assert_eq!(fixture.names().len(), 3);
     for name in fixture.names() {
@@ -201,8 +207,11 @@ async fn process_that_shares_a_catalog() {
     let catalog = SqliteCatalog::open(Path::new(&file)).unwrap();
     for n in 0..20 {
         let receipt = format!("{}-{n}", std::process::id());
-        catalog.record(&sample("shared", &receipt)).await.unwrap();
-        catalog.latest("shared").await.unwrap().unwrap();
+        catalog
+            .save_record(&sample_record("shared", &receipt))
+            .await
+            .unwrap();
+        catalog.latest_record("shared").await.unwrap().unwrap();
     }
 }
 
@@ -226,5 +235,13 @@ async fn processes_share_a_catalog() {
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
-    assert_eq!(fixture.open().chain("shared").await.unwrap().len(), 4 * 20);
+    assert_eq!(
+        fixture
+            .open()
+            .session_records("shared")
+            .await
+            .unwrap()
+            .len(),
+        4 * 20
+    );
 }

@@ -2,17 +2,18 @@ use std::fs;
 
 use compact_core::message::Role;
 use compact_core::profile::Profile;
-use compact_core::redact::{Boundary, RedactionRules, SEED_PATTERNS};
+use compact_core::redact::{RedactionBoundary, RedactionRules, SEED_PATTERNS};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::super::{
-    Config, ConfigFile, FileInForce, FileRole, IgnoredKey, Kind, Loaded, Sources, fields,
+    Config, ConfigFile, ConfigSources, FieldKind, FileRole, IgnoredKey, LoadedConfig, LoadedFile,
+    all_fields,
 };
 use super::*;
 
 /// A user's file and a project's, which nobody trusts.
-fn sources(user: &str, project: &str) -> (TempDir, Sources) {
+fn sources(user: &str, project: &str) -> (TempDir, ConfigSources) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str, role| {
         let path = folder.path().join(name);
@@ -23,14 +24,14 @@ fn sources(user: &str, project: &str) -> (TempDir, Sources) {
         file("config.yaml", user, FileRole::User),
         file("compact.yaml", project, FileRole::Project),
     ];
-    let sources = Sources {
+    let sources = ConfigSources {
         files,
-        ..Sources::default()
+        ..ConfigSources::default()
     };
     (folder, sources)
 }
 
-fn load(user: &str, project: &str) -> Loaded {
+fn load(user: &str, project: &str) -> LoadedConfig {
     let (_folder, sources) = sources(user, project);
     sources.load().unwrap()
 }
@@ -49,16 +50,16 @@ fn key(key: &str, line: u64, reason: &str) -> IgnoredKey {
 }
 
 /// Values of a kind that are not the default, tame and wild.
-fn values(kind: &Kind) -> Vec<Value> {
+fn values(kind: &FieldKind) -> Vec<Value> {
     match kind {
-        Kind::Bool => vec![json!(true), json!(false)],
-        Kind::Integer => [0, 1, 7, 600, 5_000, 90_000_000].map(Value::from).to_vec(),
-        Kind::Number => [0.01, 0.5, 0.99, 1.5, 600.0].map(Value::from).to_vec(),
-        Kind::Text => ["x", "http://127.0.0.1:9", "AWS_SECRET_ACCESS_KEY", "/tmp/x"]
+        FieldKind::Bool => vec![json!(true), json!(false)],
+        FieldKind::Integer => [0, 1, 7, 600, 5_000, 90_000_000].map(Value::from).to_vec(),
+        FieldKind::Number => [0.01, 0.5, 0.99, 1.5, 600.0].map(Value::from).to_vec(),
+        FieldKind::Text => ["x", "http://127.0.0.1:9", "AWS_SECRET_ACCESS_KEY", "/tmp/x"]
             .map(Value::from)
             .to_vec(),
-        Kind::Choice(names) => names.iter().map(|name| json!(name)).collect(),
-        Kind::List(item) => values(item).into_iter().map(|v| json!([v])).collect(),
+        FieldKind::Choice(names) => names.iter().map(|name| json!(name)).collect(),
+        FieldKind::List(item) => values(item).into_iter().map(|v| json!([v])).collect(),
     }
 }
 
@@ -66,7 +67,10 @@ fn values(kind: &Kind) -> Vec<Value> {
 #[test]
 fn a_key_is_refused_unless_the_list_allows_it() {
     let mut refused = Vec::new();
-    for field in fields().iter().filter(|f| allowance(&f.path).is_none()) {
+    for field in all_fields()
+        .iter()
+        .filter(|f| find_allowance(&f.path).is_none())
+    {
         for value in values(&field.kind).into_iter().chain([Value::Null]) {
             let project = format!("{}: {value}\n", field.path);
             let loaded = load("", &project);
@@ -86,7 +90,7 @@ fn a_key_is_refused_unless_the_list_allows_it() {
     }
     // Nothing that names a place, a secret or a receiver is ever on the list.
     let never = ["summarizer.", "embeddings.", "telemetry.", "storage."];
-    for field in fields() {
+    for field in all_fields() {
         let is_never = never.iter().any(|section| field.path.starts_with(section));
         assert!(
             !is_never || refused.contains(&&*field.path),
@@ -107,9 +111,9 @@ fn a_key_is_refused_unless_the_list_allows_it() {
 #[test]
 fn every_row_of_the_list_is_a_key_and_stands_there_once() {
     for (i, (path, allowance)) in ALLOWED.iter().enumerate() {
-        let field = fields().iter().find(|field| field.path == *path);
+        let field = all_fields().iter().find(|field| field.path == *path);
         let field = field.unwrap_or_else(|| panic!("{path} is no key"));
-        let is_list = matches!(field.kind, Kind::List(_));
+        let is_list = matches!(field.kind, FieldKind::List(_));
         assert_eq!(is_list, *allowance == Added, "{path}");
         assert!(ALLOWED.iter().skip(i + 1).all(|(other, _)| other != path));
     }
@@ -326,9 +330,9 @@ fn files_that_are_none_end_at_once() {
             path: path.to_owned(),
             role: FileRole::Project,
         };
-        let sources = Sources {
+        let sources = ConfigSources {
             files: vec![file],
-            ..Sources::default()
+            ..ConfigSources::default()
         };
         let error = sources.load().unwrap_err();
         let cause = std::error::Error::source(&error).map(ToString::to_string);
@@ -368,8 +372,8 @@ fn files_that_are_none_end_at_once() {
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());
         assert_eq!(error(&path), "it is not a regular file");
-        let mut found = Sources::default();
-        found.search(folder.path(), "compact", FileRole::Project);
+        let mut found = ConfigSources::default();
+        found.search_folder(folder.path(), "compact", FileRole::Project);
         assert_eq!((found.files.len(), found.notes.len()), (0, 1));
     }
 }
@@ -388,7 +392,7 @@ fn a_user_s_file_that_others_may_write_is_limited() {
     let loaded = sources.load().unwrap();
     assert_eq!(loaded.config.storage.path, None);
     assert_eq!(loaded.config.model.as_deref(), Some("a"));
-    let expected = FileInForce {
+    let expected = LoadedFile {
         path: user,
         role: FileRole::User,
         trusted: false,
@@ -412,11 +416,11 @@ fn a_project_hides_but_does_not_destroy() {
         let text = "own words, and others";
         redactor.redact(text, &mut Default::default()).into_owned()
     };
-    let archived = shown(Boundary::Archive);
+    let archived = shown(RedactionBoundary::Archive);
     assert!(
         archived.starts_with("[REDACTED:pattern-1:") && archived.ends_with("] words, and others")
     );
-    assert!(!shown(Boundary::Summary).contains("words"));
+    assert!(!shown(RedactionBoundary::Summary).contains("words"));
     // What somebody says later is the user's again.
     let (_folder, mut sources) = sources(user, project);
     sources.env = vec![("COMPACT_REDACTION_PATTERNS".into(), "mine".into())];
@@ -441,9 +445,9 @@ fn a_number_that_is_too_large_is_named_with_its_line() {
 fn a_survey_shows_what_a_file_sets_and_what_it_may_not() {
     let (folder, sources) = sources("max_context_tokens: 9000\n", "");
     let text = |content: &str| {
-        super::super::FileText::written(&folder.path().join("c.yaml"), content.as_bytes())
+        super::super::FileText::from_written(&folder.path().join("c.yaml"), content.as_bytes())
     };
-    let found = sources.survey(&text(
+    let found = sources.review_file(&text(
         "model: a\nstorage: {path: /x}\nmax_context_tokens: 9500\n",
     ));
     let found = found.unwrap();
@@ -456,10 +460,10 @@ fn a_survey_shows_what_a_file_sets_and_what_it_may_not() {
             key("max_context_tokens", 3, "only below 9000")
         ]
     );
-    assert!(sources.survey(&text("modle: a\n")).is_err());
+    assert!(sources.review_file(&text("modle: a\n")).is_err());
     assert!(
         sources
-            .survey(&text("storage: {lease_seconds: 0}\n"))
+            .review_file(&text("storage: {lease_seconds: 0}\n"))
             .is_err()
     );
 }

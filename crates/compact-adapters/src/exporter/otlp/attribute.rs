@@ -32,30 +32,30 @@ pub(super) fn key_value(key: &str, value: AnyValue) -> KeyValue {
     }
 }
 
-pub(super) fn string(text: &str) -> AnyValue {
+pub(super) fn string_value(text: &str) -> AnyValue {
     AnyValue {
         value: Some(Any::StringValue(text.to_owned())),
     }
 }
 
 /// Every field of an event as an attribute.
-pub(super) fn attributes(event: &Value) -> Vec<KeyValue> {
+pub(super) fn event_attributes(event: &Value) -> Vec<KeyValue> {
     let mut out = Vec::new();
     for (name, value) in event.as_object().into_iter().flatten() {
         if !PLACED.contains(&name.as_str()) {
-            flatten(&format!("compact.{name}"), value, &mut out);
+            flatten_value(&format!("compact.{name}"), value, &mut out);
         }
     }
-    out.extend(conventional(event));
+    out.extend(gen_ai_attributes(event));
     out
 }
 
 /// What the conventions for generative AI call it.
-pub(super) fn conventional(event: &Value) -> Vec<KeyValue> {
+pub(super) fn gen_ai_attributes(event: &Value) -> Vec<KeyValue> {
     let mut out = Vec::new();
     for (name, convention) in CONVENTIONS {
         if let Some(value) = event.get(name).filter(|value| !is_blank(value)) {
-            flatten(convention, value, &mut out);
+            flatten_value(convention, value, &mut out);
         }
     }
     out
@@ -66,12 +66,12 @@ fn is_blank(value: &Value) -> bool {
 }
 
 /// `compact.policy.trigger_pct`: the fields of an object each by itself; what is null is not there.
-fn flatten(name: &str, value: &Value, out: &mut Vec<KeyValue>) {
+fn flatten_value(name: &str, value: &Value, out: &mut Vec<KeyValue>) {
     let any = match value {
         Value::Null => return,
         Value::Object(fields) => {
             for (inner, value) in fields {
-                flatten(&format!("{name}.{inner}"), value, out);
+                flatten_value(&format!("{name}.{inner}"), value, out);
             }
             return;
         }
@@ -86,24 +86,24 @@ fn flatten(name: &str, value: &Value, out: &mut Vec<KeyValue>) {
     out.push(key_value(name, AnyValue { value: Some(any) }));
 }
 
-pub(super) fn text<'e>(event: &'e Value, field: &str) -> Option<&'e str> {
+pub(super) fn str_field<'e>(event: &'e Value, field: &str) -> Option<&'e str> {
     event.get(field)?.as_str()
 }
 
-pub(super) fn number(event: &Value, field: &str) -> Option<f64> {
+pub(super) fn number_field(event: &Value, field: &str) -> Option<f64> {
     event.get(field)?.as_f64()
 }
 
 /// When an event was, in nanoseconds since 1970; 0 where it does not say.
-pub(super) fn moment(event: &Value) -> u64 {
-    let ts = text(event, "ts").and_then(|ts| ts.parse::<Timestamp>().ok());
+pub(super) fn event_time(event: &Value) -> u64 {
+    let ts = str_field(event, "ts").and_then(|ts| ts.parse::<Timestamp>().ok());
     ts.and_then(|ts| u64::try_from(ts.as_nanosecond()).ok())
         .unwrap_or_default()
 }
 
 /// The bytes of a trace's or a span's name; none where the event has none.
-pub(super) fn identity(event: &Value, field: &str) -> Vec<u8> {
-    let hex = text(event, field).unwrap_or_default();
+pub(super) fn id_bytes(event: &Value, field: &str) -> Vec<u8> {
+    let hex = str_field(event, field).unwrap_or_default();
     let mut digits = hex.chars().map(|c| c.to_digit(16));
     let mut bytes = Vec::with_capacity(hex.len() / 2);
     while let (Some(high), Some(low)) = (digits.next(), digits.next()) {

@@ -10,11 +10,11 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use serde_json::Value;
 
-use super::attribute::{key_value, number, string, text};
+use super::attribute::{key_value, number_field, str_field, string_value};
 
 /// What is measured.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
-enum Name {
+enum MetricName {
     Compactions,
     Fallbacks,
     Pressure,
@@ -57,70 +57,74 @@ const GEN_AI: &[f64] = &[
     67_108_864.0,
 ];
 
-impl Name {
+impl MetricName {
     fn as_str(self) -> &'static str {
         match self {
-            Name::Compactions => "compact.compactions",
-            Name::Fallbacks => "compact.fallbacks",
-            Name::Pressure => "compact.pressure",
-            Name::Tokens => "compact.tokens",
-            Name::Retention => "compact.retention",
-            Name::CompactionDuration => "compact.compaction.duration",
-            Name::CallDuration => "compact.call.duration",
-            Name::RecallDuration => "compact.recall.duration",
-            Name::UsageTokens => "compact.usage.tokens",
-            Name::UsageCost => "compact.usage.cost",
-            Name::GenAiTokens => "gen_ai.client.token.usage",
-            Name::Events => "compact.events",
-            Name::Dropped => "compact.events.dropped",
+            MetricName::Compactions => "compact.compactions",
+            MetricName::Fallbacks => "compact.fallbacks",
+            MetricName::Pressure => "compact.pressure",
+            MetricName::Tokens => "compact.tokens",
+            MetricName::Retention => "compact.retention",
+            MetricName::CompactionDuration => "compact.compaction.duration",
+            MetricName::CallDuration => "compact.call.duration",
+            MetricName::RecallDuration => "compact.recall.duration",
+            MetricName::UsageTokens => "compact.usage.tokens",
+            MetricName::UsageCost => "compact.usage.cost",
+            MetricName::GenAiTokens => "gen_ai.client.token.usage",
+            MetricName::Events => "compact.events",
+            MetricName::Dropped => "compact.events.dropped",
         }
     }
 
-    fn about(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
-            Name::Compactions => "Compactions by outcome and cause",
-            Name::Fallbacks => "Times that another took a model's place",
-            Name::Pressure => "The context over the window, at each decision",
-            Name::Tokens => "Tokens by category, before and after a compaction",
-            Name::Retention => "Anchors that a view shows, of those that it should",
-            Name::CompactionDuration => "From the start of a compaction to its record",
-            Name::CallDuration => "What a call takes, compaction included",
-            Name::RecallDuration => "What finding something archived takes",
-            Name::UsageTokens => "Tokens that providers reported, cached ones apart",
-            Name::UsageCost => "What they cost by list price",
-            Name::GenAiTokens => "Number of input and output tokens used",
-            Name::Events => "Events by name",
-            Name::Dropped => "Events that could not be passed on",
+            MetricName::Compactions => "Compactions by outcome and cause",
+            MetricName::Fallbacks => "Times that another took a model's place",
+            MetricName::Pressure => "The context over the window, at each decision",
+            MetricName::Tokens => "Tokens by category, before and after a compaction",
+            MetricName::Retention => "Anchors that a view shows, of those that it should",
+            MetricName::CompactionDuration => "From the start of a compaction to its record",
+            MetricName::CallDuration => "What a call takes, compaction included",
+            MetricName::RecallDuration => "What finding something archived takes",
+            MetricName::UsageTokens => "Tokens that providers reported, cached ones apart",
+            MetricName::UsageCost => "What they cost by list price",
+            MetricName::GenAiTokens => "Number of input and output tokens used",
+            MetricName::Events => "Events by name",
+            MetricName::Dropped => "Events that could not be passed on",
         }
     }
 
     fn unit(self) -> &'static str {
         match self {
-            Name::Compactions => "{compaction}",
-            Name::Fallbacks => "{fallback}",
-            Name::Pressure | Name::Retention => "1",
-            Name::CompactionDuration | Name::CallDuration | Name::RecallDuration => "s",
-            Name::Tokens | Name::UsageTokens | Name::GenAiTokens => "{token}",
-            Name::UsageCost => "USD",
-            Name::Events | Name::Dropped => "{event}",
+            MetricName::Compactions => "{compaction}",
+            MetricName::Fallbacks => "{fallback}",
+            MetricName::Pressure | MetricName::Retention => "1",
+            MetricName::CompactionDuration
+            | MetricName::CallDuration
+            | MetricName::RecallDuration => "s",
+            MetricName::Tokens | MetricName::UsageTokens | MetricName::GenAiTokens => "{token}",
+            MetricName::UsageCost => "USD",
+            MetricName::Events | MetricName::Dropped => "{event}",
         }
     }
 
     /// The upper ends of a histogram's buckets; a sum has none.
     fn bounds(self) -> &'static [f64] {
         match self {
-            Name::Pressure | Name::Retention => SHARES,
-            Name::Tokens => CONTEXTS,
-            Name::CompactionDuration | Name::CallDuration | Name::RecallDuration => SECONDS,
-            Name::GenAiTokens => GEN_AI,
+            MetricName::Pressure | MetricName::Retention => SHARES,
+            MetricName::Tokens => CONTEXTS,
+            MetricName::CompactionDuration
+            | MetricName::CallDuration
+            | MetricName::RecallDuration => SECONDS,
+            MetricName::GenAiTokens => GEN_AI,
             _ => &[],
         }
     }
 }
 
 /// One number with what it is counted by.
-struct Measured {
-    name: Name,
+struct Measurement {
+    name: MetricName,
     value: f64,
     by: Vec<(&'static str, String)>,
 }
@@ -128,23 +132,23 @@ struct Measured {
 /// The combinations that are told apart; further ones are counted together.
 const MOST_SERIES: usize = 1000;
 
-type Series = (Name, Vec<(&'static str, String)>);
+type MetricSeries = (MetricName, Vec<(&'static str, String)>);
 
-pub(super) struct Metrics {
+pub(super) struct EventMetrics {
     since: u64,
-    series: BTreeMap<Series, Point>,
+    series: BTreeMap<MetricSeries, SeriesPoint>,
 }
 
 #[derive(Default)]
-struct Point {
+struct SeriesPoint {
     count: u64,
     sum: f64,
     buckets: Vec<u64>,
 }
 
-impl Metrics {
-    pub(super) fn new(since: u64) -> Metrics {
-        Metrics {
+impl EventMetrics {
+    pub(super) fn new(since: u64) -> EventMetrics {
+        EventMetrics {
             since,
             series: BTreeMap::new(),
         }
@@ -152,7 +156,7 @@ impl Metrics {
 
     /// Counts what an event says.
     pub(super) fn count(&mut self, event: &Value) {
-        for Measured { name, value, by } in measured(event) {
+        for Measurement { name, value, by } in measure_event(event) {
             let mut series = (name, by);
             if self.series.len() >= MOST_SERIES && !self.series.contains_key(&series) {
                 series.1 = vec![("otel.metric.overflow", "true".to_owned())];
@@ -164,25 +168,25 @@ impl Metrics {
 
     /// Everything counted so far.
     pub(super) fn collect(&self, now: u64, dropped: u64) -> Vec<Metric> {
-        let lost = Point {
+        let lost = SeriesPoint {
             count: 1,
             sum: dropped as f64,
             buckets: Vec::new(),
         };
-        let dropped = (Name::Dropped, Vec::new());
-        let mut by_name: BTreeMap<Name, Vec<(&Series, &Point)>> = BTreeMap::new();
+        let dropped = (MetricName::Dropped, Vec::new());
+        let mut by_name: BTreeMap<MetricName, Vec<(&MetricSeries, &SeriesPoint)>> = BTreeMap::new();
         for (series, point) in self.series.iter().chain([(&dropped, &lost)]) {
             by_name.entry(series.0).or_default().push((series, point));
         }
         let times = (self.since, now);
         by_name
             .into_iter()
-            .map(|(name, points)| metric(name, &points, times))
+            .map(|(name, points)| build_metric(name, &points, times))
             .collect()
     }
 }
 
-impl Point {
+impl SeriesPoint {
     fn add(&mut self, value: f64, bounds: &[f64]) {
         self.count += 1;
         self.sum += value;
@@ -197,37 +201,47 @@ impl Point {
     }
 }
 
-fn metric(name: Name, points: &[(&Series, &Point)], times: (u64, u64)) -> Metric {
+fn build_metric(
+    name: MetricName,
+    points: &[(&MetricSeries, &SeriesPoint)],
+    times: (u64, u64),
+) -> Metric {
     let bounds = name.bounds();
     let temporality = AggregationTemporality::Cumulative as i32;
     let data = if bounds.is_empty() {
         Data::Sum(Sum {
-            data_points: points.iter().map(|p| sum(p, times)).collect(),
+            data_points: points.iter().map(|p| sum_point(p, times)).collect(),
             aggregation_temporality: temporality,
             is_monotonic: true,
         })
     } else {
         Data::Histogram(Histogram {
-            data_points: points.iter().map(|p| histogram(p, bounds, times)).collect(),
+            data_points: points
+                .iter()
+                .map(|p| histogram_point(p, bounds, times))
+                .collect(),
             aggregation_temporality: temporality,
         })
     };
     Metric {
         name: name.as_str().to_owned(),
         unit: name.unit().to_owned(),
-        description: name.about().to_owned(),
+        description: name.description().to_owned(),
         data: Some(data),
         ..Metric::default()
     }
 }
 
-fn sum((series, point): &(&Series, &Point), (since, now): (u64, u64)) -> NumberDataPoint {
+fn sum_point(
+    (series, point): &(&MetricSeries, &SeriesPoint),
+    (since, now): (u64, u64),
+) -> NumberDataPoint {
     let value = match series.0 {
-        Name::UsageCost => Number::AsDouble(point.sum),
+        MetricName::UsageCost => Number::AsDouble(point.sum),
         _ => Number::AsInt(point.sum as i64),
     };
     NumberDataPoint {
-        attributes: labels(series),
+        attributes: series_attributes(series),
         start_time_unix_nano: since,
         time_unix_nano: now,
         value: Some(value),
@@ -235,13 +249,13 @@ fn sum((series, point): &(&Series, &Point), (since, now): (u64, u64)) -> NumberD
     }
 }
 
-fn histogram(
-    (series, point): &(&Series, &Point),
+fn histogram_point(
+    (series, point): &(&MetricSeries, &SeriesPoint),
     bounds: &[f64],
     (since, now): (u64, u64),
 ) -> HistogramDataPoint {
     HistogramDataPoint {
-        attributes: labels(series),
+        attributes: series_attributes(series),
         start_time_unix_nano: since,
         time_unix_nano: now,
         count: point.count,
@@ -252,49 +266,77 @@ fn histogram(
     }
 }
 
-fn labels(series: &Series) -> Vec<KeyValue> {
-    let label = |(key, value): &(&str, String)| key_value(key, string(value));
+fn series_attributes(series: &MetricSeries) -> Vec<KeyValue> {
+    let label = |(key, value): &(&str, String)| key_value(key, string_value(value));
     series.1.iter().map(label).collect()
 }
 
 /// Everything that an event is counted for.
-fn measured(event: &Value) -> Vec<Measured> {
-    let name = text(event, "event").unwrap_or("event");
-    let mut out = vec![one(Name::Events, vec![("event", name.to_owned())])];
+fn measure_event(event: &Value) -> Vec<Measurement> {
+    let name = str_field(event, "event").unwrap_or("event");
+    let mut out = vec![count_one(
+        MetricName::Events,
+        vec![("event", name.to_owned())],
+    )];
     match name {
         "compact.trigger_decision" => {
-            out.extend(value(Name::Pressure, event, "pressure", vec![]));
+            out.extend(measure_field(
+                MetricName::Pressure,
+                event,
+                "pressure",
+                vec![],
+            ));
         }
-        "compact.completed" => out.extend(completed(event)),
-        "compact.failed" => out.push(one(Name::Compactions, outcome(event, "failed"))),
-        "compact.discarded" => out.push(one(Name::Compactions, outcome(event, "discarded"))),
+        "compact.completed" => out.extend(measure_completed(event)),
+        "compact.failed" => out.push(count_one(
+            MetricName::Compactions,
+            outcome_labels(event, "failed"),
+        )),
+        "compact.discarded" => out.push(count_one(
+            MetricName::Compactions,
+            outcome_labels(event, "discarded"),
+        )),
         "compact.fallback" => {
-            let by = vec![label(event, "fallback"), label(event, "reason")];
-            out.push(one(Name::Fallbacks, by));
+            let by = vec![label_field(event, "fallback"), label_field(event, "reason")];
+            out.push(count_one(MetricName::Fallbacks, by));
         }
-        "compact.recalled" => out.extend(seconds(Name::RecallDuration, event, vec![])),
+        "compact.recalled" => {
+            out.extend(measure_seconds(MetricName::RecallDuration, event, vec![]))
+        }
         "compact.call_ended" => {
-            let by = vec![label(event, "call"), label(event, "outcome")];
-            out.extend(seconds(Name::CallDuration, event, by));
+            let by = vec![label_field(event, "call"), label_field(event, "outcome")];
+            out.extend(measure_seconds(MetricName::CallDuration, event, by));
         }
-        "compact.usage" => out.extend(usage(event)),
+        "compact.usage" => out.extend(measure_usage(event)),
         _ => {}
     }
     out
 }
 
-fn completed(event: &Value) -> Vec<Measured> {
-    let mut out = vec![one(Name::Compactions, outcome(event, "completed"))];
-    let cause = vec![label(event, "cause")];
-    out.extend(seconds(Name::CompactionDuration, event, cause));
-    out.extend(value(Name::Retention, event, "retention", vec![]));
+fn measure_completed(event: &Value) -> Vec<Measurement> {
+    let mut out = vec![count_one(
+        MetricName::Compactions,
+        outcome_labels(event, "completed"),
+    )];
+    let cause = vec![label_field(event, "cause")];
+    out.extend(measure_seconds(
+        MetricName::CompactionDuration,
+        event,
+        cause,
+    ));
+    out.extend(measure_field(
+        MetricName::Retention,
+        event,
+        "retention",
+        vec![],
+    ));
     for phase in ["before", "after"] {
         let tokens = event.get(phase).and_then(Value::as_object);
         for (category, tokens) in tokens.into_iter().flatten() {
             let by = vec![("category", category.clone()), ("phase", phase.to_owned())];
             let value = tokens.as_f64().unwrap_or_default();
-            out.push(Measured {
-                name: Name::Tokens,
+            out.push(Measurement {
+                name: MetricName::Tokens,
                 value,
                 by,
             });
@@ -303,9 +345,9 @@ fn completed(event: &Value) -> Vec<Measured> {
     out
 }
 
-fn usage(event: &Value) -> Vec<Measured> {
+fn measure_usage(event: &Value) -> Vec<Measurement> {
     let model = || {
-        let model = text(event, "model").unwrap_or("unknown");
+        let model = str_field(event, "model").unwrap_or("unknown");
         ("gen_ai.request.model", model.to_owned())
     };
     let mut out = Vec::new();
@@ -316,15 +358,15 @@ fn usage(event: &Value) -> Vec<Measured> {
         ("turn_cache_creation", "cache_creation"),
     ] {
         let by = vec![("type", kind.to_owned()), model()];
-        out.extend(value(Name::UsageTokens, event, field, by));
+        out.extend(measure_field(MetricName::UsageTokens, event, field, by));
     }
-    out.extend(value(
-        Name::UsageCost,
+    out.extend(measure_field(
+        MetricName::UsageCost,
         event,
         "turn_cost_usd",
         vec![model()],
     ));
-    let count = |fields: &[&str]| fields.iter().filter_map(|f| number(event, f)).sum();
+    let count = |fields: &[&str]| fields.iter().filter_map(|f| number_field(event, f)).sum();
     for (kind, value) in [
         (
             "input",
@@ -334,8 +376,8 @@ fn usage(event: &Value) -> Vec<Measured> {
     ] {
         let operation = ("gen_ai.operation.name", "chat".to_owned());
         let by = vec![operation, model(), ("gen_ai.token.type", kind.to_owned())];
-        out.push(Measured {
-            name: Name::GenAiTokens,
+        out.push(Measurement {
+            name: MetricName::GenAiTokens,
             value,
             by,
         });
@@ -343,33 +385,40 @@ fn usage(event: &Value) -> Vec<Measured> {
     out
 }
 
-fn one(name: Name, by: Vec<(&'static str, String)>) -> Measured {
-    Measured {
+fn count_one(name: MetricName, by: Vec<(&'static str, String)>) -> Measurement {
+    Measurement {
         name,
         value: 1.0,
         by,
     }
 }
 
-fn value(
-    name: Name,
+fn measure_field(
+    name: MetricName,
     event: &Value,
     field: &str,
     by: Vec<(&'static str, String)>,
-) -> Option<Measured> {
-    let value = number(event, field)?;
-    Some(Measured { name, value, by })
+) -> Option<Measurement> {
+    let value = number_field(event, field)?;
+    Some(Measurement { name, value, by })
 }
 
-fn seconds(name: Name, event: &Value, by: Vec<(&'static str, String)>) -> Option<Measured> {
-    let value = number(event, "duration_ms")? / 1000.0;
-    Some(Measured { name, value, by })
+fn measure_seconds(
+    name: MetricName,
+    event: &Value,
+    by: Vec<(&'static str, String)>,
+) -> Option<Measurement> {
+    let value = number_field(event, "duration_ms")? / 1000.0;
+    Some(Measurement { name, value, by })
 }
 
-fn outcome(event: &Value, outcome: &str) -> Vec<(&'static str, String)> {
-    vec![("outcome", outcome.to_owned()), label(event, "cause")]
+fn outcome_labels(event: &Value, outcome: &str) -> Vec<(&'static str, String)> {
+    vec![("outcome", outcome.to_owned()), label_field(event, "cause")]
 }
 
-fn label(event: &Value, field: &'static str) -> (&'static str, String) {
-    (field, text(event, field).unwrap_or("unknown").to_owned())
+fn label_field(event: &Value, field: &'static str) -> (&'static str, String) {
+    (
+        field,
+        str_field(event, field).unwrap_or("unknown").to_owned(),
+    )
 }

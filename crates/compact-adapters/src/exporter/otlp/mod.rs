@@ -2,7 +2,7 @@
 //!
 //! Each event is a log record at once, and a span event on the span of its call when that ends; both
 //! carry the same ids. Metrics are counted from every event, whatever is sampled. One thread sends,
-//! behind a [`Background`]: what a collector does not take in time is dropped and counted there.
+//! behind a [`BackgroundSink`]: what a collector does not take in time is dropped and counted there.
 //!
 //! The messages are OpenTelemetry's own; batching, spans and sums are ours, because the events that
 //! we have are complete and a single queue can say exactly what was lost.
@@ -28,60 +28,62 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::Background;
-use super::background::Courier;
+use super::BackgroundSink;
+use super::background::BatchExporter;
 use super::console;
-use attribute::{attributes, identity, moment, text};
-use metric::Metrics;
-use span::Spans;
+use attribute::{event_attributes, event_time, id_bytes, str_field};
+use metric::EventMetrics;
+use span::SpanAssembler;
 use transport::Transport;
 
-pub use settings::{Protocol, Settings, Signal};
+pub use settings::{CollectorProtocol, CollectorSettings, OtlpSignal};
 
 /// A sink that sends events to a collector. Fails only where there can be no client at all.
-pub fn otlp(settings: Settings) -> Result<Background, String> {
-    Ok(Background::carried_by(Otlp::new(settings)?))
+pub fn otlp_sink(settings: CollectorSettings) -> Result<BackgroundSink, String> {
+    Ok(BackgroundSink::with_exporter(OtlpBatchExporter::new(
+        settings,
+    )?))
 }
 
-struct Otlp {
-    settings: Settings,
+struct OtlpBatchExporter {
+    settings: CollectorSettings,
     transport: Transport,
     runtime: Runtime,
     resource: Resource,
-    spans: Spans,
-    metrics: Metrics,
+    spans: SpanAssembler,
+    metrics: EventMetrics,
     metrics_sent: Instant,
 }
 
 /// How many records of a request did not arrive, and what was in it.
-type Sent = u64;
+type LostEvents = u64;
 
-impl Otlp {
-    fn new(settings: Settings) -> Result<Otlp, String> {
+impl OtlpBatchExporter {
+    fn new(settings: CollectorSettings) -> Result<OtlpBatchExporter, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| error.to_string())?;
-        Ok(Otlp {
+        Ok(OtlpBatchExporter {
             transport: Transport::new(&settings)?,
             resource: Resource {
                 attributes: settings.resource(),
                 ..Resource::default()
             },
-            spans: Spans::new(settings.sampler),
-            metrics: Metrics::new(now()),
+            spans: SpanAssembler::new(settings.sampler),
+            metrics: EventMetrics::new(unix_nanoseconds()),
             metrics_sent: Instant::now(),
             runtime,
             settings,
         })
     }
 
-    fn logs(&self, events: &[Value]) -> Option<ExportLogsServiceRequest> {
-        if events.is_empty() || !self.settings.sends(Signal::Logs) {
+    fn logs_request(&self, events: &[Value]) -> Option<ExportLogsServiceRequest> {
+        if events.is_empty() || !self.settings.sends(OtlpSignal::Logs) {
             return None;
         }
         let logs = ScopeLogs {
-            scope: Some(scope()),
+            scope: Some(instrumentation_scope()),
             log_records: events.iter().map(log_record).collect(),
             ..ScopeLogs::default()
         };
@@ -94,12 +96,12 @@ impl Otlp {
         })
     }
 
-    fn traces(&self, spans: Vec<Span>) -> Option<ExportTraceServiceRequest> {
-        if spans.is_empty() || !self.settings.sends(Signal::Traces) {
+    fn traces_request(&self, spans: Vec<Span>) -> Option<ExportTraceServiceRequest> {
+        if spans.is_empty() || !self.settings.sends(OtlpSignal::Traces) {
             return None;
         }
         let spans = ScopeSpans {
-            scope: Some(scope()),
+            scope: Some(instrumentation_scope()),
             spans,
             ..ScopeSpans::default()
         };
@@ -112,13 +114,13 @@ impl Otlp {
         })
     }
 
-    fn sums(&self, dropped: u64) -> Option<ExportMetricsServiceRequest> {
-        if !self.settings.sends(Signal::Metrics) {
+    fn metrics_request(&self, dropped: u64) -> Option<ExportMetricsServiceRequest> {
+        if !self.settings.sends(OtlpSignal::Metrics) {
             return None;
         }
         let metrics = ScopeMetrics {
-            scope: Some(scope()),
-            metrics: self.metrics.collect(now(), dropped),
+            scope: Some(instrumentation_scope()),
+            metrics: self.metrics.collect(unix_nanoseconds(), dropped),
             ..ScopeMetrics::default()
         };
         Some(ExportMetricsServiceRequest {
@@ -131,39 +133,39 @@ impl Otlp {
     }
 }
 
-impl Courier for Otlp {
-    fn carry(&mut self, burst: Vec<Value>, dropped: u64) -> Sent {
+impl BatchExporter for OtlpBatchExporter {
+    fn export_batch(&mut self, burst: Vec<Value>, dropped: u64) -> LostEvents {
         let mut ended = Vec::new();
         for event in &burst {
             self.metrics.count(event);
-            ended.extend(self.spans.take(event));
+            ended.extend(self.spans.add_event(event));
         }
-        let (logs, traces) = (self.logs(&burst), self.traces(ended));
+        let (logs, traces) = (self.logs_request(&burst), self.traces_request(ended));
         let sent = self.runtime.block_on(async {
-            let logs = self.transport.send(Signal::Logs, logs);
-            let traces = self.transport.send(Signal::Traces, traces);
+            let logs = self.transport.send(OtlpSignal::Logs, logs);
+            let traces = self.transport.send(OtlpSignal::Traces, traces);
             tokio::join!(logs, traces).0
         });
-        if self.due().is_some_and(|wait| wait.is_zero()) {
+        if self.time_to_flush().is_some_and(|wait| wait.is_zero()) {
             self.flush(dropped);
         }
-        if sent { 0 } else { burst.len() as Sent }
+        if sent { 0 } else { burst.len() as LostEvents }
     }
 
-    fn due(&self) -> Option<Duration> {
+    fn time_to_flush(&self) -> Option<Duration> {
         let interval = self.settings.metric_interval;
         Some(interval.saturating_sub(self.metrics_sent.elapsed()))
     }
 
     fn flush(&mut self, dropped: u64) {
         self.metrics_sent = Instant::now();
-        let sums = self.sums(dropped);
-        let send = self.transport.send(Signal::Metrics, sums);
+        let sums = self.metrics_request(dropped);
+        let send = self.transport.send(OtlpSignal::Metrics, sums);
         self.runtime.block_on(send);
     }
 }
 
-fn scope() -> InstrumentationScope {
+fn instrumentation_scope() -> InstrumentationScope {
     InstrumentationScope {
         name: "compact".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -173,14 +175,14 @@ fn scope() -> InstrumentationScope {
 
 /// An event as a log record: the line that a person would read, and every field as an attribute.
 fn log_record(event: &Value) -> LogRecord {
-    let severity = match text(event, "severity") {
+    let severity = match str_field(event, "severity") {
         Some("high") => SeverityNumber::Error,
         Some("warning") => SeverityNumber::Warn,
         _ => SeverityNumber::Info,
     };
     LogRecord {
-        time_unix_nano: moment(event),
-        observed_time_unix_nano: now(),
+        time_unix_nano: event_time(event),
+        observed_time_unix_nano: unix_nanoseconds(),
         severity_number: severity as i32,
         severity_text: match severity {
             SeverityNumber::Error => "ERROR",
@@ -188,17 +190,17 @@ fn log_record(event: &Value) -> LogRecord {
             _ => "INFO",
         }
         .to_owned(),
-        event_name: text(event, "event").unwrap_or_default().to_owned(),
-        body: Some(attribute::string(&console::line(event))),
-        attributes: attributes(event),
-        trace_id: identity(event, "trace_id"),
-        span_id: identity(event, "span_id"),
+        event_name: str_field(event, "event").unwrap_or_default().to_owned(),
+        body: Some(attribute::string_value(&console::event_line(event))),
+        attributes: event_attributes(event),
+        trace_id: id_bytes(event, "trace_id"),
+        span_id: id_bytes(event, "span_id"),
         ..LogRecord::default()
     }
 }
 
 /// Nanoseconds since 1970.
-fn now() -> u64 {
+fn unix_nanoseconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 
-use super::attribute::{key_value, string};
+use super::attribute::{key_value, string_value};
 
 /// How requests travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum CollectorProtocol {
     /// gRPC over HTTP/2, usually on port 4317.
     Grpc,
     /// Protocol buffers over HTTP, usually on port 4318.
@@ -22,7 +22,7 @@ pub enum Protocol {
 
 /// What is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Signal {
+pub enum OtlpSignal {
     /// A record for each event.
     Logs,
     /// A span for each call.
@@ -33,11 +33,11 @@ pub enum Signal {
 
 /// Which traces are drawn; logs and metrics are never sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sampler(f64);
+pub(super) struct TraceSampler(f64);
 
-impl Sampler {
+impl TraceSampler {
     /// The same answer for the same trace, wherever it is asked.
-    pub(super) fn takes(self, trace_id: &[u8]) -> bool {
+    pub(super) fn is_sampled(self, trace_id: &[u8]) -> bool {
         let low = trace_id.iter().rev().take(7).rev();
         let number = low.fold(0_u64, |n, byte| (n << 8) | u64::from(*byte));
         (number as f64) < self.0 * (1_u64 << 56) as f64
@@ -46,37 +46,37 @@ impl Sampler {
 
 /// How to reach a collector.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct CollectorSettings {
     /// How requests travel.
-    pub protocol: Protocol,
+    pub protocol: CollectorProtocol,
     /// The longest that a request may take.
     pub timeout: Duration,
     /// How often metrics are sent.
     pub metric_interval: Duration,
-    places: BTreeMap<Signal, String>,
+    places: BTreeMap<OtlpSignal, String>,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) sampler: Sampler,
+    pub(super) sampler: TraceSampler,
     resource: BTreeMap<String, String>,
 }
 
-const SIGNALS: [Signal; 3] = [Signal::Logs, Signal::Traces, Signal::Metrics];
+const SIGNALS: [OtlpSignal; 3] = [OtlpSignal::Logs, OtlpSignal::Traces, OtlpSignal::Metrics];
 
-impl Settings {
+impl CollectorSettings {
     /// What variables say; `endpoint` and `protocol` come before them where they are given.
     pub fn new(
         endpoint: Option<&str>,
-        protocol: Option<Protocol>,
+        protocol: Option<CollectorProtocol>,
         variables: impl IntoIterator<Item = (String, String)>,
-    ) -> Settings {
-        let variables = Variables(variables.into_iter().collect());
+    ) -> CollectorSettings {
+        let variables = OtelVariables(variables.into_iter().collect());
         let protocol = protocol.unwrap_or_else(|| variables.protocol());
-        let place = |signal| (signal, variables.place(signal, endpoint, protocol));
-        let is_on = |signal: &Signal| !variables.is_off(*signal);
-        Settings {
+        let place = |signal| (signal, variables.signal_url(signal, endpoint, protocol));
+        let is_on = |signal: &OtlpSignal| !variables.is_off(*signal);
+        CollectorSettings {
             places: SIGNALS.into_iter().filter(is_on).map(place).collect(),
-            timeout: variables.milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT", 10_000),
-            metric_interval: variables.milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
-            headers: variables.pairs("OTEL_EXPORTER_OTLP_HEADERS"),
+            timeout: variables.read_milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT", 10_000),
+            metric_interval: variables.read_milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
+            headers: variables.read_pairs("OTEL_EXPORTER_OTLP_HEADERS"),
             sampler: variables.sampler(),
             resource: variables.resource(),
             protocol,
@@ -84,87 +84,92 @@ impl Settings {
     }
 
     /// Whether a kind of data is wanted.
-    pub fn sends(&self, signal: Signal) -> bool {
+    pub fn sends(&self, signal: OtlpSignal) -> bool {
         self.places.contains_key(&signal)
     }
 
     /// Where it is posted.
-    pub(super) fn place(&self, signal: Signal) -> Option<&str> {
+    pub(super) fn signal_url(&self, signal: OtlpSignal) -> Option<&str> {
         self.places.get(&signal).map(String::as_str)
     }
 
     /// Who speaks.
     pub(super) fn resource(&self) -> Vec<KeyValue> {
-        let attribute = |(key, value): (&String, &String)| key_value(key, string(value));
+        let attribute = |(key, value): (&String, &String)| key_value(key, string_value(value));
         self.resource.iter().map(attribute).collect()
     }
 }
 
-struct Variables(BTreeMap<String, String>);
+struct OtelVariables(BTreeMap<String, String>);
 
-impl Variables {
+impl OtelVariables {
     /// A variable that is set and not blank.
     fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.get(name)?.trim();
         (!value.is_empty()).then_some(value)
     }
 
-    fn protocol(&self) -> Protocol {
+    fn protocol(&self) -> CollectorProtocol {
         match self.get("OTEL_EXPORTER_OTLP_PROTOCOL") {
-            Some("grpc") => Protocol::Grpc,
-            _ => Protocol::Http,
+            Some("grpc") => CollectorProtocol::Grpc,
+            _ => CollectorProtocol::Http,
         }
     }
 
-    fn is_off(&self, signal: Signal) -> bool {
-        let exporter = self.get(&format!("OTEL_{}_EXPORTER", signal.name()));
+    fn is_off(&self, signal: OtlpSignal) -> bool {
+        let exporter = self.get(&format!("OTEL_{}_EXPORTER", signal.variable_part()));
         let disabled = self.get("OTEL_SDK_DISABLED");
         exporter == Some("none") || disabled.is_some_and(|v| v.eq_ignore_ascii_case("true"))
     }
 
     /// A signal's own address is taken as it is; a path is added to one for all.
-    fn place(&self, signal: Signal, endpoint: Option<&str>, protocol: Protocol) -> String {
-        let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", signal.name());
+    fn signal_url(
+        &self,
+        signal: OtlpSignal,
+        endpoint: Option<&str>,
+        protocol: CollectorProtocol,
+    ) -> String {
+        let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", signal.variable_part());
         let own = self.get(&own).filter(|_| endpoint.is_none());
         let all = endpoint.or_else(|| self.get("OTEL_EXPORTER_OTLP_ENDPOINT"));
         match protocol {
-            Protocol::Grpc => {
+            CollectorProtocol::Grpc => {
                 let host = own.or(all).unwrap_or("http://localhost:4317");
-                format!("{}{}", with_scheme(host), signal.method())
+                format!("{}{}", with_scheme(host), signal.grpc_path())
             }
-            Protocol::Http => match own {
+            CollectorProtocol::Http => match own {
                 Some(own) => with_scheme(own),
                 None => {
                     let base = with_scheme(all.unwrap_or("http://localhost:4318"));
-                    format!("{}{}", base.trim_end_matches('/'), signal.path())
+                    format!("{}{}", base.trim_end_matches('/'), signal.http_path())
                 }
             },
         }
     }
 
-    fn milliseconds(&self, name: &str, otherwise: u64) -> Duration {
+    fn read_milliseconds(&self, name: &str, otherwise: u64) -> Duration {
         let given = self.get(name).and_then(|text| text.parse::<u64>().ok());
         Duration::from_millis(given.filter(|ms| *ms > 0).unwrap_or(otherwise))
     }
 
     /// `a=1,b=2`, percent-encoded.
-    fn pairs(&self, name: &str) -> Vec<(String, String)> {
+    fn read_pairs(&self, name: &str) -> Vec<(String, String)> {
         let list = self.get(name).unwrap_or_default().split(',');
         let pair = |text: &str| {
             let (key, value) = text.split_once('=')?;
             let key = key.trim();
-            (!key.is_empty()).then(|| (key.to_owned(), decoded(value.trim())))
+            (!key.is_empty()).then(|| (key.to_owned(), percent_decode(value.trim())))
         };
         list.filter_map(pair).collect()
     }
 
-    fn sampler(&self) -> Sampler {
+    fn sampler(&self) -> TraceSampler {
         let name = self.get("OTEL_TRACES_SAMPLER").unwrap_or_default();
         let ratio = || {
             let ratio = self.get("OTEL_TRACES_SAMPLER_ARG")?.parse::<f64>().ok();
             ratio.filter(|ratio| (0.0..=1.0).contains(ratio))
         };
-        Sampler(match name.trim_start_matches("parentbased_") {
+        TraceSampler(match name.trim_start_matches("parentbased_") {
             "always_off" => 0.0,
             "traceidratio" => ratio().unwrap_or(1.0),
             _ => 1.0,
@@ -180,7 +185,7 @@ impl Variables {
             ),
             ("process.pid".to_owned(), std::process::id().to_string()),
         ]);
-        resource.extend(self.pairs("OTEL_RESOURCE_ATTRIBUTES"));
+        resource.extend(self.read_pairs("OTEL_RESOURCE_ATTRIBUTES"));
         if let Some(name) = self.get("OTEL_SERVICE_NAME") {
             resource.insert("service.name".to_owned(), name.to_owned());
         }
@@ -197,7 +202,7 @@ fn with_scheme(place: &str) -> String {
 }
 
 /// `%20` and its like; what is no such thing stays.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -219,28 +224,30 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-impl Signal {
-    fn name(self) -> &'static str {
+impl OtlpSignal {
+    fn variable_part(self) -> &'static str {
         match self {
-            Signal::Logs => "LOGS",
-            Signal::Traces => "TRACES",
-            Signal::Metrics => "METRICS",
+            OtlpSignal::Logs => "LOGS",
+            OtlpSignal::Traces => "TRACES",
+            OtlpSignal::Metrics => "METRICS",
         }
     }
 
-    fn path(self) -> &'static str {
+    fn http_path(self) -> &'static str {
         match self {
-            Signal::Logs => "/v1/logs",
-            Signal::Traces => "/v1/traces",
-            Signal::Metrics => "/v1/metrics",
+            OtlpSignal::Logs => "/v1/logs",
+            OtlpSignal::Traces => "/v1/traces",
+            OtlpSignal::Metrics => "/v1/metrics",
         }
     }
 
-    fn method(self) -> &'static str {
+    fn grpc_path(self) -> &'static str {
         match self {
-            Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
-            Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
-            Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+            OtlpSignal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+            OtlpSignal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            OtlpSignal::Metrics => {
+                "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+            }
         }
     }
 }

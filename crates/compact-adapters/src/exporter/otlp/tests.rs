@@ -7,24 +7,24 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use serde_json::json;
 
-use super::settings::Sampler;
+use super::settings::TraceSampler;
 use super::*;
 
-fn set(pairs: &[(&str, &str)]) -> Settings {
+fn set(pairs: &[(&str, &str)]) -> CollectorSettings {
     settings(None, None, pairs)
 }
 
 fn settings(
     endpoint: Option<&str>,
-    protocol: Option<Protocol>,
+    protocol: Option<CollectorProtocol>,
     pairs: &[(&str, &str)],
-) -> Settings {
+) -> CollectorSettings {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    Settings::new(endpoint, protocol, pairs.iter().map(own))
+    CollectorSettings::new(endpoint, protocol, pairs.iter().map(own))
 }
 
 fn check(event: &Value, expected: &Expect) {
-    let told: Vec<String> = attributes(event)
+    let told: Vec<String> = event_attributes(event)
         .into_iter()
         .map(|attribute| {
             let value = match attribute.value.and_then(|v| v.value) {
@@ -74,7 +74,7 @@ fn s2_138_a_record_has_the_events_time_name_and_severity() {
     assert_eq!(record.event_name, "compact.trigger_decision");
     assert_eq!(record.severity_text, "WARN");
     assert_eq!((record.trace_id.len(), record.span_id.len()), (16, 8));
-    for odd in conformance::events() {
+    for odd in conformance::odd_events() {
         log_record(&odd);
     }
 }
@@ -86,20 +86,20 @@ fn told(event: &str, ts: &str) -> Value {
 
 #[test]
 fn s2_151_a_calls_events_are_on_its_span_when_it_ends() {
-    let mut spans = Spans::new(set(&[]).sampler);
+    let mut spans = SpanAssembler::new(set(&[]).sampler);
     assert_eq!(
-        spans.take(&told("compact.token_estimate", "2026-01-01T00:00:00.990Z")),
+        spans.add_event(&told("compact.token_estimate", "2026-01-01T00:00:00.990Z")),
         None
     );
     assert_eq!(
-        spans.take(&told(
+        spans.add_event(&told(
             "compact.trigger_decision",
             "2026-01-01T00:00:00.991Z"
         )),
         None
     );
     assert_eq!(
-        spans.take(&trigger_decision()),
+        spans.add_event(&trigger_decision()),
         None,
         "it is part of no call"
     );
@@ -107,7 +107,7 @@ fn s2_151_a_calls_events_are_on_its_span_when_it_ends() {
     end["call"] = json!("before_model_call");
     end["outcome"] = json!("failed");
     end["duration_ms"] = json!(12.5);
-    let span = spans.take(&end).unwrap();
+    let span = spans.add_event(&end).unwrap();
     assert_eq!(span.name, "before_model_call");
     let names: Vec<&str> = span.events.iter().map(|e| e.name.as_str()).collect();
     assert_eq!(
@@ -132,7 +132,8 @@ fn a_sampler_takes_its_share_of_traces_and_always_the_same_ones() {
         ]
         .concat()
     };
-    let taken = |sampler: Sampler| (0..4000).filter(|n| sampler.takes(&trace(*n))).count();
+    let taken =
+        |sampler: TraceSampler| (0..4000).filter(|n| sampler.is_sampled(&trace(*n))).count();
     let ratio = [
         ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
         ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
@@ -148,7 +149,12 @@ fn a_sampler_takes_its_share_of_traces_and_always_the_same_ones() {
 
 #[test]
 fn the_variables_of_opentelemetry_are_honoured() {
-    let at = |settings: &Settings| settings.place(Signal::Logs).unwrap_or("nowhere").to_owned();
+    let at = |settings: &CollectorSettings| {
+        settings
+            .signal_url(OtlpSignal::Logs)
+            .unwrap_or("nowhere")
+            .to_owned()
+    };
     assert_eq!(at(&set(&[])), "http://localhost:4318/v1/logs");
     let all = (
         "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -166,7 +172,7 @@ fn the_variables_of_opentelemetry_are_honoured() {
     assert_eq!(
         at(&settings(
             Some("http://c:1"),
-            Some(Protocol::Http),
+            Some(CollectorProtocol::Http),
             &[all, own, grpc]
         )),
         "http://c:1/v1/logs"
@@ -185,7 +191,7 @@ fn the_variables_of_opentelemetry_are_honoured() {
     ]);
     assert_eq!(
         (odd.protocol, odd.timeout),
-        (Protocol::Http, Duration::from_secs(10))
+        (CollectorProtocol::Http, Duration::from_secs(10))
     );
     let pair = |k: &str, v: &str| (k.to_owned(), v.to_owned());
     assert_eq!(
@@ -199,7 +205,7 @@ fn the_variables_of_opentelemetry_are_honoured() {
 }
 
 fn sums(events: &[Value]) -> Vec<String> {
-    let mut metrics = Metrics::new(1);
+    let mut metrics = EventMetrics::new(1);
     events.iter().for_each(|event| metrics.count(event));
     let mut out = Vec::new();
     for metric in metrics.collect(2, 3) {
@@ -285,11 +291,11 @@ fn a_dead_collector_and_a_slow_one_hold_up_nobody_and_what_is_lost_is_counted() 
         .unwrap()
         .local_addr()
         .unwrap();
-    for protocol in [Protocol::Http, Protocol::Grpc] {
+    for protocol in [CollectorProtocol::Http, CollectorProtocol::Grpc] {
         for place in [slow.local_addr().unwrap(), dead] {
             let endpoint = format!("http://{place}");
             let brief = [("OTEL_EXPORTER_OTLP_TIMEOUT", "100")];
-            let queue = otlp(settings(Some(&endpoint), Some(protocol), &brief)).unwrap();
+            let queue = otlp_sink(settings(Some(&endpoint), Some(protocol), &brief)).unwrap();
             conformance::suite(&queue);
             queue.emit(&trigger_decision());
             assert_eq!(

@@ -12,7 +12,7 @@ use prost::Message;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
 use reqwest::{Client, Response};
 
-use super::settings::{Protocol, Settings, Signal};
+use super::settings::{CollectorProtocol, CollectorSettings, OtlpSignal};
 
 /// How often a request is sent that failed for want of capacity or a connection.
 const ATTEMPTS: u32 = 3;
@@ -22,14 +22,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Transport {
     client: Client,
-    protocol: Protocol,
+    protocol: CollectorProtocol,
     timeout: Duration,
     headers: HeaderMap,
-    places: Settings,
+    places: CollectorSettings,
 }
 
 /// What became of a request.
-enum Fate {
+enum SendOutcome {
     Taken,
     /// It may be taken later.
     Busy,
@@ -37,7 +37,7 @@ enum Fate {
 }
 
 impl Transport {
-    pub(super) fn new(settings: &Settings) -> Result<Transport, String> {
+    pub(super) fn new(settings: &CollectorSettings) -> Result<Transport, String> {
         // One provider of cryptography for the process; whoever was first has chosen it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder()
@@ -45,34 +45,34 @@ impl Transport {
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("compact/", env!("CARGO_PKG_VERSION")));
         let builder = match settings.protocol {
-            Protocol::Grpc => builder.http2_prior_knowledge(),
-            Protocol::Http => builder,
+            CollectorProtocol::Grpc => builder.http2_prior_knowledge(),
+            CollectorProtocol::Http => builder,
         };
         Ok(Transport {
             client: builder.build().map_err(|error| error.to_string())?,
             protocol: settings.protocol,
             timeout: settings.timeout,
-            headers: headers(settings),
+            headers: request_headers(settings),
             places: settings.clone(),
         })
     }
 
     /// Sends a request, if there is one; true when nothing of it was lost.
-    pub(super) async fn send(&self, signal: Signal, message: Option<impl Message>) -> bool {
-        let (Some(message), Some(place)) = (message, self.places.place(signal)) else {
+    pub(super) async fn send(&self, signal: OtlpSignal, message: Option<impl Message>) -> bool {
+        let (Some(message), Some(place)) = (message, self.places.signal_url(signal)) else {
             return true;
         };
-        let body = self.body(&message);
-        let attempts = self.attempts(place, body);
+        let body = self.encode_body(&message);
+        let attempts = self.send_with_retries(place, body);
         tokio::time::timeout(self.timeout, attempts)
             .await
             .unwrap_or(false)
     }
 
-    fn body(&self, message: &impl Message) -> Bytes {
+    fn encode_body(&self, message: &impl Message) -> Bytes {
         let length = message.encoded_len();
         let mut body = BytesMut::with_capacity(length + 5);
-        if self.protocol == Protocol::Grpc {
+        if self.protocol == CollectorProtocol::Grpc {
             body.put_u8(0);
             body.put_u32(length as u32);
         }
@@ -81,36 +81,36 @@ impl Transport {
         body.freeze()
     }
 
-    async fn attempts(&self, place: &str, body: Bytes) -> bool {
+    async fn send_with_retries(&self, place: &str, body: Bytes) -> bool {
         let mut pause = PAUSE;
         for attempt in 1..=ATTEMPTS {
-            match self.once(place, body.clone()).await {
-                Fate::Taken => return true,
-                Fate::Refused => return false,
-                Fate::Busy if attempt == ATTEMPTS => return false,
-                Fate::Busy => tokio::time::sleep(pause).await,
+            match self.send_once(place, body.clone()).await {
+                SendOutcome::Taken => return true,
+                SendOutcome::Refused => return false,
+                SendOutcome::Busy if attempt == ATTEMPTS => return false,
+                SendOutcome::Busy => tokio::time::sleep(pause).await,
             }
             pause *= 2;
         }
         false
     }
 
-    async fn once(&self, place: &str, body: Bytes) -> Fate {
+    async fn send_once(&self, place: &str, body: Bytes) -> SendOutcome {
         let request = self.client.post(place).headers(self.headers.clone());
         let Ok(response) = request.body(body).send().await else {
-            return Fate::Busy;
+            return SendOutcome::Busy;
         };
         let status = response.status().as_u16();
         match (status, self.protocol) {
-            (200..300, Protocol::Http) => Fate::Taken,
-            (200, Protocol::Grpc) => grpc_fate(response).await,
-            (408 | 429 | 502 | 503 | 504, _) => Fate::Busy,
-            _ => Fate::Refused,
+            (200..300, CollectorProtocol::Http) => SendOutcome::Taken,
+            (200, CollectorProtocol::Grpc) => grpc_outcome(response).await,
+            (408 | 429 | 502 | 503 | 504, _) => SendOutcome::Busy,
+            _ => SendOutcome::Refused,
         }
     }
 }
 
-fn headers(settings: &Settings) -> HeaderMap {
+fn request_headers(settings: &CollectorSettings) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in &settings.headers {
         let name = HeaderName::try_from(name.as_str());
@@ -121,18 +121,18 @@ fn headers(settings: &Settings) -> HeaderMap {
         }
     }
     let kind = match settings.protocol {
-        Protocol::Grpc => "application/grpc",
-        Protocol::Http => "application/x-protobuf",
+        CollectorProtocol::Grpc => "application/grpc",
+        CollectorProtocol::Http => "application/x-protobuf",
     };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    if settings.protocol == Protocol::Grpc {
+    if settings.protocol == CollectorProtocol::Grpc {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
     headers
 }
 
 /// The status stands behind the answer, or before it where there is none.
-async fn grpc_fate(response: Response) -> Fate {
+async fn grpc_outcome(response: Response) -> SendOutcome {
     let status = |headers: &HeaderMap| {
         let status = headers.get("grpc-status")?.to_str().ok()?;
         status.parse::<u32>().ok()
@@ -145,10 +145,10 @@ async fn grpc_fate(response: Response) -> Fate {
         }
     }
     match found {
-        Some(0) => Fate::Taken,
+        Some(0) => SendOutcome::Taken,
         // Cancelled, deadline exceeded, resource exhausted, aborted, out of range, unavailable,
         // data loss: what the protocol says may be tried again.
-        Some(1 | 4 | 8 | 10 | 11 | 14 | 15) => Fate::Busy,
-        _ => Fate::Refused,
+        Some(1 | 4 | 8 | 10 | 11 | 14 | 15) => SendOutcome::Busy,
+        _ => SendOutcome::Refused,
     }
 }

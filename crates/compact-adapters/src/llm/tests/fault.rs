@@ -10,7 +10,7 @@ use compact_core::redact::Redactor;
 use compact_core::token::Chars4;
 use compact_core::view::View;
 use compact_core::wire::WireRules;
-use compact_runtime::manager::{Session, Storing};
+use compact_runtime::manager::{ArchiveMode, SessionState};
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
@@ -36,7 +36,7 @@ impl Events {
 
 fn manager(server: &Server, policy: Policy) -> (Manager, Arc<Events>) {
     let events = Arc::new(Events::default());
-    let summarizer = summarizer(Wire::Chat, server);
+    let summarizer = summarizer(SummarizerWire::Chat, server);
     let manager = Manager {
         archive: Some(Arc::new(MemoryArchive::default())),
         catalog: Arc::new(MemoryCatalog::default()),
@@ -45,7 +45,7 @@ fn manager(server: &Server, policy: Policy) -> (Manager, Arc<Events>) {
         policy,
         window: Tokens(4_000),
         redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: Storing::Exact,
+        storing: ArchiveMode::Exact,
         summarizer: Some(Arc::new(summarizer)),
         embedder: None,
     };
@@ -56,15 +56,15 @@ fn manager(server: &Server, policy: Policy) -> (Manager, Arc<Events>) {
 fn manager_for(act: &Act, server: &Server, policy: Policy) -> (Manager, Arc<Events>) {
     let (mut manager, events) = manager(server, policy);
     if matches!(act, Act::Hangs) {
-        let mut summarizer = summarizer(Wire::Chat, server);
+        let mut summarizer = summarizer(SummarizerWire::Chat, server);
         summarizer.endpoint.timeout = Duration::from_millis(1_500);
         manager.summarizer = Some(Arc::new(summarizer));
     }
     (manager, events)
 }
 
-fn session() -> Session {
-    let mut session = Session::new("faulty", &WireRules::LENIENT);
+fn session() -> SessionState {
+    let mut session = SessionState::new("faulty", &WireRules::LENIENT);
     for i in 0..40 {
         let (user, model) = (
             format!(
@@ -77,8 +77,8 @@ fn session() -> Session {
             ),
         );
         session.append([
-            Entry::text(format!("u{i}"), Role::User, user),
-            Entry::text(format!("a{i}"), Role::Assistant, model),
+            Entry::from_text(format!("u{i}"), Role::User, user),
+            Entry::from_text(format!("a{i}"), Role::Assistant, model),
         ]);
     }
     session
@@ -181,10 +181,17 @@ async fn s1_11_s1_78_s1_79_s1_80_every_fault_leaves_the_history_where_the_profil
         assert!(matches!(error, Error::Summary { .. }), "{error}");
         is_told(&events.named("compact.failed").unwrap(), "error", reason);
         assert!(events.named("compact.completed").is_none());
-        assert!(manager.catalog.chain("faulty").await.unwrap().is_empty());
+        assert!(
+            manager
+                .catalog
+                .session_records("faulty")
+                .await
+                .unwrap()
+                .is_empty()
+        );
         let asked = server.heard().len();
         let next = manager.preflight(&mut session).await.unwrap();
-        assert_eq!(next.view, View::identity(session.source()));
+        assert_eq!(next.view, View::identity(session.history()));
         assert_eq!(
             server.heard().len(),
             asked,
@@ -220,9 +227,9 @@ async fn a_busy_server_is_asked_again_when_it_says() {
         says("- Widget1 fails"),
     ])
     .await;
-    let summarizer = summarizer(Wire::Chat, &server);
+    let summarizer = summarizer(SummarizerWire::Chat, &server);
     assert_eq!(
-        summarizer.answer(&question()).await.unwrap().text,
+        summarizer.answer(&sample_question()).await.unwrap().text,
         "- Widget1 fails"
     );
     let heard = server.heard();
@@ -233,7 +240,9 @@ async fn a_busy_server_is_asked_again_when_it_says() {
 #[tokio::test]
 async fn a_server_that_was_killed_is_asked_again() {
     let server = Server::start([Act::Dies, Act::DiesMidway, says("- Widget1 fails")]).await;
-    let answer = summarizer(Wire::Chat, &server).answer(&question()).await;
+    let answer = summarizer(SummarizerWire::Chat, &server)
+        .answer(&sample_question())
+        .await;
     assert_eq!(answer.unwrap().text, "- Widget1 fails");
 }
 
@@ -241,13 +250,13 @@ async fn a_server_that_was_killed_is_asked_again() {
 async fn nobody_there_is_told_with_the_place() {
     let server = Server::start([]).await;
     let url = server.url.clone();
-    let gone = summarizer(Wire::Chat, &server);
+    let gone = summarizer(SummarizerWire::Chat, &server);
     drop(server);
     let address = url.trim_start_matches("http://").split('/').next().unwrap();
     while tokio::net::TcpStream::connect(address).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let error = gone.answer(&question()).await.unwrap_err();
+    let error = gone.answer(&sample_question()).await.unwrap_err();
     assert!(
         matches!(&error, SummarizerError::Unreachable { place, .. } if *place == url),
         "{error}"
@@ -258,8 +267,8 @@ async fn nobody_there_is_told_with_the_place() {
 async fn a_request_that_is_too_long_is_told_apart() {
     let body = r#"{"error":{"code":400,"message":"request (4031 tokens) exceeds the available context size (2048 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":4031,"n_ctx":2048}}"#;
     let server = Server::start([Act::Answers(400, "", body.into())]).await;
-    let error = summarizer(Wire::Chat, &server)
-        .answer(&question())
+    let error = summarizer(SummarizerWire::Chat, &server)
+        .answer(&sample_question())
         .await
         .unwrap_err();
     assert!(
@@ -283,14 +292,14 @@ async fn s2_62_s2_152_secrets_in_the_transcript_are_not_in_the_bytes_that_are_se
         ["AKIA", "ABCDEFGHIJKLMNOP"].concat(),
         ["password: ", "hunter2-hunter2"].concat(),
     ];
-    let mut session = Session::new("secret", &WireRules::LENIENT);
+    let mut session = SessionState::new("secret", &WireRules::LENIENT);
     session.append(
         secrets
             .iter()
             .enumerate()
-            .map(|(i, s)| Entry::text(format!("s{i}"), Role::User, format!("use {s} for it"))),
+            .map(|(i, s)| Entry::from_text(format!("s{i}"), Role::User, format!("use {s} for it"))),
     );
-    session.append(self::session().source().entries.clone());
+    session.append(self::session().history().entries.clone());
     let made = manager.preflight(&mut session).await.unwrap();
     assert_eq!(made.receipt.unwrap().summarizer, "openai m");
     assert!(events.named("compact.fallback").is_none());
@@ -321,7 +330,14 @@ async fn abandoning_a_compaction_abandons_the_request_and_changes_nothing() {
         () = asked => {}
     }
     assert_eq!(server.heard().len(), 1);
-    assert!(manager.catalog.chain("faulty").await.unwrap().is_empty());
+    assert!(
+        manager
+            .catalog
+            .session_records("faulty")
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert!(
         manager
             .archive

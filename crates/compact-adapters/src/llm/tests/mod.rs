@@ -2,19 +2,19 @@ mod fault;
 mod server;
 
 use bytes::Bytes;
-use compact_core::prompt::Finish;
+use compact_core::prompt::AnswerFinish;
 use compact_runtime::port::embedder;
-use compact_runtime::port::summarizer::conformance::{self, question};
+use compact_runtime::port::summarizer::conformance::{self, sample_question};
 
 use super::*;
 use server::{Act, Server};
 
-const WIRES: [Wire; 5] = [
-    Wire::Chat,
-    Wire::Responses,
-    Wire::Anthropic,
-    Wire::OpenAiCompaction,
-    Wire::AnthropicCompaction,
+const WIRES: [SummarizerWire; 5] = [
+    SummarizerWire::Chat,
+    SummarizerWire::Responses,
+    SummarizerWire::Anthropic,
+    SummarizerWire::OpenAiCompaction,
+    SummarizerWire::AnthropicCompaction,
 ];
 
 /// Less than the half minute that a server asks for in some tests.
@@ -33,15 +33,15 @@ fn refuses(status: u16, message: &str) -> Act {
 }
 
 /// A summarizer that waits as long as a busy machine may take.
-fn summarizer(wire: Wire, server: &Server) -> HttpSummarizer {
-    let mut endpoint = Endpoint::new(&server.url, Some(Secret::new("sk-very-secret")));
+fn summarizer(wire: SummarizerWire, server: &Server) -> HttpSummarizer {
+    let mut endpoint = Endpoint::new(&server.url, Some(ApiKey::new("sk-very-secret")));
     endpoint.timeout = PATIENCE;
     HttpSummarizer {
         wire,
         endpoint,
         model: Some("m".to_owned()),
         window: None,
-        manner: Manner::Standalone,
+        manner: RequestMode::Standalone,
         most_requests: 8,
     }
 }
@@ -72,23 +72,23 @@ async fn embeddings_conform_and_keep_their_order() {
 async fn s2_65_s2_159_requests_ask_for_the_least_random_answer_and_have_no_tools() {
     for (wire, expected) in [
         (
-            Wire::Chat,
+            SummarizerWire::Chat,
             json!({"model": "m", "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "P"}],
             "max_tokens": 9, "temperature": 0, "seed": 7}),
         ),
         (
-            Wire::Responses,
+            SummarizerWire::Responses,
             json!({"model": "m", "instructions": "S", "input": [{"role": "user", "content": "P"}],
             "max_output_tokens": 9, "temperature": 0, "store": false}),
         ),
         (
-            Wire::Anthropic,
+            SummarizerWire::Anthropic,
             json!({"model": "m", "system": "S", "messages": [{"role": "user", "content": "P"}],
             "max_tokens": 9, "temperature": 0}),
         ),
     ] {
         let server = Server::start([says("fine")]).await;
-        let question = Question {
+        let question = ModelQuestion {
             system: "S".into(),
             prompt: "P".into(),
             conversation: None,
@@ -98,7 +98,7 @@ async fn s2_65_s2_159_requests_ask_for_the_least_random_answer_and_have_no_tools
         let answer = summarizer(wire, &server).answer(&question).await.unwrap();
         assert_eq!(
             (answer.text.as_str(), answer.finish),
-            ("fine", Finish::Complete)
+            ("fine", AnswerFinish::Complete)
         );
         assert_eq!(
             (answer.prompt_tokens, answer.cached_tokens),
@@ -108,7 +108,7 @@ async fn s2_65_s2_159_requests_ask_for_the_least_random_answer_and_have_no_tools
         let heard = &server.heard()[0];
         assert_eq!(heard.json(), expected);
         let key = match wire {
-            Wire::Anthropic => "x-api-key: sk-very-secret",
+            SummarizerWire::Anthropic => "x-api-key: sk-very-secret",
             _ => "authorization: Bearer sk-very-secret",
         };
         assert!(heard.head.contains(key), "{}", heard.head);
@@ -119,13 +119,13 @@ async fn s2_65_s2_159_requests_ask_for_the_least_random_answer_and_have_no_tools
 #[tokio::test]
 async fn s1_25_s1_26_s1_152_s1_153_s2_97_s2_165_its_own_model_counts_and_else_the_sessions() {
     let server = Server::start([says("fine")]).await;
-    let own = summarizer(Wire::Chat, &server);
-    own.answer(&question()).await.unwrap();
+    let own = summarizer(SummarizerWire::Chat, &server);
+    own.answer(&sample_question()).await.unwrap();
     let borrowed = HttpSummarizer {
         model: None,
-        ..summarizer(Wire::Chat, &server)
+        ..summarizer(SummarizerWire::Chat, &server)
     };
-    borrowed.answer(&question()).await.unwrap();
+    borrowed.answer(&sample_question()).await.unwrap();
     let asked: Vec<Value> = server
         .heard()
         .iter()
@@ -138,9 +138,9 @@ async fn s1_25_s1_26_s1_152_s1_153_s2_97_s2_165_its_own_model_counts_and_else_th
             .iter()
             .all(|h| h.json().get("tools").is_none())
     );
-    let nobody = Question {
+    let nobody = ModelQuestion {
         model: None,
-        ..question()
+        ..sample_question()
     };
     let error = borrowed.answer(&nobody).await.unwrap_err().to_string();
     assert!(error.contains("summarizer.model"), "{error}");
@@ -153,9 +153,9 @@ async fn a_key_is_never_told() {
         "Incorrect API key provided: sk-very-secret. Go away.",
     )])
     .await;
-    let summarizer = summarizer(Wire::Chat, &server);
+    let summarizer = summarizer(SummarizerWire::Chat, &server);
     assert!(!format!("{summarizer:?}").contains("very-secret"));
-    let error = summarizer.answer(&question()).await.unwrap_err();
+    let error = summarizer.answer(&sample_question()).await.unwrap_err();
     let told = format!("{error} {error:?} {}", error.kind());
     assert!(
         told.contains("401") && !told.contains("very-secret"),
@@ -174,8 +174,8 @@ async fn a_redirect_is_not_followed() {
         String::new(),
     )])
     .await;
-    let error = summarizer(Wire::Chat, &server)
-        .answer(&question())
+    let error = summarizer(SummarizerWire::Chat, &server)
+        .answer(&sample_question())
         .await
         .unwrap_err();
     assert!(
@@ -193,43 +193,43 @@ async fn a_field_that_a_model_refuses_is_renamed_or_left_out() {
         says("fine"),
     ])
     .await;
-    summarizer(Wire::Chat, &server)
-        .answer(&question())
+    summarizer(SummarizerWire::Chat, &server)
+        .answer(&sample_question())
         .await
         .unwrap();
     let body = server.heard().last().unwrap().json();
     assert_eq!(body["max_completion_tokens"], 64);
     assert!(body.get("max_tokens").is_none() && body.get("temperature").is_none());
     let server = Server::start([refuses(400, "messages must not be empty")]).await;
-    summarizer(Wire::Chat, &server)
-        .answer(&question())
+    summarizer(SummarizerWire::Chat, &server)
+        .answer(&sample_question())
         .await
         .unwrap_err();
     assert_eq!(server.heard().len(), 1);
 }
 
-fn going_on(body: &Value) -> Question {
-    Question {
+fn going_on(body: &Value) -> ModelQuestion {
+    ModelQuestion {
         system: String::new(),
         prompt: "Summarize.".into(),
         conversation: Some(Bytes::from(body.to_string())),
-        ..question()
+        ..sample_question()
     }
 }
 
 #[tokio::test]
 async fn a_cache_aligned_request_keeps_the_conversation_and_appends_the_instruction() {
     for (wire, list, forbids) in [
-        (Wire::Chat, "messages", true),
-        (Wire::Responses, "input", true),
-        (Wire::Anthropic, "messages", false),
+        (SummarizerWire::Chat, "messages", true),
+        (SummarizerWire::Responses, "input", true),
+        (SummarizerWire::Anthropic, "messages", false),
     ] {
         let server = Server::start([says("fine")]).await;
         let messages =
             json!([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]);
         let mut body =
             json!({"model": "theirs", "stream": true, "tools": [{"name": "ls"}], "top_p": 0.5});
-        set(&mut body, list, messages.clone());
+        set_field(&mut body, list, messages.clone());
         let asked = summarizer(wire, &server);
         asked.answer(&going_on(&body)).await.unwrap();
         let sent = server.heard()[0].json();
@@ -252,7 +252,7 @@ async fn a_cache_aligned_request_keeps_the_conversation_and_appends_the_instruct
 async fn a_conversation_that_waits_for_results_is_not_gone_on_from() {
     let server = Server::start([says("fine")]).await;
     let open = json!({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]});
-    let error = summarizer(Wire::Chat, &server)
+    let error = summarizer(SummarizerWire::Chat, &server)
         .answer(&going_on(&open))
         .await
         .unwrap_err();
@@ -265,7 +265,7 @@ async fn the_providers_own_compaction_is_read_out_as_text() {
     let server = Server::start([says("told")]).await;
     let body =
         json!({"model": "x", "instructions": "I", "input": [{"role": "user", "content": "hi"}]});
-    let answer = summarizer(Wire::OpenAiCompaction, &server)
+    let answer = summarizer(SummarizerWire::OpenAiCompaction, &server)
         .answer(&going_on(&body))
         .await
         .unwrap();
@@ -279,7 +279,7 @@ async fn the_providers_own_compaction_is_read_out_as_text() {
     assert_eq!(heard[1].json()["input"][0]["encrypted_content"], "sealed");
 
     let body = json!({"messages": [{"role": "user", "content": "hi"}], "context_management": {}, "max_tokens": 1});
-    let answer = summarizer(Wire::AnthropicCompaction, &server)
+    let answer = summarizer(SummarizerWire::AnthropicCompaction, &server)
         .answer(&going_on(&body))
         .await
         .unwrap();
@@ -303,19 +303,21 @@ fn a_summarizer_says_what_it_is() {
         manner,
         most_requests: 0,
     };
-    let about = of(Wire::Chat, Manner::Standalone).about();
+    let about = of(SummarizerWire::Chat, RequestMode::Standalone).describe();
     assert_eq!(about.name, "openai gpt-4o-mini");
     assert_eq!(
         (about.window, about.continues),
         (Some(Tokens(128_000)), None)
     );
     assert_eq!(
-        of(Wire::Chat, Manner::CacheAligned).about().continues,
+        of(SummarizerWire::Chat, RequestMode::CacheAligned)
+            .describe()
+            .continues,
         Some("openai-chat")
     );
     assert_eq!(
-        of(Wire::AnthropicCompaction, Manner::Standalone)
-            .about()
+        of(SummarizerWire::AnthropicCompaction, RequestMode::Standalone)
+            .describe()
             .continues,
         Some("anthropic")
     );

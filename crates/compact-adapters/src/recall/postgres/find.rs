@@ -4,32 +4,35 @@ use std::sync::Arc;
 
 use compact_core::identity::EntryHash;
 use compact_core::message::EntryId;
-use compact_runtime::port::index::{Candidate, Found, Lookup, TOLD};
+use compact_runtime::port::index::{IndexLookup, LookupResult, PROSE_WEIGHT, RecallCandidate};
 use tokio_postgres::Row;
 use zstd::bulk::Decompressor;
 
-use super::quoted;
-use crate::postgres::{Client, Server, ServerError, key};
-use crate::recall::row::{decompressed, named};
+use super::quote_term;
+use crate::postgres::{PooledClient, PostgresError, PostgresServer, hash_key};
+use crate::recall::row::{decompress_text, parse_name};
 
-pub(super) async fn find(server: &Server, lookup: &Lookup) -> Result<Found, ServerError> {
+pub(super) async fn find_passages(
+    server: &PostgresServer,
+    lookup: &IndexLookup,
+) -> Result<LookupResult, PostgresError> {
     const COUNT: &str = "SELECT coalesce(sum(passages), 0)::bigint FROM compact.recall_sessions";
-    let client = server.client().await?;
+    let client = server.acquire_client().await?;
     let passages: i64 = client.query_one(COUNT, &[]).await?.get(0);
-    let queries: Vec<Option<String>> = lookup.terms.iter().map(|term| quoted(term)).collect();
-    let mut found = Found {
+    let queries: Vec<Option<String>> = lookup.terms.iter().map(|term| quote_term(term)).collect();
+    let mut found = LookupResult {
         passages: passages.unsigned_abs(),
-        frequencies: frequencies(&client, &queries).await?,
+        frequencies: count_frequencies(&client, &queries).await?,
         candidates: Vec::new(),
     };
-    found.candidates = candidates(&client, lookup, &queries, &found.weights()).await?;
+    found.candidates = select_candidates(&client, lookup, &queries, &found.weights()).await?;
     Ok(found)
 }
 
-async fn frequencies(
-    client: &Client<'_>,
+async fn count_frequencies(
+    client: &PooledClient<'_>,
     queries: &[Option<String>],
-) -> Result<Vec<u64>, ServerError> {
+) -> Result<Vec<u64>, PostgresError> {
     const SELECT: &str = "SELECT (SELECT count(*) FROM compact.recall_passages \
          WHERE terms @@ query::tsquery) \
          FROM unnest($1::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY place";
@@ -38,12 +41,12 @@ async fn frequencies(
     Ok(rows.iter().map(number).collect())
 }
 
-async fn candidates(
-    client: &Client<'_>,
-    lookup: &Lookup,
+async fn select_candidates(
+    client: &PooledClient<'_>,
+    lookup: &IndexLookup,
     queries: &[Option<String>],
     weights: &[f64],
-) -> Result<Vec<Candidate>, ServerError> {
+) -> Result<Vec<RecallCandidate>, PostgresError> {
     // Which passages count is decided before anything else of them is read. Weights are single
     // precision and added up in the order of the terms, as the embedded index does it: which of two
     // passages is the better one may hang on the last digit.
@@ -66,29 +69,29 @@ async fn candidates(
     if any.is_empty() {
         return Ok(Vec::new());
     }
-    let session = lookup.session_id.as_deref().map(key);
+    let session = lookup.session_id.as_deref().map(hash_key);
     let limit = i64::try_from(lookup.limit).unwrap_or(i64::MAX);
     let any = any.join(" | ");
     let weights: Vec<f32> = weights.iter().map(|weight| *weight as f32).collect();
-    let told = TOLD as f32;
+    let told = PROSE_WEIGHT as f32;
     let rows = client
         .query(SELECT, &[&queries, &weights, &told, &any, &session, &limit])
         .await?;
     let mut texts = Decompressor::new()?;
     Ok(rows
         .iter()
-        .filter_map(|row| candidate(row, &mut texts))
+        .filter_map(|row| read_candidate(row, &mut texts))
         .collect())
 }
 
 /// A row that cannot be read is one candidate less: everything here can be drawn again.
-fn candidate(row: &Row, texts: &mut Decompressor<'_>) -> Option<Candidate> {
+fn read_candidate(row: &Row, texts: &mut Decompressor<'_>) -> Option<RecallCandidate> {
     let text = |at: usize| -> Option<String> {
         Some(String::from_utf8_lossy(row.try_get(at).ok()?).into_owned())
     };
     let place = |at: usize| -> Option<usize> { row.try_get::<_, i32>(at).ok()?.try_into().ok() };
-    let plain = decompressed(row.try_get(8).ok()?, texts).ok()?;
-    Some(Candidate {
+    let plain = decompress_text(row.try_get(8).ok()?, texts).ok()?;
+    Some(RecallCandidate {
         session_id: text(0)?,
         receipt_id: row.try_get(1).ok()?,
         created_at: row.try_get(2).ok()?,
@@ -98,8 +101,8 @@ fn candidate(row: &Row, texts: &mut Decompressor<'_>) -> Option<Candidate> {
             .try_get::<_, Option<i64>>(5)
             .ok()?
             .map(i64::unsigned_abs),
-        role: named(row.try_get(6).ok()?).ok()?,
-        voice: named(row.try_get(7).ok()?).ok()?,
+        role: parse_name(row.try_get(6).ok()?).ok()?,
+        voice: parse_name(row.try_get(7).ok()?).ok()?,
         text: Arc::from(String::from_utf8_lossy(&plain)),
         span: place(9)?..place(10)?,
     })

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use compact_runtime::port::index::{
-    Addition, Found, IndexError, IndexedEntry, Lookup, RecallIndex,
+    IndexAddition, IndexError, IndexLookup, IndexedEntry, LookupResult, RecallIndex,
 };
 use tokio::sync::OnceCell;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Statement, Transaction};
 
-use super::row::{compressed, name};
-use crate::postgres::{Server, ServerError, integer, is_text, key};
+use super::row::{compress_text, serialized_name};
+use crate::postgres::{PostgresError, PostgresServer, hash_key, is_text, to_signed};
 
 const MIGRATIONS: [&str; 1] = [include_str!("0001_init.sql")];
 
@@ -35,37 +35,42 @@ const BATCH: usize = 1000;
 /// An index in one database.
 #[derive(Clone, Debug)]
 pub struct PostgresIndex {
-    server: Server,
+    server: PostgresServer,
     is_ready: Arc<OnceCell<()>>,
 }
 
 impl PostgresIndex {
     /// An index that is connected to, and brought up to date, when it is first needed.
-    pub fn new(server: Server) -> PostgresIndex {
+    pub fn new(server: PostgresServer) -> PostgresIndex {
         PostgresIndex {
             server,
             is_ready: Arc::default(),
         }
     }
 
-    async fn ready(&self) -> Result<(), IndexError> {
+    async fn ensure_migrated(&self) -> Result<(), IndexError> {
         let migrate = async || self.server.migrate(PART, &MIGRATIONS).await.map(drop);
         match self.is_ready.get_or_try_init(migrate).await {
             Ok(()) => Ok(()),
-            Err(ServerError::Newer { found, known }) => Err(IndexError::Newer {
-                place: self.server.place().to_owned(),
+            Err(PostgresError::Newer { found, known }) => Err(IndexError::Newer {
+                place: self.server.location().to_owned(),
                 found,
                 known,
             }),
-            Err(error) => Err(failed(&self.server, "open", error)),
+            Err(error) => Err(postgres_index_error(&self.server, "open", error)),
         }
     }
 
-    async fn all_receipts(&self) -> Result<Vec<(String, String)>, ServerError> {
+    async fn all_receipts(&self) -> Result<Vec<(String, String)>, PostgresError> {
         const SELECT: &str = "SELECT name, receipt_id FROM compact.recall_receipts AS receipts \
              JOIN compact.recall_sessions AS sessions ON sessions.id = session \
              ORDER BY receipts.id";
-        let rows = self.server.client().await?.query(SELECT, &[]).await?;
+        let rows = self
+            .server
+            .acquire_client()
+            .await?
+            .query(SELECT, &[])
+            .await?;
         let read = |row: &tokio_postgres::Row| {
             let name = String::from_utf8_lossy(row.try_get(0)?).into_owned();
             Ok((name, row.try_get(1)?))
@@ -73,17 +78,17 @@ impl PostgresIndex {
         rows.iter().map(read).collect()
     }
 
-    async fn add_all(&self, addition: &Addition) -> Result<(), ServerError> {
-        let mut client = self.server.client().await?;
+    async fn add_in_transaction(&self, addition: &IndexAddition) -> Result<(), PostgresError> {
+        let mut client = self.server.acquire_client().await?;
         let transaction = client.transaction().await?;
-        add(&transaction, addition).await?;
+        insert_addition(&transaction, addition).await?;
         Ok(transaction.commit().await?)
     }
 }
 
-fn failed(server: &Server, verb: &str, error: ServerError) -> IndexError {
+fn postgres_index_error(server: &PostgresServer, verb: &str, error: PostgresError) -> IndexError {
     IndexError::Store {
-        action: format!("{verb} recall index {}", server.place()),
+        action: format!("{verb} recall index {}", server.location()),
         source: error.into(),
     }
 }
@@ -91,67 +96,73 @@ fn failed(server: &Server, verb: &str, error: ServerError) -> IndexError {
 #[async_trait]
 impl RecallIndex for PostgresIndex {
     async fn receipts(&self) -> Result<Vec<(String, String)>, IndexError> {
-        self.ready().await?;
+        self.ensure_migrated().await?;
         let receipts = self.all_receipts().await;
-        receipts.map_err(|error| failed(&self.server, "read", error))
+        receipts.map_err(|error| postgres_index_error(&self.server, "read", error))
     }
 
-    async fn add(&self, addition: Addition) -> Result<(), IndexError> {
-        self.ready().await?;
-        let added = self.add_all(&addition).await;
-        added.map_err(|error| failed(&self.server, "write to", error))
+    async fn add(&self, addition: IndexAddition) -> Result<(), IndexError> {
+        self.ensure_migrated().await?;
+        let added = self.add_in_transaction(&addition).await;
+        added.map_err(|error| postgres_index_error(&self.server, "write to", error))
     }
 
     async fn forget(&self, session: &str) -> Result<(), IndexError> {
         const DELETE: &str = "DELETE FROM compact.recall_sessions WHERE key = $1";
-        self.ready().await?;
+        self.ensure_migrated().await?;
         let forgotten = async {
-            let client = self.server.client().await?;
-            client.execute(DELETE, &[&key(session)]).await?;
+            let client = self.server.acquire_client().await?;
+            client.execute(DELETE, &[&hash_key(session)]).await?;
             Ok(())
         };
-        let forgotten: Result<(), ServerError> = forgotten.await;
-        forgotten.map_err(|error| failed(&self.server, "write to", error))
+        let forgotten: Result<(), PostgresError> = forgotten.await;
+        forgotten.map_err(|error| postgres_index_error(&self.server, "write to", error))
     }
 
-    async fn find(&self, lookup: &Lookup) -> Result<Found, IndexError> {
-        self.ready().await?;
-        let found = find::find(&self.server, lookup).await;
-        found.map_err(|error| failed(&self.server, "read", error))
+    async fn find(&self, lookup: &IndexLookup) -> Result<LookupResult, IndexError> {
+        self.ensure_migrated().await?;
+        let found = find::find_passages(&self.server, lookup).await;
+        found.map_err(|error| postgres_index_error(&self.server, "read", error))
     }
 }
 
-async fn add(t: &Transaction<'_>, addition: &Addition) -> Result<(), ServerError> {
+async fn insert_addition(
+    t: &Transaction<'_>,
+    addition: &IndexAddition,
+) -> Result<(), PostgresError> {
     // The session's row is held until the end: of two that add to it, one waits for the other.
     const SESSION: &str = "INSERT INTO compact.recall_sessions (key, name) VALUES ($1, $2) \
          ON CONFLICT (key) DO UPDATE SET name = excluded.name RETURNING id";
     const RECEIPT: &str = "INSERT INTO compact.recall_receipts (session, receipt_id, created_at) \
          VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING id";
     const COUNT: &str = "UPDATE compact.recall_sessions SET passages = passages + $1 WHERE id = $2";
-    let (key, name) = (key(&addition.session_id), addition.session_id.as_bytes());
+    let (key, name) = (
+        hash_key(&addition.session_id),
+        addition.session_id.as_bytes(),
+    );
     let session: i64 = t.query_one(SESSION, &[&key, &name]).await?.get(0);
     let (receipt, at) = (&addition.receipt_id, &addition.created_at);
     let Some(receipt) = t.query_opt(RECEIPT, &[&session, receipt, at]).await? else {
         return Ok(());
     };
-    let filing = Filing::new(t, session, receipt.get(0)).await?;
-    let mut passages = Passages::default();
+    let filing = PostgresEntryWriter::new(t, session, receipt.get(0)).await?;
+    let mut passages = PassageBatch::default();
     let mut count = 0;
     for entry in &addition.entries {
-        if let Some(id) = filing.add(entry).await? {
-            passages.take(id, entry);
+        if let Some(id) = filing.add_entry(entry).await? {
+            passages.push_entry(id, entry);
         }
         if passages.entry.len() >= BATCH {
-            count += filing.add_all(std::mem::take(&mut passages)).await?;
+            count += filing.add_passages(std::mem::take(&mut passages)).await?;
         }
     }
-    count += filing.add_all(passages).await?;
-    t.execute(COUNT, &[&integer(count), &session]).await?;
+    count += filing.add_passages(passages).await?;
+    t.execute(COUNT, &[&to_signed(count), &session]).await?;
     Ok(())
 }
 
 /// Where the entries of an addition belong, and how they get there.
-struct Filing<'a> {
+struct PostgresEntryWriter<'a> {
     transaction: &'a Transaction<'a>,
     session: i64,
     receipt: i64,
@@ -159,19 +170,19 @@ struct Filing<'a> {
     insert_entry: Statement,
 }
 
-impl<'a> Filing<'a> {
+impl<'a> PostgresEntryWriter<'a> {
     async fn new(
         transaction: &'a Transaction<'a>,
         session: i64,
         receipt: i64,
-    ) -> Result<Filing<'a>, ServerError> {
+    ) -> Result<PostgresEntryWriter<'a>, PostgresError> {
         const MOVE: &str = "UPDATE compact.recall_entries SET receipt = $1, entry_id = $2, \
              ordinal = $3 WHERE session = $4 AND hash = $5 AND $3::bigint IS NOT NULL";
         const INSERT: &str = "INSERT INTO compact.recall_entries \
              (receipt, entry_id, ordinal, session, hash, role, voice, text) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (session, hash) DO NOTHING \
              RETURNING id";
-        Ok(Filing {
+        Ok(PostgresEntryWriter {
             transaction,
             session,
             receipt,
@@ -181,15 +192,15 @@ impl<'a> Filing<'a> {
     }
 
     /// An entry that its session holds already takes the new place. Returns the id of a new one.
-    async fn add(&self, entry: &IndexedEntry) -> Result<Option<i64>, ServerError> {
-        let ordinal = entry.ordinal.map(integer);
+    async fn add_entry(&self, entry: &IndexedEntry) -> Result<Option<i64>, PostgresError> {
+        let ordinal = entry.ordinal.map(to_signed);
         let (id, hash) = (entry.entry_id.0.as_bytes(), entry.hash.0.as_slice());
         let key: [&(dyn ToSql + Sync); 5] = [&self.receipt, &id, &ordinal, &self.session, &hash];
         if self.transaction.execute(&self.move_entry, &key).await? > 0 {
             return Ok(None);
         }
-        let (role, voice) = (name(entry.role), name(entry.voice));
-        let text = compressed(&entry.text)?;
+        let (role, voice) = (serialized_name(entry.role), serialized_name(entry.voice));
+        let text = compress_text(&entry.text)?;
         let values = [key.as_slice(), &[&role, &voice, &text]].concat();
         let row = self
             .transaction
@@ -199,7 +210,7 @@ impl<'a> Filing<'a> {
     }
 
     /// Returns how many there were.
-    async fn add_all(&self, passages: Passages) -> Result<u64, ServerError> {
+    async fn add_passages(&self, passages: PassageBatch) -> Result<u64, PostgresError> {
         const INSERT: &str = "INSERT INTO compact.recall_passages \
              (session, entry, first, beyond, told, terms) \
              SELECT $1, entry, first, beyond, told, terms::tsvector \
@@ -220,7 +231,7 @@ impl<'a> Filing<'a> {
 /// Passages on their way to the server, column by column: many are sent as one statement, since a
 /// session has thousands and each statement waits for its answer.
 #[derive(Default)]
-struct Passages {
+struct PassageBatch {
     entry: Vec<i64>,
     first: Vec<i32>,
     beyond: Vec<i32>,
@@ -228,21 +239,21 @@ struct Passages {
     terms: Vec<String>,
 }
 
-impl Passages {
-    fn take(&mut self, id: i64, entry: &IndexedEntry) {
+impl PassageBatch {
+    fn push_entry(&mut self, id: i64, entry: &IndexedEntry) {
         for passage in &entry.passages {
-            let lexemes = passage.terms.iter().filter_map(|term| quoted(term));
+            let lexemes = passage.terms.iter().filter_map(|term| quote_term(term));
             self.entry.push(id);
             self.first.push(passage.span.start as i32);
             self.beyond.push(passage.span.end as i32);
-            self.told.push(entry.voice.tells());
+            self.told.push(entry.voice.writes_prose());
             self.terms.push(lexemes.collect::<Vec<_>>().join(" "));
         }
     }
 }
 
 /// A term as PostgreSQL reads it, whatever it consists of; `None` for one that no `tsvector` holds.
-fn quoted(term: &str) -> Option<String> {
+fn quote_term(term: &str) -> Option<String> {
     let quoted = || format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
     is_lexeme(term).then(quoted)
 }

@@ -1,12 +1,12 @@
 use compact_core::policy::Policy;
 use compact_core::token::{Chars4, Tokens};
-use compact_formats::Scope;
-use compact_runtime::manager::{Compacted, Request, Storing};
+use compact_formats::TranscriptScope;
+use compact_runtime::manager::{ArchiveMode, CompactionRequest, RequestOutcome};
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
-use compact_runtime::port::event::Silent;
+use compact_runtime::port::event::SilentSink;
 use compact_runtime::port::index::conformance;
-use compact_runtime::recall::Query;
+use compact_runtime::recall::RecallQuery;
 use compact_runtime::{Manager, Recall};
 
 use super::*;
@@ -24,7 +24,7 @@ async fn postgres_conforms() {
 /// The same entries and questions give the same passages with the same frequencies.
 #[tokio::test]
 async fn it_answers_as_the_embedded_index_does() {
-    use compact_runtime::port::index::conformance::{addition, entry};
+    use compact_runtime::port::index::conformance::{sample_addition, sample_entry};
     let Some(database) = Database::new().await else {
         return;
     };
@@ -45,15 +45,15 @@ async fn it_answers_as_the_embedded_index_does() {
     };
     for session in ["a", "b"] {
         let entries = (0..200)
-            .map(|n| entry(n as u64, &text(n)))
+            .map(|n| sample_entry(n as u64, &text(n)))
             .collect::<Vec<_>>();
-        let added = addition(session, "r", entries);
+        let added = sample_addition(session, "r", entries);
         embedded.add(added.clone()).await.unwrap();
         shared.add(added).await.unwrap();
     }
     for (question, session) in [("metrics port", None), ("parse config timeout", Some("b"))] {
-        let lookup = Lookup {
-            terms: compact_runtime::recall::term::distinct(question),
+        let lookup = IndexLookup {
+            terms: compact_runtime::recall::term::distinct_terms(question),
             session_id: session.map(str::to_owned),
             limit: 400,
         };
@@ -85,15 +85,15 @@ async fn it_ranks_as_the_embedded_index_does() {
     let [embedded, shared] = [Arc::new(embedded) as Arc<dyn RecallIndex>, Arc::new(shared)]
         .map(|index| recall(&manager, index));
     let followed = (
-        embedded.follow().await.unwrap(),
-        shared.follow().await.unwrap(),
+        embedded.update_index().await.unwrap(),
+        shared.update_index().await.unwrap(),
     );
     assert_eq!(followed.0, followed.1);
     let questions = questions("research-session.facts.json");
     assert!(questions.len() > 80, "{}", questions.len());
     let mut found = 0;
     for text in &questions {
-        let query = Query {
+        let query = RecallQuery {
             text,
             session_id: None,
             limit: 5,
@@ -128,18 +128,18 @@ async fn archived(name: &str) -> Manager {
     let manager = Manager {
         archive: Some(Arc::new(MemoryArchive::default())),
         catalog: Arc::new(MemoryCatalog::default()),
-        sink: Arc::new(Silent),
+        sink: Arc::new(SilentSink),
         estimator: Arc::new(Chars4),
         policy: Policy::default(),
         window: Tokens(100_000),
         redactor: Arc::default(),
-        storing: Storing::Exact,
+        storing: ArchiveMode::Exact,
         summarizer: None,
         embedder: None,
     };
     let bytes = bytes::Bytes::from(example(name));
-    let parsed = compact_formats::parse(bytes.clone(), None, Scope::Live).unwrap();
-    let request = Request {
+    let parsed = compact_formats::parse(bytes.clone(), None, TranscriptScope::Live).unwrap();
+    let request = CompactionRequest {
         conversation: &parsed.conversation,
         rules: parsed.document.rules(),
         format: parsed.document.format().name(),
@@ -152,7 +152,7 @@ async fn archived(name: &str) -> Manager {
         parent: None,
     };
     let compacted = manager.compact(&request).await.unwrap();
-    assert!(matches!(compacted, Compacted::Done(_)));
+    assert!(matches!(compacted, RequestOutcome::Done(_)));
     manager
 }
 

@@ -9,110 +9,116 @@ use std::sync::Arc;
 
 use compact_core::identity::EntryHash;
 use compact_core::message::EntryId;
-use compact_runtime::port::index::{Candidate, Found, Lookup, TOLD};
+use compact_runtime::port::index::{IndexLookup, LookupResult, PROSE_WEIGHT, RecallCandidate};
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::de::DeserializeOwned;
 use zstd::bulk::Decompressor;
 
 use super::posting::{self, BLOCK};
-use crate::recall::row::{decompressed, named as by_name};
+use crate::recall::row::{decompress_text, parse_name as by_name};
 
-pub(super) fn find(t: &Transaction<'_>, lookup: &Lookup) -> rusqlite::Result<Found> {
+pub(super) fn find_passages(
+    t: &Transaction<'_>,
+    lookup: &IndexLookup,
+) -> rusqlite::Result<LookupResult> {
     let count = "SELECT coalesce(sum(passages), 0) FROM sessions";
     let passages = t.query_row(count, [], |row| row.get(0).map(i64::unsigned_abs))?;
-    let blocks = blocks(t, &lookup.terms)?;
+    let blocks = read_blocks(t, &lookup.terms)?;
     let frequency = |at: usize| -> u64 {
         let lists = blocks.iter().filter_map(|block| block.lists.get(at));
         lists.map(|list| list.len() as u64 / 2).sum()
     };
-    let mut found = Found {
+    let mut found = LookupResult {
         passages,
         frequencies: (0..lookup.terms.len()).map(frequency).collect(),
         candidates: Vec::new(),
     };
-    if let Some(within) = within(t, lookup)? {
-        let best = best(t, &blocks, &found.weights(), &within, lookup.limit)?;
-        found.candidates = candidates(t, best)?;
+    if let Some(within) = resolve_scope(t, lookup)? {
+        let best = select_best(t, &blocks, &found.weights(), &within, lookup.limit)?;
+        found.candidates = read_candidates(t, best)?;
     }
     Ok(found)
 }
 
 /// The list of each term in one block.
-struct Block {
+struct PostingBlock {
     number: i64,
     lists: Vec<Vec<u8>>,
 }
 
 /// The blocks that hold any of the terms, the newest first.
-fn blocks(t: &Transaction<'_>, terms: &[String]) -> rusqlite::Result<Vec<Block>> {
+fn read_blocks(t: &Transaction<'_>, terms: &[String]) -> rusqlite::Result<Vec<PostingBlock>> {
     let last: Option<i64> = t.query_row("SELECT max(block) FROM postings", [], |row| row.get(0))?;
     let mut blocks = Vec::new();
     for number in (0..=last.unwrap_or(-1)).rev() {
-        let lists = terms.iter().map(|term| posting::read(t, number, term));
+        let lists = terms.iter().map(|term| posting::read_list(t, number, term));
         let lists = lists.collect::<rusqlite::Result<Vec<_>>>()?;
         if lists.iter().any(|list| !list.is_empty()) {
-            blocks.push(Block { number, lists });
+            blocks.push(PostingBlock { number, lists });
         }
     }
     Ok(blocks)
 }
 
 /// Where to look.
-enum Within {
+enum SearchScope {
     Everything,
     /// What is filed under this term.
     Term(String),
 }
 
 /// `None` when there is no such session.
-fn within(t: &Transaction<'_>, lookup: &Lookup) -> rusqlite::Result<Option<Within>> {
+fn resolve_scope(
+    t: &Transaction<'_>,
+    lookup: &IndexLookup,
+) -> rusqlite::Result<Option<SearchScope>> {
     let Some(session) = &lookup.session_id else {
-        return Ok(Some(Within::Everything));
+        return Ok(Some(SearchScope::Everything));
     };
     let mut select = t.prepare_cached("SELECT id FROM sessions WHERE name = ?")?;
     let id: Option<i64> = select.query_row([session], |row| row.get(0)).optional()?;
-    Ok(id.map(|id| Within::Term(posting::of_session(id))))
+    Ok(id.map(|id| SearchScope::Term(posting::session_term(id))))
 }
 
 /// The numbers of the passages with the highest scores, the newer of equal ones first.
-fn best(
+fn select_best(
     t: &Transaction<'_>,
-    blocks: &[Block],
+    blocks: &[PostingBlock],
     weights: &[f64],
-    within: &Within,
+    within: &SearchScope,
     limit: usize,
 ) -> rusqlite::Result<Vec<i64>> {
-    let mut best = Best::of(limit);
+    let mut best = TopPassages::with_limit(limit);
     let mut scores = vec![0.0; BLOCK];
     for block in blocks {
         block.score(weights, &mut scores);
-        let said = posting::read(t, block.number, posting::SAID)?;
-        each(&mut scores, &said, |score| *score *= TOLD as f32);
+        let said = posting::read_list(t, block.number, posting::SAID)?;
+        update_scores(&mut scores, &said, |score| *score *= PROSE_WEIGHT as f32);
         match within {
-            Within::Everything => best.take(block.number, &scores),
-            Within::Term(term) => {
-                let list = posting::read(t, block.number, term)?;
-                best.take(block.number, &only(&scores, &list));
+            SearchScope::Everything => best.push_block(block.number, &scores),
+            SearchScope::Term(term) => {
+                let list = posting::read_list(t, block.number, term)?;
+                best.push_block(block.number, &keep_scores_of(&scores, &list));
             }
         }
     }
-    Ok(best.passages())
+    Ok(best.into_passages())
 }
 
-impl Block {
+impl PostingBlock {
     /// What the terms of each passage weigh together.
     fn score(&self, weights: &[f64], scores: &mut [f32]) {
         scores.fill(0.0);
         for (list, weight) in self.lists.iter().zip(weights) {
-            each(scores, list, |score| *score += *weight as f32);
+            update_scores(scores, list, |score| *score += *weight as f32);
         }
     }
 }
 
 /// Does something to the score of every passage in a list.
-fn each(scores: &mut [f32], list: &[u8], change: impl Fn(&mut f32)) {
-    for number in posting::numbers(list) {
+fn update_scores(scores: &mut [f32], list: &[u8], change: impl Fn(&mut f32)) {
+    for number in posting::decode_list(list) {
         if let Some(score) = scores.get_mut(usize::from(number)) {
             change(score);
         }
@@ -120,9 +126,9 @@ fn each(scores: &mut [f32], list: &[u8], change: impl Fn(&mut f32)) {
 }
 
 /// The scores of the passages in a list, and 0 for all others.
-fn only(scores: &[f32], list: &[u8]) -> Vec<f32> {
+fn keep_scores_of(scores: &[f32], list: &[u8]) -> Vec<f32> {
     let mut kept = vec![0.0; BLOCK];
-    for number in posting::numbers(list).map(usize::from) {
+    for number in posting::decode_list(list).map(usize::from) {
         if let (Some(slot), Some(score)) = (kept.get_mut(number), scores.get(number)) {
             *slot = *score;
         }
@@ -131,23 +137,23 @@ fn only(scores: &[f32], list: &[u8]) -> Vec<f32> {
 }
 
 /// The highest scores so far. What is offered must come from the newest to the oldest.
-struct Best {
+struct TopPassages {
     limit: usize,
     /// Only what scores more can still be among them.
     floor: f32,
     scored: Vec<(f32, i64)>,
 }
 
-impl Best {
-    fn of(limit: usize) -> Best {
-        Best {
+impl TopPassages {
+    fn with_limit(limit: usize) -> TopPassages {
+        TopPassages {
             limit,
             floor: 0.0,
             scored: Vec::new(),
         }
     }
 
-    fn take(&mut self, block: i64, scores: &[f32]) {
+    fn push_block(&mut self, block: i64, scores: &[f32]) {
         for (number, score) in scores.iter().enumerate().rev() {
             if *score > self.floor {
                 self.scored
@@ -168,7 +174,7 @@ impl Best {
         }
     }
 
-    fn passages(mut self) -> Vec<i64> {
+    fn into_passages(mut self) -> Vec<i64> {
         self.trim();
         self.scored
             .into_iter()
@@ -178,24 +184,27 @@ impl Best {
 }
 
 /// The passages with their entries, each of which is read once.
-fn candidates(t: &Transaction<'_>, mut passages: Vec<i64>) -> rusqlite::Result<Vec<Candidate>> {
+fn read_candidates(
+    t: &Transaction<'_>,
+    mut passages: Vec<i64>,
+) -> rusqlite::Result<Vec<RecallCandidate>> {
     const SELECT: &str = "SELECT name, receipt_id, created_at, hash, entry_id, ordinal, role, \
          voice, text, spans, first FROM entries JOIN receipts ON receipts.id = receipt \
          JOIN sessions ON sessions.id = entries.session \
          WHERE first = (SELECT max(first) FROM entries WHERE first <= ?)";
     passages.sort_unstable();
     let mut select = t.prepare_cached(SELECT)?;
-    let mut candidates: Vec<Candidate> = Vec::with_capacity(passages.len());
-    let mut texts = Decompressor::new().map_err(|e| damaged(8, e))?;
-    let mut open: Option<Opened> = None;
+    let mut candidates: Vec<RecallCandidate> = Vec::with_capacity(passages.len());
+    let mut texts = Decompressor::new().map_err(|e| damaged_column(8, e))?;
+    let mut open: Option<DecodedEntry> = None;
     for passage in passages {
-        let entry = match open.take().filter(|entry| entry.span(passage).is_some()) {
+        let entry = match open.take().filter(|entry| entry.span_of(passage).is_some()) {
             Some(entry) => entry,
-            None => select.query_row([passage], |row| opened(row, &mut texts))?,
+            None => select.query_row([passage], |row| read_entry(row, &mut texts))?,
         };
-        if let Some(span) = entry.span(passage) {
+        if let Some(span) = entry.span_of(passage) {
             let entry = entry.candidate.clone();
-            candidates.push(Candidate { span, ..entry });
+            candidates.push(RecallCandidate { span, ..entry });
         }
         open = Some(entry);
     }
@@ -203,49 +212,50 @@ fn candidates(t: &Transaction<'_>, mut passages: Vec<i64>) -> rusqlite::Result<V
 }
 
 /// An entry that holds candidates.
-struct Opened {
-    candidate: Candidate,
+struct DecodedEntry {
+    candidate: RecallCandidate,
     first: i64,
     spans: Vec<Range<usize>>,
 }
 
-impl Opened {
-    fn span(&self, passage: i64) -> Option<Range<usize>> {
+impl DecodedEntry {
+    fn span_of(&self, passage: i64) -> Option<Range<usize>> {
         let at = usize::try_from(passage - self.first).ok()?;
         self.spans.get(at).cloned()
     }
 }
 
-fn opened(row: &Row<'_>, texts: &mut Decompressor<'_>) -> rusqlite::Result<Opened> {
+fn read_entry(row: &Row<'_>, texts: &mut Decompressor<'_>) -> rusqlite::Result<DecodedEntry> {
     let ordinal: Option<i64> = row.get(5)?;
-    let plain = decompressed(row.get_ref(8)?.as_blob()?, texts).map_err(|e| damaged(8, e))?;
-    Ok(Opened {
-        candidate: Candidate {
+    let plain =
+        decompress_text(row.get_ref(8)?.as_blob()?, texts).map_err(|e| damaged_column(8, e))?;
+    Ok(DecodedEntry {
+        candidate: RecallCandidate {
             session_id: row.get(0)?,
             receipt_id: row.get(1)?,
             created_at: row.get(2)?,
             hash: EntryHash(row.get(3)?),
             entry_id: EntryId(row.get(4)?),
             ordinal: ordinal.map(i64::unsigned_abs),
-            role: named(row, 6)?,
-            voice: named(row, 7)?,
+            role: read_named(row, 6)?,
+            voice: read_named(row, 7)?,
             text: Arc::from(String::from_utf8_lossy(&plain)),
             span: 0..0,
         },
-        spans: spans(row.get_ref(9)?.as_blob()?),
+        spans: decode_spans(row.get_ref(9)?.as_blob()?),
         first: row.get(10)?,
     })
 }
 
 /// The spans of an entry's passages, as they are stored.
-pub(super) fn stored<'a>(spans: impl Iterator<Item = &'a Range<usize>>) -> Vec<u8> {
+pub(super) fn encode_spans<'a>(spans: impl Iterator<Item = &'a Range<usize>>) -> Vec<u8> {
     spans
         .flat_map(|span| [span.start, span.end])
         .flat_map(|at| (at as u32).to_le_bytes())
         .collect()
 }
 
-fn spans(stored: &[u8]) -> Vec<Range<usize>> {
+fn decode_spans(stored: &[u8]) -> Vec<Range<usize>> {
     let number = |four: &[u8]| four.iter().rfold(0, |n, byte| n << 8 | usize::from(*byte));
     let span = |eight: &[u8]| {
         let (start, end) = eight.split_at(4);
@@ -254,11 +264,11 @@ fn spans(stored: &[u8]) -> Vec<Range<usize>> {
     stored.chunks_exact(8).map(span).collect()
 }
 
-fn damaged(column: usize, error: io::Error) -> rusqlite::Error {
+fn damaged_column(column: usize, error: io::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, error.into())
 }
 
-fn named<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+fn read_named<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     by_name(row.get_ref(column)?.as_str()?).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
     })

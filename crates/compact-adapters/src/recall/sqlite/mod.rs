@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use compact_runtime::port::index::{
-    Addition, Found, IndexError, IndexedEntry, Lookup, RecallIndex,
+    IndexAddition, IndexError, IndexLookup, IndexedEntry, LookupResult, RecallIndex,
 };
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::row;
-use crate::database::{self, Durability, OpenError};
-use posting::Growth;
+use crate::database::{self, DatabaseOpenError, Durability};
+use posting::PostingAdditions;
 
 const MIGRATIONS: [&str; 1] = [include_str!("0001_init.sql")];
 
@@ -43,10 +43,10 @@ impl SqliteIndex {
     /// Opens `file`, creating it (0600) and the directories above it (0700) if they are not there;
     /// one that is damaged is begun anew, one that cannot be written to is read as it is.
     pub fn open(file: &Path) -> Result<SqliteIndex, IndexError> {
-        let opened = match open(file) {
-            Err(OpenError::Sql(error)) if database::is_damage(&error) => {
-                remove(file).map_err(|source| failed(file, "replace", source))?;
-                open(file)
+        let opened = match open_connection(file) {
+            Err(DatabaseOpenError::Sql(error)) if database::is_damage(&error) => {
+                remove_files(file).map_err(|source| sqlite_index_error(file, "replace", source))?;
+                open_connection(file)
             }
             other => other,
         };
@@ -55,9 +55,9 @@ impl SqliteIndex {
                 file: Arc::new(file.to_owned()),
                 connection: Arc::new(Mutex::new(connection)),
             }),
-            Err(OpenError::Sql(error)) => Err(failed(file, "open", error)),
-            Err(OpenError::Io(error)) => Err(failed(file, "open", error)),
-            Err(OpenError::Newer(found)) => Err(IndexError::Newer {
+            Err(DatabaseOpenError::Sql(error)) => Err(sqlite_index_error(file, "open", error)),
+            Err(DatabaseOpenError::Io(error)) => Err(sqlite_index_error(file, "open", error)),
+            Err(DatabaseOpenError::Newer(found)) => Err(IndexError::Newer {
                 place: file.display().to_string(),
                 found,
                 known: MIGRATIONS.len() as u32,
@@ -67,11 +67,11 @@ impl SqliteIndex {
 
     /// Removes the index in `file`; one that is not there is no error.
     pub fn remove(file: &Path) -> Result<(), IndexError> {
-        remove(file).map_err(|source| failed(file, "remove", source))
+        remove_files(file).map_err(|source| sqlite_index_error(file, "remove", source))
     }
 
     /// Runs `work` on the blocking pool, in one transaction that is rolled back when it fails.
-    async fn run<T: Send + 'static>(
+    async fn run_transaction<T: Send + 'static>(
         &self,
         behavior: TransactionBehavior,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
@@ -90,13 +90,13 @@ impl SqliteIndex {
         };
         let done = task
             .await
-            .map_err(|error| failed(&self.file, verb, error))?;
-        done.map_err(|error: rusqlite::Error| failed(&self.file, verb, error))
+            .map_err(|error| sqlite_index_error(&self.file, verb, error))?;
+        done.map_err(|error: rusqlite::Error| sqlite_index_error(&self.file, verb, error))
     }
 }
 
-fn open(file: &Path) -> Result<Connection, OpenError> {
-    let connection = database::open_to_read(file, Durability::Whole, &MIGRATIONS)?;
+fn open_connection(file: &Path) -> Result<Connection, DatabaseOpenError> {
+    let connection = database::open_to_read(file, Durability::Consistent, &MIGRATIONS)?;
     // What is forgotten is overwritten, not only unlinked.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "mmap_size", MAPPED)?;
@@ -104,7 +104,7 @@ fn open(file: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-fn remove(file: &Path) -> std::io::Result<()> {
+fn remove_files(file: &Path) -> std::io::Result<()> {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = file.as_os_str().to_owned();
         name.push(suffix);
@@ -116,7 +116,7 @@ fn remove(file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn failed(
+fn sqlite_index_error(
     file: &Path,
     verb: &str,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -132,7 +132,7 @@ impl RecallIndex for SqliteIndex {
     async fn receipts(&self) -> Result<Vec<(String, String)>, IndexError> {
         const SELECT: &str = "SELECT name, receipt_id FROM receipts \
              JOIN sessions ON sessions.id = session ORDER BY receipts.id";
-        self.run(TransactionBehavior::Deferred, |t| {
+        self.run_transaction(TransactionBehavior::Deferred, |t| {
             let mut select = t.prepare_cached(SELECT)?;
             let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
@@ -140,27 +140,31 @@ impl RecallIndex for SqliteIndex {
         .await
     }
 
-    async fn add(&self, addition: Addition) -> Result<(), IndexError> {
-        self.run(TransactionBehavior::Immediate, move |t| add(t, &addition))
-            .await
+    async fn add(&self, addition: IndexAddition) -> Result<(), IndexError> {
+        self.run_transaction(TransactionBehavior::Immediate, move |t| {
+            insert_addition(t, &addition)
+        })
+        .await
     }
 
     async fn forget(&self, session: &str) -> Result<(), IndexError> {
         let session = session.to_owned();
-        self.run(TransactionBehavior::Immediate, move |t| forget(t, &session))
-            .await
+        self.run_transaction(TransactionBehavior::Immediate, move |t| {
+            forget_session(t, &session)
+        })
+        .await
     }
 
-    async fn find(&self, lookup: &Lookup) -> Result<Found, IndexError> {
+    async fn find(&self, lookup: &IndexLookup) -> Result<LookupResult, IndexError> {
         let lookup = lookup.clone();
-        self.run(TransactionBehavior::Deferred, move |t| {
-            find::find(t, &lookup)
+        self.run_transaction(TransactionBehavior::Deferred, move |t| {
+            find::find_passages(t, &lookup)
         })
         .await
     }
 }
 
-fn add(t: &Transaction<'_>, addition: &Addition) -> rusqlite::Result<()> {
+fn insert_addition(t: &Transaction<'_>, addition: &IndexAddition) -> rusqlite::Result<()> {
     t.execute(
         "INSERT INTO sessions (name) VALUES (?) ON CONFLICT DO NOTHING",
         [&addition.session_id],
@@ -179,14 +183,14 @@ fn add(t: &Transaction<'_>, addition: &Addition) -> rusqlite::Result<()> {
         return Ok(());
     }
     let first = next_passage(t)?;
-    let mut filing = Filing {
+    let mut filing = SqliteEntryWriter {
         session,
         receipt: t.last_insert_rowid(),
         next: first,
-        growth: Growth::default(),
+        growth: PostingAdditions::default(),
     };
     for entry in &addition.entries {
-        filing.add(t, entry)?;
+        filing.add_entry(t, entry)?;
     }
     t.execute(
         "UPDATE sessions SET passages = passages + ? WHERE id = ?",
@@ -203,17 +207,17 @@ fn next_passage(t: &Transaction<'_>) -> rusqlite::Result<i64> {
 }
 
 /// An addition on its way into the file.
-struct Filing {
+struct SqliteEntryWriter {
     session: i64,
     receipt: i64,
     /// The number of the next passage.
     next: i64,
-    growth: Growth,
+    growth: PostingAdditions,
 }
 
-impl Filing {
+impl SqliteEntryWriter {
     /// An entry that its session holds already takes the new place.
-    fn add(&mut self, t: &Transaction<'_>, entry: &IndexedEntry) -> rusqlite::Result<()> {
+    fn add_entry(&mut self, t: &Transaction<'_>, entry: &IndexedEntry) -> rusqlite::Result<()> {
         const MOVE: &str = "UPDATE entries SET receipt = ?1, entry_id = ?2, ordinal = ?3 \
              WHERE session = ?4 AND hash = ?5 AND ?3 IS NOT NULL";
         const INSERT: &str = "INSERT INTO entries \
@@ -225,7 +229,7 @@ impl Filing {
         if t.prepare_cached(MOVE)?.execute(key)? > 0 {
             return Ok(());
         }
-        let text = row::compressed(&entry.text)
+        let text = row::compress_text(&entry.text)
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
         let inserted = t.prepare_cached(INSERT)?.execute(params![
             self.receipt,
@@ -233,30 +237,30 @@ impl Filing {
             ordinal,
             self.session,
             entry.hash.0,
-            row::name(entry.role),
-            row::name(entry.voice),
+            row::serialized_name(entry.role),
+            row::serialized_name(entry.voice),
             self.next,
-            find::stored(entry.passages.iter().map(|passage| &passage.span)),
+            find::encode_spans(entry.passages.iter().map(|passage| &passage.span)),
             text,
         ])?;
         if inserted > 0 {
-            self.file(entry);
+            self.add_postings(entry);
         }
         Ok(())
     }
 
-    fn file(&mut self, entry: &IndexedEntry) {
+    fn add_postings(&mut self, entry: &IndexedEntry) {
         for passage in &entry.passages {
-            let marks = posting::marks(self.session, entry.voice);
+            let marks = posting::marker_terms(self.session, entry.voice);
             for term in passage.terms.iter().cloned().chain(marks) {
-                self.growth.file(self.next, term);
+                self.growth.add_passage(self.next, term);
             }
             self.next += 1;
         }
     }
 }
 
-fn forget(t: &Transaction<'_>, session: &str) -> rusqlite::Result<()> {
+fn forget_session(t: &Transaction<'_>, session: &str) -> rusqlite::Result<()> {
     const PASSAGES: &str = "SELECT first, first + length(spans) / 8 FROM entries \
          JOIN sessions ON sessions.id = entries.session WHERE name = ?";
     let mut gone: BTreeMap<i64, HashSet<u16>> = BTreeMap::new();
@@ -264,12 +268,12 @@ fn forget(t: &Transaction<'_>, session: &str) -> rusqlite::Result<()> {
     let mut rows = select.query([session])?;
     while let Some(row) = rows.next()? {
         for passage in row.get::<_, i64>(0)?..row.get(1)? {
-            let (block, number) = posting::place(passage);
+            let (block, number) = posting::locate_passage(passage);
             gone.entry(block).or_default().insert(number);
         }
     }
     for (block, numbers) in &gone {
-        posting::forget(t, *block, numbers)?;
+        posting::remove_passages(t, *block, numbers)?;
     }
     t.execute("DELETE FROM sessions WHERE name = ?", [session])?;
     Ok(())

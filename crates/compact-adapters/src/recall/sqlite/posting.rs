@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use compact_runtime::port::index::Voice;
+use compact_runtime::port::index::EntrySpeaker;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// How many passages a block numbers.
@@ -16,36 +16,36 @@ pub(super) const BLOCK: usize = 1 << 16;
 pub(super) const SAID: &str = " said";
 
 /// The passages of a session, as a term.
-pub(super) fn of_session(session: i64) -> String {
+pub(super) fn session_term(session: i64) -> String {
     format!(" {session}")
 }
 
 /// What a passage is filed under besides its words.
-pub(super) fn marks(session: i64, voice: Voice) -> impl Iterator<Item = String> {
-    let said = voice.tells().then(|| SAID.to_owned());
-    std::iter::once(of_session(session)).chain(said)
+pub(super) fn marker_terms(session: i64, voice: EntrySpeaker) -> impl Iterator<Item = String> {
+    let said = voice.writes_prose().then(|| SAID.to_owned());
+    std::iter::once(session_term(session)).chain(said)
 }
 
 /// The number of a block, and of a passage in it.
-pub(super) fn place(passage: i64) -> (i64, u16) {
+pub(super) fn locate_passage(passage: i64) -> (i64, u16) {
     (passage >> 16, (passage & 0xFFFF) as u16)
 }
 
 /// The numbers of a list.
-pub(super) fn numbers(list: &[u8]) -> impl Iterator<Item = u16> {
+pub(super) fn decode_list(list: &[u8]) -> impl Iterator<Item = u16> {
     let (pairs, _) = list.as_chunks();
     pairs.iter().map(|pair| u16::from_le_bytes(*pair))
 }
 
 /// A list, empty when no passage of the block holds the term.
-pub(super) fn read(t: &Transaction<'_>, block: i64, term: &str) -> rusqlite::Result<Vec<u8>> {
+pub(super) fn read_list(t: &Transaction<'_>, block: i64, term: &str) -> rusqlite::Result<Vec<u8>> {
     let mut select =
         t.prepare_cached("SELECT passages FROM postings WHERE block = ? AND term = ?")?;
     let list = select.query_row(params![block, term], |row| row.get(0));
     Ok(list.optional()?.unwrap_or_default())
 }
 
-fn write(t: &Transaction<'_>, block: i64, term: &str, list: &[u8]) -> rusqlite::Result<()> {
+fn write_list(t: &Transaction<'_>, block: i64, term: &str, list: &[u8]) -> rusqlite::Result<()> {
     const REPLACE: &str = "INSERT INTO postings (block, term, passages) VALUES (?, ?, ?) \
          ON CONFLICT DO UPDATE SET passages = excluded.passages";
     t.prepare_cached(REPLACE)?
@@ -55,34 +55,38 @@ fn write(t: &Transaction<'_>, block: i64, term: &str, list: &[u8]) -> rusqlite::
 
 /// Lists that grow, in the order in which they are written.
 #[derive(Default)]
-pub(super) struct Growth(BTreeMap<(i64, String), Vec<u8>>);
+pub(super) struct PostingAdditions(BTreeMap<(i64, String), Vec<u8>>);
 
-impl Growth {
+impl PostingAdditions {
     /// Files a passage whose number is higher than all before.
-    pub(super) fn file(&mut self, passage: i64, term: String) {
-        let (block, number) = place(passage);
+    pub(super) fn add_passage(&mut self, passage: i64, term: String) {
+        let (block, number) = locate_passage(passage);
         let list = self.0.entry((block, term)).or_default();
         list.extend(number.to_le_bytes());
     }
 
     pub(super) fn write(self, t: &Transaction<'_>) -> rusqlite::Result<()> {
         for ((block, term), new) in self.0 {
-            let mut list = read(t, block, &term)?;
+            let mut list = read_list(t, block, &term)?;
             list.extend(new);
-            write(t, block, &term, &list)?;
+            write_list(t, block, &term, &list)?;
         }
         Ok(())
     }
 }
 
 /// Takes passages out of every list of a block.
-pub(super) fn forget(t: &Transaction<'_>, block: i64, gone: &HashSet<u16>) -> rusqlite::Result<()> {
+pub(super) fn remove_passages(
+    t: &Transaction<'_>,
+    block: i64,
+    gone: &HashSet<u16>,
+) -> rusqlite::Result<()> {
     let mut changed: Vec<(String, Vec<u8>)> = Vec::new();
     let mut select = t.prepare_cached("SELECT term, passages FROM postings WHERE block = ?")?;
     let mut rows = select.query([block])?;
     while let Some(row) = rows.next()? {
         let list = row.get_ref(1)?.as_blob()?;
-        let kept: Vec<u8> = numbers(list)
+        let kept: Vec<u8> = decode_list(list)
             .filter(|number| !gone.contains(number))
             .flat_map(u16::to_le_bytes)
             .collect();
@@ -94,7 +98,7 @@ pub(super) fn forget(t: &Transaction<'_>, block: i64, gone: &HashSet<u16>) -> ru
     for (term, kept) in changed {
         match kept.is_empty() {
             true => _ = delete.execute(params![block, term])?,
-            false => write(t, block, &term, &kept)?,
+            false => write_list(t, block, &term, &kept)?,
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-use compact_runtime::port::index::conformance::{self, addition, entry};
+use compact_runtime::port::index::conformance::{self, sample_addition, sample_entry};
 use tempfile::TempDir;
 
 use super::*;
@@ -7,8 +7,8 @@ fn file(dir: &TempDir) -> PathBuf {
     dir.path().join("data/recall.db")
 }
 
-fn lookup(term: &str) -> Lookup {
-    Lookup {
+fn lookup(term: &str) -> IndexLookup {
+    IndexLookup {
         terms: vec![term.to_owned()],
         session_id: None,
         limit: 10,
@@ -25,7 +25,7 @@ async fn sqlite_conforms() {
 async fn everything_survives_a_restart() {
     let dir = TempDir::new().unwrap();
     let index = SqliteIndex::open(&file(&dir)).unwrap();
-    let added = addition("s", "r", vec![entry(1, "walrus")]);
+    let added = sample_addition("s", "r", vec![sample_entry(1, "walrus")]);
     index.add(added).await.unwrap();
     let before = index.find(&lookup("walrus")).await.unwrap();
     drop(index);
@@ -63,11 +63,11 @@ async fn forgotten_words_are_gone_from_the_file() {
     let index = SqliteIndex::open(&file(&dir)).unwrap();
     let secret = "xylophonezebra";
     index
-        .add(addition("s", "r", vec![entry(1, secret)]))
+        .add(sample_addition("s", "r", vec![sample_entry(1, secret)]))
         .await
         .unwrap();
     index
-        .add(addition("t", "r", vec![entry(1, "walrus")]))
+        .add(sample_addition("t", "r", vec![sample_entry(1, "walrus")]))
         .await
         .unwrap();
     let holds = |needle: &str| {
@@ -91,7 +91,7 @@ async fn the_index_is_its_owners_alone() {
     let dir = TempDir::new().unwrap();
     let index = SqliteIndex::open(&file(&dir)).unwrap();
     index
-        .add(addition("s", "r", vec![entry(1, "walrus")]))
+        .add(sample_addition("s", "r", vec![sample_entry(1, "walrus")]))
         .await
         .unwrap();
     for name in ["recall.db", "recall.db-wal", "recall.db-shm"] {

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{block_type, each_block, forces_tool, tool_use_ids};
-use crate::validate::Findings;
-use crate::validate::request::Request;
+use crate::validate::RuleFindings;
+use crate::validate::request::CheckedRequest;
 
-pub(super) fn compaction_alone(request: &Request, findings: &mut Findings) {
+pub(super) fn compaction_alone(request: &CheckedRequest, findings: &mut RuleFindings) {
     if request.field("compaction").is_none() {
         return;
     }
@@ -17,14 +17,14 @@ pub(super) fn compaction_alone(request: &Request, findings: &mut Findings) {
         "output_config",
     ];
     for field in others.iter().filter(|field| request.field(field).is_some()) {
-        findings.request(format!("`compaction` stands beside `{field}`"));
+        findings.note_request(format!("`compaction` stands beside `{field}`"));
     }
     if forces_tool(request) {
-        findings.request("`compaction` stands beside a tool_choice that forces a tool");
+        findings.note_request("`compaction` stands beside a tool_choice that forces a tool");
     }
 }
 
-pub(super) fn compaction_content(request: &Request, findings: &mut Findings) {
+pub(super) fn compaction_content(request: &CheckedRequest, findings: &mut RuleFindings) {
     each_block(request, |i, path, block| {
         let content = block.get("content");
         let is_whole = match content {
@@ -33,18 +33,18 @@ pub(super) fn compaction_content(request: &Request, findings: &mut Findings) {
             Some(_) => false,
         };
         if block_type(block) == "compaction" && !is_whole {
-            findings.at(i, format!("{path} is a compaction without its text"));
+            findings.note_entry(i, format!("{path} is a compaction without its text"));
         }
     });
 }
 
-pub(super) fn compaction_loop_closed(request: &Request, findings: &mut Findings) {
+pub(super) fn compaction_loop_closed(request: &CheckedRequest, findings: &mut RuleFindings) {
     let mut entries = request.entries().iter().enumerate();
     if let Some((i, last)) = entries.next_back()
         && request.field("compaction").is_some()
         && tool_use_ids(last).next().is_some()
     {
-        findings.at(
+        findings.note_entry(
             i,
             format!("messages.{i}, the last one, has an open tool_use"),
         );

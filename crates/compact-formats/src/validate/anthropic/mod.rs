@@ -9,20 +9,20 @@ mod turn;
 
 use serde_json::Value;
 
-use super::request::{Request, list, text};
-use super::{Check, Findings, Provider, Rule, own_members};
+use super::request::{CheckedRequest, list_member, text_member};
+use super::{Provider, ProviderRule, RuleCheck, RuleFindings, own_members};
 
 const fn rule(
     id: &'static str,
     name: &'static str,
     summary: &'static str,
     source: &'static str,
-    check: Check,
-) -> Rule {
-    Rule::new(Provider::Anthropic, id, name, summary, source, check)
+    check: RuleCheck,
+) -> ProviderRule {
+    ProviderRule::new(Provider::Anthropic, id, name, summary, source, check)
 }
 
-pub(super) static RULES: &[Rule] = &[
+pub(super) static RULES: &[ProviderRule] = &[
     rule(
         "A0a",
         "messages-list",
@@ -181,7 +181,7 @@ pub(super) static RULES: &[Rule] = &[
         "thinking-of-the-same-model",
         "thinking of another model is dropped in silence",
         "platform.claude.com/docs/en/build-with-claude/preserved-thinking",
-        nothing,
+        check_nothing,
     )
     .unseen("nothing is refused, and blocks do not name their model")
     .unchecked(),
@@ -298,59 +298,59 @@ pub(super) static RULES: &[Rule] = &[
     .unseen("whether the prompt fits the window: `compactctl inspect` counts"),
 ];
 
-fn nothing(_: &Request, _: &mut Findings) {}
+fn check_nothing(_: &CheckedRequest, _: &mut RuleFindings) {}
 
 fn role(message: &Value) -> &str {
-    text(message, "role").unwrap_or_default()
+    text_member(message, "role").unwrap_or_default()
 }
 
 fn block_type(block: &Value) -> &str {
-    text(block, "type").unwrap_or_default()
+    text_member(block, "type").unwrap_or_default()
 }
 
-fn blocks(message: &Value) -> &[Value] {
-    list(message, "content")
+fn content_blocks(message: &Value) -> &[Value] {
+    list_member(message, "content")
 }
 
 /// Blocks of one type.
-fn of_type<'a>(message: &'a Value, wanted: &'static str) -> impl Iterator<Item = &'a Value> {
-    blocks(message)
+fn blocks_of_type<'a>(message: &'a Value, wanted: &'static str) -> impl Iterator<Item = &'a Value> {
+    content_blocks(message)
         .iter()
         .filter(move |block| block_type(block) == wanted)
 }
 
 fn tool_use_ids(message: &Value) -> impl Iterator<Item = &str> {
-    of_type(message, "tool_use").filter_map(|block| text(block, "id"))
+    blocks_of_type(message, "tool_use").filter_map(|block| text_member(block, "id"))
 }
 
 fn result_ids(message: &Value) -> impl Iterator<Item = &str> {
-    of_type(message, "tool_result").filter_map(|block| text(block, "tool_use_id"))
+    blocks_of_type(message, "tool_result").filter_map(|block| text_member(block, "tool_use_id"))
 }
 
 fn is_thinking(block: &Value) -> bool {
     matches!(block_type(block), "thinking" | "redacted_thinking")
 }
 
-fn thinking_type(request: &Request) -> Option<&str> {
-    text(request.field("thinking")?, "type")
+fn thinking_type(request: &CheckedRequest) -> Option<&str> {
+    text_member(request.field("thinking")?, "type")
 }
 
 /// Every block of every message with its path.
-fn each_block(request: &Request, mut visit: impl FnMut(usize, String, &Value)) {
+fn each_block(request: &CheckedRequest, mut visit: impl FnMut(usize, String, &Value)) {
     for (i, message) in request.entries().iter().enumerate() {
-        for (j, block) in blocks(message).iter().enumerate() {
+        for (j, block) in content_blocks(message).iter().enumerate() {
             visit(i, format!("messages.{i}.content.{j}"), block);
         }
     }
 }
 
-fn elements(value: &Value) -> &[Value] {
+fn list_elements(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn forces_tool(request: &Request) -> bool {
+fn forces_tool(request: &CheckedRequest) -> bool {
     let choice = request
         .field("tool_choice")
-        .and_then(|choice| text(choice, "type"));
+        .and_then(|choice| text_member(choice, "type"));
     matches!(choice, Some("any" | "tool"))
 }

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{block_type, blocks, each_block, elements, result_ids, tool_use_ids};
-use crate::validate::Findings;
-use crate::validate::request::{Request, list, text};
+use super::{block_type, content_blocks, each_block, list_elements, result_ids, tool_use_ids};
+use crate::validate::RuleFindings;
+use crate::validate::request::{CheckedRequest, list_member, text_member};
 
-pub(super) fn tool_use_needs_result(request: &Request, findings: &mut Findings) {
+pub(super) fn tool_use_needs_result(request: &CheckedRequest, findings: &mut RuleFindings) {
     let entries = request.entries();
     for (i, message) in entries.iter().enumerate() {
         let is_last = i + 1 == entries.len();
@@ -22,7 +22,7 @@ pub(super) fn tool_use_needs_result(request: &Request, findings: &mut Findings) 
             .flat_map(result_ids)
             .collect();
         for id in tool_use_ids(message).filter(|id| !results.contains(id)) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("messages.{i}: tool_use `{id}` has no tool_result in the next message"),
             );
@@ -30,11 +30,11 @@ pub(super) fn tool_use_needs_result(request: &Request, findings: &mut Findings) 
     }
 }
 
-pub(super) fn tool_use_ids_unique(request: &Request, findings: &mut Findings) {
+pub(super) fn tool_use_ids_unique(request: &CheckedRequest, findings: &mut RuleFindings) {
     let mut seen = HashSet::new();
     for (i, message) in request.entries().iter().enumerate() {
         for id in tool_use_ids(message).filter(|id| !seen.insert(*id)) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("messages.{i}: tool_use id `{id}` was used before"),
             );
@@ -42,11 +42,11 @@ pub(super) fn tool_use_ids_unique(request: &Request, findings: &mut Findings) {
     }
 }
 
-pub(super) fn result_needs_tool_use(request: &Request, findings: &mut Findings) {
+pub(super) fn result_needs_tool_use(request: &CheckedRequest, findings: &mut RuleFindings) {
     let mut before: HashSet<&str> = HashSet::new();
     for (i, message) in request.entries().iter().enumerate() {
         for id in result_ids(message).filter(|id| !before.contains(id)) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!(
                     "messages.{i}: tool_result of `{id}`, which the message before does not use"
@@ -57,26 +57,26 @@ pub(super) fn result_needs_tool_use(request: &Request, findings: &mut Findings) 
     }
 }
 
-pub(super) fn one_result_per_tool_use(request: &Request, findings: &mut Findings) {
+pub(super) fn one_result_per_tool_use(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
         let mut seen = HashSet::new();
         for id in result_ids(message).filter(|id| !seen.insert(*id)) {
-            findings.at(i, format!("messages.{i}: tool_use `{id}` has two results"));
+            findings.note_entry(i, format!("messages.{i}: tool_use `{id}` has two results"));
         }
     }
 }
 
-pub(super) fn server_result_needs_use(request: &Request, findings: &mut Findings) {
+pub(super) fn server_result_needs_use(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
         let mut used = HashSet::new();
-        for (j, block) in blocks(message).iter().enumerate() {
+        for (j, block) in content_blocks(message).iter().enumerate() {
             let block_type = block_type(block);
             if matches!(block_type, "server_tool_use" | "mcp_tool_use") {
-                used.extend(text(block, "id"));
+                used.extend(text_member(block, "id"));
             }
-            let id = text(block, "tool_use_id").unwrap_or_default();
+            let id = text_member(block, "tool_use_id").unwrap_or_default();
             if block_type.ends_with("_tool_result") && !used.contains(id) {
-                findings.at(
+                findings.note_entry(
                     i,
                     format!("messages.{i}.content.{j}: {block_type} of `{id}`, which no block before it uses"),
                 );
@@ -85,16 +85,16 @@ pub(super) fn server_result_needs_use(request: &Request, findings: &mut Findings
     }
 }
 
-pub(super) fn results_first(request: &Request, findings: &mut Findings) {
+pub(super) fn results_first(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
         let is_result = |block: &Value| block_type(block) == "tool_result";
-        let late = blocks(message)
+        let late = content_blocks(message)
             .iter()
             .enumerate()
             .skip_while(|(_, block)| is_result(block))
             .find(|(_, block)| is_result(block));
         if let Some((j, _)) = late {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("messages.{i}.content.{j} is a tool_result after other blocks"),
             );
@@ -102,7 +102,7 @@ pub(super) fn results_first(request: &Request, findings: &mut Findings) {
     }
 }
 
-pub(super) fn id_alphabet(request: &Request, findings: &mut Findings) {
+pub(super) fn id_alphabet(request: &CheckedRequest, findings: &mut RuleFindings) {
     let is_plain = |id: &str| {
         !id.is_empty()
             && id
@@ -112,43 +112,46 @@ pub(super) fn id_alphabet(request: &Request, findings: &mut Findings) {
     for (i, message) in request.entries().iter().enumerate() {
         // A result repeats its call's id; one report is enough.
         for id in tool_use_ids(message).filter(|id| !is_plain(id)) {
-            findings.at(i, format!("messages.{i}: `{id}` is no id of a tool_use"));
+            findings.note_entry(i, format!("messages.{i}: `{id}` is no id of a tool_use"));
         }
     }
 }
 
-pub(super) fn tools_declared(request: &Request, findings: &mut Findings) {
+pub(super) fn tools_declared(request: &CheckedRequest, findings: &mut RuleFindings) {
     let is_body = request.field("model").is_some() || request.field("max_tokens").is_some();
     let has_tools = request
         .field("tools")
-        .is_some_and(|tools| !elements(tools).is_empty());
+        .is_some_and(|tools| !list_elements(tools).is_empty());
     let uses = |message: &Value| {
-        blocks(message)
+        content_blocks(message)
             .iter()
             .any(|block| matches!(block_type(block), "tool_use" | "tool_result"))
     };
     if is_body && !has_tools && request.entries().iter().any(uses) {
-        findings.request("the history uses tools, but `tools` is not sent");
+        findings.note_request("the history uses tools, but `tools` is not sent");
     }
 }
 
-pub(super) fn tool_reference_declared(request: &Request, findings: &mut Findings) {
-    let Some(tools) = request.field("tools").map(elements) else {
+pub(super) fn tool_reference_declared(request: &CheckedRequest, findings: &mut RuleFindings) {
+    let Some(tools) = request.field("tools").map(list_elements) else {
         return;
     };
-    let names: HashSet<&str> = tools.iter().filter_map(|tool| text(tool, "name")).collect();
+    let names: HashSet<&str> = tools
+        .iter()
+        .filter_map(|tool| text_member(tool, "name"))
+        .collect();
     each_block(request, |i, path, block| {
         let searched = block
             .pointer("/content/tool_references")
             .into_iter()
-            .flat_map(elements);
-        let references = list(block, "content")
+            .flat_map(list_elements);
+        let references = list_member(block, "content")
             .iter()
             .chain(searched)
             .filter(|inner| block_type(inner) == "tool_reference")
-            .filter_map(|inner| text(inner, "tool_name"));
+            .filter_map(|inner| text_member(inner, "tool_name"));
         for name in references.filter(|name| !names.contains(name)) {
-            findings.at(
+            findings.note_entry(
                 i,
                 format!("{path} refers to `{name}`, which is not in `tools`"),
             );
@@ -156,10 +159,13 @@ pub(super) fn tool_reference_declared(request: &Request, findings: &mut Findings
     });
 }
 
-pub(super) fn not_all_deferred(request: &Request, findings: &mut Findings) {
-    let tools = request.field("tools").map(elements).unwrap_or_default();
+pub(super) fn not_all_deferred(request: &CheckedRequest, findings: &mut RuleFindings) {
+    let tools = request
+        .field("tools")
+        .map(list_elements)
+        .unwrap_or_default();
     let is_deferred = |tool: &Value| tool.get("defer_loading") == Some(&Value::Bool(true));
     if !tools.is_empty() && tools.iter().all(is_deferred) {
-        findings.request("every one of `tools` is deferred");
+        findings.note_request("every one of `tools` is deferred");
     }
 }

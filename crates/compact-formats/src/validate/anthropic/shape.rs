@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{block_type, each_block, elements, role};
-use crate::validate::Findings;
-use crate::validate::request::{Request, kind, list, text};
+use super::{block_type, each_block, list_elements, role};
+use crate::validate::RuleFindings;
+use crate::validate::request::{CheckedRequest, json_type, list_member, text_member};
 
 const USER_BLOCKS: &[&str] = &[
     "text",
@@ -31,32 +31,32 @@ const ASSISTANT_BLOCKS: &[&str] = &[
 
 const SYSTEM_BLOCKS: &[&str] = &["text", "tool_addition", "tool_removal"];
 
-pub(super) fn messages_list(request: &Request, findings: &mut Findings) {
+pub(super) fn messages_list(request: &CheckedRequest, findings: &mut RuleFindings) {
     if !request.has_list() {
-        findings.request("there is no list of `messages`");
+        findings.note_request("there is no list of `messages`");
     } else if request.entries().is_empty() {
-        findings.request("`messages` is empty");
+        findings.note_request("`messages` is empty");
     }
 }
 
-pub(super) fn message_shape(request: &Request, findings: &mut Findings) {
+pub(super) fn message_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
         match message.get("role") {
             _ if !message.is_object() => {
-                let found = kind(Some(message));
-                findings.at(i, format!("messages.{i} must be an object, found {found}"));
+                let found = json_type(Some(message));
+                findings.note_entry(i, format!("messages.{i} must be an object, found {found}"));
             }
             Some(Value::String(role))
                 if matches!(role.as_str(), "user" | "assistant" | "system") => {}
             Some(Value::String(role)) => {
-                findings.at(
+                findings.note_entry(
                     i,
                     format!("messages.{i}.role is `{role}`, which is no role"),
                 );
             }
             role => {
-                let found = kind(role);
-                findings.at(
+                let found = json_type(role);
+                findings.note_entry(
                     i,
                     format!("messages.{i}.role must be a string, found {found}"),
                 );
@@ -65,7 +65,7 @@ pub(super) fn message_shape(request: &Request, findings: &mut Findings) {
     }
 }
 
-pub(super) fn content_shape(request: &Request, findings: &mut Findings) {
+pub(super) fn content_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
         let role = role(message);
         match message.get("content") {
@@ -73,14 +73,15 @@ pub(super) fn content_shape(request: &Request, findings: &mut Findings) {
             Some(Value::String(_)) => {}
             Some(Value::Array(blocks)) => {
                 for (j, block) in blocks.iter().enumerate() {
-                    if let Some(why) = misplaced(block, role).or_else(|| incomplete(block)) {
-                        findings.at(i, format!("messages.{i}.content.{j} {why}"));
+                    if let Some(why) = bad_placement(block, role).or_else(|| missing_member(block))
+                    {
+                        findings.note_entry(i, format!("messages.{i}.content.{j} {why}"));
                     }
                 }
             }
             other => {
-                let found = kind(other);
-                findings.at(
+                let found = json_type(other);
+                findings.note_entry(
                     i,
                     format!(
                         "messages.{i}.content must be a string or a list of blocks, found {found}"
@@ -92,8 +93,8 @@ pub(super) fn content_shape(request: &Request, findings: &mut Findings) {
 }
 
 /// Why a block may not stand in a message of a role.
-fn misplaced(block: &Value, role: &str) -> Option<String> {
-    let Some(block_type) = text(block, "type") else {
+fn bad_placement(block: &Value, role: &str) -> Option<String> {
+    let Some(block_type) = text_member(block, "type") else {
         return Some("has no `type`".to_owned());
     };
     let may_stand = match role {
@@ -108,9 +109,9 @@ fn misplaced(block: &Value, role: &str) -> Option<String> {
 }
 
 /// What a block lacks. Fields with a rule of their own are left to it.
-fn incomplete(block: &Value) -> Option<String> {
+fn missing_member(block: &Value) -> Option<String> {
     let lacks = |field: &str| Some(format!("is `{}` without `{field}`", block_type(block)));
-    let has_text = |field: &str| text(block, field).is_some();
+    let has_text = |field: &str| text_member(block, field).is_some();
     match block_type(block) {
         "text" if !has_text("text") => lacks("text"),
         "thinking" if !has_text("thinking") => lacks("thinking"),
@@ -138,10 +139,10 @@ fn result_content(block: &Value) -> Option<String> {
             .iter()
             .find(|block| !allowed.contains(&block_type(block)))
             .map(|block| format!("holds `{}`, which results cannot have", block_type(block)))
-            .or_else(|| inner.iter().find_map(incomplete)),
+            .or_else(|| inner.iter().find_map(missing_member)),
         other => Some(format!(
             "has a content that is {}, not a string or blocks",
-            kind(other)
+            json_type(other)
         )),
     }
 }
@@ -150,7 +151,7 @@ fn whole_source(block: &Value) -> bool {
     let Some(source) = block.get("source") else {
         return false;
     };
-    let has = |field: &str| text(source, field).is_some();
+    let has = |field: &str| text_member(source, field).is_some();
     match block_type(source) {
         "base64" | "text" => has("data") && has("media_type"),
         "url" => has("url"),
@@ -160,7 +161,7 @@ fn whole_source(block: &Value) -> bool {
     }
 }
 
-pub(super) fn content_not_empty(request: &Request, findings: &mut Findings) {
+pub(super) fn content_not_empty(request: &CheckedRequest, findings: &mut RuleFindings) {
     let entries = request.entries();
     for (i, message) in entries.iter().enumerate() {
         let is_empty = match message.get("content") {
@@ -170,40 +171,41 @@ pub(super) fn content_not_empty(request: &Request, findings: &mut Findings) {
         };
         let may_be = i + 1 == entries.len() && role(message) == "assistant";
         if is_empty && !may_be {
-            findings.at(i, format!("messages.{i} has no content"));
+            findings.note_entry(i, format!("messages.{i} has no content"));
         }
     }
 }
 
 fn is_blank(block: &Value) -> bool {
-    block_type(block) == "text" && text(block, "text").is_some_and(|text| text.trim().is_empty())
+    block_type(block) == "text"
+        && text_member(block, "text").is_some_and(|text| text.trim().is_empty())
 }
 
-pub(super) fn text_not_blank(request: &Request, findings: &mut Findings) {
+pub(super) fn text_not_blank(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (j, block) in request
         .field("system")
         .into_iter()
-        .flat_map(elements)
+        .flat_map(list_elements)
         .enumerate()
     {
         if is_blank(block) {
-            findings.request(format!("system.{j} is a text block without text"));
+            findings.note_request(format!("system.{j} is a text block without text"));
         }
     }
     for (i, message) in request.entries().iter().enumerate() {
-        let words = text(message, "content").unwrap_or_default();
+        let words = text_member(message, "content").unwrap_or_default();
         if !words.is_empty() && words.trim().is_empty() {
-            findings.at(i, format!("messages.{i} is nothing but white space"));
+            findings.note_entry(i, format!("messages.{i} is nothing but white space"));
         }
     }
     each_block(request, |i, path, block| {
-        if is_blank(block) || list(block, "content").iter().any(is_blank) {
-            findings.at(i, format!("{path} holds a text block without text"));
+        if is_blank(block) || list_member(block, "content").iter().any(is_blank) {
+            findings.note_entry(i, format!("{path} holds a text block without text"));
         }
     });
 }
 
-pub(super) fn input_object(request: &Request, findings: &mut Findings) {
+pub(super) fn input_object(request: &CheckedRequest, findings: &mut RuleFindings) {
     each_block(request, |i, path, block| {
         let is_use = matches!(
             block_type(block),
@@ -211,8 +213,8 @@ pub(super) fn input_object(request: &Request, findings: &mut Findings) {
         );
         let input = block.get("input");
         if is_use && !input.is_some_and(Value::is_object) {
-            let found = kind(input);
-            findings.at(i, format!("{path}.input must be an object, found {found}"));
+            let found = json_type(input);
+            findings.note_entry(i, format!("{path}.input must be an object, found {found}"));
         }
     });
 }

@@ -3,22 +3,23 @@
 use serde_json::Value;
 
 use super::{
-    block_type, blocks, each_block, forces_tool, is_thinking, result_ids, role, thinking_type,
+    block_type, content_blocks, each_block, forces_tool, is_thinking, result_ids, role,
+    thinking_type,
 };
-use crate::validate::Findings;
-use crate::validate::request::{Request, present, text};
+use crate::validate::RuleFindings;
+use crate::validate::request::{CheckedRequest, present_member, text_member};
 
 const LEAST_BUDGET: u64 = 1024;
 
-pub(super) fn thinking_signed(request: &Request, findings: &mut Findings) {
+pub(super) fn thinking_signed(request: &CheckedRequest, findings: &mut RuleFindings) {
     each_block(request, |i, path, block| {
         let seal = match block_type(block) {
             "thinking" => "signature",
             "redacted_thinking" => "data",
             _ => return,
         };
-        if text(block, seal).is_none_or(str::is_empty) {
-            findings.at(i, format!("{path} has lost its `{seal}`"));
+        if text_member(block, seal).is_none_or(str::is_empty) {
+            findings.note_entry(i, format!("{path} has lost its `{seal}`"));
         }
     });
 }
@@ -35,7 +36,7 @@ fn open_turn(entries: &[Value]) -> Option<usize> {
     is_open.then(|| start.map_or(0, |start| start + 1))
 }
 
-pub(super) fn loop_starts_with_thinking(request: &Request, findings: &mut Findings) {
+pub(super) fn loop_starts_with_thinking(request: &CheckedRequest, findings: &mut RuleFindings) {
     let entries = request.entries();
     let Some(start) = open_turn(entries).filter(|_| thinking_type(request) == Some("enabled"))
     else {
@@ -47,17 +48,17 @@ pub(super) fn loop_starts_with_thinking(request: &Request, findings: &mut Findin
         .skip(start)
         .find(|(_, message)| role(message) == "assistant");
     if let Some((i, message)) = opening
-        && !blocks(message).first().is_some_and(is_thinking)
+        && !content_blocks(message).first().is_some_and(is_thinking)
     {
-        let found = blocks(message).first().map_or("text", block_type);
-        findings.at(
+        let found = content_blocks(message).first().map_or("text", block_type);
+        findings.note_entry(
             i,
             format!("messages.{i} opens the turn with {found}, not with thinking"),
         );
     }
 }
 
-pub(super) fn no_thinking_when_disabled(request: &Request, findings: &mut Findings) {
+pub(super) fn no_thinking_when_disabled(request: &CheckedRequest, findings: &mut RuleFindings) {
     if thinking_type(request) != Some("disabled") {
         return;
     }
@@ -70,22 +71,22 @@ pub(super) fn no_thinking_when_disabled(request: &Request, findings: &mut Findin
         .enumerate()
         .rfind(|(_, message)| role(message) == "assistant");
     if let Some((i, message)) = latest.filter(|_| is_final)
-        && blocks(message).iter().any(is_thinking)
+        && content_blocks(message).iter().any(is_thinking)
     {
-        findings.at(i, format!("messages.{i} holds thinking, which is disabled"));
+        findings.note_entry(i, format!("messages.{i} holds thinking, which is disabled"));
     }
 }
 
-pub(super) fn block_binding_needs_adaptive(request: &Request, findings: &mut Findings) {
+pub(super) fn block_binding_needs_adaptive(request: &CheckedRequest, findings: &mut RuleFindings) {
     let binds = request
         .field("thinking")
-        .is_some_and(|thinking| present(thinking, "block_binding").is_some());
+        .is_some_and(|thinking| present_member(thinking, "block_binding").is_some());
     if binds && thinking_type(request) != Some("adaptive") {
-        findings.request("thinking.block_binding stands without adaptive thinking");
+        findings.note_request("thinking.block_binding stands without adaptive thinking");
     }
 }
 
-pub(super) fn thinking_budget(request: &Request, findings: &mut Findings) {
+pub(super) fn thinking_budget(request: &CheckedRequest, findings: &mut RuleFindings) {
     let thinking = request.field("thinking");
     let budget = thinking.and_then(|thinking| thinking.get("budget_tokens")?.as_u64());
     let Some(budget) = budget else {
@@ -93,18 +94,18 @@ pub(super) fn thinking_budget(request: &Request, findings: &mut Findings) {
     };
     let most = request.field("max_tokens").and_then(Value::as_u64);
     if budget < LEAST_BUDGET {
-        findings.request(format!(
+        findings.note_request(format!(
             "thinking.budget_tokens is {budget}, below {LEAST_BUDGET}"
         ));
     } else if most.is_some_and(|most| budget >= most) {
-        findings.request(format!(
+        findings.note_request(format!(
             "thinking.budget_tokens is {budget}, not below max_tokens"
         ));
     }
 }
 
-pub(super) fn no_forced_tool_with_thinking(request: &Request, findings: &mut Findings) {
+pub(super) fn no_forced_tool_with_thinking(request: &CheckedRequest, findings: &mut RuleFindings) {
     if thinking_type(request) == Some("enabled") && forces_tool(request) {
-        findings.request("tool_choice forces a tool while thinking is enabled");
+        findings.note_request("tool_choice forces a tool while thinking is enabled");
     }
 }

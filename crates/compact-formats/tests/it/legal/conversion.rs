@@ -2,7 +2,7 @@
 
 use compact_core::message::{Block, Conversation};
 use compact_formats::validate::{Provider, Strictness, Violation, check};
-use compact_formats::{Format, Scope, convert, parse};
+use compact_formats::{Format, TranscriptScope, convert, parse};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -67,7 +67,7 @@ proptest! {
         is_odd in any::<bool>(),
     ) {
         let source = told(from, &history).to_string();
-        let said = parse(source, Some(from.format()), Scope::Live).unwrap().conversation;
+        let said = parse(source, Some(from.format()), TranscriptScope::Live).unwrap().conversation;
         let said = if is_odd { with_odd_ids(said) } else { said };
         accepted(&said, &history, to)?;
     }
@@ -75,7 +75,7 @@ proptest! {
     /// Sessions that begin with the model, end with it, or have two speak in a row.
     #[test]
     fn any_session_converts_to_a_valid_history(from in format(), to in provider(), steps in steps()) {
-        let said = parse(transcript(from, &steps), Some(from), Scope::Live).unwrap().conversation;
+        let said = parse(transcript(from, &steps), Some(from), TranscriptScope::Live).unwrap().conversation;
         prop_assume!(!kept_by_conversion(&said).concat().is_empty());
         let body = convert(&said, to.format()).unwrap().bytes;
         let refused: Vec<_> = check(to, Strictness::Vendor, &body).unwrap();
@@ -87,15 +87,15 @@ proptest! {
     #[test]
     fn a_claude_code_session_comes_back_whole(steps in steps()) {
         let own = Format::ClaudeCode;
-        let said = parse(transcript(own, &steps), Some(own), Scope::Live).unwrap().conversation;
+        let said = parse(transcript(own, &steps), Some(own), TranscriptScope::Live).unwrap().conversation;
         for provider in Provider::ALL {
             let there = convert(&said, provider.format()).unwrap().bytes;
-            let Ok(read) = parse(there, Some(provider.format()), Scope::Live) else {
+            let Ok(read) = parse(there, Some(provider.format()), TranscriptScope::Live) else {
                 prop_assert!(kept_by_conversion(&said).concat().is_empty());
                 continue;
             };
             let back = convert(&read.conversation, own).unwrap().bytes;
-            let back = parse(back, Some(own), Scope::Live).map(|p| p.conversation).unwrap_or_default();
+            let back = parse(back, Some(own), TranscriptScope::Live).map(|p| p.conversation).unwrap_or_default();
             prop_assert_eq!(kept_by_conversion(&back), kept_by_conversion(&said));
         }
     }

@@ -7,7 +7,7 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry};
 use compact_core::policy::Policy;
 use compact_formats::validate::{Provider, Strictness, check};
-use compact_formats::{Format, Parsed, Scope, parse};
+use compact_formats::{Format, ParsedTranscript, TranscriptScope, parse};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ fn is_protected(message: &str) -> bool {
 fn words(entry: &Entry) -> (EntryHash, usize) {
     let is_seen = |b: &&Block| matches!(b, Block::Media { .. } | Block::Opaque { .. });
     (
-        EntryHash::of(entry),
+        EntryHash::from_entry(entry),
         entry.blocks.iter().filter(is_seen).count(),
     )
 }
@@ -73,8 +73,8 @@ fn protected_words(conversation: &Conversation) -> HashSet<(EntryHash, usize)> {
         .collect()
 }
 
-fn read(body: &[u8], format: Format) -> Parsed {
-    parse(body.to_vec(), Some(format), Scope::Live).unwrap()
+fn read(body: &[u8], format: Format) -> ParsedTranscript {
+    parse(body.to_vec(), Some(format), TranscriptScope::Live).unwrap()
 }
 
 /// What a person and the model say next, in the words of the provider.
@@ -120,7 +120,12 @@ impl Chain<'_> {
         Ok(())
     }
 
-    fn check(&self, parsed: &Parsed, before: &[u8], view: &[u8]) -> Result<(), TestCaseError> {
+    fn check(
+        &self,
+        parsed: &ParsedTranscript,
+        before: &[u8],
+        view: &[u8],
+    ) -> Result<(), TestCaseError> {
         let shown = raw(view);
         let after = read(view, self.provider.format());
         let wanted = protected_words(&parsed.conversation);
@@ -141,7 +146,7 @@ impl Chain<'_> {
             let is_as_it_was = |m: &&String| !is_protected(m) || before.contains(m);
             prop_assert_eq!(shown.iter().find(|m| !is_as_it_was(m)), None);
         }
-        let bare = after.document.bare().unwrap();
+        let bare = after.document.without_flags().unwrap();
         let found = check(self.provider, Strictness::Vendor, &bare).unwrap();
         let own = found.iter().find(|v| v.rule.name == "known-members");
         prop_assert!(own.is_none(), "{own:?}");

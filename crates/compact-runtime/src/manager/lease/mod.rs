@@ -22,23 +22,23 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LAST_PAUSE: Duration = Duration::from_millis(500);
 
 /// A lease that is given back.
-pub(crate) struct Held {
+pub(crate) struct HeldLease {
     catalog: Arc<dyn SessionCatalog>,
     lease: Option<Lease>,
 }
 
 impl Manager {
     /// The lease of a session, if it can be had within `patience`.
-    pub(crate) async fn claim(
+    pub(crate) async fn claim_session(
         &self,
         session: &str,
         patience: Duration,
-    ) -> Result<Option<Held>, Error> {
+    ) -> Result<Option<HeldLease>, Error> {
         let start = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
             if let Some(lease) = self.catalog.claim(session).await? {
-                return Ok(Some(Held {
+                return Ok(Some(HeldLease {
                     catalog: Arc::clone(&self.catalog),
                     lease: Some(lease),
                 }));
@@ -53,26 +53,26 @@ impl Manager {
     }
 
     /// How long a call waits for another process.
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) fn wait_limit(&self) -> Duration {
         Duration::from_secs(self.policy.wait_seconds)
     }
 }
 
-impl Held {
+impl HeldLease {
     /// The lease itself.
     pub(crate) fn lease(&self) -> Option<&Lease> {
         self.lease.as_ref()
     }
 
     /// Does something for as long as the lease is ours, and gives it back.
-    pub(crate) async fn during<T>(
+    pub(crate) async fn run_leased<T>(
         mut self,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let result = tokio::select! {
             biased;
             result = work => result,
-            overtaken = self.renewed() => Err(overtaken),
+            overtaken = self.renew_until_lost() => Err(overtaken),
         };
         if let Some(lease) = self.lease.take() {
             // It runs out by itself.
@@ -82,7 +82,7 @@ impl Held {
     }
 
     /// Renews the lease until somebody else has it. A catalog that does not answer is asked again.
-    async fn renewed(&self) -> Error {
+    async fn renew_until_lost(&self) -> Error {
         let pause = self.catalog.lease_time() / 3;
         loop {
             tokio::time::sleep(pause).await;
@@ -96,7 +96,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldLease {
     /// A caller may give up at any moment; then nobody else should have to wait.
     fn drop(&mut self) {
         if let (Some(lease), Ok(runtime)) = (self.lease.take(), Handle::try_current()) {

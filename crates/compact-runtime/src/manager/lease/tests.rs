@@ -3,19 +3,19 @@ use compact_core::wire::WireRules;
 
 use super::*;
 use crate::manager::tests::{Faulty, exchange, manager};
-use crate::manager::{Preflight, Session};
+use crate::manager::{Preflight, SessionState};
 use crate::port::catalog::{CatalogError, MemoryCatalog};
 
 /// What a process knows of a session that has come so far.
-fn session(exchanges: usize) -> Session {
-    let mut session = Session::new("shared", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "Port the parser.")]);
+fn session(exchanges: usize) -> SessionState {
+    let mut session = SessionState::new("shared", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "Port the parser.")]);
     session.append((0..exchanges).flat_map(|i| exchange(i, 30)));
     session
 }
 
-fn shown(ready: &Preflight, session: &Session) -> Vec<Entry> {
-    ready.view.entries(session.source())
+fn shown(ready: &Preflight, session: &SessionState) -> Vec<Entry> {
+    ready.view.shown_entries(session.history())
 }
 
 #[tokio::test]
@@ -29,7 +29,15 @@ async fn another_process_shows_the_same_view_instead_of_compacting_again() {
     one.append(exchange(20, 30));
     let again = manager.preflight(&mut one).await.unwrap();
     assert_eq!(shown(&taken, &two), shown(&again, &one));
-    assert_eq!(manager.catalog.chain("shared").await.unwrap().len(), 1);
+    assert_eq!(
+        manager
+            .catalog
+            .session_records("shared")
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -40,17 +48,20 @@ async fn a_process_that_begins_anew_goes_on_where_others_were() {
         first.append(exchange(n, 30));
         manager.preflight(&mut first).await.unwrap();
     }
-    let chain = manager.catalog.chain("shared").await.unwrap();
+    let chain = manager.catalog.session_records("shared").await.unwrap();
     assert!(chain.len() >= 3, "{}", chain.len());
     let mut late = session(90);
-    late.append([Entry::text("u1", Role::User, "And now?")]);
-    first.append([Entry::text("u1", Role::User, "And now?")]);
+    late.append([Entry::from_text("u1", Role::User, "And now?")]);
+    first.append([Entry::from_text("u1", Role::User, "And now?")]);
     let (one, two) = (
         manager.preflight(&mut first).await.unwrap(),
         manager.preflight(&mut late).await.unwrap(),
     );
     assert_eq!(shown(&one, &first), shown(&two, &late));
-    assert_eq!(manager.catalog.chain("shared").await.unwrap(), chain);
+    assert_eq!(
+        manager.catalog.session_records("shared").await.unwrap(),
+        chain
+    );
 }
 
 #[tokio::test]
@@ -61,7 +72,7 @@ async fn while_another_process_compacts_a_call_gets_the_view_that_there_is() {
     let mut mine = session(20);
     let ready = manager.preflight(&mut mine).await.unwrap();
     assert!(ready.receipt.is_none());
-    assert_eq!(shown(&ready, &mine), mine.source().entries);
+    assert_eq!(shown(&ready, &mine), mine.history().entries);
     manager.catalog.release(&lease).await.unwrap();
     let ready = manager.preflight(&mut mine).await.unwrap();
     assert!(
@@ -136,6 +147,6 @@ async fn a_holder_that_was_overtaken_records_nothing() {
         ),
         "{error}"
     );
-    assert_eq!(manager.catalog.chain("shared").await.unwrap(), []);
+    assert_eq!(manager.catalog.session_records("shared").await.unwrap(), []);
     assert_eq!(manager.catalog.last_attempt("shared").await.unwrap(), None);
 }

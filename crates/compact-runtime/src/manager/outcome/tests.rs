@@ -2,26 +2,30 @@ use std::sync::Arc;
 
 use compact_core::message::{Entry, Role};
 use compact_core::policy::Policy;
-use compact_core::redact::{Boundary, RedactionRules};
+use compact_core::redact::{RedactionBoundary, RedactionRules};
 use compact_core::summarize::Style;
 use compact_core::wire::WireRules;
 use serde_json::json;
 
 use super::*;
-use crate::manager::history::VerifiedBy;
-use crate::manager::session::Session;
+use crate::manager::restore::VerifiedBy;
+use crate::manager::session_state::SessionState;
 use crate::manager::tests::{exchange, manager};
 use crate::port::catalog::{MemoryCatalog, SessionCatalog};
 
 /// A session that was compacted several times, with its records.
-async fn compacted(manager: &Manager, name: &str) -> (Session, Vec<CompactionRecord>) {
-    let mut session = Session::new(name, &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "Never touch table_7. Go.")]);
+async fn compacted(manager: &Manager, name: &str) -> (SessionState, Vec<CompactionRecord>) {
+    let mut session = SessionState::new(name, &WireRules::LENIENT);
+    session.append([Entry::from_text(
+        "u0",
+        Role::User,
+        "Never touch table_7. Go.",
+    )]);
     for i in 0..60 {
         session.append(exchange(i, 25));
         manager.preflight(&mut session).await.unwrap();
     }
-    let chain = manager.catalog.chain(name).await.unwrap();
+    let chain = manager.catalog.session_records(name).await.unwrap();
     assert!(chain.len() >= 3);
     (session, chain)
 }
@@ -37,7 +41,7 @@ async fn of_another_engine(
         let mut record = record.clone();
         record.receipt["engine"] = json!("compact 0.0.1");
         change(&mut record);
-        catalog.record(&record).await.unwrap();
+        catalog.save_record(&record).await.unwrap();
     }
     Manager {
         catalog: Arc::new(catalog),
@@ -51,9 +55,9 @@ async fn a_receipt_of_another_engine_is_held_against_its_view() {
     let (_, chain) = compacted(&manager, "old").await;
     let old = of_another_engine(&manager, &chain, |_| {}).await;
     for record in &chain {
-        let now = manager.verify(&record.receipt_id).await.unwrap();
+        let now = manager.verify_receipt(&record.receipt_id).await.unwrap();
         assert_eq!((now.by, now.mismatches), (VerifiedBy::Engine, vec![]));
-        let then = old.verify(&record.receipt_id).await.unwrap();
+        let then = old.verify_receipt(&record.receipt_id).await.unwrap();
         assert_eq!((then.by, then.mismatches), (VerifiedBy::View, vec![]));
     }
     for (field, value) in [
@@ -64,7 +68,11 @@ async fn a_receipt_of_another_engine_is_held_against_its_view() {
     ] {
         let lied = |record: &mut CompactionRecord| record.receipt[field] = value.clone();
         let lying = of_another_engine(&manager, &chain, lied).await;
-        let found = lying.verify(&chain[0].receipt_id).await.unwrap().mismatches;
+        let found = lying
+            .verify_receipt(&chain[0].receipt_id)
+            .await
+            .unwrap()
+            .mismatches;
         let fields: Vec<&str> = found.iter().map(|m| &*m.field).collect();
         assert_eq!(fields, [field]);
     }
@@ -73,7 +81,7 @@ async fn a_receipt_of_another_engine_is_held_against_its_view() {
         archive.remove("view");
     };
     let older = of_another_engine(&manager, &chain, without_view).await;
-    let found = older.verify(&chain[0].receipt_id).await.unwrap();
+    let found = older.verify_receipt(&chain[0].receipt_id).await.unwrap();
     assert_eq!((found.by, found.mismatches), (VerifiedBy::Original, vec![]));
 }
 
@@ -87,15 +95,15 @@ async fn what_another_version_made_is_shown_as_it_was_archived() {
         strategy: Style::Brief,
         ..manager.policy.clone()
     };
-    let mut late = Session::new("both", &WireRules::LENIENT);
-    late.append(session.source().entries.iter().cloned());
-    let decision = other.decide(&mut late).await;
+    let mut late = SessionState::new("both", &WireRules::LENIENT);
+    late.append(session.history().entries.iter().cloned());
+    let decision = other.load_and_decide(&mut late).await;
     assert!(other.catch_up(&mut late, &decision).await.unwrap());
     assert_eq!(late.view(), session.view());
     let latest = chain.last().unwrap();
     let (ours, theirs) = (
-        manager.remember(latest).await.unwrap(),
-        other.remember(latest).await.unwrap(),
+        manager.memory_layers(latest).await.unwrap(),
+        other.memory_layers(latest).await.unwrap(),
     );
     assert_eq!(ours.summary, theirs.summary);
     assert_eq!(ours.recent, theirs.recent);
@@ -109,8 +117,8 @@ async fn the_archive_knows_what_the_catalog_knows() {
     let (_, two) = compacted(&manager, "two").await;
     let archive = manager.archive.clone().unwrap();
     let mut kept = Vec::new();
-    for address in archive.records().await.unwrap() {
-        kept.push(kept_record(&*archive, &address).await.unwrap());
+    for address in archive.list_records().await.unwrap() {
+        kept.push(read_record(&*archive, &address).await.unwrap());
     }
     for known in one.iter().chain(&two) {
         assert!(kept.contains(known), "{}", known.receipt_id);
@@ -125,16 +133,16 @@ async fn a_record_in_the_wrong_place_or_of_a_later_form_is_refused() {
     let (_, chain) = compacted(&manager, "one").await;
     let archive = manager.archive.clone().unwrap();
     let address = chain[0].address();
-    let bytes = archive.record(&address).await.unwrap();
+    let bytes = archive.get_record(&address).await.unwrap();
     let other = PackId::of_record("other", &chain[0].receipt_id);
     archive.put_record(&other, bytes.clone()).await.unwrap();
-    let refused = kept_record(&*archive, &other).await.unwrap_err();
+    let refused = read_record(&*archive, &other).await.unwrap_err();
     assert!(matches!(refused, Error::Archive(ArchiveError::Damaged { pack, .. }) if pack == other));
     let mut later: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     later["form"] = json!(2);
     let later = Bytes::from(later.to_string());
     archive.put_record(&address, later).await.unwrap();
-    let refused = kept_record(&*archive, &address).await.unwrap_err();
+    let refused = read_record(&*archive, &address).await.unwrap_err();
     assert!(matches!(
         refused,
         Error::Archive(ArchiveError::Newer { found: 2, .. })
@@ -146,19 +154,24 @@ async fn a_redacted_archive_keeps_no_secret_in_a_view() {
     let (mut manager, _) = manager(3_000);
     let mut rules = RedactionRules::default();
     rules.sinks.archive = true;
-    let redactor = rules.redactor(Boundary::Archive).unwrap();
-    manager.storing = Storing::Redacted(Arc::new(redactor));
+    let redactor = rules.redactor(RedactionBoundary::Archive).unwrap();
+    manager.storing = ArchiveMode::Redacted(Arc::new(redactor));
     let secret = "AKIAIOSFODNN7EXAMPLE";
-    let mut session = Session::new("secret", &WireRules::LENIENT);
-    session.append([Entry::text("u0", Role::User, "go")]);
+    let mut session = SessionState::new("secret", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
     session.append((0..30).flat_map(|i| exchange(i, 25)));
-    session.append([Entry::text(
+    session.append([Entry::from_text(
         "u1",
         Role::User,
         format!("the key is {secret}"),
     )]);
     let made = manager.preflight(&mut session).await.unwrap();
-    let record = manager.catalog.latest("secret").await.unwrap().unwrap();
+    let record = manager
+        .catalog
+        .latest_record("secret")
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(made.receipt.unwrap().receipt_id, record.receipt_id);
     let archive = manager.archive.clone().unwrap();
     for pack in record.packs() {
@@ -167,7 +180,7 @@ async fn a_redacted_archive_keeps_no_secret_in_a_view() {
         assert!(!text.contains(secret), "{text}");
     }
     assert_eq!(
-        kept_record(&*archive, &record.address()).await.unwrap(),
+        read_record(&*archive, &record.address()).await.unwrap(),
         record
     );
 }

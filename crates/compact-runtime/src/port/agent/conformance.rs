@@ -12,15 +12,15 @@
 use std::time::Duration;
 
 use compact_core::message::{Block, Role};
-use compact_formats::stream::{Activity, End};
+use compact_formats::stream::{AgentActivity, TurnEnd};
 
-use super::{Agent, AgentSession, Opening};
+use super::{AgentProgram, AgentSession, SessionOpening};
 
 /// Far more than any turn of the suite takes.
 const LONG: Duration = Duration::from_secs(60);
 
 /// Runs every check.
-pub async fn suite(agent: &dyn Agent) {
+pub async fn suite(agent: &dyn AgentProgram) {
     turns_follow_each_other(agent).await;
     calls_come_with_their_results(agent).await;
     a_turn_can_be_interrupted_and_the_session_goes_on(agent).await;
@@ -29,55 +29,55 @@ pub async fn suite(agent: &dyn Agent) {
 }
 
 /// Everything that a turn tells, up to its end.
-async fn turn(session: &mut dyn AgentSession) -> (Vec<Activity>, End) {
+async fn collect_turn(session: &mut dyn AgentSession) -> (Vec<AgentActivity>, TurnEnd) {
     let mut all = Vec::new();
     loop {
         let heard = tokio::time::timeout(LONG, session.next()).await;
         for activity in heard.expect("a turn ends").unwrap().told {
             match activity {
-                Activity::Ended(end) => return (all, end),
+                AgentActivity::Ended(end) => return (all, end),
                 told => all.push(told),
             }
         }
     }
 }
 
-fn words(told: &[Activity]) -> String {
+fn assistant_text(told: &[AgentActivity]) -> String {
     let entries = told.iter().filter_map(|activity| match activity {
-        Activity::Said(entry) if entry.role == Role::Assistant => Some(entry.plain_text()),
+        AgentActivity::Said(entry) if entry.role == Role::Assistant => Some(entry.plain_text()),
         _ => None,
     });
     entries.collect()
 }
 
-fn id(told: &[Activity]) -> Option<String> {
+fn find_session_id(told: &[AgentActivity]) -> Option<String> {
     told.iter().find_map(|activity| match activity {
-        Activity::Session(about) => about.id.clone(),
+        AgentActivity::Session(about) => about.id.clone(),
         _ => None,
     })
 }
 
-async fn turns_follow_each_other(agent: &dyn Agent) {
-    let mut session = agent.open(Opening::Fresh, "first").await.unwrap();
-    let (told, end) = turn(&mut *session).await;
-    assert!(matches!(end, End::Done(_)), "{end:?}");
-    assert_eq!(words(&told), "FIRST");
-    session.say("second").await.unwrap();
-    let (told, end) = turn(&mut *session).await;
-    assert!(matches!(end, End::Done(_)), "{end:?}");
-    assert_eq!(words(&told), "SECOND");
+async fn turns_follow_each_other(agent: &dyn AgentProgram) {
+    let mut session = agent.open(SessionOpening::Fresh, "first").await.unwrap();
+    let (told, end) = collect_turn(&mut *session).await;
+    assert!(matches!(end, TurnEnd::Done(_)), "{end:?}");
+    assert_eq!(assistant_text(&told), "FIRST");
+    session.send_prompt("second").await.unwrap();
+    let (told, end) = collect_turn(&mut *session).await;
+    assert!(matches!(end, TurnEnd::Done(_)), "{end:?}");
+    assert_eq!(assistant_text(&told), "SECOND");
     session.close().await;
 }
 
-async fn calls_come_with_their_results(agent: &dyn Agent) {
-    let mut session = agent.open(Opening::Fresh, "work").await.unwrap();
-    let (told, _) = turn(&mut *session).await;
+async fn calls_come_with_their_results(agent: &dyn AgentProgram) {
+    let mut session = agent.open(SessionOpening::Fresh, "work").await.unwrap();
+    let (told, _) = collect_turn(&mut *session).await;
     let mut calls = Vec::new();
     let mut results = Vec::new();
     for activity in &told {
-        if let Activity::Said(entry) = activity {
-            calls.extend(entry.calls().map(str::to_owned));
-            results.extend(entry.results().map(str::to_owned));
+        if let AgentActivity::Said(entry) = activity {
+            calls.extend(entry.call_ids().map(str::to_owned));
+            results.extend(entry.result_ids().map(str::to_owned));
         }
     }
     assert_eq!(calls.len(), 1);
@@ -85,38 +85,45 @@ async fn calls_come_with_their_results(agent: &dyn Agent) {
     session.close().await;
 }
 
-async fn a_turn_can_be_interrupted_and_the_session_goes_on(agent: &dyn Agent) {
-    let mut session = agent.open(Opening::Fresh, "go on").await.unwrap();
+async fn a_turn_can_be_interrupted_and_the_session_goes_on(agent: &dyn AgentProgram) {
+    let mut session = agent.open(SessionOpening::Fresh, "go on").await.unwrap();
     while !has_worked(&session.next().await.unwrap().told) {}
     session.interrupt().await.unwrap();
-    turn(&mut *session).await;
-    session.say("and then").await.unwrap();
-    assert_eq!(words(&turn(&mut *session).await.0), "AND THEN");
+    collect_turn(&mut *session).await;
+    session.send_prompt("and then").await.unwrap();
+    assert_eq!(
+        assistant_text(&collect_turn(&mut *session).await.0),
+        "AND THEN"
+    );
     session.close().await;
 }
 
-fn has_worked(told: &[Activity]) -> bool {
+fn has_worked(told: &[AgentActivity]) -> bool {
     let is_result = |block: &Block| matches!(block, Block::ToolResult { .. });
     told.iter().any(|activity| match activity {
-        Activity::Said(entry) => entry.blocks.iter().any(is_result),
+        AgentActivity::Said(entry) => entry.blocks.iter().any(is_result),
         _ => false,
     })
 }
 
-async fn a_closed_session_is_taken_up_again(agent: &dyn Agent) {
-    if !agent.resumes() {
+async fn a_closed_session_is_taken_up_again(agent: &dyn AgentProgram) {
+    if !agent.can_resume() {
         return;
     }
-    let mut session = agent.open(Opening::Fresh, "first").await.unwrap();
-    let known = id(&turn(&mut *session).await.0).expect("a session has a name");
+    let mut session = agent.open(SessionOpening::Fresh, "first").await.unwrap();
+    let known =
+        find_session_id(&collect_turn(&mut *session).await.0).expect("a session has a name");
     session.close().await;
-    let mut again = agent.open(Opening::Resumed(&known), "again").await.unwrap();
-    assert_eq!(words(&turn(&mut *again).await.0), "AGAIN");
+    let mut again = agent
+        .open(SessionOpening::Resumed(&known), "again")
+        .await
+        .unwrap();
+    assert_eq!(assistant_text(&collect_turn(&mut *again).await.0), "AGAIN");
     again.close().await;
 }
 
-async fn closing_ends_a_turn_that_runs(agent: &dyn Agent) {
-    let mut session = agent.open(Opening::Fresh, "go on").await.unwrap();
+async fn closing_ends_a_turn_that_runs(agent: &dyn AgentProgram) {
+    let mut session = agent.open(SessionOpening::Fresh, "go on").await.unwrap();
     while !has_worked(&session.next().await.unwrap().told) {}
     let closed = tokio::time::timeout(LONG, session.close()).await;
     assert!(closed.is_ok(), "closing waits for nobody");

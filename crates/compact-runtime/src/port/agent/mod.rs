@@ -10,13 +10,13 @@ mod scripted;
 mod tests;
 
 use async_trait::async_trait;
-use compact_formats::stream::{Activity, Unreadable};
+use compact_formats::stream::{AgentActivity, UnreadableLine};
 
-pub use scripted::{Scripted, Step, Told};
+pub use scripted::{AgentStep, ScriptedAgent, ScriptedPrompt};
 
 /// How a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening<'a> {
+pub enum SessionOpening<'a> {
     /// With an empty context.
     Fresh,
     /// With the context of a session that was closed.
@@ -25,11 +25,11 @@ pub enum Opening<'a> {
 
 /// One line of an agent, with what it tells.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Heard {
+pub struct AgentOutput {
     /// The line as it was printed; none when something else than a line told it.
     pub line: Option<String>,
     /// What it tells.
-    pub told: Vec<Activity>,
+    pub told: Vec<AgentActivity>,
 }
 
 /// Why an agent does not work.
@@ -52,7 +52,7 @@ pub enum AgentError {
     },
     /// It does not speak as expected.
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] UnreadableLine),
     /// It has no such session.
     #[error("the agent cannot take up session '{0}' again")]
     NoSession(String),
@@ -70,17 +70,17 @@ fn because(said: &str) -> String {
 
 /// Opens sessions.
 #[async_trait]
-pub trait Agent: Send + Sync {
+pub trait AgentProgram: Send + Sync {
     /// What it is, for people.
     fn name(&self) -> &str;
 
     /// Whether a session that was closed can be taken up again.
-    fn resumes(&self) -> bool;
+    fn can_resume(&self) -> bool;
 
     /// Opens a session with the prompt of its first turn.
     async fn open(
         &self,
-        opening: Opening<'_>,
+        opening: SessionOpening<'_>,
         prompt: &str,
     ) -> Result<Box<dyn AgentSession>, AgentError>;
 }
@@ -89,10 +89,10 @@ pub trait Agent: Send + Sync {
 #[async_trait]
 pub trait AgentSession: Send {
     /// Waits for the next line of a running turn. Dropping the future loses nothing.
-    async fn next(&mut self) -> Result<Heard, AgentError>;
+    async fn next(&mut self) -> Result<AgentOutput, AgentError>;
 
     /// Begins another turn, once the last has ended.
-    async fn say(&mut self, prompt: &str) -> Result<(), AgentError>;
+    async fn send_prompt(&mut self, prompt: &str) -> Result<(), AgentError>;
 
     /// Asks the running turn to end: `next` goes on to tell what comes, and its end.
     async fn interrupt(&mut self) -> Result<(), AgentError>;

@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use compact_formats::stream::{Activity, End};
+use compact_formats::stream::{AgentActivity, TurnEnd};
 
-use super::{Agent, AgentError, AgentSession, Heard, Opening};
+use super::{AgentError, AgentOutput, AgentProgram, AgentSession, SessionOpening};
 
 /// One thing that a scripted agent does.
 #[derive(Debug)]
-pub enum Step {
+pub enum AgentStep {
     /// Tells something.
-    Tells(Activity),
+    Tells(AgentActivity),
     /// Prints a line that tells nothing.
     Prints(&'static str),
     /// Says nothing more until it is interrupted or closed.
@@ -21,11 +21,11 @@ pub enum Step {
     Breaks(AgentError),
 }
 
-type Script = dyn Fn(&Told) -> Vec<Step> + Send + Sync;
+type AgentScript = dyn Fn(&ScriptedPrompt) -> Vec<AgentStep> + Send + Sync;
 
 /// What a session was told, as its script sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ScriptedPrompt {
     /// The session, from 1.
     pub session: usize,
     /// The turn of the session, from 1.
@@ -38,35 +38,37 @@ pub struct Told {
 
 /// The agent.
 #[derive(Clone)]
-pub struct Scripted {
-    script: Arc<Script>,
-    heard: Arc<Mutex<Vec<Told>>>,
+pub struct ScriptedAgent {
+    script: Arc<AgentScript>,
+    heard: Arc<Mutex<Vec<ScriptedPrompt>>>,
 }
 
-impl Scripted {
+impl ScriptedAgent {
     /// An agent whose turns are what `script` makes of each prompt.
-    pub fn new(script: impl Fn(&Told) -> Vec<Step> + Send + Sync + 'static) -> Scripted {
-        Scripted {
+    pub fn new(
+        script: impl Fn(&ScriptedPrompt) -> Vec<AgentStep> + Send + Sync + 'static,
+    ) -> ScriptedAgent {
+        ScriptedAgent {
             script: Arc::new(script),
             heard: Arc::default(),
         }
     }
 
     /// Everything that it was told.
-    pub fn heard(&self) -> Vec<Told> {
+    pub fn received_prompts(&self) -> Vec<ScriptedPrompt> {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.clone()
     }
 
-    fn tell(&self, told: Told) -> VecDeque<Step> {
+    fn steps_for(&self, told: ScriptedPrompt) -> VecDeque<AgentStep> {
         let steps = (self.script)(&told);
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.push(told);
         steps.into()
     }
 
-    fn sessions(&self) -> usize {
-        self.heard()
+    fn session_count(&self) -> usize {
+        self.received_prompts()
             .iter()
             .map(|told| told.session)
             .max()
@@ -75,77 +77,77 @@ impl Scripted {
 }
 
 #[async_trait]
-impl Agent for Scripted {
+impl AgentProgram for ScriptedAgent {
     fn name(&self) -> &str {
         "scripted"
     }
 
-    fn resumes(&self) -> bool {
+    fn can_resume(&self) -> bool {
         true
     }
 
     async fn open(
         &self,
-        opening: Opening<'_>,
+        opening: SessionOpening<'_>,
         prompt: &str,
     ) -> Result<Box<dyn AgentSession>, AgentError> {
-        let told = Told {
-            session: self.sessions() + 1,
+        let told = ScriptedPrompt {
+            session: self.session_count() + 1,
             turn: 1,
             resumed: match opening {
-                Opening::Fresh => None,
-                Opening::Resumed(id) => Some(id.to_owned()),
+                SessionOpening::Fresh => None,
+                SessionOpening::Resumed(id) => Some(id.to_owned()),
             },
             prompt: prompt.to_owned(),
         };
-        Ok(Box::new(Running {
+        Ok(Box::new(ScriptedSession {
             agent: self.clone(),
-            steps: self.tell(told.clone()),
+            steps: self.steps_for(told.clone()),
             told,
         }))
     }
 }
 
-struct Running {
-    agent: Scripted,
-    told: Told,
-    steps: VecDeque<Step>,
+struct ScriptedSession {
+    agent: ScriptedAgent,
+    told: ScriptedPrompt,
+    steps: VecDeque<AgentStep>,
 }
 
 #[async_trait]
-impl AgentSession for Running {
-    async fn next(&mut self) -> Result<Heard, AgentError> {
-        let hangs = matches!(self.steps.front(), None | Some(Step::Hangs));
+impl AgentSession for ScriptedSession {
+    async fn next(&mut self) -> Result<AgentOutput, AgentError> {
+        let hangs = matches!(self.steps.front(), None | Some(AgentStep::Hangs));
         if hangs {
             return std::future::pending().await;
         }
         match self.steps.pop_front() {
-            Some(Step::Tells(activity)) => Ok(Heard {
+            Some(AgentStep::Tells(activity)) => Ok(AgentOutput {
                 line: Some(format!("{activity:?}")),
                 told: vec![activity],
             }),
-            Some(Step::Prints(line)) => Ok(Heard {
+            Some(AgentStep::Prints(line)) => Ok(AgentOutput {
                 line: Some(line.to_owned()),
                 told: Vec::new(),
             }),
-            Some(Step::Breaks(error)) => Err(error),
-            None | Some(Step::Hangs) => Ok(Heard::default()),
+            Some(AgentStep::Breaks(error)) => Err(error),
+            None | Some(AgentStep::Hangs) => Ok(AgentOutput::default()),
         }
     }
 
-    async fn say(&mut self, prompt: &str) -> Result<(), AgentError> {
-        self.told = Told {
+    async fn send_prompt(&mut self, prompt: &str) -> Result<(), AgentError> {
+        self.told = ScriptedPrompt {
             turn: self.told.turn + 1,
             prompt: prompt.to_owned(),
             ..self.told.clone()
         };
-        self.steps = self.agent.tell(self.told.clone());
+        self.steps = self.agent.steps_for(self.told.clone());
         Ok(())
     }
 
     async fn interrupt(&mut self) -> Result<(), AgentError> {
-        let end = Activity::Ended(End::Failed("interrupted".to_owned()));
-        self.steps = VecDeque::from([Step::Tells(end)]);
+        let end = AgentActivity::Ended(TurnEnd::Failed("interrupted".to_owned()));
+        self.steps = VecDeque::from([AgentStep::Tells(end)]);
         Ok(())
     }
 

@@ -1,21 +1,21 @@
-use compact_core::message::{Block, Entry, EntryId, Meta, Role};
-use compact_formats::stream::{About, Activity, End};
+use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
+use compact_formats::stream::{AgentActivity, SessionDetails, TurnEnd};
 
-use super::{Scripted, Step, Told, conformance};
+use super::{AgentStep, ScriptedAgent, ScriptedPrompt, conformance};
 
-fn said(role: Role, block: Block) -> Step {
-    Step::Tells(Activity::Said(Entry {
+fn said(role: Role, block: Block) -> AgentStep {
+    AgentStep::Tells(AgentActivity::Said(Entry {
         id: EntryId(String::new()),
         role,
         blocks: vec![block],
-        meta: Meta::default(),
+        meta: EntryMeta::default(),
     }))
 }
 
-fn polite(told: &Told) -> Vec<Step> {
-    let named = Step::Tells(Activity::Session(About {
+fn polite(told: &ScriptedPrompt) -> Vec<AgentStep> {
+    let named = AgentStep::Tells(AgentActivity::Session(SessionDetails {
         id: Some(format!("s{}", told.session)),
-        ..About::default()
+        ..SessionDetails::default()
     }));
     let call = Block::ToolCall {
         id: "c".to_owned(),
@@ -28,9 +28,9 @@ fn polite(told: &Told) -> Vec<Step> {
         is_error: false,
     };
     let work = [said(Role::Assistant, call), said(Role::Tool, result)];
-    let end = Step::Tells(Activity::Ended(End::Done(None)));
+    let end = AgentStep::Tells(AgentActivity::Ended(TurnEnd::Done(None)));
     let rest = match told.prompt.as_str() {
-        "go on" => work.into_iter().chain([Step::Hangs]).collect(),
+        "go on" => work.into_iter().chain([AgentStep::Hangs]).collect(),
         "work" => work.into_iter().chain([end]).collect(),
         prompt => vec![
             said(Role::Assistant, Block::Text(prompt.to_uppercase())),
@@ -42,5 +42,5 @@ fn polite(told: &Told) -> Vec<Step> {
 
 #[tokio::test]
 async fn a_scripted_agent_conforms() {
-    conformance::suite(&Scripted::new(polite)).await;
+    conformance::suite(&ScriptedAgent::new(polite)).await;
 }

@@ -12,7 +12,7 @@
 
 use bytes::Bytes;
 
-use super::{ArchiveError, ArchiveStore, PackId, reachable};
+use super::{ArchiveError, ArchiveStore, PackId, reachable_packs};
 
 /// Runs every check against a store that is empty.
 pub async fn suite(store: &dyn ArchiveStore) {
@@ -30,7 +30,7 @@ pub async fn suite(store: &dyn ArchiveStore) {
 }
 
 /// Contents that break naive stores: nothing, binary, repetitive, incompressible.
-fn contents() -> Vec<Bytes> {
+fn odd_contents() -> Vec<Bytes> {
     let noise = blake3::Hasher::new().finalize_xof();
     let mut random = vec![0; 100_000];
     let mut noise = noise;
@@ -64,7 +64,7 @@ async fn absent_packs_are_named(store: &dyn ArchiveStore) {
 }
 
 async fn every_content_comes_back(store: &dyn ArchiveStore) {
-    for plain in contents() {
+    for plain in odd_contents() {
         let info = store.put(plain.clone(), None).await.unwrap();
         assert_eq!(info.id, PackId::of(&plain, None));
         assert_eq!((info.plain_bytes, info.base), (plain.len() as u64, None));
@@ -94,7 +94,7 @@ async fn a_base_is_part_of_the_address(store: &dyn ArchiveStore) {
     assert_eq!(based.id, PackId::of(&plain, Some(&base.id)));
     assert_ne!(based.id, alone.id);
     assert_eq!(store.get(&based.id).await.unwrap(), plain);
-    let needed = reachable(store, [based.id]).await.unwrap();
+    let needed = reachable_packs(store, [based.id]).await.unwrap();
     assert_eq!(needed, [based.id, base.id].into());
 }
 
@@ -180,20 +180,20 @@ async fn records_are_kept_beside_the_packs(store: &dyn ArchiveStore) {
     let id = |session: &str| PackId::of_record(session, "receipt");
     let (one, other) = (id("one"), id("other"));
     assert!(matches!(
-        store.record(&one).await.unwrap_err(),
+        store.get_record(&one).await.unwrap_err(),
         ArchiveError::Missing { pack } if pack == one
     ));
     for (id, text) in [(one, "first"), (other, "other"), (one, "again")] {
         store.put_record(&id, Bytes::from(text)).await.unwrap();
     }
-    assert_eq!(store.record(&one).await.unwrap(), "again");
-    assert_eq!(store.record(&other).await.unwrap(), "other");
+    assert_eq!(store.get_record(&one).await.unwrap(), "again");
+    assert_eq!(store.get_record(&other).await.unwrap(), "other");
     let mut all = vec![one, other];
     all.sort_unstable();
-    assert_eq!(store.records().await.unwrap(), all);
+    assert_eq!(store.list_records().await.unwrap(), all);
     assert_eq!(store.list().await.unwrap(), packs, "a record is no pack");
     for id in [one, other, one] {
         store.remove_record(&id).await.unwrap();
     }
-    assert_eq!(store.records().await.unwrap(), vec![]);
+    assert_eq!(store.list_records().await.unwrap(), vec![]);
 }

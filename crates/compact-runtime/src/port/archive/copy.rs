@@ -6,7 +6,7 @@ use super::{ArchiveError, ArchiveStore, PackId};
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopiedPacks {
     /// Packs that the other archive did not have.
     pub packs: u64,
     /// The size of what they hold.
@@ -15,26 +15,29 @@ pub struct Copied {
 
 /// Copies what `to` does not have. Each pack is read and checked on the way; it is stored as `to`
 /// stores, encrypted or not. What was copied stays when a later pack fails, so it can be repeated.
-pub async fn copy(from: &dyn ArchiveStore, to: &dyn ArchiveStore) -> Result<Copied, ArchiveError> {
+pub async fn copy_archive(
+    from: &dyn ArchiveStore,
+    to: &dyn ArchiveStore,
+) -> Result<CopiedPacks, ArchiveError> {
     let mut there: BTreeSet<PackId> = to.list().await?.into_iter().collect();
-    let mut copied = Copied::default();
+    let mut copied = CopiedPacks::default();
     for pack in from.list().await? {
         // A pack is stored as the difference to its base, so that must be there first.
-        for id in missing(from, pack, &there).await? {
+        for id in missing_packs(from, pack, &there).await? {
             copied.bytes += copy_one(from, to, id).await?;
             copied.packs += 1;
             there.insert(id);
         }
     }
     // Records last: none ever names a pack that is not there.
-    for id in from.records().await? {
-        to.put_record(&id, from.record(&id).await?).await?;
+    for id in from.list_records().await? {
+        to.put_record(&id, from.get_record(&id).await?).await?;
     }
     Ok(copied)
 }
 
 /// The pack and the bases that are not there yet, the lowest first.
-async fn missing(
+async fn missing_packs(
     from: &dyn ArchiveStore,
     pack: PackId,
     there: &BTreeSet<PackId>,

@@ -11,18 +11,18 @@ use super::{ArchiveError, ArchiveStore, PackId, PackInfo};
 /// Packs in memory, uncompressed.
 #[derive(Debug, Default)]
 pub struct MemoryArchive {
-    packs: Mutex<BTreeMap<PackId, Pack>>,
+    packs: Mutex<BTreeMap<PackId, MemoryPack>>,
     records: Mutex<BTreeMap<PackId, Bytes>>,
 }
 
 #[derive(Clone, Debug)]
-struct Pack {
+struct MemoryPack {
     plain: Bytes,
     base: Option<PackId>,
 }
 
-impl Pack {
-    fn info(&self, id: PackId) -> PackInfo {
+impl MemoryPack {
+    fn to_info(&self, id: PackId) -> PackInfo {
         let bytes = self.plain.len() as u64;
         PackInfo {
             id,
@@ -34,27 +34,30 @@ impl Pack {
 }
 
 impl MemoryArchive {
-    fn packs(&self) -> MutexGuard<'_, BTreeMap<PackId, Pack>> {
+    fn lock_packs(&self) -> MutexGuard<'_, BTreeMap<PackId, MemoryPack>> {
         self.packs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<PackId, Bytes>> {
+    fn lock_records(&self) -> MutexGuard<'_, BTreeMap<PackId, Bytes>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pack(&self, id: &PackId) -> Result<Pack, ArchiveError> {
+    fn pack(&self, id: &PackId) -> Result<MemoryPack, ArchiveError> {
         let missing = ArchiveError::Missing { pack: *id };
-        self.packs().get(id).cloned().ok_or(missing)
+        self.lock_packs().get(id).cloned().ok_or(missing)
     }
 }
 
 #[async_trait]
 impl ArchiveStore for MemoryArchive {
     async fn put(&self, plain: Bytes, base: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
-        let mut packs = self.packs();
+        let mut packs = self.lock_packs();
         let base = base.filter(|base| packs.contains_key(base)).copied();
         let id = PackId::of(&plain, base.as_ref());
-        Ok(packs.entry(id).or_insert(Pack { plain, base }).info(id))
+        Ok(packs
+            .entry(id)
+            .or_insert(MemoryPack { plain, base })
+            .to_info(id))
     }
 
     async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
@@ -62,34 +65,34 @@ impl ArchiveStore for MemoryArchive {
     }
 
     async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
-        self.pack(id).map(|pack| pack.info(*id))
+        self.pack(id).map(|pack| pack.to_info(*id))
     }
 
     async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
-        Ok(self.packs().keys().copied().collect())
+        Ok(self.lock_packs().keys().copied().collect())
     }
 
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
-        self.packs().remove(id);
+        self.lock_packs().remove(id);
         Ok(())
     }
 
     async fn put_record(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
-        self.known().insert(*id, plain);
+        self.lock_records().insert(*id, plain);
         Ok(())
     }
 
-    async fn record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+    async fn get_record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
         let missing = ArchiveError::Missing { pack: *id };
-        self.known().get(id).cloned().ok_or(missing)
+        self.lock_records().get(id).cloned().ok_or(missing)
     }
 
-    async fn records(&self) -> Result<Vec<PackId>, ArchiveError> {
-        Ok(self.known().keys().copied().collect())
+    async fn list_records(&self) -> Result<Vec<PackId>, ArchiveError> {
+        Ok(self.lock_records().keys().copied().collect())
     }
 
     async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
-        self.known().remove(id);
+        self.lock_records().remove(id);
         Ok(())
     }
 }

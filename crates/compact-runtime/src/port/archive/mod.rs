@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use copy::{Copied, copy};
+pub use copy::{CopiedPacks, copy_archive};
 pub use memory::MemoryArchive;
 
 /// The content address of a pack: a hash of its plain bytes and of its base's address.
@@ -209,7 +209,7 @@ pub trait ArchiveStore: Send + Sync {
     }
 
     /// Removes a pack; one that is not there is no error. Packs that build on it become
-    /// unreadable, so ask [`reachable`] first.
+    /// unreadable, so ask [`reachable_packs`] first.
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError>;
 
     /// Keeps a record under an address of [`PackId::of_record`], in place of the one that was there;
@@ -217,10 +217,10 @@ pub trait ArchiveStore: Send + Sync {
     async fn put_record(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError>;
 
     /// What was kept under the address of a record, checked.
-    async fn record(&self, id: &PackId) -> Result<Bytes, ArchiveError>;
+    async fn get_record(&self, id: &PackId) -> Result<Bytes, ArchiveError>;
 
     /// The addresses of all records, damaged ones included, in order.
-    async fn records(&self) -> Result<Vec<PackId>, ArchiveError>;
+    async fn list_records(&self) -> Result<Vec<PackId>, ArchiveError>;
 
     /// Removes a record; one that is not there is no error.
     async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError>;
@@ -228,7 +228,7 @@ pub trait ArchiveStore: Send + Sync {
 
 /// `roots` and every pack that is needed to read them: what a clean-up must keep. Roots that are
 /// gone stay in the answer; there is nothing behind them to protect.
-pub async fn reachable(
+pub async fn reachable_packs(
     store: &dyn ArchiveStore,
     roots: impl IntoIterator<Item = PackId> + Send,
 ) -> Result<BTreeSet<PackId>, ArchiveError> {

@@ -4,7 +4,7 @@ use super::{CatalogError, SessionCatalog};
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopiedRecords {
     /// Sessions that were looked at.
     pub sessions: u64,
     /// Records that the other catalog did not have.
@@ -14,17 +14,17 @@ pub struct Copied {
 }
 
 /// Copies what `to` does not have; repeating it copies only what came since.
-pub async fn copy(
+pub async fn copy_catalog(
     from: &dyn SessionCatalog,
     to: &dyn SessionCatalog,
-) -> Result<Copied, CatalogError> {
-    let mut copied = Copied::default();
+) -> Result<CopiedRecords, CatalogError> {
+    let mut copied = CopiedRecords::default();
     for session in from.sessions().await? {
         let id = &session.session_id;
-        let known = to.chain(id).await?;
-        for record in from.chain(id).await? {
+        let known = to.session_records(id).await?;
+        for record in from.session_records(id).await? {
             if !known.iter().any(|k| k.receipt_id == record.receipt_id) {
-                to.record(&record).await?;
+                to.save_record(&record).await?;
                 copied.records += 1;
             }
         }
@@ -51,6 +51,6 @@ async fn copy_attempt(
     let is_known = to.last_attempt(session).await?.as_ref() == Some(&last);
     match is_known {
         true => Ok(()),
-        false => to.record_attempt(session, &last).await,
+        false => to.save_attempt(session, &last).await,
     }
 }

@@ -16,46 +16,46 @@ use super::{
 /// Records in memory.
 #[derive(Debug, Default)]
 pub struct MemoryCatalog {
-    contents: Mutex<Contents>,
+    contents: Mutex<CatalogContents>,
     lease_time: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
-struct Contents {
+struct CatalogContents {
     /// In the order in which they were first recorded.
     records: Vec<CompactionRecord>,
     /// In the order in which they were first seen.
-    sessions: Vec<Session>,
+    sessions: Vec<CatalogSession>,
     /// Fence and end of each lease.
     leases: HashMap<String, (u64, Instant)>,
     last_fence: u64,
 }
 
 #[derive(Debug, Default)]
-struct Session {
+struct CatalogSession {
     id: String,
     events: Vec<Value>,
     attempts: Vec<Attempt>,
 }
 
-impl Contents {
-    fn session(&mut self, id: &str) -> Option<&mut Session> {
+impl CatalogContents {
+    fn find_or_add_session(&mut self, id: &str) -> Option<&mut CatalogSession> {
         if !self.sessions.iter().any(|session| session.id == id) {
-            self.sessions.push(Session {
+            self.sessions.push(CatalogSession {
                 id: id.to_owned(),
-                ..Session::default()
+                ..CatalogSession::default()
             });
         }
         self.sessions.iter_mut().find(|session| session.id == id)
     }
 
-    fn has(&self, lease: &Lease) -> bool {
+    fn holds_lease(&self, lease: &Lease) -> bool {
         let found = self.leases.get(&lease.session_id);
         found.is_some_and(|(fence, _)| *fence == lease.fence)
     }
 
-    fn record(&mut self, record: &CompactionRecord) {
-        self.session(&record.session_id);
+    fn add_record(&mut self, record: &CompactionRecord) {
+        self.find_or_add_session(&record.session_id);
         let key = |r: &CompactionRecord| (r.session_id.clone(), r.receipt_id.clone());
         match self
             .records
@@ -69,7 +69,7 @@ impl Contents {
         }
     }
 
-    fn info(&self, session: &Session) -> SessionInfo {
+    fn session_info(&self, session: &CatalogSession) -> SessionInfo {
         let of_session = |record: &&CompactionRecord| record.session_id == session.id;
         let last = self.records.iter().rfind(of_session);
         SessionInfo {
@@ -105,29 +105,29 @@ impl MemoryCatalog {
         }
     }
 
-    fn contents(&self) -> MutexGuard<'_, Contents> {
+    fn lock_contents(&self) -> MutexGuard<'_, CatalogContents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl SessionCatalog for MemoryCatalog {
-    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
-        self.contents().record(record);
+    async fn save_record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+        self.lock_contents().add_record(record);
         Ok(())
     }
 
-    async fn record_under(
+    async fn save_record_under(
         &self,
         lease: &Lease,
         record: &CompactionRecord,
     ) -> Result<(), CatalogError> {
-        let mut contents = self.contents();
-        if !contents.has(lease) {
+        let mut contents = self.lock_contents();
+        if !contents.holds_lease(lease) {
             let session = lease.session_id.clone();
             return Err(CatalogError::Fenced { session });
         }
-        contents.record(record);
+        contents.add_record(record);
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl SessionCatalog for MemoryCatalog {
     }
 
     async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError> {
-        let mut contents = self.contents();
+        let mut contents = self.lock_contents();
         let now = Instant::now();
         let held = contents.leases.get(session);
         if held.is_some_and(|(_, end)| *end > now) {
@@ -153,8 +153,8 @@ impl SessionCatalog for MemoryCatalog {
     }
 
     async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
-        let mut contents = self.contents();
-        if !contents.has(lease) {
+        let mut contents = self.lock_contents();
+        if !contents.holds_lease(lease) {
             return Ok(false);
         }
         let renewed = (lease.fence, Instant::now() + self.lease_time());
@@ -163,15 +163,18 @@ impl SessionCatalog for MemoryCatalog {
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
-        let mut contents = self.contents();
-        if contents.has(lease) {
+        let mut contents = self.lock_contents();
+        if contents.holds_lease(lease) {
             contents.leases.remove(&lease.session_id);
         }
         Ok(())
     }
 
-    async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError> {
-        let contents = self.contents();
+    async fn find_record(
+        &self,
+        receipt_id: &str,
+    ) -> Result<Option<CompactionRecord>, CatalogError> {
+        let contents = self.lock_contents();
         let exact = contents
             .records
             .iter()
@@ -182,8 +185,8 @@ impl SessionCatalog for MemoryCatalog {
         contents.by_prefix(receipt_id)
     }
 
-    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
-        let contents = self.contents();
+    async fn session_records(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError> {
+        let contents = self.lock_contents();
         let of_session = contents
             .records
             .iter()
@@ -191,7 +194,7 @@ impl SessionCatalog for MemoryCatalog {
         Ok(of_session.cloned().collect())
     }
 
-    async fn sessions_with(
+    async fn find_sessions(
         &self,
         histories: &[Chain],
     ) -> Result<Vec<(String, Chain)>, CatalogError> {
@@ -200,56 +203,61 @@ impl SessionCatalog for MemoryCatalog {
             let chain = record.source_chain.filter(|chain| wanted.contains(chain))?;
             Some((record.session_id.clone(), chain))
         };
-        let mut found: Vec<_> = self.contents().records.iter().filter_map(found).collect();
+        let mut found: Vec<_> = self
+            .lock_contents()
+            .records
+            .iter()
+            .filter_map(found)
+            .collect();
         found.sort();
         found.dedup();
         Ok(found)
     }
 
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError> {
-        let contents = self.contents();
+        let contents = self.lock_contents();
         Ok(contents
             .sessions
             .iter()
-            .map(|session| contents.info(session))
+            .map(|session| contents.session_info(session))
             .collect())
     }
 
     async fn save_event(&self, session: &str, event: &Value) -> Result<(), CatalogError> {
-        if let Some(session) = self.contents().session(session) {
+        if let Some(session) = self.lock_contents().find_or_add_session(session) {
             session.events.push(event.clone());
         }
         Ok(())
     }
 
     async fn events(&self, session: &str) -> Result<Vec<Value>, CatalogError> {
-        let contents = self.contents();
+        let contents = self.lock_contents();
         let found = contents.sessions.iter().find(|known| known.id == session);
         Ok(found.map(|known| known.events.clone()).unwrap_or_default())
     }
 
-    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
-        if let Some(session) = self.contents().session(session) {
+    async fn save_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError> {
+        if let Some(session) = self.lock_contents().find_or_add_session(session) {
             session.attempts.push(attempt.clone());
         }
         Ok(())
     }
 
     async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError> {
-        let contents = self.contents();
+        let contents = self.lock_contents();
         let found = contents.sessions.iter().find(|known| known.id == session);
         Ok(found.and_then(|known| known.attempts.last().cloned()))
     }
 
     async fn remove_receipt(&self, session: &str, receipt_id: &str) -> Result<(), CatalogError> {
-        self.contents()
+        self.lock_contents()
             .records
             .retain(|record| record.session_id != session || record.receipt_id != receipt_id);
         Ok(())
     }
 
     async fn remove_session(&self, session: &str) -> Result<(), CatalogError> {
-        let mut contents = self.contents();
+        let mut contents = self.lock_contents();
         contents
             .records
             .retain(|record| record.session_id != session);

@@ -20,12 +20,12 @@ use serde_json::Value;
 
 use crate::port::archive::PackId;
 
-pub use copy::{Copied, copy};
+pub use copy::{CopiedRecords, copy_catalog};
 pub use lease::{LEASE_TIME, Lease};
 pub use memory::MemoryCatalog;
-pub use record::{Attempt, CompactionRecord, Continues, SessionInfo};
+pub use record::{Attempt, CompactionRecord, InputRelation, SessionInfo};
 
-/// The shortest prefix of a receipt id that [`SessionCatalog::by_receipt`] looks up.
+/// The shortest prefix of a receipt id that [`SessionCatalog::find_record`] looks up.
 pub const MIN_PREFIX: usize = 8;
 
 /// Why the catalog could not do what was asked.
@@ -116,11 +116,11 @@ pub enum CatalogError {
 pub trait SessionCatalog: Send + Sync {
     /// Stores a compaction whole or not at all. A receipt is recorded once per session: recording
     /// it again changes nothing, except that packs it had not named before are filled in.
-    async fn record(&self, record: &CompactionRecord) -> Result<(), CatalogError>;
+    async fn save_record(&self, record: &CompactionRecord) -> Result<(), CatalogError>;
 
     /// The same for the holder of a lease. Refuses one that somebody else was granted since, whether
     /// that one still has it or not: a late writer changes nothing.
-    async fn record_under(
+    async fn save_record_under(
         &self,
         lease: &Lease,
         record: &CompactionRecord,
@@ -142,18 +142,19 @@ pub trait SessionCatalog: Send + Sync {
 
     /// The record of a receipt, by its id or a unique prefix of at least [`MIN_PREFIX`] characters.
     /// A receipt that several sessions share answers with the one that recorded it first.
-    async fn by_receipt(&self, receipt_id: &str) -> Result<Option<CompactionRecord>, CatalogError>;
+    async fn find_record(&self, receipt_id: &str)
+    -> Result<Option<CompactionRecord>, CatalogError>;
 
     /// The last compaction of a session.
-    async fn latest(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
-        Ok(self.chain(session).await?.pop())
+    async fn latest_record(&self, session: &str) -> Result<Option<CompactionRecord>, CatalogError> {
+        Ok(self.session_records(session).await?.pop())
     }
 
     /// Every compaction of a session, the oldest first.
-    async fn chain(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError>;
+    async fn session_records(&self, session: &str) -> Result<Vec<CompactionRecord>, CatalogError>;
 
     /// The sessions that compacted one of these histories, each with the one that it compacted.
-    async fn sessions_with(
+    async fn find_sessions(
         &self,
         histories: &[Chain],
     ) -> Result<Vec<(String, Chain)>, CatalogError>;
@@ -168,16 +169,16 @@ pub trait SessionCatalog: Send + Sync {
     async fn events(&self, session: &str) -> Result<Vec<Value>, CatalogError>;
 
     /// Appends the outcome of an attempt, so that the loop guard survives a restart.
-    async fn record_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError>;
+    async fn save_attempt(&self, session: &str, attempt: &Attempt) -> Result<(), CatalogError>;
 
     /// The last attempt of a session.
     async fn last_attempt(&self, session: &str) -> Result<Option<Attempt>, CatalogError>;
 
     /// Every pack that some record names: what a clean-up of the archive must keep.
-    async fn packs(&self) -> Result<Vec<PackId>, CatalogError> {
+    async fn referenced_packs(&self) -> Result<Vec<PackId>, CatalogError> {
         let mut packs = BTreeSet::new();
         for session in self.sessions().await? {
-            let chain = self.chain(&session.session_id).await?;
+            let chain = self.session_records(&session.session_id).await?;
             packs.extend(chain.iter().flat_map(CompactionRecord::packs));
         }
         Ok(packs.into_iter().collect())

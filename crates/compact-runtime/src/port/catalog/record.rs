@@ -1,7 +1,7 @@
 //! What the catalog stores.
 
 use compact_core::identity::{Chain, EntryHash};
-use compact_core::receipt::{Span, ordinals};
+use compact_core::receipt::{OrdinalSpan, span_ordinals};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub struct CompactionRecord {
     /// The index of the first input entry that the previous view did not show.
     pub new_from: u64,
     /// What the input was, relative to the previous compaction.
-    pub continues: Continues,
+    pub continues: InputRelation,
     /// Names the history that this is a compaction of, as its client told it, without the
     /// instructions at its head: a later history that begins with it goes on from here.
     #[serde(default)]
@@ -72,13 +72,13 @@ impl CompactionRecord {
     }
 
     /// Identity and ordinal of each history entry of the view.
-    pub fn view(&self) -> Vec<(EntryHash, u64)> {
+    pub fn view_identity(&self) -> Vec<(EntryHash, u64)> {
         let spans = self.receipt.get("view_spans").cloned().unwrap_or_default();
-        let spans: Vec<Span> = serde_json::from_value(spans).unwrap_or_default();
+        let spans: Vec<OrdinalSpan> = serde_json::from_value(spans).unwrap_or_default();
         self.view_hashes
             .iter()
             .copied()
-            .zip(ordinals(&spans))
+            .zip(span_ordinals(&spans))
             .collect()
     }
 }
@@ -86,7 +86,7 @@ impl CompactionRecord {
 /// How an input relates to the compaction before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Continues {
+pub enum InputRelation {
     /// The first of its session.
     #[default]
     Fresh,

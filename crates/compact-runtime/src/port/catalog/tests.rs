@@ -8,12 +8,12 @@ async fn memory_conforms() {
 #[tokio::test]
 async fn leases_in_memory_run_out() {
     let time = std::time::Duration::from_millis(200);
-    conformance::leases(&MemoryCatalog::default().with_lease_time(time)).await;
+    conformance::lease_suite(&MemoryCatalog::default().with_lease_time(time)).await;
 }
 
 #[test]
 fn a_record_survives_json() {
-    let record = conformance::sample("s", "r");
+    let record = conformance::sample_record("s", "r");
     let json = serde_json::to_string(&record).unwrap();
     assert_eq!(
         serde_json::from_str::<CompactionRecord>(&json).unwrap(),
@@ -32,20 +32,20 @@ async fn a_copy_has_everything_and_copying_again_copies_nothing() {
     };
     for session in conformance::ODD_SESSION_IDS {
         for receipt in ["one", "two"] {
-            let record = conformance::sample(session, receipt);
-            from.record(&record).await.unwrap();
+            let record = conformance::sample_record(session, receipt);
+            from.save_record(&record).await.unwrap();
         }
         let event = serde_json::json!({"event": "compact.completed"});
         from.save_event(session, &event).await.unwrap();
-        from.record_attempt(session, &attempt).await.unwrap();
+        from.save_attempt(session, &attempt).await.unwrap();
     }
-    let copied = copy(&from, &to).await.unwrap();
+    let copied = copy_catalog(&from, &to).await.unwrap();
     assert_eq!((copied.sessions, copied.records, copied.events), (8, 16, 8));
     assert_eq!(to.sessions().await.unwrap(), from.sessions().await.unwrap());
     for session in conformance::ODD_SESSION_IDS {
         assert_eq!(
-            to.chain(session).await.unwrap(),
-            from.chain(session).await.unwrap()
+            to.session_records(session).await.unwrap(),
+            from.session_records(session).await.unwrap()
         );
         assert_eq!(
             to.events(session).await.unwrap(),
@@ -56,6 +56,6 @@ async fn a_copy_has_everything_and_copying_again_copies_nothing() {
             Some(attempt.clone())
         );
     }
-    let again = copy(&from, &to).await.unwrap();
+    let again = copy_catalog(&from, &to).await.unwrap();
     assert_eq!((again.records, again.events), (0, 0));
 }

@@ -11,7 +11,7 @@ mod tests;
 
 use serde_json::Value;
 
-pub use redacting::{Redacting, redact};
+pub use redacting::{RedactingSink, redact_event};
 
 /// Takes events (S2-77). Must never block, fail or panic: a compaction does not depend on it.
 pub trait EventSink: Send + Sync {
@@ -27,17 +27,17 @@ impl<S: EventSink + ?Sized> EventSink for std::sync::Arc<S> {
 
 /// Drops every event.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct SilentSink;
 
-impl EventSink for Silent {
+impl EventSink for SilentSink {
     fn emit(&self, _event: &Value) {}
 }
 
 /// Passes every event to each of several sinks.
 #[derive(Default)]
-pub struct Fanout(pub Vec<Box<dyn EventSink>>);
+pub struct FanoutSink(pub Vec<Box<dyn EventSink>>);
 
-impl EventSink for Fanout {
+impl EventSink for FanoutSink {
     fn emit(&self, event: &Value) {
         self.0.iter().for_each(|sink| sink.emit(event));
     }

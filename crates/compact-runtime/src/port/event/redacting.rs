@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use compact_core::redact::{Counts, Redactor};
+use compact_core::redact::{RedactionCounts, Redactor};
 use serde_json::{Value, json};
 
 use super::EventSink;
@@ -22,8 +22,8 @@ const OURS: [&str; 8] = [
 ];
 
 /// Takes out of an event's texts what a redactor finds.
-pub fn redact(event: &mut Value, redactor: &Redactor) {
-    let counts = &mut Counts::new();
+pub fn redact_event(event: &mut Value, redactor: &Redactor) {
+    let counts = &mut RedactionCounts::new();
     match event {
         _ if redactor.is_off() => {}
         Value::Object(fields) => {
@@ -39,16 +39,16 @@ pub fn redact(event: &mut Value, redactor: &Redactor) {
 
 /// Redacts events and passes them on. When it is given nothing to redact with, it says so first, as
 /// loudly as there is (S2-164).
-pub struct Redacting {
+pub struct RedactingSink {
     redactor: Arc<Redactor>,
     sink: Arc<dyn EventSink>,
     warned: AtomicBool,
 }
 
-impl Redacting {
+impl RedactingSink {
     /// Stands in front of a sink.
-    pub fn new(redactor: Arc<Redactor>, sink: Arc<dyn EventSink>) -> Redacting {
-        Redacting {
+    pub fn new(redactor: Arc<Redactor>, sink: Arc<dyn EventSink>) -> RedactingSink {
+        RedactingSink {
             redactor,
             sink,
             warned: AtomicBool::new(false),
@@ -71,7 +71,7 @@ impl Redacting {
     }
 }
 
-impl EventSink for Redacting {
+impl EventSink for RedactingSink {
     fn emit(&self, event: &Value) {
         if self.redactor.is_off() {
             if !self.warned.swap(true, Ordering::Relaxed) {
@@ -80,7 +80,7 @@ impl EventSink for Redacting {
             return self.sink.emit(event);
         }
         let mut event = event.clone();
-        redact(&mut event, &self.redactor);
+        redact_event(&mut event, &self.redactor);
         self.sink.emit(&event);
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use compact_core::redact::{Boundary, RedactionRules};
+use compact_core::redact::{RedactionBoundary, RedactionRules};
 use serde_json::json;
 
 use super::*;
@@ -16,10 +16,14 @@ impl EventSink for Counter {
 
 #[test]
 fn silent_and_fanout_conform() {
-    conformance::suite(&Silent);
+    conformance::suite(&SilentSink);
     let count = Arc::new(AtomicUsize::new(0));
     let sink = |count: &Arc<AtomicUsize>| Box::new(Counter(count.clone()));
-    conformance::suite(&Fanout(vec![sink(&count), Box::new(Silent), sink(&count)]));
+    conformance::suite(&FanoutSink(vec![
+        sink(&count),
+        Box::new(SilentSink),
+        sink(&count),
+    ]));
     assert_eq!(count.load(Ordering::Relaxed), 2 * 4 * 400);
 }
 
@@ -34,8 +38,8 @@ impl EventSink for Heard {
 
 fn heard(rules: &RedactionRules, events: &[Value]) -> Vec<Value> {
     let heard = Arc::new(Heard::default());
-    let redactor = Arc::new(rules.redactor(Boundary::Export).unwrap());
-    let redacting = Redacting::new(redactor, Arc::clone(&heard) as Arc<dyn EventSink>);
+    let redactor = Arc::new(rules.redactor(RedactionBoundary::Export).unwrap());
+    let redacting = RedactingSink::new(redactor, Arc::clone(&heard) as Arc<dyn EventSink>);
     events.iter().for_each(|event| redacting.emit(event));
     heard.0.lock().unwrap().clone()
 }
@@ -47,8 +51,8 @@ fn redaction_in_front_conforms() {
             enabled,
             ..RedactionRules::default()
         };
-        let redactor = Arc::new(rules.redactor(Boundary::Export).unwrap());
-        conformance::suite(&Redacting::new(redactor, Arc::new(Silent)));
+        let redactor = Arc::new(rules.redactor(RedactionBoundary::Export).unwrap());
+        conformance::suite(&RedactingSink::new(redactor, Arc::new(SilentSink)));
     }
 }
 

@@ -12,7 +12,10 @@
 use compact_core::identity::EntryHash;
 use compact_core::message::{Entry, EntryId, Role};
 
-use super::{Addition, Found, IndexedEntry, Lookup, Passage, RecallIndex, Voice};
+use super::{
+    EntrySpeaker, IndexAddition, IndexLookup, IndexedEntry, IndexedPassage, LookupResult,
+    RecallIndex,
+};
 use crate::port::catalog::conformance::ODD_SESSION_IDS;
 use crate::recall::term;
 
@@ -31,16 +34,16 @@ pub async fn suite(index: &dyn RecallIndex) {
 }
 
 /// An entry of one passage.
-pub fn entry(n: u64, text: &str) -> IndexedEntry {
-    let terms = term::distinct(text);
+pub fn sample_entry(n: u64, text: &str) -> IndexedEntry {
+    let terms = term::distinct_terms(text);
     IndexedEntry {
-        hash: EntryHash::of(&Entry::text("", Role::User, text)),
+        hash: EntryHash::from_entry(&Entry::from_text("", Role::User, text)),
         entry_id: EntryId(format!("e{n}")),
         ordinal: Some(n),
         role: Role::User,
-        voice: Voice::User,
+        voice: EntrySpeaker::User,
         text: text.to_owned(),
-        passages: vec![Passage {
+        passages: vec![IndexedPassage {
             span: 0..text.len(),
             terms,
         }],
@@ -48,8 +51,8 @@ pub fn entry(n: u64, text: &str) -> IndexedEntry {
 }
 
 /// What a receipt adds.
-pub fn addition(session: &str, receipt: &str, entries: Vec<IndexedEntry>) -> Addition {
-    Addition {
+pub fn sample_addition(session: &str, receipt: &str, entries: Vec<IndexedEntry>) -> IndexAddition {
+    IndexAddition {
         session_id: session.to_owned(),
         receipt_id: receipt.to_owned(),
         created_at: "2026-01-02T03:04:05.678Z".to_owned(),
@@ -57,21 +60,21 @@ pub fn addition(session: &str, receipt: &str, entries: Vec<IndexedEntry>) -> Add
     }
 }
 
-async fn look(index: &dyn RecallIndex, words: &str, session: Option<&str>) -> Found {
-    let lookup = Lookup {
-        terms: term::distinct(words),
+async fn find_words(index: &dyn RecallIndex, words: &str, session: Option<&str>) -> LookupResult {
+    let lookup = IndexLookup {
+        terms: term::distinct_terms(words),
         session_id: session.map(str::to_owned),
         limit: 50,
     };
     index.find(&lookup).await.unwrap()
 }
 
-async fn texts(index: &dyn RecallIndex, words: &str, session: Option<&str>) -> Vec<String> {
-    let found = look(index, words, session).await;
+async fn find_texts(index: &dyn RecallIndex, words: &str, session: Option<&str>) -> Vec<String> {
+    let found = find_words(index, words, session).await;
     let mut texts: Vec<String> = found
         .candidates
         .iter()
-        .map(|c| c.passage().to_owned())
+        .map(|c| c.passage_text().to_owned())
         .collect();
     texts.sort_unstable();
     texts
@@ -83,27 +86,30 @@ async fn an_empty_index_answers(index: &dyn RecallIndex) {
         vec![],
         "the suite needs an empty index"
     );
-    let found = look(index, "anything else", None).await;
-    let want = Found {
+    let found = find_words(index, "anything else", None).await;
+    let want = LookupResult {
         frequencies: vec![0, 0],
-        ..Found::default()
+        ..LookupResult::default()
     };
     assert_eq!(found, want);
-    assert_eq!(look(index, "", None).await, Found::default());
+    assert_eq!(find_words(index, "", None).await, LookupResult::default());
     index.forget("nobody").await.expect("no error");
 }
 
 async fn what_was_added_is_found(index: &dyn RecallIndex) {
     let entries = vec![
-        entry(7, "the metrics port is 9187"),
-        entry(8, "the admin port is 8443"),
+        sample_entry(7, "the metrics port is 9187"),
+        sample_entry(8, "the admin port is 8443"),
     ];
-    index.add(addition("a", "r1", entries)).await.unwrap();
+    index
+        .add(sample_addition("a", "r1", entries))
+        .await
+        .unwrap();
     assert_eq!(
         index.receipts().await.unwrap(),
         [("a".to_owned(), "r1".to_owned())]
     );
-    let found = look(index, "metrics port", None).await;
+    let found = find_words(index, "metrics port", None).await;
     assert_eq!((found.passages, &*found.frequencies), (2, &[1, 2][..]));
     let first = found
         .candidates
@@ -114,63 +120,75 @@ async fn what_was_added_is_found(index: &dyn RecallIndex) {
         (&*first.session_id, &*first.receipt_id, first.ordinal),
         ("a", "r1", Some(7))
     );
-    assert_eq!((first.role, first.voice), (Role::User, Voice::User));
+    assert_eq!((first.role, first.voice), (Role::User, EntrySpeaker::User));
     assert_eq!(first.entry_id, EntryId("e7".to_owned()));
-    assert_eq!(first.hash, entry(7, "the metrics port is 9187").hash);
+    assert_eq!(first.hash, sample_entry(7, "the metrics port is 9187").hash);
     assert_eq!(first.created_at, "2026-01-02T03:04:05.678Z");
 }
 
 async fn adding_twice_is_once(index: &dyn RecallIndex) {
-    let again = vec![entry(9, "other words entirely")];
-    index.add(addition("a", "r1", again)).await.unwrap();
-    assert_eq!(look(index, "entirely", None).await.passages, 2);
+    let again = vec![sample_entry(9, "other words entirely")];
+    index.add(sample_addition("a", "r1", again)).await.unwrap();
+    assert_eq!(find_words(index, "entirely", None).await.passages, 2);
     assert_eq!(index.receipts().await.unwrap().len(), 1);
 }
 
 async fn an_entry_is_held_once_per_session(index: &dyn RecallIndex) {
-    let same = vec![entry(70, "the metrics port is 9187")];
-    index.add(addition("a", "r2", same.clone())).await.unwrap();
-    let found = look(index, "metrics", None).await;
+    let same = vec![sample_entry(70, "the metrics port is 9187")];
+    index
+        .add(sample_addition("a", "r2", same.clone()))
+        .await
+        .unwrap();
+    let found = find_words(index, "metrics", None).await;
     let places: Vec<_> = found.candidates.iter().map(|c| c.ordinal).collect();
     assert_eq!(places, [Some(70)], "the newest place counts");
     assert_eq!(found.candidates[0].receipt_id, "r2");
     let mut nowhere = same.clone();
     nowhere[0].ordinal = None;
-    index.add(addition("a", "r3", nowhere)).await.unwrap();
-    let found = look(index, "metrics", None).await;
+    index
+        .add(sample_addition("a", "r3", nowhere))
+        .await
+        .unwrap();
+    let found = find_words(index, "metrics", None).await;
     let places: Vec<_> = found.candidates.iter().map(|c| c.ordinal).collect();
     assert_eq!(places, [Some(70)], "no place is no better one");
-    index.add(addition("b", "r2", same)).await.unwrap();
-    assert_eq!(texts(index, "metrics", None).await.len(), 2);
-    assert_eq!(texts(index, "metrics", Some("b")).await.len(), 1);
+    index.add(sample_addition("b", "r2", same)).await.unwrap();
+    assert_eq!(find_texts(index, "metrics", None).await.len(), 2);
+    assert_eq!(find_texts(index, "metrics", Some("b")).await.len(), 1);
 }
 
 async fn passages_are_found_by_themselves(index: &dyn RecallIndex) {
     let text = "first about walruses\nthen about penguins";
-    let mut long = entry(1, text);
+    let mut long = sample_entry(1, text);
     long.passages = [0..21, 21..text.len()]
-        .map(|span| Passage {
-            terms: term::distinct(&text[span.clone()]),
+        .map(|span| IndexedPassage {
+            terms: term::distinct_terms(&text[span.clone()]),
             span,
         })
         .into();
-    index.add(addition("long", "r", vec![long])).await.unwrap();
+    index
+        .add(sample_addition("long", "r", vec![long]))
+        .await
+        .unwrap();
     assert_eq!(
-        texts(index, "penguins", None).await,
+        find_texts(index, "penguins", None).await,
         ["then about penguins"]
     );
-    assert_eq!(texts(index, "walruses penguins", None).await.len(), 2);
+    assert_eq!(find_texts(index, "walruses penguins", None).await.len(), 2);
 }
 
 /// Many passages hold the common words; the few candidates are those with the rare one.
 async fn rare_terms_decide(index: &dyn RecallIndex) {
     let mut entries: Vec<IndexedEntry> = (0..300)
-        .map(|n| entry(n, &format!("common words in case {n}")))
+        .map(|n| sample_entry(n, &format!("common words in case {n}")))
         .collect();
-    entries.push(entry(300, "common words about a quokka"));
-    index.add(addition("many", "r", entries)).await.unwrap();
-    let lookup = Lookup {
-        terms: term::distinct("common words quokka"),
+    entries.push(sample_entry(300, "common words about a quokka"));
+    index
+        .add(sample_addition("many", "r", entries))
+        .await
+        .unwrap();
+    let lookup = IndexLookup {
+        terms: term::distinct_terms("common words quokka"),
         session_id: None,
         limit: 3,
     };
@@ -181,15 +199,19 @@ async fn rare_terms_decide(index: &dyn RecallIndex) {
 
 async fn any_text_is_a_session_id(index: &dyn RecallIndex) {
     for (n, id) in ODD_SESSION_IDS.into_iter().enumerate() {
-        let words = vec![entry(n as u64, &format!("platypus {n}"))];
-        index.add(addition(id, "odd", words)).await.unwrap();
+        let words = vec![sample_entry(n as u64, &format!("platypus {n}"))];
+        index.add(sample_addition(id, "odd", words)).await.unwrap();
     }
     for (n, id) in ODD_SESSION_IDS.into_iter().enumerate() {
-        let found = texts(index, "platypus", Some(id)).await;
+        let found = find_texts(index, "platypus", Some(id)).await;
         assert_eq!(found, [format!("platypus {n}")], "{id:?}");
     }
-    assert_eq!(texts(index, "platypus", None).await.len(), 8);
-    assert!(texts(index, "platypus", Some("nobody")).await.is_empty());
+    assert_eq!(find_texts(index, "platypus", None).await.len(), 8);
+    assert!(
+        find_texts(index, "platypus", Some("nobody"))
+            .await
+            .is_empty()
+    );
 }
 
 /// What a query language would read as an operator, as terms that callers may well pass.
@@ -199,7 +221,7 @@ async fn any_term_is_only_a_term(index: &dyn RecallIndex) {
         "#1", "-", "", "\0", "--", ";", "ünï", "設定",
     ];
     for term in odd {
-        let lookup = Lookup {
+        let lookup = IndexLookup {
             terms: vec![term.to_owned(), "platypus".to_owned()],
             session_id: None,
             limit: 50,
@@ -212,17 +234,21 @@ async fn any_term_is_only_a_term(index: &dyn RecallIndex) {
 
 async fn concurrent_additions_all_arrive(index: &dyn RecallIndex) {
     let add = |receipt: &'static str, text: &'static str| {
-        index.add(addition("parallel", receipt, vec![entry(1, text)]))
+        index.add(sample_addition(
+            "parallel",
+            receipt,
+            vec![sample_entry(1, text)],
+        ))
     };
     let done = tokio::join!(add("p1", "aardvark one"), add("p2", "aardvark two"));
     assert!(matches!(done, (Ok(()), Ok(()))));
-    assert_eq!(texts(index, "aardvark", None).await.len(), 2);
+    assert_eq!(find_texts(index, "aardvark", None).await.len(), 2);
 }
 
 async fn forgetting_leaves_nothing(index: &dyn RecallIndex) {
     index.forget("a").await.unwrap();
     assert_eq!(
-        texts(index, "metrics", None).await.len(),
+        find_texts(index, "metrics", None).await.len(),
         1,
         "b holds it still"
     );
@@ -238,10 +264,10 @@ async fn forgetting_leaves_nothing(index: &dyn RecallIndex) {
         index.forget(&session).await.unwrap();
     }
     assert_eq!(index.receipts().await.unwrap(), vec![]);
-    let found = look(index, "metrics", None).await;
+    let found = find_words(index, "metrics", None).await;
     assert_eq!((found.passages, found.candidates), (0, vec![]));
-    let again = vec![entry(1, "the metrics port is 9187")];
-    index.add(addition("a", "r1", again)).await.unwrap();
-    assert_eq!(texts(index, "metrics", None).await.len(), 1);
+    let again = vec![sample_entry(1, "the metrics port is 9187")];
+    index.add(sample_addition("a", "r1", again)).await.unwrap();
+    assert_eq!(find_texts(index, "metrics", None).await.len(), 1);
     index.forget("a").await.unwrap();
 }

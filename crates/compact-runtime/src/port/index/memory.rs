@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::{
-    Addition, Candidate, Found, IndexError, IndexedEntry, Lookup, Passage, RecallIndex, TOLD,
+    IndexAddition, IndexError, IndexLookup, IndexedEntry, IndexedPassage, LookupResult,
+    PROSE_WEIGHT, RecallCandidate, RecallIndex,
 };
 
 /// Passages in memory.
 #[derive(Debug, Default)]
 pub struct MemoryIndex {
-    additions: Mutex<Vec<Addition>>,
+    additions: Mutex<Vec<IndexAddition>>,
 }
 
 impl MemoryIndex {
-    fn additions(&self) -> MutexGuard<'_, Vec<Addition>> {
+    fn additions(&self) -> MutexGuard<'_, Vec<IndexAddition>> {
         self.additions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -32,9 +33,9 @@ impl RecallIndex for MemoryIndex {
         Ok(names.collect())
     }
 
-    async fn add(&self, mut addition: Addition) -> Result<(), IndexError> {
+    async fn add(&self, mut addition: IndexAddition) -> Result<(), IndexError> {
         let mut additions = self.additions();
-        let same = |a: &Addition| {
+        let same = |a: &IndexAddition| {
             (&a.session_id, &a.receipt_id) == (&addition.session_id, &addition.receipt_id)
         };
         if additions.iter().any(same) {
@@ -68,21 +69,21 @@ impl RecallIndex for MemoryIndex {
         Ok(())
     }
 
-    async fn find(&self, lookup: &Lookup) -> Result<Found, IndexError> {
+    async fn find(&self, lookup: &IndexLookup) -> Result<LookupResult, IndexError> {
         let additions = self.additions();
-        let all: Vec<(&Addition, &IndexedEntry, &Passage)> = additions
+        let all: Vec<(&IndexAddition, &IndexedEntry, &IndexedPassage)> = additions
             .iter()
             .flat_map(|a| a.entries.iter().map(move |e| (a, e)))
             .flat_map(|(a, e)| e.passages.iter().map(move |p| (a, e, p)))
             .collect();
         let holding = |term: &String| all.iter().filter(|(.., p)| p.terms.contains(term)).count();
-        let mut found = Found {
+        let mut found = LookupResult {
             passages: all.len() as u64,
             frequencies: lookup.terms.iter().map(|t| holding(t) as u64).collect(),
             candidates: Vec::new(),
         };
         let weights = found.weights();
-        let mut scored: Vec<(f64, Candidate)> = all
+        let mut scored: Vec<(f64, RecallCandidate)> = all
             .into_iter()
             .filter(|(a, ..)| {
                 lookup
@@ -90,7 +91,7 @@ impl RecallIndex for MemoryIndex {
                     .as_ref()
                     .is_none_or(|s| *s == a.session_id)
             })
-            .map(|(a, e, p)| (score(e, p, lookup, &weights), candidate(a, e, p)))
+            .map(|(a, e, p)| (score_passage(e, p, lookup, &weights), candidate(a, e, p)))
             .filter(|(score, _)| *score > 0.0)
             .collect();
         scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -100,20 +101,29 @@ impl RecallIndex for MemoryIndex {
     }
 }
 
-fn score(entry: &IndexedEntry, passage: &Passage, lookup: &Lookup, weights: &[f64]) -> f64 {
+fn score_passage(
+    entry: &IndexedEntry,
+    passage: &IndexedPassage,
+    lookup: &IndexLookup,
+    weights: &[f64],
+) -> f64 {
     let held = lookup.terms.iter().zip(weights);
     let sum: f64 = held
         .filter(|(term, _)| passage.terms.contains(term))
         .map(|(_, weight)| weight)
         .sum();
-    match entry.voice.tells() {
-        true => sum * TOLD,
+    match entry.voice.writes_prose() {
+        true => sum * PROSE_WEIGHT,
         false => sum,
     }
 }
 
-fn candidate(addition: &Addition, entry: &IndexedEntry, passage: &Passage) -> Candidate {
-    Candidate {
+fn candidate(
+    addition: &IndexAddition,
+    entry: &IndexedEntry,
+    passage: &IndexedPassage,
+) -> RecallCandidate {
+    RecallCandidate {
         session_id: addition.session_id.clone(),
         receipt_id: addition.receipt_id.clone(),
         created_at: addition.created_at.clone(),

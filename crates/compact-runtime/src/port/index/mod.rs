@@ -22,7 +22,7 @@ pub use memory::MemoryIndex;
 /// Who speaks in an entry, as far as it matters to whoever looks for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Voice {
+pub enum EntrySpeaker {
     /// The person.
     User,
     /// The model, in words.
@@ -35,20 +35,20 @@ pub enum Voice {
     Host,
 }
 
-impl Voice {
+impl EntrySpeaker {
     /// Whether somebody tells something, rather than a program.
-    pub fn tells(self) -> bool {
-        matches!(self, Voice::User | Voice::Model)
+    pub fn writes_prose(self) -> bool {
+        matches!(self, EntrySpeaker::User | EntrySpeaker::Model)
     }
 }
 
-/// How much more a term weighs where somebody [tells](Voice::tells): tools repeat the same few words
+/// How much more a term weighs where somebody [tells](EntrySpeaker::writes_prose): tools repeat the same few words
 /// in thousands of lines, and would leave no place for what was said about them.
-pub const TOLD: f64 = 1.2;
+pub const PROSE_WEIGHT: f64 = 1.2;
 
 /// A stretch of an entry's text that is found by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct IndexedPassage {
     /// Its bytes in the entry's text.
     pub span: Range<usize>,
     /// Its different terms: without white space, quotes or control characters.
@@ -67,16 +67,16 @@ pub struct IndexedEntry {
     /// Its role.
     pub role: Role,
     /// Who speaks.
-    pub voice: Voice,
+    pub voice: EntrySpeaker,
     /// Its words.
     pub text: String,
     /// Where they are found.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<IndexedPassage>,
 }
 
 /// What one compaction adds to the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Addition {
+pub struct IndexAddition {
     /// The session.
     pub session_id: String,
     /// The receipt whose archived input holds the entries.
@@ -89,7 +89,7 @@ pub struct Addition {
 
 /// What to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lookup {
+pub struct IndexLookup {
     /// The terms, each once.
     pub terms: Vec<String>,
     /// One session, or all.
@@ -100,7 +100,7 @@ pub struct Lookup {
 
 /// A passage that holds some of the terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct RecallCandidate {
     /// The session.
     pub session_id: String,
     /// The receipt whose archived input holds the entry.
@@ -116,44 +116,44 @@ pub struct Candidate {
     /// Its role.
     pub role: Role,
     /// Who speaks.
-    pub voice: Voice,
+    pub voice: EntrySpeaker,
     /// The entry's words.
     pub text: Arc<str>,
     /// The passage's bytes among them.
     pub span: Range<usize>,
 }
 
-impl Candidate {
+impl RecallCandidate {
     /// The passage's words.
-    pub fn passage(&self) -> &str {
+    pub fn passage_text(&self) -> &str {
         self.text.get(self.span.clone()).unwrap_or_default()
     }
 }
 
 /// What an index knows about a lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct LookupResult {
     /// How many passages the index holds in all.
     pub passages: u64,
     /// How many of them hold each term, in the order of the lookup.
     pub frequencies: Vec<u64>,
     /// The passages whose terms weigh most, in no order that a caller may rely on.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<RecallCandidate>,
 }
 
-impl Found {
+impl LookupResult {
     /// How telling each term is: the rarer, the more; one that nothing holds tells nothing.
     pub fn weights(&self) -> Vec<f64> {
         let weigh = |frequency: &u64| match frequency {
             0 => 0.0,
-            some => weight(*some, self.passages),
+            some => term_weight(*some, self.passages),
         };
         self.frequencies.iter().map(weigh).collect()
     }
 }
 
 /// The inverse document frequency of a term that `frequency` of `passages` hold.
-pub fn weight(frequency: u64, passages: u64) -> f64 {
+pub fn term_weight(frequency: u64, passages: u64) -> f64 {
     let (frequency, all) = (frequency as f64, passages.max(frequency) as f64);
     (1.0 + (all - frequency + 0.5) / (frequency + 0.5)).ln()
 }
@@ -194,11 +194,11 @@ pub trait RecallIndex: Send + Sync {
     /// Adds the entries of a receipt whole or not at all. A receipt that was added before changes
     /// nothing; an entry that its session holds already is not held twice: it takes the new place,
     /// unless that has no ordinal.
-    async fn add(&self, addition: Addition) -> Result<(), IndexError>;
+    async fn add(&self, addition: IndexAddition) -> Result<(), IndexError>;
 
     /// Forgets everything of a session, beyond recovery; one that is not there is no error.
     async fn forget(&self, session: &str) -> Result<(), IndexError>;
 
     /// The passages that hold the weightiest of the terms. What no passage holds finds nothing.
-    async fn find(&self, lookup: &Lookup) -> Result<Found, IndexError>;
+    async fn find(&self, lookup: &IndexLookup) -> Result<LookupResult, IndexError>;
 }

@@ -9,10 +9,10 @@
 
 use std::time::Duration;
 
-use compact_core::prompt::Finish;
+use compact_core::prompt::AnswerFinish;
 use compact_core::token::Tokens;
 
-use super::{Question, Summarizer};
+use super::{ModelQuestion, Summarizer};
 
 /// Asks, asks twice at once, and abandons a question.
 pub async fn suite(summarizer: &dyn Summarizer) {
@@ -23,8 +23,8 @@ pub async fn suite(summarizer: &dyn Summarizer) {
 }
 
 /// A question that any model can answer.
-pub fn question() -> Question {
-    Question {
+pub fn sample_question() -> ModelQuestion {
+    ModelQuestion {
         system: "Summarize the conversation.".to_owned(),
         prompt: "<conversation>\n[#1] user: the port is 8080\n</conversation>".to_owned(),
         conversation: None,
@@ -34,31 +34,34 @@ pub fn question() -> Question {
 }
 
 fn it_says_what_it_is(summarizer: &dyn Summarizer) {
-    let about = summarizer.about();
+    let about = summarizer.describe();
     assert!(!about.name.is_empty(), "a summarizer has a name");
     assert!(!about.name.contains('\n'), "its name is one line");
     assert!(about.most_requests > 0, "it may be asked at least once");
-    assert_eq!(about, summarizer.about(), "it says the same twice");
+    assert_eq!(about, summarizer.describe(), "it says the same twice");
 }
 
 async fn it_answers(summarizer: &dyn Summarizer) {
-    let answer = summarizer.answer(&question()).await.expect("an answer");
+    let answer = summarizer
+        .answer(&sample_question())
+        .await
+        .expect("an answer");
     assert_ne!(
         answer.finish,
-        Finish::Refused,
+        AnswerFinish::Refused,
         "a harmless question is not refused"
     );
     assert!(!answer.text.trim().is_empty(), "an answer has words");
 }
 
 async fn it_answers_two_at_once(summarizer: &dyn Summarizer) {
-    let question = question();
+    let question = sample_question();
     let (a, b) = tokio::join!(summarizer.answer(&question), summarizer.answer(&question));
     assert!(a.is_ok() && b.is_ok(), "{a:?} {b:?}");
 }
 
 async fn an_abandoned_question_harms_nothing(summarizer: &dyn Summarizer) {
-    let question = question();
+    let question = sample_question();
     let soon = Duration::from_millis(1);
     let _ = tokio::time::timeout(soon, summarizer.answer(&question)).await;
     it_answers(summarizer).await;

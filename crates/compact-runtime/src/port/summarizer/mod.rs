@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use compact_core::prompt::Answer;
+use compact_core::prompt::SummarizerAnswer;
 use compact_core::token::Tokens;
 
-pub use scripted::{Scripted, Turn};
+pub use scripted::{ScriptedAnswer, ScriptedSummarizer};
 
 /// What a summarizer is, without asking it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct SummarizerInfo {
     /// Its wire and model, as receipts name it.
     pub name: String,
     /// What it takes in one request, when that is known.
@@ -33,7 +33,7 @@ pub struct About {
 
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct ModelQuestion {
     /// Instructions.
     pub system: String,
     /// What to read, or, with a conversation, what to do with it.
@@ -132,8 +132,8 @@ impl SummarizerError {
 #[async_trait]
 pub trait Summarizer: Send + Sync {
     /// What it is.
-    fn about(&self) -> About;
+    fn describe(&self) -> SummarizerInfo;
 
     /// Asks once; retries and time limits are inside.
-    async fn answer(&self, question: &Question) -> Result<Answer, SummarizerError>;
+    async fn answer(&self, question: &ModelQuestion) -> Result<SummarizerAnswer, SummarizerError>;
 }

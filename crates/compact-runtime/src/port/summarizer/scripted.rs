@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use compact_core::prompt::{Answer, Finish};
+use compact_core::prompt::{AnswerFinish, SummarizerAnswer};
 use compact_core::token::Tokens;
 
-use super::{About, Question, Summarizer, SummarizerError};
+use super::{ModelQuestion, Summarizer, SummarizerError, SummarizerInfo};
 
 /// What it does with one question.
 #[derive(Debug)]
-pub enum Turn {
+pub enum ScriptedAnswer {
     /// Says this.
     Says(String),
     /// Answers just so.
-    Answers(Answer),
+    Answers(SummarizerAnswer),
     /// Fails.
     Fails(SummarizerError),
     /// Never answers.
@@ -24,17 +24,17 @@ pub enum Turn {
 
 /// Follows its script turn by turn, the last turn for ever, and remembers what it was asked.
 #[derive(Debug)]
-pub struct Scripted {
-    about: About,
-    script: Mutex<VecDeque<Turn>>,
-    asked: Mutex<Vec<Question>>,
+pub struct ScriptedSummarizer {
+    about: SummarizerInfo,
+    script: Mutex<VecDeque<ScriptedAnswer>>,
+    asked: Mutex<Vec<ModelQuestion>>,
 }
 
-impl Scripted {
+impl ScriptedSummarizer {
     /// A summarizer with this script.
-    pub fn new(script: impl IntoIterator<Item = Turn>) -> Scripted {
-        Scripted {
-            about: About {
+    pub fn new(script: impl IntoIterator<Item = ScriptedAnswer>) -> ScriptedSummarizer {
+        ScriptedSummarizer {
+            about: SummarizerInfo {
                 name: "scripted".to_owned(),
                 window: None,
                 continues: None,
@@ -46,29 +46,29 @@ impl Scripted {
     }
 
     /// The same with a window.
-    pub fn with_window(mut self, window: Tokens) -> Scripted {
+    pub fn with_window(mut self, window: Tokens) -> ScriptedSummarizer {
         self.about.window = Some(window);
         self
     }
 
     /// The same, able to go on from conversations of this format.
-    pub fn continuing(mut self, format: &'static str) -> Scripted {
+    pub fn with_conversation_format(mut self, format: &'static str) -> ScriptedSummarizer {
         self.about.continues = Some(format);
         self
     }
 
     /// Everything it was asked.
-    pub fn asked(&self) -> Vec<Question> {
+    pub fn asked_questions(&self) -> Vec<ModelQuestion> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.clone()
     }
 
-    fn remember(&self, question: &Question) {
+    fn note_question(&self, question: &ModelQuestion) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.push(question.clone());
     }
 
-    fn next(&self) -> Option<Turn> {
+    fn next_answer(&self) -> Option<ScriptedAnswer> {
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
         let next = script.pop_front()?;
         if script.is_empty()
@@ -80,32 +80,32 @@ impl Scripted {
     }
 }
 
-fn repeated(turn: &Turn) -> Option<Turn> {
+fn repeated(turn: &ScriptedAnswer) -> Option<ScriptedAnswer> {
     match turn {
-        Turn::Says(text) => Some(Turn::Says(text.clone())),
-        Turn::Answers(answer) => Some(Turn::Answers(answer.clone())),
-        Turn::Hangs => Some(Turn::Hangs),
-        Turn::Fails(_) => None,
+        ScriptedAnswer::Says(text) => Some(ScriptedAnswer::Says(text.clone())),
+        ScriptedAnswer::Answers(answer) => Some(ScriptedAnswer::Answers(answer.clone())),
+        ScriptedAnswer::Hangs => Some(ScriptedAnswer::Hangs),
+        ScriptedAnswer::Fails(_) => None,
     }
 }
 
 #[async_trait]
-impl Summarizer for Scripted {
-    fn about(&self) -> About {
+impl Summarizer for ScriptedSummarizer {
+    fn describe(&self) -> SummarizerInfo {
         self.about.clone()
     }
 
-    async fn answer(&self, question: &Question) -> Result<Answer, SummarizerError> {
-        self.remember(question);
-        match self.next() {
-            Some(Turn::Says(text)) => Ok(Answer {
+    async fn answer(&self, question: &ModelQuestion) -> Result<SummarizerAnswer, SummarizerError> {
+        self.note_question(question);
+        match self.next_answer() {
+            Some(ScriptedAnswer::Says(text)) => Ok(SummarizerAnswer {
                 text,
-                finish: Finish::Complete,
-                ..Answer::default()
+                finish: AnswerFinish::Complete,
+                ..SummarizerAnswer::default()
             }),
-            Some(Turn::Answers(answer)) => Ok(answer),
-            Some(Turn::Fails(error)) => Err(error),
-            Some(Turn::Hangs) => std::future::pending().await,
+            Some(ScriptedAnswer::Answers(answer)) => Ok(answer),
+            Some(ScriptedAnswer::Fails(error)) => Err(error),
+            Some(ScriptedAnswer::Hangs) => std::future::pending().await,
             None => Err(SummarizerError::Setup("the script has ended".to_owned())),
         }
     }

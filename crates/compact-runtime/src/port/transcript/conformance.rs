@@ -77,11 +77,11 @@ async fn odd_sessions_stay_apart(store: &dyn TranscriptStore) {
         assert_eq!(read.events, [json!({ "session": session })], "{session:?}");
         let at = Timestamp::UNIX_EPOCH;
         store
-            .keep(session, Artifact::Summary, at, session)
+            .keep_artifact(session, Artifact::Summary, at, session)
             .await
             .unwrap();
     }
-    let places: BTreeSet<String> = ODD_SESSIONS.iter().map(|s| store.place(s)).collect();
+    let places: BTreeSet<String> = ODD_SESSIONS.iter().map(|s| store.location(s)).collect();
     assert_eq!(places.len(), ODD_SESSIONS.len());
 }
 
@@ -111,7 +111,12 @@ async fn artifacts_never_replace_each_other(store: &dyn TranscriptStore) {
     let mut places = BTreeSet::new();
     for artifact in [Artifact::SummarizerInput, Artifact::Summary] {
         for text in ["one", "two", "three"] {
-            places.insert(store.keep("artful", artifact, at, text).await.unwrap());
+            places.insert(
+                store
+                    .keep_artifact("artful", artifact, at, text)
+                    .await
+                    .unwrap(),
+            );
         }
     }
     assert_eq!(places.len(), 6);

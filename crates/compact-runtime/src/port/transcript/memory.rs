@@ -18,19 +18,19 @@ pub struct MemoryTranscripts {
 
 impl MemoryTranscripts {
     /// The text of an artifact, by the place that `keep` returned.
-    pub fn artifact(&self, place: &str) -> Option<String> {
-        open(&self.artifacts).get(place).cloned()
+    pub fn artifact_text(&self, place: &str) -> Option<String> {
+        lock(&self.artifacts).get(place).cloned()
     }
 }
 
-fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[async_trait]
 impl TranscriptStore for MemoryTranscripts {
     fn append(&self, session: &str, event: &Value) {
-        let mut events = open(&self.events);
+        let mut events = lock(&self.events);
         events
             .entry(session.to_owned())
             .or_default()
@@ -43,19 +43,19 @@ impl TranscriptStore for MemoryTranscripts {
 
     async fn read(&self, session: &str) -> Result<Transcript, TranscriptError> {
         Ok(Transcript {
-            events: open(&self.events).get(session).cloned().unwrap_or_default(),
+            events: lock(&self.events).get(session).cloned().unwrap_or_default(),
             damaged: 0,
         })
     }
 
-    async fn keep(
+    async fn keep_artifact(
         &self,
         session: &str,
         artifact: Artifact,
         at: Timestamp,
         text: &str,
     ) -> Result<String, TranscriptError> {
-        let mut artifacts = open(&self.artifacts);
+        let mut artifacts = lock(&self.artifacts);
         let place = format!(
             "memory:{}-{session}-{at}-{}",
             artifact.as_str(),
@@ -65,7 +65,7 @@ impl TranscriptStore for MemoryTranscripts {
         Ok(place)
     }
 
-    fn place(&self, session: &str) -> String {
+    fn location(&self, session: &str) -> String {
         format!("memory:transcript-{session}")
     }
 }

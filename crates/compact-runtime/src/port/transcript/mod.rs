@@ -88,7 +88,7 @@ pub trait TranscriptStore: Send + Sync {
     async fn read(&self, session: &str) -> Result<Transcript, TranscriptError>;
 
     /// Keeps a text under a name of its own, never in place of another; returns where it is.
-    async fn keep(
+    async fn keep_artifact(
         &self,
         session: &str,
         artifact: Artifact,
@@ -97,5 +97,5 @@ pub trait TranscriptStore: Send + Sync {
     ) -> Result<String, TranscriptError>;
 
     /// Where a session's transcript is, for people and events.
-    fn place(&self, session: &str) -> String;
+    fn location(&self, session: &str) -> String;
 }

@@ -6,53 +6,58 @@
 
 use std::path::Path;
 
-use compact_adapters::config::Storage;
+use compact_adapters::config::StorageConfig;
 use compact_adapters::store::Stores;
 use compact_runtime::port::{archive, catalog};
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::failure::{Code, Failure};
-use crate::report::number::{bytes, count};
-use crate::world::{Store, World};
+use crate::answer::CommandAnswer;
+use crate::app::{App, StorePair};
+use crate::failure::{Failure, FailureCode};
+use crate::report::number::{format_bytes, format_count};
 
 /// Copies everything into a folder.
-pub async fn export(store: &Store, world: &World, folder: &Path) -> Result<Answer, Failure> {
+pub async fn export(store: &StorePair, app: &App, folder: &Path) -> Result<CommandAnswer, Failure> {
     let other = stores_in(folder)?;
-    let target = Store {
-        archive: other.archive()?,
-        catalog: other.catalog()?,
+    let target = StorePair {
+        archive: other.open_archive()?,
+        catalog: other.open_catalog()?,
     };
-    let place = world.stores().archive_place();
-    copy(store, &target, &place, &other.archive_place()).await
+    let place = app.stores().archive_location();
+    copy_store(store, &target, &place, &other.archive_location()).await
 }
 
 /// Copies everything from a folder.
-pub async fn import(world: &World, folder: &Path) -> Result<Answer, Failure> {
+pub async fn import(app: &App, folder: &Path) -> Result<CommandAnswer, Failure> {
     let other = stores_in(folder)?;
-    if !other.exist() {
+    if !other.has_data() {
         let message = format!("there is no store in {}", folder.display());
-        return Err(Failure::new(Code::Input, message)
+        return Err(Failure::new(FailureCode::Input, message)
             .help("name a data directory, or a folder that `archive export` wrote"));
     }
-    let source = Store {
-        archive: other.archive()?,
-        catalog: other.catalog()?,
+    let source = StorePair {
+        archive: other.open_archive()?,
+        catalog: other.open_catalog()?,
     };
-    let target = world.store_to_write()?;
-    let place = world.stores().archive_place();
-    copy(&source, &target, &other.archive_place(), &place).await
+    let target = app.store_to_write()?;
+    let place = app.stores().archive_location();
+    copy_store(&source, &target, &other.archive_location(), &place).await
 }
 
 /// The store in a folder, in the clear as `archive export` writes it.
 fn stores_in(folder: &Path) -> Result<Stores, Failure> {
-    let stores = Stores::new(&Storage::default(), folder);
-    stores.map_err(|error| Failure::of(Code::Usage, &error))
+    let stores = Stores::new(&StorageConfig::default(), folder);
+    stores.map_err(|error| Failure::from_error(FailureCode::Usage, &error))
 }
 
-async fn copy(from: &Store, to: &Store, source: &str, target: &str) -> Result<Answer, Failure> {
-    let packs = archive::copy(&*from.archive, &*to.archive).await?;
-    let records = catalog::copy(&*from.catalog, &*to.catalog).await?;
+async fn copy_store(
+    from: &StorePair,
+    to: &StorePair,
+    source: &str,
+    target: &str,
+) -> Result<CommandAnswer, Failure> {
+    let packs = archive::copy_archive(&*from.archive, &*to.archive).await?;
+    let records = catalog::copy_catalog(&*from.catalog, &*to.catalog).await?;
     let json = json!({
         "from": source,
         "to": target,
@@ -63,9 +68,9 @@ async fn copy(from: &Store, to: &Store, source: &str, target: &str) -> Result<An
     });
     let human = format!(
         "copied {} ({}) and {} from {source} to {target}\n",
-        count(packs.packs, "pack", "packs"),
-        bytes(packs.bytes),
-        count(records.records, "receipt", "receipts"),
+        format_count(packs.packs, "pack", "packs"),
+        format_bytes(packs.bytes),
+        format_count(records.records, "receipt", "receipts"),
     );
-    Ok(Answer::new(json, human))
+    Ok(CommandAnswer::new(json, human))
 }

@@ -5,18 +5,18 @@ use owo_colors::Style;
 use serde::Serialize;
 use serde_json::json;
 
-use super::verify::amounts;
-use crate::answer::Answer;
+use super::verify::describe_amounts;
+use crate::answer::CommandAnswer;
+use crate::app::{App, StorePair};
 use crate::failure::Failure;
-use crate::host::library;
-use crate::report::number::{bytes, count};
+use crate::host::session_files;
+use crate::report::number::{format_bytes, format_count};
 use crate::report::table::{Column, Table};
 use crate::report::text::one_line;
-use crate::world::{Store, World};
 
 /// A session, and what came of the last attempt where there is no compaction to show.
 #[derive(Serialize)]
-struct Listed {
+struct ListedSession {
     #[serde(flatten)]
     info: SessionInfo,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,8 +24,8 @@ struct Listed {
 }
 
 /// Lists the sessions.
-pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
-    let sessions = listed(store).await?;
+pub async fn run(store: &StorePair, app: &App) -> Result<CommandAnswer, Failure> {
+    let sessions = list_sessions(store).await?;
     let packs = store.archive.list().await?;
     let mut size = 0;
     for pack in &packs {
@@ -36,12 +36,12 @@ pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
             .await
             .map_or(0, |info| info.stored_bytes);
     }
-    let files = library::counts(world.root());
+    let files = session_files::count_by_origin(app.data_directory());
     let stored = packs.len().saturating_sub(files.0 + files.1);
     let json = json!({
-        "path": world.root(),
-        "archive": world.stores().archive_place(),
-        "catalog": world.stores().catalog_place(),
+        "path": app.data_directory(),
+        "archive": app.stores().archive_location(),
+        "catalog": app.stores().catalog_location(),
         "sessions": sessions,
         "packs": stored,
         "hook_archives": files.0,
@@ -50,31 +50,31 @@ pub async fn run(store: &Store, world: &World) -> Result<Answer, Failure> {
     });
     let human = format!(
         "{}\n  {} in {}\n",
-        table(&sessions),
+        render_sessions(&sessions),
         format_args!(
             "{}, {}, {}",
-            count(sessions.len() as u64, "session", "sessions"),
-            amounts(stored, files),
-            bytes(size)
+            format_count(sessions.len() as u64, "session", "sessions"),
+            describe_amounts(stored, files),
+            format_bytes(size)
         ),
-        world.stores().archive_place()
+        app.stores().archive_location()
     );
-    Ok(Answer::new(json, human))
+    Ok(CommandAnswer::new(json, human))
 }
 
-async fn listed(store: &Store) -> Result<Vec<Listed>, Failure> {
+async fn list_sessions(store: &StorePair) -> Result<Vec<ListedSession>, Failure> {
     let mut listed = Vec::new();
     for info in store.catalog.sessions().await? {
         let last_attempt = match info.compactions {
             0 => store.catalog.last_attempt(&info.session_id).await?,
             _ => None,
         };
-        listed.push(Listed { info, last_attempt });
+        listed.push(ListedSession { info, last_attempt });
     }
     Ok(listed)
 }
 
-fn table(sessions: &[Listed]) -> String {
+fn render_sessions(sessions: &[ListedSession]) -> String {
     if sessions.is_empty() {
         return "  nothing has been compacted yet\n".to_owned();
     }
@@ -85,28 +85,28 @@ fn table(sessions: &[Listed]) -> String {
         Column::left(),
         Column::left().style(dim),
     ]);
-    table.row(["session", "compactions", "last receipt", "when"].map(str::to_owned));
-    for Listed { info, last_attempt } in sessions {
+    table.add_row(["session", "compactions", "last receipt", "when"].map(str::to_owned));
+    for ListedSession { info, last_attempt } in sessions {
         let attempt = last_attempt.as_ref();
         let receipt = info.last_receipt.as_deref();
         let receipt = receipt.map(|id| id.chars().take(12).collect());
         let at = info.last_at.as_deref();
         let at = at.or(attempt.map(|attempt| attempt.at.as_str()));
-        table.row([
+        table.add_row([
             one_line(&info.session_id, 36),
             info.compactions.to_string(),
-            receipt.unwrap_or_else(|| attempt.map_or_else(String::new, outcome)),
-            at.map_or_else(String::new, minute),
+            receipt.unwrap_or_else(|| attempt.map_or_else(String::new, describe_attempt)),
+            at.map_or_else(String::new, format_minute),
         ]);
     }
     table.render()
 }
 
-fn outcome(attempt: &Attempt) -> String {
+fn describe_attempt(attempt: &Attempt) -> String {
     format!("none: {}", attempt.outcome.replace('_', " "))
 }
 
 /// A time down to the minute.
-pub fn minute(time: &str) -> String {
+pub fn format_minute(time: &str) -> String {
     time.chars().take(16).collect::<String>().replace('T', " ")
 }

@@ -7,34 +7,42 @@ mod rebuild;
 mod show;
 mod verify;
 
-use crate::answer::Answer;
-use crate::args::{Archive, Global};
+use crate::answer::CommandAnswer;
+use crate::app::{App, block_on};
+use crate::args::{ArchiveCommand, GlobalArgs};
 use crate::failure::Failure;
 use crate::report::Charset;
-use crate::world::{World, block_on};
 
 /// Runs what was asked of the archive.
-pub fn run(command: &Archive, world: &World, global: &Global) -> Result<Answer, Failure> {
-    let store = || world.store_to_read();
+pub fn run(
+    command: &ArchiveCommand,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
+    let store = || app.store_to_read();
     block_on(async {
         match command {
-            Archive::List => list::run(&store()?, world).await,
-            Archive::Show { name } => show::run(&store()?, name, Charset::detect(global)).await,
-            Archive::Verify => verify::run(world, global).await,
-            Archive::Rebuild => rebuild::run(world, global).await,
-            Archive::Prune(args) => prune::run(args, &store()?, world, global).await,
-            Archive::Export { folder } => copy::export(&world.store_as_is()?, world, folder).await,
-            Archive::Import { folder } => copy::import(world, folder).await,
+            ArchiveCommand::List => list::run(&store()?, app).await,
+            ArchiveCommand::Show { name } => {
+                show::run(&store()?, name, Charset::detect(global)).await
+            }
+            ArchiveCommand::Verify => verify::run(app, global).await,
+            ArchiveCommand::Rebuild => rebuild::run(app, global).await,
+            ArchiveCommand::Prune(args) => prune::run(args, &store()?, app, global).await,
+            ArchiveCommand::Export { folder } => {
+                copy::export(&app.store_as_is()?, app, folder).await
+            }
+            ArchiveCommand::Import { folder } => copy::import(app, folder).await,
         }
     })
 }
 
 /// Lets go what the configuration says may go; nothing unless it says so.
-pub fn retain(world: &World) -> Result<(), Failure> {
-    let retention = world.retention();
+pub fn apply_retention(app: &App) -> Result<(), Failure> {
+    let retention = app.retention();
     if retention.days.is_none() && retention.max_bytes.is_none() {
         return Ok(());
     }
-    let store = world.store_to_read()?;
-    block_on(prune::retain(&store, world))
+    let store = app.store_to_read()?;
+    block_on(prune::prune_to_retention(&store, app))
 }

@@ -9,20 +9,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{IsTerminal, Write};
 
-use compact_runtime::port::archive::{PackId, reachable};
+use compact_runtime::port::archive::{PackId, reachable_packs};
 use compact_runtime::port::catalog::CompactionRecord;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::args::{Global, Prune};
-use crate::failure::{Code, Failure};
-use crate::report::number::{bytes, count};
-use crate::world::{Store, World};
+use crate::answer::CommandAnswer;
+use crate::app::{App, StorePair};
+use crate::args::{GlobalArgs, PruneArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::report::number::{format_bytes, format_count};
 
 /// What will go.
 #[derive(Default)]
-struct Doomed {
+struct PruneSelection {
     records: Vec<CompactionRecord>,
     packs: BTreeSet<PackId>,
     freed: u64,
@@ -30,19 +30,19 @@ struct Doomed {
 
 /// Prunes the archive.
 pub async fn run(
-    args: &Prune,
-    store: &Store,
-    world: &World,
-    global: &Global,
-) -> Result<Answer, Failure> {
-    let limits = Limits::of(args, world)?;
-    let sizes = sizes(store).await?;
+    args: &PruneArgs,
+    store: &StorePair,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
+    let limits = PruneLimits::from_args(args, app)?;
+    let sizes = pack_sizes(store).await?;
     let total: u64 = sizes.values().sum();
-    let doomed = choose(&limits, store, &sizes).await?;
+    let doomed = select_prunable(&limits, store, &sizes).await?;
     let pruned = !args.dry_run && !doomed.records.is_empty();
     if pruned {
         confirm(args, global, &doomed)?;
-        remove(store, world, &doomed).await?;
+        remove_selected(store, app, &doomed).await?;
     }
     let left = total - doomed.freed;
     let json = json!({
@@ -56,30 +56,33 @@ pub async fn run(
         "bytes_freed": doomed.freed,
         "bytes_left": left,
     });
-    Ok(Answer::new(json, tell(args, &limits, &doomed, left)))
+    Ok(CommandAnswer::new(
+        json,
+        render_pruned(args, &limits, &doomed, left),
+    ))
 }
 
 /// Prunes to what the configuration says, without a word.
-pub async fn retain(store: &Store, world: &World) -> Result<(), Failure> {
-    let limits = Limits::configured(world);
-    let doomed = choose(&limits, store, &sizes(store).await?).await?;
-    remove(store, world, &doomed).await
+pub async fn prune_to_retention(store: &StorePair, app: &App) -> Result<(), Failure> {
+    let limits = PruneLimits::from_config(app);
+    let doomed = select_prunable(&limits, store, &pack_sizes(store).await?).await?;
+    remove_selected(store, app, &doomed).await
 }
 
 /// What may stay.
-struct Limits {
+struct PruneLimits {
     days: Option<u32>,
     bytes: Option<u64>,
 }
 
-impl Limits {
+impl PruneLimits {
     /// What the arguments say; without any, what the configuration does.
-    fn of(args: &Prune, world: &World) -> Result<Limits, Failure> {
-        let asked = Limits {
+    fn from_args(args: &PruneArgs, app: &App) -> Result<PruneLimits, Failure> {
+        let asked = PruneLimits {
             days: args.older_than,
             bytes: args.max_bytes,
         };
-        let configured = Limits::configured(world);
+        let configured = PruneLimits::from_config(app);
         let found = if asked.is_set() { asked } else { configured };
         found.is_set().then_some(found).ok_or_else(|| {
             Failure::usage(
@@ -89,9 +92,9 @@ impl Limits {
         })
     }
 
-    fn configured(world: &World) -> Limits {
-        let retention = world.retention();
-        Limits {
+    fn from_config(app: &App) -> PruneLimits {
+        let retention = app.retention();
+        PruneLimits {
             days: retention.days,
             bytes: retention.max_bytes,
         }
@@ -102,7 +105,7 @@ impl Limits {
     }
 }
 
-async fn sizes(store: &Store) -> Result<BTreeMap<PackId, u64>, Failure> {
+async fn pack_sizes(store: &StorePair) -> Result<BTreeMap<PackId, u64>, Failure> {
     let mut sizes = BTreeMap::new();
     for pack in store.archive.list().await? {
         let info = store.archive.info(&pack).await?;
@@ -112,37 +115,39 @@ async fn sizes(store: &Store) -> Result<BTreeMap<PackId, u64>, Failure> {
 }
 
 /// The oldest compactions first, as many as the limits ask for.
-async fn choose(
-    limits: &Limits,
-    store: &Store,
+async fn select_prunable(
+    limits: &PruneLimits,
+    store: &StorePair,
     sizes: &BTreeMap<PackId, u64>,
-) -> Result<Doomed, Failure> {
-    let candidates = Candidates::of(store).await?;
+) -> Result<PruneSelection, Failure> {
+    let candidates = PruneCandidates::from_store(store).await?;
     let oldest = match limits.days {
-        Some(days) => candidates.older_than(&days_ago(days)?),
+        Some(days) => candidates.count_older_than(&days_ago(days)?),
         None => 0,
     };
     let largest = match limits.bytes {
-        Some(most) => candidates.down_to(most, store, sizes).await?,
+        Some(most) => candidates.count_to_fit(most, store, sizes).await?,
         None => 0,
     };
-    candidates.doom(oldest.max(largest), store, sizes).await
+    candidates
+        .select_oldest(oldest.max(largest), store, sizes)
+        .await
 }
 
 /// What may go, the oldest first, and what must stay.
-struct Candidates {
+struct PruneCandidates {
     open: Vec<CompactionRecord>,
     live: Vec<CompactionRecord>,
 }
 
-impl Candidates {
-    async fn of(store: &Store) -> Result<Candidates, Failure> {
+impl PruneCandidates {
+    async fn from_store(store: &StorePair) -> Result<PruneCandidates, Failure> {
         let mut chains = Vec::new();
         for session in store.catalog.sessions().await? {
-            chains.push(store.catalog.chain(&session.session_id).await?);
+            chains.push(store.catalog.session_records(&session.session_id).await?);
         }
-        let named = Named::by(store, &chains).await;
-        let mut all = Candidates {
+        let named = NamedReceipts::from_latest(store, &chains).await;
+        let mut all = PruneCandidates {
             open: Vec::new(),
             live: Vec::new(),
         };
@@ -158,7 +163,7 @@ impl Candidates {
     }
 
     /// How many are older than a time.
-    fn older_than(&self, time: &str) -> usize {
+    fn count_older_than(&self, time: &str) -> usize {
         let old = self
             .open
             .iter()
@@ -167,17 +172,17 @@ impl Candidates {
     }
 
     /// The fewest that must go for the archive to fit.
-    async fn down_to(
+    async fn count_to_fit(
         &self,
         most: u64,
-        store: &Store,
+        store: &StorePair,
         sizes: &BTreeMap<PackId, u64>,
     ) -> Result<usize, Failure> {
         let total: u64 = sizes.values().sum();
         let (mut low, mut high) = (0, self.open.len());
         while low < high {
             let middle = low.midpoint(high);
-            let freed = self.doom(middle, store, sizes).await?.freed;
+            let freed = self.select_oldest(middle, store, sizes).await?.freed;
             if total - freed <= most {
                 high = middle;
             } else {
@@ -189,16 +194,16 @@ impl Candidates {
 
     /// What goes with the oldest `number`. A record whose packs must all stay, because newer ones
     /// build on them, stays as well: forgetting it would free nothing.
-    async fn doom(
+    async fn select_oldest(
         &self,
         number: usize,
-        store: &Store,
+        store: &StorePair,
         sizes: &BTreeMap<PackId, u64>,
-    ) -> Result<Doomed, Failure> {
+    ) -> Result<PruneSelection, Failure> {
         let kept = self.live.iter().chain(self.open.iter().skip(number));
         let roots: Vec<PackId> = kept.flat_map(packs).collect();
-        let needed = reachable(&*store.archive, roots).await?;
-        let mut doomed = Doomed::default();
+        let needed = reachable_packs(&*store.archive, roots).await?;
+        let mut doomed = PruneSelection::default();
         for record in self.open.iter().take(number) {
             let free: Vec<PackId> = packs(record).filter(|p| !needed.contains(p)).collect();
             if !free.is_empty() {
@@ -216,59 +221,64 @@ fn packs(record: &CompactionRecord) -> impl Iterator<Item = PackId> {
 }
 
 /// How many characters of a receipt every pointer shows.
-const SHOWN: usize = 12;
+const POINTER_CHARS: usize = 12;
 
 /// The receipts that live views may point at, by the characters that pointers show.
-enum Named {
+enum NamedReceipts {
     In(HashSet<String>),
     All,
 }
 
-impl Named {
+impl NamedReceipts {
     /// A view's texts come from its input, so the receipts that it names are named there; an input
     /// that cannot be read may name any.
-    async fn by(store: &Store, chains: &[Vec<CompactionRecord>]) -> Named {
+    async fn from_latest(store: &StorePair, chains: &[Vec<CompactionRecord>]) -> NamedReceipts {
         let mut named = HashSet::new();
         for latest in chains.iter().filter_map(|chain| chain.last()) {
             let Some(pack) = &latest.input_pack else {
-                return Named::All;
+                return NamedReceipts::All;
             };
             let Ok(bytes) = store.archive.get(pack).await else {
-                return Named::All;
+                return NamedReceipts::All;
             };
             named.extend(receipts_in(&bytes));
-            named.extend(latest.previous.as_deref().map(shown));
+            named.extend(latest.previous.as_deref().map(short_receipt));
         }
-        with_lineage(&mut named, chains);
-        Named::In(named)
+        add_lineage(&mut named, chains);
+        NamedReceipts::In(named)
     }
 
     fn covers(&self, record: &CompactionRecord) -> bool {
         match self {
-            Named::In(named) => named.contains(&shown(&record.receipt_id)),
-            Named::All => true,
+            NamedReceipts::In(named) => named.contains(&short_receipt(&record.receipt_id)),
+            NamedReceipts::All => true,
         }
     }
 }
 
-fn shown(receipt: &str) -> String {
-    receipt.chars().take(SHOWN).collect()
+fn short_receipt(receipt: &str) -> String {
+    receipt.chars().take(POINTER_CHARS).collect()
 }
 
 /// What may be the id of a receipt, or the start of one.
 fn receipts_in(bytes: &[u8]) -> impl Iterator<Item = String> + '_ {
     bytes
         .split(|byte| !byte.is_ascii_hexdigit())
-        .filter_map(|run| run.get(..SHOWN))
+        .filter_map(|run| run.get(..POINTER_CHARS))
         .map(|run| String::from_utf8_lossy(run).into_owned())
 }
 
 /// A summary's numbers reach back to the first compaction of its chain.
-fn with_lineage(named: &mut HashSet<String>, chains: &[Vec<CompactionRecord>]) {
+fn add_lineage(named: &mut HashSet<String>, chains: &[Vec<CompactionRecord>]) {
     let previous: HashMap<String, String> = chains
         .iter()
         .flatten()
-        .filter_map(|r| Some((shown(&r.receipt_id), shown(r.previous.as_deref()?))))
+        .filter_map(|r| {
+            Some((
+                short_receipt(&r.receipt_id),
+                short_receipt(r.previous.as_deref()?),
+            ))
+        })
         .collect();
     let mut open: Vec<String> = named.iter().cloned().collect();
     while let Some(receipt) = open.pop() {
@@ -288,7 +298,7 @@ fn days_ago(days: u32) -> Result<String, Failure> {
     Ok(format!("{then:.3}"))
 }
 
-fn confirm(args: &Prune, global: &Global, doomed: &Doomed) -> Result<(), Failure> {
+fn confirm(args: &PruneArgs, global: &GlobalArgs, doomed: &PruneSelection) -> Result<(), Failure> {
     if args.yes {
         return Ok(());
     }
@@ -296,13 +306,13 @@ fn confirm(args: &Prune, global: &Global, doomed: &Doomed) -> Result<(), Failure
     if asked && says_yes(doomed) {
         return Ok(());
     }
-    Err(Failure::new(Code::Usage, "nothing was removed")
+    Err(Failure::new(FailureCode::Usage, "nothing was removed")
         .help("--yes removes without asking, --dry-run only says what would go"))
 }
 
-fn says_yes(doomed: &Doomed) -> bool {
+fn says_yes(doomed: &PruneSelection) -> bool {
     let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "remove {}? [y/N] ", amount(doomed));
+    let _ = write!(stderr, "remove {}? [y/N] ", describe_selection(doomed));
     let _ = stderr.flush();
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);
@@ -310,7 +320,11 @@ fn says_yes(doomed: &Doomed) -> bool {
 }
 
 /// Records first: a pack without a record is wasted space, a record without its pack a broken word.
-async fn remove(store: &Store, world: &World, doomed: &Doomed) -> Result<(), Failure> {
+async fn remove_selected(
+    store: &StorePair,
+    app: &App,
+    doomed: &PruneSelection,
+) -> Result<(), Failure> {
     for record in &doomed.records {
         // What the archive says of it goes first: a catalog is never made again with what was pruned.
         store.archive.remove_record(&record.address()).await?;
@@ -319,7 +333,7 @@ async fn remove(store: &Store, world: &World, doomed: &Doomed) -> Result<(), Fai
             .remove_receipt(&record.session_id, &record.receipt_id);
         removed.await?;
     }
-    if let Some(index) = world.recall_index()? {
+    if let Some(index) = app.recall_index()? {
         let sessions: BTreeSet<&str> = doomed.records.iter().map(|r| &*r.session_id).collect();
         for session in sessions {
             index.forget(session).await?;
@@ -331,21 +345,30 @@ async fn remove(store: &Store, world: &World, doomed: &Doomed) -> Result<(), Fai
     Ok(())
 }
 
-fn amount(doomed: &Doomed) -> String {
+fn describe_selection(doomed: &PruneSelection) -> String {
     format!(
         "{} ({})",
-        count(doomed.records.len() as u64, "compaction", "compactions"),
-        bytes(doomed.freed)
+        format_count(doomed.records.len() as u64, "compaction", "compactions"),
+        format_bytes(doomed.freed)
     )
 }
 
-fn tell(args: &Prune, limits: &Limits, doomed: &Doomed, left: u64) -> String {
+fn render_pruned(
+    args: &PruneArgs,
+    limits: &PruneLimits,
+    doomed: &PruneSelection,
+    left: u64,
+) -> String {
     let verb = if args.dry_run {
         "would remove"
     } else {
         "removed"
     };
-    let mut out = format!("{verb} {}, {} stay\n", amount(doomed), bytes(left));
+    let mut out = format!(
+        "{verb} {}, {} stay\n",
+        describe_selection(doomed),
+        format_bytes(left)
+    );
     if limits.bytes.is_some_and(|most| left > most) {
         out.push_str("the rest is what the latest views point at\n");
     }

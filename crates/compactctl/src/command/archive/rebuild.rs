@@ -6,22 +6,22 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use compact_runtime::manager::{keep_record, kept_record};
-use compact_runtime::port::archive::{ArchiveStore, reachable};
+use compact_runtime::manager::{read_record, write_record};
+use compact_runtime::port::archive::{ArchiveStore, reachable_packs};
 use compact_runtime::port::catalog::{CompactionRecord, SessionCatalog};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::args::Global;
-use crate::failure::{Code, Failure};
-use crate::progress::Progress;
-use crate::report::number::count;
-use crate::world::World;
+use crate::answer::CommandAnswer;
+use crate::app::App;
+use crate::args::GlobalArgs;
+use crate::failure::{Failure, FailureCode};
+use crate::progress::TerminalProgress;
+use crate::report::number::format_count;
 
 /// What was done.
 #[derive(Default)]
-struct Done {
+struct RebuildReport {
     sessions: BTreeSet<String>,
     receipts: u64,
     added: u64,
@@ -30,21 +30,21 @@ struct Done {
 }
 
 /// Makes the catalog again.
-pub async fn run(world: &World, global: &Global) -> Result<Answer, Failure> {
-    let stores = world.stores();
-    let archive = stores.archive()?;
-    let (catalog, aside) = stores.catalog_anew().await?;
-    let mut done = Done::default();
-    let kept = read_all(&*archive, global, &mut done).await?;
+pub async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    let stores = app.stores();
+    let archive = stores.open_archive()?;
+    let (catalog, aside) = stores.open_catalog_to_rebuild().await?;
+    let mut done = RebuildReport::default();
+    let kept = read_records(&*archive, global, &mut done).await?;
     write_missing(&*archive, &*catalog, &kept, &mut done).await?;
-    for (session, records) in by_session(kept) {
+    for (session, records) in group_by_session(kept) {
         add_missing(&*catalog, &session, records, &mut done).await?;
     }
-    let named = reachable(&*archive, catalog.packs().await?).await?;
+    let named = reachable_packs(&*archive, catalog.referenced_packs().await?).await?;
     let packs = archive.list().await?;
     let unnamed = packs.iter().filter(|pack| !named.contains(pack)).count();
     let json = json!({
-        "catalog": stores.catalog_place(),
+        "catalog": stores.catalog_location(),
         "sessions": done.sessions.len(),
         "receipts": done.receipts,
         "added": done.added,
@@ -54,31 +54,31 @@ pub async fn run(world: &World, global: &Global) -> Result<Answer, Failure> {
         "unreadable": done.unreadable,
         "moved_aside": aside,
     });
-    let mut human = tell(&done, &stores.catalog_place());
+    let mut human = render_rebuild(&done, &stores.catalog_location());
     if let Some(aside) = aside {
         human.push_str(&format!("  the damaged one is now {}\n", aside.display()));
     }
     if unnamed > 0 {
-        human.push_str(&super::verify::unnamed(unnamed));
+        human.push_str(&super::verify::describe_unnamed(unnamed));
     }
     let code = match done.unreadable.is_empty() {
         true => 0,
-        false => Code::Check as u8,
+        false => FailureCode::Check as u8,
     };
-    Ok(Answer::new(json, human).with_code(code))
+    Ok(CommandAnswer::new(json, human).with_code(code))
 }
 
 /// Every record that can be read.
-async fn read_all(
+async fn read_records(
     archive: &dyn ArchiveStore,
-    global: &Global,
-    done: &mut Done,
+    global: &GlobalArgs,
+    done: &mut RebuildReport,
 ) -> Result<Vec<CompactionRecord>, Failure> {
-    let addresses = archive.records().await?;
-    let progress = Progress::over_steps(global, addresses.len(), "reading records");
+    let addresses = archive.list_records().await?;
+    let progress = TerminalProgress::over_steps(global, addresses.len(), "reading records");
     let mut records = Vec::new();
     for address in addresses {
-        match kept_record(archive, &address).await {
+        match read_record(archive, &address).await {
             Ok(record) => records.push(record),
             Err(error) => done.unreadable.push(error.to_string()),
         }
@@ -92,15 +92,15 @@ async fn write_missing(
     archive: &dyn ArchiveStore,
     catalog: &dyn SessionCatalog,
     kept: &[CompactionRecord],
-    done: &mut Done,
+    done: &mut RebuildReport,
 ) -> Result<(), Failure> {
     let there: HashSet<_> = kept.iter().map(CompactionRecord::address).collect();
     for session in catalog.sessions().await? {
-        for record in catalog.chain(&session.session_id).await? {
+        for record in catalog.session_records(&session.session_id).await? {
             done.sessions.insert(record.session_id.clone());
             done.receipts += 1;
             if record.input_pack.is_some() && !there.contains(&record.address()) {
-                keep_record(archive, &record).await?;
+                write_record(archive, &record).await?;
                 done.written += 1;
             }
         }
@@ -109,7 +109,7 @@ async fn write_missing(
 }
 
 /// The sessions, the one first that began first.
-fn by_session(mut records: Vec<CompactionRecord>) -> Vec<(String, Vec<CompactionRecord>)> {
+fn group_by_session(mut records: Vec<CompactionRecord>) -> Vec<(String, Vec<CompactionRecord>)> {
     let time = |record: &CompactionRecord| record.created_at.clone();
     records.sort_by_key(|record| (time(record), record.summary_version));
     let mut sessions: BTreeMap<String, Vec<CompactionRecord>> = BTreeMap::new();
@@ -119,14 +119,14 @@ fn by_session(mut records: Vec<CompactionRecord>) -> Vec<(String, Vec<Compaction
     }
     let mut sessions: Vec<_> = sessions.into_iter().collect();
     for (_, records) in &mut sessions {
-        *records = in_order(std::mem::take(records));
+        *records = sort_by_previous(std::mem::take(records));
     }
     sessions.sort_by_key(|(_, records)| records.first().map(time));
     sessions
 }
 
 /// The same records, each behind the one that it builds on: clocks of several machines differ.
-fn in_order(mut open: Vec<CompactionRecord>) -> Vec<CompactionRecord> {
+fn sort_by_previous(mut open: Vec<CompactionRecord>) -> Vec<CompactionRecord> {
     let mut ordered: Vec<CompactionRecord> = Vec::new();
     while !open.is_empty() {
         let is_waiting = |record: &CompactionRecord| {
@@ -146,9 +146,9 @@ async fn add_missing(
     catalog: &dyn SessionCatalog,
     session: &str,
     records: Vec<CompactionRecord>,
-    done: &mut Done,
+    done: &mut RebuildReport,
 ) -> Result<(), Failure> {
-    let known = catalog.chain(session).await?;
+    let known = catalog.session_records(session).await?;
     let known: HashSet<&str> = known.iter().map(|record| &*record.receipt_id).collect();
     let is_missing = |record: &CompactionRecord| !known.contains(&*record.receipt_id);
     let missing = records.iter().filter(|record| is_missing(record)).count() as u64;
@@ -158,7 +158,7 @@ async fn add_missing(
         catalog.remove_receipt(session, &record.receipt_id).await?;
     }
     for record in later {
-        catalog.record(record).await?;
+        catalog.save_record(record).await?;
     }
     done.sessions.insert(session.to_owned());
     done.receipts += missing;
@@ -166,16 +166,16 @@ async fn add_missing(
     Ok(())
 }
 
-fn tell(done: &Done, place: &str) -> String {
+fn render_rebuild(done: &RebuildReport, place: &str) -> String {
     let mut out = format!(
         "{} {place}: {}, {}, {} of them new\n",
         "rebuilt".green().bold(),
-        count(done.sessions.len() as u64, "session", "sessions"),
-        count(done.receipts, "receipt", "receipts"),
+        format_count(done.sessions.len() as u64, "session", "sessions"),
+        format_count(done.receipts, "receipt", "receipts"),
         done.added,
     );
     if done.written > 0 {
-        let written = count(done.written, "receipt", "receipts");
+        let written = format_count(done.written, "receipt", "receipts");
         out.push_str(&format!(
             "  {written} written down in the archive as well\n"
         ));

@@ -10,26 +10,26 @@ use std::sync::Arc;
 
 use compact_adapters::archive::Exclusion;
 use compact_runtime::Error;
-use compact_runtime::manager::kept_record;
-use compact_runtime::port::archive::{ArchiveStore, PackId, reachable};
+use compact_runtime::manager::read_record;
+use compact_runtime::port::archive::{ArchiveStore, PackId, reachable_packs};
 use compact_runtime::port::catalog::{CatalogError, MemoryCatalog, SessionCatalog};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::args::Global;
-use crate::failure::{Code, Failure};
-use crate::host::library::{self, Library, ORIGIN};
-use crate::progress::Progress;
-use crate::report::number::count;
-use crate::world::World;
+use crate::answer::CommandAnswer;
+use crate::app::App;
+use crate::args::GlobalArgs;
+use crate::failure::{Failure, FailureCode};
+use crate::host::session_files::{self, ORIGIN_FIELD, StoreWithFiles};
+use crate::progress::TerminalProgress;
+use crate::report::number::format_count;
 
 /// What makes a catalog again.
 const REBUILD: &str = "`compactctl archive rebuild` makes the catalog again";
 
 /// What was found.
 #[derive(Default)]
-struct Found {
+struct ArchiveFindings {
     packs: usize,
     /// Packs that nothing names.
     unnamed: usize,
@@ -43,12 +43,12 @@ struct Found {
 }
 
 /// Checks the archive.
-pub async fn run(world: &World, global: &Global) -> Result<Answer, Failure> {
-    let mut found = Found::default();
-    let archive = archive(world)?;
-    (found.hooks, found.runs) = library::counts(world.root());
+pub async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    let mut found = ArchiveFindings::default();
+    let archive = archive_with_files(app)?;
+    (found.hooks, found.runs) = session_files::count_by_origin(app.data_directory());
     check_packs(&archive, global, &mut found).await?;
-    let checked = match catalog(world) {
+    let checked = match catalog_with_files(app) {
         Ok(catalog) => check_catalog(&archive, &catalog, &mut found).await,
         Err(error) => Err(error.into()),
     };
@@ -59,47 +59,47 @@ pub async fn run(world: &World, global: &Global) -> Result<Answer, Failure> {
         }
         other => other?,
     }
-    found.behind = behind(world, &found).await?;
-    let exclusion = exclusion(world).await;
+    found.behind = count_behind(app, &found).await?;
+    let exclusion = probe_exclusion(app).await;
     let code = match found.problems.is_empty() {
         true => 0,
-        false => Code::Check as u8,
+        false => FailureCode::Check as u8,
     };
-    let mut human = tell(&found);
+    let mut human = render_findings(&found);
     if let Some(exclusion) = exclusion.filter(|e| *e != Exclusion::Works) {
         human.push_str(&format!(
             "  conditional writes: {}; packs are read back after they are written\n",
             exclusion.as_str()
         ));
     }
-    Ok(Answer::new(json_of(&found, exclusion), human).with_code(code))
+    Ok(CommandAnswer::new(findings_json(&found, exclusion), human).with_code(code))
 }
 
 /// The archive, whether there is a catalog or not.
-fn archive(world: &World) -> Result<Library<dyn ArchiveStore>, Failure> {
-    let beneath: Arc<dyn ArchiveStore> = match world.has_store() {
-        true => world.stores().archive()?,
-        false => world.store_as_is()?.archive,
+fn archive_with_files(app: &App) -> Result<StoreWithFiles<dyn ArchiveStore>, Failure> {
+    let beneath: Arc<dyn ArchiveStore> = match app.has_store() {
+        true => app.stores().open_archive()?,
+        false => app.store_as_is()?.archive,
     };
-    Ok(Library::new(beneath, world.root()))
+    Ok(StoreWithFiles::new(beneath, app.data_directory()))
 }
 
-fn catalog(world: &World) -> Result<Library<dyn SessionCatalog>, CatalogError> {
-    let beneath: Arc<dyn SessionCatalog> = match world.has_store() {
-        true => world.stores().catalog_to_read()?,
+fn catalog_with_files(app: &App) -> Result<StoreWithFiles<dyn SessionCatalog>, CatalogError> {
+    let beneath: Arc<dyn SessionCatalog> = match app.has_store() {
+        true => app.stores().open_catalog_to_read()?,
         false => Arc::new(MemoryCatalog::default()),
     };
-    Ok(Library::new(beneath, world.root()))
+    Ok(StoreWithFiles::new(beneath, app.data_directory()))
 }
 
 async fn check_packs(
-    archive: &Library<dyn ArchiveStore>,
-    global: &Global,
-    found: &mut Found,
+    archive: &StoreWithFiles<dyn ArchiveStore>,
+    global: &GlobalArgs,
+    found: &mut ArchiveFindings,
 ) -> Result<(), Failure> {
     let packs = archive.list().await?;
     found.packs = packs.len().saturating_sub(found.hooks + found.runs);
-    let progress = Progress::over_steps(global, packs.len(), "checking packs");
+    let progress = TerminalProgress::over_steps(global, packs.len(), "checking packs");
     for pack in &packs {
         if let Err(error) = archive.verify(pack).await {
             found.problems.push((Some(*pack), error.to_string()));
@@ -111,30 +111,30 @@ async fn check_packs(
 
 /// Holds catalog and archive against each other.
 async fn check_catalog(
-    archive: &Library<dyn ArchiveStore>,
+    archive: &StoreWithFiles<dyn ArchiveStore>,
     catalog: &dyn SessionCatalog,
-    found: &mut Found,
+    found: &mut ArchiveFindings,
 ) -> Result<(), Error> {
     let stored: BTreeSet<PackId> = archive.list().await?.into_iter().collect();
-    let mut named: BTreeSet<PackId> = catalog.packs().await?.into_iter().collect();
+    let mut named: BTreeSet<PackId> = catalog.referenced_packs().await?.into_iter().collect();
     for pack in named.difference(&stored) {
         let message = format!("pack {pack} is on record but not in the archive");
         found.problems.push((Some(*pack), message));
     }
     let mut on_record = BTreeSet::new();
     for session in catalog.sessions().await? {
-        let chain = catalog.chain(&session.session_id).await?;
+        let chain = catalog.session_records(&session.session_id).await?;
         let archived = chain.iter().filter(|record| {
-            let is_file = record.receipt.get(ORIGIN).is_some();
+            let is_file = record.receipt.get(ORIGIN_FIELD).is_some();
             record.input_pack.is_some() && !is_file
         });
         on_record.extend(archived.map(|record| record.address()));
     }
     let mut unlisted = 0;
-    for address in archive.records().await? {
+    for address in archive.list_records().await? {
         found.records += 1;
         let is_listed = on_record.remove(&address);
-        match kept_record(archive, &address).await {
+        match read_record(archive, &address).await {
             Err(error) => found.problems.push((Some(address), error.to_string())),
             Ok(_) if is_listed => {}
             Ok(record) => {
@@ -145,32 +145,37 @@ async fn check_catalog(
     }
     found.unwritten = on_record.len();
     if unlisted > 0 {
-        let them = count(unlisted, "compaction", "compactions");
+        let them = format_count(unlisted, "compaction", "compactions");
         let message = format!("the archive knows {them} that no catalog names: {REBUILD}");
         found.problems.push((None, message));
     }
-    let named = reachable(archive, named).await?;
+    let named = reachable_packs(archive, named).await?;
     found.unnamed = stored.difference(&named).count();
     Ok(())
 }
 
 /// Whether the store lets only one writer create a pack; `None` where it cannot be tried.
-async fn exclusion(world: &World) -> Option<Exclusion> {
-    if !world.has_store() {
+async fn probe_exclusion(app: &App) -> Option<Exclusion> {
+    if !app.has_store() {
         return None;
     }
-    world.stores().objects().ok()?.exclusion().await.ok()
+    app.stores()
+        .open_object_archive()
+        .ok()?
+        .exclusion()
+        .await
+        .ok()
 }
 
 /// Sessions that the recall index does not hold as the records say.
-async fn behind(world: &World, found: &Found) -> Result<usize, Failure> {
-    if !world.has_store() || !found.problems.is_empty() {
+async fn count_behind(app: &App, found: &ArchiveFindings) -> Result<usize, Failure> {
+    if !app.has_store() || !found.problems.is_empty() {
         return Ok(0);
     }
-    Ok(world.recall()?.behind().await?.len())
+    Ok(app.open_recall()?.outdated_sessions().await?.len())
 }
 
-fn json_of(found: &Found, exclusion: Option<Exclusion>) -> Value {
+fn findings_json(found: &ArchiveFindings, exclusion: Option<Exclusion>) -> Value {
     let problems = found.problems.iter();
     json!({
         "ok": found.problems.is_empty(),
@@ -189,47 +194,51 @@ fn json_of(found: &Found, exclusion: Option<Exclusion>) -> Value {
 }
 
 /// Packs, and what hooks and runs left, in words.
-pub(super) fn amounts(packs: usize, (hooks, runs): (usize, usize)) -> String {
-    let mut all = vec![count(packs as u64, "pack", "packs")];
+pub(super) fn describe_amounts(packs: usize, (hooks, runs): (usize, usize)) -> String {
+    let mut all = vec![format_count(packs as u64, "pack", "packs")];
     if hooks > 0 {
-        all.push(count(hooks as u64, "hook archive", "hook archives"));
+        all.push(format_count(hooks as u64, "hook archive", "hook archives"));
     }
     if runs > 0 {
-        all.push(count(runs as u64, "session of a run", "sessions of runs"));
+        all.push(format_count(
+            runs as u64,
+            "session of a run",
+            "sessions of runs",
+        ));
     }
     all.join(", ")
 }
 
 /// What is said of packs that nothing names.
-pub(super) fn unnamed(packs: usize) -> String {
-    let packs = count(packs as u64, "pack", "packs");
+pub(super) fn describe_unnamed(packs: usize) -> String {
+    let packs = format_count(packs as u64, "pack", "packs");
     format!("  {packs} that nothing names: `compactctl restore PACK` gives each back\n")
 }
 
-fn tell(found: &Found) -> String {
-    let all = amounts(found.packs, (found.hooks, found.runs));
+fn render_findings(found: &ArchiveFindings) -> String {
+    let all = describe_amounts(found.packs, (found.hooks, found.runs));
     let mut out = match found.problems.len() as u64 {
         0 => format!("{} {all}: all whole\n", "verified".green().bold()),
         problems => format!(
             "{} {all}: {}\n",
             "failed".red().bold(),
-            count(problems, "problem", "problems")
+            format_count(problems, "problem", "problems")
         ),
     };
     if found.behind > 0 {
-        let sessions = count(found.behind as u64, "session", "sessions");
+        let sessions = format_count(found.behind as u64, "session", "sessions");
         out.push_str(&format!(
             "  {sessions} to index: the next `recall` does it\n"
         ));
     }
     if found.unwritten > 0 {
-        let them = count(found.unwritten as u64, "receipt", "receipts");
+        let them = format_count(found.unwritten as u64, "receipt", "receipts");
         out.push_str(&format!(
             "  {them} in the catalog alone: `compactctl archive rebuild` writes them down in the archive\n"
         ));
     }
     if found.unnamed > 0 {
-        out.push_str(&unnamed(found.unnamed));
+        out.push_str(&describe_unnamed(found.unnamed));
     }
     for (_, message) in &found.problems {
         out.push_str(&format!("  {message}\n"));

@@ -6,20 +6,20 @@ use std::collections::HashMap;
 
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry};
-use compact_core::token::{Account, EstimatorExt, TokenCache, Tokens};
-use compact_formats::Scope;
+use compact_core::token::{EstimatorExt, TokenAccount, TokenCache, Tokens};
+use compact_formats::TranscriptScope;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, set};
-use crate::args::{Diff, DiffFormat, Global};
+use crate::answer::{CommandAnswer, set_field};
+use crate::app::App;
+use crate::args::{DiffArgs, DiffFormat, GlobalArgs};
 use crate::failure::Failure;
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::report::Charset;
 use crate::report::text::one_line;
-use crate::world::World;
 
 /// One entry of a version.
-struct Item {
+struct DiffEntry {
     index: usize,
     role: &'static str,
     tokens: Tokens,
@@ -29,63 +29,65 @@ struct Item {
 }
 
 /// What is gone, kept and new.
-struct Comparison {
+struct SessionDiff {
     names: [String; 2],
-    removed: Vec<Item>,
-    added: Vec<Item>,
+    removed: Vec<DiffEntry>,
+    added: Vec<DiffEntry>,
     kept: usize,
     before: Tokens,
     after: Tokens,
 }
 
 /// Compares two versions.
-pub fn run(args: &Diff, world: &World, global: &Global) -> Result<Answer, Failure> {
-    let before = Source::read(&args.before)?;
-    let after = Source::read(&args.after)?;
-    let comparison = compare(world, &before, &after)?;
+pub fn run(args: &DiffArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    let before = InputSource::read(&args.before)?;
+    let after = InputSource::read(&args.after)?;
+    let comparison = compare(app, &before, &after)?;
     let json = comparison.to_json();
     Ok(match args.format {
-        DiffFormat::Text => Answer::new(json, page::text(&comparison, Charset::detect(global))),
-        DiffFormat::Md => document(json, page::markdown(&comparison)),
-        DiffFormat::Html => document(json, page::html(&comparison)),
+        DiffFormat::Text => {
+            CommandAnswer::new(json, page::text(&comparison, Charset::detect(global)))
+        }
+        DiffFormat::Md => document_answer(json, page::markdown(&comparison)),
+        DiffFormat::Html => document_answer(json, page::html(&comparison)),
     })
 }
 
 /// A document is what was asked for: it is printed as it is, `--quiet` or not.
-fn document(json: Value, text: String) -> Answer {
-    Answer::new(json, String::new()).with_payload(Some(text.into_bytes()))
+fn document_answer(json: Value, text: String) -> CommandAnswer {
+    CommandAnswer::new(json, String::new()).with_payload(Some(text.into_bytes()))
 }
 
-fn compare(world: &World, before: &Source, after: &Source) -> Result<Comparison, Failure> {
-    let old = before.parse(None, Scope::Live)?.conversation;
-    let new = after.parse(None, Scope::Live)?.conversation;
+fn compare(app: &App, before: &InputSource, after: &InputSource) -> Result<SessionDiff, Failure> {
+    let old = before.parse(None, TranscriptScope::Live)?.conversation;
+    let new = after.parse(None, TranscriptScope::Live)?.conversation;
     let model = old.model.as_deref().or(new.model.as_deref());
-    let estimator = world.estimator(model);
-    let [old_hashes, new_hashes] = [&old, &new].map(|c| EntryHash::all(&c.entries));
+    let estimator = app.estimator(model);
+    let [old_hashes, new_hashes] = [&old, &new].map(|c| EntryHash::from_entries(&c.entries));
     let mut cache = TokenCache::default();
-    let old_account = Account::of(&old, &old_hashes, &*estimator, &mut cache);
-    let new_account = Account::of(&new, &new_hashes, &*estimator, &mut cache);
-    let matched = Matched::of(&old_hashes, &new_hashes);
-    let item = |conversation: &Conversation, account: &Account, index: usize| {
+    let old_account = TokenAccount::count_conversation(&old, &old_hashes, &*estimator, &mut cache);
+    let new_account = TokenAccount::count_conversation(&new, &new_hashes, &*estimator, &mut cache);
+    let matched = EntryMatches::from_hashes(&old_hashes, &new_hashes);
+    let item = |conversation: &Conversation, account: &TokenAccount, index: usize| {
         let entry = conversation.entries.get(index)?;
         let units = account.entries.get(index).copied().unwrap_or_default();
-        Some(Item {
+        Some(DiffEntry {
             index,
             role: entry.role.as_str(),
-            tokens: estimator.tokens(units),
-            says: says(entry),
+            tokens: estimator.to_tokens(units),
+            says: first_text(entry),
             replaces: None,
         })
     };
     let removed: Vec<usize> = matched.removed();
     let mut added = Vec::new();
     for index in matched.added() {
-        added.extend(item(&new, &new_account, index).map(|new_item| Item {
-            replaces: replaced(&old, &removed, new.entries.get(index)),
+        added.extend(item(&new, &new_account, index).map(|new_item| DiffEntry {
+            replaces: find_replaced(&old, &removed, new.entries.get(index)),
             ..new_item
         }));
     }
-    Ok(Comparison {
+    Ok(SessionDiff {
         names: [before.name.clone(), after.name.clone()],
         kept: matched.kept(),
         removed: removed
@@ -100,18 +102,18 @@ fn compare(world: &World, before: &Source, after: &Source) -> Result<Comparison,
 
 /// Which entries of two versions are the same. Equal entries pair from the end, because a
 /// compaction keeps the newest.
-struct Matched {
+struct EntryMatches {
     old: Vec<bool>,
     new: Vec<bool>,
 }
 
-impl Matched {
-    fn of(old: &[EntryHash], new: &[EntryHash]) -> Matched {
+impl EntryMatches {
+    fn from_hashes(old: &[EntryHash], new: &[EntryHash]) -> EntryMatches {
         let mut places: HashMap<EntryHash, Vec<usize>> = HashMap::new();
         for (index, hash) in old.iter().enumerate() {
             places.entry(*hash).or_default().push(index);
         }
-        let mut matched = Matched {
+        let mut matched = EntryMatches {
             old: vec![false; old.len()],
             new: vec![false; new.len()],
         };
@@ -148,34 +150,34 @@ fn unmatched(flags: &[bool]) -> Vec<usize> {
 }
 
 /// The removed entry that a new one is a cut version of: it makes or answers the same calls.
-fn replaced(old: &Conversation, removed: &[usize], new: Option<&Entry>) -> Option<usize> {
+fn find_replaced(old: &Conversation, removed: &[usize], new: Option<&Entry>) -> Option<usize> {
     let new = new?;
-    let ids: Vec<&str> = calls(new);
+    let ids: Vec<&str> = call_ids(new);
     if ids.is_empty() {
         return None;
     }
     let same = |index: &&usize| {
         let entry = old.entries.get(**index);
-        entry.is_some_and(|e| e.role == new.role && calls(e) == ids)
+        entry.is_some_and(|e| e.role == new.role && call_ids(e) == ids)
     };
     removed.iter().find(same).copied()
 }
 
-fn calls(entry: &Entry) -> Vec<&str> {
+fn call_ids(entry: &Entry) -> Vec<&str> {
     entry
-        .calls()
-        .chain(entry.results())
+        .call_ids()
+        .chain(entry.result_ids())
         .filter(|id| !id.is_empty())
         .collect()
 }
 
-fn says(entry: &Entry) -> String {
+fn first_text(entry: &Entry) -> String {
     let texts = entry.blocks.iter().flat_map(Block::text_parts);
     let mut texts = texts.filter(|text| !text.trim().is_empty());
     one_line(texts.next().unwrap_or_default(), 200)
 }
 
-impl Item {
+impl DiffEntry {
     fn to_json(&self) -> Value {
         let mut json = json!({
             "entry": self.index,
@@ -184,18 +186,18 @@ impl Item {
             "text": self.says,
         });
         if let Some(index) = self.replaces {
-            set(&mut json, "replaces", index);
+            set_field(&mut json, "replaces", index);
         }
         json
     }
 }
 
-impl Comparison {
+impl SessionDiff {
     fn to_json(&self) -> Value {
         json!({
-            "removed": self.removed.iter().map(Item::to_json).collect::<Vec<_>>(),
+            "removed": self.removed.iter().map(DiffEntry::to_json).collect::<Vec<_>>(),
             "kept": self.kept,
-            "added": self.added.iter().map(Item::to_json).collect::<Vec<_>>(),
+            "added": self.added.iter().map(DiffEntry::to_json).collect::<Vec<_>>(),
             "tokens_before": self.before,
             "tokens_after": self.after,
         })

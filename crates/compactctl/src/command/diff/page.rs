@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use owo_colors::OwoColorize;
 
-use super::{Comparison, Item};
-use crate::report::compaction::bars;
-use crate::report::number::{count, grouped};
+use super::{DiffEntry, SessionDiff};
+use crate::report::compaction::render_token_bars;
+use crate::report::number::{format_count, group_digits};
 use crate::report::text::fit;
 use crate::report::{COLUMNS, Charset};
 
@@ -14,25 +14,37 @@ use crate::report::{COLUMNS, Charset};
 const SHOWN: usize = 20;
 
 /// For a terminal.
-pub fn text(comparison: &Comparison, charset: Charset) -> String {
+pub fn text(comparison: &SessionDiff, charset: Charset) -> String {
     let [before, after] = &comparison.names;
     let mut out = format!("{} {before}\n{} {after}\n\n", "---".red(), "+++".green());
-    out.push_str(&bars(comparison.before, comparison.after, charset));
-    let _ = writeln!(out, "\n  {}\n", totals(comparison, charset.dot()));
+    out.push_str(&render_token_bars(
+        comparison.before,
+        comparison.after,
+        charset,
+    ));
+    let _ = writeln!(
+        out,
+        "\n  {}\n",
+        render_totals(comparison, charset.separator())
+    );
     for item in comparison.removed.iter().take(SHOWN) {
-        let _ = writeln!(out, "{}", row('-', item).red());
+        let _ = writeln!(out, "{}", text_row('-', item).red());
     }
     push_rest(&mut out, comparison.removed.len(), "removed");
     for item in comparison.added.iter().take(SHOWN) {
         let sign = if item.replaces.is_some() { '~' } else { '+' };
-        let _ = writeln!(out, "{}", row(sign, item).green());
+        let _ = writeln!(out, "{}", text_row(sign, item).green());
     }
     push_rest(&mut out, comparison.added.len(), "added");
     out
 }
 
-fn row(sign: char, item: &Item) -> String {
-    let head = format!("{sign} {:<9} {:>8}  ", item.role, grouped(item.tokens.0));
+fn text_row(sign: char, item: &DiffEntry) -> String {
+    let head = format!(
+        "{sign} {:<9} {:>8}  ",
+        item.role,
+        group_digits(item.tokens.0)
+    );
     format!("{head}{}", fit(&item.says, COLUMNS - head.len()))
 }
 
@@ -42,25 +54,25 @@ fn push_rest(out: &mut String, all: usize, what: &str) {
     }
 }
 
-fn totals(comparison: &Comparison, dot: &str) -> String {
+fn render_totals(comparison: &SessionDiff, dot: &str) -> String {
     [
-        format!("{} removed", grouped(comparison.removed.len() as u64)),
-        format!("{} kept", grouped(comparison.kept as u64)),
-        format!("{} added", grouped(comparison.added.len() as u64)),
+        format!("{} removed", group_digits(comparison.removed.len() as u64)),
+        format!("{} kept", group_digits(comparison.kept as u64)),
+        format!("{} added", group_digits(comparison.added.len() as u64)),
     ]
     .join(dot)
 }
 
 /// For a pull request or a note.
-pub fn markdown(comparison: &Comparison) -> String {
+pub fn markdown(comparison: &SessionDiff) -> String {
     let [before, after] = &comparison.names;
     let mut out = format!(
         "# {} → {}\n\n{} → {} tokens · {}\n",
         escape_markdown(before),
         escape_markdown(after),
-        grouped(comparison.before.0),
-        grouped(comparison.after.0),
-        totals(comparison, " · "),
+        group_digits(comparison.before.0),
+        group_digits(comparison.after.0),
+        render_totals(comparison, " · "),
     );
     for (title, items) in [
         ("Removed", &comparison.removed),
@@ -79,7 +91,7 @@ pub fn markdown(comparison: &Comparison) -> String {
                 "| {} | {} | {} | {} |",
                 item.index,
                 item.role,
-                grouped(item.tokens.0),
+                group_digits(item.tokens.0),
                 escape_markdown(&item.says),
             );
         }
@@ -113,7 +125,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.bar{height:.8rem;backgr
 td,th{border-color:#30363d}.bar{background:#30363d}}";
 
 /// A page that needs nothing else.
-pub fn html(comparison: &Comparison) -> String {
+pub fn html(comparison: &SessionDiff) -> String {
     let [before, after] = comparison.names.each_ref().map(|name| escape_html(name));
     let share = comparison.after.0 as f64 / comparison.before.0.max(1) as f64;
     let mut out = format!(
@@ -122,9 +134,9 @@ pub fn html(comparison: &Comparison) -> String {
          <title>{before} → {after}</title><style>{STYLE}</style></head>\n<body>\n\
          <h1>{before} → {after}</h1>\n<p>{} → {} · {}</p>\n\
          <div class=\"bar\"><div style=\"width:{:.1}%\"></div></div>\n",
-        grouped(comparison.before.0),
-        count(comparison.after.0, "token", "tokens"),
-        totals(comparison, " · "),
+        group_digits(comparison.before.0),
+        format_count(comparison.after.0, "token", "tokens"),
+        render_totals(comparison, " · "),
         share.clamp(0.0, 1.0) * 100.0,
     );
     for (title, class, items) in [
@@ -142,12 +154,12 @@ pub fn html(comparison: &Comparison) -> String {
     out + "</body></html>\n"
 }
 
-fn html_row(item: &Item) -> String {
+fn html_row(item: &DiffEntry) -> String {
     format!(
         "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
         item.index,
         item.role,
-        grouped(item.tokens.0),
+        group_digits(item.tokens.0),
         escape_html(&item.says),
     )
 }

@@ -2,56 +2,60 @@
 
 use std::fmt::Write;
 
-use compact_eval::compaction::Engine;
-use compact_eval::generated::{self, Arc, Check, Line};
+use compact_eval::compaction::EvalEngine;
+use compact_eval::fact_check::{self, CheckResult, Scenario, ViewCheck};
 use compact_eval::plot::{self, Axis, Chart, Series};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
 use super::interval_cells;
-use crate::args::{Eval, Global};
-use crate::command::sheet::Findings;
+use crate::args::{EvalArgs, GlobalArgs};
+use crate::command::results::ResultDocuments;
 use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::report::number::{grouped, percent};
+use crate::progress::TerminalProgress;
+use crate::report::number::{format_percent, group_digits};
 use crate::report::table::{Column, Table};
 
 /// Checks every kind of session at every budget.
-pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Failure> {
-    let _progress = Progress::over_bytes(global, usize::MAX, "measuring");
-    let lines = generated::run(engine, args.seeds, &args.budgets)?;
-    Ok(Findings {
+pub fn run(
+    args: &EvalArgs,
+    engine: &EvalEngine,
+    global: &GlobalArgs,
+) -> Result<ResultDocuments, Failure> {
+    let _progress = TerminalProgress::over_bytes(global, usize::MAX, "measuring");
+    let lines = fact_check::run_checks(engine, args.seeds, &args.budgets)?;
+    Ok(ResultDocuments {
         json: json!(lines),
-        human: tell(&lines, args.seeds),
+        human: render_tables(&lines, args.seeds),
         csv: csv(&lines),
-        html: page(&lines),
+        html: html_page(&lines),
         code: 0,
     })
 }
 
 /// The check in words.
-fn name(check: Check) -> String {
+fn check_label(check: ViewCheck) -> String {
     match check {
-        Check::ConstraintVerbatim => "live rules, word for word".to_owned(),
-        Check::SupersededAbsent => "replaced rules absent".to_owned(),
-        Check::DoneNotOpen => "done work not shown as open".to_owned(),
-        Check::OpenShown => "open work shown".to_owned(),
-        Check::Fact(kind) => format!("{kind:?} facts").to_lowercase(),
-        Check::Tenth(tenth) => format!("facts from {} to {} %", tenth * 10, tenth * 10 + 10),
+        ViewCheck::ConstraintVerbatim => "live rules, word for word".to_owned(),
+        ViewCheck::SupersededAbsent => "replaced rules absent".to_owned(),
+        ViewCheck::DoneNotOpen => "done work not shown as open".to_owned(),
+        ViewCheck::OpenShown => "open work shown".to_owned(),
+        ViewCheck::Fact(kind) => format!("{kind:?} facts").to_lowercase(),
+        ViewCheck::Tenth(tenth) => format!("facts from {} to {} %", tenth * 10, tenth * 10 + 10),
     }
 }
 
-fn tell(lines: &[Line], seeds: u64) -> String {
+fn render_tables(lines: &[CheckResult], seeds: u64) -> String {
     let mut out = String::new();
-    for arc in Arc::ALL {
+    for arc in Scenario::ALL {
         let _ = writeln!(out, "{} {seeds} generated sessions", arc.as_str().bold());
         let [text, number] = [Column::left(), Column::right()];
         let mut table = Table::new([number, text, number, text, number]);
-        table.row(["budget", "check", "share", "", "asked"].map(str::to_owned));
+        table.add_row(["budget", "check", "share", "", "asked"].map(str::to_owned));
         let mine = lines.iter().filter(|line| line.arc == arc);
         // Where facts stood is a curve of the page.
-        for line in mine.filter(|line| !matches!(line.check, Check::Tenth(_))) {
-            table.row(cells(line));
+        for line in mine.filter(|line| !matches!(line.check, ViewCheck::Tenth(_))) {
+            table.add_row(cells(line));
         }
         out.push_str(&table.render());
         out.push('\n');
@@ -59,13 +63,19 @@ fn tell(lines: &[Line], seeds: u64) -> String {
     out
 }
 
-fn cells(line: &Line) -> [String; 5] {
+fn cells(line: &CheckResult) -> [String; 5] {
     let [mean, range] = interval_cells(line.passed);
-    let count = grouped(line.count as u64);
-    [percent(line.budget), name(line.check), mean, range, count]
+    let count = group_digits(line.count as u64);
+    [
+        format_percent(line.budget),
+        check_label(line.check),
+        mean,
+        range,
+        count,
+    ]
 }
 
-fn csv(lines: &[Line]) -> String {
+fn csv(lines: &[CheckResult]) -> String {
     let mut out = "arc,budget,check,asked,share,low,high\n".to_owned();
     for line in lines {
         let p = line.passed;
@@ -74,7 +84,7 @@ fn csv(lines: &[Line]) -> String {
             "{},{},\"{}\",{},{:.4},{:.4},{:.4}",
             line.arc.as_str(),
             line.budget,
-            name(line.check),
+            check_label(line.check),
             line.count,
             p.mean,
             p.low,
@@ -84,34 +94,34 @@ fn csv(lines: &[Line]) -> String {
     out
 }
 
-fn page(lines: &[Line]) -> String {
+fn html_page(lines: &[CheckResult]) -> String {
     let mut body = String::new();
-    for arc in Arc::ALL {
-        let mine: Vec<&Line> = lines.iter().filter(|line| line.arc == arc).collect();
+    for arc in Scenario::ALL {
+        let mine: Vec<&CheckResult> = lines.iter().filter(|line| line.arc == arc).collect();
         let _ = writeln!(
             body,
             "<h2>{}</h2>\n{}",
             arc.as_str(),
-            positions(&mine).svg()
+            position_chart(&mine).to_svg()
         );
         let rows = mine.iter().map(|line| {
             let [budget, check, mean, range, count] = cells(line);
             [check, budget, mean, range, count]
         });
         let head = ["check", "budget", "share", "95 %", "asked"];
-        body.push_str(&plot::table(head, rows));
+        body.push_str(&plot::html_table(head, rows));
     }
-    plot::page("Generated sessions against their answer keys", &body)
+    plot::html_page("Generated sessions against their answer keys", &body)
 }
 
 /// Facts by where they stood, one curve per budget.
-fn positions(lines: &[&Line]) -> Chart {
+fn position_chart(lines: &[&CheckResult]) -> Chart {
     let mut series: Vec<Series> = Vec::new();
     for line in lines {
-        let Check::Tenth(tenth) = line.check else {
+        let ViewCheck::Tenth(tenth) = line.check else {
             continue;
         };
-        let name = format!("budget {}", percent(line.budget));
+        let name = format!("budget {}", format_percent(line.budget));
         let point = (f64::from(tenth) * 10.0 + 5.0, line.passed.mean);
         match series.iter_mut().find(|s| s.name == name) {
             Some(known) => known.points.push(point),

@@ -1,30 +1,34 @@
 //! `eval`: what is retained, in numbers. Measures and changes nothing.
 
+mod answer_key;
 mod decay;
 mod generated;
-mod key;
 mod qa;
 mod retention;
 mod task;
 
-use compact_eval::compaction::{Engine, EngineError};
+use compact_eval::compaction::{EvalEngine, EvalError};
 use compact_eval::method::Method;
 
-use super::sheet::{self, Findings};
-use crate::answer::Answer;
-use crate::args::{Eval, Global};
-use crate::failure::{Code, Failure};
-use crate::world::World;
+use super::results::{self, ResultDocuments};
+use crate::answer::CommandAnswer;
+use crate::app::App;
+use crate::args::{EvalArgs, GlobalArgs};
+use crate::failure::{Failure, FailureCode};
 
 /// Measures.
-pub fn run(args: &Eval, world: &World, global: &Global) -> Result<Answer, Failure> {
-    sheet::deliver(&args.sheets, global, || measure(args, world, global))
+pub fn run(args: &EvalArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    results::measure_and_write(&args.sheets, global, || measure_all(args, app, global))
 }
 
-fn measure(args: &Eval, world: &World, global: &Global) -> Result<Findings, Failure> {
-    let engine = engine(args, world)?;
-    let mut findings = findings(args, &engine, global)?;
-    if let Some(tally) = engine.told() {
+fn measure_all(
+    args: &EvalArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<ResultDocuments, Failure> {
+    let engine = build_engine(args, app)?;
+    let mut findings = run_benchmark(args, &engine, global)?;
+    if let Some(tally) = engine.prose_counts() {
         findings.human.push_str(&format!(
             "compact_llm: the model was asked for {} summaries and told {}.\n",
             tally.asked, tally.answered
@@ -34,12 +38,12 @@ fn measure(args: &Eval, world: &World, global: &Global) -> Result<Findings, Fail
 }
 
 /// The engine, with a model to ask if one is to be compared.
-fn engine(args: &Eval, world: &World) -> Result<Engine, Failure> {
-    let engine = Engine::new(world.base_policy().clone())?;
+fn build_engine(args: &EvalArgs, app: &App) -> Result<EvalEngine, Failure> {
+    let engine = EvalEngine::new(app.base_policy().clone())?;
     if !args.methods.contains(&Method::CompactLlm) {
         return Ok(engine);
     }
-    match world.summarizer(None)? {
+    match app.build_summarizer(None)? {
         Some(summarizer) => Ok(engine.with_summarizer(summarizer)?),
         None => Err(Failure::usage(
             "compact_llm needs a model",
@@ -48,25 +52,29 @@ fn engine(args: &Eval, world: &World) -> Result<Engine, Failure> {
     }
 }
 
-fn findings(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Failure> {
+fn run_benchmark(
+    args: &EvalArgs,
+    engine: &EvalEngine,
+    global: &GlobalArgs,
+) -> Result<ResultDocuments, Failure> {
     match args {
-        Eval { qa: Some(file), .. } => qa::run(file, args, engine),
-        Eval {
+        EvalArgs { qa: Some(file), .. } => qa::run(file, args, engine),
+        EvalArgs {
             generated: true, ..
         } => generated::run(args, engine, global),
-        Eval { examples: true, .. } => key::run(engine, global),
-        Eval { decay: true, .. } => decay::run(args, engine, global),
-        Eval { tasks: true, .. } => task::run(args, engine, global),
+        EvalArgs { examples: true, .. } => answer_key::run(engine, global),
+        EvalArgs { decay: true, .. } => decay::run(args, engine, global),
+        EvalArgs { tasks: true, .. } => task::run(args, engine, global),
         _ => retention::run(args, engine, global),
     }
 }
 
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Failure {
+impl From<EvalError> for Failure {
+    fn from(error: EvalError) -> Failure {
         match error {
-            EngineError::Compact(error) => error.into(),
-            EngineError::Format(error) => error.into(),
-            other => Failure::of(Code::Usage, &other),
+            EvalError::Compact(error) => error.into(),
+            EvalError::Format(error) => error.into(),
+            other => Failure::from_error(FailureCode::Usage, &other),
         }
     }
 }

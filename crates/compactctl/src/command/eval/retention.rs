@@ -1,59 +1,63 @@
 //! Future-reference retention on transcripts: every method at every cut and budget.
 
-use compact_eval::compaction::Engine;
+use compact_eval::compaction::EvalEngine;
 use compact_eval::dataset::{Dataset, DatasetError};
 use compact_eval::interval::Interval;
 use compact_eval::method::Method;
 use compact_eval::metric::entity::MinDigits;
 use compact_eval::plot::{self, Axis, Chart, Series, Stroke};
-use compact_eval::report::{self, Line, Measured};
-use compact_eval::retention::{Cuts, Options, measure};
+use compact_eval::report::{self, MeasuredDatasets, MethodResult};
+use compact_eval::retention::{CutPoints, RetentionOptions, measure_dataset};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
-use crate::args::{Eval, Global};
-use crate::command::sheet::Findings;
-use crate::failure::{Code, Failure};
+use crate::args::{EvalArgs, GlobalArgs};
+use crate::command::results::ResultDocuments;
+use crate::failure::{Failure, FailureCode};
 use crate::output;
-use crate::progress::Progress;
-use crate::report::number::{count, grouped, percent};
+use crate::progress::TerminalProgress;
+use crate::report::number::{format_count, format_percent, group_digits};
 use crate::report::table::{Column, Table};
 
 /// Measures every dataset.
-pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Failure> {
+pub fn run(
+    args: &EvalArgs,
+    engine: &EvalEngine,
+    global: &GlobalArgs,
+) -> Result<ResultDocuments, Failure> {
     let options = options(args);
-    let mut measured: Measured = Vec::new();
+    let mut measured: MeasuredDatasets = Vec::new();
     let mut heads = Vec::new();
     for path in &args.paths {
-        let _progress = Progress::over_bytes(global, usize::MAX, "measuring");
+        let _progress = TerminalProgress::over_bytes(global, usize::MAX, "measuring");
         let dataset = Dataset::read(path, args.min_tokens, args.min_digits.map(MinDigits))?;
         if !global.quiet && !dataset.skipped.is_empty() {
-            let skipped = count(dataset.skipped.len() as u64, "file", "files");
-            output::aside(&format!(
+            let skipped = format_count(dataset.skipped.len() as u64, "file", "files");
+            output::print_stderr(&format!(
                 "note: {skipped} of {} cannot be read as transcripts\n",
                 dataset.name
             ));
         }
-        heads.push(head(&dataset));
-        let rows = measure(&dataset, &options, engine);
+        heads.push(dataset_head(&dataset));
+        let rows = measure_dataset(&dataset, &options, engine);
         measured.push((dataset.name, rows));
     }
-    let lines = report::lines(&measured);
-    Ok(Findings {
+    let lines = report::aggregate_results(&measured);
+    Ok(ResultDocuments {
         json: json!(lines),
-        human: tell(&heads, &measured, &lines),
-        csv: report::csv(&lines),
-        html: page(&lines),
+        human: render_datasets(&heads, &measured, &lines),
+        csv: report::to_csv(&lines),
+        html: html_page(&lines),
         code: 0,
     })
 }
 
-fn options(args: &Eval) -> Options {
-    Options {
+fn options(args: &EvalArgs) -> RetentionOptions {
+    RetentionOptions {
         cuts: if args.real {
-            Cuts::Real
+            CutPoints::Real
         } else {
-            Cuts::Shares {
+            CutPoints::Shares {
                 at: args.cuts.clone(),
                 budgets: args.budgets.clone(),
             }
@@ -65,30 +69,35 @@ fn options(args: &Eval) -> Options {
 
 impl From<DatasetError> for Failure {
     fn from(error: DatasetError) -> Failure {
-        Failure::of(Code::Input, &error).help("pass a transcript, or a folder of transcripts")
+        Failure::from_error(FailureCode::Input, &error)
+            .help("pass a transcript, or a folder of transcripts")
     }
 }
 
-fn head(dataset: &Dataset) -> String {
+fn dataset_head(dataset: &Dataset) -> String {
     format!(
         "{} {}, {} tokens",
         dataset.name.bold(),
-        count(dataset.sessions.len() as u64, "session", "sessions"),
-        grouped(dataset.tokens() as u64)
+        format_count(dataset.sessions.len() as u64, "session", "sessions"),
+        group_digits(dataset.total_tokens() as u64)
     )
 }
 
-fn tell(heads: &[String], measured: &Measured, lines: &[Line]) -> String {
+fn render_datasets(
+    heads: &[String],
+    measured: &MeasuredDatasets,
+    lines: &[MethodResult],
+) -> String {
     let mut out = String::new();
     let names = measured.iter().map(|(name, _)| name.as_str());
     let heads = heads.iter().map(String::as_str);
-    let all = (measured.len() > 1).then_some((report::ALL, "mean over datasets"));
+    let all = (measured.len() > 1).then_some((report::ALL_DATASETS, "mean over datasets"));
     for (name, head) in names.zip(heads).chain(all) {
-        let mine: Vec<&Line> = lines.iter().filter(|line| line.dataset == name).collect();
+        let mine: Vec<&MethodResult> = lines.iter().filter(|line| line.dataset == name).collect();
         out.push_str(&format!("{head}\n"));
         out.push_str(&match mine.is_empty() {
             true => "  no cut of it counts: too short, or too little is needed again\n".to_owned(),
-            false => table(&mine),
+            false => text_table(&mine),
         });
         out.push('\n');
     }
@@ -96,42 +105,43 @@ fn tell(heads: &[String], measured: &Measured, lines: &[Line]) -> String {
            Each with its 95 % interval over sessions; tokens are characters by four.\n"
 }
 
-fn table(lines: &[&Line]) -> String {
+fn text_table(lines: &[&MethodResult]) -> String {
     let [text, number] = [Column::left(), Column::right()];
     let mut table = Table::new([number, text, number, text, number, text, number, number]);
     let head = [
         "budget", "method", "strict", "", "bound", "", "cuts", "failed",
     ];
-    table.row(head.map(str::to_owned));
+    table.add_row(head.map(str::to_owned));
     for line in lines {
-        table.row([
-            budget(line),
+        table.add_row([
+            budget_label(line),
             line.method.to_string(),
-            mean(line.strict),
-            range(line.strict),
-            mean(line.bound),
-            range(line.bound),
-            grouped(line.cuts as u64),
+            mean_cell(line.strict),
+            range_cell(line.strict),
+            mean_cell(line.bound),
+            range_cell(line.bound),
+            group_digits(line.cuts as u64),
             faults(line),
         ]);
     }
     table.render()
 }
 
-fn budget(line: &Line) -> String {
-    line.budget.map_or_else(|| "real".to_owned(), percent)
+fn budget_label(line: &MethodResult) -> String {
+    line.budget
+        .map_or_else(|| "real".to_owned(), format_percent)
 }
 
-fn mean(interval: Option<Interval>) -> String {
+fn mean_cell(interval: Option<Interval>) -> String {
     interval.map_or_else(|| "-".to_owned(), |i| format!("{:.3}", i.mean))
 }
 
-fn range(interval: Option<Interval>) -> String {
+fn range_cell(interval: Option<Interval>) -> String {
     interval.map_or_else(String::new, |i| format!("{:.2}-{:.2}", i.low, i.high))
 }
 
 /// Nothing where all went well.
-fn faults(line: &Line) -> String {
+fn faults(line: &MethodResult) -> String {
     match (line.failed, line.over_budget) {
         (0, 0) => String::new(),
         (failed, 0) => failed.to_string(),
@@ -139,30 +149,33 @@ fn faults(line: &Line) -> String {
     }
 }
 
-fn page(lines: &[Line]) -> String {
+fn html_page(lines: &[MethodResult]) -> String {
     let mut names: Vec<&str> = lines.iter().map(|line| line.dataset.as_str()).collect();
     names.dedup();
     // What holds for all comes first.
-    names.sort_by_key(|name| *name != report::ALL);
+    names.sort_by_key(|name| *name != report::ALL_DATASETS);
     let mut body = String::new();
     for name in names {
-        let mine: Vec<&Line> = lines.iter().filter(|line| line.dataset == name).collect();
+        let mine: Vec<&MethodResult> = lines.iter().filter(|line| line.dataset == name).collect();
         body.push_str(&format!("<h2>{}</h2>\n", plot::escape(name)));
         for (title, of) in [
-            ("strict: still there", (|l: &Line| l.strict) as Of),
+            (
+                "strict: still there",
+                (|l: &MethodResult| l.strict) as IntervalField,
+            ),
             ("bound: still there with its context", |l| l.bound),
         ] {
-            body.push_str(&chart(title, &mine, of).map_or_else(String::new, |c| c.svg()));
+            body.push_str(&chart(title, &mine, of).map_or_else(String::new, |c| c.to_svg()));
         }
         body.push_str(&html_table(&mine));
     }
-    plot::page("Retention of what the agent named next", &body)
+    plot::html_page("Retention of what the agent named next", &body)
 }
 
-type Of = fn(&Line) -> Option<Interval>;
+type IntervalField = fn(&MethodResult) -> Option<Interval>;
 
 /// One curve per method over the budgets; none where there is one budget only.
-fn chart(title: &str, lines: &[&Line], of: Of) -> Option<Chart> {
+fn chart(title: &str, lines: &[&MethodResult], of: IntervalField) -> Option<Chart> {
     let series = Method::ALL.into_iter().filter_map(|method| {
         let mine = lines.iter().filter(|line| line.method == method);
         let found: Vec<(f64, Interval)> = mine.filter_map(|l| Some((l.budget?, of(l)?))).collect();
@@ -194,22 +207,22 @@ fn chart(title: &str, lines: &[&Line], of: Of) -> Option<Chart> {
     })
 }
 
-fn html_table(lines: &[&Line]) -> String {
+fn html_table(lines: &[&MethodResult]) -> String {
     let head = [
         "method", "budget", "strict", "95 %", "bound", "95 %", "all", "cuts", "sessions",
     ];
     let rows = lines.iter().map(|line| {
         [
             line.method.to_string(),
-            budget(line),
-            mean(line.strict),
-            range(line.strict),
-            mean(line.bound),
-            range(line.bound),
-            mean(line.all),
+            budget_label(line),
+            mean_cell(line.strict),
+            range_cell(line.strict),
+            mean_cell(line.bound),
+            range_cell(line.bound),
+            mean_cell(line.all),
             line.cuts.to_string(),
             line.sessions.to_string(),
         ]
     });
-    plot::table(head, rows)
+    plot::html_table(head, rows)
 }

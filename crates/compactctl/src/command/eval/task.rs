@@ -2,33 +2,37 @@
 
 use std::fmt::Write;
 
-use compact_eval::compaction::Engine;
-use compact_eval::interval::average;
+use compact_eval::compaction::EvalEngine;
+use compact_eval::interval::mean_or_zero;
 use compact_eval::plot;
-use compact_eval::task::{self, Line};
+use compact_eval::task::{self, TaskResult};
 use serde_json::json;
 
 use super::interval_cells;
-use crate::args::{Eval, Global};
-use crate::command::sheet::Findings;
-use crate::failure::{Code, Failure};
-use crate::progress::Progress;
-use crate::report::number::percent;
+use crate::args::{EvalArgs, GlobalArgs};
+use crate::command::results::ResultDocuments;
+use crate::failure::{Failure, FailureCode};
+use crate::progress::TerminalProgress;
+use crate::report::number::format_percent;
 use crate::report::table::{Column, Table};
 
 /// Runs every kind of task at every budget.
-pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Failure> {
-    let _progress = Progress::over_bytes(global, usize::MAX, "playing");
-    let lines = task::run(engine, args.seeds, &args.budgets)?;
+pub fn run(
+    args: &EvalArgs,
+    engine: &EvalEngine,
+    global: &GlobalArgs,
+) -> Result<ResultDocuments, Failure> {
+    let _progress = TerminalProgress::over_bytes(global, usize::MAX, "playing");
+    let lines = task::run_trials(engine, args.seeds, &args.budgets)?;
     let rows = lines.iter().map(cells);
-    Ok(Findings {
+    Ok(ResultDocuments {
         json: json!(lines),
-        human: tell(&lines),
+        human: render_table(&lines),
         csv: csv(&lines),
-        html: plot::page("Tasks of scripted agents", &plot::table(HEAD, rows)),
-        code: match summed(&lines).iter().all(Sum::holds) {
+        html: plot::html_page("Tasks of scripted agents", &plot::html_table(HEAD, rows)),
+        code: match totals_by_budget(&lines).iter().all(BudgetTotals::holds) {
             true => 0,
-            false => Code::Check as u8,
+            false => FailureCode::Check as u8,
         },
     })
 }
@@ -37,7 +41,7 @@ pub fn run(args: &Eval, engine: &Engine, global: &Global) -> Result<Findings, Fa
 const FLOORS: [(f64, f64); 2] = [(0.1, 0.90), (0.2, 0.97)];
 
 /// All kinds of tasks at one budget.
-struct Sum {
+struct BudgetTotals {
     budget: f64,
     tasks: usize,
     whole: f64,
@@ -46,11 +50,11 @@ struct Sum {
     recalled: f64,
 }
 
-impl Sum {
-    fn of(budget: f64, lines: &[Line]) -> Sum {
+impl BudgetTotals {
+    fn at_budget(budget: f64, lines: &[TaskResult]) -> BudgetTotals {
         let mine = || lines.iter().filter(|line| line.budget == budget);
-        let mean = |of: fn(&Line) -> f64| average(mine().map(of));
-        Sum {
+        let mean = |of: fn(&TaskResult) -> f64| mean_or_zero(mine().map(of));
+        BudgetTotals {
             budget,
             tasks: mine().map(|line| line.tasks).sum(),
             whole: mean(|line| line.whole.mean),
@@ -75,17 +79,22 @@ impl Sum {
     fn verdict(&self) -> String {
         match self.floor() {
             None => String::new(),
-            Some(floor) if self.holds() => format!(" (at least {} promised)", percent(floor)),
-            Some(floor) => format!(" (LESS than the {} promised)", percent(floor)),
+            Some(floor) if self.holds() => {
+                format!(" (at least {} promised)", format_percent(floor))
+            }
+            Some(floor) => format!(" (LESS than the {} promised)", format_percent(floor)),
         }
     }
 }
 
-fn summed(lines: &[Line]) -> Vec<Sum> {
+fn totals_by_budget(lines: &[TaskResult]) -> Vec<BudgetTotals> {
     let mut budgets: Vec<f64> = lines.iter().map(|line| line.budget).collect();
     budgets.sort_by(f64::total_cmp);
     budgets.dedup();
-    budgets.into_iter().map(|b| Sum::of(b, lines)).collect()
+    budgets
+        .into_iter()
+        .map(|b| BudgetTotals::at_budget(b, lines))
+        .collect()
 }
 
 const HEAD: [&str; 7] = [
@@ -98,33 +107,33 @@ const HEAD: [&str; 7] = [
     "recall",
 ];
 
-fn tell(lines: &[Line]) -> String {
+fn render_table(lines: &[TaskResult]) -> String {
     let [text, number] = [Column::left(), Column::right()];
     let mut table = Table::new([text, number, number, number, text, number, number]);
-    table.row(HEAD.map(str::to_owned));
-    lines.iter().for_each(|line| table.row(cells(line)));
+    table.add_row(HEAD.map(str::to_owned));
+    lines.iter().for_each(|line| table.add_row(cells(line)));
     let mut out = table.render();
-    for sum in summed(lines) {
+    for sum in totals_by_budget(lines) {
         let _ = writeln!(
             out,
             "{}: of {} tasks {} succeed with the whole context, {} compacted, {} in window{}, {} with recall",
-            percent(sum.budget),
+            format_percent(sum.budget),
             sum.tasks,
-            percent(sum.whole),
-            percent(sum.compacted),
-            percent(sum.windowed),
+            format_percent(sum.whole),
+            format_percent(sum.compacted),
+            format_percent(sum.windowed),
             sum.verdict(),
-            percent(sum.recalled),
+            format_percent(sum.recalled),
         );
     }
     out
 }
 
-fn cells(line: &Line) -> [String; 7] {
+fn cells(line: &TaskResult) -> [String; 7] {
     let [compacted, range] = interval_cells(line.compacted);
     [
         line.kind.as_str().to_owned(),
-        percent(line.budget),
+        format_percent(line.budget),
         format!("{:.3}", line.whole.mean),
         compacted,
         range,
@@ -133,7 +142,7 @@ fn cells(line: &Line) -> [String; 7] {
     ]
 }
 
-fn csv(lines: &[Line]) -> String {
+fn csv(lines: &[TaskResult]) -> String {
     let mut out =
         "task,budget,tasks,compactions,whole,compacted,low,high,in_window,with_recall\n".to_owned();
     for line in lines {
@@ -162,7 +171,7 @@ mod tests {
 
     #[test]
     fn fewer_successes_in_window_than_promised_fail() {
-        let sum = |budget, windowed| Sum {
+        let sum = |budget, windowed| BudgetTotals {
             budget,
             tasks: 40,
             whole: 1.0,

@@ -10,18 +10,18 @@ use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tool::{self, Reply};
-use crate::args::{Compact, Global, Goal, Manner, Subject};
+use super::tool::{self, ToolOutput};
+use crate::app::App;
+use crate::args::{BudgetArgs, CompactArgs, GlobalArgs, SummaryArgs, TranscriptArgs};
 use crate::command::compact;
-use crate::failure::{Code, Failure};
-use crate::report::number::grouped;
+use crate::failure::{Failure, FailureCode};
+use crate::report::number::group_digits;
 use crate::report::text::one_line;
-use crate::world::World;
 
 /// What to compact.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+pub struct CompactToolInput {
     /// The transcript: the absolute path of a file
     path: String,
     /// The most tokens that the view's history may have; without it, half of where the policy compacts
@@ -51,7 +51,7 @@ pub struct Ask {
 
 /// What was done.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub struct Done {
+pub struct CompactToolOutput {
     /// compacted, or unchanged where the history is within its budget
     outcome: String,
     /// What `remember`, `expand` and `compactctl verify` call this compaction; absent if unchanged
@@ -67,7 +67,7 @@ pub struct Done {
     /// What it was to fit into
     budget: u64,
     /// What became of the names, numbers, decisions and errors of the part that was summarized
-    retention: Retention,
+    retention: RetentionCounts,
     /// N of the rolling summary
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
@@ -84,7 +84,7 @@ pub struct Done {
 
 /// Counts of what was worth keeping.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub struct Retention {
+pub struct RetentionCounts {
     /// kept ÷ anchors
     score: f64,
     /// What was worth keeping
@@ -97,81 +97,81 @@ pub struct Retention {
     lost: u64,
 }
 
-impl tool::Ask for Ask {
+impl tool::ToolInput for CompactToolInput {
     const NAME: &'static str = "compact";
     const ABOUT: &'static str = include_str!("../../../templates/mcp/compact.md");
-    type Reply = Done;
+    type ToolOutput = CompactToolOutput;
 
     fn annotations() -> ToolAnnotations {
         ToolAnnotations::new().read_only(false).destructive(false)
     }
 
-    fn answer(self, world: &World, global: &Global) -> Result<Done, Failure> {
-        let args = Compact {
-            subject: Subject {
-                file: readable(&self.path)?,
+    fn run_command(self, app: &App, global: &GlobalArgs) -> Result<CompactToolOutput, Failure> {
+        let args = CompactArgs {
+            subject: TranscriptArgs {
+                file: readable_file(&self.path)?,
                 session_index: self.session_index,
                 whole: self.whole,
-                ..Subject::default()
+                ..TranscriptArgs::default()
             },
-            output: self.output.as_deref().map(vacant).transpose()?,
+            output: self.output.as_deref().map(unused_path).transpose()?,
             append: false,
-            goal: Goal {
+            goal: BudgetArgs {
                 budget: self.budget,
                 target: None,
             },
-            manner: Manner {
+            manner: SummaryArgs {
                 note: self.note,
-                ..Manner::default()
+                ..SummaryArgs::default()
             },
         };
-        let global = Global {
+        let global = GlobalArgs {
             session: self.session.or_else(|| global.session.clone()),
             ..global.clone()
         };
-        let done: Done = tool::read(compact::run(&args, world, &global)?.json)?;
-        Ok(Done {
-            session_id: tool::name(&done.session_id),
+        let done: CompactToolOutput = tool::parse_json(compact::run(&args, app, &global)?.json)?;
+        Ok(CompactToolOutput {
+            session_id: tool::shorten_name(&done.session_id),
             ..done
         })
     }
 }
 
 /// A file that reading comes to an end of.
-fn readable(name: &str) -> Result<PathBuf, Failure> {
+fn readable_file(name: &str) -> Result<PathBuf, Failure> {
     let help = "pass the absolute path of a transcript file";
-    let path = place(name, help)?;
+    let path = absolute_path(name, help)?;
     match fs::metadata(&path) {
         Ok(found) if found.is_file() => Ok(path),
         Ok(_) => Err(Failure::usage(format!("{name} is not a file"), help)),
-        Err(error) => Err(Failure::of(Code::Input, &error)
-            .about(&format!("cannot read {name}"))
+        Err(error) => Err(Failure::from_error(FailureCode::Input, &error)
+            .with_context(&format!("cannot read {name}"))
             .help(help)),
     }
 }
 
 /// A name that nothing has yet.
-fn vacant(name: &str) -> Result<PathBuf, Failure> {
+fn unused_path(name: &str) -> Result<PathBuf, Failure> {
     let help = "name a new file as output, or leave it out";
-    let path = place(name, help)?;
+    let path = absolute_path(name, help)?;
     match fs::symlink_metadata(&path) {
         Ok(_) => Err(Failure::usage(format!("{name} already exists"), help)),
         Err(_) => Ok(path),
     }
 }
 
-fn place(name: &str, help: &str) -> Result<PathBuf, Failure> {
+fn absolute_path(name: &str, help: &str) -> Result<PathBuf, Failure> {
     match std::path::absolute(Path::new(name)) {
         Ok(path) if name != "-" => Ok(path),
         _ => Err(Failure::usage(format!("'{name}' names no file"), help)),
     }
 }
 
-impl Reply for Done {
+impl ToolOutput for CompactToolOutput {
     fn text(&self) -> String {
         let session = one_line(&self.session_id, 80);
         let [before, after, budget] =
-            [self.tokens_before, self.tokens_after, self.budget].map(grouped);
+            [self.tokens_before, self.tokens_after, self.budget].map(group_digits);
         let written = match &self.output {
             Some(path) => format!("written to {}", path.display()),
             None => "not written: name an output for that".to_owned(),
@@ -185,7 +185,7 @@ impl Reply for Done {
                 "session {session} is unchanged: {why}\nthe transcript as it is: {written}\n"
             );
         };
-        let Retention {
+        let RetentionCounts {
             kept,
             anchors,
             recoverable,

@@ -2,22 +2,22 @@
 
 use std::borrow::Cow;
 
-use compact_core::redact::{Boundary, Counts};
+use compact_core::redact::{RedactionBoundary, RedactionCounts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::page::Page;
-use super::tool::{self, QUOTED, Reply};
-use crate::args::{Expand, Global};
+use super::page::TextPage;
+use super::tool::{self, QUOTE_NOTE, ToolOutput};
+use crate::app::App;
+use crate::args::{ExpandArgs, GlobalArgs};
 use crate::command::expand;
 use crate::failure::Failure;
 use crate::report::text::one_line;
-use crate::world::World;
 
 /// Which entry.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+pub struct ExpandToolInput {
     /// RECEIPT#NUMBER, such as 3f9a1c22abcd#17
     pointer: String,
     /// Give the entry's JSON as it stood in the transcript, not its text
@@ -30,7 +30,7 @@ pub struct Ask {
 
 /// The entry.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Whole {
+pub struct ExpandToolOutput {
     /// What the text is
     note: &'static str,
     /// Where it comes from
@@ -43,12 +43,12 @@ pub struct Whole {
     exact: bool,
     /// The text.
     #[serde(flatten)]
-    page: Page,
+    page: TextPage,
 }
 
 /// What the command tells programs.
 #[derive(Deserialize)]
-struct Found {
+struct ExpandedEntry {
     pointer: String,
     session_id: String,
     role: String,
@@ -57,36 +57,36 @@ struct Found {
     source: String,
 }
 
-impl tool::Ask for Ask {
+impl tool::ToolInput for ExpandToolInput {
     const NAME: &'static str = "expand";
     const ABOUT: &'static str = include_str!("../../../templates/mcp/expand.md");
     const AT_HAND: bool = true;
-    type Reply = Whole;
+    type ToolOutput = ExpandToolOutput;
 
-    fn answer(self, world: &World, _: &Global) -> Result<Whole, Failure> {
-        let args = Expand {
+    fn run_command(self, app: &App, _: &GlobalArgs) -> Result<ExpandToolOutput, Failure> {
+        let args = ExpandArgs {
             pointer: vec![self.pointer],
             raw: self.raw,
             output: None,
         };
-        let found: Found = tool::read(expand::run(&args, world)?.json)?;
-        let redactor = world.redactor(Boundary::Summary);
+        let found: ExpandedEntry = tool::parse_json(expand::run(&args, app)?.json)?;
+        let redactor = app.redactor(RedactionBoundary::Summary);
         let whole = match self.raw {
-            true => redactor.redact_json(&found.source, &mut Counts::new()),
-            false => redactor.redact(&found.text, &mut Counts::new()),
+            true => redactor.redact_json(&found.source, &mut RedactionCounts::new()),
+            false => redactor.redact(&found.text, &mut RedactionCounts::new()),
         };
-        Ok(Whole {
-            note: QUOTED,
-            pointer: tool::name(&found.pointer),
-            session_id: tool::name(&found.session_id),
+        Ok(ExpandToolOutput {
+            note: QUOTE_NOTE,
+            pointer: tool::shorten_name(&found.pointer),
+            session_id: tool::shorten_name(&found.session_id),
             role: found.role,
             exact: found.exact && matches!(whole, Cow::Borrowed(_)),
-            page: Page::of(&whole, self.offset)?,
+            page: TextPage::starting_at(&whole, self.offset)?,
         })
     }
 }
 
-impl Reply for Whole {
+impl ToolOutput for ExpandToolOutput {
     fn text(&self) -> String {
         let session = one_line(&self.session_id, 80);
         let redacted = match self.exact {

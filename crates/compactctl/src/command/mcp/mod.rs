@@ -23,12 +23,12 @@ use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use tokio::sync::{Semaphore, watch};
 
-use crate::answer::Answer;
-use crate::args::Global;
-use crate::failure::{Code, Failure};
+use crate::answer::CommandAnswer;
+use crate::app::App;
+use crate::args::GlobalArgs;
+use crate::failure::{Failure, FailureCode};
 use crate::output;
-use crate::world::World;
-use tool::{OFFERS, Offer};
+use tool::{TOOLS, ToolEntry};
 
 /// Calls that are worked on at a time; others wait.
 const AT_ONCE: usize = 4;
@@ -36,7 +36,7 @@ const AT_ONCE: usize = 4;
 const INSTRUCTIONS: &str = include_str!("../../../templates/mcp/instructions.md");
 
 /// Serves until stdin closes.
-pub fn run(world: World, global: &Global) -> Result<Answer, Failure> {
+pub fn run(app: App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     if global.json {
         return Err(Failure::usage(
             "mcp and --json both want stdout",
@@ -44,22 +44,24 @@ pub fn run(world: World, global: &Global) -> Result<Answer, Failure> {
         ));
     }
     if std::io::stdin().is_terminal() && !global.quiet {
-        output::aside("an agent starts this and speaks MCP with it on stdin; ^D ends it\n");
+        output::print_stderr("an agent starts this and speaks MCP with it on stdin; ^D ends it\n");
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::of(Code::Unexpected, &error).about("cannot start"))?;
-    let served = runtime.block_on(serve(Server::new(world, global)));
+        .map_err(|error| {
+            Failure::from_error(FailureCode::Unexpected, &error).with_context("cannot start")
+        })?;
+    let served = runtime.block_on(serve(McpServer::new(app, global)));
     // Work whose client is gone is not waited for.
     runtime.shutdown_background();
-    served.map(|()| Answer::default())
+    served.map(|()| CommandAnswer::default())
 }
 
-async fn serve(server: Server) -> Result<(), Failure> {
+async fn serve(server: McpServer) -> Result<(), Failure> {
     let broken = |error: &dyn std::error::Error| {
-        Failure::of(Code::Unexpected, error)
-            .about("the client does not speak MCP as expected")
+        Failure::from_error(FailureCode::Unexpected, error)
+            .with_context("the client does not speak MCP as expected")
             .help("start it from an agent's MCP settings")
     };
     match server.serve(rmcp::transport::stdio()).await {
@@ -71,48 +73,48 @@ async fn serve(server: Server) -> Result<(), Failure> {
 }
 
 /// What the protocol's requests are answered from.
-struct Server {
-    world: World,
-    global: Global,
+struct McpServer {
+    app: App,
+    global: GlobalArgs,
     places: Arc<Semaphore>,
 }
 
-impl Server {
-    fn new(world: World, global: &Global) -> Server {
-        Server {
-            world,
+impl McpServer {
+    fn new(app: App, global: &GlobalArgs) -> McpServer {
+        McpServer {
+            app,
             global: global.clone(),
             places: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
     /// Runs a tool beside the protocol's own loop, for as long as `asker` has another end.
-    async fn work(
+    async fn run_tool(
         &self,
-        offer: Offer,
+        offer: ToolEntry,
         arguments: JsonObject,
         asker: watch::Receiver<()>,
     ) -> CallToolResult {
         let place = Arc::clone(&self.places).acquire_owned().await;
-        let world = self.world.asked_by(asker);
+        let app = self.app.with_cancellation(asker);
         let global = self.global.clone();
         let worked = tokio::task::spawn_blocking(move || {
             let _place = place;
-            (offer.call)(arguments, &world, &global)
+            (offer.call)(arguments, &app, &global)
         });
         let failure = match worked.await {
             Ok(Ok(result)) => return result,
             Ok(Err(failure)) => failure,
-            Err(error) => Failure::of(Code::Unexpected, &error),
+            Err(error) => Failure::from_error(FailureCode::Unexpected, &error),
         };
         if !self.global.quiet {
-            output::aside(&format!("{}: {}\n", offer.name, failure.message()));
+            output::print_stderr(&format!("{}: {}\n", offer.name, failure.message()));
         }
-        tool::refused(&failure)
+        tool::failure_result(&failure)
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let name = Implementation::new("compactctl", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
@@ -125,7 +127,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = OFFERS.iter().map(|offer| (offer.describe)()).collect();
+        let tools = TOOLS.iter().map(|offer| (offer.describe)()).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -134,14 +136,14 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let offer = OFFERS.iter().find(|offer| offer.name == request.name);
+        let offer = TOOLS.iter().find(|offer| offer.name == request.name);
         let Some(offer) = offer else {
-            let names: Vec<&str> = OFFERS.iter().map(|offer| offer.name).collect();
+            let names: Vec<&str> = TOOLS.iter().map(|offer| offer.name).collect();
             let message = format!("no such tool; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         };
         let (_waiting, asker) = watch::channel(());
-        let work = self.work(*offer, request.arguments.unwrap_or_default(), asker);
+        let work = self.run_tool(*offer, request.arguments.unwrap_or_default(), asker);
         tokio::select! {
             result = work => Ok(result.into()),
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),

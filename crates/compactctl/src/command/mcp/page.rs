@@ -10,7 +10,7 @@ pub const PAGE: usize = 16_000;
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Page {
+pub struct TextPage {
     /// The text, or the part of it that begins at offset
     pub text: String,
     /// How many characters stand before this part
@@ -23,9 +23,9 @@ pub struct Page {
     pub next_offset: Option<u64>,
 }
 
-impl Page {
+impl TextPage {
     /// The page of a text that begins after so many characters.
-    pub fn of(whole: &str, offset: u64) -> Result<Page, Failure> {
+    pub fn starting_at(whole: &str, offset: u64) -> Result<TextPage, Failure> {
         let total = whole.chars().count() as u64;
         if offset > 0 && offset >= total {
             return Err(Failure::usage(
@@ -36,7 +36,7 @@ impl Page {
         let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
         let text: String = whole.chars().skip(skipped).take(PAGE).collect();
         let end = offset + text.chars().count() as u64;
-        Ok(Page {
+        Ok(TextPage {
             text,
             offset,
             total_chars: total,

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::page::{PAGE, fenced};
-use super::tool::{self, QUOTED, Reply};
-use crate::args::{Global, Recall};
+use super::tool::{self, QUOTE_NOTE, ToolOutput};
+use crate::app::App;
+use crate::args::{GlobalArgs, RecallArgs};
 use crate::command::recall;
 use crate::failure::Failure;
 use crate::report::text::one_line;
-use crate::world::World;
 
 /// The most hits of one answer.
 const MOST: u32 = 50;
@@ -22,7 +22,7 @@ const LONGEST_QUERY: usize = 2_000;
 /// What to look for.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+pub struct RecallToolInput {
     /// A question or a few words, names or paths, as they were said; no search syntax
     query: String,
     /// Only this session; without it, all
@@ -30,7 +30,7 @@ pub struct Ask {
     #[schemars(with = "String")]
     session: Option<String>,
     /// The most hits, from 1 to 50
-    #[serde(default = "usual")]
+    #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: u32,
     /// How many hits to skip: next_offset of the answer before
@@ -38,17 +38,17 @@ pub struct Ask {
     offset: u32,
 }
 
-fn usual() -> u32 {
+fn default_limit() -> u32 {
     8
 }
 
 /// What was found.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Found {
+pub struct RecallToolOutput {
     /// What the snippets are
     note: &'static str,
     /// The best first
-    hits: Vec<Hit>,
+    hits: Vec<RecallHit>,
     /// The offset of further hits; absent when there are none
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
@@ -59,7 +59,7 @@ pub struct Found {
 
 /// An entry that answers.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub struct Hit {
+pub struct RecallHit {
     /// What `expand` takes to give the entry whole
     pointer: String,
     /// Who said it
@@ -72,44 +72,48 @@ pub struct Hit {
     snippet: String,
 }
 
-impl Hit {
+impl RecallHit {
     fn chars(&self) -> usize {
         let fields = [&self.pointer, &self.session_id, &self.snippet];
         fields.iter().map(|field| field.chars().count()).sum()
     }
 }
 
-impl tool::Ask for Ask {
+impl tool::ToolInput for RecallToolInput {
     const NAME: &'static str = "recall";
     const ABOUT: &'static str = include_str!("../../../templates/mcp/recall.md");
     const AT_HAND: bool = true;
-    type Reply = Found;
+    type ToolOutput = RecallToolOutput;
 
-    fn answer(self, world: &World, global: &Global) -> Result<Found, Failure> {
+    fn run_command(self, app: &App, global: &GlobalArgs) -> Result<RecallToolOutput, Failure> {
         self.check()?;
-        let args = Recall {
+        let args = RecallArgs {
             query: vec![self.query],
             // One more tells whether there is more.
             limit: self.offset + self.limit + 1,
         };
-        let global = Global {
+        let global = GlobalArgs {
             session: self.session.or_else(|| global.session.clone()),
             ..global.clone()
         };
-        let mut json = recall::run(&args, world, &global)?.json;
+        let mut json = recall::run(&args, app, &global)?.json;
         let unreadable = json.get("unreadable").and_then(Value::as_u64);
-        let hits: Vec<Hit> = tool::read(json.get_mut("hits").map(Value::take).unwrap_or_default())?;
-        let rest = hits.into_iter().skip(self.offset as usize).map(|hit| Hit {
-            session_id: tool::name(&hit.session_id),
-            ..hit
-        });
-        let rest: Vec<Hit> = rest.collect();
+        let hits: Vec<RecallHit> =
+            tool::parse_json(json.get_mut("hits").map(Value::take).unwrap_or_default())?;
+        let rest = hits
+            .into_iter()
+            .skip(self.offset as usize)
+            .map(|hit| RecallHit {
+                session_id: tool::shorten_name(&hit.session_id),
+                ..hit
+            });
+        let rest: Vec<RecallHit> = rest.collect();
         let found = rest.len();
-        let hits = page(rest, self.limit as usize);
+        let hits = fit_hits(rest, self.limit as usize);
         // A hit that fills a page alone is left out, not asked for again and again.
         let step = hits.len().max(1);
-        Ok(Found {
-            note: QUOTED,
+        Ok(RecallToolOutput {
+            note: QUOTE_NOTE,
             next_offset: (step < found).then_some(self.offset + step as u32),
             unreadable: unreadable.unwrap_or(0),
             hits,
@@ -118,9 +122,9 @@ impl tool::Ask for Ask {
 }
 
 /// The first hits, as many as an answer has room for.
-fn page(hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
+fn fit_hits(hits: Vec<RecallHit>, limit: usize) -> Vec<RecallHit> {
     let mut room = PAGE;
-    let fits = |hit: &Hit| {
+    let fits = |hit: &RecallHit| {
         let left = room.checked_sub(hit.chars());
         room = left.unwrap_or(0);
         left.is_some()
@@ -128,7 +132,7 @@ fn page(hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
     hits.into_iter().take(limit).take_while(fits).collect()
 }
 
-impl Ask {
+impl RecallToolInput {
     fn check(&self) -> Result<(), Failure> {
         // The command takes - for stdin, which is the protocol's here.
         if self.query.trim() == "-" {
@@ -153,7 +157,7 @@ impl Ask {
     }
 }
 
-impl Reply for Found {
+impl ToolOutput for RecallToolOutput {
     fn text(&self) -> String {
         let mut out = match self.hits.len() {
             0 => "nothing archived says that; try other words, or fewer\n".to_owned(),

@@ -2,17 +2,17 @@
 //!
 //! The summary comes first and what is pinned last, since a running agent has that anyway.
 
-use compact_core::redact::{Boundary, Counts};
+use compact_core::redact::{RedactionBoundary, RedactionCounts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::page::Page;
-use super::tool::{self, QUOTED, Reply};
-use crate::args::{Global, Remember};
+use super::page::TextPage;
+use super::tool::{self, QUOTE_NOTE, ToolOutput};
+use crate::app::App;
+use crate::args::{GlobalArgs, RememberArgs};
 use crate::command::remember;
 use crate::failure::Failure;
 use crate::report::text::one_line;
-use crate::world::World;
 
 /// How many sessions are named to one who did not say which.
 const NAMED: usize = 10;
@@ -20,7 +20,7 @@ const NAMED: usize = 10;
 /// Whose memory.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+pub struct RememberToolInput {
     /// A session's id or a receipt's; without it, the only session that is archived
     #[serde(default)]
     #[schemars(with = "String")]
@@ -32,7 +32,7 @@ pub struct Ask {
 
 /// The memory.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Memory {
+pub struct RememberToolOutput {
     /// What the text is
     note: &'static str,
     /// Whose it is
@@ -45,44 +45,48 @@ pub struct Memory {
     created_at: String,
     /// Summary, latest messages, pinned messages.
     #[serde(flatten)]
-    page: Page,
+    page: TextPage,
 }
 
 /// What the command tells programs.
 #[derive(Deserialize)]
-struct Told {
+struct SessionMemory {
     session_id: String,
     receipt_id: String,
     summary_version: u64,
     created_at: String,
     summary: String,
-    recent: Vec<Message>,
-    pinned: Vec<Message>,
+    recent: Vec<MemoryMessage>,
+    pinned: Vec<MemoryMessage>,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct MemoryMessage {
     role: String,
     text: String,
 }
 
-impl tool::Ask for Ask {
+impl tool::ToolInput for RememberToolInput {
     const NAME: &'static str = "remember";
     const ABOUT: &'static str = include_str!("../../../templates/mcp/remember.md");
-    type Reply = Memory;
+    type ToolOutput = RememberToolOutput;
 
-    fn answer(self, world: &World, global: &Global) -> Result<Memory, Failure> {
+    fn run_command(self, app: &App, global: &GlobalArgs) -> Result<RememberToolOutput, Failure> {
         let name = match self.session.or_else(|| global.session.clone()) {
             Some(name) => name,
-            None => only_session(world)?,
+            None => only_session(app)?,
         };
-        let told: Told = tool::read(remember::run(&Remember { name }, world, global)?.json)?;
-        let redactor = world.redactor(Boundary::Summary);
-        let text = told.text();
-        let page = Page::of(&redactor.redact(&text, &mut Counts::new()), self.offset)?;
-        Ok(Memory {
-            note: QUOTED,
-            session_id: tool::name(&told.session_id),
+        let told: SessionMemory =
+            tool::parse_json(remember::run(&RememberArgs { name }, app, global)?.json)?;
+        let redactor = app.redactor(RedactionBoundary::Summary);
+        let text = told.render_layers();
+        let page = TextPage::starting_at(
+            &redactor.redact(&text, &mut RedactionCounts::new()),
+            self.offset,
+        )?;
+        Ok(RememberToolOutput {
+            note: QUOTE_NOTE,
+            session_id: tool::shorten_name(&told.session_id),
             receipt_id: told.receipt_id,
             summary_version: told.summary_version,
             created_at: told.created_at,
@@ -92,9 +96,9 @@ impl tool::Ask for Ask {
 }
 
 /// The session on record if there is one; else an error with the newest to choose from.
-fn only_session(world: &World) -> Result<String, Failure> {
-    let store = world.store_to_read()?;
-    let mut sessions = world.block_on(async { Ok(store.catalog.sessions().await?) })?;
+fn only_session(app: &App) -> Result<String, Failure> {
+    let store = app.store_to_read()?;
+    let mut sessions = app.block_on(async { Ok(store.catalog.sessions().await?) })?;
     sessions.retain(|session| session.compactions > 0);
     sessions.sort_by(|a, b| b.last_at.cmp(&a.last_at));
     match sessions.as_slice() {
@@ -116,8 +120,8 @@ fn only_session(world: &World) -> Result<String, Failure> {
     }
 }
 
-impl Told {
-    fn text(&self) -> String {
+impl SessionMemory {
+    fn render_layers(&self) -> String {
         let mut out = format!("# summary\n\n{}\n", self.summary.trim_end());
         for (title, messages) in [("recent", &self.recent), ("pinned", &self.pinned)] {
             if !messages.is_empty() {
@@ -135,7 +139,7 @@ impl Told {
     }
 }
 
-impl Reply for Memory {
+impl ToolOutput for RememberToolOutput {
     fn text(&self) -> String {
         let receipt: String = self.receipt_id.chars().take(12).collect();
         format!(

@@ -4,15 +4,15 @@ use proptest::prelude::*;
 use rmcp::model::{CallToolResult, JsonObject};
 use serde_json::{Value, json};
 
-use super::page::{PAGE, Page, fenced};
-use super::tool::{OFFERS, Offer, refused};
-use crate::args::{Cli, Global};
-use crate::world::World;
+use super::page::{PAGE, TextPage, fenced};
+use super::tool::{TOOLS, ToolEntry, failure_result};
+use crate::app::App;
+use crate::args::{Cli, GlobalArgs};
 
 /// A server's world with nothing in it.
 struct Empty {
-    world: World,
-    global: Global,
+    app: App,
+    global: GlobalArgs,
     _dir: tempfile::TempDir,
 }
 
@@ -25,18 +25,18 @@ impl Empty {
         let config = config.display().to_string();
         let cli: Cli = clap::Parser::parse_from(["compactctl", "mcp", "--config", &config, "-q"]);
         Empty {
-            world: World::load(&cli.global).unwrap(),
+            app: App::load(&cli.global).unwrap(),
             global: cli.global,
             _dir: dir,
         }
     }
 
     fn call(&self, name: &str, arguments: &Value) -> CallToolResult {
-        let offer = OFFERS.iter().find(|offer| offer.name == name).unwrap();
+        let offer = TOOLS.iter().find(|offer| offer.name == name).unwrap();
         let arguments: JsonObject = arguments.as_object().unwrap().clone();
-        match (offer.call)(arguments, &self.world, &self.global) {
+        match (offer.call)(arguments, &self.app, &self.global) {
             Ok(result) => result,
-            Err(failure) => refused(&failure),
+            Err(failure) => failure_result(&failure),
         }
     }
 
@@ -51,8 +51,8 @@ impl Empty {
 }
 
 fn schemas() -> Vec<(&'static str, Value)> {
-    let described = |offer: &Offer| (offer.name, json!((offer.describe)()));
-    OFFERS.iter().map(described).collect()
+    let described = |offer: &ToolEntry| (offer.name, json!((offer.describe)()));
+    TOOLS.iter().map(described).collect()
 }
 
 #[test]
@@ -151,18 +151,18 @@ fn what_is_said_about_a_mistake_is_short() {
 #[test]
 fn the_end_of_a_text_is_told_from_behind_it() {
     let whole = "ä".repeat(PAGE + 1);
-    let first = Page::of(&whole, 0).unwrap();
+    let first = TextPage::starting_at(&whole, 0).unwrap();
     assert_eq!(first.next_offset, Some(PAGE as u64));
-    let last = Page::of(&whole, PAGE as u64).unwrap();
-    let want = Page {
+    let last = TextPage::starting_at(&whole, PAGE as u64).unwrap();
+    let want = TextPage {
         text: "ä".to_owned(),
         offset: PAGE as u64,
         total_chars: PAGE as u64 + 1,
         next_offset: None,
     };
     assert_eq!(last, want);
-    assert!(Page::of(&whole, PAGE as u64 + 1).is_err());
-    assert_eq!(Page::of("", 0).unwrap().text, "");
+    assert!(TextPage::starting_at(&whole, PAGE as u64 + 1).is_err());
+    assert_eq!(TextPage::starting_at("", 0).unwrap().text, "");
 }
 
 proptest! {
@@ -173,7 +173,7 @@ proptest! {
         let mut joined = String::new();
         let mut offset = Some(0);
         while let Some(at) = offset {
-            let page = Page::of(&whole, at).unwrap();
+            let page = TextPage::starting_at(&whole, at).unwrap();
             prop_assert!(page.text.chars().count() <= PAGE);
             joined.push_str(&page.text);
             offset = page.next_offset;

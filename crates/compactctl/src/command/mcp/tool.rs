@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{compact, expand, recall, remember};
-use crate::args::Global;
-use crate::failure::{Code, Failure};
+use crate::app::App;
+use crate::args::GlobalArgs;
+use crate::failure::{Failure, FailureCode};
 use crate::report::text::printable;
-use crate::world::World;
 
 /// Stands before all that comes out of the archive.
-pub const QUOTED: &str = include_str!("../../../templates/mcp/quoted.md");
+pub const QUOTE_NOTE: &str = include_str!("../../../templates/mcp/quoted.md");
 
 /// How Claude Code is asked to put a tool before the model at once.
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
@@ -28,7 +28,7 @@ const LONGEST_NAME: usize = 300;
 const LONGEST_WORDS: usize = 2_000;
 
 /// The arguments of a tool.
-pub trait Ask: DeserializeOwned + JsonSchema {
+pub trait ToolInput: DeserializeOwned + JsonSchema {
     /// The tool's name.
     const NAME: &'static str;
     /// When to use it, for a model.
@@ -37,7 +37,7 @@ pub trait Ask: DeserializeOwned + JsonSchema {
     /// does not know that something is missing does not search.
     const AT_HAND: bool = false;
     /// What it gives.
-    type Reply: Reply;
+    type ToolOutput: ToolOutput;
 
     /// What a client may tell its user about the tool.
     fn annotations() -> ToolAnnotations {
@@ -45,45 +45,45 @@ pub trait Ask: DeserializeOwned + JsonSchema {
     }
 
     /// Runs the command of that name.
-    fn answer(self, world: &World, global: &Global) -> Result<Self::Reply, Failure>;
+    fn run_command(self, app: &App, global: &GlobalArgs) -> Result<Self::ToolOutput, Failure>;
 }
 
 /// What a tool gives: fields for programs, and the same as text.
-pub trait Reply: Serialize + JsonSchema {
+pub trait ToolOutput: Serialize + JsonSchema {
     /// For clients that show a model text only.
     fn text(&self) -> String;
 }
 
 /// A tool, whatever its arguments.
 #[derive(Clone, Copy)]
-pub struct Offer {
+pub struct ToolEntry {
     /// Its name.
     pub name: &'static str,
     /// What a client is told about it.
     pub describe: fn() -> Tool,
     /// Calls it.
-    pub call: fn(JsonObject, &World, &Global) -> Result<CallToolResult, Failure>,
+    pub call: fn(JsonObject, &App, &GlobalArgs) -> Result<CallToolResult, Failure>,
 }
 
 /// All of them.
-pub const OFFERS: [Offer; 4] = [
-    offer::<recall::Ask>(),
-    offer::<remember::Ask>(),
-    offer::<expand::Ask>(),
-    offer::<compact::Ask>(),
+pub const TOOLS: [ToolEntry; 4] = [
+    tool_entry::<recall::RecallToolInput>(),
+    tool_entry::<remember::RememberToolInput>(),
+    tool_entry::<expand::ExpandToolInput>(),
+    tool_entry::<compact::CompactToolInput>(),
 ];
 
-const fn offer<A: Ask>() -> Offer {
-    Offer {
+const fn tool_entry<A: ToolInput>() -> ToolEntry {
+    ToolEntry {
         name: A::NAME,
         describe: describe::<A>,
-        call: call::<A>,
+        call: call_with_json::<A>,
     }
 }
 
-fn describe<A: Ask>() -> Tool {
+fn describe<A: ToolInput>() -> Tool {
     let tool = Tool::new(A::NAME, A::ABOUT, schema::<A>())
-        .with_raw_output_schema(schema::<A::Reply>())
+        .with_raw_output_schema(schema::<A::ToolOutput>())
         .with_annotations(A::annotations());
     if !A::AT_HAND {
         return tool;
@@ -93,26 +93,27 @@ fn describe<A: Ask>() -> Tool {
     tool.with_meta(MetaObject(meta))
 }
 
-fn call<A: Ask>(
+fn call_with_json<A: ToolInput>(
     arguments: JsonObject,
-    world: &World,
-    global: &Global,
+    app: &App,
+    global: &GlobalArgs,
 ) -> Result<CallToolResult, Failure> {
     let ask: A = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         Failure::usage(
             format!("{}: {error}", A::NAME),
-            &format!("it takes {}", takes(&schema::<A>())),
+            &format!("it takes {}", argument_names(&schema::<A>())),
         )
     })?;
-    let reply = ask.answer(world, global)?;
-    let fields = serde_json::to_value(&reply).map_err(|e| Failure::of(Code::Unexpected, &e))?;
+    let reply = ask.run_command(app, global)?;
+    let fields = serde_json::to_value(&reply)
+        .map_err(|e| Failure::from_error(FailureCode::Unexpected, &e))?;
     let mut result = CallToolResult::structured(fields);
     result.content = vec![ContentBlock::text(reply.text())];
     Ok(result)
 }
 
 /// The names of the arguments, those that must be given first.
-fn takes(schema: &JsonObject) -> String {
+fn argument_names(schema: &JsonObject) -> String {
     let required: Vec<&str> = match schema.get("required").and_then(Value::as_array) {
         Some(names) => names.iter().filter_map(Value::as_str).collect(),
         None => Vec::new(),
@@ -159,7 +160,7 @@ fn simplify(value: &mut Value) {
 }
 
 /// A failed call, in words that say what to do.
-pub fn refused(failure: &Failure) -> CallToolResult {
+pub fn failure_result(failure: &Failure) -> CallToolResult {
     let mut text = cut(&printable(failure.message()), LONGEST_WORDS);
     if let Some(advice) = failure.advice() {
         let advice = cut(&printable(advice), LONGEST_WORDS);
@@ -169,7 +170,7 @@ pub fn refused(failure: &Failure) -> CallToolResult {
 }
 
 /// A name, which a transcript may have made as long as it likes.
-pub fn name(text: &str) -> String {
+pub fn shorten_name(text: &str) -> String {
     cut(text, LONGEST_NAME)
 }
 
@@ -181,6 +182,7 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 /// Reads a command's JSON; it is ours, so it fits.
-pub fn read<T: DeserializeOwned>(json: Value) -> Result<T, Failure> {
-    serde_json::from_value(json).map_err(|error| Failure::of(Code::Unexpected, &error))
+pub fn parse_json<T: DeserializeOwned>(json: Value) -> Result<T, Failure> {
+    serde_json::from_value(json)
+        .map_err(|error| Failure::from_error(FailureCode::Unexpected, &error))
 }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use compact_eval::plot::{self, Axis, Chart, Series, Stroke};
 use compact_eval::replay::Totals;
 
-use super::{Played, Run};
-use crate::report::number::grouped;
+use super::{PolicyReplay, SessionReplay};
+use crate::report::number::group_digits;
 
 /// What a row says.
 pub const HEAD: [&str; 10] = [
@@ -23,7 +23,7 @@ pub const HEAD: [&str; 10] = [
 ];
 
 /// One row.
-pub fn cells(name: &str, totals: &Totals) -> [String; 10] {
+pub fn totals_cells(name: &str, totals: &Totals) -> [String; 10] {
     let failed = match totals.failures {
         0 => String::new(),
         failed => format!(" ({failed} failed)"),
@@ -34,10 +34,10 @@ pub fn cells(name: &str, totals: &Totals) -> [String; 10] {
     };
     [
         name.to_owned(),
-        grouped(totals.calls as u64),
-        format!("{}{failed}", grouped(totals.compactions as u64)),
+        group_digits(totals.calls as u64),
+        format!("{}{failed}", group_digits(totals.compactions as u64)),
         whole(Some(totals.peak_pressure)),
-        grouped(totals.overflows as u64),
+        group_digits(totals.overflows as u64),
         format!("{:.2}M", totals.tokens_sent as f64 / 1e6),
         whole(Some(cached)),
         totals
@@ -49,31 +49,38 @@ pub fn cells(name: &str, totals: &Totals) -> [String; 10] {
 }
 
 /// The page: all policies in one table, then the curves of each session.
-pub fn html(played: &[Played]) -> String {
+pub fn html(played: &[PolicyReplay]) -> String {
     let rows = played
         .iter()
-        .map(|policy| cells(&policy.name, &policy.totals()));
-    let mut body = plot::table(HEAD, rows);
+        .map(|policy| totals_cells(&policy.name, &policy.totals()));
+    let mut body = plot::html_table(HEAD, rows);
     let sessions = played
         .iter()
         .map(|policy| policy.runs.len())
         .max()
         .unwrap_or(0);
     for at in 0..sessions {
-        let runs: Vec<(&str, &Run)> = played
+        let runs: Vec<(&str, &SessionReplay)> = played
             .iter()
             .filter_map(|policy| Some((policy.name.as_str(), policy.runs.get(at)?)))
             .collect();
         if let Some((_, run)) = runs.first() {
             let _ = writeln!(body, "<h2>{}</h2>", plot::escape(&run.file));
         }
-        for chart in [sent(&runs), cached(&runs), remembered(&runs), cost(&runs)] {
-            body.push_str(&chart.svg());
+        for chart in [
+            sent_chart(&runs),
+            cached_chart(&runs),
+            remembered_chart(&runs),
+            cost_chart(&runs),
+        ] {
+            body.push_str(&chart.to_svg());
         }
-        let rows = runs.iter().map(|(name, run)| cells(name, &run.totals));
-        body.push_str(&plot::table(HEAD, rows));
+        let rows = runs
+            .iter()
+            .map(|(name, run)| totals_cells(name, &run.totals));
+        body.push_str(&plot::html_table(HEAD, rows));
     }
-    plot::page("Replay", &body)
+    plot::html_page("Replay", &body)
 }
 
 fn chart(title: &str, y: Axis, series: Vec<Series>) -> Chart {
@@ -90,7 +97,7 @@ fn axis(label: &str, range: Option<(f64, f64)>) -> Axis {
     Axis { label, range }
 }
 
-fn line(name: &str, points: Vec<(f64, f64)>) -> Series {
+fn line_series(name: &str, points: Vec<(f64, f64)>) -> Series {
     Series {
         name: name.to_owned(),
         points,
@@ -98,35 +105,35 @@ fn line(name: &str, points: Vec<(f64, f64)>) -> Series {
     }
 }
 
-fn sent(runs: &[(&str, &Run)]) -> Chart {
+fn sent_chart(runs: &[(&str, &SessionReplay)]) -> Chart {
     let mut series: Vec<Series> = runs
         .iter()
         .map(|(name, run)| {
             let sent = run.replay.calls.iter().map(|call| call.sent.0 as f64);
-            line(name, numbered(sent))
+            line_series(name, numbered(sent))
         })
         .collect();
     if let Some((_, run)) = runs.first() {
         let (window, calls) = (run.replay.window.0 as f64, run.replay.calls.len() as f64);
         series.push(Series {
             stroke: Stroke::Dashed,
-            ..line("window", vec![(1.0, window), (calls.max(1.0), window)])
+            ..line_series("window", vec![(1.0, window), (calls.max(1.0), window)])
         });
     }
     chart("Tokens sent", axis("tokens", None), series)
 }
 
-fn cached(runs: &[(&str, &Run)]) -> Chart {
+fn cached_chart(runs: &[(&str, &SessionReplay)]) -> Chart {
     let series = runs.iter().map(|(name, run)| {
         let calls = run.replay.calls.iter();
         let shares = calls.map(|call| call.cached.0 as f64 / call.sent.0.max(1) as f64);
-        line(name, numbered(shares))
+        line_series(name, numbered(shares))
     });
     let title = "Share of a request that the one before it had begun with";
     chart(title, axis("share", Some((0.0, 1.0))), series.collect())
 }
 
-fn remembered(runs: &[(&str, &Run)]) -> Chart {
+fn remembered_chart(runs: &[(&str, &SessionReplay)]) -> Chart {
     let series = runs.iter().map(|(name, run)| {
         let mut points = Vec::new();
         // The mean so far is calmer than the call at hand.
@@ -138,21 +145,21 @@ fn remembered(runs: &[(&str, &Run)]) -> Chart {
                 points.push(((i + 1) as f64, sum / count));
             }
         }
-        line(name, points)
+        line_series(name, points)
     });
     let title = "Of what the agent named again, the share that its view carried (mean so far)";
     chart(title, axis("share", Some((0.0, 1.0))), series.collect())
 }
 
-fn cost(runs: &[(&str, &Run)]) -> Chart {
+fn cost_chart(runs: &[(&str, &SessionReplay)]) -> Chart {
     let series = runs.iter().filter_map(|(name, run)| {
         let price = run.price.as_ref()?;
         let mut sum = 0.0;
         let calls = run.replay.calls.iter().map(|call| {
-            sum += compact_eval::replay::cost(call, price);
+            sum += compact_eval::replay::call_cost(call, price);
             sum
         });
-        Some(line(name, numbered(calls)))
+        Some(line_series(name, numbered(calls)))
     });
     chart("Cost so far", axis("US dollars", None), series.collect())
 }

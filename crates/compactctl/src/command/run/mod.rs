@@ -3,98 +3,104 @@
 //! Arguments become a run on disk, an agent and the terms by which it is judged; the rest is the
 //! runtime's. Ctrl-C ends the agent, not the run.
 
-mod screen;
+mod recorder;
 mod signal;
 
 use std::io::IsTerminal;
 
 use compact_adapters::agent::Launch;
-use compact_adapters::config::{Flag, RUN_VARIABLE};
-use compact_adapters::run::{Judged, RunFolder, RunFolderError, SavedRun};
+use compact_adapters::config::{ConfigFlag, RUN_VARIABLE};
+use compact_adapters::run::{RunFolder, RunFolderError, RunLimits, SavedRun};
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
-use compact_core::redact::Boundary;
-use compact_core::restart::{Limit, Limits};
+use compact_core::redact::RedactionBoundary;
+use compact_core::restart::{RestartLimitReached, RestartLimits};
 use compact_core::token::Tokens;
 use compact_core::window::WindowSource;
 use compact_runtime::port::agent::AgentError;
-use compact_runtime::restart::{Next, Patience, RunError, RunState, Runner, Terms};
+use compact_runtime::restart::{NextStep, RunError, RunState, RunTerms, Runner, WaitLimits};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, settings_line};
-use crate::args::{Global, Run};
-use crate::failure::{Code, Failure};
-use crate::input::Source;
+use crate::answer::{CommandAnswer, settings_line};
+use crate::app::{App, block_on};
+use crate::args::{GlobalArgs, RunArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::input::InputSource;
 use crate::output;
-use crate::world::{World, block_on};
-use screen::Screen;
-use signal::Stop;
+use recorder::RunRecorder;
+use signal::StopRequest;
 
 /// Runs or resumes.
-pub fn run(args: &Run, global: &Global) -> Result<Answer, Failure> {
+pub fn run(args: &RunArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let threshold = args
         .threshold
-        .map(|ratio| Flag::new("--threshold", "policy.trigger_pct", ratio));
+        .map(|ratio| ConfigFlag::new("--threshold", "policy.trigger_pct", ratio));
     let flags = threshold.into_iter().collect();
-    let world = World::load_by_default(global, Profile::CheckpointRestart, flags)?;
+    let app = App::load_with_default_profile(global, Profile::CheckpointRestart, flags)?;
     let (folder, mut saved) = match &args.resume {
-        Some(run_id) => RunFolder::open(world.root(), run_id).map_err(|error| failure(&error))?,
-        None => begin(args, &world, global)?,
+        Some(run_id) => {
+            RunFolder::open(app.data_directory(), run_id).map_err(|error| folder_failure(&error))?
+        }
+        None => create_run(args, &app, global)?,
     };
-    hold(&mut saved, args);
-    if saved.state.next == Next::Nothing {
+    apply_limits(&mut saved, args);
+    if saved.state.next == NextStep::Nothing {
         let message = format!("run '{}' is finished", saved.state.run_id);
         return Err(Failure::usage(message, "start another with --prompt"));
     }
     if !saved.folder.is_dir() {
         let message = format!("cannot work in {}: it is not there", saved.folder.display());
-        return Err(Failure::new(Code::Input, message));
+        return Err(Failure::new(FailureCode::Input, message));
     }
-    drive(args, &world, global, folder, saved)
+    run_agent(args, &app, global, folder, saved)
 }
 
 /// A new run, in a folder of its own.
-fn begin(args: &Run, world: &World, global: &Global) -> Result<(RunFolder, SavedRun), Failure> {
+fn create_run(
+    args: &RunArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<(RunFolder, SavedRun), Failure> {
     let (Some(command), Some(prompt)) = (&args.agent, &args.prompt) else {
         return Err(Failure::usage(
             "run needs an agent and a task",
             "pass --agent claude --prompt FILE, or --resume RUN",
         ));
     };
-    let source = Source::read(prompt)
+    let source = InputSource::read(prompt)
         .map_err(|failure| failure.help("write the task into a file, or pass - for stdin"))?;
     let Ok(task) = String::from_utf8(source.bytes.to_vec()) else {
         return Err(Failure::new(
-            Code::Input,
+            FailureCode::Input,
             format!("{}: it is not UTF-8", source.name),
         ));
     };
     if task.trim().is_empty() {
         let message = format!("{}: the task is empty", source.name);
-        return Err(Failure::new(Code::Input, message).help("write what the agent is to do"));
+        return Err(Failure::new(FailureCode::Input, message).help("write what the agent is to do"));
     }
-    let run_id = global.session.clone().unwrap_or_else(new_id);
+    let run_id = global.session.clone().unwrap_or_else(new_run_id);
     let here = std::env::current_dir();
     let saved = SavedRun {
         command: command.clone(),
         arguments: args.arguments.clone(),
-        folder: here.map_err(|error| Failure::of(Code::Unexpected, &error))?,
-        judged: Judged::default(),
+        folder: here.map_err(|error| Failure::from_error(FailureCode::Unexpected, &error))?,
+        judged: RunLimits::default(),
         state: RunState {
             until: args.until.clone(),
             ..RunState::new(&run_id, task)
         },
     };
     Ok((
-        RunFolder::create(world.root(), &run_id).map_err(|error| failure(&error))?,
+        RunFolder::create(app.data_directory(), &run_id).map_err(|error| folder_failure(&error))?,
         saved,
     ))
 }
 
 /// A name that tells when the run began.
-fn new_id() -> String {
+fn new_run_id() -> String {
     let now = Timestamp::now();
     let salt = format!("{} {}", now.as_nanosecond(), std::process::id());
     let salt = blake3::hash(salt.as_bytes()).to_hex();
@@ -104,58 +110,58 @@ fn new_id() -> String {
 }
 
 /// What is given counts; what is not stays as the run has it.
-fn hold(saved: &mut SavedRun, args: &Run) {
+fn apply_limits(saved: &mut SavedRun, args: &RunArgs) {
     let limits = &mut saved.state.limits;
-    *limits = Limits {
+    *limits = RestartLimits {
         max_restarts: args.max_restarts.or(limits.max_restarts),
         time: args.timeout.or(limits.time),
     };
-    let given = Judged {
+    let given = RunLimits {
         window: args.window,
         threshold: args.threshold,
         checkpoint_timeout: args.checkpoint_timeout,
         max_silence: args.max_silence,
     };
-    saved.judged = given.or(saved.judged);
+    saved.judged = given.or_earlier(saved.judged);
 }
 
-fn drive(
-    args: &Run,
-    world: &World,
-    global: &Global,
+fn run_agent(
+    args: &RunArgs,
+    app: &App,
+    global: &GlobalArgs,
     folder: RunFolder,
     saved: SavedRun,
-) -> Result<Answer, Failure> {
+) -> Result<CommandAnswer, Failure> {
     let state = saved.state.clone();
     let run_id = state.run_id.clone();
-    let agent = launch(&saved).agent();
-    let model = world.model().map(str::to_owned);
-    let window = world.window(None);
+    let agent = launch(&saved).into_agent();
+    let model = app.model().map(str::to_owned);
+    let window = app.window(None);
     let explicit = (window.source == WindowSource::Explicit).then_some(window.tokens);
-    let estimator = world.estimator(model.as_deref());
+    let estimator = app.estimator(model.as_deref());
     let judged = saved.judged;
     let policy = Policy {
-        trigger_pct: judged.threshold.unwrap_or(world.base_policy().trigger_pct),
-        ..world.base_policy().clone()
+        trigger_pct: judged.threshold.unwrap_or(app.base_policy().trigger_pct),
+        ..app.base_policy().clone()
     };
-    let terms = Terms {
+    let terms = RunTerms {
         policy: &policy,
         window: judged.window.map(Tokens).or(explicit),
         model: model.as_deref(),
         estimator: &*estimator,
-        redactor: world.redactor(Boundary::Summary),
+        redactor: app.redactor(RedactionBoundary::Summary),
         patience: patience(judged),
     };
     if !global.quiet && std::io::stderr().is_terminal() {
-        output::aside(&format!(
+        output::print_stderr(&format!(
             "run {run_id}, kept in {}\n{}",
             folder.path().display(),
-            settings_line(world.files())
+            settings_line(app.config_files())
         ));
     }
-    let mut screen = Screen::new(global, world, folder, saved);
+    let mut screen = RunRecorder::new(global, app, folder, saved);
     let (outcome, stop) = block_on(async {
-        let stop = Stop::listen()?;
+        let stop = StopRequest::listen()?;
         let runner = Runner::new(&*agent, &mut screen, terms, state, stop.watch());
         Ok((runner.run().await, stop))
     })?;
@@ -165,26 +171,26 @@ fn drive(
                 true => Vec::new(),
                 false => format!("{}\n", answer.trim_end()).into_bytes(),
             };
-            Ok(Answer::new(screen.finished(), String::new())
-                .naming(world.files())
+            Ok(CommandAnswer::new(screen.finished(), String::new())
+                .with_settings_files(app.config_files())
                 .with_payload(Some(answer)))
         }
         Err(RunError::Stopped) => {
-            let resume = how_to_resume(&run_id, global);
-            Ok(stopped(&run_id, &resume, stop.code(), global))
+            let resume = resume_command(&run_id, global);
+            Ok(stopped_answer(&run_id, &resume, stop.code(), global))
         }
         Err(error) => {
             let is_new = args.resume.is_none();
-            if is_no_program(&error) && is_new && screen.discard() {
-                return Err(Failure::of(Code::Usage, &error).split_advice());
+            if is_missing_program(&error) && is_new && screen.discard() {
+                return Err(Failure::from_error(FailureCode::Usage, &error).split_advice());
             }
-            Err(gave_up(&error, &how_to_resume(&run_id, global)))
+            Err(run_failure(&error, &resume_command(&run_id, global)))
         }
     }
 }
 
 /// Whether there is nothing that could have begun.
-fn is_no_program(error: &RunError) -> bool {
+fn is_missing_program(error: &RunError) -> bool {
     matches!(
         error,
         RunError::Agent(AgentError::Missing(_) | AgentError::NotExecutable(_))
@@ -201,9 +207,9 @@ fn launch(saved: &SavedRun) -> Launch {
     }
 }
 
-fn patience(judged: Judged) -> Patience {
-    let usual = Patience::default();
-    Patience {
+fn patience(judged: RunLimits) -> WaitLimits {
+    let usual = WaitLimits::default();
+    WaitLimits {
         checkpoint: judged.checkpoint_timeout.unwrap_or(usual.checkpoint),
         silence: judged.max_silence.unwrap_or(usual.silence),
         ..usual
@@ -211,12 +217,12 @@ fn patience(judged: Judged) -> Patience {
 }
 
 /// The command that goes on with a run, under the same configuration.
-fn how_to_resume(run_id: &str, global: &Global) -> String {
-    let mut command = format!("compactctl run --resume {}", quoted(run_id));
+fn resume_command(run_id: &str, global: &GlobalArgs) -> String {
+    let mut command = format!("compactctl run --resume {}", shell_quote(run_id));
     if let Some(file) = &global.config {
         command.push_str(&format!(
             " --config {}",
-            quoted(&file.display().to_string())
+            shell_quote(&file.display().to_string())
         ));
     }
     for profile in &global.profile {
@@ -226,7 +232,7 @@ fn how_to_resume(run_id: &str, global: &Global) -> String {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
@@ -235,28 +241,28 @@ fn quoted(word: &str) -> String {
 }
 
 /// A person stopped it: that is no failure, but not the end either.
-fn stopped(run_id: &str, resume: &str, code: u8, global: &Global) -> Answer {
+fn stopped_answer(run_id: &str, resume: &str, code: u8, global: &GlobalArgs) -> CommandAnswer {
     if !global.quiet {
-        output::aside(&format!("stopped; nothing is lost, go on with: {resume}\n"));
+        output::print_stderr(&format!("stopped; nothing is lost, go on with: {resume}\n"));
     }
     let event = json!({"event": "run_stopped", "run_id": run_id, "resume": resume});
-    Answer::new(event, String::new()).with_code(code)
+    CommandAnswer::new(event, String::new()).with_code(code)
 }
 
-fn gave_up(error: &RunError, resume: &str) -> Failure {
+fn run_failure(error: &RunError, resume: &str) -> Failure {
     let code = match error {
-        error if is_no_program(error) => Code::Usage,
-        RunError::Agent(AgentError::Unreadable(_)) => Code::Input,
-        RunError::NoRoom { .. } => Code::Budget,
-        RunError::Limit(_) | RunError::Fruitless(_) => Code::Check,
-        _ => Code::Unexpected,
+        error if is_missing_program(error) => FailureCode::Usage,
+        RunError::Agent(AgentError::Unreadable(_)) => FailureCode::Input,
+        RunError::NoRoom { .. } => FailureCode::Budget,
+        RunError::Limit(_) | RunError::Fruitless(_) => FailureCode::Check,
+        _ => FailureCode::Unexpected,
     };
     let advice = match error {
-        error if is_no_program(error) => format!("then go on with: {resume}"),
-        RunError::Limit(Limit::Restarts(_)) => {
+        error if is_missing_program(error) => format!("then go on with: {resume}"),
+        RunError::Limit(RestartLimitReached::Restarts(_)) => {
             format!("raise the limit and go on: {resume} --max-restarts N")
         }
-        RunError::Limit(Limit::Time(_)) => {
+        RunError::Limit(RestartLimitReached::Time(_)) => {
             format!("raise the limit and go on: {resume} --timeout TIME")
         }
         RunError::Record(_) => {
@@ -278,19 +284,19 @@ fn gave_up(error: &RunError, resume: &str) -> Failure {
         }
         _ => format!("go on with: {resume}"),
     };
-    Failure::of(code, error).help(advice)
+    Failure::from_error(code, error).help(advice)
 }
 
-fn failure(error: &RunFolderError) -> Failure {
+fn folder_failure(error: &RunFolderError) -> Failure {
     let code = match error {
-        RunFolderError::Exists(_) | RunFolderError::Busy(_) => Code::Usage,
-        RunFolderError::Missing { .. } | RunFolderError::Unreadable(..) => Code::Input,
-        _ => Code::Unexpected,
+        RunFolderError::Exists(_) | RunFolderError::Busy(_) => FailureCode::Usage,
+        RunFolderError::Missing { .. } | RunFolderError::Unreadable(..) => FailureCode::Input,
+        _ => FailureCode::Unexpected,
     };
-    Failure::of(code, error).split_advice()
+    Failure::from_error(code, error).split_advice()
 }
 
 /// The event that `--json` ends with.
-fn event(value: &impl serde::Serialize) -> Value {
+fn event_json(value: &impl serde::Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }

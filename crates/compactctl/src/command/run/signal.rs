@@ -5,25 +5,27 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::watch;
 
-use crate::failure::{Code, Failure};
+use crate::failure::{Failure, FailureCode};
 
 /// Ctrl-C, as shells report it.
 const INTERRUPTED: u8 = 130;
 
 /// Whether somebody asked to stop.
-pub(super) struct Stop {
+pub(super) struct StopRequest {
     asked: watch::Receiver<bool>,
     code: Arc<AtomicU8>,
 }
 
-impl Stop {
+impl StopRequest {
     /// Listens from now on; call it within the runtime.
-    pub fn listen() -> Result<Stop, Failure> {
+    pub fn listen() -> Result<StopRequest, Failure> {
         let (sender, asked) = watch::channel(false);
         let code = Arc::new(AtomicU8::new(INTERRUPTED));
-        listen(&sender, &code)
-            .map_err(|error| Failure::of(Code::Unexpected, &error).about("cannot catch signals"))?;
-        Ok(Stop { asked, code })
+        spawn_listeners(&sender, &code).map_err(|error| {
+            Failure::from_error(FailureCode::Unexpected, &error)
+                .with_context("cannot catch signals")
+        })?;
+        Ok(StopRequest { asked, code })
     }
 
     /// What turns true when the run is to stop.
@@ -38,7 +40,7 @@ impl Stop {
 }
 
 #[cfg(unix)]
-fn listen(sender: &watch::Sender<bool>, code: &Arc<AtomicU8>) -> std::io::Result<()> {
+fn spawn_listeners(sender: &watch::Sender<bool>, code: &Arc<AtomicU8>) -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [
         SignalKind::interrupt(),
@@ -58,7 +60,7 @@ fn listen(sender: &watch::Sender<bool>, code: &Arc<AtomicU8>) -> std::io::Result
 }
 
 #[cfg(not(unix))]
-fn listen(sender: &watch::Sender<bool>, _code: &Arc<AtomicU8>) -> std::io::Result<()> {
+fn spawn_listeners(sender: &watch::Sender<bool>, _code: &Arc<AtomicU8>) -> std::io::Result<()> {
     let sender = sender.clone();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {

@@ -2,65 +2,69 @@
 
 use std::path::Path;
 
-use compact_runtime::host::Agent;
+use compact_runtime::host::HookAgent;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 
-use super::Refused;
+use super::SettingsError;
 
 const PLUGIN: &str = include_str!("../../../templates/opencode.js");
 
 /// The moments that an agent is asked to call us at, each with what it must match.
-fn events(agent: Agent) -> &'static [(&'static str, Option<&'static str>)] {
+fn hook_events(agent: HookAgent) -> &'static [(&'static str, Option<&'static str>)] {
     match agent {
-        Agent::ClaudeCode | Agent::Codex => &[
+        HookAgent::ClaudeCode | HookAgent::Codex => &[
             ("PreCompact", None),
             ("PostCompact", None),
             ("SessionStart", Some("compact")),
             ("UserPromptSubmit", None),
         ],
-        Agent::GeminiCli => &[("PreCompress", None), ("BeforeAgent", None)],
-        Agent::OpenCode => &[],
+        HookAgent::GeminiCli => &[("PreCompress", None), ("BeforeAgent", None)],
+        HookAgent::OpenCode => &[],
     }
 }
 
 /// How long the agent waits for us, in its own unit.
-fn timeout(agent: Agent) -> &'static str {
+fn timeout(agent: HookAgent) -> &'static str {
     match agent {
-        Agent::GeminiCli => "30000",
+        HookAgent::GeminiCli => "30000",
         _ => "30",
     }
 }
 
 /// The text with our hooks; those of an earlier installation are replaced where they stand.
-pub(super) fn insert(
-    agent: Agent,
+pub(super) fn insert_hooks(
+    agent: HookAgent,
     path: &Path,
     text: &str,
     command: &str,
-) -> Result<String, Refused> {
+) -> Result<String, SettingsError> {
     let root = parse(agent, path, text)?;
     let all = root.object_value_or_create();
-    let all = all.ok_or_else(|| shape(path, "the file", "an object"))?;
+    let all = all.ok_or_else(|| shape_error(path, "the file", "an object"))?;
     let hooks = all.object_value_or_create("hooks");
-    let hooks = hooks.ok_or_else(|| shape(path, "hooks", "an object"))?;
+    let hooks = hooks.ok_or_else(|| shape_error(path, "hooks", "an object"))?;
     let command = format!("{command} hook --agent {agent}");
-    for (event, matcher) in events(agent) {
+    for (event, matcher) in hook_events(agent) {
         let list = hooks.array_value_or_create(event);
-        let list = list.ok_or_else(|| shape(path, &format!("hooks.{event}"), "a list"))?;
+        let list = list.ok_or_else(|| shape_error(path, &format!("hooks.{event}"), "a list"))?;
         let ours = list.elements().into_iter().filter(|e| is_ours(e, agent));
         let (same, other): (Vec<_>, Vec<_>) =
             ours.partition(|element| command_of(element).as_ref() == Some(&command));
         other.into_iter().for_each(CstNode::remove);
         if same.is_empty() {
-            list.append(entry(agent, *matcher, &command));
+            list.append(hook_entry(agent, *matcher, &command));
         }
     }
     Ok(root.to_string())
 }
 
 /// The text without our hooks, and without the lists that only held them.
-pub(super) fn remove(agent: Agent, path: &Path, text: &str) -> Result<String, Refused> {
+pub(super) fn remove_hooks(
+    agent: HookAgent,
+    path: &Path,
+    text: &str,
+) -> Result<String, SettingsError> {
     let root = parse(agent, path, text)?;
     let Some(hooks) = root
         .object_value()
@@ -69,7 +73,7 @@ pub(super) fn remove(agent: Agent, path: &Path, text: &str) -> Result<String, Re
         return Ok(text.to_owned());
     };
     let mut removed = false;
-    for (event, _) in events(agent) {
+    for (event, _) in hook_events(agent) {
         let Some(list) = hooks.array_value(event) else {
             continue;
         };
@@ -99,7 +103,7 @@ pub(super) fn remove(agent: Agent, path: &Path, text: &str) -> Result<String, Re
 }
 
 /// The plugin for an agent that takes code instead of commands.
-pub(super) fn plugin(command: &str) -> String {
+pub(super) fn render_plugin(command: &str) -> String {
     let command = command.trim_matches('\'');
     PLUGIN.replacen(
         "COMPACTCTL",
@@ -113,8 +117,8 @@ pub(super) fn is_plugin(text: &str) -> bool {
     text.starts_with("// Written by `compactctl hook install")
 }
 
-fn parse(agent: Agent, path: &Path, text: &str) -> Result<CstRootNode, Refused> {
-    let lenient = agent == Agent::GeminiCli;
+fn parse(agent: HookAgent, path: &Path, text: &str) -> Result<CstRootNode, SettingsError> {
+    let lenient = agent == HookAgent::GeminiCli;
     let options = ParseOptions {
         allow_comments: lenient,
         allow_trailing_commas: lenient,
@@ -125,7 +129,7 @@ fn parse(agent: Agent, path: &Path, text: &str) -> Result<CstRootNode, Refused> 
         allow_unary_plus_numbers: false,
         ..ParseOptions::default()
     };
-    CstRootNode::parse(text, &options).map_err(|error| Refused::Broken {
+    CstRootNode::parse(text, &options).map_err(|error| SettingsError::Broken {
         path: path.to_owned(),
         line: error.line_display(),
         column: error.column_display(),
@@ -133,15 +137,15 @@ fn parse(agent: Agent, path: &Path, text: &str) -> Result<CstRootNode, Refused> 
     })
 }
 
-fn shape(path: &Path, field: &str, expected: &'static str) -> Refused {
-    Refused::Shape {
+fn shape_error(path: &Path, field: &str, expected: &'static str) -> SettingsError {
+    SettingsError::Shape {
         path: path.to_owned(),
         field: field.to_owned(),
         expected,
     }
 }
 
-fn entry(agent: Agent, matcher: Option<&str>, command: &str) -> CstInputValue {
+fn hook_entry(agent: HookAgent, matcher: Option<&str>, command: &str) -> CstInputValue {
     let text = |text: &str| CstInputValue::String(text.to_owned());
     let hook = CstInputValue::Object(vec![
         ("type".to_owned(), text("command")),
@@ -157,7 +161,7 @@ fn entry(agent: Agent, matcher: Option<&str>, command: &str) -> CstInputValue {
 }
 
 /// Ours is an entry with one command, and the command is ours.
-fn is_ours(element: &CstNode, agent: Agent) -> bool {
+fn is_ours(element: &CstNode, agent: HookAgent) -> bool {
     let end = format!(" hook --agent {agent}");
     command_of(element).is_some_and(|command| command.ends_with(&end))
 }

@@ -1,4 +1,4 @@
-use compact_runtime::port::catalog::{Continues, MemoryCatalog};
+use compact_runtime::port::catalog::{InputRelation, MemoryCatalog};
 use serde_json::Value;
 
 use super::*;
@@ -16,7 +16,7 @@ fn record(receipt: &str, previous: Option<&str>, second: u32) -> CompactionRecor
         entry_hashes: Vec::new(),
         view_hashes: Vec::new(),
         new_from: 0,
-        continues: Continues::View,
+        continues: InputRelation::View,
         source_chain: None,
     }
 }
@@ -31,21 +31,21 @@ async fn records_come_back_in_the_order_in_which_they_build_on_each_other() {
     );
     let catalog = MemoryCatalog::default();
     for known in [&a, &c] {
-        catalog.record(known).await.unwrap();
+        catalog.save_record(known).await.unwrap();
     }
-    let mut done = Done::default();
+    let mut done = RebuildReport::default();
     let records = vec![c.clone(), b.clone(), a.clone()];
-    for (session, records) in by_session(records) {
+    for (session, records) in group_by_session(records) {
         add_missing(&catalog, &session, records, &mut done)
             .await
             .unwrap();
     }
-    assert_eq!(catalog.chain("s").await.unwrap(), vec![a, b, c]);
+    assert_eq!(catalog.session_records("s").await.unwrap(), vec![a, b, c]);
     assert_eq!((done.receipts, done.added), (1, 1));
 }
 
 #[test]
 fn records_that_build_on_each_other_in_a_circle_are_kept() {
     let circle = vec![record("a", Some("b"), 1), record("b", Some("a"), 2)];
-    assert_eq!(in_order(circle).len(), 2);
+    assert_eq!(sort_by_previous(circle).len(), 2);
 }

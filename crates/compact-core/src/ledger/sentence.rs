@@ -1,0 +1,219 @@
+//! Small cuts of text: sentences, and one line of at most so many characters.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::cue;
+
+/// Where a sentence stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SentencePlace {
+    /// In running text.
+    Prose,
+    /// In a list below a heading that announces rules.
+    RuleList,
+}
+
+/// The sentences that someone wrote: lines split after `.`, `!`, `?` and `;`, those joined that were
+/// wrapped at a margin. Code fences, indented paste, quotations of others and what a client wraps in a
+/// tag of its own are not theirs.
+pub(crate) fn split_sentences(text: &str) -> impl Iterator<Item = (Cow<'_, str>, SentencePlace)> {
+    paragraphs(text)
+        .into_iter()
+        .flat_map(|(lines, place)| ClauseIter { rest: lines }.map(move |s| (s, place)))
+        .filter(|(s, _)| s.len() >= 8)
+        .map(|(s, place)| match s.contains('\n') {
+            true => (Cow::Owned(clip(s, usize::MAX - 1)), place),
+            false => (Cow::Borrowed(s), place),
+        })
+}
+
+/// The writer's own lines; one that goes on below stands with what follows.
+fn paragraphs(text: &str) -> Vec<(&str, SentencePlace)> {
+    let mut page = LineContext::default();
+    let mut found: Vec<(Range<usize>, SentencePlace)> = Vec::new();
+    let mut next = 0;
+    let mut above: Option<&str> = None;
+    for line in text.split_inclusive('\n') {
+        next += line.len();
+        let end = next - (line.len() - line.trim_end().len());
+        if let (true, Some((lines, _))) =
+            (above.is_some_and(|l| is_wrapped(l, line)), found.last_mut())
+        {
+            (lines.end, above) = (end, Some(line));
+            continue;
+        }
+        above = page.take_line(line).map(|(own, place)| {
+            found.push((end - own.len()..end, place));
+            line
+        });
+    }
+    let slice = |(lines, place)| Some((text.get::<Range<usize>>(lines)?, place));
+    found.into_iter().filter_map(slice).collect()
+}
+
+/// A line of at least so many characters may have been wrapped.
+const MARGIN: usize = 50;
+
+/// Whether a line of prose was wrapped, and the next one is the rest of it.
+fn is_wrapped(line: &str, next: &str) -> bool {
+    let (line, rest) = (line.trim_end(), next.trim_start());
+    let indent = next.len() - rest.len();
+    line.len() >= MARGIN
+        && !line.ends_with(['.', ':', ';', '!', '?'])
+        && rest.starts_with(|c: char| c.is_lowercase() || c == '(')
+        && indent < 4
+        && list_item(rest).is_none()
+}
+
+/// What the lines above say about the next one.
+#[derive(Default)]
+struct LineContext<'t> {
+    fenced: bool,
+    tag: Option<&'t str>,
+    ruled: bool,
+}
+
+impl<'t> LineContext<'t> {
+    /// Takes one line; gives it back when it is the writer's own.
+    fn take_line(&mut self, line: &'t str) -> Option<(&'t str, SentencePlace)> {
+        let text = line.trim();
+        let fence = text.starts_with("```");
+        self.fenced ^= fence;
+        if fence || self.fenced || self.is_in_report(text) {
+            return None;
+        }
+        let item = list_item(text);
+        if item.is_none()
+            && (text.starts_with('>') || line.starts_with("    ") || line.starts_with('\t'))
+        {
+            return None;
+        }
+        if item.is_none() && !text.is_empty() {
+            self.ruled =
+                (text.starts_with('#') || text.ends_with(':')) && cue::is_rule_heading(text);
+        }
+        let place = match item.is_some() && self.ruled {
+            true => SentencePlace::RuleList,
+            false => SentencePlace::Prose,
+        };
+        Some((item.unwrap_or(text), place))
+    }
+
+    /// Whether a line belongs to an element in which a client reports.
+    fn is_in_report(&mut self, text: &'t str) -> bool {
+        if self.tag.is_none() {
+            self.tag = text
+                .strip_prefix('<')
+                .and_then(|rest| rest.split(['>', ' ']).next())
+                .filter(|name| REPORTS.iter().any(|word| name.contains(word)));
+        }
+        let inside = self.tag.is_some();
+        if let Some(name) = self.tag
+            && text
+                .rsplit_once("</")
+                .is_some_and(|(_, end)| end.starts_with(name))
+        {
+            self.tag = None;
+        }
+        inside
+    }
+}
+
+/// Parts of the names of elements that clients write into a user's message.
+const REPORTS: [&str; 12] = [
+    "caveat",
+    "reminder",
+    "command",
+    "stdout",
+    "stderr",
+    "output",
+    "environment",
+    "notification",
+    "hook",
+    "attachment",
+    "ide_",
+    "diagnostic",
+];
+
+/// The text of a list item.
+fn list_item(line: &str) -> Option<&str> {
+    let bullet = line
+        .strip_prefix("- ")
+        .or_else(|| line.strip_prefix("* "))
+        .or_else(|| line.strip_prefix("• "));
+    bullet.or_else(|| {
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let numbered = rest.len() < line.len() && line.len() - rest.len() <= 3;
+        let rest = rest
+            .strip_prefix(". ")
+            .or_else(|| rest.strip_prefix(") "))?;
+        numbered.then_some(rest)
+    })
+}
+
+struct ClauseIter<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Iterator for ClauseIter<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let bytes = self.rest.as_bytes();
+        let ends = |i: usize| match bytes.get(i..i + 2) {
+            Some([b'.', b' ']) => !abbreviates(self.rest.get(..i).unwrap_or("")),
+            Some([b'!' | b'?' | b';', b' ']) => true,
+            _ => false,
+        };
+        let end = (0..bytes.len())
+            .find(|i| ends(*i))
+            .map_or(bytes.len(), |i| i + 1);
+        let (head, tail) = self.rest.split_at_checked(end).unwrap_or((self.rest, ""));
+        self.rest = tail.trim_start();
+        Some(head.trim_start_matches(['-', '*', '#', '>', ' ']).trim())
+    }
+}
+
+/// Whether a full stop after this text only shortens a word.
+fn abbreviates(text: &str) -> bool {
+    let word = text.rsplit([' ', '(']).next().unwrap_or("");
+    [
+        "al", "e.g", "i.e", "vs", "cf", "approx", "Dr", "Mr", "Mrs", "Ms", "No", "Fig", "z.B",
+    ]
+    .contains(&word)
+}
+
+/// One line of at most `chars` characters: white space collapsed, cut at a word with `…`.
+pub(crate) fn clip(text: &str, chars: usize) -> String {
+    let mut out = String::new();
+    let mut count = 0;
+    for word in text.split_whitespace() {
+        let room = chars.saturating_sub(count + usize::from(count > 0));
+        let len = word.chars().take(room + 1).count();
+        if len > room {
+            return end_clipped(out, word, room);
+        }
+        if count > 0 {
+            out.push(' ');
+        }
+        out.extend(word.chars().filter(|c| !c.is_control()));
+        count += len + usize::from(count > 0);
+    }
+    out
+}
+
+/// Ends a line that ran out of room. A single word that is longer than the line is cut in itself.
+fn end_clipped(mut out: String, word: &str, room: usize) -> String {
+    if out.is_empty() {
+        out.extend(word.chars().take(room.saturating_sub(1)));
+        if room == 0 {
+            return out;
+        }
+    }
+    out.push('…');
+    out
+}

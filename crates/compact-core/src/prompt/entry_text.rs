@@ -1,0 +1,47 @@
+//! Entries as a model reads them: one or more lines each, numbered as the summary numbers them.
+//!
+//! Reasoning is left out: it argues, and what it came to is said or done right after.
+
+use std::fmt::Write;
+
+use crate::message::{Block, Entry, EntryKind};
+use crate::summarize::frame;
+
+/// The lines of one entry; empty for one without words.
+pub(super) fn entry_lines(ordinal: u64, entry: &Entry) -> String {
+    if let EntryKind::Summary { .. } | EntryKind::ForeignSummary = entry.meta.kind
+        && let text = entry.plain_text()
+        && let Some(body) = frame::body(&text)
+    {
+        return format!("[#{ordinal}] summary of what came before:\n{body}\n");
+    }
+    let mut out = String::new();
+    for block in &entry.blocks {
+        let (who, words) = match block {
+            Block::Text(text) => (entry.role.as_str(), text.as_str()),
+            Block::ToolResult {
+                content,
+                is_error: false,
+                ..
+            } => ("result", content.as_str()),
+            Block::ToolResult { content, .. } => ("failed", content.as_str()),
+            Block::ToolCall {
+                name, arguments, ..
+            } => {
+                let _ = writeln!(out, "[#{ordinal}] call: {name} {arguments}");
+                continue;
+            }
+            Block::Media { label, .. } => ("attached", label.as_str()),
+            Block::Reasoning { .. } | Block::Opaque { .. } => continue,
+        };
+        if !words.trim().is_empty() {
+            let _ = writeln!(out, "[#{ordinal}] {who}: {}", words.trim_end());
+        }
+    }
+    enclosed(&out)
+}
+
+/// No text may close the frame that the conversation stands in.
+pub(super) fn enclosed(text: &str) -> String {
+    text.replace("</conversation", "<\\/conversation")
+}

@@ -1,0 +1,314 @@
+//! Facts as lines: what is still in force, what is open, what was done.
+//!
+//! Here the links between facts resolve: a rule that a later one takes back is left out, a failure
+//! that a later run mended is told as mended, a finished step is told as done.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use super::SummaryNeighbours;
+use super::code;
+use super::finish::FinishedWork;
+use super::revoke::{RevokedRules, without};
+use super::root::RootDirectory;
+use super::template::{SectionRank, SectionTopic, StyleTemplate};
+use super::weigh::WeighedName;
+use crate::ledger::{
+    Fact, Facts, FileAct, FileFact, Ledger, ToolRun, ToolRunOutcome, Voice, clip, is_postponement,
+};
+
+/// One line of a section.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FactLine {
+    pub topic: SectionTopic,
+    /// Where it belongs in the session.
+    pub ordinal: u32,
+    /// The words, without provenance.
+    pub text: String,
+}
+
+pub(super) fn new_fact_line(
+    topic: SectionTopic,
+    ordinal: u32,
+    text: impl Into<String>,
+) -> FactLine {
+    FactLine {
+        topic,
+        ordinal,
+        text: text.into(),
+    }
+}
+
+/// The share of the budget that the facts of a topic may take. Beside turns, which show names in their
+/// place, the user's words and what the model concluded come first.
+pub(super) fn topic_share(
+    topic: SectionTopic,
+    template: &StyleTemplate,
+    company: SummaryNeighbours,
+) -> f64 {
+    if template.rank(topic) == Some(SectionRank::Lead) {
+        return 0.3;
+    }
+    match (company, topic) {
+        (
+            SummaryNeighbours::Turns,
+            SectionTopic::Goals
+            | SectionTopic::Decisions
+            | SectionTopic::Failures
+            | SectionTopic::Done
+            | SectionTopic::Made,
+        ) => 0.2,
+        (SummaryNeighbours::AgentSummary, SectionTopic::Rules) => 0.7,
+        (_, SectionTopic::Goals) => 0.06,
+        (_, SectionTopic::Rules) => 0.20,
+        (_, SectionTopic::Open) => 0.12,
+        (_, SectionTopic::Done | SectionTopic::Made | SectionTopic::Failures) => 0.06,
+        (_, SectionTopic::Plan | SectionTopic::Decisions | SectionTopic::Files) => 0.05,
+        (_, SectionTopic::Steps | SectionTopic::Code) => 0.10,
+        (_, SectionTopic::Record | SectionTopic::Names) => 0.0,
+    }
+}
+
+/// How many times a line is worth what it is otherwise, where turns show names in their place.
+const BESIDE_TURNS: f64 = 4.0;
+
+/// What a line of a topic is worth by itself, next to the chance that a name is needed.
+pub(super) fn topic_worth(topic: SectionTopic, company: SummaryNeighbours) -> f64 {
+    let worth = match topic {
+        SectionTopic::Goals | SectionTopic::Rules => 1.0,
+        SectionTopic::Open => 0.4,
+        SectionTopic::Plan | SectionTopic::Made | SectionTopic::Failures => 0.22,
+        SectionTopic::Done => 0.2,
+        SectionTopic::Decisions | SectionTopic::Steps => 0.13,
+        SectionTopic::Files | SectionTopic::Code | SectionTopic::Record | SectionTopic::Names => {
+            0.06
+        }
+    };
+    match company {
+        SummaryNeighbours::Turns => worth * BESIDE_TURNS,
+        SummaryNeighbours::Alone | SummaryNeighbours::AgentSummary => worth,
+    }
+}
+
+/// All fact lines of a ledger, in the order in which they deserve room.
+pub(super) fn fact_lines<'g>(
+    ledger: &Ledger,
+    ranked: impl Iterator<Item = &'g WeighedName<'g>>,
+    revoked: &RevokedRules<'_>,
+    root: &RootDirectory<'_>,
+) -> Vec<FactLine> {
+    let facts = &ledger.facts;
+    let finished = FinishedWork::from_facts(facts);
+    let mut out = goal_lines(facts, revoked);
+    out.extend(rule_lines(facts, revoked));
+    out.extend(plan_lines(facts));
+    out.extend(failure_lines(facts));
+    out.extend(open_lines(ledger, &finished));
+    let done = finished.facts_to_show(facts).into_iter();
+    out.extend(done.map(|f| new_fact_line(SectionTopic::Done, f.ordinal, &*f.text)));
+    out.extend(made_lines(facts));
+    out.extend(
+        facts
+            .files
+            .iter()
+            .rev()
+            .filter(|f| f.act != FileAct::Read)
+            .map(file_line),
+    );
+    out.extend(code::definition_lines(ledger, ranked));
+    out.extend(
+        facts
+            .decisions
+            .iter()
+            .rev()
+            .map(|f| new_fact_line(SectionTopic::Decisions, f.ordinal, &*f.text)),
+    );
+    out.extend(facts.runs.iter().rev().map(step_line));
+    for line in out.iter_mut().filter(|l| !l.topic.may_instruct()) {
+        if let Cow::Owned(short) = root.shorten(&line.text) {
+            line.text = short;
+        }
+    }
+    out
+}
+
+/// The rules that hold, the user's before the host's, those of the newest message first and each
+/// message's in their order.
+fn rule_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
+    let mut rules: Vec<&Fact> = facts
+        .rules
+        .iter()
+        .filter(|f| !revoked.has_fact(f))
+        .collect();
+    rules.sort_by_key(|f| (f.voice != Voice::User, Reverse(f.ordinal)));
+    let quoted =
+        |f: &&Fact| new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{}\"", f.text));
+    rules.iter().map(quoted).collect()
+}
+
+/// What was put off and not finished since. What the model merely has yet to do is soon stale.
+fn open_lines(ledger: &Ledger, finished: &FinishedWork<'_>) -> Vec<FactLine> {
+    let recent = ledger.next.saturating_sub(ledger.next / 5) as u32;
+    let mut open: Vec<&Fact> = ledger
+        .facts
+        .open
+        .iter()
+        .rev()
+        .filter(|f| (f.ordinal >= recent || is_postponement(&f.text)) && !finished.closes(f))
+        .collect();
+    open.sort_by_key(|f| f.voice != Voice::User);
+    let told = open
+        .iter()
+        .map(|f| new_fact_line(SectionTopic::Open, f.ordinal, &*f.text));
+    told.collect()
+}
+
+/// Things that tools made, those of the rarest tools first: what is made all the time is not asked
+/// for by its id.
+fn made_lines(facts: &Facts) -> Vec<FactLine> {
+    let tool = |f: &Fact| f.text.split(':').next().unwrap_or("").to_owned();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for fact in &facts.made {
+        *counts.entry(tool(fact)).or_default() += 1;
+    }
+    let mut made: Vec<&Fact> = facts.made.iter().rev().collect();
+    made.sort_by_key(|f| counts.get(&tool(f)).copied());
+    let told = made
+        .iter()
+        .map(|f| new_fact_line(SectionTopic::Made, f.ordinal, &*f.text));
+    told.collect()
+}
+
+/// The first request is the task; then the newest ones. Sentences that rule are told as rules.
+fn goal_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
+    let goal = |f: &Fact| {
+        let mut text = revoked.strip_revoked(f.ordinal, &f.text);
+        let elsewhere = facts.rules.iter().chain(&facts.open);
+        for told in elsewhere.filter(|r| r.ordinal == f.ordinal) {
+            text = without(&text, &told.text);
+        }
+        let text = clip(&text, usize::MAX - 1);
+        (text.len() >= 12)
+            .then(|| new_fact_line(SectionTopic::Goals, f.ordinal, format!("\"{text}\"")))
+    };
+    let (first, rest) = match facts.requests.split_first() {
+        Some((first, rest)) => (Some(first), rest),
+        None => (None, facts.requests.as_slice()),
+    };
+    first
+        .into_iter()
+        .chain(rest.iter().rev())
+        .filter_map(goal)
+        .collect()
+}
+
+fn plan_lines(facts: &Facts) -> Vec<FactLine> {
+    let steps = |done| facts.plan.steps.iter().filter(move |s| s.done == done);
+    let open = steps(false).map(|s| format!("open: {}", s.text));
+    let done = steps(true).map(|s| format!("done: {}", s.text));
+    open.chain(done)
+        .map(|text| new_fact_line(SectionTopic::Plan, facts.plan.ordinal, text))
+        .collect()
+}
+
+/// A complaint so long is the same failure whatever command met it.
+const TELLING: usize = 48;
+
+/// Failures with their cure, or "later passed" for those that the same command outlived; those of
+/// the rarest commands first, then the newest.
+pub(super) fn failure_lines(facts: &Facts) -> Vec<FactLine> {
+    let mut told = HashSet::new();
+    let mut passed = HashSet::new();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let mut out = Vec::new();
+    for run in facts.runs.iter().rev() {
+        match &run.outcome {
+            ToolRunOutcome::Ok => {
+                passed.insert(&run.text);
+            }
+            ToolRunOutcome::Failed(why) if told.insert((why, command_if_needed(run, why))) => {
+                let kind = command_kind(&run.text);
+                *counts.entry(kind).or_default() += 1;
+                let text = failure_text(facts, run, why, passed.contains(&run.text));
+                out.push((
+                    kind,
+                    new_fact_line(SectionTopic::Failures, run.ordinal, text),
+                ));
+            }
+            _ => {}
+        }
+    }
+    out.sort_by_key(|(kind, _)| counts.get(kind).copied());
+    out.into_iter().map(|(_, line)| line).collect()
+}
+
+/// The command, where the complaint alone does not tell the failure.
+fn command_if_needed<'r>(run: &'r ToolRun, why: &str) -> Option<&'r str> {
+    (why.len() < TELLING).then_some(&*run.text)
+}
+
+/// The tool and the first word of its command.
+fn command_kind(run: &str) -> &str {
+    let end = run.match_indices(' ').nth(1).map_or(run.len(), |(i, _)| i);
+    run.get(..end).unwrap_or(run)
+}
+
+fn failure_text(facts: &Facts, run: &ToolRun, why: &str, passed: bool) -> String {
+    let end = if passed { "later passed" } else { "open" };
+    match remedy(facts, run) {
+        Some(remedy) => format!("{why} → {} ({end})", clip(remedy, 200)),
+        None => format!("{} → {why} ({end})", clip(&run.text, 120)),
+    }
+}
+
+/// How soon after a failed call the model says what it was: the answer, and a look or two.
+const SOON: u32 = 5;
+
+/// The first finding or success that the model tells soon after a failure.
+fn remedy<'l>(facts: &'l Facts, run: &ToolRun) -> Option<&'l str> {
+    let after = |list: &'l [Fact]| {
+        let at = list.partition_point(|f| f.ordinal <= run.ordinal);
+        let next = list.iter().skip(at).find(|f| f.voice == Voice::Model)?;
+        (next.ordinal <= run.ordinal + SOON).then_some(next)
+    };
+    let found = [after(&facts.decisions), after(&facts.done)];
+    let first = found.into_iter().flatten().min_by_key(|f| f.ordinal)?;
+    Some(&first.text)
+}
+
+fn file_line(file: &FileFact) -> FactLine {
+    let act = match file.act {
+        FileAct::Read => "read",
+        FileAct::Edited => "edited",
+        FileAct::Created => "created",
+        FileAct::Deleted => "deleted",
+    };
+    let times = if file.edits > 1 {
+        format!(" ×{}", file.edits)
+    } else {
+        String::new()
+    };
+    let symbols = match file.symbols.is_empty() {
+        true => String::new(),
+        false => format!(": {}", file.symbols.join(", ")),
+    };
+    new_fact_line(
+        SectionTopic::Files,
+        file.ordinal,
+        format!("{} {act}{times}{symbols}", file.path),
+    )
+}
+
+fn step_line(run: &ToolRun) -> FactLine {
+    let end = match &run.outcome {
+        ToolRunOutcome::Pending => "no answer yet".to_owned(),
+        ToolRunOutcome::Ok => "ok".to_owned(),
+        ToolRunOutcome::Failed(why) => format!("failed: {why}"),
+    };
+    new_fact_line(
+        SectionTopic::Steps,
+        run.ordinal,
+        format!("{} → {end}", run.text),
+    )
+}

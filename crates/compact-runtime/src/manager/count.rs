@@ -1,0 +1,82 @@
+//! Counting shared by threads: each takes the next few entries until none is left.
+
+use std::borrow::Borrow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use compact_core::identity::EntryHash;
+use compact_core::message::Entry;
+use compact_core::token::{Estimator, EstimatorExt, TokenCache, Units};
+
+/// Entries taken at a time: few enough to end together, many enough not to meet often.
+const BATCH: usize = 16;
+
+/// Fewer entries are counted before a second thread has begun.
+pub(super) const WORTH_A_THREAD: usize = 4 * BATCH;
+
+/// The entries that are still to be counted.
+pub(super) struct EntryCounter<'a, E> {
+    entries: &'a [E],
+    estimator: &'a dyn Estimator,
+    next: AtomicUsize,
+}
+
+impl<'a, E: Borrow<Entry> + Sync> EntryCounter<'a, E> {
+    pub(super) fn new(entries: &'a [E], estimator: &'a dyn Estimator) -> Self {
+        EntryCounter {
+            entries,
+            estimator,
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// Counts until nothing is left: handfuls with the place of their first entry.
+    pub(super) fn count(&self) -> Vec<(usize, Vec<Units>)> {
+        let mut counted = Vec::new();
+        loop {
+            let at = self.next.fetch_add(BATCH, Ordering::Relaxed);
+            let end = (at + BATCH).min(self.entries.len());
+            let Some(entries) = self.entries.get(at..end).filter(|e| !e.is_empty()) else {
+                return counted;
+            };
+            let count = |entry: &E| self.estimator.count_entry(entry.borrow());
+            counted.push((at, entries.iter().map(count).collect()));
+        }
+    }
+
+    /// Counts with the thread that does something else first: what that gave, and all units in order.
+    pub(super) fn count_beside<T: Send>(
+        &self,
+        first: impl FnOnce() -> T + Send,
+    ) -> (T, Vec<Units>) {
+        let (other, mut counted) = thread::scope(|scope| {
+            let other = scope.spawn(|| (first(), self.count()));
+            let mine = self.count();
+            let (other, theirs) = other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (other, [mine, theirs].concat())
+        });
+        counted.sort_unstable_by_key(|(at, _)| *at);
+        (
+            other,
+            counted.into_iter().flat_map(|(_, units)| units).collect(),
+        )
+    }
+}
+
+/// Counts what the cache does not know yet, on two threads.
+pub(super) fn fill_cache<'a>(
+    cache: &mut TokenCache,
+    live: impl Iterator<Item = (&'a Entry, &'a EntryHash)>,
+    estimator: &dyn Estimator,
+) {
+    let new: Vec<_> = live
+        .filter(|(entry, hash)| !cache.knows(**hash, entry))
+        .collect();
+    let entries: Vec<&Entry> = new.iter().map(|(entry, _)| *entry).collect();
+    let ((), units) = EntryCounter::new(&entries, estimator).count_beside(|| ());
+    for ((entry, hash), units) in new.into_iter().zip(units) {
+        cache.remember(*hash, entry, units);
+    }
+}

@@ -1,0 +1,443 @@
+//! The line that a history is on: the compaction that it goes on from, and the session that it belongs to.
+//!
+//! A session is what its caller names. Without a name, a view of ours that opens the history tells it, then
+//! the wire, then the chain of entry hashes: never how a conversation begins. A frame is believed when
+//! its full receipt id is on record for the session and the history opens with that record's view up to
+//! its summary; what the view shows beyond that, and the history does not, was taken back, and the
+//! ledger ends before it. A line that somebody went on from otherwise is a session of its own.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use compact_core::engine::{self, Prior};
+use compact_core::identity::{Chain, EntryHash};
+use compact_core::message::{Conversation, Entry, EntryKind};
+use compact_core::summarize::frame;
+
+use super::{CompactionRequest, Manager, emit, restore};
+use crate::error::Error;
+use crate::port::catalog::CompactionRecord;
+
+/// The most frames of one history that are looked up.
+const MOST_CLAIMS: usize = 16;
+
+/// What opens the names of sessions that nobody named.
+const UNNAMED: &str = "session-";
+
+/// Where a history stands.
+pub(super) struct ResolvedHistory<'a> {
+    /// The session's name.
+    pub(super) session_id: String,
+    /// The session's last compaction.
+    pub(super) latest: Option<CompactionRecord>,
+    /// The compaction that it goes on from.
+    pub(super) prior: Option<Prior>,
+    /// The conversation with every summary told for what it is.
+    pub(super) conversation: Cow<'a, Conversation>,
+}
+
+/// A record whose view opens a history.
+struct OpeningRecord {
+    record: CompactionRecord,
+    shown: ShownPrefix,
+}
+
+/// What a history shows of a view that it opens with.
+struct ShownPrefix {
+    /// The history, without the instructions at its head.
+    history: Vec<EntryHash>,
+    /// How many entries of it are the view's.
+    known: usize,
+}
+
+impl Manager {
+    /// Finds the line of a request.
+    pub(super) async fn resolve_history<'a>(
+        &self,
+        request: &CompactionRequest<'a>,
+        hashes: &[EntryHash],
+    ) -> Result<ResolvedHistory<'a>, Error> {
+        let opening = self
+            .find_opening(request.conversation, hashes, request.session_id)
+            .await?;
+        let prior = match &opening {
+            Some(opening) => self.rebuild_prior(&opening.record, &opening.shown).await?,
+            None => None,
+        };
+        let (session_id, latest) = self
+            .resolve_session(request, opening.as_ref(), hashes)
+            .await?;
+        Ok(ResolvedHistory {
+            session_id,
+            latest,
+            conversation: settle_summaries(request.conversation, hashes, prior.as_ref()),
+            prior,
+        })
+    }
+
+    /// The session of a request, and its last record. That is read before the name is settled, so that
+    /// whoever finds another one later knows that the name may not be right any more.
+    async fn resolve_session(
+        &self,
+        request: &CompactionRequest<'_>,
+        opening: Option<&OpeningRecord>,
+        hashes: &[EntryHash],
+    ) -> Result<(String, Option<CompactionRecord>), Error> {
+        if let Some(name) = request.session_id {
+            return Ok((name.to_owned(), self.catalog.latest_record(name).await?));
+        }
+        let mut name = self.session_name(request, opening, hashes).await?;
+        loop {
+            let latest = self.catalog.latest_record(&name).await?;
+            let settled = self.session_name(request, opening, hashes).await?;
+            if settled == name {
+                return Ok((name, latest));
+            }
+            name = settled;
+        }
+    }
+
+    /// The session that an unnamed history goes on from, in any process before.
+    pub async fn find_session(&self, conversation: &Conversation) -> Result<Option<String>, Error> {
+        let hashes = EntryHash::from_entries(&conversation.entries);
+        let opening = self.find_opening(conversation, &hashes, None).await?;
+        if let Some(opening) = opening {
+            return self.session_behind(&opening).await;
+        }
+        let entries = conversation.entries.iter().zip(&hashes);
+        self.session_on_record(&Chain::prefix_chains(entries)).await
+    }
+
+    /// The record whose view opens a history: in the session, if one is named.
+    async fn find_opening(
+        &self,
+        conversation: &Conversation,
+        hashes: &[EntryHash],
+        session_id: Option<&str>,
+    ) -> Result<Option<OpeningRecord>, Error> {
+        let mut of_session: Option<Vec<CompactionRecord>> = None;
+        for (at, receipt) in claimed_receipts(conversation).take(MOST_CLAIMS) {
+            let record = match (session_id, &of_session) {
+                (None, _) => self.catalog.find_record(&receipt).await?,
+                (Some(_), Some(chain)) => find_receipt(chain, &receipt),
+                (Some(name), None) => {
+                    let chain = self.catalog.session_records(name).await?;
+                    find_receipt(of_session.insert(chain), &receipt)
+                }
+            };
+            let opening = record
+                .and_then(|record| OpeningRecord::match_view(record, conversation, hashes, at));
+            if opening.is_some() {
+                return Ok(opening);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A name for a request that its caller did not name.
+    async fn session_name(
+        &self,
+        request: &CompactionRequest<'_>,
+        opening: Option<&OpeningRecord>,
+        hashes: &[EntryHash],
+    ) -> Result<String, Error> {
+        if let Some(opening) = opening
+            && let Some(name) = self.session_behind(opening).await?
+        {
+            return Ok(name);
+        }
+        if let Some(name) = &request.conversation.session_id {
+            return Ok(name.clone());
+        }
+        let entries = request.conversation.entries.iter().zip(hashes);
+        let beginnings = Chain::prefix_chains(entries);
+        let known = match opening {
+            Some(_) => None,
+            None => self.session_on_record(&beginnings).await?,
+        };
+        let whole = beginnings.last().copied().unwrap_or(Chain::EMPTY);
+        Ok(known.unwrap_or_else(|| format!("{UNNAMED}{whole}")))
+    }
+
+    /// The session of a view that a history goes on from, unless somebody went on from it otherwise.
+    async fn session_behind(&self, opening: &OpeningRecord) -> Result<Option<String>, Error> {
+        let record = &opening.record;
+        let ShownPrefix { history, known } = &opening.shown;
+        if *known < record.view_hashes.len() {
+            return Ok(None);
+        }
+        let beyond = history.get(*known..).unwrap_or_default();
+        let is_other = |later: &CompactionRecord| {
+            let goes_on = later.previous.as_ref() == Some(&record.receipt_id);
+            let new = later.entry_hashes.get(later.new_from as usize..);
+            goes_on && !is_same_branch(new.unwrap_or_default(), beyond)
+        };
+        let chain = self.catalog.session_records(&record.session_id).await?;
+        let is_left = chain.iter().any(is_other);
+        Ok((!is_left).then(|| record.session_id.clone()))
+    }
+
+    /// The unnamed session whose last compaction was of a beginning of this history, or that compacted
+    /// just this.
+    async fn session_on_record(&self, beginnings: &[Chain]) -> Result<Option<String>, Error> {
+        let Some(whole) = beginnings.last() else {
+            return Ok(None);
+        };
+        let mut found = self.catalog.find_sessions(beginnings).await?;
+        found.retain(|(name, _)| is_unnamed(name));
+        found.sort_by_key(|(_, chain)| beginnings.iter().position(|known| known == chain));
+        for (name, chain) in found.into_iter().rev() {
+            let latest = self
+                .catalog
+                .latest_record(&name)
+                .await?
+                .and_then(|r| r.source_chain);
+            if chain == *whole || latest.is_some_and(|latest| beginnings.contains(&latest)) {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The compaction that a history goes on from, if its view opens it.
+    pub(super) async fn find_prior(
+        &self,
+        conversation: &Conversation,
+        hashes: &[EntryHash],
+        session_id: &str,
+    ) -> Result<Option<Prior>, Error> {
+        let opening = self
+            .find_opening(conversation, hashes, Some(session_id))
+            .await?;
+        match opening {
+            Some(opening) => self.rebuild_prior(&opening.record, &opening.shown).await,
+            None => Ok(None),
+        }
+    }
+
+    /// What the engine needs of a record, drawn again from the archived inputs that led to it, as far
+    /// as a history shows its view. The ledger itself is never stored: it says nothing
+    /// that the originals do not, and it is larger than all of them compressed. An earlier input that
+    /// is gone is skipped; without the record's own nothing is known.
+    async fn rebuild_prior(
+        &self,
+        record: &CompactionRecord,
+        shown: &ShownPrefix,
+    ) -> Result<Option<Prior>, Error> {
+        let lineage = self.lineage(record).await?;
+        let ends = ledger_ends(&lineage, shown);
+        let mut prior: Option<Prior> = None;
+        for (record, end) in lineage.iter().zip(ends) {
+            let Ok(original) = self.input_of(record).await else {
+                continue;
+            };
+            let (mut conversation, _) = restore::read_conversation(&original.bytes, record)?;
+            let hashes = EntryHash::from_entries(&conversation.entries);
+            if let Some(prior) = &mut prior {
+                let shown = ShownPrefix::in_record(record, &prior.view);
+                align(prior, &shown);
+            }
+            engine::classify_summaries(&mut conversation, &hashes, prior.as_ref());
+            let before = prior.as_ref();
+            prior = Some(Prior {
+                ledger: engine::ledger_before(&conversation, &hashes, before, &self.redactor, end),
+                receipt_id: record.receipt_id.clone(),
+                summary_version: record.summary_version,
+                view: record.view_identity(),
+            });
+        }
+        let mut prior = prior.filter(|prior| prior.receipt_id == record.receipt_id);
+        if let Some(prior) = &mut prior {
+            align(prior, shown);
+        }
+        Ok(prior)
+    }
+
+    /// The compaction that a record says it was made after, as that one was made with it.
+    pub(super) async fn prior_of(&self, record: &CompactionRecord) -> Result<Option<Prior>, Error> {
+        let Some(previous) = &record.previous else {
+            return Ok(None);
+        };
+        let Some(previous) = self.catalog.find_record(previous).await? else {
+            return Ok(None);
+        };
+        let shown = ShownPrefix::in_record(record, &previous.view_identity());
+        self.rebuild_prior(&previous, &shown).await
+    }
+
+    /// The records that led to this one and itself, the oldest first.
+    pub(super) async fn lineage(
+        &self,
+        record: &CompactionRecord,
+    ) -> Result<Vec<CompactionRecord>, Error> {
+        let mut line = vec![record.clone()];
+        let mut seen = HashSet::from([record.receipt_id.clone()]);
+        let mut next = record.previous.clone();
+        while let Some(receipt) = next.filter(|r| seen.insert(r.clone())) {
+            let Some(earlier) = self.catalog.find_record(&receipt).await? else {
+                break;
+            };
+            next = earlier.previous.clone();
+            line.push(earlier);
+        }
+        line.reverse();
+        Ok(line)
+    }
+}
+
+impl OpeningRecord {
+    /// The record's view, if a history opens with it up to its summary, which stands at `at`.
+    fn match_view(
+        record: CompactionRecord,
+        conversation: &Conversation,
+        hashes: &[EntryHash],
+        at: usize,
+    ) -> Option<OpeningRecord> {
+        let instructions = conversation.entries.iter().take(at);
+        let leading = instructions.take_while(|e| e.role.is_instruction()).count();
+        let history = hashes.get(leading..)?;
+        let view = in_order_of(record.view_identity(), history);
+        let pairs = history.iter().zip(&view);
+        let known = pairs.take_while(|(is, (was, _))| *is == was).count();
+        let shown = ShownPrefix {
+            history: history.to_vec(),
+            known,
+        };
+        (at < leading + known).then_some(OpeningRecord { record, shown })
+    }
+}
+
+impl ShownPrefix {
+    /// What the input of a record shows of the view before it.
+    fn in_record(record: &CompactionRecord, view: &[(EntryHash, u64)]) -> ShownPrefix {
+        let ends = [
+            view.first(),
+            summary_position(view).and_then(|at| view.get(at)),
+        ];
+        let opens = |hash: &EntryHash| ends.iter().flatten().any(|(first, _)| first == hash);
+        let new_from = record.new_from as usize;
+        let known = record.entry_hashes.get(..new_from).unwrap_or_default();
+        let leading = known.iter().position(opens).unwrap_or(new_from);
+        let history = record.entry_hashes.get(leading..).unwrap_or_default();
+        ShownPrefix {
+            history: history.to_vec(),
+            known: new_from.saturating_sub(leading),
+        }
+    }
+
+    /// The ordinal of the first entry of a view that is not shown any more.
+    fn end_ordinal(&self, view: Vec<(EntryHash, u64)>) -> u64 {
+        let view = in_order_of(view, &self.history);
+        let gone = view.get(self.known);
+        gone.map_or(u64::MAX, |(_, ordinal)| *ordinal)
+    }
+}
+
+/// A view in the order of a history that opens with it: some agents put the summary first.
+fn in_order_of(mut view: Vec<(EntryHash, u64)>, history: &[EntryHash]) -> Vec<(EntryHash, u64)> {
+    if let Some(at) = summary_position(&view)
+        && view.get(at).map(|(hash, _)| hash) == history.first()
+        && let Some(moved) = view.get_mut(..=at)
+    {
+        moved.rotate_right(1);
+    }
+    view
+}
+
+/// Where a view has its summary, whose ordinal is the one after all that it stands for.
+fn summary_position(view: &[(EntryHash, u64)]) -> Option<usize> {
+    let ordinal = |at: &usize| view.get(*at).map(|(_, ordinal)| *ordinal);
+    (0..view.len()).rev().max_by_key(ordinal)
+}
+
+/// The conversation with every summary told for what it is.
+pub(super) fn settle_summaries<'a>(
+    conversation: &'a Conversation,
+    hashes: &[EntryHash],
+    prior: Option<&Prior>,
+) -> Cow<'a, Conversation> {
+    let has_frame = |e: &Entry| {
+        matches!(e.meta.kind, EntryKind::Summary { .. }) || frame::find_frame(&e.blocks).is_some()
+    };
+    if !conversation.entries.iter().any(has_frame) {
+        return Cow::Borrowed(conversation);
+    }
+    let mut settled = conversation.clone();
+    engine::classify_summaries(&mut settled, hashes, prior);
+    Cow::Owned(settled)
+}
+
+/// The receipts that frames name by their full ids, with the places of their entries.
+pub(super) fn claimed_receipts(
+    conversation: &Conversation,
+) -> impl Iterator<Item = (usize, String)> {
+    let entries = conversation.entries.iter().enumerate();
+    let named =
+        entries.filter_map(|(at, entry)| Some((at, frame::find_frame(&entry.blocks)?.receipt?)));
+    named.filter(|(_, receipt)| is_full_id(receipt))
+}
+
+/// Part of an id finds a record as well, and proves nothing.
+fn is_full_id(receipt: &str) -> bool {
+    receipt.len() == 32 && receipt.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn find_receipt(chain: &[CompactionRecord], receipt: &str) -> Option<CompactionRecord> {
+    chain
+        .iter()
+        .find(|record| record.receipt_id == receipt)
+        .cloned()
+}
+
+/// Where the ledger of each record of a lineage ends: before the first entry that a later history no
+/// longer shows.
+fn ledger_ends(lineage: &[CompactionRecord], shown: &ShownPrefix) -> Vec<u64> {
+    let mut later: Option<&CompactionRecord> = None;
+    let mut least = u64::MAX;
+    let mut ends = Vec::new();
+    for record in lineage.iter().rev() {
+        let view = record.view_identity();
+        let end = match later {
+            Some(later) => ShownPrefix::in_record(later, &view).end_ordinal(view),
+            None => shown.end_ordinal(view),
+        };
+        least = least.min(end);
+        ends.push(least);
+        later = Some(record);
+    }
+    ends.reverse();
+    ends
+}
+
+/// Gives a view the order and the identities that it has in a history: agents may put the summary
+/// first, and results may have been cleared in place since.
+fn align(prior: &mut Prior, shown: &ShownPrefix) {
+    prior.view = in_order_of(std::mem::take(&mut prior.view), &shown.history);
+    let known = shown.history.iter().take(shown.known);
+    for ((identity, _), now) in prior.view.iter_mut().zip(known) {
+        *identity = *now;
+    }
+}
+
+/// True when one of two continuations goes on from the other.
+fn is_same_branch(one: &[EntryHash], other: &[EntryHash]) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+fn is_unnamed(name: &str) -> bool {
+    let hex = name.strip_prefix(UNNAMED);
+    hex.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// A name for a session that nobody named and that goes on from none on record. Two of them may begin
+/// alike, in two processes at once: what the history says does not name it alone.
+pub fn new_session_name(beginnings: &[Chain]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&beginnings.last().copied().unwrap_or(Chain::EMPTY).0);
+    hasher.update(emit::call_within(None).trace_id.as_bytes());
+    let name: String = hasher.finalize().to_hex().chars().take(32).collect();
+    format!("{UNNAMED}{name}")
+}

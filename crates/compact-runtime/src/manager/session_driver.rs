@@ -1,0 +1,480 @@
+//! Driving a session: count, decide, compact a snapshot of it, adopt what came of it.
+//!
+//! Everything that can wait happens on a snapshot, so a caller that gives up at any moment leaves
+//! the session as it was. Whether an attempt may be made is judged by the outcome of the last one,
+//! which the catalog remembers for the next process.
+
+use std::time::Instant;
+
+use compact_core::engine::{self, CompactionOutcome, Prior};
+use compact_core::error::CompactError;
+use compact_core::event::{EventKind, EventScope};
+use compact_core::message::Entry;
+use compact_core::token::{Estimator, EstimatorExt, Heuristic, Tokens, Units};
+use compact_core::trigger::{self, TriggerDecision};
+use compact_core::usage::gauge::LiveContext;
+use compact_core::usage::{OnMissing, Semantics, Usage};
+use compact_core::window;
+use compact_formats::usage::ReportedUsage;
+
+use super::gate::CommitGate;
+use super::model_summary::{AdviceVerdict, ModelAdvice};
+use super::session_state::{
+    AttemptState, FinishedCompaction, Preflight, SessionSnapshot, SessionState, StaleCompaction,
+};
+use super::{CompactionRequest, Manager, MeasuredRequest, count, lineage, now};
+use crate::error::Error;
+use crate::port::catalog::{Attempt, Lease};
+
+/// The call that a host makes before each of its own to a model (S2-151).
+pub(crate) const BEFORE_MODEL_CALL: &str = "before_model_call";
+
+impl Manager {
+    /// Takes up what an earlier process left: a history that opens with a view of ours goes on from
+    /// the compaction that its summary names, with its ledger. Each history is looked up once.
+    pub async fn resume(&self, session: &mut SessionState) -> Result<(), Error> {
+        if !session.is_unknown() {
+            return Ok(());
+        }
+        let (source, hashes) = (&session.source, &session.hashes);
+        let prior = self.find_prior(source, hashes, &session.id).await?;
+        session.continue_from(prior);
+        Ok(())
+    }
+
+    /// Counts, decides, and compacts when it must (S2-29, S2-93). On an error nothing has changed.
+    pub async fn preflight(&self, session: &mut SessionState) -> Result<Preflight, Error> {
+        let began = self.begin_call(session, BEFORE_MODEL_CALL);
+        let ready = self.run_preflight(session).await;
+        self.end_call(session, &began, &ready);
+        ready
+    }
+
+    /// The same as part of a call that began already.
+    pub(crate) async fn run_preflight(
+        &self,
+        session: &mut SessionState,
+    ) -> Result<Preflight, Error> {
+        let decision = self.load_and_decide(session).await;
+        if !decision.verdict.is_now() || !self.may_attempt(session, &decision) {
+            self.emit_bare_estimate(session, &decision);
+            return match session.refusal(&decision) {
+                Some(error) => Err(error.clone().into()),
+                None => Ok(self.hand_out(session, decision)),
+            };
+        }
+        let snapshot = session.snapshot(&decision, &*self.estimator);
+        self.compact_session(session, snapshot).await
+    }
+
+    /// Compacts whatever the pressure (S2-27, S2-94); the note says who asked, `manual` by default.
+    pub async fn manual_compact(
+        &self,
+        session: &mut SessionState,
+        note: Option<&str>,
+    ) -> Result<Preflight, Error> {
+        let note = note.unwrap_or("manual");
+        session.allow_retry();
+        let tokens = self.next_request_tokens(session).unwrap_or_default();
+        let decision = trigger::decide_manual(tokens, self.window, note);
+        let mut snapshot = session.snapshot(&decision, &*self.estimator);
+        snapshot.note = Some(note.to_owned());
+        // Who asks wants less than there is, also far below the trigger.
+        snapshot.wanted = Some(Tokens(snapshot.account.history.0 / 2));
+        let began = self.begin_call(session, "manual_compact");
+        snapshot.call.clone_from(&session.call);
+        let ready = self.compact_session(session, snapshot).await;
+        self.end_call(session, &began, &ready);
+        ready
+    }
+
+    /// Takes what the provider reported of the request that was handed out last; `None` when it
+    /// reported nothing. Hand it over before the next preflight.
+    pub fn observe(&self, session: &mut SessionState, reported: Option<ReportedUsage>) {
+        let policy = self.policy.usage;
+        let usable = reported.filter(|r| r.semantics != Semantics::None);
+        let Some(reported) = usable else {
+            if policy.on_missing == OnMissing::Disable {
+                session.usage.disable_tracking();
+            }
+            session.note_missing_usage();
+            return self.emit_usage(session, EventKind::UsageMissing);
+        };
+        if policy.reenable_on_usage {
+            session.usage.enable_tracking();
+        }
+        let semantics = policy.semantics.unwrap_or(reported.semantics);
+        session.note_usage(reported.usage, semantics, policy.formula);
+        self.emit_usage(session, EventKind::Usage);
+    }
+
+    /// The last turn and the totals, as the seed's log line has them (S3-39).
+    fn emit_usage(&self, session: &mut SessionState, kind: EventKind) {
+        let decision = self.decide_pressure(session);
+        let (last, totals) = (
+            session.usage.last().unwrap_or_default(),
+            session.usage.totals(),
+        );
+        let event = self.session_scope(session, &decision).event(kind, &now());
+        self.emit(
+            event
+                .with("turn_input", last.input_tokens)
+                .with("turn_output", last.output_tokens)
+                .with("turn_cache_read", last.cache_read_tokens)
+                .with("input_tokens", totals.input_tokens)
+                .with("output_tokens", totals.output_tokens)
+                .with("cache_read_tokens", totals.cache_read_tokens)
+                .with("cache_creation_tokens", totals.cache_creation_tokens)
+                .with("turn_cache_creation", last.cache_creation_tokens)
+                .with("turn_cost_usd", self.request_cost(session, last))
+                .with("tracking", session.usage.is_tracking_enabled())
+                .with("pressure", decision.pressure),
+        );
+    }
+
+    /// What a request cost, where the model's prices are known.
+    fn request_cost(&self, session: &SessionState, usage: Usage) -> Option<f64> {
+        let model = window::find_model(session.source.model.as_deref()?)?;
+        model.price.map(|price| price.request_cost(&usage))
+    }
+
+    pub(crate) fn session_scope(
+        &self,
+        session: &SessionState,
+        decision: &TriggerDecision,
+    ) -> EventScope {
+        let model = session.source.model.as_deref();
+        EventScope::new(&session.id, model, decision, &self.policy).with_call(session.call.clone())
+    }
+
+    /// The verdict on a session, what is on record of its attempts taken in.
+    pub(crate) async fn load_and_decide(&self, session: &mut SessionState) -> TriggerDecision {
+        if session.attempts == AttemptState::Unread {
+            session.attempts = self.attempts_on_record(&session.id).await;
+        }
+        self.decide_pressure(session)
+    }
+
+    pub(crate) fn decide_pressure(&self, session: &mut SessionState) -> TriggerDecision {
+        match self.next_request_tokens(session) {
+            Some(tokens) => trigger::decide(tokens, self.window, &self.policy),
+            None => trigger::decide_untracked(self.window),
+        }
+    }
+
+    pub(crate) fn may_attempt(&self, session: &SessionState, decision: &TriggerDecision) -> bool {
+        session.may_attempt(decision.tokens, self.policy.attempts_per_turn)
+    }
+
+    /// The last attempt, if it failed and nothing succeeded since. A catalog that cannot say does
+    /// not keep anyone from trying.
+    async fn attempts_on_record(&self, id: &str) -> AttemptState {
+        let Ok(Some(attempt)) = self.catalog.last_attempt(id).await else {
+            return AttemptState::Clear;
+        };
+        let latest = self.catalog.latest_record(id).await.ok().flatten();
+        let is_over = latest.is_some_and(|record| record.created_at > attempt.at);
+        if is_over || attempt.outcome == super::DOES_NOT_FIT {
+            return AttemptState::Clear;
+        }
+        AttemptState::Failed {
+            turn: attempt.turn,
+            tokens: Tokens(attempt.tokens),
+            count: 1,
+        }
+    }
+
+    /// What the next request costs; `None` while pressure is not tracked.
+    pub(crate) fn next_request_tokens(&self, session: &mut SessionState) -> Option<Tokens> {
+        if !session.usage.is_tracking_enabled() {
+            return None;
+        }
+        let guess =
+            session.is_usage_missing() && self.policy.usage.on_missing == OnMissing::Heuristic;
+        let estimator: &dyn Estimator = if guess { &Heuristic } else { &*self.estimator };
+        let mut cache = std::mem::take(&mut session.cache);
+        // Most calls add a few entries; a look at each that is known would cost more than those.
+        if !guess && session.live().count() > cache.len() + count::WORTH_A_THREAD {
+            count::fill_cache(&mut cache, session.live(), estimator);
+        }
+        let counted: Vec<(&Entry, Units)> = session
+            .live()
+            .map(|(entry, hash)| match guess {
+                true => (entry, estimator.count_entry(entry)),
+                false => (entry, cache.count_entry(*hash, entry, estimator)),
+            })
+            .collect();
+        let tools = session.source.tools.as_deref();
+        let tools = estimator.to_tokens(tools.map_or(Units(0), |t| estimator.count_units(t)));
+        let live = LiveContext {
+            estimate: estimator.to_tokens(counted.iter().map(|(_, units)| *units).sum()) + tools,
+            tools,
+            estimator,
+            entries: &counted,
+        };
+        // Entries may carry reports of requests that did not go through this session.
+        let tokens = live.next_request(session.reading(), counted.len(), self.policy.usage.formula);
+        session.cache = cache;
+        Some(tokens)
+    }
+
+    /// The session's view as it stands.
+    pub(crate) fn hand_out(
+        &self,
+        session: &mut SessionState,
+        decision: TriggerDecision,
+    ) -> Preflight {
+        session.sent = session.source.entries.len();
+        Preflight {
+            decision,
+            view: session.view(),
+            receipt: None,
+        }
+    }
+
+    /// Compacts a snapshot of the session and adopts the outcome.
+    pub(crate) async fn compact_session(
+        &self,
+        session: &mut SessionState,
+        snapshot: SessionSnapshot,
+    ) -> Result<Preflight, Error> {
+        let Some(held) = self.claim_session(&session.id, self.wait_limit()).await? else {
+            // Somebody else compacts it and takes long: until then, the view that there is.
+            let decision = snapshot.decision;
+            return Ok(self.hand_out(session, decision));
+        };
+        let Some(snapshot) = self.refresh_snapshot(session, snapshot).await? else {
+            let decision = self.decide_pressure(session);
+            return Ok(self.hand_out(session, decision));
+        };
+        let decision = snapshot.decision.clone();
+        let lease = held.lease().cloned();
+        let gate = CommitGate::default();
+        let work = self.compact_snapshot(snapshot, &gate, lease.as_ref());
+        let result = held.run_leased(work).await;
+        match result {
+            Ok(Some(finished)) => Ok(self.adopt_finished(session, finished, decision).await),
+            Ok(None) => {
+                self.check_trigger_cleared(session, &decision).await;
+                Ok(self.hand_out(session, decision))
+            }
+            Err(error) => {
+                session.note_failure(decision.tokens);
+                if let Error::Compact(refusal @ CompactError::InsufficientBudget { .. }) = &error {
+                    session.refused = Some(refusal.clone());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The snapshot again, if others compacted the session since it was taken; `None` when nothing
+    /// is left to do because they did.
+    async fn refresh_snapshot(
+        &self,
+        session: &mut SessionState,
+        snapshot: SessionSnapshot,
+    ) -> Result<Option<SessionSnapshot>, Error> {
+        if !self.catch_up(session, &snapshot.decision).await? {
+            return Ok(Some(snapshot));
+        }
+        let (note, wanted) = (snapshot.note, snapshot.wanted);
+        let was_asked = note.is_some() || wanted.is_some();
+        let decision = match was_asked {
+            true => snapshot.decision,
+            false => self.decide_pressure(session),
+        };
+        if !was_asked && !decision.verdict.is_now() {
+            return Ok(None);
+        }
+        let mut again = session.snapshot(&decision, &*self.estimator);
+        (again.note, again.wanted) = (note, wanted);
+        Ok(Some(again))
+    }
+
+    /// Shows a finished view from now on, or throws it away when it is stale.
+    pub(crate) async fn adopt_finished(
+        &self,
+        session: &mut SessionState,
+        finished: Box<FinishedCompaction>,
+        decision: TriggerDecision,
+    ) -> Preflight {
+        let counted = session.usage.last().is_some();
+        let scope = self.session_scope(session, &decision);
+        let receipt = match session.adopt(*finished) {
+            Ok(receipt) => receipt,
+            Err(stale) => {
+                self.discard(&scope, &stale).await;
+                return self.hand_out(session, decision);
+            }
+        };
+        if counted {
+            self.emit(
+                scope
+                    .event(EventKind::UsageReset, &now())
+                    .with_receipt(&receipt),
+            );
+        }
+        self.check_trigger_cleared(session, &decision).await;
+        Preflight {
+            receipt: Some(receipt),
+            ..self.hand_out(session, decision)
+        }
+    }
+
+    /// A compaction that leaves the trigger reached has failed, whatever it made: the next one waits.
+    async fn check_trigger_cleared(&self, session: &mut SessionState, before: &TriggerDecision) {
+        let after = self.decide_pressure(session);
+        if !(before.verdict.is_now() && after.verdict.is_now()) {
+            return;
+        }
+        session.note_failure(after.tokens);
+        let attempt = Attempt {
+            at: now(),
+            turn: session.current_turn(),
+            outcome: "insufficient".to_owned(),
+            tokens: after.tokens.0,
+        };
+        let _ = self.catalog.save_attempt(&session.id, &attempt).await;
+    }
+
+    /// A view that nobody will ever see is no part of the session's chain.
+    pub(crate) async fn discard(&self, scope: &EventScope, stale: &StaleCompaction) {
+        let id = &stale.receipt.receipt_id;
+        let _ = self.catalog.remove_receipt(&scope.session_id, id).await;
+        let event = scope
+            .event(EventKind::Discarded, &now())
+            .with_receipt(&stale.receipt);
+        self.emit(event.with("reason", stale.reason));
+    }
+
+    /// Compacts a snapshot: `None` when it is within its budget, or when it was given up before it
+    /// went on record.
+    pub(crate) async fn compact_snapshot(
+        &self,
+        snapshot: SessionSnapshot,
+        gate: &CommitGate,
+        lease: Option<&Lease>,
+    ) -> Result<Option<Box<FinishedCompaction>>, Error> {
+        let started = Instant::now();
+        let request = request_of_snapshot(&snapshot);
+        let mut measured = self.measure_snapshot(&snapshot, &request).await?;
+        let scope = self.request_scope(&measured);
+        self.emit_estimate(&scope, &measured.account, &measured.decision);
+        let stored = tokio::select! {
+            biased;
+            () = gate.wait_closed() => return Ok(None),
+            stored = self.make_and_store(&mut measured, &scope, started) => stored?,
+        };
+        let Some(stored) = stored.filter(|_| gate.enter()) else {
+            return Ok(None);
+        };
+        let concluded = self.commit_stored(&scope, stored, lease).await;
+        if let Err(error) = &concluded {
+            self.note_commit_error(&scope, &measured, error).await;
+        }
+        let made = concluded?.compaction;
+        let prior = Prior {
+            receipt_id: made.receipt.receipt_id.clone(),
+            summary_version: made.receipt.summary_version,
+            view: made.view_identity,
+            ledger: measured.ledger,
+        };
+        let finished = snapshot.into_finished(made.view, prior, made.receipt);
+        Ok(Some(Box::new(finished)))
+    }
+
+    pub(crate) fn request_scope(&self, measured: &MeasuredRequest<'_>) -> EventScope {
+        let model = measured.conversation.model.as_deref();
+        EventScope::new(
+            &measured.session_id,
+            model,
+            &measured.decision,
+            &self.policy,
+        )
+        .with_call(measured.call.clone())
+    }
+
+    pub(crate) fn snapshot_scope(&self, snapshot: &SessionSnapshot) -> EventScope {
+        let model = snapshot.conversation.model.as_deref();
+        let scope = EventScope::new(&snapshot.id, model, &snapshot.decision, &self.policy);
+        scope.with_call(snapshot.call.clone())
+    }
+
+    pub(super) async fn measure_snapshot<'a>(
+        &self,
+        snapshot: &SessionSnapshot,
+        request: &'a CompactionRequest<'a>,
+    ) -> Result<MeasuredRequest<'a>, Error> {
+        let hashes = snapshot.hashes.clone();
+        let conversation =
+            lineage::settle_summaries(request.conversation, &hashes, snapshot.prior.as_ref());
+        let mut measured = MeasuredRequest {
+            source_chain: snapshot.source_chain(),
+            ledger: engine::session_ledger(
+                &conversation,
+                &hashes,
+                snapshot.prior.as_ref(),
+                &self.redactor,
+            ),
+            budget: Tokens(0),
+            summary_limit: None,
+            original: super::digest(&request.original),
+            latest: self.catalog.latest_record(&snapshot.id).await?,
+            policy: self.policy_of(&snapshot.id).await?,
+            prior: snapshot.prior.clone(),
+            session_id: snapshot.id.clone(),
+            decision: snapshot.decision.clone(),
+            account: snapshot.account.clone(),
+            advice: ModelAdvice::default(),
+            note: self.redacted_note(request.note),
+            call: snapshot.call.clone(),
+            request,
+            conversation,
+            hashes,
+        };
+        self.set_budget(&mut measured, snapshot.wanted)?;
+        Ok(measured)
+    }
+
+    /// The part of a compaction that leaves no trace when it is dropped halfway.
+    async fn make_and_store(
+        &self,
+        measured: &mut MeasuredRequest<'_>,
+        scope: &EventScope,
+        started: Instant,
+    ) -> Result<Option<super::commit::StoredCompaction>, Error> {
+        if let AdviceVerdict::LeaveToHost(_) = self.ask_models(measured, scope).await? {
+            return Ok(None);
+        }
+        match self.run_engine(measured) {
+            Ok(CompactionOutcome::Unchanged) => Ok(None),
+            Ok(CompactionOutcome::Compacted(made)) => {
+                let stored = self.store(measured, *made, scope, started).await;
+                if let Err(error) = &stored {
+                    self.note_failed(scope, measured, &error.to_string()).await;
+                }
+                stored.map(Some)
+            }
+            Err(error) => {
+                self.note_engine_error(scope, measured, &error).await;
+                Err(error.into())
+            }
+        }
+    }
+}
+
+fn request_of_snapshot(snapshot: &SessionSnapshot) -> CompactionRequest<'_> {
+    CompactionRequest {
+        conversation: &snapshot.conversation,
+        rules: &snapshot.rules,
+        format: snapshot.format,
+        original: snapshot.original.clone(),
+        session_id: Some(&snapshot.id),
+        budget: snapshot.budget,
+        summary_limit: None,
+        note: snapshot.note.as_deref(),
+        told: None,
+        parent: None,
+    }
+}

@@ -1,0 +1,42 @@
+//! The event of a recall: how much was found and how fast. What was asked stays with who asked.
+
+use std::time::Duration;
+
+use compact_core::event::{Event, EventKind, EventScope, PolicyBrief};
+use compact_core::token::Tokens;
+
+use super::rank::QueryTerms;
+use super::{RecallQuery, SearchHit};
+use crate::manager::emit::milliseconds;
+use crate::manager::now;
+
+/// A search was answered.
+pub fn search_event(query: &RecallQuery<'_>, hits: &[SearchHit], took: Duration) -> Event {
+    let best = hits.first().map(|hit| hit.score);
+    recalled(query.session_id.unwrap_or_default(), took)
+        .with("hits", hits.len())
+        .with("terms", QueryTerms::from_text(query.text).terms.len())
+        .with("best_score", best)
+}
+
+/// The entry behind a pointer was given.
+pub fn expand_event(session_id: &str, took: Duration) -> Event {
+    recalled(session_id, took).with("entries", 1)
+}
+
+fn recalled(session_id: &str, took: Duration) -> Event {
+    let scope = EventScope {
+        session_id: session_id.to_owned(),
+        model: None,
+        window: Tokens(0),
+        policy: PolicyBrief {
+            trigger_pct: 0.0,
+            buffer: 0,
+        },
+        tokens: Tokens(0),
+        cause: None,
+        call: None,
+    };
+    let event = scope.event(EventKind::Recalled, &now());
+    event.with("duration_ms", milliseconds(took))
+}

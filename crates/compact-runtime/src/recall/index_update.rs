@@ -1,0 +1,267 @@
+//! Following the archive: what the index lacks is added, what was pruned is forgotten.
+//!
+//! The catalog says what should be there. An entry is added with the first receipt that holds it, so
+//! the twentieth compaction of a session costs its new entries only.
+
+use std::collections::{HashMap, HashSet};
+
+use compact_core::identity::EntryHash;
+use compact_core::message::{Conversation, Entry, EntryKind};
+use compact_core::receipt::{OrdinalSpan, span_ordinals};
+use compact_core::redact::Redactor;
+use compact_core::summarize::frame;
+use compact_formats::TranscriptScope;
+use serde_json::Value;
+
+use super::{Recall, passage};
+use crate::error::Error;
+use crate::manager::restore;
+use crate::port::catalog::CompactionRecord;
+use crate::port::index::{IndexAddition, IndexedEntry};
+
+/// A session whose index is not what its records say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutdatedSession {
+    /// The session.
+    pub session_id: String,
+    /// Its receipts that are indexed.
+    indexed: HashSet<String>,
+}
+
+/// What following did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexUpdate {
+    /// Receipts added.
+    pub added: u64,
+    /// Receipts whose archived input could not be read: `archive verify` tells why.
+    pub unreadable: u64,
+}
+
+impl std::ops::AddAssign for IndexUpdate {
+    fn add_assign(&mut self, other: IndexUpdate) {
+        self.added += other.added;
+        self.unreadable += other.unreadable;
+    }
+}
+
+impl Recall {
+    /// Brings the index up to date with the archive.
+    pub async fn update_index(&self) -> Result<IndexUpdate, Error> {
+        let mut followed = IndexUpdate::default();
+        for behind in self.outdated_sessions().await? {
+            followed += self.update_session(&behind).await?;
+        }
+        Ok(followed)
+    }
+
+    /// The sessions for which the index lacks something, or holds what is no longer on record.
+    pub async fn outdated_sessions(&self) -> Result<Vec<OutdatedSession>, Error> {
+        let mut indexed: HashMap<String, HashSet<String>> = HashMap::new();
+        for (session, receipt) in self.index.receipts().await? {
+            indexed.entry(session).or_default().insert(receipt);
+        }
+        let mut behind = Vec::new();
+        for info in self.catalog.sessions().await? {
+            let known = indexed.remove(&info.session_id).unwrap_or_default();
+            let same = known.len() as u64 == info.compactions
+                && info.last_receipt.is_none_or(|last| known.contains(&last));
+            if !same {
+                behind.push(OutdatedSession {
+                    session_id: info.session_id,
+                    indexed: known,
+                });
+            }
+        }
+        let gone = indexed
+            .into_iter()
+            .map(|(session_id, indexed)| OutdatedSession {
+                session_id,
+                indexed,
+            });
+        behind.extend(gone);
+        Ok(behind)
+    }
+
+    /// Brings one session up to date.
+    pub async fn update_session(&self, behind: &OutdatedSession) -> Result<IndexUpdate, Error> {
+        let session = &behind.session_id;
+        let chain = self.catalog.session_records(session).await?;
+        let mut done = behind.indexed.clone();
+        if done
+            .iter()
+            .any(|id| chain.iter().all(|r| r.receipt_id != *id))
+        {
+            // Which entries only the pruned receipt held is not known: the session is drawn again.
+            self.index.forget(session).await?;
+            done.clear();
+        }
+        let mut followed = IndexUpdate::default();
+        let mut seen = SeenEntries {
+            views: chain.iter().flat_map(|r| r.view_hashes.clone()).collect(),
+            ..SeenEntries::default()
+        };
+        for record in &chain {
+            if !done.contains(&record.receipt_id) {
+                let Some(entries) = self.new_entries(record, &seen, &done).await? else {
+                    followed.unreadable += 1;
+                    continue;
+                };
+                self.index.add(build_addition(record, entries)).await?;
+                done.insert(record.receipt_id.clone());
+                followed.added += 1;
+            }
+            seen.add_record(record);
+        }
+        Ok(followed)
+    }
+
+    /// What a record adds; `None` when its input cannot be read.
+    async fn new_entries(
+        &self,
+        record: &CompactionRecord,
+        seen: &SeenEntries,
+        done: &HashSet<String>,
+    ) -> Result<Option<Vec<IndexedEntry>>, Error> {
+        let Some(pack) = record.input_pack else {
+            return Ok(Some(Vec::new()));
+        };
+        let Ok(bytes) = self.archive.get(&pack).await else {
+            return Ok(None);
+        };
+        let Ok((live, _)) = restore::read_conversation(&bytes, record) else {
+            return Ok(None);
+        };
+        let whole = restore::read_scope(&bytes, record, TranscriptScope::Whole).unwrap_or_default();
+        let start = seen
+            .common_prefix(record)
+            .max(continued_count(record, done));
+        let mut entries = index_unseen_entries(&whole, &live, seen, &self.redactor);
+        entries.extend(index_live_entries(
+            record,
+            &live,
+            start,
+            seen,
+            &self.redactor,
+        ));
+        Ok(Some(once_each(entries)))
+    }
+}
+
+fn build_addition(record: &CompactionRecord, entries: Vec<IndexedEntry>) -> IndexAddition {
+    IndexAddition {
+        session_id: record.session_id.clone(),
+        receipt_id: record.receipt_id.clone(),
+        created_at: record.created_at.clone(),
+        entries,
+    }
+}
+
+/// What the records before said.
+#[derive(Default)]
+struct SeenEntries {
+    hashes: HashSet<EntryHash>,
+    last: Vec<EntryHash>,
+    /// What any view of the session shows.
+    views: HashSet<EntryHash>,
+}
+
+impl SeenEntries {
+    /// True for a summary of ours: what it stands for is found itself.
+    fn is_summary(&self, entry: &Entry) -> bool {
+        frame::find_frame(&entry.blocks).is_some()
+            && self.views.contains(&EntryHash::from_entry(entry))
+    }
+
+    fn add_record(&mut self, record: &CompactionRecord) {
+        self.hashes.extend(&record.entry_hashes);
+        self.hashes.extend(&record.view_hashes);
+        self.last.clone_from(&record.entry_hashes);
+    }
+
+    /// How many entries open this input as they opened the one before.
+    fn common_prefix(&self, record: &CompactionRecord) -> usize {
+        let both = self.last.iter().zip(&record.entry_hashes);
+        both.take_while(|(a, b)| a == b).count()
+    }
+}
+
+/// How many entries of the input are the view before it, whose originals are indexed.
+fn continued_count(record: &CompactionRecord, done: &HashSet<String>) -> usize {
+    match &record.previous {
+        Some(previous) if done.contains(previous) => record.new_from as usize,
+        _ => 0,
+    }
+}
+
+/// The entries from `start` on, with their ordinals.
+fn index_live_entries<'a>(
+    record: &'a CompactionRecord,
+    live: &'a Conversation,
+    start: usize,
+    seen: &'a SeenEntries,
+    redactor: &'a Redactor,
+) -> impl Iterator<Item = IndexedEntry> + 'a {
+    let first = first_ordinal(record);
+    let numbered = live.entries.iter().enumerate().skip(start);
+    let said = numbered.filter(|(_, entry)| !seen.is_summary(entry));
+    said.filter_map(move |(at, entry)| {
+        let ordinal = (at as u64).checked_sub(record.new_from);
+        passage::index_entry(entry, ordinal.map(|after| first + after), redactor)
+    })
+}
+
+/// What the file holds beyond the context that was compacted: the part before its last boundary.
+/// Of what came before the first compaction nothing is new to a later one.
+fn index_unseen_entries(
+    whole: &Conversation,
+    live: &Conversation,
+    seen: &SeenEntries,
+    redactor: &Redactor,
+) -> Vec<IndexedEntry> {
+    if whole.entries.len() <= live.entries.len() {
+        return Vec::new();
+    }
+    let shown: HashSet<EntryHash> = EntryHash::from_entries(&live.entries).into_iter().collect();
+    let known = |hash: &EntryHash| seen.hashes.contains(hash);
+    let hashed: Vec<(EntryHash, &Entry)> = whole
+        .entries
+        .iter()
+        .map(|e| (EntryHash::from_entry(e), e))
+        .collect();
+    hashed
+        .into_iter()
+        .skip_while(|(hash, _)| !seen.hashes.is_empty() && !known(hash))
+        .filter(|(hash, _)| !known(hash) && !shown.contains(hash))
+        .filter(|(_, entry)| entry.meta.kind != EntryKind::ForeignSummary)
+        .filter(|(_, entry)| !seen.is_summary(entry))
+        .filter_map(|(_, entry)| passage::index_entry(entry, None, redactor))
+        .collect()
+}
+
+/// Each entry once, at its last place.
+fn once_each(entries: Vec<IndexedEntry>) -> Vec<IndexedEntry> {
+    let mut seen = HashSet::new();
+    let mut kept: Vec<IndexedEntry> = entries
+        .into_iter()
+        .rev()
+        .filter(|entry| seen.insert(entry.hash))
+        .collect();
+    kept.reverse();
+    kept
+}
+
+/// The ordinal of the first entry that the record's input added to its session.
+pub(super) fn first_ordinal(record: &CompactionRecord) -> u64 {
+    let new =
+        record.entry_hashes.len() as u64 - record.new_from.min(record.entry_hashes.len() as u64);
+    next_ordinal(record).saturating_sub(new)
+}
+
+/// The ordinal after the last entry of the input: the summary's own, the largest of its view.
+pub(super) fn next_ordinal(record: &CompactionRecord) -> u64 {
+    let spans = record.receipt.get("view_spans").cloned();
+    let spans: Vec<OrdinalSpan> =
+        serde_json::from_value(spans.unwrap_or(Value::Null)).unwrap_or_default();
+    let all = record.entry_hashes.len() as u64;
+    span_ordinals(&spans).max().unwrap_or(all)
+}

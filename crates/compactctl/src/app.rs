@@ -1,0 +1,633 @@
+//! From configuration and flags to a manager: the one place where ports meet their adapters.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use compact_adapters::config::{
+    Config, ConfigFlag, ConfigSources, EffectiveValue, ExporterKind, LoadedConfig, LoadedFile,
+    RetentionConfig, StorageAdapter, ValueOrigin,
+};
+use compact_adapters::estimator;
+use compact_adapters::store::Stores;
+use compact_core::event::TraceContext;
+use compact_core::identity::EntryHash;
+use compact_core::message::Conversation;
+use compact_core::policy::Policy;
+use compact_core::profile::Profile;
+use compact_core::redact::{BoundaryRedactors, RedactionBoundary, RedactionRules, Redactor};
+use compact_core::summarize::frame;
+use compact_core::token::{Estimator, TokenAccount, TokenCache, Tokens};
+use compact_core::window::Window;
+use compact_formats::{ParsedTranscript, TranscriptScope};
+use compact_runtime::manager::{ArchiveMode, CompactionRequest};
+use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
+use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
+use compact_runtime::port::embedder::Embedder;
+use compact_runtime::port::event::EventSink;
+use compact_runtime::port::index::RecallIndex;
+use compact_runtime::port::summarizer::Summarizer;
+use compact_runtime::{Manager, Recall};
+use tokio::sync::watch;
+
+use crate::args::{BudgetArgs, GlobalArgs, LogFormat, SummaryArgs, TranscriptArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::host::session_files::{self, StoreWithFiles};
+use crate::input::InputSource;
+use crate::interrupt;
+use crate::output;
+use crate::report::text::printable;
+use crate::telemetry::{self, MinSeverity, StderrLog};
+
+/// The folder of what hooks left behind in the data directory.
+pub const HOOKS_FOLDER: &str = "hooks";
+
+/// The folder of transcripts there.
+const TRANSCRIPTS_FOLDER: &str = "sessions";
+
+/// Names the caller's span, as W3C's trace context has it.
+const TRACEPARENT: &str = "TRACEPARENT";
+
+/// Everything that a command may need, resolved once.
+#[derive(Clone, Debug)]
+pub struct App {
+    config: Config,
+    files: Vec<LoadedFile>,
+    redaction: BoundaryRedactors,
+    exporter: ExporterKind,
+    log: StderrLog,
+    root: PathBuf,
+    stores: Stores,
+    /// Who waits for the answer, where it may be given up: the other end is dropped then.
+    asker: Option<watch::Receiver<()>>,
+    /// The span that the program was called in.
+    caller: Option<TraceContext>,
+}
+
+/// A transcript that was read, with how it is to be measured.
+pub struct OpenedTranscript {
+    /// The bytes.
+    pub source: InputSource,
+    /// What they say.
+    pub parsed: ParsedTranscript,
+    /// The model, from a flag, the configuration or the transcript.
+    pub model: Option<String>,
+    /// What the model takes.
+    pub window: Window,
+    /// How tokens are counted.
+    pub estimator: Arc<dyn Estimator>,
+}
+
+/// An archive with its catalog.
+#[derive(Clone)]
+pub struct StorePair {
+    /// The packs.
+    pub archive: Arc<dyn ArchiveStore>,
+    /// The records.
+    pub catalog: Arc<dyn SessionCatalog>,
+}
+
+/// Reads the configuration and lays the global flags over it.
+pub fn load_config(global: &GlobalArgs) -> Result<LoadedConfig, Failure> {
+    load_config_with_flags(global, Vec::new())
+}
+
+/// The same with what a command's own arguments set.
+fn load_config_with_flags(
+    global: &GlobalArgs,
+    flags: Vec<ConfigFlag>,
+) -> Result<LoadedConfig, Failure> {
+    load_config_with_profile(global, sole_profile(global)?, flags)
+}
+
+/// The profile that the flags name.
+fn sole_profile(global: &GlobalArgs) -> Result<Option<Profile>, Failure> {
+    match global.profile.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
+        _ => Err(Failure::usage(
+            "--profile was given more than once",
+            "give one; only `replay` compares several",
+        )),
+    }
+}
+
+fn load_config_with_profile(
+    global: &GlobalArgs,
+    profile: Option<Profile>,
+    flags: Vec<ConfigFlag>,
+) -> Result<LoadedConfig, Failure> {
+    Ok(config_sources(global, profile).with_flags(flags).load()?)
+}
+
+/// The files, the environment and the global flags.
+pub fn config_sources(global: &GlobalArgs, profile: Option<Profile>) -> ConfigSources {
+    let profile = profile.map(|profile| ConfigFlag::new("--profile", "profile", profile.as_str()));
+    let estimator = global
+        .estimator
+        .as_deref()
+        .map(|name| ConfigFlag::new("--estimator", "estimator", name));
+    let format = global.log_format.map(|format| {
+        let name = match format {
+            LogFormat::Human => "human",
+            LogFormat::Json => "json",
+        };
+        ConfigFlag::new("--log-format", "telemetry.format", name)
+    });
+    let flags = profile.into_iter().chain(estimator).chain(format);
+    ConfigSources::discover(global.config.clone()).with_flags(flags)
+}
+
+impl App {
+    /// Resolves configuration and flags; what has no effect is said on stderr.
+    pub fn load(global: &GlobalArgs) -> Result<App, Failure> {
+        App::from_loaded(load_config(global)?, global)
+    }
+
+    /// The same with what a command's own arguments set.
+    pub fn load_with_flags(global: &GlobalArgs, flags: Vec<ConfigFlag>) -> Result<App, Failure> {
+        App::from_loaded(load_config_with_flags(global, flags)?, global)
+    }
+
+    /// The same under a profile, whichever the flags name.
+    pub fn load_with_profile(
+        global: &GlobalArgs,
+        profile: Option<Profile>,
+    ) -> Result<App, Failure> {
+        App::from_loaded(
+            load_config_with_profile(global, profile, Vec::new())?,
+            global,
+        )
+    }
+
+    /// The same under a profile that applies where nobody names one.
+    pub fn load_with_default_profile(
+        global: &GlobalArgs,
+        profile: Profile,
+        flags: Vec<ConfigFlag>,
+    ) -> Result<App, Failure> {
+        let loaded = load_config_with_flags(global, flags.clone())?;
+        let named = |value: &EffectiveValue| {
+            value.path == "profile" && value.origin != ValueOrigin::Default
+        };
+        if loaded.values.iter().any(named) {
+            return App::from_loaded(loaded, global);
+        }
+        App::from_loaded(
+            load_config_with_profile(global, Some(profile), flags)?,
+            global,
+        )
+    }
+
+    fn from_loaded(loaded: LoadedConfig, global: &GlobalArgs) -> Result<App, Failure> {
+        if !global.quiet {
+            for warning in &loaded.warnings {
+                output::print_stderr(&format!("warning: {}\n", printable(warning)));
+            }
+        }
+        check_adapters(&loaded.config)?;
+        let redaction = BoundaryRedactors::new(&loaded.config.redaction)
+            .map_err(|error| Failure::from_error(FailureCode::Usage, &error))?;
+        let root = find_data_directory(&loaded.config)?;
+        let stores = Stores::new(&loaded.config.storage, &root);
+        Ok(App {
+            stores: stores.map_err(|error| Failure::from_error(FailureCode::Usage, &error))?,
+            redaction,
+            exporter: loaded.config.telemetry.exporter,
+            log: choose_log(&loaded, global),
+            root,
+            files: loaded.files,
+            config: loaded.config,
+            asker: None,
+            caller: std::env::var(TRACEPARENT)
+                .ok()
+                .and_then(|value| TraceContext::parse(&value)),
+        })
+    }
+
+    /// The files of settings that are in force.
+    pub fn config_files(&self) -> &[LoadedFile] {
+        &self.files
+    }
+
+    /// The same for one answer, which is given up when the other end of `asker` is dropped.
+    pub fn with_cancellation(&self, asker: watch::Receiver<()>) -> App {
+        App {
+            asker: Some(asker),
+            ..self.clone()
+        }
+    }
+
+    /// The span that the program was called in, if somebody said so.
+    pub fn caller_span(&self) -> Option<&TraceContext> {
+        self.caller.as_ref()
+    }
+
+    /// Drives the asynchronous part of a command for as long as its answer is waited for: until its
+    /// asker gives up or, where a person asked, interrupts it.
+    pub fn block_on<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let Some(mut asker) = self.asker.clone() else {
+            return block_on(interrupt::until_interrupted(work));
+        };
+        block_on(async move {
+            tokio::select! {
+                biased;
+                _ = asker.changed() => Err(Failure::new(FailureCode::Unexpected, "it was cancelled")),
+                done = work => done,
+            }
+        })
+    }
+
+    /// Where everything is kept.
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// What the configuration lets go.
+    pub fn retention(&self) -> RetentionConfig {
+        self.config.storage.retention
+    }
+
+    /// The data directory.
+    pub fn data_directory(&self) -> &Path {
+        &self.root
+    }
+
+    /// The configured policy.
+    pub fn base_policy(&self) -> &Policy {
+        &self.config.policy
+    }
+
+    /// The policy with a command's own wishes.
+    pub fn policy_for(&self, manner: &SummaryArgs) -> Policy {
+        let mut policy = self.config.policy.clone();
+        policy.strategy = manner.style.unwrap_or(policy.strategy);
+        policy
+    }
+
+    /// Where a hard reset leaves its artifacts; `None` under other profiles.
+    pub fn artifact_folder(&self) -> Option<PathBuf> {
+        if self.config.profile != Profile::HardReset {
+            return None;
+        }
+        let configured = self.config.storage.transcripts.clone();
+        Some(configured.unwrap_or_else(|| self.root.join(TRANSCRIPTS_FOLDER)))
+    }
+
+    /// The model that the configuration names.
+    pub fn model(&self) -> Option<&str> {
+        self.config.model.as_deref()
+    }
+
+    /// The window of a model: the configuration's, the registry's or the default.
+    pub fn window(&self, model: Option<&str>) -> Window {
+        let window = Window::for_model(self.config.max_context_tokens.map(Tokens), model);
+        window.at_most(self.config.window_limit.map(Tokens))
+    }
+
+    /// Reads and parses a transcript.
+    pub fn open_transcript(&self, subject: &TranscriptArgs) -> Result<OpenedTranscript, Failure> {
+        let source = InputSource::read(&subject.file)?.select_session(subject.session_index)?;
+        self.open_source(subject, source)
+    }
+
+    /// The same of bytes that were read already.
+    pub fn open_source(
+        &self,
+        subject: &TranscriptArgs,
+        source: InputSource,
+    ) -> Result<OpenedTranscript, Failure> {
+        let scope = if subject.whole {
+            TranscriptScope::Whole
+        } else {
+            TranscriptScope::Live
+        };
+        let parsed = source.parse(subject.format, scope)?;
+        let wanted = subject.model.as_ref().or(self.config.model.as_ref());
+        let model = wanted.or(parsed.conversation.model.as_ref()).cloned();
+        Ok(OpenedTranscript {
+            window: match subject.window {
+                Some(given) => Window::for_model(Some(Tokens(given)), None),
+                None => self.window(model.as_deref()),
+            },
+            estimator: self.estimator(model.as_deref()),
+            source,
+            parsed,
+            model,
+        })
+    }
+
+    /// How tokens are counted for a model.
+    pub fn estimator(&self, model: Option<&str>) -> Arc<dyn Estimator> {
+        self.config.estimator.build_estimator(model)
+    }
+
+    /// The store as it is, with what hooks and runs left beside it.
+    pub fn store_to_read(&self) -> Result<StorePair, Failure> {
+        let StorePair { archive, catalog } = self.store_as_is()?;
+        Ok(StorePair {
+            archive: Arc::new(StoreWithFiles::new(archive, &self.root)),
+            catalog: Arc::new(StoreWithFiles::new(catalog, &self.root)),
+        })
+    }
+
+    /// The store alone; an empty one in memory where there is none, so that reading never writes.
+    pub fn store_as_is(&self) -> Result<StorePair, Failure> {
+        if self.has_store() {
+            return Ok(StorePair {
+                archive: self.stores.open_archive()?,
+                catalog: self.stores.open_catalog_to_read()?,
+            });
+        }
+        Ok(StorePair {
+            archive: Arc::new(MemoryArchive::default()),
+            catalog: Arc::new(MemoryCatalog::default()),
+        })
+    }
+
+    /// The store that planning needs: none, unless the conversation names an earlier compaction.
+    pub fn store_for_planning(&self, conversation: &Conversation) -> Result<StorePair, Failure> {
+        let mut entries = conversation.entries.iter();
+        if entries.any(|entry| frame::find_frame(&entry.blocks).is_some()) {
+            return self.store_as_is();
+        }
+        Ok(StorePair {
+            archive: Arc::new(MemoryArchive::default()),
+            catalog: Arc::new(MemoryCatalog::default()),
+        })
+    }
+
+    /// The store, created if it is not there.
+    pub fn store_to_write(&self) -> Result<StorePair, Failure> {
+        Ok(StorePair {
+            archive: self.stores.open_archive()?,
+            catalog: self.stores.open_catalog()?,
+        })
+    }
+
+    /// Everything archived, to be searched; an error where nothing ever was.
+    pub fn open_recall(&self) -> Result<Recall, Failure> {
+        if !self.has_store() && !session_files::has_session_files(&self.root) {
+            let place = self.root.display();
+            let message = format!("there is no archive in {place}: nothing was compacted yet");
+            return Err(Failure::new(FailureCode::Input, message)
+                .help("`compactctl compact FILE` makes one; COMPACT_STORAGE_PATH names another"));
+        }
+        // What hooks and runs kept is this machine's alone; an index that others share does not get it.
+        let store = match self.stores.shared_catalog() {
+            Some(_) => self.store_as_is()?,
+            None => self.store_to_read()?,
+        };
+        Ok(Recall {
+            archive: store.archive,
+            catalog: store.catalog,
+            index: self.stores.open_index()?,
+            redactor: Arc::clone(self.redactor(RedactionBoundary::Summary)),
+        })
+    }
+
+    /// The recall index, if there is one.
+    pub fn recall_index(&self) -> Result<Option<Arc<dyn RecallIndex>>, Failure> {
+        Ok(self.stores.open_index_if_any()?)
+    }
+
+    /// True once something may have been stored.
+    pub fn has_store(&self) -> bool {
+        self.stores.has_data()
+    }
+
+    /// A manager for a transcript.
+    pub fn transcript_manager(
+        &self,
+        store: StorePair,
+        policy: Policy,
+        opened: &OpenedTranscript,
+    ) -> Result<Manager, Failure> {
+        let manager = self.build_manager(store, policy, Arc::clone(&opened.estimator))?;
+        Ok(Manager {
+            window: opened.window.tokens,
+            summarizer: self.build_summarizer(opened.model.as_deref())?,
+            embedder: self.build_embedder(),
+            ..manager
+        })
+    }
+
+    /// A manager that only looks into the store.
+    pub fn reading_manager(&self) -> Result<Manager, Failure> {
+        let store = self.store_to_read()?;
+        self.build_manager(store, self.config.policy.clone(), self.estimator(None))
+    }
+
+    /// A manager under a receipt's own terms.
+    pub fn build_manager(
+        &self,
+        store: StorePair,
+        policy: Policy,
+        estimator: Arc<dyn Estimator>,
+    ) -> Result<Manager, Failure> {
+        let archived = self.redactor(RedactionBoundary::Archive);
+        Ok(Manager {
+            archive: self.keeps_originals().then_some(store.archive),
+            catalog: store.catalog,
+            sink: self.sink()?,
+            estimator,
+            policy,
+            window: self.config.window(None).tokens,
+            redactor: Arc::clone(self.redactor(RedactionBoundary::Summary)),
+            storing: match archived.is_off() {
+                true => ArchiveMode::Exact,
+                false => ArchiveMode::Redacted(Arc::clone(archived)),
+            },
+            summarizer: None,
+            embedder: None,
+        })
+    }
+
+    /// The model that writes the summary, if one was chosen; without one of its own, the session's.
+    pub fn build_summarizer(
+        &self,
+        model: Option<&str>,
+    ) -> Result<Option<Arc<dyn Summarizer>>, Failure> {
+        if let Some(variable) = self.config.summarizer.missing_key() {
+            return Err(Failure::usage(
+                format!("the summarizer needs a key, and {variable} is not set"),
+                "set it, name another variable in summarizer.api_key_env, or another server in summarizer.url",
+            ));
+        }
+        let built = self.config.summarizer.build().map(|mut summarizer| {
+            let session = || model.map(str::to_owned);
+            summarizer.model = summarizer.model.or_else(session);
+            Arc::new(summarizer) as Arc<dyn Summarizer>
+        });
+        Ok(built)
+    }
+
+    fn build_embedder(&self) -> Option<Arc<dyn Embedder>> {
+        let built = self.config.embeddings.build()?;
+        Some(Arc::new(built))
+    }
+
+    fn keeps_originals(&self) -> bool {
+        self.config.storage.adapter != StorageAdapter::None
+    }
+
+    /// Who is told.
+    pub fn sink(&self) -> Result<Arc<dyn EventSink>, Failure> {
+        let redactor = self.redaction.redactor_at(RedactionBoundary::Export);
+        telemetry::build_sink(&self.config, self.exporter, self.log, redactor)
+    }
+
+    /// What is applied to whatever crosses a boundary.
+    pub fn redactor(&self, boundary: RedactionBoundary) -> &Arc<Redactor> {
+        self.redaction.redactor_at(boundary)
+    }
+}
+
+/// What is said on stderr: a terminal gets a report, events join it only for those who asked.
+fn choose_log(loaded: &LoadedConfig, global: &GlobalArgs) -> StderrLog {
+    let mut values = loaded.values.iter();
+    let is_set = values.any(|v| v.path == "telemetry.exporter" && v.origin != ValueOrigin::Default);
+    let exporter = loaded.config.telemetry.exporter;
+    let asked = (is_set && exporter == ExporterKind::Console) || global.log_format.is_some();
+    let filter = std::env::var("RUST_LOG").unwrap_or_default();
+    match MinSeverity::from_filter(&filter) {
+        Some(least) => StderrLog::Events(least),
+        None if asked => StderrLog::Events(MinSeverity::Info),
+        None if global.quiet => StderrLog::Silent,
+        None => StderrLog::Warnings,
+    }
+}
+
+/// What a program that embeds Compact may use, and this one cannot.
+fn check_adapters(config: &Config) -> Result<(), Failure> {
+    use ExporterKind::Custom as CustomExporter;
+    use StorageAdapter::Custom as CustomStore;
+    let key = match (config.storage.adapter, config.telemetry.exporter) {
+        (CustomStore, _) => "storage.adapter",
+        (_, CustomExporter) => "telemetry.exporter",
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(
+        format!("{key}: this value is not available in compactctl"),
+        "use `fs`, `s3` or `none` for storage.adapter, `console`, `otlp` or `none` for telemetry.exporter",
+    ))
+}
+
+/// What a hook goes by.
+#[derive(Debug)]
+pub struct HookConfig {
+    /// The data directory.
+    pub root: PathBuf,
+    /// What is redacted.
+    pub redaction: RedactionRules,
+    /// The files of settings that are in force.
+    pub files: Vec<LoadedFile>,
+    /// What was ignored.
+    pub warnings: Vec<String>,
+    /// What is wrong with the configuration.
+    pub fault: Option<String>,
+}
+
+/// What a hook goes by.
+pub fn load_hook_config(global: &GlobalArgs) -> Result<HookConfig, Failure> {
+    let sources = config_sources(global, global.profile.first().copied());
+    let (loaded, fault) = sources.load_usable()?;
+    // Without a home of its own a process would be given the one in the list of users, which need not
+    // be that of the person at work.
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let has_place = loaded.config.storage.path.is_some();
+    if !has_place && !is_set("HOME") && !is_set("XDG_DATA_HOME") {
+        return Err(Failure::usage(
+            "cannot find the user's data directory: HOME is not set",
+            "set COMPACT_STORAGE_PATH to a directory for the archive",
+        ));
+    }
+    Ok(HookConfig {
+        root: find_data_directory(&loaded.config)?,
+        redaction: loaded.config.redaction,
+        files: loaded.files,
+        warnings: loaded.warnings,
+        fault: fault.map(|error| error.to_string()),
+    })
+}
+
+fn find_data_directory(config: &Config) -> Result<PathBuf, Failure> {
+    config.storage.folder().map_err(|error| {
+        Failure::from_error(FailureCode::Usage, &error)
+            .with_context("cannot find the user's data directory")
+            .help("set COMPACT_STORAGE_PATH to a directory for the archive")
+    })
+}
+
+impl OpenedTranscript {
+    /// The request that the arguments describe.
+    pub fn request<'a>(
+        &'a self,
+        goal: &BudgetArgs,
+        manner: &'a SummaryArgs,
+        global: &'a GlobalArgs,
+    ) -> CompactionRequest<'a> {
+        CompactionRequest {
+            conversation: &self.parsed.conversation,
+            rules: self.parsed.document.rules(),
+            format: self.parsed.document.format().name(),
+            original: self.source.bytes.clone(),
+            session_id: global.session.as_deref(),
+            budget: self.budget(goal),
+            summary_limit: None,
+            note: manner.note.as_deref(),
+            told: None,
+            parent: None,
+        }
+    }
+
+    /// What the view may cost; `None` leaves it to the policy.
+    fn budget(&self, goal: &BudgetArgs) -> Option<Tokens> {
+        let target = goal.target.map(|ratio| {
+            let share = (self.window.tokens.0 as f64 * ratio) as u64;
+            Tokens(share) - self.fixed_tokens()
+        });
+        goal.budget.map(Tokens).or(target)
+    }
+
+    /// System and tools, which the host re-sends whatever the view.
+    fn fixed_tokens(&self) -> Tokens {
+        let conversation = &self.parsed.conversation;
+        let leading = conversation.leading_instructions();
+        let head = Conversation {
+            entries: conversation.entries.iter().take(leading).cloned().collect(),
+            tools: conversation.tools.clone(),
+            ..Conversation::default()
+        };
+        self.account(&head).total()
+    }
+
+    /// Everything that the next request would carry.
+    pub fn tokens(&self) -> Tokens {
+        self.account(&self.parsed.conversation).total()
+    }
+
+    fn account(&self, conversation: &Conversation) -> TokenAccount {
+        let hashes = EntryHash::from_entries(&conversation.entries);
+        let mut cache = TokenCache::default();
+        TokenAccount::count_conversation(conversation, &hashes, &*self.estimator, &mut cache)
+    }
+}
+
+/// The estimator that a receipt names.
+pub fn estimator_by_name(name: &str) -> Result<Arc<dyn Estimator>, Failure> {
+    estimator::by_name(name, None).map_err(|error| Failure::from_error(FailureCode::Input, &error))
+}
+
+/// Drives the asynchronous part of a command.
+pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Failure::from_error(FailureCode::Unexpected, &error).with_context("cannot start")
+        })?;
+    runtime.block_on(work)
+}

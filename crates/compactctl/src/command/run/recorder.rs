@@ -1,0 +1,155 @@
+//! What a person or a program sees of a run, and what is written down of it.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+
+use compact_adapters::run::{RunFolder, SavedRun};
+use compact_core::redact::{RedactionBoundary, RedactionCounts, Redactor};
+use compact_runtime::restart::{RunEvent, RunJournal, RunState};
+use owo_colors::OwoColorize;
+use serde_json::Value;
+
+use super::event_json;
+use crate::app::App;
+use crate::args::GlobalArgs;
+use crate::output;
+use crate::report::text::printable;
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DisplayMode {
+    /// Every event, as a line of JSON on stdout.
+    Json,
+    /// What the agent says and does, and what became of its sessions, on stderr.
+    Words,
+    /// Nothing.
+    Nothing,
+}
+
+/// The longest line that a message or a call is shown with.
+const SHOWN: usize = 160;
+
+/// The record of a run: its folder, and a screen.
+pub(super) struct RunRecorder {
+    folder: RunFolder,
+    saved: SavedRun,
+    /// What is taken out of the story, and out of the sessions themselves.
+    story: Arc<Redactor>,
+    archive: Arc<Redactor>,
+    show: DisplayMode,
+    /// The last line that was shown.
+    shown: String,
+    finished: Value,
+    broken: Option<io::ErrorKind>,
+}
+
+impl RunRecorder {
+    pub fn new(global: &GlobalArgs, app: &App, folder: RunFolder, saved: SavedRun) -> RunRecorder {
+        let show = match (global.json, global.quiet) {
+            (true, _) => DisplayMode::Json,
+            (false, true) => DisplayMode::Nothing,
+            (false, false) => DisplayMode::Words,
+        };
+        RunRecorder {
+            folder,
+            saved,
+            story: Arc::clone(app.redactor(RedactionBoundary::Export)),
+            archive: Arc::clone(app.redactor(RedactionBoundary::Archive)),
+            show,
+            shown: String::new(),
+            finished: Value::Null,
+            broken: None,
+        }
+    }
+
+    /// Whether a person who sees the story and the answer in one place has seen the answer already.
+    pub fn has_shown(&self, answer: &str) -> bool {
+        let is_one_place = io::stdout().is_terminal() && io::stderr().is_terminal();
+        is_one_place && !self.shown.is_empty() && self.shown == answer.trim_end()
+    }
+
+    /// The event with which the run ended.
+    pub fn finished(self) -> Value {
+        self.finished
+    }
+
+    /// Removes what was written down of a run that never began, and says whether it was one.
+    pub fn discard(self) -> bool {
+        // What cannot be removed is an empty run among others.
+        self.folder.discard_if_unused().unwrap_or(true)
+    }
+
+    /// Says once that something cannot be written down.
+    fn warn_once(&mut self, written: io::Result<()>) {
+        if let Err(error) = written
+            && self.broken.replace(error.kind()).is_none()
+        {
+            let place = self.folder.path().display();
+            output::print_stderr(&format!("warning: cannot write to {place}: {error}\n"));
+        }
+    }
+
+    fn show_event(&mut self, told: &RunEvent) {
+        match self.show {
+            DisplayMode::Json => {
+                // A reader who left has seen enough.
+                let _ = output::print_line(&event_json(told).to_string());
+            }
+            DisplayMode::Words => {
+                if let Some(line) = event_line(told) {
+                    output::print_stderr(&format!("{line}\n"));
+                    self.shown = line;
+                }
+            }
+            DisplayMode::Nothing => {}
+        }
+    }
+}
+
+/// An event for people; nothing when it is of no interest to them.
+fn event_line(told: &RunEvent) -> Option<String> {
+    let line: String = printable(&told.to_string()).chars().take(SHOWN).collect();
+    match told {
+        RunEvent::UsageMissing { .. } | RunEvent::PromptTooLong { .. } => {
+            Some(format!("{} {line}", "warning:".yellow().bold()))
+        }
+        RunEvent::ContextUsage { .. }
+        | RunEvent::UsageReset { .. }
+        | RunEvent::RunFinished { .. }
+        | RunEvent::CheckpointRequested { .. } => None,
+        RunEvent::Message { .. } => Some(line),
+        RunEvent::ToolCalled { .. } | RunEvent::Noise { .. } => Some(line.dimmed().to_string()),
+        _ => Some(line.cyan().to_string()),
+    }
+}
+
+impl RunJournal for RunRecorder {
+    fn append_event(&mut self, told: &RunEvent) {
+        let line = event_json(told);
+        let text = line.to_string();
+        // The answer comes as the agent gave it; on disk it is a line of the story like the others.
+        let text = self.story.redact_json(&text, &mut RedactionCounts::new());
+        let written = self.folder.append_event(&text);
+        self.warn_once(written);
+        match told {
+            // It is the answer of the command, which is delivered last.
+            RunEvent::RunFinished { .. } => self.finished = line,
+            told => self.show_event(told),
+        }
+    }
+
+    fn append_line(&mut self, session: u32, line: &str) {
+        let mut counts = RedactionCounts::new();
+        let line = match serde_json::from_str::<serde::de::IgnoredAny>(line) {
+            Ok(_) => self.archive.redact_json(line, &mut counts),
+            Err(_) => self.archive.redact(line, &mut counts),
+        };
+        let written = self.folder.append_session_line(session, &line);
+        self.warn_once(written);
+    }
+
+    fn save_state(&mut self, state: &RunState) -> io::Result<()> {
+        self.saved.state = state.clone();
+        self.folder.save_state(&self.saved)
+    }
+}

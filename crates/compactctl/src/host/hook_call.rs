@@ -1,0 +1,360 @@
+//! What happens at each moment of an agent's session.
+//!
+//! Before a compaction the transcript is archived and the summarizer is told what to keep. After it
+//! the new context is held against the ledger, and what it lost is told. Claude Code hands its summary
+//! out only after the session went on, so then the record itself is told, and at the next prompt what
+//! neither shows. Prompts keep the ledger up to date, so that the moment before is short.
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use compact_adapters::hook_store::{
+    self, ArchivedTranscript, HookArchiveError, HookStore, PendingCompaction,
+};
+use compact_core::redact::{
+    RedactError, RedactionBoundary, RedactionCounts, RedactionRules, Redactor,
+};
+use compact_runtime::host::{
+    CharCount, HookAgent, HookMemory, HookMoment, HookPayload, HookTranscript, find_loss,
+    live_text, must_keep, still_known,
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::hook_log::{HookLog, LogLevel};
+
+/// The most that a summarizer is asked to keep.
+const KEEP: CharCount = CharCount(6_000);
+/// The most that is told while the summary is not known.
+const STANDING: CharCount = CharCount(4_000);
+/// The most that is put back once it is. Codex spills more than about 2,500 tokens to disk.
+const LOST: CharCount = CharCount(6_000);
+
+/// What is remembered of a session that nobody went on with for so long is removed.
+const STALE: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// What a hook goes by.
+#[derive(Debug)]
+pub struct HookOptions {
+    /// The folder of everything that hooks leave behind.
+    pub hooks: PathBuf,
+    /// What is redacted of it, and of what is told.
+    pub redaction: RedactionRules,
+}
+
+/// What a call is answered on stdout.
+pub fn answer_call(
+    call: &HookPayload,
+    terms: &HookOptions,
+    now: Timestamp,
+    journal: &HookLog,
+) -> String {
+    let visit = HookCall {
+        call,
+        terms,
+        shelf: HookStore::for_call(&terms.hooks, call),
+        journal,
+    };
+    let told = match call.moment {
+        HookMoment::BeforeCompaction => {
+            let told = visit.before_compaction(now);
+            hook_store::remove_stale(&terms.hooks, now - STALE);
+            told.map(|text| call.agent.format_instructions(text))
+        }
+        HookMoment::Resumed => visit.after_resume().map(|text| visit.wrap_context(text)),
+        HookMoment::AfterCompaction => visit.after_compaction(),
+        HookMoment::Prompt => visit.at_prompt().map(|text| visit.wrap_context(text)),
+        HookMoment::Other => None,
+    };
+    told.unwrap_or_default()
+}
+
+/// One call with what it needs.
+struct HookCall<'a> {
+    call: &'a HookPayload,
+    terms: &'a HookOptions,
+    shelf: HookStore,
+    journal: &'a HookLog,
+}
+
+impl HookCall<'_> {
+    /// The copy waits for the disk and the ledger for the processor, so they are made side by side.
+    fn before_compaction(&self, now: Timestamp) -> Option<String> {
+        let redactor = self.redactor(RedactionBoundary::Archive)?;
+        let (shelf, call, terms) = (&self.shelf, self.call, self.terms);
+        let copy = || shelf.archive(&call.transcript, now, &redactor);
+        let (archived, memory) = thread::scope(|scope| {
+            let Ok(copying) = thread::Builder::new().spawn_scoped(scope, copy) else {
+                // The system has no thread to give, and the archive must not wait for one.
+                return (copy(), None);
+            };
+            let memory = match &call.transcript {
+                HookTranscript::File(path) => Some(follow_file(shelf, terms, path)),
+                _ => None,
+            };
+            let stopped = |_| Err(io::Error::other("the copy stopped").into());
+            (copying.join().unwrap_or_else(stopped), memory)
+        });
+        let archived = self.log_archived(archived)?;
+        let memory = memory.unwrap_or_else(|| follow_file(shelf, terms, &archived.path));
+        // The process ends with this call, and a person waits for it: a ledger of megabytes is not taken
+        // apart piece by piece first.
+        let memory = ManuallyDrop::new(self.log_error(memory)?);
+        self.remove_superseded(&memory, &archived.path);
+        let open = PendingCompaction {
+            archive: archived.path,
+            summaries: memory.summaries,
+            summary: None,
+        };
+        self.log_error(self.shelf.set_pending(&open));
+        self.within(KEEP, |most| must_keep(&memory.ledger, most))
+    }
+
+    /// What became of the copy goes to the log.
+    fn log_archived(
+        &self,
+        archived: Result<ArchivedTranscript, HookArchiveError>,
+    ) -> Option<ArchivedTranscript> {
+        match &archived {
+            Ok(ArchivedTranscript { path, bytes }) => self.log_line(
+                LogLevel::Info,
+                &format!(
+                    "archived transcript (trigger={}) to {} ({:.1} KB)",
+                    self.call.trigger,
+                    path.display(),
+                    *bytes as f64 / 1024.0
+                ),
+            ),
+            Err(error) => self.log_line(error_level(error), &error.to_string()),
+        }
+        archived.ok()
+    }
+
+    /// Gemini CLI calls before it knows whether it will compress. An archive after which nothing was
+    /// compressed goes once a later one holds all of it.
+    fn remove_superseded(&self, memory: &HookMemory, archive: &Path) {
+        if self.call.agent != HookAgent::GeminiCli {
+            return;
+        }
+        let earlier = self.shelf.pending_compaction();
+        let earlier = earlier.filter(|open| open.summaries == memory.summaries);
+        if let Some(open) = earlier {
+            self.log_error(hook_store::remove_if_contained(&open.archive, archive));
+        }
+    }
+
+    /// The session goes on: with a summary that is in the transcript already, or one still to come.
+    fn after_resume(&self) -> Option<String> {
+        let open = self.shelf.pending_compaction().unwrap_or_default();
+        let (memory, place) = self.known_memory(&open)?;
+        if memory.summaries > open.summaries {
+            // Others are told at this moment only; Claude Code has the same room whatever it knows.
+            let most = match self.call.agent {
+                HookAgent::ClaudeCode => STANDING,
+                _ => LOST,
+            };
+            return self.find_lost(&memory, &open, &place, most);
+        }
+        self.within(STANDING, |most| still_known(&memory.ledger, &place, most))
+    }
+
+    /// The summary is known: it is kept until the next prompt, and the log says how good it is.
+    fn after_compaction(&self) -> Option<String> {
+        let (mut open, summary) = (
+            self.shelf.pending_compaction()?,
+            self.call.summary.as_ref()?,
+        );
+        if let Some((memory, place)) = self.known_memory(&open) {
+            let visible = self.redact_text(summary)?;
+            let loss = find_loss(&memory.ledger, &visible, &place, LOST);
+            let told = format!("the summary shows {} of {}", loss.shown, loss.anchors);
+            self.log_line(LogLevel::Info, &told);
+        }
+        let redactor = self.redactor(RedactionBoundary::Archive)?;
+        open.summary = Some(
+            redactor
+                .redact(summary, &mut RedactionCounts::new())
+                .into_owned(),
+        );
+        self.log_error(self.shelf.set_pending(&open));
+        None
+    }
+
+    fn at_prompt(&self) -> Option<String> {
+        let HookTranscript::File(path) = &self.call.transcript else {
+            return None;
+        };
+        // Of a new session there is no file before its first prompt.
+        if !path.exists() {
+            return None;
+        }
+        let mut memory = self.read_memory(path)?;
+        memory.shed_names();
+        // Where archives are redacted, nothing is kept in its own words.
+        if self.redactor(RedactionBoundary::Archive)?.is_off() {
+            self.log_error(self.shelf.save_ledger(&memory));
+        }
+        let open = self.shelf.pending_compaction()?;
+        if memory.summaries <= open.summaries && open.summary.is_none() {
+            return None;
+        }
+        let place = archive_hint(&open.archive);
+        self.find_lost(&memory, &open, &place, LOST)
+    }
+
+    /// Holds the new context against the ledger; what is missing goes to the model.
+    fn find_lost(
+        &self,
+        memory: &HookMemory,
+        open: &PendingCompaction,
+        place: &str,
+        most: CharCount,
+    ) -> Option<String> {
+        let live = match &self.call.transcript {
+            HookTranscript::Missing => Ok(String::new()),
+            HookTranscript::Inline(bytes) => live_text(bytes).map_err(unreadable_error),
+            HookTranscript::File(path) => hook_store::read_regular_file(path)
+                .and_then(|bytes| live_text(&bytes).map_err(unreadable_error)),
+        };
+        let mut visible = self.log_error(live)?;
+        visible.push_str(open.summary.as_deref().unwrap_or_default());
+        // The ledger names secrets by their placeholders.
+        let visible = self.redact_text(&visible)?;
+        let (mut shown, mut all) = (0, 0);
+        let text = self.within(most, |most| {
+            let loss = find_loss(&memory.ledger, &visible, place, most);
+            (shown, all) = (loss.shown, loss.anchors);
+            loss.text
+        });
+        self.shelf.clear_pending();
+        let told = match &text {
+            Some(text) => format!(
+                "the most needed of the rest is told in {} characters",
+                text.chars().count()
+            ),
+            None => "nothing is told again".to_owned(),
+        };
+        self.log_line(
+            LogLevel::Info,
+            &format!("the context shows {shown} of {all}; {told}"),
+        );
+        text
+    }
+
+    /// What can be composed in so many characters, as it may leave the process. Redaction may lengthen a
+    /// text, which is then composed again with that much less room.
+    fn within(
+        &self,
+        most: CharCount,
+        mut compose: impl FnMut(CharCount) -> Option<String>,
+    ) -> Option<String> {
+        let mut room = most;
+        loop {
+            let text = self.redact_text(&compose(room)?)?;
+            let excess = (text.chars().count() as u64).saturating_sub(most.0);
+            if excess == 0 {
+                return Some(text);
+            }
+            room = CharCount(room.0.checked_sub(excess)?);
+        }
+    }
+
+    /// A text as it may leave the process.
+    fn redact_text(&self, text: &str) -> Option<String> {
+        let redactor = self.redactor(RedactionBoundary::Summary)?;
+        Some(
+            redactor
+                .redact(text, &mut RedactionCounts::new())
+                .into_owned(),
+        )
+    }
+
+    /// Nothing is archived or told under rules that cannot be used.
+    fn redactor(&self, boundary: RedactionBoundary) -> Option<Redactor> {
+        let made = self.terms.redaction.redactor(boundary);
+        self.log_error(made.map_err(redaction_error))
+    }
+
+    /// The ledger of what the agent says now, or of the archive; and where the original lies.
+    fn known_memory(&self, open: &PendingCompaction) -> Option<(HookMemory, String)> {
+        let memory = match &self.call.transcript {
+            HookTranscript::File(path) => self.read_memory(path)?,
+            HookTranscript::Inline(bytes) => {
+                let mut memory = HookMemory::default();
+                let redactor = self.redactor(RedactionBoundary::Summary)?;
+                self.log_error(memory.read_more(bytes, &redactor).map_err(unreadable_error))?;
+                memory
+            }
+            HookTranscript::Missing => self.read_memory(&open.archive)?,
+        };
+        let archive = match open.archive.as_os_str().is_empty() {
+            true => self.shelf.latest_archive(),
+            false => Some(open.archive.clone()),
+        };
+        let place = match (archive, &self.call.transcript) {
+            (Some(archive), _) => archive_hint(&archive),
+            (None, HookTranscript::File(path)) => path.display().to_string(),
+            (None, _) => "nowhere".to_owned(),
+        };
+        Some((memory, place))
+    }
+
+    fn read_memory(&self, file: &Path) -> Option<HookMemory> {
+        self.log_error(follow_file(&self.shelf, self.terms, file))
+    }
+
+    fn wrap_context(&self, text: String) -> String {
+        self.call.agent.format_context(&self.call.event, text)
+    }
+
+    fn log_error<T>(&self, result: io::Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.log_line(LogLevel::Warning, &error.to_string());
+                None
+            }
+        }
+    }
+
+    fn log_line(&self, level: LogLevel, message: &str) {
+        let line = format!("{}: {message}", self.call.event);
+        self.journal.write_line(level, &line);
+    }
+}
+
+/// The ledger of a file.
+fn follow_file(shelf: &HookStore, terms: &HookOptions, file: &Path) -> io::Result<HookMemory> {
+    let redactor = terms.redaction.redactor(RedactionBoundary::Summary);
+    let redactor = redactor.map_err(redaction_error)?;
+    shelf.load_ledger(file, &redactor).map_err(|error| {
+        let message = format!("cannot tell what to keep of {}: {error}", file.display());
+        io::Error::new(error.kind(), message)
+    })
+}
+
+/// Where an archive is, and what its lines go by.
+fn archive_hint(archive: &Path) -> String {
+    let receipt = hook_store::receipt_of(archive).to_string();
+    let receipt: String = receipt.chars().take(12).collect();
+    format!(
+        "{} (what is marked [#N]: `compactctl expand {receipt}#N`, or the tool expand)",
+        archive.display()
+    )
+}
+
+fn error_level(error: &HookArchiveError) -> LogLevel {
+    match error {
+        HookArchiveError::NoPath(_) | HookArchiveError::NotFound(_) => LogLevel::Warning,
+        HookArchiveError::Failed(_) => LogLevel::Error,
+    }
+}
+
+fn redaction_error(error: RedactError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
+}
+
+fn unreadable_error(error: compact_formats::FormatError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
