@@ -4,7 +4,7 @@
 //! span it was read from. What a view keeps is copied from there byte for byte; what it edits is
 //! spliced into the entry's own JSON; what no version of this crate knows stays where it was.
 //!
-//! A format is a folder with a `Wire` in it and one line in `Format::ALL`.
+//! A format is a folder with a `Wire` in it and one row in `format_table!`.
 //! Nothing here reads a file or a clock, counts tokens, or decides what a view shows.
 
 mod anthropic;
@@ -59,83 +59,75 @@ pub use crate::session::{SessionSlice, sessions};
 use crate::source::{EntryPlace, SourceLayout};
 use crate::wire::{DocumentContext, Wire};
 
-/// The formats that can be read and written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
+/// Declares [`Format`] from one table: a row is a variant, its name and its wire, so that no format
+/// is without either and none is missing from the list of all.
+macro_rules! format_table {
+    ($($(#[$doc:meta])* $format:ident => $name:literal, $wire:path;)+) => {
+        /// The formats that can be read and written.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Format {
+            $($(#[$doc])* $format,)+
+        }
+
+        impl Format {
+            /// Every format, in the order in which messages list them.
+            pub const ALL: &'static [Format] = &[$(Format::$format),+];
+
+            /// The name that `--format` takes.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Format::$format => $name,)+
+                }
+            }
+
+            fn wire(self) -> &'static Wire {
+                match self {
+                    $(Format::$format => &$wire,)+
+                }
+            }
+        }
+    };
+}
+
+format_table! {
     /// An OpenAI chat completions request body, or its messages as a list or as lines.
-    OpenAiChat,
+    OpenAiChat => "openai-chat", chat::OPENAI;
     /// A Claude Code session: `~/.claude/projects/*/*.jsonl`.
-    ClaudeCode,
+    ClaudeCode => "claude-code", claude_code::WIRE;
     /// A Codex rollout: `~/.codex/sessions/**/rollout-*.jsonl`.
-    CodexRollout,
+    CodexRollout => "codex", codex::WIRE;
     /// A JSON list of `{role, content}`.
-    Messages,
+    Messages => "messages", chat::PLAIN;
     /// One `{role, content}` per line.
-    MessagesJsonl,
+    MessagesJsonl => "messages-jsonl", chat::PLAIN;
     /// A Gemini CLI chat: `~/.gemini/tmp/*/chats/session-*.json` and `.jsonl`.
-    GeminiCli,
+    GeminiCli => "gemini-cli", gemini_cli::WIRE;
     /// An opencode export: `opencode export`.
-    OpenCode,
+    OpenCode => "opencode", opencode::WIRE;
     /// A pi session: `~/.pi/agent/sessions/*/*.jsonl`.
-    Pi,
+    Pi => "pi", pi::WIRE;
     /// A Copilot CLI session: `~/.copilot/session-state/*/events.jsonl`.
-    Copilot,
+    Copilot => "copilot", copilot::WIRE;
     /// OpenHands events: a list, or the `history` of a run.
-    OpenHands,
+    OpenHands => "openhands", openhands::WIRE;
     /// A SWE-agent trajectory: `*.traj`.
-    SweAgent,
+    SweAgent => "swe-agent", swe_agent::WIRE;
     /// An Anthropic messages request body, or its messages as a list.
-    Anthropic,
+    Anthropic => "anthropic", anthropic::WIRE;
     /// An OpenAI Responses request body, or its items as a list.
-    OpenAiResponses,
+    OpenAiResponses => "openai-responses", responses::WIRE;
     /// A Gemini `generateContent` request body, or its contents as a list.
-    Gemini,
+    Gemini => "gemini", gemini::WIRE;
     /// A run of tau-bench; its files hold a list of them.
-    TauBench,
+    TauBench => "tau-bench", chat::OPENAI;
 }
 
 impl Format {
-    /// Every format with its name and its wire.
-    const ALL: &'static [(Format, &'static str, &'static Wire)] = &[
-        (Format::OpenAiChat, "openai-chat", &chat::OPENAI),
-        (Format::ClaudeCode, "claude-code", &claude_code::WIRE),
-        (Format::CodexRollout, "codex", &codex::WIRE),
-        (Format::Messages, "messages", &chat::PLAIN),
-        (Format::MessagesJsonl, "messages-jsonl", &chat::PLAIN),
-        (Format::GeminiCli, "gemini-cli", &gemini_cli::WIRE),
-        (Format::OpenCode, "opencode", &opencode::WIRE),
-        (Format::Pi, "pi", &pi::WIRE),
-        (Format::Copilot, "copilot", &copilot::WIRE),
-        (Format::OpenHands, "openhands", &openhands::WIRE),
-        (Format::SweAgent, "swe-agent", &swe_agent::WIRE),
-        (Format::Anthropic, "anthropic", &anthropic::WIRE),
-        (
-            Format::OpenAiResponses,
-            "openai-responses",
-            &responses::WIRE,
-        ),
-        (Format::Gemini, "gemini", &gemini::WIRE),
-        (Format::TauBench, "tau-bench", &chat::OPENAI),
-    ];
-
-    /// The name that `--format` takes.
-    pub fn name(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|(format, ..)| *format == self)
-            .map_or("", |(_, name, _)| name)
-    }
-
     /// All names, for messages to people.
     pub fn names() -> String {
-        let names: Vec<&str> = Self::ALL.iter().map(|(_, name, _)| *name).collect();
+        let names: Vec<&str> = Self::ALL.iter().map(|format| format.name()).collect();
         names.join(", ")
-    }
-
-    /// Every format.
-    pub fn all() -> impl Iterator<Item = Format> {
-        Self::ALL.iter().map(|(format, ..)| *format)
     }
 
     /// What the provider behind this format accepts.
@@ -163,13 +155,6 @@ impl Format {
             | Format::TauBench => false,
         }
     }
-
-    fn wire(self) -> &'static Wire {
-        Self::ALL
-            .iter()
-            .find(|(format, ..)| *format == self)
-            .map_or(&chat::PLAIN, |(.., wire)| *wire)
-    }
 }
 
 impl fmt::Display for Format {
@@ -184,8 +169,8 @@ impl FromStr for Format {
     fn from_str(name: &str) -> Result<Self, FormatError> {
         Self::ALL
             .iter()
-            .find(|(_, known, _)| *known == name)
-            .map(|(format, ..)| *format)
+            .copied()
+            .find(|format| format.name() == name)
             .ok_or_else(|| FormatError::UnknownName {
                 name: name.to_owned(),
             })
@@ -196,7 +181,8 @@ impl FromStr for Format {
 pub fn rules_named(name: &str) -> Option<&'static WireRules> {
     Format::ALL
         .iter()
-        .flat_map(|(.., wire)| {
+        .flat_map(|format| {
+            let wire = format.wire();
             let strict = wire.strict.iter().map(|(_, strict)| *strict);
             let more = wire.more_rules.iter().copied();
             std::iter::once(wire.rules).chain(strict).chain(more)

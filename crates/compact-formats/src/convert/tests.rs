@@ -64,7 +64,7 @@ fn said(conversation: &Conversation) -> Vec<Block> {
 #[test]
 fn every_format_keeps_texts_calls_and_results() {
     let source = conversation();
-    for format in Format::all() {
+    for &format in Format::ALL {
         let converted = convert(&source, format).unwrap();
         let read = parse(converted.bytes, Some(format), TranscriptScope::Live).unwrap();
         let mut expected = said(&source);
@@ -125,7 +125,7 @@ fn parallel_calls_stand_in_one_message() {
 
 #[test]
 fn nothing_converts_to_a_document_of_nothing() {
-    for format in Format::all() {
+    for &format in Format::ALL {
         let converted = convert(&Conversation::default(), format).unwrap();
         assert_eq!(converted.losses, vec![], "{format}");
     }

@@ -257,8 +257,8 @@ fn a_view_of_another_conversation_is_an_error() {
 
 #[test]
 fn names_of_formats_read_back() {
-    for format in crate::sample::FORMATS {
-        assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse::<Format>().unwrap(), *format);
     }
     assert!(
         "openai"
