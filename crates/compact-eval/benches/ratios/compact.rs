@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use bytes::Bytes;
 use compact_core::engine::CompactionOutcome;
 use compact_core::ledger::Ledger;
+use compact_core::token::Tokens;
 use compact_formats::ParsedTranscript;
 use compact_runtime::manager::{CompactionRequest, Manager, RequestOutcome};
 use tokio::runtime::Runtime;
@@ -16,20 +17,38 @@ pub(crate) fn ledger(subject: &BenchSession) -> Result<Timing> {
     in_turns(|| subject.count(), || (), draw)
 }
 
-pub(crate) fn file_to_view(subject: &BenchSession) -> Result<Timing> {
+/// Measures a budget of a twentieth of the session, whatever the default becomes.
+pub(crate) fn file_to_fixed_view(subject: &BenchSession) -> Result<Timing> {
+    file_to_view(subject, Some(Tokens(subject.tokens / 20)))
+}
+
+/// Measures what users run: no budget is named.
+pub(crate) fn file_to_default_view(subject: &BenchSession) -> Result<Timing> {
+    file_to_view(subject, None)
+}
+
+fn file_to_view(subject: &BenchSession, budget: Option<Tokens>) -> Result<Timing> {
     let runtime = runtime()?;
     let fresh = || manager(WINDOW, None);
     in_turns(
         || subject.count(),
         fresh,
-        |manager| view_of(&runtime, &manager?, subject.file.clone()),
+        |manager| view_of(&runtime, &manager?, subject.file.clone(), budget),
     )
 }
 
 /// Parses, compacts and emits.
-pub(crate) fn view_of(runtime: &Runtime, manager: &Manager, file: Bytes) -> Result<Vec<u8>> {
+pub(crate) fn view_of(
+    runtime: &Runtime,
+    manager: &Manager,
+    file: Bytes,
+    budget: Option<Tokens>,
+) -> Result<Vec<u8>> {
     let parsed = parse(file)?;
-    let request = request(&parsed);
+    let request = CompactionRequest {
+        budget,
+        ..request(&parsed)
+    };
     let RequestOutcome::Done(commit) = runtime.block_on(manager.compact(&request))? else {
         bail!("the session was within its budget: nothing to measure");
     };
@@ -38,7 +57,7 @@ pub(crate) fn view_of(runtime: &Runtime, manager: &Manager, file: Bytes) -> Resu
         .emit(&parsed.conversation, &commit.compaction.view)?)
 }
 
-/// Where the time of [`file_to_view`] goes, in seconds; nothing is compared.
+/// Where the time of [`file_to_default_view`] goes, in seconds; nothing is compared.
 pub(crate) fn stages(subject: &BenchSession) -> Result<Vec<(&'static str, f64)>> {
     let (runtime, manager) = (runtime()?, manager(WINDOW, None)?);
     let (parsed, parsing) = timed(|| parse(subject.file.clone()))?;

@@ -51,7 +51,18 @@ fn bench(filter: Option<&str>) -> Result<()> {
         report.timed("ledger_over_bpe", 0.6, compact::ledger(&subject)?);
     }
     if wanted("compact_over_bpe") {
-        report.timed("compact_over_bpe", 2.0, compact::file_to_view(&subject)?);
+        report.timed(
+            "compact_over_bpe",
+            2.0,
+            compact::file_to_fixed_view(&subject)?,
+        );
+    }
+    if wanted("compact_default_over_bpe") {
+        report.timed(
+            "compact_default_over_bpe",
+            4.0,
+            compact::file_to_default_view(&subject)?,
+        );
         report.stages(compact::stages(&subject)?);
     }
     if wanted("preflight_appended_over_bpe") {

@@ -53,7 +53,7 @@ pub(crate) fn child(file: &str) -> Result<()> {
     BpeEstimator::O200k.count_units("load the tables");
     let tables = status_kb("VmRSS:")?;
     let file = std::fs::read(file)?;
-    let view = view_of(&runtime()?, &manager(WINDOW, None)?, file.into())?;
+    let view = view_of(&runtime()?, &manager(WINDOW, None)?, file.into(), None)?;
     std::hint::black_box(view);
     println!("{}", status_kb("VmHWM:")?.saturating_sub(tables) * 1024);
     Ok(())
