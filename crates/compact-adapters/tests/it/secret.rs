@@ -412,7 +412,7 @@ fn s2_62_no_planted_secret_is_told_by_a_hook() {
     memory.read_more(&transcript(&secrets), &redactor).unwrap();
     let kept = serde_json::to_string(&memory).unwrap();
     assert_eq!(shown(&secrets, &kept), Vec::<&str>::new(), "what is kept");
-    for most in [300, 6_000, 60_000].map(CharCount) {
+    for most in [1_000, 6_000, 60_000].map(CharCount) {
         let texts = [
             must_keep(&memory.ledger, most),
             still_known(&memory.ledger, "/archive", most),
