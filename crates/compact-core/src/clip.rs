@@ -17,6 +17,11 @@ const HEAD_SHARE: f64 = 0.6;
 /// to say where the whole is.
 const SCRAP: usize = 64;
 
+/// Where a piece ends or begins within a word, it gives up as much of it as this, or one part in so many
+/// of itself if that is less.
+const WORD: usize = 32;
+const WORD_PART: usize = 4;
+
 /// A cut hides at least so many times what its marker takes: less is not worth a reader's trouble.
 const WORTH: usize = 2;
 
@@ -83,15 +88,51 @@ fn clip_answer(
 
 fn head_and_tail(text: &str, total: usize, chars: usize, pointer: ClipPointer<'_>) -> String {
     let head = (chars as f64 * HEAD_SHARE) as usize;
-    let tail = chars - head;
-    let mut cut: String = text.chars().take(head).collect();
-    cut.push_str(&marker(total - chars, pointer));
-    cut.extend(text.chars().skip(total - tail));
-    if tail == 0 {
+    let (head, _) = text.split_at(char_offset(text, head));
+    let (_, tail) = text.split_at(char_offset(text, total - (chars - head.chars().count())));
+    let (head, tail) = (
+        whole_words_before(head, text),
+        whole_words_after(tail, text),
+    );
+    let left_out = total - head.chars().count() - tail.chars().count();
+    let mut cut = [head, &marker(left_out, pointer), tail].concat();
+    if tail.is_empty() {
         // Some providers refuse a last message that ends in white space.
         cut.truncate(cut.trim_end().len());
     }
     cut
+}
+
+/// Where the n-th character of a text begins.
+fn char_offset(text: &str, nth: usize) -> usize {
+    let mut starts = text.char_indices().map(|(at, _)| at);
+    starts.nth(nth).unwrap_or(text.len())
+}
+
+/// A text's beginning without the word that its end cuts, if that began near by.
+fn whole_words_before<'t>(head: &'t str, text: &str) -> &'t str {
+    let goes_on = text.get(head.len()..).unwrap_or_default();
+    if goes_on.starts_with(char::is_whitespace) {
+        return head;
+    }
+    let near = WORD.min(head.chars().count() / WORD_PART);
+    let mut last = head.char_indices().rev().take(near);
+    let end = last.find(|(_, c)| c.is_whitespace());
+    end.map_or(head, |(at, c)| {
+        head.get(..at + c.len_utf8()).unwrap_or(head)
+    })
+}
+
+/// A text's end without the word that its beginning cuts, if that ends near by.
+fn whole_words_after<'t>(tail: &'t str, text: &str) -> &'t str {
+    let before = text.get(..text.len() - tail.len()).unwrap_or_default();
+    if before.ends_with(char::is_whitespace) {
+        return tail;
+    }
+    let near = WORD.min(tail.chars().count() / WORD_PART);
+    let mut first = tail.char_indices().take(near);
+    let start = first.find(|(_, c)| c.is_whitespace());
+    start.map_or(tail, |(at, _)| tail.get(at..).unwrap_or(tail))
 }
 
 fn marker(left_out: usize, pointer: ClipPointer<'_>) -> String {
@@ -185,9 +226,11 @@ fn shortened(
             .chain(whole.chars().skip(total - each))
             .collect();
     }
-    let mut cut: String = whole.chars().take(each).collect();
+    let (head, _) = whole.split_at(char_offset(whole, each));
+    let mut cut = whole_words_before(head, whole).to_owned();
+    let left_out = total - cut.chars().count();
     match pointer.take() {
-        Some(pointer) => cut.push_str(marker(total - each, pointer).trim_end()),
+        Some(pointer) => cut.push_str(marker(left_out, pointer).trim_end()),
         None => cut.push('…'),
     }
     cut

@@ -33,9 +33,10 @@ const UNIT_LEAST: Tokens = Tokens(40);
 /// Where every text of a unit would be cut to fewer tokens, only pointers would be left of it.
 const SCRAP: Tokens = Tokens(24);
 
-/// In a budget that somebody named, the newest is whole up to one part in so many; beyond that it is
-/// clipped as requests and tool pairs are.
-const NEWEST_PART: u64 = 32;
+/// In a budget that somebody named, fresh answers of tools are whole while they leave the summary so
+/// many tokens, or four fifths of a small budget: there the ledger's lines tell more than an answer
+/// that takes their room.
+const SMALL_SUMMARY: Tokens = Tokens(8_192);
 
 /// A request that waits for its answer is clipped when it would take more than one part in so many
 /// of the budget; one that is being worked on sooner, since the ledger quotes its goals and rules.
@@ -275,34 +276,41 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
     }
 
     /// What came after the model spoke last, whole where it fits beside the least that must be there,
-    /// else cut as little as that takes. What cannot be cut to fit is left to the rungs below.
+    /// else cut as little as that takes. What cannot be cut to fit is left to the rungs below, and so is
+    /// a fresh answer of a tool that would leave a budget that somebody named no small summary.
     fn keep_newest(&mut self) {
         let newest = self.unpinned_newest();
         newest.iter().for_each(|u| self.set(*u, UnitFate::Verbatim));
-        let room = self.newest_room();
-        let whole: Units = newest.iter().map(|unit| self.scene.cost(*unit)).sum();
-        if whole <= room {
-            self.spent += whole;
-            return;
+        let rest = self.least(&self.required_units());
+        let is_apart =
+            |u: &usize| !self.is_bounded() && self.scene.kind(*u) == Some(UnitKind::Exchange);
+        let (answers, words): (Vec<usize>, Vec<usize>) = newest.iter().partition(|u| is_apart(u));
+        let room = self.free() - rest - self.least(&answers);
+        if !self.take_whole(&words, room) {
+            match self.clip_to_fit(&words, room, GENTLY) {
+                Some(taken) => self.spent += taken,
+                None => words.iter().for_each(|u| self.set(*u, UnitFate::Demoted)),
+            }
         }
-        let taken = match self.is_bounded() {
-            true => self.clip_to_fit(&newest, room, GENTLY),
-            false => None,
-        };
-        match taken {
-            Some(taken) => self.spent += taken,
-            None => newest.iter().for_each(|u| self.set(*u, UnitFate::Demoted)),
+        let room = self.free() - rest.max(self.small_summary());
+        if !self.take_whole(&answers, room) {
+            answers.iter().for_each(|u| self.set(*u, UnitFate::Demoted));
         }
     }
 
-    /// What the newest may take: all that the least of the rest leaves, but only a part of a budget
-    /// that somebody named for a summary.
-    fn newest_room(&self) -> Units {
-        let room = self.free() - self.least(&self.required_units());
-        match self.is_bounded() {
-            true => room,
-            false => room.min(Units(self.budget.0 / NEWEST_PART)),
+    /// Pays for units as they are, if they fit `room`.
+    fn take_whole(&mut self, units: &[usize], room: Units) -> bool {
+        let whole: Units = units.iter().map(|unit| self.scene.cost(*unit)).sum();
+        if whole <= room {
+            self.spent += whole;
         }
+        whole <= room
+    }
+
+    /// The smallest summary beside fresh answers in a budget that somebody named.
+    fn small_summary(&self) -> Units {
+        let most = Units(self.budget.0 * 4 / 5);
+        self.scene.estimator.to_units(SMALL_SUMMARY).min(most)
     }
 
     /// Whether the summary has a share, and turns the rest of the room.

@@ -17,6 +17,26 @@ fn a_long_text_keeps_head_and_tail_and_says_where_the_whole_is() {
 }
 
 #[test]
+fn a_text_is_cut_between_words_where_a_blank_is_near() {
+    let whole = "one message number thirty-seven in a section ".repeat(40);
+    let words: Vec<&str> = whole.split_whitespace().collect();
+    for limit in 160..260 {
+        let cut = clip_text(&whole, Units(limit), &Chars4, AT).unwrap();
+        let (head, rest) = cut.split_once(" […").unwrap();
+        let (said, tail) = rest.split_once("…] ").unwrap();
+        let mut kept = head.split_whitespace().chain(tail.split_whitespace());
+        assert!(kept.all(|word| words.contains(&word)), "{cut}");
+        let shown = head.chars().count() + tail.chars().count();
+        let left_out = whole.chars().count() - shown;
+        assert!(said.starts_with(&format!("{left_out} chars")), "{cut}");
+        assert!(
+            cut.chars().count() as u64 + 2 * WORD as u64 >= limit,
+            "{cut}"
+        );
+    }
+}
+
+#[test]
 fn a_text_that_fits_is_left_alone() {
     assert_eq!(clip_text("short", Units(200), &Chars4, AT), None);
 }

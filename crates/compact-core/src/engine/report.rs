@@ -139,7 +139,7 @@ impl CompactionRun<'_, '_> {
         }
         if self.newest_cut(&draft.view) > 0 {
             notes.push(
-                "what was said last does not fit the budget beside what must stay: it was cut, and the whole is archived"
+                "what was said last does not fit the budget beside what must stay and the smallest summary: it was cut, and the whole is archived"
                     .to_owned(),
             );
         }

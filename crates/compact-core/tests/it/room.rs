@@ -1,10 +1,10 @@
-//! Who gets the room of a view when nobody names a budget: the newest before all, and nothing is left
-//! empty while there is something to tell.
+//! Who gets the room of a view: the newest before all, in a budget that somebody names too, and nothing is
+//! left empty while there is something to tell.
 
 use compact_core::engine::{Compaction, CompactionOutcome};
 use compact_core::message::{Block, Conversation, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
-use compact_core::token::Tokens;
+use compact_core::token::{EstimatorExt, Tokens, Units};
 use compact_core::view::ViewItem;
 use proptest::prelude::*;
 
@@ -144,6 +144,71 @@ proptest! {
         let shown = made.view.shown_entries(&conversation);
         let left = shown.last().map_or(0, |e| scene::history_tokens(&self::conversation(vec![e.clone()]), Setting::PLAIN).0);
         prop_assert!(left * 10 >= budget.0 * 8, "{} of {}", left, budget);
+    }
+}
+
+/// The smallest summary beside fresh answers in a budget of so many tokens that somebody names.
+fn beside_answers(budget: Tokens) -> Tokens {
+    Tokens(8_192.min(budget.0 * 4 / 5))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    /// Whatever came last: words of a person beside any summary, answers of tools beside a small one.
+    #[test]
+    fn in_a_named_budget_too_what_was_said_last_is_whole_while_it_fits(
+        conversation in scene::conversation(),
+        policy in scene::policy(),
+        share in 0.1f64..0.95,
+        setting in scene::setting(),
+    ) {
+        let estimator = setting.estimator();
+        let all = scene::history_tokens(&conversation, setting);
+        let budget = Tokens(((all.0 as f64 * share) as u64).max(150));
+        let Ok(CompactionOutcome::Compacted(made)) =
+            scene::compact(&conversation, &policy, budget, setting, None)
+        else {
+            return Ok(());
+        };
+        let claims = scene::claims(&conversation, &policy, setting).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let has_answers = conversation.entries.iter().skip(conversation.newest_start()).any(Entry::has_results);
+        let summary = match has_answers {
+            true => estimator.to_units(beside_answers(budget)),
+            false => Units(0),
+        };
+        let needed = claims.pinned + claims.newest + claims.requests.max(summary);
+        let cut = made.receipt.kept.newest_cut;
+        if needed <= estimator.to_units(budget) {
+            prop_assert_eq!(cut, 0, "{:?} in {}", claims, budget);
+        }
+        let is_noted = made.receipt.notes.iter().any(|note| note.contains("said last"));
+        prop_assert_eq!(is_noted, cut > 0);
+    }
+}
+
+/// A long message beside a summary that would like all of the room.
+#[test]
+fn a_message_that_takes_most_of_a_named_budget_is_whole() {
+    let budget = Tokens(3_000);
+    for tokens in [100, 700, 1_500, 2_500] {
+        let mut entries = dense(40);
+        entries.extend(newest(Last::Words, tokens));
+        let conversation = conversation(entries);
+        let made = scene::compact(
+            &conversation,
+            &Policy::default(),
+            budget,
+            Setting::PLAIN,
+            None,
+        );
+        let Ok(CompactionOutcome::Compacted(made)) = made else {
+            panic!("{made:?}")
+        };
+        assert!(stays(&made, conversation.entries.len() - 1), "{tokens}");
+        assert_eq!(made.receipt.notes, Vec::<String>::new(), "{tokens}");
+        let used = made.receipt.tokens_after;
+        assert!(used <= budget && used.0 * 10 >= budget.0 * 8, "{used}");
     }
 }
 

@@ -5,6 +5,7 @@ use compact_core::engine::{self, CompactionInput, CompactionOutcome, Originals, 
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryId, EntryMeta, Role};
+use compact_core::plan::RoomClaims;
 use compact_core::policy::{KeepRecent, Policy, Prune};
 use compact_core::prompt::SummaryContent;
 use compact_core::redact::Redactor;
@@ -244,37 +245,18 @@ pub fn compact_in(
     setting: Setting,
     prior: Option<&Prior>,
 ) -> (Tokens, Result<CompactionOutcome, CompactError>) {
-    let hashes = EntryHash::from_entries(&conversation.entries);
-    let (estimator, account) = (setting.estimator(), account(conversation, setting));
-    let bounds = ViewBounds::from_account(window, policy, &account);
-    let input = CompactionInput {
-        conversation,
-        session_id: "s",
-        hashes: &hashes,
-        account: &account,
-        prior,
-        ledger: &engine::session_ledger(conversation, &hashes, prior, &Redactor::default()),
-        policy,
-        budget: Tokens(0),
-        summary_limit: None,
-        original: "",
-        estimator: &*estimator,
-        rules: &setting.rules(),
-        redactor: &Redactor::default(),
-        beyond: Originals::Archived,
-        note: None,
-        meaning: None,
-        words: &SummaryContent::Ledger,
-    };
-    let claims = engine::room_claims(&input).map(|claims| claims.total());
-    let budget = bounds.budget_for(estimator.to_tokens(claims.unwrap_or_default()));
-    let summary_limit = Some(bounds.summary_limit(budget));
-    let made = engine::compact(&CompactionInput {
-        budget,
-        summary_limit,
-        ..input
-    });
-    (budget, made)
+    with_input(conversation, policy, setting, prior, |input| {
+        let bounds = ViewBounds::from_account(window, policy, input.account);
+        let claims = engine::room_claims(&input).map(|claims| claims.total());
+        let budget = bounds.budget_for(input.estimator.to_tokens(claims.unwrap_or_default()));
+        let summary_limit = Some(bounds.summary_limit(budget));
+        let made = engine::compact(&CompactionInput {
+            budget,
+            summary_limit,
+            ..input
+        });
+        (budget, made)
+    })
 }
 
 pub fn compact(
@@ -284,9 +266,32 @@ pub fn compact(
     setting: Setting,
     prior: Option<&Prior>,
 ) -> Result<CompactionOutcome, CompactError> {
+    with_input(conversation, policy, setting, prior, |input| {
+        engine::compact(&CompactionInput { budget, ..input })
+    })
+}
+
+/// What a view must hold, whatever its budget.
+pub fn claims(
+    conversation: &Conversation,
+    policy: &Policy,
+    setting: Setting,
+) -> Result<RoomClaims, CompactError> {
+    with_input(conversation, policy, setting, None, |input| {
+        engine::room_claims(&input)
+    })
+}
+
+/// Everything a compaction is a function of, but for its budget.
+fn with_input<T>(
+    conversation: &Conversation,
+    policy: &Policy,
+    setting: Setting,
+    prior: Option<&Prior>,
+    run: impl FnOnce(CompactionInput<'_>) -> T,
+) -> T {
     let hashes = EntryHash::from_entries(&conversation.entries);
-    let estimator = setting.estimator();
-    engine::compact(&CompactionInput {
+    run(CompactionInput {
         conversation,
         session_id: "s",
         hashes: &hashes,
@@ -294,10 +299,10 @@ pub fn compact(
         prior,
         ledger: &engine::session_ledger(conversation, &hashes, prior, &Redactor::default()),
         policy,
-        budget,
+        budget: Tokens(0),
         summary_limit: None,
         original: "",
-        estimator: &*estimator,
+        estimator: &*setting.estimator(),
         rules: &setting.rules(),
         redactor: &Redactor::default(),
         beyond: Originals::Archived,
