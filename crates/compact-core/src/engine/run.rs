@@ -67,7 +67,7 @@ impl<'i, 'a> CompactionRun<'i, 'a> {
             ordinals: entry_ordinals(input.conversation, input.hashes, input.prior),
             frame: Frame {
                 version: input.prior.map_or(0, |p| p.summary_version) + 1,
-                receipt: Some(receipt_id(input)),
+                receipt: Some(receipt_identity(input).receipt_id()),
             },
             budget: input.estimator.to_units(input.budget),
             ranking: OnceCell::new(),
@@ -421,7 +421,8 @@ fn meaning_vectors<'a>(input: &CompactionInput<'a>, outline: &Outline) -> Cow<'a
     }
 }
 
-fn receipt_id(input: &CompactionInput<'_>) -> String {
+/// What the receipt's id is the hash of.
+fn receipt_identity<'a>(input: &'a CompactionInput<'_>) -> ReceiptIdentity<'a> {
     ReceiptIdentity {
         engine: ENGINE,
         source: Chain::from_hashes(input.hashes),
@@ -436,29 +437,55 @@ fn receipt_id(input: &CompactionInput<'_>) -> String {
         note: input.note,
         words: (*input.words != SummaryContent::Ledger).then_some(input.words),
     }
-    .receipt_id()
 }
 
 /// A digest of what identity leaves out and the plan looks at: call ids, flags, groups, kinds, and
-/// embeddings if there are any.
+/// embeddings if there are any. Its encoding is part of every receipt's id and never changes within
+/// a version of the engine.
 fn shape(input: &CompactionInput<'_>) -> u64 {
     let mut hasher = blake3::Hasher::new();
     for number in input.meaning.into_iter().flatten().flatten() {
         hasher.update(&number.to_le_bytes());
     }
     // A reader may name groups by where they stand in a file: who is together counts, not the name.
-    let mut groups: HashMap<&str, usize> = HashMap::new();
-    for (at, entry) in input.conversation.entries.iter().enumerate() {
+    let mut groups: HashMap<&str, u64> = HashMap::new();
+    for (entry, at) in input.conversation.entries.iter().zip(0..) {
         let group = entry.meta.group.as_deref();
         let first = group.map(|group| *groups.entry(group).or_insert(at));
-        let (kind, flags) = (&entry.meta.kind, &entry.meta.flags);
-        hasher.update(format!("{kind:?}{flags:?}{first:?}").as_bytes());
-        for id in entry.call_ids().chain(entry.result_ids()) {
-            hasher.update(id.as_bytes());
-            hasher.update(b"\0");
-        }
+        hash_kind(&mut hasher, &entry.meta.kind);
+        hash_list(&mut hasher, entry.meta.flags.iter().map(String::as_str));
+        hasher.update(&first.unwrap_or(u64::MAX).to_le_bytes());
+        hash_list(&mut hasher, entry.call_ids());
+        hash_list(&mut hasher, entry.result_ids());
     }
     let mut first = [0; 8];
     hasher.finalize_xof().fill(&mut first);
     u64::from_le_bytes(first)
 }
+
+/// One byte for what an entry is; of a summary its number and its receipt, if it names one.
+fn hash_kind(hasher: &mut blake3::Hasher, kind: &EntryKind) {
+    let byte = match kind {
+        EntryKind::Message => b'M',
+        EntryKind::Summary { .. } => b'S',
+        EntryKind::ForeignSummary => b'F',
+        EntryKind::Injected => b'I',
+    };
+    hasher.update(&[byte]);
+    if let EntryKind::Summary { version, receipt } = kind {
+        hasher.update(&version.to_le_bytes());
+        hash_list(hasher, receipt.as_deref().into_iter());
+    }
+}
+
+/// Each text behind its length, and after the last one a length that no text has.
+fn hash_list<'t>(hasher: &mut blake3::Hasher, texts: impl Iterator<Item = &'t str>) {
+    for text in texts {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    hasher.update(&u64::MAX.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests;
