@@ -1,9 +1,17 @@
 //! What makes two entries the same: a hash of role, texts, calls and results, and a chain of them.
 //!
 //! Left out on purpose: ids, timestamps, cache markers, reasoning, media, system and tools. Clients
-//! change those between two requests of one conversation; the conversation stays the same.
+//! change those between two requests of one conversation; the conversation stays the same. JSON that
+//! calls and results carry is hashed in its canonical form, whoever wrote it last.
 
+mod canonical;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
 use std::fmt;
+
+use canonical::canonical_form;
 
 use crate::message::{Block, Entry};
 
@@ -14,6 +22,16 @@ pub struct EntryHash(pub [u8; 16]);
 impl EntryHash {
     /// Hashes an entry in canonical form.
     pub fn from_entry(entry: &Entry) -> Self {
+        Self::hash_with(entry, canonical_form)
+    }
+
+    /// Hashes an entry with its JSON as it is written: what versions before the canonical form left on
+    /// record is known by it.
+    pub fn as_written(entry: &Entry) -> Self {
+        Self::hash_with(entry, |text| Cow::Borrowed(text))
+    }
+
+    fn hash_with(entry: &Entry, spelling: fn(&str) -> Cow<'_, str>) -> Self {
         let mut hasher = blake3::Hasher::new();
         field(&mut hasher, b'R', entry.role.as_str());
         for block in &entry.blocks {
@@ -23,9 +41,11 @@ impl EntryHash {
                     name, arguments, ..
                 } => {
                     field(&mut hasher, b'C', name);
-                    field(&mut hasher, b'A', arguments);
+                    field(&mut hasher, b'A', &spelling(arguments));
                 }
-                Block::ToolResult { content, .. } => field(&mut hasher, b'O', content),
+                Block::ToolResult { content, .. } => {
+                    field(&mut hasher, b'O', &spelling(content));
+                }
                 Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
             }
         }

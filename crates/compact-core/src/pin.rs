@@ -63,7 +63,9 @@ impl<'a> PinRules<'a> {
 
     fn is_named(&self, entry: &Entry) -> bool {
         let named = &self.policy.protected_entries;
-        !named.is_empty() && named.contains(&EntryHash::from_entry(entry))
+        // Versions before the canonical form gave names as well.
+        let names = [EntryHash::from_entry, EntryHash::as_written];
+        !named.is_empty() && names.iter().any(|name| named.contains(&name(entry)))
     }
 
     /// The pin of every unit: a unit with one protected entry is pinned whole.

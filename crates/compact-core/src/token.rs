@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::hash::BuildHasher;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
@@ -220,7 +221,8 @@ impl TokenCache {
     }
 }
 
-/// What an entry carries that its identity leaves out but the count does not.
+/// What an entry carries that its identity leaves out but the count does not: also how its JSON is
+/// spelt.
 fn unhashed_weight(entry: &Entry) -> u64 {
     entry
         .blocks
@@ -229,7 +231,13 @@ fn unhashed_weight(entry: &Entry) -> u64 {
             Block::Reasoning { text, replay_bytes } => (text.len() + replay_bytes) as u64,
             Block::Media { tokens, .. } => *tokens,
             Block::Opaque { bytes, .. } => *bytes as u64,
-            _ => 0,
+            Block::ToolCall {
+                arguments: json, ..
+            }
+            | Block::ToolResult { content: json, .. } => {
+                foldhash::fast::FixedState::default().hash_one(json)
+            }
+            Block::Text(_) => 0,
         })
         .fold(entry.blocks.len() as u64, |a, b| {
             a.wrapping_mul(31).wrapping_add(b)

@@ -1,3 +1,5 @@
+use serde_json::{Value, json};
+
 use crate::place::{Place, claude, lines};
 
 /// Each round compacts what the round before wrote, with new messages at its end.
@@ -75,5 +77,72 @@ fn appended_compactions_chain_in_one_file() {
         });
         file.extend_from_slice(format!("{line}\n").as_bytes());
         place.write("s.jsonl", file);
+    }
+}
+
+/// Calls of an Anthropic body, whose arguments are objects.
+fn messages(turns: std::ops::Range<usize>) -> Vec<Value> {
+    let exchange = |turn: usize| {
+        let id = format!("toolu_{turn}");
+        let path = format!("café/note {turn}.md");
+        let lines = format!("Zeile {turn}: Größe \u{2264} {turn} \n").repeat(20);
+        [
+            json!({ "role": "user", "content": format!("Write note {turn}.") }),
+            json!({ "role": "assistant", "content": [{
+                "type": "tool_use", "id": id, "name": "write",
+                "input": { "path": path, "lines": lines, "mode": [1, 2.50] },
+            }] }),
+            json!({ "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": id, "content": format!("wrote {turn}") },
+            ] }),
+            json!({ "role": "assistant", "content": format!("Note {turn} is there.") }),
+        ]
+    };
+    turns.flat_map(exchange).collect()
+}
+
+/// A body with blanks between its tokens and everything escaped that may be, as many clients write it.
+fn respelt(body: &Value) -> String {
+    let mut units = [0; 2];
+    let pretty = serde_json::to_string_pretty(body).unwrap();
+    let escaped = pretty.chars().map(|c| match c.is_ascii() {
+        true => c.to_string(),
+        false => {
+            let units = c.encode_utf16(&mut units).iter();
+            units.map(|unit| format!("\\u{unit:04x}")).collect()
+        }
+    });
+    escaped.collect()
+}
+
+/// A client reads the view, adds to it and writes all of it in its own way.
+#[test]
+fn a_client_that_spells_json_otherwise_stays_in_its_session() {
+    let place = Place::new();
+    let mut body =
+        json!({ "model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages(0..20) });
+    let (mut numbered, mut entries) = (0, 0);
+    for round in 1..=3 {
+        let all = body["messages"].as_array().unwrap().len();
+        place.write("in.json", respelt(&body));
+        let made = place.json(&["compact", "in.json", "--budget", "1500", "-o", "out.json"]);
+        assert_eq!(made["summary_version"], round);
+        // Only what is new has got a number; the summary has the one that comes next.
+        let last = |spans: &Value| {
+            spans
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|s| s[1].as_u64().unwrap())
+                .max()
+        };
+        let highest = last(&made["view_spans"])
+            .max(last(&made["summarized_spans"]))
+            .unwrap() as usize;
+        assert_eq!(highest, numbered + all - entries, "round {round}");
+        body = serde_json::from_slice(&place.read("out.json")).unwrap();
+        let view = body["messages"].as_array_mut().unwrap();
+        (numbered, entries) = (highest, view.len());
+        view.extend(messages(20 * round..20 * round + 20));
     }
 }

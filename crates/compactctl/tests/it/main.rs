@@ -13,6 +13,7 @@ mod chain;
 mod compact;
 mod convert;
 mod diff;
+mod earlier;
 mod eval;
 mod forge;
 #[cfg(unix)]

@@ -43,6 +43,8 @@ pub(super) struct ResolvedHistory<'a> {
 struct OpeningRecord {
     record: CompactionRecord,
     shown: ShownPrefix,
+    /// The history as versions hashed it that knew no canonical form of JSON.
+    written: Vec<EntryHash>,
 }
 
 /// What a history shows of a view that it opens with.
@@ -169,11 +171,12 @@ impl Manager {
         if *known < record.view_hashes.len() {
             return Ok(None);
         }
-        let beyond = history.get(*known..).unwrap_or_default();
+        let beyond = [history, &opening.written].map(|all| all.get(*known..).unwrap_or_default());
         let is_other = |later: &CompactionRecord| {
             let goes_on = later.previous.as_ref() == Some(&record.receipt_id);
             let new = later.entry_hashes.get(later.new_from as usize..);
-            goes_on && !is_same_branch(new.unwrap_or_default(), beyond)
+            let is_line = |beyond| is_same_branch(new.unwrap_or_default(), beyond);
+            goes_on && !beyond.into_iter().any(is_line)
         };
         let chain = self.catalog.session_records(&record.session_id).await?;
         let is_left = chain.iter().any(is_other);
@@ -235,7 +238,7 @@ impl Manager {
                 continue;
             };
             let (mut conversation, _) = restore::read_conversation(&original.bytes, record)?;
-            let hashes = EntryHash::from_entries(&conversation.entries);
+            let hashes = recorded_hashes(record, &conversation);
             if let Some(prior) = &mut prior {
                 let shown = ShownPrefix::in_record(record, &prior.view);
                 align(prior, &shown);
@@ -288,6 +291,16 @@ impl Manager {
     }
 }
 
+/// The hashes under which the entries of a record's input are known to its view and to those after it:
+/// another version may have hashed them otherwise.
+fn recorded_hashes(record: &CompactionRecord, conversation: &Conversation) -> Vec<EntryHash> {
+    let recorded = &record.entry_hashes;
+    match recorded.len() == conversation.entries.len() {
+        true => recorded.clone(),
+        false => EntryHash::from_entries(&conversation.entries),
+    }
+}
+
 impl OpeningRecord {
     /// The record's view, if a history opens with it up to its summary, which stands at `at`.
     fn match_view(
@@ -300,13 +313,20 @@ impl OpeningRecord {
         let leading = instructions.take_while(|e| e.role.is_instruction()).count();
         let history = hashes.get(leading..)?;
         let view = in_order_of(record.view_identity(), history);
-        let pairs = history.iter().zip(&view);
-        let known = pairs.take_while(|(is, (was, _))| *is == was).count();
+        let entries = conversation.entries.iter().skip(leading);
+        let written: Vec<EntryHash> = entries.map(EntryHash::as_written).collect();
+        let known = history.iter().zip(&written).zip(&view);
+        let known = known.take_while(|((is, or), (was, _))| *is == was || *or == was);
+        let known = known.count();
         let shown = ShownPrefix {
             history: history.to_vec(),
             known,
         };
-        (at < leading + known).then_some(OpeningRecord { record, shown })
+        (at < leading + known).then_some(OpeningRecord {
+            record,
+            shown,
+            written,
+        })
     }
 }
 
