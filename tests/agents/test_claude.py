@@ -59,7 +59,7 @@ def check_archive(claude: Claude, trigger: str) -> None:
     assert f"PreCompact: archived transcript (trigger={trigger})" in claude.log()
 
 
-def test_s0_125_a_compaction_by_hand_is_archived_and_what_it_lost_is_told(claude, api):
+def test_a_compaction_by_hand_is_archived_and_what_it_lost_is_told(claude, api):
     talk(claude)
     api.summary = "The ledger moves to the new API."
     claude.go_on("/compact keep it short")
@@ -79,7 +79,7 @@ def test_s0_125_a_compaction_by_hand_is_archived_and_what_it_lost_is_told(claude
     assert claude.is_untroubled(), claude.log()
 
 
-def test_s0_18_s0_130_s0_131_s0_141_an_automatic_compaction_is_archived_and_the_session_goes_on(claude, api):
+def test_an_automatic_compaction_is_archived_and_the_session_goes_on(claude, api):
     talk(claude)
     api.summary = "The ledger moves to the new API."
     api.longest = 1

@@ -66,7 +66,7 @@ def check_archive(codex: Codex, trigger: str) -> None:
     assert f"PreCompact: archived transcript (trigger={trigger})" in codex.log()
 
 
-def test_s0_20_an_automatic_compaction_is_archived_and_the_rule_it_lost_is_told(codex, responses):
+def test_an_automatic_compaction_is_archived_and_the_rule_it_lost_is_told(codex, responses):
     codex.say(f"We move src/ledger/rows.py to the new API. {RULE}")
     responses.words = "I decided to keep the cursor in placed_at_id."
     responses.tokens = 60_000
@@ -84,7 +84,7 @@ def test_s0_20_an_automatic_compaction_is_archived_and_the_rule_it_lost_is_told(
     assert codex.is_untroubled(), codex.log()
 
 
-def test_s0_141_a_prompt_that_is_too_long_fails_its_turn_and_the_next_one_compacts_first(codex, responses):
+def test_a_prompt_that_is_too_long_fails_its_turn_and_the_next_one_compacts_first(codex, responses):
     codex.say(f"We move src/ledger/rows.py to the new API. {RULE}")
     codex.go_on(LONG)
     responses.is_full, responses.summary = True, SUMMARY
@@ -147,7 +147,7 @@ class Server:
         self.until(lambda message: message.get("method") == "turn/completed")
 
 
-def test_s0_20_a_compaction_by_hand_is_archived_once_the_hooks_are_trusted(codex, responses):
+def test_a_compaction_by_hand_is_archived_once_the_hooks_are_trusted(codex, responses):
     responses.summary = SUMMARY
     with Server(codex) as server:
         listed = server.ask("hooks/list", cwds=[str(codex.work)])["data"]

@@ -45,7 +45,7 @@ def gemini(tmp_path, gemini_api, program, gemini_program) -> Gemini:
     return gemini
 
 
-def test_s0_20_a_compression_by_hand_is_archived_and_what_it_lost_is_told_at_the_next_prompt(gemini, gemini_api):
+def test_a_compression_by_hand_is_archived_and_what_it_lost_is_told_at_the_next_prompt(gemini, gemini_api):
     settings = json.loads(gemini.settings.read_text())
     settings["model"]["compressionThreshold"] = 0.9
     gemini.settings.write_text(json.dumps(settings))
@@ -65,7 +65,7 @@ def test_s0_20_a_compression_by_hand_is_archived_and_what_it_lost_is_told_at_the
     assert gemini.is_untroubled(), gemini.log()
 
 
-def test_s0_20_compressions_are_archived_and_what_they_lost_is_told_at_the_next_prompt(gemini, gemini_api):
+def test_compressions_are_archived_and_what_they_lost_is_told_at_the_next_prompt(gemini, gemini_api):
     gemini.say(f"We move src/ledger/rows.py to the new API. {RULE}")
     gemini.go_on("Then look at src/ledger/totals.py.\n" + "row 17 of the ledger was posted twice\n" * 300)
     gemini_api.summary = SUMMARY

@@ -42,7 +42,7 @@ def opencode(tmp_path, chat, program, opencode_program) -> OpenCode:
     return opencode
 
 
-def test_s0_20_a_compaction_is_archived_and_the_rule_it_lost_is_told(opencode, chat):
+def test_a_compaction_is_archived_and_the_rule_it_lost_is_told(opencode, chat):
     opencode.say(f"We move src/ledger/rows.py to the new API. {RULE}")
     chat.summary = SUMMARY
     chat.tokens = 70_000

@@ -127,7 +127,7 @@ def check_sessions(place: Place, restarts: int) -> None:
 
 
 @pytest.mark.parametrize("place", ["claude", "claude from npm", "codex"], indirect=True)
-def test_s4_119_to_s4_126_s4_150_s4_151_a_task_is_carried_across_restarts(place):
+def test_a_task_is_carried_across_restarts(place):
     place.model.steps = 16
     ended = Ended(place.begin(), 0)
     check_steps(place)
@@ -149,7 +149,7 @@ def test_s4_119_to_s4_126_s4_150_s4_151_a_task_is_carried_across_restarts(place)
     ("answer", "source"),
     [("unclosed", "tagged"), ("untagged", "raw"), ("silent", "built"), ("refusing", "built"), ("too long", "built")],
 )
-def test_s4_128_s4_136_s4_140_s4_142_s4_143_no_answer_stops_a_restart(place, answer, source):
+def test_no_answer_stops_a_restart(place, answer, source):
     place.model.steps, place.model.checkpoint = 5, answer
     ended = Ended(place.begin(), 0)
     check_steps(place)
@@ -159,7 +159,7 @@ def test_s4_128_s4_136_s4_140_s4_142_s4_143_no_answer_stops_a_restart(place, ans
     assert {event["source"] for event in ended.of("checkpoint")} == {source}
 
 
-def test_c_19_a_key_that_a_tool_printed_goes_into_no_other_session(place):
+def test_a_key_that_a_tool_printed_goes_into_no_other_session(place):
     place.model.steps, place.model.checkpoint = 5, "silent"
     place.model.command += f"; echo ' {KEY}'"
     Ended(place.begin(), 0)
@@ -172,7 +172,7 @@ def test_c_19_a_key_that_a_tool_printed_goes_into_no_other_session(place):
     assert with_key and all(name.startswith("session-") for name in with_key), "the sessions are the original"
 
 
-def test_s4_5_a_prompt_that_is_refused_ends_a_session_and_not_the_work(place):
+def test_a_prompt_that_is_refused_ends_a_session_and_not_the_work(place):
     place.model.steps, place.model.base, place.model.each = 5, 100, 100
     place.model.most_results = 3
     ended = Ended(place.begin(), 0)
@@ -181,7 +181,7 @@ def test_s4_5_a_prompt_that_is_refused_ends_a_session_and_not_the_work(place):
     assert ended.of("checkpoint_requested") == [], "a session that is over its limit is not asked"
 
 
-def test_c_11_the_depth_limit_holds_and_the_run_can_be_resumed(place):
+def test_the_depth_limit_holds_and_the_run_can_be_resumed(place):
     ended = Ended(place.begin("--max-restarts", "1"), 5)
     assert len(ended.of("context_restart")) == 1
     assert "compactctl run --resume r1" in ended.error()["help"]
@@ -190,7 +190,7 @@ def test_c_11_the_depth_limit_holds_and_the_run_can_be_resumed(place):
     check_steps(place)
 
 
-def test_s4_138_the_deadline_holds_across_restarts(place):
+def test_the_deadline_holds_across_restarts(place):
     place.model.slow_step = 6
     begun = time.monotonic()
     ended = Ended(place.begin("--timeout", "12s"), 5)

@@ -126,7 +126,7 @@ def untraced():
     set_tracing_disabled(True)
 
 
-async def test_s2_13_s2_57_s2_58_s2_209_a_run_of_three_windows_never_overflows():
+async def test_a_run_of_three_windows_never_overflows():
     model = StrictModel(steps(60, handoffs=4))
     manager = CompactManager(config(WINDOW))
     run_config = RunConfig(call_model_input_filter=compact_filter(manager, "run"))
@@ -215,7 +215,7 @@ async def test_a_session_of_its_own_keeps_its_contract(monkeypatch):
     assert await session.get_items() == [{"nonsense": True}]
 
 
-async def test_s2_59_the_providers_count_leads():
+async def test_the_providers_count_leads():
     usage = Usage(requests=1, input_tokens=WINDOW, output_tokens=1, total_tokens=WINDOW + 1)
     script = [
         ModelStep(output=[function_call("read_file", {"path": f"p{n}"}, call_id=f"c{n}")], usage=usage if n == 5 else Usage())
@@ -229,7 +229,7 @@ async def test_s2_59_the_providers_count_leads():
     assert len(manager.receipts("usage")) == 1
 
 
-async def test_s2_16_decisions_are_part_of_the_trace():
+async def test_decisions_are_part_of_the_trace():
     seen: list[dict[str, Any]] = []
     set_tracing_disabled(False)
     set_trace_processors([CompactTracing(CallbackExporter(seen.append))])
@@ -275,7 +275,7 @@ async def test_what_cannot_fit_ends_the_run():
         await Runner.run(agent, "word " * 3_000, run_config=run_config)
 
 
-def test_s2_98_s2_99_hooks_by_name_for_any_runner():
+def test_hooks_by_name_for_any_runner():
     @dataclass
     class Ctx:
         session_id: str
@@ -293,7 +293,7 @@ def test_s2_98_s2_99_hooks_by_name_for_any_runner():
     hooks["after_model_call"](Ctx("other", []))
 
 
-def test_s2_17_s2_135_s2_194_the_minimal_example_runs_without_a_key(tmp_path, monkeypatch, capsys):
+def test_the_minimal_example_runs_without_a_key(tmp_path, monkeypatch, capsys):
     from pathlib import Path
 
     path = Path("examples/agents_sdk_minimal.py").absolute()

@@ -68,7 +68,7 @@ def names(events):
     return [event["event"] for event in events]
 
 
-def test_s2_18_s2_73_s2_166_an_estimator_of_ones_own_decides():
+def test_an_estimator_of_ones_own_decides():
     manager = CompactManager(config(window=3_000, token_estimator=Words()))
     messages = chat(60)
     prepared = manager.prepare("s", messages)
@@ -111,7 +111,7 @@ def test_an_estimator_that_fails_once_does_no_lasting_harm():
     assert manager.prepare("s", chat(60)).receipt is not None
 
 
-def test_s2_187_nothing_triggers_without_counting():
+def test_nothing_triggers_without_counting():
     manager = CompactManager(config(token_estimator=NoopEstimator()))
     messages = chat(60)
     assert manager.preflight("s", messages) == messages
@@ -128,7 +128,7 @@ def test_native_estimators_count_alike_everywhere():
     assert manager.prepare("s", chat(60)).receipt["estimator"] == "heuristic"
 
 
-def test_s2_74_to_s2_76_a_store_of_ones_own_is_told_first():
+def test_a_store_of_ones_own_is_told_first():
     store = Store()
     manager = CompactManager(config(storage=store))
     messages = chat(60)
@@ -208,7 +208,7 @@ def test_a_queue_that_is_full_drops_and_counts(monkeypatch):
     assert silent.flush()
 
 
-def test_s2_51_the_console_writes_lines():
+def test_the_console_writes_lines():
     out = io.StringIO()
     manager = CompactManager(config(exporter=ConsoleExporter(out)))
     manager.preflight("s", chat(60))
@@ -219,7 +219,7 @@ def test_s2_51_the_console_writes_lines():
     assert json.loads(out.getvalue()) == {"event": "x"}
 
 
-def test_s2_96_a_summarizer_of_ones_own_is_asked():
+def test_a_summarizer_of_ones_own_is_asked():
     prose = Prose()
     manager = CompactManager(config(window=8_000, summarizer=prose))
     prepared = manager.prepare("s", chat(90))
@@ -241,7 +241,7 @@ def test_a_summarizer_may_be_asynchronous():
 
 
 @pytest.mark.parametrize("answer", [ValueError("secret words"), "", None])
-def test_s2_56_a_summarizer_that_fails_is_replaced_with_an_event(answer, events):
+def test_a_summarizer_that_fails_is_replaced_with_an_event(answer, events):
     prose = Prose(answer)
     manager = CompactManager(
         config(window=8_000, summarizer=prose, exporter=CallbackExporter(events.append))
@@ -262,7 +262,7 @@ def test_a_summarizer_that_must_not_fail_is_an_error():
     assert manager.receipts("s") == []
 
 
-def test_s2_91_s2_152_a_redactor_is_applied_to_whatever_leaves():
+def test_a_redactor_is_applied_to_whatever_leaves():
     def redact(message):
         return Message(message.role, message.content.replace("part_", "***_"), message.meta)
 

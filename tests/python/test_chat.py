@@ -8,7 +8,7 @@ from compact.chat import ChatCommands
 from .conftest import chat, config
 
 
-def test_s2_27_s2_137_s2_207_a_person_may_ask_for_a_compaction():
+def test_a_person_may_ask_for_a_compaction():
     commands = ChatCommands(CompactManager(config(window=100_000)), "s")
     messages = chat(30)
     assert commands.handle("Hello", messages) is None
@@ -26,7 +26,7 @@ def test_what_cannot_be_compacted_is_told():
     assert "Nothing was compacted:" in commands.compact([{"no": "role"}]).text
 
 
-def test_s2_195_the_coding_session_plays_by_itself(tmp_path):
+def test_the_coding_session_plays_by_itself(tmp_path):
     import subprocess
     import sys
     from pathlib import Path

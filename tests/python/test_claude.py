@@ -173,14 +173,14 @@ async def test_precompact_hook_preserves_extension(repo, tmp_path):
     assert all(copy.parent == get_repo_runs_dir(repo) / "archives" for copy in archives(repo))
 
 
-def test_s0_44_s0_45_s0_48_a_repository_has_a_folder_of_its_own(repo, monkeypatch):
+def test_a_repository_has_a_folder_of_its_own(repo, monkeypatch):
     assert get_repo_runs_dir("/home/cyou/mala").name == "-home-cyou-mala"
     assert get_repo_runs_dir("/a/b") != get_repo_runs_dir("/a/c")
     monkeypatch.setenv("COMPACT_STORAGE_PATH", "/elsewhere")
     assert get_repo_runs_dir("/a") == Path("/elsewhere/hooks/-a")
 
 
-def test_s0_58_s0_73_the_hook_is_registered_like_any_other(repo):
+def test_the_hook_is_registered_like_any_other(repo):
     options = ClaudeAgentOptions(hooks={"PreCompact": [HookMatcher(hooks=[make_precompact_hook(repo)])]})
     assert len(options.hooks["PreCompact"][0].hooks) == 1
 
@@ -244,7 +244,7 @@ def counted(n: int) -> dict[str, int]:
     return {"input_tokens": n, "cache_read_input_tokens": 10, "cache_creation_input_tokens": 7, "output_tokens": 3}
 
 
-def test_s0_1_only_one_of_three_numbers_is_the_size_of_a_context():
+def test_only_one_of_three_numbers_is_the_size_of_a_context():
     messages = [said("a", counted(100)), said("b", counted(200)), result({"input_tokens": 300, "output_tokens": 9})]
     assert context_tokens(messages) == 217
     assert context_tokens([said("a", None), result(counted(5))]) is None
@@ -293,7 +293,7 @@ def working(n: int) -> list[Any]:
     return [AssistantMessage(calls, "m", usage=counted(190_000)), answered]
 
 
-async def test_s4_8_s4_10_a_full_context_ends_the_session_and_not_the_task(caplog):
+async def test_a_full_context_ends_the_session_and_not_the_task(caplog):
     caplog.set_level(logging.INFO)
     full = [[*working(1), result(counted(999_999))], [said(CHECKPOINT, counted(1)), result()]]
     client = Client([full, full, [[said("…", counted(500)), result(text="mended")]]])
@@ -327,7 +327,7 @@ async def test_a_turn_that_fills_the_window_is_cut_once_between_tools():
 
 
 @pytest.mark.parametrize("answer", [RuntimeError("prompt is too long"), said("I'm sorry, I cannot do that.", None)])
-async def test_s4_136_a_restart_depends_on_nobodys_answer(answer, caplog):
+async def test_a_restart_depends_on_nobodys_answer(answer, caplog):
     client = Client([[[*working(1), result()], [answer]], [[said("…", counted(5)), result(text="mended")]]])
     run = await SessionRunner(client).run(TASK)
     assert (run.result, run.sources) == ("mended", ["built"])
@@ -339,7 +339,7 @@ SECRET = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 
 
 @pytest.mark.parametrize("answer", [f"<checkpoint>\nPush with {SECRET}\n</checkpoint>", "I'm sorry, I cannot do that."])
-async def test_c_19_secrets_are_not_carried_into_the_next_session(answer):
+async def test_secrets_are_not_carried_into_the_next_session(answer):
     printed = UserMessage([ToolResultBlock("t1", f"remote src/ledger.py token {SECRET}", None)])
     client = Client(
         [[[*working(1)[:1], printed, result()], [said(answer, None)]], [[said("…", counted(5)), result(text="mended")]]]
@@ -349,7 +349,7 @@ async def test_c_19_secrets_are_not_carried_into_the_next_session(answer):
     assert not any(SECRET in prompt for prompt in client.prompts)
 
 
-async def test_s4_140_missing_usage_is_told_and_restarts_are_bounded(caplog):
+async def test_missing_usage_is_told_and_restarts_are_bounded(caplog):
     run = await SessionRunner(Client([[[said("…", None), result()]]])).run("Mend it.")
     assert run.result == "done" and "context tracking disabled" in caplog.text
     full = [[said("…", counted(199_000)), result()]]
@@ -357,7 +357,7 @@ async def test_s4_140_missing_usage_is_told_and_restarts_are_bounded(caplog):
     assert run.continuation_count == 0
 
 
-def test_s4_57_checkpoints_are_found_however_they_are_wrapped():
+def test_checkpoints_are_found_however_they_are_wrapped():
     assert extract_checkpoint("a <checkpoint>b</checkpoint> c") == "b"
     assert extract_checkpoint("```xml\n<checkpoint>b</checkpoint>\n```") == "b"
     assert extract_checkpoint("<checkpoint>\n```\nb\n```\n</checkpoint>") == "b"

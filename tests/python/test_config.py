@@ -42,7 +42,7 @@ redaction:
 """
 
 
-def test_s2_78_to_s2_84_defaults_are_those_of_the_product_document():
+def test_defaults_are_those_of_the_product_document():
     policy = CompactPolicy()
     assert (policy.trigger_pct, policy.hard_cap_buffer) == (0.85, 1024)
     assert (policy.keep_recent_turns, policy.keep_tool_io_pairs) == (6, 4)
@@ -63,7 +63,7 @@ def _file(folder, text, name="compact.yaml"):
     return path
 
 
-def test_s2_63_s2_119_to_s2_133_the_files_of_the_product_document_are_read(tmp_path):
+def test_the_files_of_the_product_document_are_read(tmp_path):
     loaded = CompactConfig.load(_file(tmp_path, SEED), env={})
     assert (loaded.model, loaded.max_context_tokens) == ("gpt-5-reasoning", 128_000)
     assert loaded.policy.hard_cap_buffer == 1500
@@ -75,7 +75,7 @@ def test_s2_63_s2_119_to_s2_133_the_files_of_the_product_document_are_read(tmp_p
     assert CompactManager(loaded).window > 0
 
 
-def test_s2_64_variables_win_over_the_file_and_arguments_over_both(tmp_path):
+def test_variables_win_over_the_file_and_arguments_over_both(tmp_path):
     env = {"COMPACT_TRIGGER_PCT": "0.5", "COMPACT_MODEL": "other"}
     loaded = CompactConfig.load(_file(tmp_path, SEED), env=env, model="third", storage=MemoryStorage())
     assert loaded.policy.trigger_pct == 0.5

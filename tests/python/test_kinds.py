@@ -32,7 +32,7 @@ class Said(BaseModel):
     tool_call_id: str | None = None
 
 
-def test_s2_70_messages_come_back_as_messages():
+def test_messages_come_back_as_messages():
     messages = [Message("system", "Be brief."), *plain(40)]
     sent = CompactManager(config()).preflight("s", messages)
     assert {type(message) for message in sent} == {Message}
@@ -40,7 +40,7 @@ def test_s2_70_messages_come_back_as_messages():
     assert any(message.content.startswith("<COMPACT-SUMMARY v1>") for message in sent)
 
 
-def test_s2_72_s2_136_the_protected_flag_of_meta_holds():
+def test_the_protected_flag_of_meta_holds():
     messages = plain(40)
     messages.insert(5, Message("developer", "POLICY " * 20, {"protected": True}))
     assert messages[5] in CompactManager(config()).preflight("s", messages)

@@ -24,7 +24,7 @@ from compact import (
 from .conftest import chat, config
 
 
-def test_s2_93_a_small_conversation_goes_out_as_it_is(manager):
+def test_a_small_conversation_goes_out_as_it_is(manager):
     messages = chat(2)
     prepared = manager.prepare("s", messages)
     assert prepared.messages == messages
@@ -32,7 +32,7 @@ def test_s2_93_a_small_conversation_goes_out_as_it_is(manager):
     assert (prepared.decision.verdict, prepared.receipt, prepared.system) == ("stay", None, None)
 
 
-def test_s2_102_s2_110_a_full_window_is_compacted_into_one_summary(manager):
+def test_a_full_window_is_compacted_into_one_summary(manager):
     messages = chat(60)
     sent = manager.preflight("s", messages)
     summaries = [m for m in sent if str(m["content"]).startswith("<COMPACT-SUMMARY v1>")]
@@ -60,7 +60,7 @@ def test_the_same_history_gives_the_same_messages(manager):
     assert all(a is b for a, b in zip(first, longer))
 
 
-def test_s2_155_the_original_comes_back(manager):
+def test_the_original_comes_back(manager):
     messages = chat(60)
     receipt = manager.prepare("s", messages).receipt
     more = [*messages, *chat(40, seed=8)[1:]]
@@ -86,7 +86,7 @@ def test_another_process_goes_on_from_a_view(tmp_path):
     assert "E" in str(later.remember("s"))
 
 
-def test_s2_94_s2_211_a_manual_compaction_saves_at_least_40_percent():
+def test_a_manual_compaction_saves_at_least_40_percent():
     manager = CompactManager(config(window=100_000))
     messages = chat(60)
     prepared = manager.prepare("s", messages, note="user-command")
@@ -96,7 +96,7 @@ def test_s2_94_s2_211_a_manual_compaction_saves_at_least_40_percent():
     assert compact.account(sent, model="gpt-5").total <= 0.6 * before
 
 
-def test_s2_103_protected_messages_stay_byte_for_byte(manager):
+def test_protected_messages_stay_byte_for_byte(manager):
     policy = {"role": "user", "content": "Never touch billing. " * 9, "meta": {"protected": True}}
     messages = chat(60)
     messages.insert(9, policy)
@@ -104,7 +104,7 @@ def test_s2_103_protected_messages_stay_byte_for_byte(manager):
     assert manager.preflight("s", messages).count(sent) == 1
 
 
-def test_s2_162_what_is_pinned_and_does_not_fit_is_refused():
+def test_what_is_pinned_and_does_not_fit_is_refused():
     manager = CompactManager(config(window=2_000))
     pinned = {"role": "user", "content": "rule " * 4_000, "meta": {"protected": True}}
     with pytest.raises(InsufficientBudget, match="insufficient budget") as error:
@@ -114,7 +114,7 @@ def test_s2_162_what_is_pinned_and_does_not_fit_is_refused():
     assert isinstance(error.value, compact.CompactError)
 
 
-def test_s2_46_to_s2_50_s2_138_to_s2_142_events_have_the_schema(manager, events):
+def test_events_have_the_schema(manager, events):
     manager.preflight("s", chat(60))
     assert manager.flush()
     names = [event["event"] for event in events]
@@ -145,7 +145,7 @@ def test_recall_and_expand_find_what_was_left_out(manager):
         manager.recall("part_3", session_id="nobody")
 
 
-def test_s2_207_what_i_remember_now(manager):
+def test_what_i_remember_now(manager):
     manager.preflight("s", chat(60))
     memory = manager.remember("s")
     text = str(memory)

@@ -7,7 +7,7 @@ import os
 from .soak import soak
 
 
-def test_s2_12_s2_173_sessions_of_random_density_stay_within_their_window_and_keep_what_was_said_last():
+def test_sessions_of_random_density_stay_within_their_window_and_keep_what_was_said_last():
     outcome = soak(int(os.environ.get("COMPACT_TRIALS", "12")))
     print(f"{outcome.sessions} sessions, {outcome.calls} calls, {outcome.compactions} compactions, {outcome.large} large messages")
     assert (outcome.overflows, outcome.refused, outcome.stable) == (0, 0, 1.0)

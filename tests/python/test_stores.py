@@ -57,7 +57,7 @@ def test_a_folder_may_be_encrypted(tmp_path, monkeypatch):
     assert not any(b"mended" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
-def test_s2_181_a_bucket(tmp_path):
+def test_a_bucket(tmp_path):
     endpoint = server("COMPACT_TEST_S3")
     check(S3Storage("compact-test", prefix=f"python-{uuid.uuid4()}", endpoint=endpoint, region="us-east-1", path=tmp_path))
     assert {path.name for path in tmp_path.iterdir()} >= {"catalog.db", "recall.db"}
@@ -116,7 +116,7 @@ def collector():
     collector.server.server_close()
 
 
-def test_s2_52_a_collector_hears_of_logs_spans_and_metrics(collector):
+def test_a_collector_hears_of_logs_spans_and_metrics(collector):
     exporter = OtlpExporter(collector.url)
     manager = CompactManager(config(exporter=exporter))
     assert manager.prepare("told-by-otlp", chat(60)).receipt is not None

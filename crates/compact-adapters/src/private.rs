@@ -78,13 +78,13 @@ mod tests {
 
     /// Permissions are a matter of the process, so the tests that look at them run in new ones.
     #[test]
-    fn s0_67_no_umask_opens_or_breaks_a_store() {
+    fn no_umask_opens_or_breaks_a_store() {
         let this = std::env::current_exe().unwrap();
         for umask in ["000", "022", "077"] {
             let run = Command::new("sh")
                 .args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")])
                 .arg(&this)
-                .arg("s0_66")
+                .arg("owner_only")
                 .output()
                 .unwrap();
             let output = String::from_utf8_lossy(&run.stdout);

@@ -46,7 +46,7 @@ impl<'a> ViewBounds<'a> {
         self.wanted.map_or(target, |wanted| wanted.min(target))
     }
 
-    /// The most that a view may cost: the window less the buffer (S2-101).
+    /// The most that a view may cost: the window less the buffer.
     pub fn largest(self) -> Tokens {
         self.window - Tokens(self.policy.hard_cap_buffer) - self.fixed
     }

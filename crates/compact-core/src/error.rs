@@ -5,7 +5,7 @@ use crate::token::Tokens;
 /// Why a compaction was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompactError {
-    /// What must stay does not fit (S2-114, S2-162).
+    /// What must stay does not fit.
     #[error(
         "insufficient budget: {needed} tokens are needed ({pinned_tokens} of them pinned), the budget is {budget}; \
          raise the budget, shorten the pinned entries, or start a new session"

@@ -14,19 +14,19 @@ use crate::trigger::{CompactionCause, TriggerDecision};
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum EventKind {
-    /// The context was counted (S2-46).
+    /// The context was counted.
     #[serde(rename = "compact.token_estimate")]
     TokenEstimate,
-    /// A verdict was reached (S2-47).
+    /// A verdict was reached.
     #[serde(rename = "compact.trigger_decision")]
     TriggerDecision,
-    /// A summary was written (S2-48).
+    /// A summary was written.
     #[serde(rename = "compact.summary_created")]
     SummaryCreated,
-    /// Entries left the view (S2-49).
+    /// Entries left the view.
     #[serde(rename = "compact.pruned_messages")]
     PrunedMessages,
-    /// A policy decided what stays (S2-50).
+    /// A policy decided what stays.
     #[serde(rename = "compact.policy_applied")]
     PolicyApplied,
     /// A compaction began.
@@ -51,28 +51,28 @@ pub enum EventKind {
     /// call carry the same `span_id`.
     #[serde(rename = "compact.call_ended")]
     CallEnded,
-    /// An original was not archived because there is no archive (C-29).
+    /// An original was not archived because there is no archive.
     #[serde(rename = "compact.not_archived")]
     NotArchived,
-    /// Malformed tool messages were left out of a view (S2-163).
+    /// Malformed tool messages were left out of a view.
     #[serde(rename = "compact.repaired")]
     Repaired,
     /// What was said last did not fit the window and was cut.
     #[serde(rename = "compact.newest_cut")]
     NewestCut,
-    /// Redaction is off (S2-164).
+    /// Redaction is off.
     #[serde(rename = "compact.redaction_disabled")]
     RedactionDisabled,
     /// A transcript or an artifact of a reset could not be written or read.
     #[serde(rename = "compact.transcript_failed")]
     TranscriptFailed,
-    /// A reset began: no input is taken until it has ended (S1-67).
+    /// A reset began: no input is taken until it has ended.
     #[serde(rename = "context_compaction_started")]
     ContextCompactionStarted,
-    /// The history was reset onto its summary (S1-102).
+    /// The history was reset onto its summary.
     #[serde(rename = "context_compacted")]
     ContextCompacted,
-    /// A reset failed; nothing changed (S1-103).
+    /// A reset failed; nothing changed.
     #[serde(rename = "context_compaction_failed")]
     ContextCompactionFailed,
     /// A compaction began beside the session.
@@ -90,13 +90,13 @@ pub enum EventKind {
     /// The window will be full in a few calls.
     #[serde(rename = "compact.forecast")]
     Forecast,
-    /// A provider reported its usage (S3-39).
+    /// A provider reported its usage.
     #[serde(rename = "compact.usage")]
     Usage,
-    /// A provider reported no usage (S3-40).
+    /// A provider reported no usage.
     #[serde(rename = "compact.usage_missing")]
     UsageMissing,
-    /// Usage is counted from zero, because the context is a new one (S3-50).
+    /// Usage is counted from zero, because the context is a new one.
     #[serde(rename = "compact.usage_reset")]
     UsageReset,
 }

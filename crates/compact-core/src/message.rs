@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
-/// Who speaks in an entry (S2-69).
+/// Who speaks in an entry.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -155,7 +155,7 @@ pub enum EntryKind {
 pub struct EntryMeta {
     /// What the entry is.
     pub kind: EntryKind,
-    /// Truthy keys of a message's `meta` object, e.g. `protected` (S2-72).
+    /// Truthy keys of a message's `meta` object, e.g. `protected`.
     pub flags: BTreeSet<String>,
     /// Entries that share a group are one message of the provider, spread over several lines.
     pub group: Option<String>,

@@ -100,7 +100,7 @@ impl Default for Policy {
     }
 }
 
-/// What a trigger ratio is a share of (C-26).
+/// What a trigger ratio is a share of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerBase {
@@ -111,7 +111,7 @@ pub enum TriggerBase {
     Budget,
 }
 
-/// What of the recent part survives (C-8).
+/// What of the recent part survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepRecent {
@@ -124,7 +124,7 @@ pub enum KeepRecent {
     Recent,
 }
 
-/// Which part of the history goes first (S2-39 … S2-42).
+/// Which part of the history goes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Prune {
@@ -139,7 +139,7 @@ pub enum Prune {
     Semantic,
 }
 
-/// What becomes of input that arrives while a session is compacted (C-33).
+/// What becomes of input that arrives while a session is compacted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DuringCompaction {
@@ -150,7 +150,7 @@ pub enum DuringCompaction {
     Reject,
 }
 
-/// What happens when a summarizer fails (C-10).
+/// What happens when a summarizer fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnSummaryFailure {

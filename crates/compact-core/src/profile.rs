@@ -1,7 +1,7 @@
 //! The five founding behaviours as named bundles of policy values, and nothing else.
 //!
 //! A profile is data: choosing one sets defaults that a configuration file may still change. Which
-//! configuration keys a profile accepts, deprecates or has removed stands here too (C-23).
+//! configuration keys a profile accepts, deprecates or has removed stands here too.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::policy::{DuringCompaction, KeepRecent, OnSummaryFailure, Policy};
 use crate::usage::{Formula, OnMissing, Semantics, UsagePolicy};
 use crate::wire::Placement;
 
-/// A trigger that is never reached (S4-155).
+/// A trigger that is never reached.
 const NEVER: f64 = 1.1;
 
 /// A named bundle of policy values.
@@ -94,7 +94,7 @@ impl Profile {
         }
     }
 
-    /// What usage means to the two founding behaviours that start new sessions (C-1).
+    /// What usage means to the two founding behaviours that start new sessions.
     fn restart_semantics(self) -> Semantics {
         match self {
             Profile::CheckpointRestartDelta => Semantics::PerTurnDelta,

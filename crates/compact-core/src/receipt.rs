@@ -29,7 +29,7 @@ pub enum OutcomeKind {
     Unchanged,
 }
 
-/// Counts of what stayed and what went (S2-146 … S2-149).
+/// Counts of what stayed and what went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptCounts {
     /// Pinned entries, leading instructions included.

@@ -149,7 +149,7 @@ impl Estimator for Chars4 {
     }
 }
 
-/// A quick guess that knows that CJK text costs about a token per character (S1-38).
+/// A quick guess that knows that CJK text costs about a token per character.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heuristic;
 
@@ -244,7 +244,7 @@ fn unhashed_weight(entry: &Entry) -> u64 {
         })
 }
 
-/// The account of a conversation (S2-19 … S2-23), in units per entry and tokens per category.
+/// The account of a conversation, in units per entry and tokens per category.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenAccount {
     /// Units of each entry, in order.

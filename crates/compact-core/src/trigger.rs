@@ -115,7 +115,7 @@ pub fn decide_manual(tokens: Tokens, window: Tokens, note: &str) -> TriggerDecis
     }
 }
 
-/// The decision where pressure is not tracked: nothing is known, so nothing is done (S3-27).
+/// The decision where pressure is not tracked: nothing is known, so nothing is done.
 pub fn decide_untracked(window: Tokens) -> TriggerDecision {
     TriggerDecision {
         verdict: Verdict::Stay,
@@ -204,7 +204,7 @@ fn base(window: Tokens, policy: &Policy) -> Tokens {
     }
 }
 
-/// `tokens` as a share of `window`; an empty window is no window, so there is no pressure (S3-30).
+/// `tokens` as a share of `window`; an empty window is no window, so there is no pressure.
 pub fn window_share(tokens: Tokens, window: Tokens) -> f64 {
     if window.0 == 0 {
         return 0.0;

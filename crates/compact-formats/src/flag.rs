@@ -30,7 +30,7 @@ pub(crate) fn note_flags(source: &[u8], reading: &mut TranscriptReading) {
     }
 }
 
-/// The flags of a message: truthy members of its `meta`, and `protected` beside it (S2-72).
+/// The flags of a message: truthy members of its `meta`, and `protected` beside it.
 fn read_flags(json: &str) -> BTreeSet<String> {
     let mut flags = BTreeSet::new();
     if may_have_flags(json) {

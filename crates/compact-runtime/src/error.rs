@@ -29,7 +29,7 @@ pub enum Error {
     /// A transcript could not be written or read.
     #[error(transparent)]
     Transcript(#[from] crate::port::transcript::TranscriptError),
-    /// The session is over its limit and could not be compacted (S1-83).
+    /// The session is over its limit and could not be compacted.
     #[error("{}", compact_core::reset::DEAD)]
     SessionDead,
     /// The summarizer failed and the policy leaves the conversation to its host.
@@ -60,7 +60,7 @@ pub enum Error {
         /// What the decoder said.
         source: serde_json::Error,
     },
-    /// Input for a session that is being compacted, where the policy refuses it (C-33).
+    /// Input for a session that is being compacted, where the policy refuses it.
     #[error(
         "session '{0}' is being compacted: try again in a moment, or set policy.during_compaction to queue"
     )]

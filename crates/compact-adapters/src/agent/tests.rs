@@ -192,7 +192,7 @@ async fn an_agent_ends_with_everything_that_it_started() {
 }
 
 #[tokio::test]
-async fn s4_25_an_agent_keeps_its_surroundings_in_every_session() {
+async fn an_agent_keeps_its_surroundings_in_every_session() {
     let script = "while read -r line; do say \"{\\\"type\\\":\\\"result\\\",\\\"text\\\":\\\"$RUN $PWD $*\\\"}\"; done";
     let (folder, mut launch) = program("other", script);
     launch.environment = vec![("RUN".to_owned(), "r1".to_owned())];

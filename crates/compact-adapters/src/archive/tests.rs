@@ -250,7 +250,7 @@ async fn a_read_only_directory_is_an_error_and_stays_empty() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn s0_66_s0_67_files_are_0600_and_directories_0700() {
+async fn files_are_0600_directories_0700_and_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let fixture = Fixture::new();
     let mode = |path: &FsPath| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -460,7 +460,7 @@ fn seal() -> Seal {
     Seal::new([42; 32])
 }
 
-/// S2-157: encryption before anything leaves the process.
+/// Encryption before anything leaves the process.
 #[tokio::test]
 async fn a_sealed_archive_conforms() {
     conformance::suite(&Fixture::new().archive.with_seal(seal())).await;
@@ -619,7 +619,6 @@ fn bucket(name: &str) -> Option<Bucket> {
     })
 }
 
-/// S2-54, S2-129, S2-181.
 #[tokio::test]
 async fn a_server_that_speaks_s3_conforms() {
     let Some(bucket) = bucket("conforms") else {
@@ -630,7 +629,6 @@ async fn a_server_that_speaks_s3_conforms() {
     conformance::suite(&archive).await;
 }
 
-/// S2-157.
 #[tokio::test]
 async fn a_server_takes_large_packs_in_parts_encrypted_on_both_sides() {
     let Some(bucket) = bucket("large") else {

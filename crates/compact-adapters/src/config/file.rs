@@ -18,7 +18,7 @@ use super::field::{is_section, join_path};
 use super::trust::may_be_written_by_others;
 use super::{ConfigError, ConfigProblem};
 
-/// Sections of other programs' files whose keys some profiles know (S1-150).
+/// Sections of other programs' files whose keys some profiles know.
 pub(super) const OLD_SECTIONS: [&str; 2] = ["context", "ai"];
 
 /// A key of a file with its value.

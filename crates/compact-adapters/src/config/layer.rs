@@ -659,7 +659,7 @@ impl SourceSetting {
                     "'{key}' in {place} is deprecated in profile {profile} and has no effect"
                 ))
             }
-            // The words that users of this profile have been told to expect (S0-86).
+            // The words that users of this profile have been told to expect.
             KeyStatus::Removed => KeyMeaning::Elsewhere(self.problem(format!(
                 "Unknown field '{key}' in {}",
                 self.origin.short_name()

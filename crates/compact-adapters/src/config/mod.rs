@@ -114,7 +114,7 @@ pub enum OtlpProtocol {
     Http,
 }
 
-/// Where events go (S2-128).
+/// Where events go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExporterKind {

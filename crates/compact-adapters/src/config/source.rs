@@ -94,7 +94,7 @@ pub const RUN_VARIABLE: &str = "COMPACT_RUN_ID";
 /// The beginning of every variable that this program reads.
 pub(super) const PREFIX: &str = "COMPACT_";
 
-/// Variables of other programs that mean a key of ours; our own name for it wins (S1-21).
+/// Variables of other programs that mean a key of ours; our own name for it wins.
 pub(super) const BORROWED: [(&str, &str); 1] = [("VT_SESSION_DIR", "storage.transcripts")];
 
 /// Variables that are no keys.

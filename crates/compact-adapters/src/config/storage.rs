@@ -51,7 +51,7 @@ impl Default for StorageConfig {
     }
 }
 
-/// What keeps the originals (S2-129).
+/// What keeps the originals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StorageAdapter {
@@ -110,7 +110,7 @@ pub enum ServerSideEncryption {
     Kms,
 }
 
-/// What must be kept, and how (C-29).
+/// What must be kept, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArchiveConfig {
@@ -130,7 +130,7 @@ impl Default for ArchiveConfig {
     }
 }
 
-/// What may go (C-20). What the latest view of a session points at always stays.
+/// What may go. What the latest view of a session points at always stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {

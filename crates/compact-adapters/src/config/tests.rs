@@ -45,9 +45,8 @@ fn with_env(text: &str, env: &[(&str, &str)]) -> Result<LoadedConfig, ConfigErro
     sources.load()
 }
 
-/// S2-78, S2-79, S2-80, S2-81, S2-82, S2-83, S2-84, S2-119, S2-120, S2-121, S2-122, S2-123, S2-124, S2-125, S2-126, S2-127, S2-128, S2-129, S2-130, S2-131, S2-132, S2-133.
 #[test]
-fn s2_78_to_s2_84_s2_119_to_s2_133_the_defaults_are_the_documented_ones() {
+fn the_defaults_are_the_documented_ones() {
     let config = ConfigSources::default().load().unwrap().config;
     assert_eq!(config, Config::default());
     let policy = &config.policy;
@@ -76,7 +75,7 @@ fn s2_78_to_s2_84_s2_119_to_s2_133_the_defaults_are_the_documented_ones() {
 }
 
 #[test]
-fn c_25_the_example_loads_and_differs_from_the_defaults_where_it_says_so() {
+fn the_example_loads_and_differs_from_the_defaults_where_it_says_so() {
     let example = load(EXAMPLE);
     let mut expected = Config {
         model: Some("gpt-5-reasoning".into()),
@@ -99,7 +98,7 @@ fn the_example_shows_every_key_in_the_order_of_the_reference() {
 }
 
 #[test]
-fn s2_63_yaml_and_json_say_the_same() {
+fn yaml_and_json_say_the_same() {
     let yaml = load("model: gpt-4o\npolicy:\n  trigger_pct: 0.7\n  roles_never_prune: [system]\n");
     let json = "{\n\t\"model\": \"gpt-4o\",\n\t\"policy\": {\"trigger_pct\": 0.7, \"roles_never_prune\": [\"system\"]}\n}\n";
     let (_folder, sources) = written("compact.json", json);
@@ -127,7 +126,7 @@ fn empty_files_and_sections_change_nothing() {
 }
 
 #[test]
-fn s2_64_variables_change_single_keys() {
+fn variables_change_single_keys() {
     let file = "policy:\n  trigger_pct: 0.7\n  keep_recent_turns: 9\n";
     let env = [
         ("COMPACT_POLICY_TRIGGER_PCT", "0.8"),
@@ -151,7 +150,7 @@ fn s2_64_variables_change_single_keys() {
 }
 
 #[test]
-fn s2_64_short_variables_work_and_bad_ones_are_named() {
+fn short_variables_work_and_bad_ones_are_named() {
     let pct = |name| {
         with_env("", &[(name, "0.8")])
             .unwrap()
@@ -388,12 +387,12 @@ fn every_problem_is_reported() {
 }
 
 #[test]
-fn s4_155_a_ratio_above_one_means_never() {
+fn a_ratio_above_one_means_never() {
     assert_eq!(load("policy: {trigger_pct: 1.1}").policy.trigger_pct, 1.1);
 }
 
 #[test]
-fn c_23_s0_10_s0_11_s0_86_s0_91_s0_129_s0_140_removed_keys_are_unknown_in_their_profile() {
+fn removed_keys_are_unknown_in_their_profile() {
     for key in ["context_restart_threshold", "context_limit"] {
         let found = error_in("mala.yaml", &format!("profile: native-archive\n{key}: 1\n"));
         assert_eq!(
@@ -404,7 +403,7 @@ fn c_23_s0_10_s0_11_s0_86_s0_91_s0_129_s0_140_removed_keys_are_unknown_in_their_
 }
 
 #[test]
-fn s0_128_a_file_without_the_removed_keys_is_in_order() {
+fn a_file_without_the_removed_keys_is_in_order() {
     let (_folder, sources) = written("mala.yaml", "profile: native-archive\n");
     let loaded = sources.load().unwrap();
     assert_eq!(loaded.config.policy, Profile::NativeArchive.policy());
@@ -412,7 +411,7 @@ fn s0_128_a_file_without_the_removed_keys_is_in_order() {
 }
 
 #[test]
-fn c_23_s1_148_s1_149_deprecated_keys_are_accepted_with_a_warning() {
+fn deprecated_keys_are_accepted_with_a_warning() {
     let (_folder, sources) = written(
         "compact.yaml",
         "profile: hard-reset\nprotected_turns: 2\ncooldown_seconds: 60\n",
@@ -430,7 +429,7 @@ fn c_23_s1_148_s1_149_deprecated_keys_are_accepted_with_a_warning() {
 }
 
 #[test]
-fn s1_9_s1_91_s1_150_s1_151_s1_215_the_sections_of_old_files_are_read() {
+fn the_sections_of_old_files_are_read() {
     let (_folder, sources) = written(
         "compact.yaml",
         "profile: hard-reset\ncontext:\n  enabled: true\n  compaction_threshold: 0.7\n  \
@@ -442,12 +441,12 @@ fn s1_9_s1_91_s1_150_s1_151_s1_215_the_sections_of_old_files_are_read() {
 }
 
 #[test]
-fn s1_42_s1_147_the_default_threshold_is_four_fifths() {
+fn the_default_threshold_is_four_fifths() {
     assert_eq!(load("profile: hard-reset\n").policy.trigger_pct, 0.80);
 }
 
 #[test]
-fn s1_146_a_session_that_is_not_enabled_never_triggers() {
+fn a_session_that_is_not_enabled_never_triggers() {
     let off = load("profile: hard-reset\nenabled: false\n");
     assert_eq!(off.policy.trigger_pct, 1.1);
     let env = [("COMPACT_PROFILE", "hard-reset"), ("COMPACT_ENABLED", "no")];
@@ -460,7 +459,7 @@ fn s1_146_a_session_that_is_not_enabled_never_triggers() {
 }
 
 #[test]
-fn s1_21_vt_session_dir_is_where_transcripts_go_unless_our_own_name_says_otherwise() {
+fn vt_session_dir_is_where_transcripts_go_unless_our_own_name_says_otherwise() {
     let transcripts =
         |text: &str, env: &[(&str, &str)]| with_env(text, env).unwrap().config.storage.transcripts;
     assert_eq!(transcripts("", &[]), None);
@@ -481,7 +480,7 @@ fn s1_21_vt_session_dir_is_where_transcripts_go_unless_our_own_name_says_otherwi
 }
 
 #[test]
-fn c_4_s1_147_s3_69_s4_70_s4_71_s4_84_old_names_mean_the_trigger_in_their_profile() {
+fn old_names_mean_the_trigger_in_their_profile() {
     let hard_reset = load("profile: hard-reset\ncompaction_threshold: 0.6\n");
     assert_eq!(hard_reset.policy.trigger_pct, 0.6);
     let restart = load(
@@ -558,7 +557,7 @@ fn a_file_that_is_asked_for_is_taken_as_it_is() {
 }
 
 #[test]
-fn c_19_sinks_are_set_one_by_one() {
+fn sinks_are_set_one_by_one() {
     let config = load("redaction: {sinks: {archive: true}, pii_deny: [email]}");
     assert_eq!(
         config.redaction.sinks,
@@ -627,7 +626,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn s1_152_s2_97_no_model_is_asked_unless_one_is_chosen() {
+fn no_model_is_asked_unless_one_is_chosen() {
     let config = with_env("", &[]).unwrap().config;
     assert!(config.summarizer.build().is_none() && config.embeddings.build().is_none());
     let file = "summarizer:\n  kind: openai\n  url: http://localhost:9/v1\n  model: small\n";

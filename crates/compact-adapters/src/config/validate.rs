@@ -40,7 +40,7 @@ fn check_ranges(config: &Config) -> Vec<(&'static str, String)> {
             wrong.push((path, message.to_owned()));
         }
     };
-    // Above 1.0 is the documented way to say never (S4-155).
+    // Above 1.0 is the documented way to say never.
     expect(
         policy.trigger_pct > 0.0,
         "policy.trigger_pct",

@@ -3,7 +3,7 @@
 use compact_runtime::port::event::EventSink;
 use serde_json::Value;
 
-/// Calls a function with every event (S2-53). One that may be slow or panic belongs behind a
+/// Calls a function with every event. One that may be slow or panic belongs behind a
 /// [`Background`](super::BackgroundSink).
 pub struct CallbackSink(pub Box<dyn Fn(&Value) + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! Events as text: a line to read, or a line of JSON (S2-51).
+//! Events as text: a line to read, or a line of JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -42,7 +42,7 @@ fn check(event: Value, line: &Expect) {
 }
 
 #[test]
-fn s2_51_a_line_for_people() {
+fn a_line_for_people() {
     let mut event = trigger_decision();
     event["verdict"] = json!("compact");
     check(
@@ -76,9 +76,8 @@ fn nothing_in_an_event_can_move_the_cursor() {
     );
 }
 
-/// S2-138, S2-139, S2-140, S2-141, S2-142, S2-143, S2-144, S2-145, S2-146, S2-147, S2-148, S2-149, S2-150.
 #[test]
-fn s2_138_to_s2_150_json_lines_carry_the_event_unchanged() {
+fn json_lines_carry_the_event_unchanged() {
     let events = conformance::odd_events();
     let lines = written(ConsoleFormat::Json, &events);
     let read: Vec<Value> = lines
@@ -110,7 +109,7 @@ fn consoles_conform_even_on_a_broken_stream() {
 }
 
 #[test]
-fn s2_53_a_callback_gets_every_event() {
+fn a_callback_gets_every_event() {
     let (heard, events) = channel();
     let callback = CallbackSink::new(move |event| heard.send(event.clone()).unwrap());
     conformance::odd_events()

@@ -20,7 +20,7 @@ fn saved(run_id: &str) -> SavedRun {
 }
 
 #[test]
-fn s4_26_c_16_a_run_is_read_back_as_it_was_left() {
+fn a_run_is_read_back_as_it_was_left() {
     let root = tempfile::tempdir().unwrap();
     let mut folder = RunFolder::create(root.path(), "r1").unwrap();
     folder.save_state(&saved("r0")).unwrap();
@@ -75,7 +75,7 @@ fn a_broken_state_names_its_file() {
 
 #[cfg(unix)]
 #[test]
-fn s0_66_a_run_is_its_owners_alone() {
+fn a_run_is_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let root = tempfile::tempdir().unwrap();
     let mut folder = RunFolder::create(root.path(), "r").unwrap();

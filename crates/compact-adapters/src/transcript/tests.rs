@@ -38,12 +38,12 @@ fn moment() -> Timestamp {
 }
 
 #[tokio::test]
-async fn s1_46_s1_49_s1_181_s1_198_files_conform() {
+async fn files_conform() {
     conformance::suite(&Fixture::new().files).await;
 }
 
 #[tokio::test]
-async fn s1_48_s1_180_a_transcript_is_a_file_of_one_event_per_line() {
+async fn a_transcript_is_a_file_of_one_event_per_line() {
     let f = Fixture::new();
     f.files
         .append("s-1", &json!({"type": "user_message", "content": "a\nb"}));
@@ -59,7 +59,7 @@ async fn s1_48_s1_180_a_transcript_is_a_file_of_one_event_per_line() {
 }
 
 #[tokio::test]
-async fn s1_56_s1_57_c_18_artifacts_are_named_by_session_and_moment() {
+async fn artifacts_are_named_by_session_and_moment() {
     let f = Fixture::new();
     for artifact in [
         Artifact::SummarizerInput,
@@ -102,7 +102,7 @@ async fn no_session_id_leads_out_of_the_directory() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn s0_66_transcripts_and_artifacts_are_their_owners_alone() {
+async fn transcripts_and_artifacts_are_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let f = Fixture::new();
     f.files.append("s", &json!({}));
@@ -325,7 +325,7 @@ fn killed(mut child: Child, from: From, after: Duration) -> Option<u64> {
 }
 
 #[test]
-fn s1_86_killed_at_any_moment_no_acknowledged_event_is_lost_and_the_next_start_goes_on() {
+fn killed_at_any_moment_no_acknowledged_event_is_lost_and_the_next_start_goes_on() {
     const ROUNDS: u64 = 120;
     let dir = TempDir::new().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()

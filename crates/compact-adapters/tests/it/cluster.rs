@@ -297,7 +297,7 @@ async fn shared() -> Option<Shared> {
     Shared::from_env(format!("{server}/{name}"), name)
 }
 
-/// S2-54: every transcript whole, one view for each compaction, no lease stuck, every pack sound.
+/// Every transcript whole, one view for each compaction, no lease stuck, every pack sound.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_processes_lose_nothing_and_leave_one_line_of_views() {
     let Some(shared) = shared().await else {

@@ -159,9 +159,8 @@ fn manager(sink: Arc<dyn EventSink>) -> Manager {
     }
 }
 
-/// S2-16, S2-52, S2-151, S2-184.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s2_210_a_collector_hears_of_every_decision_over_both_transports() {
+async fn a_collector_hears_of_every_decision_over_both_transports() {
     let Ok(program) = std::env::var("COMPACT_COLLECTOR") else {
         assert!(std::env::var("CI").is_err(), "COMPACT_COLLECTOR is not set");
         eprintln!("skipped: run `cargo xtask test`");

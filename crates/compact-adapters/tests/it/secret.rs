@@ -334,9 +334,8 @@ impl Scene {
     }
 }
 
-/// S2-55, S2-152, S2-169.
 #[tokio::test]
-async fn s2_62_s2_175_s2_176_no_planted_secret_crosses_a_boundary() {
+async fn no_planted_secret_crosses_a_boundary() {
     let secrets = secrets();
     let kinds: std::collections::BTreeSet<_> = secrets.iter().map(|s| s.kind).collect();
     assert!(kinds.len() >= 15 && secrets.len() >= 300);
@@ -378,7 +377,7 @@ async fn s2_62_s2_175_s2_176_no_planted_secret_crosses_a_boundary() {
 
 /// The archive is raw unless it is asked not to be; nothing else changes with that.
 #[tokio::test]
-async fn s2_176_a_raw_archive_leaks_through_nothing_that_is_built_on_it() {
+async fn a_raw_archive_leaks_through_nothing_that_is_built_on_it() {
     let secrets = secrets();
     let body = transcript(&secrets);
     let scene = scene(&RedactionRules::default(), "Everything was rotated.");
@@ -403,7 +402,7 @@ async fn s2_176_a_raw_archive_leaks_through_nothing_that_is_built_on_it() {
 /// What hooks tell an agent, and what is kept of its session between two calls: the ledger of the raw
 /// transcript, drawn without a manager.
 #[test]
-fn s2_62_no_planted_secret_is_told_by_a_hook() {
+fn no_planted_secret_is_told_by_a_hook() {
     let secrets = secrets();
     let redactor = RedactionRules::default()
         .redactor(RedactionBoundary::Summary)
@@ -466,7 +465,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn s2_169_at_most_one_ordinary_line_in_a_hundred_is_redacted() {
+fn at_most_one_ordinary_line_in_a_hundred_is_redacted() {
     let lines = ordinary_lines();
     assert!(lines.len() >= 10_000, "{} lines", lines.len());
     for boundary in [RedactionBoundary::Summary, RedactionBoundary::Export] {

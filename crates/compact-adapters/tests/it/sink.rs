@@ -8,7 +8,6 @@ use compact_runtime::Session;
 
 use crate::place;
 
-/// S2-77.
 #[tokio::test]
 async fn sinks_that_hang_or_break_affect_no_compaction() {
     let dir = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ fn shape(entries: Vec<Entry>) -> Vec<(UnitKind, UnitHealth, usize, Range<usize>)
 }
 
 #[test]
-fn s2_105_parallel_calls_and_their_results_are_one_unit() {
+fn parallel_calls_and_their_results_are_one_unit() {
     let got = shape(vec![
         Entry::from_text("s", Role::System, "be brief"),
         Entry::from_text("u", Role::User, "go"),

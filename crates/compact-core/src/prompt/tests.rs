@@ -31,7 +31,7 @@ fn text_of(chunks: &[SourceChunk]) -> String {
 }
 
 #[test]
-fn s2_116_s2_117_s2_118_every_style_has_a_versioned_prompt_with_a_limit() {
+fn every_style_has_a_versioned_prompt_with_a_limit() {
     for style in STYLES {
         let name = serde_json::to_value(style).unwrap();
         assert_eq!(name, template(style).name);
@@ -63,7 +63,7 @@ fn s2_116_s2_117_s2_118_every_style_has_a_versioned_prompt_with_a_limit() {
 }
 
 #[test]
-fn s2_36_every_style_carries_an_example() {
+fn every_style_carries_an_example() {
     let shows = |style: &Style| {
         template(*style)
             .instructions(Tokens(1))
@@ -85,7 +85,7 @@ fn an_answer_too_small_for_a_style_is_a_sentence() {
 }
 
 #[test]
-fn s2_159_the_same_source_asks_the_same_words() {
+fn the_same_source_asks_the_same_words() {
     let entries = [
         Entry::from_text("a", Role::User, "fix src/a.rs"),
         Entry::from_text("b", Role::Assistant, "done"),
@@ -159,7 +159,7 @@ fn calls_results_and_attachments_are_told_and_reasoning_is_not() {
 }
 
 #[test]
-fn s2_62_s2_152_secrets_leave_the_text_before_it_is_cut() {
+fn secrets_leave_the_text_before_it_is_cut() {
     let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
     let long = format!("{} token {secret} {}", "x ".repeat(60), "y ".repeat(60));
     let entries = [Entry::from_text("a", Role::User, long)];
@@ -186,7 +186,7 @@ fn answered(text: &str, finish: AnswerFinish) -> Result<String, AnswerError> {
 }
 
 #[test]
-fn s2_160_answers_that_are_no_summary_are_told_apart() {
+fn answers_that_are_no_summary_are_told_apart() {
     use AnswerFinish::{Complete, CutOff, Refused};
     for (text, finish, expected) in [
         ("- goal: ship", Complete, Ok("- goal: ship")),

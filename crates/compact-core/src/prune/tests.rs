@@ -60,25 +60,24 @@ fn kept(policy: Prune, turns: u32, pairs: u32) -> Vec<usize> {
 }
 
 #[test]
-fn s2_39_fifo_keeps_the_newest_turns_whole() {
+fn fifo_keeps_the_newest_turns_whole() {
     assert_eq!(kept(Prune::Fifo, 2, 1), [5, 6, 7, 8, 9]);
 }
 
 #[test]
-fn s2_40_recency_keeps_messages_of_turns_and_the_last_pairs() {
+fn recency_keeps_messages_of_turns_and_the_last_pairs() {
     assert_eq!(kept(Prune::Recency, 1, 2), [4, 7, 8, 9]);
     assert_eq!(kept(Prune::Recency, 6, 4), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 }
 
 #[test]
-fn s2_42_stage_aware_keeps_the_last_pair_of_each_tool() {
+fn stage_aware_keeps_the_last_pair_of_each_tool() {
     assert_eq!(kept(Prune::StageAware, 1, 3), [3, 4, 7, 8, 9]);
     assert_eq!(kept(Prune::StageAware, 1, 4), [2, 3, 4, 7, 8, 9]);
 }
 
-/// C-8.
 #[test]
-fn s2_104_turns_are_turns_and_not_messages() {
+fn turns_are_turns_and_not_messages() {
     // Six turns of three messages each are eighteen messages.
     let entries = (0..30)
         .map(|i| {
@@ -105,14 +104,14 @@ fn s2_104_turns_are_turns_and_not_messages() {
 }
 
 #[test]
-fn s2_41_semantic_keeps_the_last_of_exchanges_that_say_the_same() {
+fn semantic_keeps_the_last_of_exchanges_that_say_the_same() {
     // The two reads say the same; the edit and the test do not.
     assert_eq!(kept(Prune::Semantic, 1, 4), [3, 4, 7, 8, 9]);
     assert_eq!(kept(Prune::Semantic, 1, 2), [4, 7, 8, 9]);
 }
 
 #[test]
-fn s2_41_embeddings_of_the_caller_decide_what_is_alike() {
+fn embeddings_of_the_caller_decide_what_is_alike() {
     let conversation = sample();
     let outline = Outline::from_conversation(&conversation);
     // Every unit points its own way, but the edit (4) and the test (7) share one.
@@ -130,7 +129,7 @@ fn s2_41_embeddings_of_the_caller_decide_what_is_alike() {
 }
 
 #[test]
-fn s2_41_without_vectors_nothing_is_alike() {
+fn without_vectors_nothing_is_alike() {
     let conversation = sample();
     let outline = Outline::from_conversation(&conversation);
     let sight = PruneInput {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{RedactionCounts, placeholder, placeholder_label};
 
-/// Takes out of a text what must not cross a boundary (S2-91, S2-152).
+/// Takes out of a text what must not cross a boundary.
 ///
 /// It sees text from which the maintained rules have already taken what they know. What it leaves
 /// in place of a secret is its own choice; [`placeholder`] makes one that is stable and says nothing.

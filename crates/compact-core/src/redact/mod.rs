@@ -37,7 +37,7 @@ pub use pii::PiiClass;
 /// How often each rule fired.
 pub type RedactionCounts = BTreeMap<String, u64>;
 
-/// The patterns that the configuration starts with (S2-132, S2-133). The maintained rules do what
+/// The patterns that the configuration starts with. The maintained rules do what
 /// they ask for, keep the key's name and leave code such as `password: str` alone.
 pub const SEED_PATTERNS: [&str; 2] = [
     r"(?i)api[_-]?key\s*[:=]\s*\S+",
@@ -56,7 +56,7 @@ pub enum RedactionBoundary {
     Summary,
 }
 
-/// Where redaction applies (C-19).
+/// Where redaction applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sinks {
@@ -249,7 +249,7 @@ impl Redactor {
         })
     }
 
-    /// Adds a rule of the user's own (S2-91, S2-152), called after all others.
+    /// Adds a rule of the user's own, called after all others.
     #[must_use]
     pub fn with_callback(mut self, name: &str, scrub: Arc<dyn Scrub>) -> Redactor {
         self.callbacks.push(ScrubCallback::new(name, scrub));

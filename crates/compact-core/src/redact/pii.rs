@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::rules::{after_escape, constant, ends_in_escape};
 use super::{RedactionFindings, RedactionSpan};
 
-/// A class of personal data (S2-153).
+/// A class of personal data.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -16,11 +16,11 @@ use crate::event::EventKind;
 pub use prompt::{continued_prompt, summary_of};
 pub use state::{CompactionState, TriggerReason};
 
-/// What a person reads when a session cannot go on (S1-83).
+/// What a person reads when a session cannot go on.
 pub const DEAD: &str = "Context limit exceeded and compaction failed. Please start a new session.";
 
 /// What a host is told about the resets of its session. The fields are those of seed 001, and
-/// where it names more than its schemas have, they are here too (S1-105 … S1-120).
+/// where it names more than its schemas have, they are here too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResetEvent {

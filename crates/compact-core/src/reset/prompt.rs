@@ -12,7 +12,7 @@ fn section_opening() -> &'static str {
         .map_or(SECTION, |(opening, _)| opening)
 }
 
-/// `base` with the summary as its last section; one that is there already is replaced (S1-43, S1-74).
+/// `base` with the summary as its last section; one that is there already is replaced.
 pub fn continued_prompt(base: &str, summary: &str) -> String {
     let base = base
         .split_once(section_opening())

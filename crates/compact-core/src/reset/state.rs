@@ -7,7 +7,7 @@ use crate::token::Tokens;
 /// Growth since a failed attempt that allows another in the same turn.
 const REARM_GROWTH: f64 = 1.05;
 
-/// What the tokens of a trigger rest on (S1-112).
+/// What the tokens of a trigger rest on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerReason {
@@ -18,7 +18,7 @@ pub enum TriggerReason {
     Heuristic,
 }
 
-/// One session's compactions, in memory (S1-154 … S1-157).
+/// One session's compactions, in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CompactionState {
     /// Whether compaction was attempted in this turn.

@@ -4,7 +4,7 @@ use super::*;
 use crate::token::Tokens;
 
 #[test]
-fn s1_7_s1_43_s1_44_s1_74_s1_163_the_summary_is_the_last_section_and_only_once() {
+fn the_summary_is_the_last_section_and_only_once() {
     let first = continued_prompt("You are Qbit.\n", "Logs are deleted.");
     assert_eq!(
         first,
@@ -29,7 +29,7 @@ fn a_summary_may_name_its_own_place() {
 }
 
 #[test]
-fn s1_15_s1_16_s1_64_s1_65_s1_66_s1_154_s1_189_one_attempt_in_a_turn() {
+fn one_attempt_in_a_turn() {
     let mut state = CompactionState::default();
     assert!(state.may_attempt(Tokens(100)));
     state.attempt(Tokens(100));
@@ -41,7 +41,7 @@ fn s1_15_s1_16_s1_64_s1_65_s1_66_s1_154_s1_189_one_attempt_in_a_turn() {
 }
 
 #[test]
-fn s1_158_s1_159_s1_160_s1_190_turn_reset_and_retry_allow_the_next_attempt() {
+fn turn_reset_and_retry_allow_the_next_attempt() {
     let again: [fn(&mut CompactionState); 3] = [
         CompactionState::begin_turn,
         CompactionState::succeed,
@@ -57,7 +57,7 @@ fn s1_158_s1_159_s1_160_s1_190_turn_reset_and_retry_allow_the_next_attempt() {
 }
 
 #[test]
-fn s1_155_s1_156_a_reset_is_counted_and_voids_the_providers_count() {
+fn a_reset_is_counted_and_voids_the_providers_count() {
     let mut state = CompactionState::default();
     state.report(90_000, Tokens(70_000));
     assert_eq!(state.last_input_tokens, Some(90_000));
@@ -77,7 +77,7 @@ fn s1_155_s1_156_a_reset_is_counted_and_voids_the_providers_count() {
 }
 
 #[test]
-fn s1_28_s1_38_s1_58_s1_59_s1_105_s1_106_the_providers_count_rules_and_growth_is_estimated() {
+fn the_providers_count_rules_and_growth_is_estimated() {
     let mut state = CompactionState::default();
     assert_eq!(
         state.pressure(Tokens(700)),
@@ -88,13 +88,13 @@ fn s1_28_s1_38_s1_58_s1_59_s1_105_s1_106_the_providers_count_rules_and_growth_is
         state.pressure(Tokens(750)),
         (Tokens(1_050), TriggerReason::ProviderUsage)
     );
-    // C-34: the last request's number replaces the one before.
+    // The last request's number replaces the one before.
     state.report(1_200, Tokens(900));
     assert_eq!(state.pressure(Tokens(900)).0, Tokens(1_200));
 }
 
 #[test]
-fn s1_102_s1_103_s1_105_to_s1_120_events_have_the_fields_of_the_seed() {
+fn events_have_the_fields_of_the_seed() {
     let compacted = ResetEvent::ContextCompacted {
         tokens_before: 171_000,
         trigger_reason: TriggerReason::ProviderUsage,

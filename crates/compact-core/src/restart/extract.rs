@@ -18,7 +18,7 @@ pub enum CheckpointWrapping {
     Tagged,
     /// Behind an opening tag that nothing closes.
     Unclosed,
-    /// No tags: the whole answer (S4-110).
+    /// No tags: the whole answer.
     Untagged,
 }
 
@@ -32,7 +32,7 @@ pub struct ExtractedCheckpoint {
 }
 
 /// The checkpoint in an answer; nothing when the answer is empty, refuses, or only repeats what was
-/// asked (S4-107 … S4-110).
+/// asked.
 pub fn extract_checkpoint(answer: &str) -> Option<ExtractedCheckpoint> {
     let blocks = blocks(answer);
     let found = |wrapping| {

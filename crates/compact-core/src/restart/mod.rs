@@ -21,13 +21,13 @@ const CONTINUATION: &str = include_str!("../../templates/continuation_prompt.md"
 const GO_ON: &str = include_str!("../../templates/restart/go_on.md");
 const UNTIL: &str = include_str!("../../templates/restart/until.md");
 
-/// What an exhausted session is asked (S4-94 … S4-100).
+/// What an exhausted session is asked.
 pub fn checkpoint_request() -> &'static str {
     REQUEST.trim_end()
 }
 
 /// What the next session begins with. A checkpoint may hold braces: nothing in it is a place to
-/// fill (S4-101, S4-103).
+/// fill.
 pub fn continuation_prompt(checkpoint: &str) -> String {
     CONTINUATION.trim_end().replacen("{summary}", checkpoint, 1)
 }
@@ -48,7 +48,7 @@ pub fn with_until(prompt: &str, until: Option<&str>) -> String {
     }
 }
 
-/// How far a task may be carried (C-11). Without a limit the agent is trusted.
+/// How far a task may be carried. Without a limit the agent is trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RestartLimits {

@@ -16,7 +16,7 @@ fn tagged(text: &str) -> (String, CheckpointWrapping) {
 }
 
 #[test]
-fn s4_94_to_s4_100_s4_102_s4_104_the_request_is_that_of_the_seed() {
+fn the_request_is_that_of_the_seed() {
     let request = checkpoint_request();
     assert!(request.starts_with(
         "CONTEXT LIMIT APPROACHING - CHECKPOINT REQUIRED\n\nOutput a checkpoint summary now:\n\n<checkpoint>\n## Goal\n"
@@ -37,7 +37,7 @@ fn s4_94_to_s4_100_s4_102_s4_104_the_request_is_that_of_the_seed() {
 }
 
 #[test]
-fn s4_101_s4_103_s4_105_the_continuation_holds_the_checkpoint_as_it_is() {
+fn the_continuation_holds_the_checkpoint_as_it_is() {
     // Braces broke the program that the seed was written for.
     let odd = "use {summary} and {checkpoint} and {} and {0}";
     assert_eq!(
@@ -50,7 +50,7 @@ fn s4_101_s4_103_s4_105_the_continuation_holds_the_checkpoint_as_it_is() {
 }
 
 #[test]
-fn s4_48_s4_107_to_s4_109_s4_111_s4_112_s4_148_a_checkpoint_is_found_in_its_tags() {
+fn a_checkpoint_is_found_in_its_tags() {
     for answer in [
         "<checkpoint>\n## Goal\nx\n</checkpoint>",
         "Here it is.\n\n```xml\n<checkpoint>\n## Goal\nx\n</checkpoint>\n```\nI stop now.",
@@ -65,7 +65,7 @@ fn s4_48_s4_107_to_s4_109_s4_111_s4_112_s4_148_a_checkpoint_is_found_in_its_tags
 }
 
 #[test]
-fn s4_142_nested_several_and_unclosed_tags_are_read_for_what_they_hold() {
+fn nested_several_and_unclosed_tags_are_read_for_what_they_hold() {
     assert_eq!(
         found("<checkpoint>a <checkpoint>b</checkpoint> c</checkpoint> after"),
         tagged("a <checkpoint>b</checkpoint> c")
@@ -97,7 +97,7 @@ fn s4_142_nested_several_and_unclosed_tags_are_read_for_what_they_hold() {
 }
 
 #[test]
-fn s4_68_s4_110_s4_113_s4_128_c_30_without_tags_the_answer_is_the_checkpoint() {
+fn without_tags_the_answer_is_the_checkpoint() {
     for (answer, text) in [
         ("All of src/a.rs is done.", "All of src/a.rs is done."),
         ("```\nDone: {a}\n```", "Done: {a}"),
@@ -220,7 +220,7 @@ fn notes<'a>(ledger: &'a Ledger, written: Option<&'a str>) -> CheckpointNotes<'a
 }
 
 #[test]
-fn s4_136_s4_137_s4_140_without_an_answer_the_ledger_speaks() {
+fn without_an_answer_the_ledger_speaks() {
     let ledger = session();
     let checkpoint = notes(&ledger, None).write_checkpoint();
     expect_test::expect![[r#"
@@ -284,7 +284,7 @@ fn a_checkpoint_that_left_nothing_out_is_not_added_to() {
 }
 
 #[test]
-fn s4_143_a_checkpoint_is_as_small_as_it_must_be() {
+fn a_checkpoint_is_as_small_as_it_must_be() {
     let ledger = session();
     let long = "word ".repeat(20_000);
     for room in [100, 250, 1_000, 8_000] {
@@ -313,7 +313,7 @@ fn s4_143_a_checkpoint_is_as_small_as_it_must_be() {
 }
 
 #[test]
-fn c_11_s4_138_limits_hold_and_without_them_the_agent_is_trusted() {
+fn limits_hold_and_without_them_the_agent_is_trusted() {
     let free = RestartLimits::default();
     assert_eq!(free.allow_restart(10_000), Ok(()));
     assert_eq!(free.time_left(Duration::MAX), Ok(None));

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s2_110_a_frame_reads_back_what_it_wrote() {
+    fn a_frame_reads_back_what_it_wrote() {
         let frame = Frame {
             version: 12,
             receipt: Some("c0ffee".to_owned()),

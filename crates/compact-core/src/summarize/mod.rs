@@ -45,7 +45,7 @@ pub(crate) use context::{NameContexts, Stretch};
 pub(crate) use layout::{FENCE, FENCE_HEAD, escape_line};
 pub use unused_names::drop_unused_names;
 
-/// A named way to tell the ledger (S2-30 … S2-35, S2-84).
+/// A named way to tell the ledger.
 #[derive(
     Clone,
     Copy,

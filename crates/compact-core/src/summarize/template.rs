@@ -1,5 +1,5 @@
 //! Styles as template files: which sections, in which order, what they are headed, how much each
-//! voice weighs (S2-36), and which sections are filled first and never cut (S2-37).
+//! voice weighs, and which sections are filled first and never cut.
 //!
 //! A template opens with a line that says what it is, then `weight VOICE NUMBER` and
 //! `section TOPIC [protected|lead]: HEADING` lines. What a model is asked for the same style is in
@@ -65,7 +65,7 @@ pub(super) struct StyleSection {
 /// How a section stands to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SectionRank {
-    /// Filled first and never cut for the others' sake (S2-37).
+    /// Filled first and never cut for the others' sake.
     Protected,
     /// What the style is about.
     Lead,

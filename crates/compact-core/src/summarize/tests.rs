@@ -86,9 +86,8 @@ fn golden(style: Style, expect: &Expect) {
     expect.assert_eq(&summary(style, 420));
 }
 
-/// S2-66.
 #[test]
-fn s2_31_s2_107_s2_171_task_state() {
+fn task_state_has_its_sections() {
     golden(
         Style::TaskState,
         &expect![[r###"
@@ -116,7 +115,7 @@ fn s2_31_s2_107_s2_171_task_state() {
 }
 
 #[test]
-fn s2_108_s2_171_brief() {
+fn brief_has_its_sections() {
     golden(
         Style::Brief,
         &expect![[r###"
@@ -139,7 +138,7 @@ fn s2_108_s2_171_brief() {
 }
 
 #[test]
-fn s2_35_s2_109_s2_171_decision_log() {
+fn decision_log_has_its_sections() {
     golden(
         Style::DecisionLog,
         &expect![[r###"
@@ -163,7 +162,7 @@ fn s2_35_s2_109_s2_171_decision_log() {
 }
 
 #[test]
-fn s2_32_s2_171_step_ledger() {
+fn step_ledger_has_its_sections() {
     golden(
         Style::StepLedger,
         &expect![[r###"
@@ -194,7 +193,7 @@ fn s2_32_s2_171_step_ledger() {
 }
 
 #[test]
-fn s2_33_s2_171_requirements_ledger() {
+fn requirements_ledger_has_its_sections() {
     golden(
         Style::RequirementsLedger,
         &expect![[r###"
@@ -220,7 +219,7 @@ fn s2_33_s2_171_requirements_ledger() {
 }
 
 #[test]
-fn s2_34_s2_171_code_delta() {
+fn code_delta_has_its_sections() {
     golden(
         Style::CodeDelta,
         &expect![[r###"
@@ -245,7 +244,7 @@ fn s2_34_s2_171_code_delta() {
 }
 
 #[test]
-fn s2_30_s2_171_extractive_brief() {
+fn extractive_brief_has_its_sections() {
     golden(
         Style::ExtractiveBrief,
         &expect![[r###"
@@ -277,7 +276,7 @@ const STYLES: [Style; 7] = [
 ];
 
 #[test]
-fn s2_36_a_style_weighs_voices() {
+fn a_style_weighs_voices() {
     let user =
         template::style_template(Style::RequirementsLedger).weight(crate::ledger::Voice::User);
     let tool =
@@ -286,7 +285,7 @@ fn s2_36_a_style_weighs_voices() {
 }
 
 #[test]
-fn s2_37_protected_sections_are_filled_first() {
+fn protected_sections_are_filled_first() {
     let tight = summary(Style::TaskState, 60);
     assert!(
         tight.contains("\"Always run ruff before you commit.\""),

@@ -67,12 +67,12 @@ fn account(estimator: &dyn Estimator) -> TokenAccount {
 }
 
 #[test]
-fn s2_18_s2_166_any_estimator_can_be_plugged_in() {
+fn any_estimator_can_be_plugged_in() {
     assert_eq!(account(&Words).history, Tokens(3 + 3 + 4 + 4));
 }
 
 #[test]
-fn s2_19_s2_20_s2_21_s2_22_s2_23_every_category_has_its_account() {
+fn every_category_has_its_account() {
     let account = account(&Words);
     assert_eq!(account.system, Tokens(2));
     assert_eq!(account.tools, Tokens(3));
@@ -81,7 +81,7 @@ fn s2_19_s2_20_s2_21_s2_22_s2_23_every_category_has_its_account() {
     assert_eq!(account.user_input, Tokens(4));
     assert_eq!(account.tool_results, Tokens(4));
     assert_eq!(account.by_role.get(&Role::Assistant), Some(&Tokens(6)));
-    // S2-100: messages, system, developer and tool schemas together.
+    // Messages, system, developer and tool schemas together.
     assert_eq!(account.total(), Tokens(2 + 3 + 14));
 }
 

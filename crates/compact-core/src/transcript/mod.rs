@@ -1,6 +1,6 @@
 //! A session as the events its host raised: what was said, asked for, allowed and answered.
 //!
-//! An event is the host's own JSON and stays that (S1-46): a `type` names it, the rest is read
+//! An event is the host's own JSON and stays that: a `type` names it, the rest is read
 //! leniently. This module knows which events belong in a transcript, draws them from entries for
 //! hosts that raise none, and renders them for a summarizer. It reads and writes no file.
 
@@ -21,7 +21,7 @@ pub enum TranscriptEventKind {
     User,
     /// The model asks for a tool.
     ToolRequest,
-    /// A person is asked, allows or denies; or a rule does it for them (S1-20).
+    /// A person is asked, allows or denies; or a rule does it for them.
     Approval,
     /// A tool's answer.
     ToolResult,
@@ -29,7 +29,7 @@ pub enum TranscriptEventKind {
     Assistant,
     /// The conversation before this was compacted.
     Boundary,
-    /// A piece of an answer that will come whole: not for a transcript (S1-10).
+    /// A piece of an answer that will come whole: not for a transcript.
     Fragment,
     /// Thoughts and the program's own bookkeeping: recorded, and no business of a summarizer.
     Aside,
@@ -128,7 +128,7 @@ fn tool_event(block: &Block) -> Option<Value> {
 }
 
 /// The part of a transcript that the next summary must tell: what follows the last compaction, and
-/// the request that was pending then, which is still in the context (C-15). With it, how many turns
+/// the request that was pending then, which is still in the context. With it, how many turns
 /// came before.
 pub fn since_boundary(events: &[Value]) -> (usize, impl Iterator<Item = &Value>) {
     let boundary = events

@@ -25,7 +25,7 @@ fn session() -> Vec<Value> {
 }
 
 #[test]
-fn s1_50_to_s1_55_s1_182_s1_183_s1_184_a_transcript_is_rendered_as_the_seed_shows() {
+fn a_transcript_is_rendered_as_the_seed_shows() {
     let text = render_text(&session(), None);
     expect![[r#"
         [turn 001] USER:
@@ -66,7 +66,7 @@ fn s1_50_to_s1_55_s1_182_s1_183_s1_184_a_transcript_is_rendered_as_the_seed_show
 }
 
 #[test]
-fn c_15_after_a_compaction_the_input_starts_there_with_the_summary_before_it() {
+fn after_a_compaction_the_input_starts_there_with_the_summary_before_it() {
     let mut events = session();
     events.extend([
         json!({"type": "user_message", "content": "Now rotate them weekly."}),
@@ -91,7 +91,7 @@ fn c_15_after_a_compaction_the_input_starts_there_with_the_summary_before_it() {
 }
 
 #[test]
-fn s1_10_fragments_are_not_recorded() {
+fn fragments_are_not_recorded() {
     assert!(
         !TranscriptEventKind::from_event(&json!({"type": "text_delta", "delta": "De"}))
             .is_recorded()
@@ -126,7 +126,7 @@ fn a_tools_output_cannot_speak_as_the_user() {
 }
 
 #[test]
-fn s1_19_entries_become_the_events_that_their_host_would_have_raised() {
+fn entries_become_the_events_that_their_host_would_have_raised() {
     let entry = |role, blocks| Entry {
         id: EntryId("e".to_owned()),
         role,

@@ -5,7 +5,7 @@ fn verdict(tokens: u64, window: u64, policy: &Policy) -> Verdict {
 }
 
 #[test]
-fn s2_102_the_ratio_is_of_the_window_and_inclusive() {
+fn the_ratio_is_of_the_window_and_inclusive() {
     let policy = Policy::default();
     assert_eq!(verdict(108_799, 128_000, &policy), Verdict::Warn);
     assert_eq!(verdict(108_800, 128_000, &policy), Verdict::CompactNow);
@@ -14,7 +14,7 @@ fn s2_102_the_ratio_is_of_the_window_and_inclusive() {
 }
 
 #[test]
-fn s2_24_a_share_can_be_strict() {
+fn a_share_can_be_strict() {
     let policy = Policy {
         trigger_pct: 0.8,
         trigger_inclusive: false,
@@ -25,7 +25,7 @@ fn s2_24_a_share_can_be_strict() {
 }
 
 #[test]
-fn s2_25_tokens_left_trigger_by_themselves() {
+fn tokens_left_trigger_by_themselves() {
     let policy = Policy {
         trigger_tokens_left: Some(20_000),
         ..Policy::default()
@@ -35,7 +35,7 @@ fn s2_25_tokens_left_trigger_by_themselves() {
 }
 
 #[test]
-fn s2_26_a_soft_threshold_comes_first() {
+fn a_soft_threshold_comes_first() {
     let policy = Policy {
         soft_pct: Some(0.6),
         ..Policy::default()
@@ -47,13 +47,12 @@ fn s2_26_a_soft_threshold_comes_first() {
 }
 
 #[test]
-fn s2_27_a_person_may_ask_at_any_pressure() {
+fn a_person_may_ask_at_any_pressure() {
     let decision = decide_manual(Tokens(10), Tokens(100), "user-command");
     assert_eq!(decision.verdict, Verdict::CompactNow);
     assert_eq!(decision.reason, "asked for: user-command");
 }
 
-/// C-26.
 #[test]
 fn the_base_may_be_the_budget() {
     let policy = Policy {
@@ -67,9 +66,8 @@ fn the_base_may_be_the_budget() {
     assert_eq!(trigger_point(Tokens(128_000), &policy), Tokens(107_525));
 }
 
-/// C-3.
 #[test]
-fn s4_155_a_ratio_above_one_never_triggers() {
+fn a_ratio_above_one_never_triggers() {
     let policy = Policy {
         trigger_pct: 1.1,
         ..Policy::default()
@@ -78,6 +76,6 @@ fn s4_155_a_ratio_above_one_never_triggers() {
 }
 
 #[test]
-fn s3_30_no_window_is_no_pressure() {
+fn no_window_is_no_pressure() {
     assert_eq!(window_share(Tokens(5), Tokens(0)), 0.0);
 }

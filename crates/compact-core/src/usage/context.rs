@@ -5,7 +5,7 @@ use crate::trigger::window_share;
 
 use super::{Formula, Semantics, Usage};
 
-/// Gathers reports of one context, until it is reset (S3-12).
+/// Gathers reports of one context, until it is reset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextUsage {
     /// Fresh prompt tokens of the context so far.
@@ -41,7 +41,7 @@ impl ContextUsage {
         }
     }
 
-    /// Adds what a turn used to the totals; does nothing while tracking is off (S3-17, S3-18).
+    /// Adds what a turn used to the totals; does nothing while tracking is off.
     pub fn add_turn(&mut self, turn: Usage) {
         if self.is_tracking_enabled() {
             self.set_totals(self.totals().plus(turn));
@@ -66,7 +66,7 @@ impl ContextUsage {
         }
     }
 
-    /// Forgets all counters, as a new context begins; tracking stays as it is (S3-21 … S3-23).
+    /// Forgets all counters, as a new context begins; tracking stays as it is.
     pub fn reset(&mut self) {
         *self = ContextUsage {
             semantics: self.semantics,
@@ -76,7 +76,7 @@ impl ContextUsage {
         };
     }
 
-    /// Stops tracking: pressure reads zero; the totals stay for telemetry (S3-24).
+    /// Stops tracking: pressure reads zero; the totals stay for telemetry.
     pub fn disable_tracking(&mut self) {
         self.tracking = Tracking::Disabled;
     }
@@ -86,7 +86,7 @@ impl ContextUsage {
         self.tracking = Tracking::Enabled;
     }
 
-    /// False when no pressure is to be read from this (S3-32).
+    /// False when no pressure is to be read from this.
     pub fn is_tracking_enabled(&self) -> bool {
         self.tracking == Tracking::Enabled
     }
@@ -135,7 +135,7 @@ impl ContextUsage {
     }
 
     /// Live tokens as a share of the limit; may exceed one. Zero while tracking is off or without
-    /// a limit (S3-28 … S3-31).
+    /// a limit.
     pub fn pressure_ratio(&self, context_limit: Tokens) -> f64 {
         if self.is_tracking_enabled() {
             window_share(self.live_tokens(), context_limit)
@@ -144,7 +144,7 @@ impl ContextUsage {
         }
     }
 
-    /// An error with the totals when the pressure reaches `threshold` (S3-37).
+    /// An error with the totals when the pressure reaches `threshold`.
     pub fn check(
         &self,
         session_id: Option<&str>,

@@ -33,7 +33,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// A turn as a host counts it; what is below zero counts as zero (S3-19).
+    /// A turn as a host counts it; what is below zero counts as zero.
     pub fn of_turn(input: i64, output: i64, cache_read: i64) -> Usage {
         let clamped = |n: i64| u64::try_from(n).unwrap_or(0);
         Usage {
@@ -77,7 +77,7 @@ impl Usage {
     }
 }
 
-/// What reported numbers measure (C-1). Whoever reads a provider's numbers declares it.
+/// What reported numbers measure. Whoever reads a provider's numbers declares it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Semantics {
@@ -92,7 +92,7 @@ pub enum Semantics {
     None,
 }
 
-/// Which counters fill the window (C-2).
+/// Which counters fill the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Formula {
@@ -109,7 +109,7 @@ pub enum Formula {
     Max,
 }
 
-/// What happens when a provider reports no usage (C-7).
+/// What happens when a provider reports no usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnMissing {

@@ -27,14 +27,14 @@ fn totals(usage: &ContextUsage) -> (u64, u64, u64) {
 }
 
 #[test]
-fn s3_8_s3_12_to_s3_15_s3_17_s3_51_s3_65_s3_66_s3_74_turns_add_up() {
+fn turns_add_up() {
     let usage = after(&[(100, 200, 1000), (50, 75, 500)]);
     assert_eq!(totals(&usage), (150, 275, 1500));
     assert_eq!(usage.last(), Some(Usage::of_turn(50, 75, 500)));
 }
 
 #[test]
-fn s3_9_s3_28_s3_41_s3_52_s3_68_pressure_ignores_cache_reads() {
+fn pressure_ignores_cache_reads() {
     for cache_read in [0, 7, 1_000_000] {
         let usage = after(&[(1000, 2000, cache_read)]);
         assert_eq!(usage.pressure_ratio(Tokens(10_000)), 0.3);
@@ -43,7 +43,7 @@ fn s3_9_s3_28_s3_41_s3_52_s3_68_pressure_ignores_cache_reads() {
 }
 
 #[test]
-fn s3_5_s3_6_s3_59_c_2_the_worked_example_under_each_formula() {
+fn the_worked_example_under_each_formula() {
     let reported = Usage::of_turn(487, 5_880, 1_432_262);
     let pressure = |semantics, formula| {
         let mut usage = ContextUsage::new(semantics, formula);
@@ -74,7 +74,7 @@ fn s3_5_s3_6_s3_59_c_2_the_worked_example_under_each_formula() {
 }
 
 #[test]
-fn s3_4_s3_35_s3_36_s3_67_s4_58_s4_87_c_1_c_34_semantics_choose_what_is_live() {
+fn semantics_choose_what_is_live() {
     let reports = [Usage::of_turn(100, 10, 0), Usage::of_turn(300, 20, 0)];
     let live = |semantics| {
         let mut usage = ContextUsage::new(semantics, Formula::InputOutput);
@@ -106,14 +106,13 @@ fn a_cumulative_counter_that_went_back_started_anew() {
 }
 
 #[test]
-fn s3_19_s3_20_what_is_below_zero_counts_as_zero() {
+fn what_is_below_zero_counts_as_zero() {
     let usage = after(&[(-5, 7, -1), (10, -3, 0)]);
     assert_eq!(totals(&usage), (10, 7, 0));
 }
 
 #[test]
-fn s3_11_s3_16_s3_18_s3_24_to_s3_27_s3_29_s3_32_s3_53_a_usage_that_is_off_reads_zero_and_keeps_its_totals()
- {
+fn a_usage_that_is_off_reads_zero_and_keeps_its_totals() {
     let mut usage = after(&[(1000, 2000, 3000)]);
     assert!(usage.is_tracking_enabled());
     usage.disable_tracking();
@@ -126,7 +125,7 @@ fn s3_11_s3_16_s3_18_s3_24_to_s3_27_s3_29_s3_32_s3_53_a_usage_that_is_off_reads_
 }
 
 #[test]
-fn s3_10_s3_21_s3_22_s3_54_a_reset_forgets_every_counter() {
+fn a_reset_forgets_every_counter() {
     let mut usage = after(&[(100, 200, 1000)]);
     usage.reset();
     assert_eq!(usage, delta());
@@ -135,7 +134,7 @@ fn s3_10_s3_21_s3_22_s3_54_a_reset_forgets_every_counter() {
 }
 
 #[test]
-fn s3_23_s3_49_s3_55_a_reset_switches_nothing_on() {
+fn a_reset_switches_nothing_on() {
     let mut usage = after(&[(100, 200, 1000)]);
     usage.disable_tracking();
     usage.reset();
@@ -148,19 +147,19 @@ fn s3_23_s3_49_s3_55_a_reset_switches_nothing_on() {
 }
 
 #[test]
-fn s3_30_s3_56_s4_62_without_a_limit_there_is_no_pressure() {
+fn without_a_limit_there_is_no_pressure() {
     assert_eq!(after(&[(100, 200, 0)]).pressure_ratio(Tokens(0)), 0.0);
 }
 
 #[test]
-fn s3_31_s3_57_s4_63_pressure_may_exceed_one() {
+fn pressure_may_exceed_one() {
     let huge = after(&[(i64::MAX, i64::MAX, i64::MAX), (i64::MAX, 3, 0)]);
     assert!(huge.pressure_ratio(LIMIT) > 1.0);
     assert_eq!(huge.pressure_ratio(Tokens(1)), u64::MAX as f64);
 }
 
 #[test]
-fn s3_37_s3_38_s3_60_the_error_carries_totals() {
+fn the_error_carries_totals() {
     let limit = Tokens(1_000);
     let mut usage = after(&[(200, 200, 70)]);
     assert_eq!(usage.check(None, limit, 0.5), Ok(()));
@@ -242,7 +241,6 @@ fn an_implausible_report_is_not_believed() {
     assert_eq!(next_request(&entries, None, 0, Formula::Prompt), 101);
 }
 
-/// C-31.
 #[test]
 fn each_formula_adds_the_growth_that_it_has_not_counted() {
     let entries = [user(), answer("abc", Some(150), None), user()];
@@ -258,7 +256,7 @@ fn each_formula_adds_the_growth_that_it_has_not_counted() {
 }
 
 #[test]
-fn s3_48_a_reading_counts_before_what_entries_carry() {
+fn a_reading_counts_before_what_entries_carry() {
     let entries = [user(), answer("abc", Some(150), None), user()];
     let mut usage = ContextUsage::new(Semantics::PerTurnDelta, Formula::Prompt);
     usage.add_turn(Usage::of_turn(100, 1, 0));
@@ -314,7 +312,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn s4_55_to_s4_61_s4_83_s4_88_s4_92_s4_147_s4_152_pressure_reaches_its_threshold() {
+fn pressure_reaches_its_threshold() {
     let at = |input: u64| {
         let mut usage = ContextUsage::new(Semantics::Cumulative, Formula::InputOutput);
         let report = Usage {

@@ -1,4 +1,4 @@
-//! How much a model can read: an explicit value, the registry's, or a cautious default (C-24).
+//! How much a model can read: an explicit value, the registry's, or a cautious default.
 //!
 //! The window is the limit on *input*, not the total that some vendors advertise: a prompt that
 //! fills the total leaves no room for an answer and is refused.
@@ -15,7 +15,7 @@ pub use registry::{ModelInfo, ModelPrice, find_model, models};
 
 use crate::token::Tokens;
 
-/// The window of a model that nobody knows (S1-144).
+/// The window of a model that nobody knows.
 pub const DEFAULT_WINDOW: Tokens = Tokens(128_000);
 
 /// A window and where it came from.

@@ -7,7 +7,7 @@ fn window(model: &str) -> u64 {
 }
 
 #[test]
-fn s1_132_to_s1_144_the_seed_table_holds() {
+fn the_seed_table_holds() {
     let table = [
         ("claude_3_5_sonnet", 200_000),
         ("claude_3_opus", 200_000),
@@ -29,7 +29,7 @@ fn s1_132_to_s1_144_the_seed_table_holds() {
 }
 
 #[test]
-fn c_24_explicit_beats_registry_beats_default() {
+fn explicit_beats_registry_beats_default() {
     let of = |explicit: Option<u64>, model| {
         let window = Window::for_model(explicit.map(Tokens), model);
         (window.tokens.0, window.source)
@@ -82,7 +82,6 @@ fn names_are_found_however_they_are_spelled() {
     }
 }
 
-/// S1-41.
 #[test]
 fn hosts_and_dates_do_not_change_a_window() {
     for (spelled, input) in [

@@ -50,7 +50,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn s2_112_the_view_is_within_the_budget(
+    fn the_view_is_within_the_budget(
         conversation in scene::conversation(),
         policy in scene::policy(),
         share in 0.02f64..0.9,
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn s2_172_protected_entries_are_never_changed_or_dropped(
+    fn protected_entries_are_never_changed_or_dropped(
         conversation in scene::conversation(),
         policy in scene::policy(),
         share in 0.02f64..0.9,
@@ -108,9 +108,8 @@ proptest! {
         }
     }
 
-    /// S2-44, S2-110.
     #[test]
-    fn s2_110_exactly_one_rolling_summary(
+    fn exactly_one_rolling_summary(
         conversation in scene::conversation(),
         policy in scene::policy(),
         share in 0.02f64..0.9,
@@ -154,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn s2_159_the_same_input_gives_the_same_bytes(
+    fn the_same_input_gives_the_same_bytes(
         conversation in scene::conversation(),
         policy in scene::policy(),
         share in 0.02f64..0.9,
@@ -234,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn s2_106_every_entry_is_in_exactly_one_unit(conversation in scene::conversation()) {
+    fn every_entry_is_in_exactly_one_unit(conversation in scene::conversation()) {
         let mut next = 0;
         for unit in Outline::from_conversation(&conversation).units {
             prop_assert_eq!(unit.entries.start, next);
@@ -278,9 +277,8 @@ fn within_the_budget_nothing_changes() {
     assert_eq!(outcome, Ok(CompactionOutcome::Unchanged));
 }
 
-/// S2-114, S2-162.
 #[test]
-fn s2_162_pinned_entries_that_do_not_fit_fail_closed() {
+fn pinned_entries_that_do_not_fit_fail_closed() {
     let mut pinned = Entry::from_text("p", Role::User, "word ".repeat(400));
     pinned.meta.flags.insert("protected".to_owned());
     let conversation = Conversation {

@@ -73,9 +73,8 @@ fn turns(turns: usize, size: usize) -> Vec<Entry> {
         .collect()
 }
 
-/// S2-43, S2-80, S2-81, S2-167.
 #[test]
-fn s2_43_s2_80_s2_81_the_policys_counts_stay_when_they_fit() {
+fn the_policys_counts_stay_when_they_fit() {
     let (_, made) = compact(turns(30, 40), &Policy::default(), 6000);
     assert_eq!(made.receipt.rung, "policy");
     // The first request's own turn, and the last six; and as many earlier ones as the room holds.
@@ -88,9 +87,8 @@ fn s2_43_s2_80_s2_81_the_policys_counts_stay_when_they_fit() {
     );
 }
 
-/// C-28.
 #[test]
-fn s2_113_turns_reduce_before_pairs() {
+fn turns_reduce_before_pairs() {
     let rungs: Vec<(String, u64, u64)> = [6000, 1500, 1000, 800, 600, 500]
         .into_iter()
         .map(|budget| {
@@ -210,7 +208,7 @@ fn a_request_larger_than_a_quarter_of_the_budget_is_cut_and_said_so() {
 }
 
 #[test]
-fn s2_163_malformed_tool_messages_leave_the_view_and_are_reported() {
+fn malformed_tool_messages_leave_the_view_and_are_reported() {
     let mut entries = turns(10, 30);
     entries.insert(5, {
         let [_, orphan] = exchange(999, 1);
@@ -237,9 +235,8 @@ fn an_open_tool_loop_stays() {
     assert!(made.view.items.contains(&ViewItem::Kept { entry: open }));
 }
 
-/// S2-6, S2-38, S2-45, S2-103, S2-168, C-9.
 #[test]
-fn s2_103_pinned_by_role_flag_and_pattern() {
+fn pinned_by_role_flag_and_pattern() {
     let policy = Policy {
         protected_patterns: vec!["(?i)acceptance criteria".to_owned()],
         protected_flag: "keep".to_owned(),
@@ -320,9 +317,8 @@ fn identical_later_injections_collapse_to_the_newest() {
     );
 }
 
-/// C-8.
 #[test]
-fn s1_8_hard_reset_keeps_nothing_but_the_pending_request() {
+fn hard_reset_keeps_nothing_but_the_pending_request() {
     let policy = Policy {
         keep_recent: KeepRecent::None,
         placement: Placement::SystemSuffix,
@@ -344,7 +340,6 @@ fn s1_8_hard_reset_keeps_nothing_but_the_pending_request() {
     );
 }
 
-/// C-12.
 #[test]
 fn placements_put_the_summary_where_they_say() {
     for (placement, role) in [

@@ -4,7 +4,6 @@ use compact_eval::example;
 use compact_formats::{Format, TranscriptScope, parse};
 
 /// `cargo xtask examples` brings the folder up to date.
-/// S2-65, S2-67.
 #[test]
 fn the_committed_examples_are_what_the_generator_writes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");

@@ -59,9 +59,8 @@ fn tools_tell_chat_from_plain_messages() {
     );
 }
 
-/// S2-69, S2-70, S2-71.
 #[test]
-fn s2_69_every_role_is_read() {
+fn every_role_is_read() {
     let source = r#"[{"role":"system","content":"a"},{"role":"developer","content":"b"},{"role":"user","content":"c"},
         {"role":"assistant","content":"d"},{"role":"tool","content":"e"}]"#;
     let roles: Vec<Role> = read(source)
@@ -93,7 +92,7 @@ fn an_unknown_role_is_noted_and_kept() {
 }
 
 #[test]
-fn s2_72_truthy_meta_keys_are_flags() {
+fn truthy_meta_keys_are_flags() {
     let source = r#"[{"role":"user","content":"a","meta":{"protected":true,"tool_name":"x","turn_id":0,"seen":false}},
         {"role":"user","content":"b","protected":true},{"role":"user","content":"c","meta":7}]"#;
     let flags: Vec<Vec<String>> = read(source)

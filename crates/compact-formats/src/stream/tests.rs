@@ -59,7 +59,7 @@ fn about(id: &str) -> SessionDetails {
 
 /// Lines as Claude Code 2.1.325 prints them, shortened.
 #[test]
-fn s4_44_a_turn_of_claude_code() {
+fn a_turn_of_claude_code() {
     let usage = json!({"input_tokens": 3, "cache_read_input_tokens": 70, "output_tokens": 1});
     let lines = [
         json!({"type": "system", "subtype": "init", "session_id": "e2", "model": "m", "tools": []}),
@@ -106,7 +106,7 @@ fn s4_44_a_turn_of_claude_code() {
 }
 
 #[test]
-fn s4_143_claude_code_says_that_a_prompt_is_too_long() {
+fn claude_code_says_that_a_prompt_is_too_long() {
     let said = json!({"type": "assistant", "is_api_error_message": true, "message": {
         "model": "<synthetic>", "content": [{"type": "text", "text": "Prompt is too long"}]}});
     let result = json!({"type": "result", "subtype": "success", "is_error": true,
@@ -127,7 +127,7 @@ fn s4_143_claude_code_says_that_a_prompt_is_too_long() {
 
 /// Lines as Codex 0.166 prints them.
 #[test]
-fn s4_44_a_turn_of_codex() {
+fn a_turn_of_codex() {
     let command = |status: &str, output: &str, exit: Value| {
         json!({"id": "item_2", "type": "command_execution", "command": "ls",
             "aggregated_output": output, "exit_code": exit, "status": status})
@@ -181,7 +181,7 @@ fn s4_44_a_turn_of_codex() {
 }
 
 #[test]
-fn s4_143_codex_says_that_it_ran_out_of_room() {
+fn codex_says_that_it_ran_out_of_room() {
     let failed = |message: &str| json!({"type": "turn.failed", "error": {"message": message}});
     let room = "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying.";
     assert_eq!(

@@ -268,7 +268,7 @@ fn sum_counters(object: &Value, paths: &[&str]) -> u64 {
     counters.map(counter_value).fold(0, u64::saturating_add)
 }
 
-/// A counter; what is missing, null, negative or no number counts as zero (S3-34).
+/// A counter; what is missing, null, negative or no number counts as zero.
 fn counter_value(value: &Value) -> u64 {
     let whole = value.as_u64();
     whole.unwrap_or_else(|| value.as_f64().map_or(0, |n| n.max(0.0) as u64))

@@ -20,7 +20,7 @@ fn read(source: UsageSource, value: &Value) -> Option<(u64, u64, u64, u64)> {
 const SAMPLES: &str = include_str!("samples.jsonl");
 
 #[test]
-fn c_2_s3_33_s1_29_to_s1_32_every_source_tells_fresh_tokens_from_cached_ones() {
+fn every_source_tells_fresh_tokens_from_cached_ones() {
     let mut seen = Vec::new();
     for line in SAMPLES.lines() {
         let sample: Value = serde_json::from_str(line).unwrap();
@@ -71,7 +71,7 @@ fn a_stream_is_brought_up_to_date_event_by_event() {
 }
 
 #[test]
-fn s3_34_s4_86_missing_counters_are_zero_and_no_counters_are_no_report() {
+fn missing_counters_are_zero_and_no_counters_are_no_report() {
     use UsageSource::*;
     assert_eq!(
         read(
@@ -131,7 +131,7 @@ fn result(input: u64, output: u64, cache_read: u64) -> Value {
 }
 
 #[test]
-fn s3_1_to_s3_3_s3_58_s4_90_results_accumulate() {
+fn results_accumulate() {
     let usage = after_results(&[result(500, 1000, 10_000), result(600, 1200, 20_000)]);
     let totals = (
         usage.input_tokens,
@@ -144,14 +144,14 @@ fn s3_1_to_s3_3_s3_58_s4_90_results_accumulate() {
 }
 
 #[test]
-fn s3_7_s3_42_s3_59_s3_72_s3_73_a_huge_cache_read_restarts_nothing() {
+fn a_huge_cache_read_restarts_nothing() {
     let usage = after_results(&[result(487, 5_880, 1_432_262)]);
     assert_eq!(usage.check(Some("s"), Tokens(200_000), 0.7), Ok(()));
     assert_eq!(usage.pressure_ratio(Tokens(200_000)), 0.031835);
 }
 
 #[test]
-fn s3_60_the_error_of_two_results_carries_their_sum() {
+fn the_error_of_two_results_carries_their_sum() {
     let usage = after_results(&[result(200, 200, 11), result(100, 100, 22)]);
     let error = usage.check(Some("s"), Tokens(1_000), 0.5).unwrap_err();
     assert_eq!(
@@ -165,7 +165,7 @@ fn s3_60_the_error_of_two_results_carries_their_sum() {
 }
 
 #[test]
-fn s3_61_s4_89_s4_91_s4_135_a_result_without_usage_switches_tracking_off() {
+fn a_result_without_usage_switches_tracking_off() {
     let usage = after_results(&[
         result(200, 200, 0),
         json!({"type": "result", "usage": null}),

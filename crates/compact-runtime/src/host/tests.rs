@@ -10,9 +10,9 @@ use super::*;
 /// What each agent sends, and what it is taken for.
 const PAYLOADS: &str = include_str!("payloads.jsonl");
 
-/// S0-19, S0-23 … S0-28, S0-52: the payloads that the agents were seen to send.
+/// The payloads that the agents were seen to send.
 #[test]
-fn s0_23_to_s0_28_payloads_of_every_agent_are_understood() {
+fn payloads_of_every_agent_are_understood() {
     let mut seen = Vec::new();
     for line in PAYLOADS.lines() {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -39,9 +39,8 @@ fn s0_23_to_s0_28_payloads_of_every_agent_are_understood() {
     }
 }
 
-/// S0-29, S0-30, S0-32, S0-59, S0-60.
 #[test]
-fn s0_59_to_s0_60_anything_may_be_missing_or_of_another_type() {
+fn anything_may_be_missing_or_of_another_type() {
     let bare = HookPayload::read(br#"{"hook_event_name":"PreCompact"}"#, None).unwrap();
     let expected = HookPayload {
         agent: HookAgent::ClaudeCode,
@@ -65,7 +64,7 @@ fn s0_59_to_s0_60_anything_may_be_missing_or_of_another_type() {
 }
 
 #[test]
-fn s0_32_what_is_no_payload_is_refused_with_a_reason() {
+fn what_is_no_payload_is_refused_with_a_reason() {
     let refused = |bytes: &[u8]| HookPayload::read(bytes, None).unwrap_err();
     assert!(matches!(refused(b""), PayloadError::NotJson(_)));
     assert!(matches!(
@@ -77,9 +76,9 @@ fn s0_32_what_is_no_payload_is_refused_with_a_reason() {
     assert_eq!(refused(b"{\"hook_event_name\":3}"), PayloadError::NoEvent);
 }
 
-/// S0-22: what an agent cannot use is not printed.
+/// What an agent cannot use is not printed.
 #[test]
-fn s0_22_each_agent_is_answered_in_its_own_shape() {
+fn each_agent_is_answered_in_its_own_shape() {
     let shapes = HookAgent::ALL.map(|agent| {
         (
             agent.format_instructions("keep".into()),
@@ -233,9 +232,9 @@ fn ledger() -> compact_core::ledger::Ledger {
 
 const RULE: &str = "Never change the schema of the orders table.";
 
-/// S0-101: where the agent lets us, its summarizer is told what to keep, and no more than agreed.
+/// Where the agent lets us, its summarizer is told what to keep, and no more than agreed.
 #[test]
-fn c_9_the_summarizer_is_told_rules_in_their_words_within_the_budget() {
+fn the_summarizer_is_told_rules_in_their_words_within_the_budget() {
     let text = must_keep(&ledger(), CharCount(2_000)).unwrap();
     for needle in [
         RULE,
@@ -295,9 +294,8 @@ fn every_rule_comes_before_what_else_a_long_session_did() {
     }
 }
 
-/// C-9, S0-100.
 #[test]
-fn s0_100_what_a_summary_lost_is_told_and_nothing_else() {
+fn what_a_summary_lost_is_told_and_nothing_else() {
     let good = session();
     assert_eq!(
         find_loss(

@@ -26,7 +26,7 @@ use super::{CompactionRequest, Manager, MeasuredRequest, count, lineage, now};
 use crate::error::Error;
 use crate::port::catalog::{Attempt, Lease};
 
-/// The call that a host makes before each of its own to a model (S2-151).
+/// The call that a host makes before each of its own to a model.
 pub(crate) const BEFORE_MODEL_CALL: &str = "before_model_call";
 
 impl Manager {
@@ -42,7 +42,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Counts, decides, and compacts when it must (S2-29, S2-93). On an error nothing has changed.
+    /// Counts, decides, and compacts when it must. On an error nothing has changed.
     pub async fn preflight(&self, session: &mut SessionState) -> Result<Preflight, Error> {
         let began = self.begin_call(session, BEFORE_MODEL_CALL);
         let ready = self.run_preflight(session).await;
@@ -67,7 +67,7 @@ impl Manager {
         self.compact_session(session, snapshot).await
     }
 
-    /// Compacts whatever the pressure (S2-27, S2-94); the note says who asked, `manual` by default.
+    /// Compacts whatever the pressure; the note says who asked, `manual` by default.
     pub async fn manual_compact(
         &self,
         session: &mut SessionState,
@@ -108,7 +108,7 @@ impl Manager {
         self.emit_usage(session, EventKind::Usage);
     }
 
-    /// The last turn and the totals, as the seed's log line has them (S3-39).
+    /// The last turn and the totals, as the seed's log line has them.
     fn emit_usage(&self, session: &mut SessionState, kind: EventKind) {
         let decision = self.decide_pressure(session);
         let (last, totals) = (

@@ -163,9 +163,8 @@ fn shown(preflight: &Preflight, session: &SessionState) -> Tokens {
     Chars4.to_tokens(units)
 }
 
-/// S2-5.
 #[tokio::test]
-async fn s2_209_a_session_of_many_windows_never_overflows() {
+async fn a_session_of_many_windows_never_overflows() {
     let window = 8_000;
     let (manager, _) = manager(window);
     let mut session = SessionState::new("long", &WireRules::LENIENT);
@@ -281,9 +280,8 @@ async fn results_that_were_cleared_in_place_are_no_other_history() {
     assert_eq!(receipt.previous, first.receipt.map(|r| r.receipt_id));
 }
 
-/// S2-7, C-21.
 #[tokio::test]
-async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_story_in_order() {
+async fn a_compaction_tells_its_story_in_order() {
     let (manager, heard) = manager(2_000);
     let mut session = SessionState::new("told", &WireRules::LENIENT);
     session.append([Entry::from_text("u0", Role::User, "go")]);
@@ -308,7 +306,7 @@ async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_stor
         .iter()
         .find(|e| e["event"] == "compact.trigger_decision")
         .unwrap();
-    // The schema of S2-138 … S2-150.
+    // Every event has the fields of the documented schema.
     for field in [
         "ts",
         "session_id",
@@ -330,9 +328,8 @@ async fn s2_46_s2_47_s2_48_s2_49_s2_50_s2_115_s2_170_a_compaction_tells_its_stor
     assert!(pruned["kept"]["tool_pairs"].as_u64().unwrap() > 0);
 }
 
-/// S2-29, S2-47.
 #[tokio::test]
-async fn s2_151_every_call_tells_its_decision_within_one_span() {
+async fn every_call_tells_its_decision_within_one_span() {
     let (manager, heard) = manager(20_000);
     let mut session = SessionState::new("quiet", &WireRules::LENIENT);
     let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
@@ -390,9 +387,8 @@ async fn a_compaction_says_why_it_is_and_what_it_made_of_the_tokens() {
     assert!(done["duration_ms"].as_f64().unwrap() > 0.0);
 }
 
-/// S2-61.
 #[tokio::test]
-async fn s2_62_s2_175_a_secret_in_a_persons_note_is_in_no_event_and_no_receipt() {
+async fn a_secret_in_a_persons_note_is_in_no_event_and_no_receipt() {
     let (manager, heard) = manager(2_000);
     let mut session = SessionState::new("noted", &WireRules::LENIENT);
     session.append([Entry::from_text("u0", Role::User, "go")]);
@@ -452,7 +448,7 @@ async fn a_failed_attempt_is_not_repeated_until_the_context_grows() {
 }
 
 #[tokio::test]
-async fn s2_164_switching_redaction_off_is_said_before_anything_else() {
+async fn switching_redaction_off_is_said_before_anything_else() {
     let (mut manager, heard) = manager(2_000);
     let rules = compact_core::redact::RedactionRules {
         enabled: false,
@@ -468,7 +464,6 @@ async fn s2_164_switching_redaction_off_is_said_before_anything_else() {
     assert_eq!(events[0]["severity"], "high");
 }
 
-/// C-29.
 #[tokio::test]
 async fn without_an_archive_a_compaction_says_so() {
     let (mut manager, heard) = manager(2_000);
@@ -522,9 +517,8 @@ async fn an_unknown_name_is_an_error_that_says_where_to_look() {
     );
 }
 
-/// S2-4.
 #[tokio::test]
-async fn s2_29_s2_58_s2_93_s2_100_preflight_compacts_only_under_pressure() {
+async fn preflight_compacts_only_under_pressure() {
     let (manager, _) = manager(10_000);
     let mut session = SessionState::new("calm", &WireRules::LENIENT);
     session.append([Entry::from_text("u0", Role::User, "go")]);
@@ -540,9 +534,8 @@ async fn s2_29_s2_58_s2_93_s2_100_preflight_compacts_only_under_pressure() {
     assert!(pressed.receipt.is_some());
 }
 
-/// C-22.
 #[tokio::test]
-async fn s2_28_s2_92_s2_94_a_program_may_compact_at_any_time() {
+async fn a_program_may_compact_at_any_time() {
     let (manager, _) = manager(100_000);
     let mut session = SessionState::new("asked", &WireRules::LENIENT);
     session.append([Entry::from_text("u0", Role::User, "go")]);
@@ -564,9 +557,8 @@ async fn s2_28_s2_92_s2_94_a_program_may_compact_at_any_time() {
     assert!(shown(&made, &session).0 * 10 <= before.0 * 6);
 }
 
-/// S2-8.
 #[tokio::test]
-async fn s2_54_s2_111_s2_155_the_archive_holds_the_exact_original_before_anything_is_pruned() {
+async fn the_archive_holds_the_exact_original_before_anything_is_pruned() {
     let (manager, _) = manager(2_000);
     let mut session = SessionState::new("kept", &WireRules::LENIENT);
     session.append([Entry::from_text("u0", Role::User, "go")]);
@@ -614,7 +606,7 @@ async fn an_archive_that_fails_leaves_the_conversation_untouched() {
 }
 
 #[tokio::test]
-async fn s2_55_s2_152_a_redacted_archive_says_that_it_is_not_exact() {
+async fn a_redacted_archive_says_that_it_is_not_exact() {
     let (mut manager, _) = manager(2_000);
     manager.storing = ArchiveMode::Redacted(Arc::new(Redactor::new(&Default::default()).unwrap()));
     let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
@@ -639,7 +631,7 @@ async fn s2_55_s2_152_a_redacted_archive_says_that_it_is_not_exact() {
 }
 
 #[tokio::test]
-async fn s2_101_large_pinned_content_may_use_the_window_less_the_buffer() {
+async fn large_pinned_content_may_use_the_window_less_the_buffer() {
     let (manager, _) = manager(6_000);
     let mut session = SessionState::new("pinned", &WireRules::LENIENT);
     let mut pinned = Entry::from_text("p", Role::User, "rule ".repeat(3_000));
@@ -652,7 +644,7 @@ async fn s2_101_large_pinned_content_may_use_the_window_less_the_buffer() {
 }
 
 #[tokio::test]
-async fn s2_12_s2_13_s2_173_a_thousand_random_sessions_stay_within_their_window() {
+async fn a_thousand_random_sessions_stay_within_their_window() {
     let window = 3_000;
     let mut seed = 42_u64;
     let mut random = move |below: u64| {
@@ -684,7 +676,7 @@ async fn s2_12_s2_13_s2_173_a_thousand_random_sessions_stay_within_their_window(
 }
 
 #[tokio::test]
-async fn s2_95_a_compaction_that_nobody_explains_is_manual() {
+async fn a_compaction_that_nobody_explains_is_manual() {
     let (manager, _) = manager(20_000);
     let mut session = SessionState::new("unexplained", &WireRules::LENIENT);
     session.append([Entry::from_text("u0", Role::User, "go")]);
@@ -693,9 +685,8 @@ async fn s2_95_a_compaction_that_nobody_explains_is_manual() {
     assert_eq!(made.receipt.unwrap().note.as_deref(), Some("manual"));
 }
 
-/// C-35.
 #[tokio::test]
-async fn s2_61_s2_62_events_carry_counts_and_ids_and_no_words() {
+async fn events_carry_counts_and_ids_and_no_words() {
     let (manager, heard) = manager(2_000);
     let mut session = SessionState::new("private", &WireRules::LENIENT);
     session.append([Entry::from_text(

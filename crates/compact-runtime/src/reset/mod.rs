@@ -39,9 +39,9 @@ pub enum InputState {
     /// It does.
     #[default]
     Open,
-    /// It is being compacted: later (S1-12).
+    /// It is being compacted: later.
     Compacting,
-    /// It is over its limit and could not be compacted: never again (S1-84).
+    /// It is over its limit and could not be compacted: never again.
     Dead,
 }
 
@@ -138,7 +138,7 @@ impl HardReset {
         self.check(|verdict| verdict.is_now()).await
     }
 
-    /// Before a model call within a turn. A turn is not interrupted by choice (S1-13), only when the
+    /// Before a model call within a turn. A turn is not interrupted by choice, only when the
     /// call would be refused otherwise; never while tool calls wait for their results.
     pub async fn before_call(&mut self) -> Result<ResetCheck, Error> {
         self.alive()?;
@@ -166,13 +166,13 @@ impl HardReset {
         }
     }
 
-    /// Writes an event down that is no message: an approval, a refusal, an error (S1-20).
+    /// Writes an event down that is no message: an approval, a refusal, an error.
     pub fn record_event(&self, event: &Value) {
         self.write_down(event);
     }
 
     /// The provider counted the prompt of the call just made: call this before its answer is
-    /// appended (S1-34, S1-35).
+    /// appended.
     pub fn report_usage(&mut self, usage: Usage) {
         let estimate = self.account().total();
         self.state.report(usage.prompt_tokens().0, estimate);
@@ -186,7 +186,7 @@ impl HardReset {
         }
     }
 
-    /// Starts a new session with the same instructions; the old one's transcript stays (S1-86).
+    /// Starts a new session with the same instructions; the old one's transcript stays.
     pub fn start_new(&mut self, session_id: impl Into<String>) {
         let leading = self.conversation.leading_instructions();
         self.conversation.entries.truncate(leading);

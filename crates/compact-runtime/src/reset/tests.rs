@@ -138,8 +138,7 @@ fn unchanged(checked: Result<ResetCheck, Error>) {
 }
 
 #[tokio::test]
-async fn s1_4_s1_6_s1_7_s1_8_s1_73_s1_74_s1_192_s1_193_history_is_cleared_and_the_prompt_ends_with_the_summary()
- {
+async fn history_is_cleared_and_the_prompt_ends_with_the_summary() {
     let mut scene = Scene::new();
     unchanged(scene.ask("Port the parser, keep the public API.").await);
     scene.grow(6_500);
@@ -162,7 +161,7 @@ async fn s1_4_s1_6_s1_7_s1_8_s1_73_s1_74_s1_192_s1_193_history_is_cleared_and_th
 }
 
 #[tokio::test]
-async fn s1_36_s1_37_s1_42_s1_61_s1_188_s1_191_c_5_it_fires_above_four_fifths_and_not_at_them() {
+async fn it_fires_above_four_fifths_and_not_at_them() {
     for (reported, fires) in [(6_400 - 2, false), (6_400 - 1, true)] {
         let mut scene = Scene::new();
         unchanged(scene.ask("go").await);
@@ -179,8 +178,7 @@ async fn s1_36_s1_37_s1_42_s1_61_s1_188_s1_191_c_5_it_fires_above_four_fifths_an
 }
 
 #[tokio::test]
-async fn s1_2_s1_28_s1_33_s1_34_s1_35_s1_58_s1_185_the_providers_count_triggers_before_the_next_turn()
- {
+async fn the_providers_count_triggers_before_the_next_turn() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.grow(3_000);
@@ -197,7 +195,7 @@ async fn s1_2_s1_28_s1_33_s1_34_s1_35_s1_58_s1_185_the_providers_count_triggers_
 }
 
 #[tokio::test]
-async fn s1_38_s1_59_s1_186_s1_195_s1_213_without_usage_the_estimate_triggers() {
+async fn without_usage_the_estimate_triggers() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.grow(6_500);
@@ -208,7 +206,7 @@ async fn s1_38_s1_59_s1_186_s1_195_s1_213_without_usage_the_estimate_triggers() 
 }
 
 #[tokio::test]
-async fn s1_39_s1_60_s1_107_s1_187_the_limit_is_that_of_the_current_model() {
+async fn the_limit_is_that_of_the_current_model() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.session.report_usage(Usage::of_turn(110_000, 0, 0));
@@ -228,7 +226,7 @@ async fn s1_39_s1_60_s1_107_s1_187_the_limit_is_that_of_the_current_model() {
 }
 
 #[tokio::test]
-async fn s1_13_s1_62_a_turn_is_interrupted_only_when_the_call_would_be_refused() {
+async fn a_turn_is_interrupted_only_when_the_call_would_be_refused() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.grow(7_000);
@@ -243,7 +241,7 @@ async fn s1_13_s1_62_a_turn_is_interrupted_only_when_the_call_would_be_refused()
 }
 
 #[tokio::test]
-async fn s1_65_to_s1_72_s1_75_to_s1_77_s1_108_to_s1_110_s1_194_the_steps_of_a_reset() {
+async fn the_steps_of_a_reset() {
     let mut scene = Scene::new();
     unchanged(scene.ask("Port the parser.").await);
     scene
@@ -296,7 +294,7 @@ async fn s1_65_to_s1_72_s1_75_to_s1_77_s1_108_to_s1_110_s1_194_the_steps_of_a_re
 }
 
 #[tokio::test]
-async fn s1_43_a_further_reset_replaces_the_continuation_and_remembers_the_first() {
+async fn a_further_reset_replaces_the_continuation_and_remembers_the_first() {
     let mut scene = Scene::new();
     unchanged(
         scene
@@ -339,8 +337,7 @@ async fn s1_43_a_further_reset_replaces_the_continuation_and_remembers_the_first
 }
 
 #[tokio::test]
-async fn s1_11_s1_17_s1_78_to_s1_80_s1_189_s1_196_a_failure_changes_nothing_and_is_not_repeated_in_the_turn()
- {
+async fn a_failure_changes_nothing_and_is_not_repeated_in_the_turn() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.grow(6_500);
@@ -367,7 +364,7 @@ async fn s1_11_s1_17_s1_78_to_s1_80_s1_189_s1_196_a_failure_changes_nothing_and_
 }
 
 #[tokio::test]
-async fn s1_18_s1_81_s1_158_s1_190_the_next_turn_tries_again() {
+async fn the_next_turn_tries_again() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.grow(6_500);
@@ -379,7 +376,7 @@ async fn s1_18_s1_81_s1_158_s1_190_the_next_turn_tries_again() {
 }
 
 #[tokio::test]
-async fn s1_18_s1_81_s1_160_s1_197_a_manual_retry_is_a_new_attempt() {
+async fn a_manual_retry_is_a_new_attempt() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.grow(6_500);
@@ -394,7 +391,7 @@ async fn s1_18_s1_81_s1_160_s1_197_a_manual_retry_is_a_new_attempt() {
 }
 
 #[tokio::test]
-async fn s1_82_s1_83_s1_84_s1_86_s1_118_over_the_limit_a_failure_ends_the_session() {
+async fn over_the_limit_a_failure_ends_the_session() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.grow(8_100);
@@ -531,7 +528,7 @@ async fn a_store_that_fails_or_hangs_costs_its_files_alone() {
 }
 
 #[tokio::test]
-async fn s1_12_s1_63_s1_67_s1_77_c_33_c_37_input_is_closed_while_it_compacts() {
+async fn input_is_closed_while_it_compacts() {
     struct Watching(
         Mutex<Option<watch::Receiver<InputState>>>,
         Mutex<Vec<(String, InputState)>>,
@@ -582,8 +579,7 @@ async fn an_abandoned_attempt_leaves_everything_as_it_was_but_counts() {
 }
 
 #[tokio::test]
-async fn s1_10_s1_19_s1_20_s1_184_the_transcript_has_messages_tools_and_approvals_and_no_fragments()
-{
+async fn the_transcript_has_messages_tools_and_approvals_and_no_fragments() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene
@@ -624,7 +620,7 @@ async fn s1_10_s1_19_s1_20_s1_184_the_transcript_has_messages_tools_and_approval
 }
 
 #[tokio::test]
-async fn c_19_secrets_reach_no_summarizer_and_no_redacted_transcript() {
+async fn secrets_reach_no_summarizer_and_no_redacted_transcript() {
     let secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
     for redacted in [false, true] {
         let mut scene = Scene::new();
@@ -645,7 +641,7 @@ async fn c_19_secrets_reach_no_summarizer_and_no_redacted_transcript() {
 }
 
 #[tokio::test]
-async fn s1_146_disabled_means_never() {
+async fn disabled_means_never() {
     let mut scene = Scene::new();
     scene.session.manager.policy = Policy {
         trigger_pct: 1.1,
@@ -679,7 +675,7 @@ fn squeezed(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn s1_3_s1_22_to_s1_27_s1_71_s1_153_a_model_is_asked_by_itself_for_the_summary() {
+async fn a_model_is_asked_by_itself_for_the_summary() {
     let mut scene = Scene::new();
     let says = "- goal: port the parser\n- module_3 is read";
     let scripted = Arc::new(ScriptedSummarizer::new([ScriptedAnswer::Says(
@@ -715,10 +711,8 @@ async fn s1_3_s1_22_to_s1_27_s1_71_s1_153_a_model_is_asked_by_itself_for_the_sum
     assert!(summary.contains("module_3 is read"), "{summary}");
 }
 
-/// S1-1, S1-87.
 #[tokio::test]
-async fn s1_11_s1_78_s1_79_s1_80_s1_117_s1_196_a_summarizer_that_fails_costs_nothing_but_the_attempt()
- {
+async fn a_summarizer_that_fails_costs_nothing_but_the_attempt() {
     let mut scene = Scene::new();
     let fails =
         || ScriptedAnswer::Fails(SummarizerError::Interrupted("connection reset".to_owned()));
@@ -753,7 +747,7 @@ async fn s1_11_s1_78_s1_79_s1_80_s1_117_s1_196_a_summarizer_that_fails_costs_not
 }
 
 #[tokio::test]
-async fn s1_1_s1_87_s1_89_s1_90_s1_104_nothing_is_dropped_without_a_summary() {
+async fn nothing_is_dropped_without_a_summary() {
     let mut scene = Scene::new();
     unchanged(scene.ask("go").await);
     scene.grow(6_500);
@@ -769,7 +763,7 @@ async fn s1_1_s1_87_s1_89_s1_90_s1_104_nothing_is_dropped_without_a_summary() {
 }
 
 #[tokio::test]
-async fn s1_29_s1_30_s1_31_s1_32_usage_of_every_provider_is_the_size_of_its_prompt() {
+async fn usage_of_every_provider_is_the_size_of_its_prompt() {
     use compact_formats::usage::UsageSource;
     let reports = [
         (
@@ -802,7 +796,7 @@ async fn s1_29_s1_30_s1_31_s1_32_usage_of_every_provider_is_the_size_of_its_prom
 }
 
 #[tokio::test]
-async fn s1_40_s1_41_s1_145_limits_beyond_one_vendor_are_known() {
+async fn limits_beyond_one_vendor_are_known() {
     let mut scene = Scene::new();
     for (model, limit) in [
         ("claude-3-5-sonnet-20241022", 200_000),
@@ -821,7 +815,7 @@ async fn s1_40_s1_41_s1_145_limits_beyond_one_vendor_are_known() {
 }
 
 #[tokio::test]
-async fn s1_157_sessions_have_states_of_their_own() {
+async fn sessions_have_states_of_their_own() {
     let (mut one, two) = (Scene::new(), Scene::new());
     unchanged(one.ask("go").await);
     one.grow(6_500);
@@ -831,7 +825,7 @@ async fn s1_157_sessions_have_states_of_their_own() {
 }
 
 #[tokio::test]
-async fn s1_203_s1_211_a_session_of_many_windows_never_overflows_and_is_seldom_reset() {
+async fn a_session_of_many_windows_never_overflows_and_is_seldom_reset() {
     let mut scene = Scene::new();
     let (mut resets, mut said, mut last) = (0, 0, false);
     for turn in 0..120 {

@@ -62,7 +62,7 @@ pub enum RunEvent {
         /// What with, shortened.
         arguments: String,
     },
-    /// A request was counted (S3-39).
+    /// A request was counted.
     ContextUsage {
         /// This report.
         turn: Usage,
@@ -73,7 +73,7 @@ pub enum RunEvent {
         /// How full that makes it.
         pressure_ratio: f64,
     },
-    /// The agent reports no usage (S4-89).
+    /// The agent reports no usage.
     UsageMissing {
         /// The session.
         session_id: String,
@@ -116,7 +116,7 @@ pub enum RunEvent {
         /// Of those, what the continuation shows.
         shown: usize,
     },
-    /// A fresh session goes on (S4-116).
+    /// A fresh session goes on.
     ContextRestart {
         /// The run.
         run_id: String,
@@ -125,7 +125,7 @@ pub enum RunEvent {
         /// How full the last session was; unknown when the provider refused it.
         pressure_ratio: Option<f64>,
     },
-    /// Usage is counted from zero (S3-50).
+    /// Usage is counted from zero.
     UsageReset {
         /// Which restart.
         continuation_count: u32,

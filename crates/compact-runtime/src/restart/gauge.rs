@@ -1,6 +1,6 @@
 //! How full a session's context is, by whatever its agent reports.
 //!
-//! Two readings, and the larger counts (C-31). One is the profile's own: its meaning of the numbers,
+//! Two readings, and the larger counts. One is the profile's own: its meaning of the numbers,
 //! its formula. The other guards against a wrong meaning: the whole prompt of the last request, where
 //! the agent declares that a report is of one request, with an estimate of what was said since.
 
@@ -44,7 +44,7 @@ impl UsageGauge {
         }
     }
 
-    /// A new context: everything is zero, and tracking stays as it was (S3-49).
+    /// A new context: everything is zero, and tracking stays as it was.
     pub(super) fn reset(&mut self) {
         self.told.reset();
         *self = UsageGauge {

@@ -244,7 +244,7 @@ impl<'r> Runner<'r> {
         }
     }
 
-    /// Opens the session that the state asks for. A context that is new is measured anew (S3-47).
+    /// Opens the session that the state asks for. A context that is new is measured anew.
     async fn open_session(&mut self) -> Result<RunSession, RunError> {
         let until = self.state.until.clone();
         let prompt = |text: &str| restart::with_until(text, until.as_deref());

@@ -331,7 +331,7 @@ impl Runner<'_> {
         });
     }
 
-    /// Says once that the agent reports no usage; the session goes on (S4-89).
+    /// Says once that the agent reports no usage; the session goes on.
     pub(super) fn note_missing_usage(&mut self, session: &RunSession) {
         if self.gauge.take_missing_notice() {
             let named = session.about.id.clone();
@@ -341,7 +341,7 @@ impl Runner<'_> {
         }
     }
 
-    /// How full the context is, once that is too full (S4-88).
+    /// How full the context is, once that is too full.
     pub(super) fn excess_pressure(&self, session: &RunSession) -> Option<ContextPressure> {
         let window = self.terms.window(&session.about);
         let tokens = self.gauge.tokens(self.terms.estimator);

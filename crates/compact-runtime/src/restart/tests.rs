@@ -206,8 +206,7 @@ fn tiring(sessions: usize, usage: i64) -> ScriptedAgent {
 }
 
 #[tokio::test]
-async fn s4_2_to_s4_6_s4_8_to_s4_10_s4_34_s4_47_to_s4_52_s4_73_s4_74_s4_115_to_s4_126_s4_150_s4_151_sessions_follow_each_other()
- {
+async fn sessions_follow_each_other() {
     let agent = tiring(4, 900);
     let mut scene = Scene::new();
     assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
@@ -249,7 +248,7 @@ async fn s4_2_to_s4_6_s4_8_to_s4_10_s4_34_s4_47_to_s4_52_s4_73_s4_74_s4_115_to_s
 }
 
 #[tokio::test]
-async fn s4_45_s4_88_s4_92_s4_152_the_threshold_itself_is_enough() {
+async fn the_threshold_itself_is_enough() {
     for (usage, restarts) in [(890, 0), (900, 1), (910, 1)] {
         let mut scene = Scene::new().limited(Some(0), None);
         let agent = ScriptedAgent::new(move |told| match told.turn {
@@ -268,7 +267,7 @@ async fn s4_45_s4_88_s4_92_s4_152_the_threshold_itself_is_enough() {
 }
 
 #[tokio::test]
-async fn s4_155_a_threshold_above_one_never_ends_a_session() {
+async fn a_threshold_above_one_never_ends_a_session() {
     let mut scene = Scene::new();
     scene.policy.trigger_pct = 1.1;
     let agent = ScriptedAgent::new(|_| vec![used(5_000, 0, 0, None), says("DONE"), ends()]);
@@ -276,7 +275,7 @@ async fn s4_155_a_threshold_above_one_never_ends_a_session() {
 }
 
 #[tokio::test]
-async fn s4_54_c_31_a_turn_is_cut_where_no_tool_is_at_work() {
+async fn a_turn_is_cut_where_no_tool_is_at_work() {
     let full = Some(Semantics::LastRequest);
     let agent = ScriptedAgent::new(move |told| {
         if is_request(told) {
@@ -307,12 +306,12 @@ async fn s4_54_c_31_a_turn_is_cut_where_no_tool_is_at_work() {
         2,
         "both were answered before the turn was cut"
     );
-    // Cached tokens fill a window too: the last request's whole prompt guards (C-31).
+    // Cached tokens fill a window too: the last request's whole prompt guards.
     assert!(scene.paper.restarts()[0].1.unwrap() > 0.95);
 }
 
 #[tokio::test]
-async fn s4_46_a_finished_task_needs_no_restart() {
+async fn a_finished_task_needs_no_restart() {
     let mut scene = Scene::new();
     scene.state.until = None;
     let agent = ScriptedAgent::new(|_| vec![used(950, 0, 0, None), says("That is all."), ends()]);
@@ -321,7 +320,7 @@ async fn s4_46_a_finished_task_needs_no_restart() {
 }
 
 #[tokio::test]
-async fn s3_8_s3_9_s3_37_s3_58_to_s3_60_turns_add_up_under_the_profile_of_deltas() {
+async fn turns_add_up_under_the_profile_of_deltas() {
     let delta = Profile::CheckpointRestartDelta;
     let turns = |usages: &'static [(i64, i64, i64)]| {
         ScriptedAgent::new(move |told| {
@@ -367,8 +366,7 @@ async fn s3_8_s3_9_s3_37_s3_58_to_s3_60_turns_add_up_under_the_profile_of_deltas
 }
 
 #[tokio::test]
-async fn s3_39_s3_43_s3_47_s3_48_s3_50_s3_62_s3_70_s3_71_s4_41_s4_42_s4_72_s4_120_s4_129_a_restart_counts_from_zero()
- {
+async fn a_restart_counts_from_zero() {
     let mut scene = Scene::new();
     scene.policy = Profile::CheckpointRestartDelta.policy();
     let agent = ScriptedAgent::new(|told| {
@@ -409,8 +407,7 @@ async fn s3_39_s3_43_s3_47_s3_48_s3_50_s3_62_s3_70_s3_71_s4_41_s4_42_s4_72_s4_12
 }
 
 #[tokio::test]
-async fn s3_40_s3_49_s4_89_s4_91_s4_127_s4_135_s4_146_without_usage_the_session_goes_on_untracked()
-{
+async fn without_usage_the_session_goes_on_untracked() {
     let silent = |told: &ScriptedPrompt| match (is_request(told), told.session, told.turn) {
         (true, ..) => vec![says(CHECKPOINT), ends()],
         (_, 1, 1..4) => vec![calls("c", &"x".repeat(2_000)), answers("c"), ends()],
@@ -520,8 +517,7 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
 }
 
 #[tokio::test]
-async fn s3_44_to_s3_46_s4_48_s4_68_s4_118_s4_128_s4_136_s4_137_s4_140_to_s4_143_every_answer_leads_to_a_restart()
- {
+async fn every_answer_leads_to_a_restart() {
     for (answer, source, told_next) in answers_to_a_request() {
         let agent = ScriptedAgent::new(move |told| match (is_request(told), told.session) {
             (true, _) => answer(),
@@ -544,7 +540,7 @@ async fn s3_44_to_s3_46_s4_48_s4_68_s4_118_s4_128_s4_136_s4_137_s4_140_to_s4_143
 }
 
 #[tokio::test]
-async fn s4_5_s4_67_a_refused_prompt_is_a_boundary_too_and_nobody_is_asked_in_vain() {
+async fn a_refused_prompt_is_a_boundary_too_and_nobody_is_asked_in_vain() {
     let agent = ScriptedAgent::new(|told| match told.session {
         1 => vec![
             calls("c", "make parser"),
@@ -604,7 +600,7 @@ async fn a_session_that_is_full_at_once_is_tried_smaller_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn c_11_the_depth_limit_holds_and_the_next_prompt_is_kept() {
+async fn the_depth_limit_holds_and_the_next_prompt_is_kept() {
     let mut scene = Scene::new().limited(Some(2), None);
     let agent = tiring(9, 950);
     let error = scene.run(&agent).await.unwrap_err();
@@ -651,7 +647,7 @@ async fn sessions_that_do_nothing_new_end_the_run_which_can_be_resumed() {
 }
 
 #[tokio::test]
-async fn s4_138_the_time_limit_is_that_of_all_sessions_together() {
+async fn the_time_limit_is_that_of_all_sessions_together() {
     let turns = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = std::sync::Arc::clone(&turns);
     let agent = ScriptedAgent::new(move |told| {
@@ -701,7 +697,7 @@ async fn s4_138_the_time_limit_is_that_of_all_sessions_together() {
 }
 
 #[tokio::test]
-async fn s4_144_a_run_that_is_stopped_goes_on_in_the_session_that_was_cut_off() {
+async fn a_run_that_is_stopped_goes_on_in_the_session_that_was_cut_off() {
     let (sender, stop) = watch::channel(false);
     let agent = ScriptedAgent::new(move |told| match told.resumed.as_deref() {
         None => {
@@ -825,7 +821,7 @@ async fn what_does_not_belong_is_told_and_borne() {
 }
 
 #[test]
-fn s4_64_to_s4_66_s4_116_s4_154_events_are_told_to_programs_and_people() {
+fn events_are_told_to_programs_and_people() {
     let restart = RunEvent::ContextRestart {
         run_id: "r1".to_owned(),
         continuation_count: 3,
@@ -855,7 +851,7 @@ const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 /// DESIGN, archive and redaction: sessions and the state know a secret only by its placeholder, however
 /// the checkpoint came about; the lines of the session are the original.
 #[tokio::test]
-async fn c_19_no_secret_of_a_session_reaches_the_next_one_or_the_state() {
+async fn no_secret_of_a_session_reaches_the_next_one_or_the_state() {
     for answer in ["", "<checkpoint>\nRemaining: push with KEY\n</checkpoint>"] {
         let answer = answer.replace("KEY", KEY);
         let agent = ScriptedAgent::new(move |told| {

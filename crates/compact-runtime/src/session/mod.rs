@@ -69,7 +69,7 @@ impl Session {
         &self.session
     }
 
-    /// True while a compaction runs beside the session (C-33).
+    /// True while a compaction runs beside the session.
     pub fn is_compacting(&self) -> bool {
         self.running
             .as_ref()

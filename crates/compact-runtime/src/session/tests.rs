@@ -75,7 +75,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn s2_26_the_soft_threshold_compacts_beside_the_session() {
+async fn the_soft_threshold_compacts_beside_the_session() {
     let mut scene = Scene::new(|_| {});
     scene.grow(5_000);
     let first = scene.preflight().await;
@@ -254,7 +254,7 @@ async fn what_was_reasoned_before_the_swap_is_stripped_where_it_is_bound() {
 }
 
 #[tokio::test]
-async fn c_33_s1_12_input_during_a_compaction_is_queued_or_refused() {
+async fn input_during_a_compaction_is_queued_or_refused() {
     for (during, is_admitted) in [
         (DuringCompaction::Queue, true),
         (DuringCompaction::Reject, false),
@@ -299,7 +299,7 @@ async fn a_refusal_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn s2_205_an_idle_session_is_compacted_when_the_policy_says_so() {
+async fn an_idle_session_is_compacted_when_the_policy_says_so() {
     let quiet = Duration::from_secs(300);
     let mut never = Scene::new(|_| {});
     never.grow(5_000);
@@ -330,7 +330,6 @@ fn said(tokens: Option<u64>, limit: Option<u64>) -> Overflow {
     }
 }
 
-/// C-31.
 #[tokio::test]
 async fn a_refused_prompt_is_made_smaller_once_without_asking_a_model() {
     let mut scene = Scene::new(|m| {
@@ -432,9 +431,8 @@ async fn pinned_content_that_fills_the_window_makes_no_loop() {
     );
 }
 
-/// C-11.
 #[tokio::test]
-async fn s1_16_a_failure_is_remembered_across_restarts() {
+async fn a_failure_is_remembered_across_restarts() {
     let mut scene = Scene::new(|m: &mut Manager| {
         m.summarizer = Some(Arc::new(ScriptedSummarizer::new([ScriptedAnswer::Says(
             String::new(),
@@ -573,7 +571,6 @@ async fn a_session_of_many_windows_lives_on_background_compactions_alone() {
     assert!(restored.len() * 2 > source.len());
 }
 
-/// S1-2.
 #[tokio::test]
 async fn growth_that_outruns_the_budget_is_forecast() {
     let mut scene = Scene::new(|m| m.policy.soft_pct = None);
@@ -607,7 +604,7 @@ fn reported(input: i64, output: i64, cache_read: i64) -> Option<ReportedUsage> {
 }
 
 #[tokio::test]
-async fn s3_39_s3_70_a_report_counts_and_what_was_said_since_is_added() {
+async fn a_report_counts_and_what_was_said_since_is_added() {
     let mut scene = Scene::new(|_| {});
     scene.grow(1_000);
     let before = scene.preflight().await.decision.tokens;
@@ -624,7 +621,7 @@ async fn s3_39_s3_70_a_report_counts_and_what_was_said_since_is_added() {
 }
 
 #[tokio::test]
-async fn s3_43_s3_47_s3_50_s3_62_s3_71_a_new_context_counts_from_zero() {
+async fn a_new_context_counts_from_zero() {
     let mut scene = Scene::new(|m| {
         m.policy.soft_pct = None;
         m.policy.usage = UsagePolicy {
@@ -652,7 +649,7 @@ async fn s3_43_s3_47_s3_50_s3_62_s3_71_a_new_context_counts_from_zero() {
 }
 
 #[tokio::test]
-async fn s3_40_s3_61_c_7_missing_usage_disables_guesses_or_estimates() {
+async fn missing_usage_disables_guesses_or_estimates() {
     let tokens = |on_missing| async move {
         let mut scene = Scene::new(|m| m.policy.usage.on_missing = on_missing);
         scene.grow(7_500);
@@ -678,7 +675,7 @@ async fn s3_40_s3_61_c_7_missing_usage_disables_guesses_or_estimates() {
 }
 
 #[tokio::test]
-async fn s3_23_a_report_switches_tracking_on_only_where_the_policy_says_so() {
+async fn a_report_switches_tracking_on_only_where_the_policy_says_so() {
     for reenable in [false, true] {
         let mut scene = Scene::new(|m| {
             m.policy.usage.on_missing = OnMissing::Disable;

@@ -42,7 +42,6 @@ fn a_session_whose_every_attempt_failed_is_told_as_that() {
     assert_eq!(json["sessions"][0].get("last_attempt"), None, "{json}");
 }
 
-/// S0-103, S0-104.
 #[test]
 fn the_store_is_private() {
     let place = Place::new();
@@ -54,7 +53,6 @@ fn the_store_is_private() {
     assert_eq!(mode(&place.store().join("catalog.db")), 0o600);
 }
 
-/// S0-105.
 #[test]
 fn without_a_path_the_store_is_in_the_users_data_directory() {
     let place = Place::new();
@@ -83,7 +81,6 @@ fn forked() -> Place {
     place
 }
 
-/// S0-107.
 #[test]
 fn pruning_asks_first_and_says_what_would_go() {
     let place = begun_anew();
@@ -166,7 +163,6 @@ fn begun_anew() -> Place {
     place
 }
 
-/// S2-156, C-20.
 #[test]
 fn old_records_that_nothing_needs_go() {
     let place = begun_anew();

@@ -38,7 +38,7 @@ fn a_compaction_is_told_to_people() {
 }
 
 #[test]
-fn s2_191_a_dry_run_tells_the_same_numbers_and_writes_nothing() {
+fn a_dry_run_tells_the_same_numbers_and_writes_nothing() {
     let place = Place::new();
     place.write("s.jsonl", claude(20));
     let goal = ["s.jsonl", "--budget", "2000"];
@@ -93,7 +93,7 @@ fn a_plan_is_told_to_people() {
 }
 
 #[test]
-fn s2_193_a_manual_compaction_has_every_field_of_the_contract() {
+fn a_manual_compaction_has_every_field_of_the_contract() {
     let place = Place::new();
     place.write("s.jsonl", claude(20));
     let json = place.json(&[
@@ -132,7 +132,7 @@ fn s2_193_a_manual_compaction_has_every_field_of_the_contract() {
 }
 
 #[test]
-fn s2_211_the_coding_example_loses_at_least_forty_percent() {
+fn the_coding_example_loses_at_least_forty_percent() {
     let place = Place::new();
     place.example("coding-session.jsonl");
     let json = place.json(&["compact", "coding-session.jsonl"]);
@@ -347,7 +347,6 @@ fn appending_is_refused_where_it_cannot_be() {
         .failed(2);
 }
 
-/// C-27.
 #[test]
 fn every_style_compacts() {
     let place = Place::new();
@@ -398,7 +397,7 @@ fn two_processes_share_one_store() {
 }
 
 #[test]
-fn s1_11_s2_97_a_summarizer_that_fails_ends_as_the_profile_says() {
+fn a_summarizer_that_fails_ends_as_the_profile_says() {
     let place = Place::new();
     place.write("s.jsonl", lines(0..60));
     // Nobody listens on the port that is reserved for nobody.

@@ -14,7 +14,7 @@ fn compacted(input: &str, budget: &str) -> Place {
 }
 
 #[test]
-fn s2_192_a_diff_accounts_for_every_entry() {
+fn a_diff_accounts_for_every_entry() {
     let place = compacted(&claude(20), "1500");
     let json = place.json(&["diff", "a.jsonl", "b.jsonl"]);
     let count = |key: &str| json[key].as_array().unwrap().len() as u64;

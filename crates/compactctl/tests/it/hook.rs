@@ -119,10 +119,10 @@ fn context(run: &Run) -> String {
     output["additionalContext"].as_str().unwrap().to_owned()
 }
 
-/// S0-4, S0-20, S0-39 … S0-41, S0-97, S0-115, S0-132, S0-139: asked for or automatic, the whole
+/// Asked for or automatic, the whole
 /// transcript is archived before the agent compacts, byte for byte.
 #[test]
-fn s0_115_precompact_archives_the_transcript() {
+fn precompact_archives_the_transcript() {
     let agent = Agent::new();
     for trigger in ["auto", "manual"] {
         agent.call("PreCompact", &json!({ "trigger": trigger }));
@@ -134,10 +134,10 @@ fn s0_115_precompact_archives_the_transcript() {
     }
 }
 
-/// S0-44 … S0-47, S0-61 … S0-64, S0-105, S0-116, S0-142, C-17: below the data directory, by repository,
+/// Below the data directory, by repository,
 /// and not in the repository.
 #[test]
-fn s0_116_precompact_creates_the_folder_of_the_repository() {
+fn precompact_creates_the_folder_of_the_repository() {
     let agent = Agent::new();
     assert!(!agent.place.store().exists());
     agent.before();
@@ -159,9 +159,8 @@ fn s0_116_precompact_creates_the_folder_of_the_repository() {
     assert_eq!(within, [".git", "deep"]);
 }
 
-/// S0-43, S0-70, S0-95, S0-117, S0-134.
 #[test]
-fn s0_117_precompact_handles_a_missing_transcript() {
+fn precompact_handles_a_missing_transcript() {
     let agent = Agent::new();
     fs::remove_file(&agent.transcript).unwrap();
     let line = agent.fault(
@@ -176,9 +175,8 @@ fn s0_117_precompact_handles_a_missing_transcript() {
     assert!(agent.log().ends_with(&line.replace("WARNING:", "WARNING")));
 }
 
-/// S0-69, S0-118.
 #[test]
-fn s0_118_precompact_handles_a_missing_path() {
+fn precompact_handles_a_missing_path() {
     let agent = Agent::new();
     for path in [json!(""), json!(null), json!(7), json!(["/a"])] {
         let mut payload = agent.payload("PreCompact");
@@ -197,10 +195,10 @@ fn s0_118_precompact_handles_a_missing_path() {
     assert_eq!(agent.archives(), Vec::<PathBuf>::new());
 }
 
-/// S0-31, S0-71, S0-72, S0-94, S0-98, S0-119, S0-135: neither a folder, a pipe, an archive that
+/// Neither a folder, a pipe, an archive that
 /// cannot be made nor a file that may not be read keeps the agent from compacting.
 #[test]
-fn s0_119_precompact_handles_an_io_error() {
+fn precompact_handles_an_io_error() {
     let agent = Agent::new();
     let mut payload = agent.payload("PreCompact");
     payload["transcript_path"] = json!(agent.place.path("repo"));
@@ -225,9 +223,9 @@ fn s0_119_precompact_handles_an_io_error() {
     }
 }
 
-/// S0-94: a disk with room for half of the transcript keeps none of it.
+/// A disk with room for half of the transcript keeps none of it.
 #[test]
-fn s0_94_a_full_disk_leaves_no_half_archive() {
+fn a_full_disk_leaves_no_half_archive() {
     let big = vec![b'x'; 400 * 1024];
     let agent = Agent::new().with_transcript("big.jsonl", &big);
     let disk = agent.place.path("disk");
@@ -267,9 +265,8 @@ fn s0_94_a_full_disk_leaves_no_half_archive() {
     );
 }
 
-/// S0-96, S0-120, C-18.
 #[test]
-fn s0_120_precompact_names_are_unique_on_rapid_calls() {
+fn precompact_names_are_unique_on_rapid_calls() {
     let agent = Agent::new();
     let payload = agent.payload("PreCompact").to_string();
     let children: Vec<_> = (0..6)
@@ -293,9 +290,9 @@ fn s0_120_precompact_names_are_unique_on_rapid_calls() {
     assert_eq!(agent.archives().len(), 6);
 }
 
-/// S0-66, S0-67, S0-103, S0-104, S0-121: whatever the umask says.
+/// Whatever the umask says.
 #[test]
-fn s0_121_precompact_keeps_archives_private() {
+fn precompact_keeps_archives_private() {
     let agent = Agent::new();
     let store = agent.place.store();
     let mut child = Command::new("sh")
@@ -330,9 +327,9 @@ fn s0_121_precompact_keeps_archives_private() {
     assert_eq!(files, 5, "archive, sum, ledger, open compaction, log");
 }
 
-/// S0-42, S0-63, S0-122: the format is the agent's affair.
+/// The format is the agent's affair.
 #[test]
-fn s0_122_precompact_preserves_the_extension() {
+fn precompact_preserves_the_extension() {
     for (name, end) in [
         ("s.md", ".md"),
         ("s.jsonl", ".jsonl"),
@@ -349,7 +346,7 @@ fn s0_122_precompact_preserves_the_extension() {
 }
 
 #[test]
-fn s0_65_a_copy_keeps_its_times() {
+fn a_copy_keeps_its_times() {
     let agent = Agent::new();
     let then = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
     let file = fs::File::options()
@@ -362,9 +359,9 @@ fn s0_65_a_copy_keeps_its_times() {
     assert_eq!(fs::metadata(archive).unwrap().modified().unwrap(), then);
 }
 
-/// S0-15, S0-68, S0-106, S0-111, S0-133, S0-136: log only, with trigger, place and size.
+/// Log only, with trigger, place and size.
 #[test]
-fn s0_68_an_archive_is_logged_with_trigger_place_and_size() {
+fn an_archive_is_logged_with_trigger_place_and_size() {
     let agent = Agent::new();
     let run = agent.before();
     let [archive] = agent.archives().try_into().unwrap();
@@ -381,9 +378,9 @@ fn s0_68_an_archive_is_logged_with_trigger_place_and_size() {
     );
 }
 
-/// S0-32, S0-72: nothing that an agent may send makes the hook fail, or print.
+/// Nothing that an agent may send makes the hook fail, or print.
 #[test]
-fn s0_72_whatever_comes_in_lets_the_agent_go_on() {
+fn whatever_comes_in_lets_the_agent_go_on() {
     let agent = Agent::new();
     for payload in [
         &b""[..],
@@ -414,9 +411,9 @@ fn s0_72_whatever_comes_in_lets_the_agent_go_on() {
     }
 }
 
-/// S0-31: 2 would tell the agent not to compact, so a call never ends with it.
+/// 2 would tell the agent not to compact, so a call never ends with it.
 #[test]
-fn s0_31_bad_arguments_and_a_broken_configuration_do_not_block() {
+fn bad_arguments_and_a_broken_configuration_do_not_block() {
     let agent = Agent::new();
     for arguments in [
         &["hook", "--bogus"][..],
@@ -442,7 +439,7 @@ fn s0_31_bad_arguments_and_a_broken_configuration_do_not_block() {
 
 /// A host that closed its ears, or whose disk is full, is no reason to fail.
 #[test]
-fn s0_31_an_answer_that_nobody_takes_is_no_failure() {
+fn an_answer_that_nobody_takes_is_no_failure() {
     let agent = Agent::new();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut child = agent
@@ -461,7 +458,7 @@ fn s0_31_an_answer_that_nobody_takes_is_no_failure() {
 
 /// No home, no variable, or a home that cannot be written to.
 #[test]
-fn s0_94_without_a_place_to_write_to_the_agent_goes_on() {
+fn without_a_place_to_write_to_the_agent_goes_on() {
     let agent = Agent::new();
     let payload = agent.payload("PreCompact").to_string();
     let mut child = agent
@@ -488,9 +485,9 @@ fn s0_94_without_a_place_to_write_to_the_agent_goes_on() {
     );
 }
 
-/// S0-21 is overtaken: the agent reads what the hook prints, so it is told what to keep (C-9).
+/// The agent reads what the hook prints, so it is told what to keep.
 #[test]
-fn c_9_the_summarizer_reads_the_rules() {
+fn the_summarizer_reads_the_rules() {
     let agent = Agent::new();
     let told = agent.before().text();
     assert!(
@@ -504,7 +501,7 @@ fn c_9_the_summarizer_reads_the_rules() {
 /// The summary is not in the transcript yet when the session goes on: the record is told, and at the
 /// next prompt what neither the summary nor the kept messages show.
 #[test]
-fn s0_100_what_the_summary_lost_reaches_the_next_request() {
+fn what_the_summary_lost_reaches_the_next_request() {
     let agent = Agent::new();
     agent.call("UserPromptSubmit", &json!({ "prompt": "go on" }));
     agent.before();
@@ -682,7 +679,7 @@ fn opencode_sends_its_transcript_along() {
 
 /// No home and no data directory: nothing is written anywhere, and nowhere near somebody else's.
 #[test]
-fn s0_31_without_a_home_the_agent_goes_on_and_nothing_is_written() {
+fn without_a_home_the_agent_goes_on_and_nothing_is_written() {
     let agent = Agent::new();
     let payload = agent.payload("PreCompact").to_string();
     for home in [None, Some("")] {
@@ -916,10 +913,10 @@ fn what_was_remembered_of_old_sessions_is_removed() {
     assert_eq!(agent.archives().len(), 2);
 }
 
-/// S0-2, S0-13, S0-14, S0-38, S0-138: the agent decides when it compacts. However full a context is, there
+/// The agent decides when it compacts. However full a context is, there
 /// is nothing for us to do, and no answer of the hook asks the agent for anything.
 #[test]
-fn s0_138_the_agent_decides() {
+fn the_agent_decides() {
     let agent = Agent::new();
     let plan = ["plan", "session.jsonl", "--window", "1000"];
     assert_ne!(agent.place.json(&plan)["verdict"], "stay");
@@ -934,9 +931,9 @@ fn s0_138_the_agent_decides() {
     }
 }
 
-/// S0-143: nothing is put before the person in the session; the log says what happened.
+/// Nothing is put before the person in the session; the log says what happened.
 #[test]
-fn s0_143_a_person_is_not_notified() {
+fn a_person_is_not_notified() {
     let agent = Agent::new();
     for run in whole_compaction(&agent) {
         assert!(!run.text().contains("systemMessage"), "{}", run.text());
@@ -954,9 +951,9 @@ fn whole_compaction(agent: &Agent) -> [Run; 4] {
     ]
 }
 
-/// S0-108, S0-112: what the guide says about looking at archives and removing old ones, as it stands there.
+/// What the guide says about looking at archives and removing old ones, as it stands there.
 #[test]
-fn s0_108_s0_112_the_commands_of_the_guide_work() {
+fn the_commands_of_the_guide_work() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/claude-code.md");
     let guide = fs::read_to_string(guide).unwrap();
     let agent = Agent::new();

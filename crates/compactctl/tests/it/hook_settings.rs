@@ -29,9 +29,9 @@ const SETTINGS: [&str; 6] = [
     "{\r\n  \"a\": \"\\u00e9\"\r\n}\r\n",
 ];
 
-/// S0-9, S0-123, S0-124: under the exact key, beside what is there.
+/// Under the exact key, beside what is there.
 #[test]
-fn s0_123_hooks_are_registered_beside_what_is_there() {
+fn hooks_are_registered_beside_what_is_there() {
     let (agent, file) = AGENTS[0];
     let place = place_with(file, SETTINGS[0]);
     place.run(&["hook", "install", "--agent", agent]).ok();
@@ -227,9 +227,9 @@ fn a_project_calls_the_command_by_its_name() {
     assert!(!place.path(".claude").exists());
 }
 
-/// S0-3, S0-17, C-32: whether the agent compacts by itself is looked up and said.
+/// Whether the agent compacts by itself is looked up and said.
 #[test]
-fn c_32_status_says_whether_the_agent_compacts_by_itself() {
+fn status_says_whether_the_agent_compacts_by_itself() {
     for (file, text, agent) in [
         (
             "home/.claude/settings.json",

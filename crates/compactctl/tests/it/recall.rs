@@ -244,7 +244,6 @@ fn an_original_that_is_gone_is_told_and_the_rest_is_found() {
     assert!(first(&answer, "snippet").contains("9187"));
 }
 
-/// S2-156.
 #[test]
 fn pruned_words_are_not_found_and_the_rest_is() {
     let place = Place::new();
@@ -459,7 +458,6 @@ fn pointers_that_lead_nowhere_are_told() {
     }
 }
 
-/// S2-207.
 #[test]
 fn a_session_tells_what_it_remembers() {
     let place = Place::new();

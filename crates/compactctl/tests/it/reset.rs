@@ -47,7 +47,7 @@ fn messages(place: &Place, file: &str) -> Vec<Value> {
 }
 
 #[test]
-fn s1_4_s1_8_s1_56_s1_57_s1_74_a_reset_leaves_the_view_and_two_artifacts() {
+fn a_reset_leaves_the_view_and_two_artifacts() {
     let place = Place::new();
     place.write("s.json", body(&session(30)));
     let made = compact(&place, "s.json", "out.json");
@@ -90,7 +90,7 @@ fn s1_4_s1_8_s1_56_s1_57_s1_74_a_reset_leaves_the_view_and_two_artifacts() {
 }
 
 #[test]
-fn s1_43_a_further_reset_replaces_the_continuation() {
+fn a_further_reset_replaces_the_continuation() {
     let place = Place::new();
     place.write("s.json", body(&session(30)));
     compact(&place, "s.json", "once.json");
@@ -110,7 +110,7 @@ fn s1_43_a_further_reset_replaces_the_continuation() {
 }
 
 #[test]
-fn s1_21_vt_session_dir_takes_the_artifacts() {
+fn vt_session_dir_takes_the_artifacts() {
     let place = Place::new();
     place.write("s.json", body(&session(30)));
     let output = place
@@ -171,7 +171,7 @@ fn other_profiles_leave_no_artifacts() {
 }
 
 #[test]
-fn s1_11_s1_82_s1_83_what_cannot_be_reset_is_left_alone_and_told() {
+fn what_cannot_be_reset_is_left_alone_and_told() {
     let place = Place::new();
     let mut messages = session(30);
     messages[1]["meta"] = json!({"protected": true});
@@ -205,7 +205,7 @@ fn s1_11_s1_82_s1_83_what_cannot_be_reset_is_left_alone_and_told() {
 }
 
 #[test]
-fn s1_11_s1_78_a_summarizer_that_fails_changes_nothing_and_its_input_is_kept() {
+fn a_summarizer_that_fails_changes_nothing_and_its_input_is_kept() {
     let place = Place::new();
     place.write("s.json", body(&session(30)));
     // Nobody listens on the discard port.

@@ -90,7 +90,7 @@ fn count(events: &[Value], kind: &str) -> usize {
 const SMALL: [&str; 4] = ["--window", "1000", "--until", "READY"];
 
 #[test]
-fn s4_36_s4_117_s4_153_s4_154_a_small_window_restarts_and_the_work_goes_on() {
+fn a_small_window_restarts_and_the_work_goes_on() {
     let place = place(TIRING);
     let more = [&SMALL[..], &["--json", "--", "--model", "m"]].concat();
     let run = run(&place, &more).ok();
@@ -134,7 +134,7 @@ fn s4_36_s4_117_s4_153_s4_154_a_small_window_restarts_and_the_work_goes_on() {
 }
 
 #[test]
-fn s4_116_people_get_the_answer_and_beside_it_the_story() {
+fn people_get_the_answer_and_beside_it_the_story() {
     let place = place(TIRING);
     let run = run(&place, &SMALL).ok();
     assert_eq!(run.text(), "All of it is READY.\n");
@@ -158,7 +158,7 @@ fn s4_116_people_get_the_answer_and_beside_it_the_story() {
 }
 
 #[test]
-fn c_11_s4_138_limits_are_told_with_how_to_go_on() {
+fn limits_are_told_with_how_to_go_on() {
     let place = place(TIRING);
     place.write("compact.yaml", "redaction: {sinks: {archive: false}}\n");
     let bounds = ["--max-restarts", "1", "--config", "compact.yaml"];
@@ -196,7 +196,7 @@ fn c_11_s4_138_limits_are_told_with_how_to_go_on() {
 }
 
 #[test]
-fn c_13_ctrl_c_ends_the_agent_and_not_the_run() {
+fn ctrl_c_ends_the_agent_and_not_the_run() {
     let hangs = "#!/bin/sh\nread -r line\necho $$ > pid\n\
         printf '%s\\n' '{\"type\":\"tool_call\",\"id\":\"c\",\"name\":\"Bash\",\"arguments\":{\"command\":\"make parser\"}}'\nsleep 300\n";
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
@@ -520,10 +520,10 @@ fn with_secret(place: &Place) -> Vec<String> {
     names
 }
 
-/// C-19: a session's lines are the original. What the next session is told, what the run goes on from and
+/// A session's lines are the original. What the next session is told, what the run goes on from and
 /// its story are drawn from them, and know a secret by its placeholder only.
 #[test]
-fn c_19_secrets_stay_in_the_sessions_that_printed_them() {
+fn secrets_stay_in_the_sessions_that_printed_them() {
     let printed = TIRING
         .replace(
             "\"content\":\"ok\"",

@@ -69,7 +69,6 @@ fn a_catalog_is_copied_to_another_folder_and_not_onto_itself() {
     place.run(&["catalog", "migrate"]).ok();
 }
 
-/// S2-157, S2-206.
 #[test]
 fn an_encrypted_store_shows_no_word_and_needs_its_key() {
     let key = "0f".repeat(32);
@@ -110,7 +109,6 @@ fn holds(folder: &std::path::Path, needle: &[u8]) -> bool {
     })
 }
 
-/// S2-156, C-20.
 #[test]
 fn retention_lets_go_after_each_compaction_what_no_view_points_at() {
     let place = Place::new();

@@ -26,9 +26,8 @@ fn logged(place: &Place, arguments: &[&str], filter: Option<&str>) -> String {
     String::from_utf8(done.stderr).unwrap()
 }
 
-/// S2-170.
 #[test]
-fn s2_51_events_are_logged_as_lines_of_json() {
+fn events_are_logged_as_lines_of_json() {
     let place = place();
     let arguments = [&COMPACT[..], &["--json", "--log-format", "json"]].concat();
     let log = logged(&place, &arguments, None);
@@ -55,7 +54,7 @@ fn the_log_is_as_loud_as_it_is_asked_to_be() {
 }
 
 #[test]
-fn s2_164_disabled_redaction_is_logged_first_and_loudest() {
+fn disabled_redaction_is_logged_first_and_loudest() {
     let place = place();
     place.write("c.yaml", "redaction:\n  enabled: false\n");
     let arguments = [
@@ -77,7 +76,7 @@ fn s2_164_disabled_redaction_is_logged_first_and_loudest() {
 
 /// Whichever boundary it is: said before anything else is.
 #[test]
-fn s2_164_disabled_redaction_is_the_first_that_is_said() {
+fn disabled_redaction_is_the_first_that_is_said() {
     for (rules, boundary) in [
         ("enabled: false", "export"),
         ("sinks: {summary_prompt: false}", "summary"),
@@ -119,7 +118,6 @@ fn a_caller_names_its_span() {
     assert_eq!(command.output().unwrap().status.code(), Some(0));
 }
 
-/// S2-52.
 #[test]
 fn a_dead_collector_costs_a_warning_and_little_time() {
     let place = place();
@@ -141,7 +139,7 @@ fn a_dead_collector_costs_a_warning_and_little_time() {
 
 /// A raw archive has it all; what is found in it goes to a model, and its owner gets it whole.
 #[test]
-fn s2_175_s2_176_what_recall_and_its_tools_give_holds_no_secret() {
+fn what_recall_and_its_tools_give_holds_no_secret() {
     let place = Place::new();
     let token = ["gh", "p_", "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb3d"].concat();
     let body: Vec<String> = (0..6).map(|n| format!("{n}Qx7zKd9").repeat(8)).collect();

@@ -4,7 +4,6 @@ use serde_json::json;
 use super::*;
 use crate::postgres::tests::Database;
 
-/// S2-54, S2-76.
 #[tokio::test]
 async fn postgres_conforms() {
     let Some(database) = Database::new().await else {

@@ -35,7 +35,6 @@ impl Fixture {
     }
 }
 
-/// S2-76.
 #[tokio::test]
 async fn sqlite_conforms() {
     let fixture = Fixture::new();
@@ -179,7 +178,7 @@ async fn a_damaged_page_or_value_is_named() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn s0_66_the_database_and_its_log_are_private() {
+async fn the_database_and_its_log_are_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let fixture = Fixture::new();

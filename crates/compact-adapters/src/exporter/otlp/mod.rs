@@ -1,4 +1,4 @@
-//! Events to an OpenTelemetry collector, as logs, spans and metrics (S2-52, S2-151).
+//! Events to an OpenTelemetry collector, as logs, spans and metrics.
 //!
 //! Each event is a log record at once, and a span event on the span of its call when that ends; both
 //! carry the same ids. Metrics are counted from every event, whatever is sampled. One thread sends,

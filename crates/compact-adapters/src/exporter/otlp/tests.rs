@@ -39,9 +39,8 @@ fn check(event: &Value, expected: &Expect) {
     expected.assert_eq(&told.concat());
 }
 
-/// S2-139 … S2-150.
 #[test]
-fn s2_151_every_field_of_an_event_is_an_attribute() {
+fn every_field_of_an_event_is_an_attribute() {
     check(
         &trigger_decision(),
         &expect![[r#"
@@ -64,7 +63,7 @@ fn s2_151_every_field_of_an_event_is_an_attribute() {
 }
 
 #[test]
-fn s2_138_a_record_has_the_events_time_name_and_severity() {
+fn a_record_has_the_events_time_name_and_severity() {
     let mut event = trigger_decision();
     event["severity"] = json!("warning");
     event["trace_id"] = json!("4bf92f3577b34da6a3ce929d0e0e4736");
@@ -85,7 +84,7 @@ fn told(event: &str, ts: &str) -> Value {
 }
 
 #[test]
-fn s2_151_a_calls_events_are_on_its_span_when_it_ends() {
+fn a_calls_events_are_on_its_span_when_it_ends() {
     let mut spans = SpanAssembler::new(set(&[]).sampler);
     assert_eq!(
         spans.add_event(&told("compact.token_estimate", "2026-01-01T00:00:00.990Z")),
@@ -282,7 +281,6 @@ fn events_are_counted_by_what_dashboards_ask_for() {
     .assert_eq(&sums(&events).join("\n"));
 }
 
-/// S2-77.
 #[test]
 fn a_dead_collector_and_a_slow_one_hold_up_nobody_and_what_is_lost_is_counted() {
     // It accepts connections, as the system does for it, and never answers.

@@ -143,7 +143,7 @@ fn is_told(event: &Value, field: &str, reason: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s2_56_s2_160_every_fault_ends_in_the_deterministic_summary() {
+async fn every_fault_ends_in_the_deterministic_summary() {
     let plain = {
         let (manager, _) = manager(&Server::start([]).await, Policy::default());
         let manager = Manager {
@@ -172,7 +172,7 @@ async fn s2_56_s2_160_every_fault_ends_in_the_deterministic_summary() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s1_11_s1_78_s1_79_s1_80_every_fault_leaves_the_history_where_the_profile_says_fail() {
+async fn every_fault_leaves_the_history_where_the_profile_says_fail() {
     let tried = faults().into_iter().map(|(act, reason)| async move {
         let server = Server::start([act.clone()]).await;
         let (manager, events) = manager_for(&act, &server, Profile::HardReset.policy());
@@ -202,7 +202,7 @@ async fn s1_11_s1_78_s1_79_s1_80_every_fault_leaves_the_history_where_the_profil
 }
 
 #[tokio::test]
-async fn s4_140_s0_31_other_profiles_fall_back_as_they_say() {
+async fn other_profiles_fall_back_as_they_say() {
     for (profile, fallback) in [
         (Profile::CheckpointRestart, "minimal_prompt"),
         (Profile::NativeArchive, "host"),
@@ -284,7 +284,7 @@ async fn a_request_that_is_too_long_is_told_apart() {
 }
 
 #[tokio::test]
-async fn s2_62_s2_152_secrets_in_the_transcript_are_not_in_the_bytes_that_are_sent() {
+async fn secrets_in_the_transcript_are_not_in_the_bytes_that_are_sent() {
     let server = Server::start([says("- Widget1 fails with E0001, see src/part_1.rs")]).await;
     let (manager, events) = manager(&server, Policy::default());
     let secrets = [

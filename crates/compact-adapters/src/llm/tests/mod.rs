@@ -69,7 +69,7 @@ async fn embeddings_conform_and_keep_their_order() {
 }
 
 #[tokio::test]
-async fn s2_65_s2_159_requests_ask_for_the_least_random_answer_and_have_no_tools() {
+async fn requests_ask_for_the_least_random_answer_and_have_no_tools() {
     for (wire, expected) in [
         (
             SummarizerWire::Chat,
@@ -115,9 +115,8 @@ async fn s2_65_s2_159_requests_ask_for_the_least_random_answer_and_have_no_tools
     }
 }
 
-/// C-14, C-36.
 #[tokio::test]
-async fn s1_25_s1_26_s1_152_s1_153_s2_97_s2_165_its_own_model_counts_and_else_the_sessions() {
+async fn its_own_model_counts_and_else_the_sessions() {
     let server = Server::start([says("fine")]).await;
     let own = summarizer(SummarizerWire::Chat, &server);
     own.answer(&sample_question()).await.unwrap();

@@ -128,7 +128,7 @@ impl Manager {
         Ok(AdviceVerdict::Go)
     }
 
-    /// What the policy says about a summarizer that failed (C-10).
+    /// What the policy says about a summarizer that failed.
     async fn handle_summary_error(
         &self,
         measured: &mut MeasuredRequest<'_>,

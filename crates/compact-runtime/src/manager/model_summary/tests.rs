@@ -50,7 +50,7 @@ fn says(text: &str) -> ScriptedAnswer {
 }
 
 #[tokio::test]
-async fn s2_96_a_models_words_stand_quoted_behind_the_users_rules() {
+async fn a_models_words_stand_quoted_behind_the_users_rules() {
     let (manager, heard, scripted) = with([says(PROSE)], OnSummaryFailure::Deterministic);
     let mut session = session();
     let made = manager.preflight(&mut session).await.unwrap();
@@ -122,7 +122,7 @@ async fn no_model_is_asked_when_nothing_is_to_be_compacted() {
 }
 
 #[tokio::test]
-async fn s2_62_s2_152_what_a_model_is_asked_holds_no_secret_and_what_it_says_neither() {
+async fn what_a_model_is_asked_holds_no_secret_and_what_it_says_neither() {
     let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
     let (manager, _, scripted) = with(
         [says(&format!("the token is {secret}, handler_1"))],
@@ -294,9 +294,8 @@ fn troubles() -> Vec<(Vec<ScriptedAnswer>, &'static str)> {
     ]
 }
 
-/// C-10.
 #[tokio::test]
-async fn s2_56_every_trouble_leads_to_the_deterministic_summary_and_is_told() {
+async fn every_trouble_leads_to_the_deterministic_summary_and_is_told() {
     let plain = {
         let (manager, _) = manager(8_000);
         let mut session = session();
@@ -318,7 +317,7 @@ async fn s2_56_every_trouble_leads_to_the_deterministic_summary_and_is_told() {
 }
 
 #[tokio::test]
-async fn s1_11_s1_78_s1_79_s1_80_s1_196_fail_leaves_the_history_and_is_not_retried_in_the_turn() {
+async fn fail_leaves_the_history_and_is_not_retried_in_the_turn() {
     for (script, reason) in troubles() {
         let (mut manager, heard, scripted) = with(script, OnSummaryFailure::Fail);
         manager.policy = Profile::HardReset.policy();
@@ -346,7 +345,7 @@ async fn s1_11_s1_78_s1_79_s1_80_s1_196_fail_leaves_the_history_and_is_not_retri
 }
 
 #[tokio::test]
-async fn s2_160_a_refusal_is_answered_by_asking_for_a_brief_one() {
+async fn a_refusal_is_answered_by_asking_for_a_brief_one() {
     let (manager, heard, scripted) = with(
         [says("I cannot do that."), says(PROSE)],
         OnSummaryFailure::Fail,
@@ -383,9 +382,8 @@ async fn proves(manager: &Manager, receipt: &Receipt) {
     );
 }
 
-/// C-10, S2-161.
 #[tokio::test]
-async fn s2_56_prune_only_prunes_without_a_summary_and_warns() {
+async fn prune_only_prunes_without_a_summary_and_warns() {
     let (made, session, heard, manager) = fallen_back(OnSummaryFailure::PruneOnly).await;
     let text = summary(&made, &session);
     assert!(!text.contains("handler_") && !text.contains("##"), "{text}");
@@ -399,9 +397,8 @@ async fn s2_56_prune_only_prunes_without_a_summary_and_warns() {
     proves(&manager, &receipt).await;
 }
 
-/// C-10.
 #[tokio::test]
-async fn s4_140_a_minimal_prompt_says_to_go_on() {
+async fn a_minimal_prompt_says_to_go_on() {
     let (made, session, heard, manager) = fallen_back(OnSummaryFailure::MinimalPrompt).await;
     let text = summary(&made, &session);
     assert!(
@@ -418,7 +415,7 @@ async fn s4_140_a_minimal_prompt_says_to_go_on() {
 }
 
 #[tokio::test]
-async fn s0_31_host_tells_and_never_blocks() {
+async fn host_tells_and_never_blocks() {
     let (made, session, heard, manager) = fallen_back(OnSummaryFailure::Host).await;
     assert_eq!(made.view, View::identity(session.history()));
     assert!(made.receipt.is_none());

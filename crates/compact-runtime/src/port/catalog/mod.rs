@@ -162,7 +162,7 @@ pub trait SessionCatalog: Send + Sync {
     /// Every session that has a record, an event or an attempt, the oldest first.
     async fn sessions(&self) -> Result<Vec<SessionInfo>, CatalogError>;
 
-    /// Appends an event to a session (S2-76).
+    /// Appends an event to a session.
     async fn save_event(&self, session: &str, event: &Value) -> Result<(), CatalogError>;
 
     /// The events of a session, the oldest first.

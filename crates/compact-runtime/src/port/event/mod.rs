@@ -1,7 +1,7 @@
 //! Where events go: a terminal, a collector, a callback.
 //!
 //! An event is a JSON object in one schema (`ts`, `session_id`, `event`, `model`, `t_est`, `max`,
-//! `policy`, `kept`, `pruned_count`, `summary_tokens`; S2-138 … S2-150), redacted before it gets
+//! `policy`, `kept`, `pruned_count`, `summary_tokens`), redacted before it gets
 //! here. Emitting is fire and forget: no answer, no error, and nothing that waits.
 
 pub mod conformance;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub use redacting::{RedactingSink, redact_event};
 
-/// Takes events (S2-77). Must never block, fail or panic: a compaction does not depend on it.
+/// Takes events. Must never block, fail or panic: a compaction does not depend on it.
 pub trait EventSink: Send + Sync {
     /// Passes one event on.
     fn emit(&self, event: &Value);

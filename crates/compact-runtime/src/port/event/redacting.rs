@@ -38,7 +38,7 @@ pub fn redact_event(event: &mut Value, redactor: &Redactor) {
 }
 
 /// Redacts events and passes them on. When it is given nothing to redact with, it says so first, as
-/// loudly as there is (S2-164).
+/// loudly as there is.
 pub struct RedactingSink {
     redactor: Arc<Redactor>,
     sink: Arc<dyn EventSink>,

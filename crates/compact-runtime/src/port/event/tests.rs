@@ -56,9 +56,8 @@ fn redaction_in_front_conforms() {
     }
 }
 
-/// S2-153.
 #[test]
-fn s2_62_s2_154_s2_175_what_is_exported_holds_no_secret_and_nothing_personal() {
+fn what_is_exported_holds_no_secret_and_nothing_personal() {
     let mut event = conformance::trigger_decision();
     event["session_id"] = json!("jane@acme.dev");
     event["error"] = json!("refused: password=hunter2");
@@ -78,7 +77,7 @@ fn s2_62_s2_154_s2_175_what_is_exported_holds_no_secret_and_nothing_personal() {
 }
 
 #[test]
-fn s2_164_exporting_without_redaction_is_said_first_and_once() {
+fn exporting_without_redaction_is_said_first_and_once() {
     let mut rules = RedactionRules::default();
     rules.sinks.export = false;
     let event = conformance::trigger_decision();

@@ -128,7 +128,7 @@ impl SummarizerError {
     }
 }
 
-/// Answers questions with prose (S2-96). Safe to share; dropping the future abandons the question.
+/// Answers questions with prose. Safe to share; dropping the future abandons the question.
 #[async_trait]
 pub trait Summarizer: Send + Sync {
     /// What it is.

@@ -51,7 +51,7 @@ async fn an_unknown_session_has_no_events(store: &dyn TranscriptStore) {
         .expect("nothing to write is no failure");
 }
 
-/// Raw JSON, whatever it is (S1-46, S1-49).
+/// Raw JSON, whatever it is.
 async fn events_come_back_as_they_were(store: &dyn TranscriptStore) {
     let events = vec![
         json!({"type": "user_message", "content": "line\nbreaks\r\n and \u{2028}"}),
@@ -85,7 +85,6 @@ async fn odd_sessions_stay_apart(store: &dyn TranscriptStore) {
     assert_eq!(places.len(), ODD_SESSIONS.len());
 }
 
-/// S1-181, S1-198.
 async fn concurrent_events_keep_each_senders_order(store: &dyn TranscriptStore) {
     std::thread::scope(|scope| {
         for sender in 0..8 {

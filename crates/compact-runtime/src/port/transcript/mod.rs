@@ -19,7 +19,7 @@ pub use memory::MemoryTranscripts;
 /// The `type` of the line that stands where events are missing.
 pub const GAP: &str = "transcript_gap";
 
-/// What a compaction leaves beside the transcript (S1-56, S1-57).
+/// What a compaction leaves beside the transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Artifact {
     /// What the summarizer was given.
