@@ -1,0 +1,454 @@
+//! The engine with everything that it reaches the world through, and what one can ask of it.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use compact_adapters::config::{Config, RetentionConfig, StorageAdapter};
+use compact_adapters::estimator;
+use compact_core::message::Conversation;
+use compact_core::policy::Policy;
+use compact_core::redact::{RedactionBoundary, Redactor};
+use compact_core::summarize::frame;
+use compact_core::token::{Estimator, Tokens};
+use compact_core::window::Window;
+use compact_runtime::manager::{ArchiveMode, MemoryLayers, RestoredOriginal, VerificationReport};
+use compact_runtime::port::catalog::{CompactionRecord, SessionCatalog};
+use compact_runtime::port::embedder::Embedder;
+use compact_runtime::port::event::EventSink;
+use compact_runtime::port::index::RecallIndex;
+use compact_runtime::port::summarizer::Summarizer;
+use compact_runtime::recall::{EntryPointer, RecallQuery, RestoredEntry, SearchHit};
+use compact_runtime::{Manager, Recall};
+
+use crate::builder::{CompactBuilder, WrapCatalog, WrapIndex};
+use crate::error::Error;
+use crate::events;
+use crate::redaction::Redactors;
+use crate::session::Session;
+use crate::storage::{Storage, StorePair};
+
+/// Compacts conversations, and brings back what their views left out. Cheap to clone: clones share
+/// everything.
+#[derive(Clone)]
+pub struct Compact {
+    parts: Arc<CompactParts>,
+    /// The manager of all sessions, once there is one: it holds the stores open.
+    manager: Arc<Mutex<Option<Arc<Manager>>>>,
+}
+
+/// What a builder gathered.
+pub(crate) struct CompactParts {
+    pub(crate) config: Config,
+    pub(crate) storage: Storage,
+    pub(crate) redactors: Redactors,
+    pub(crate) wrap_catalog: Option<WrapCatalog>,
+    pub(crate) wrap_index: Option<WrapIndex>,
+    pub(crate) estimator: Option<Arc<dyn Estimator>>,
+    pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    pub(crate) sinks: Vec<Arc<dyn EventSink>>,
+}
+
+impl Compact {
+    /// Gathers settings. Without any, originals go to the user's data directory, tokens are
+    /// estimated, summaries are written without a model, and nobody hears of it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), compact::Error> {
+    /// use compact::Compact;
+    ///
+    /// let compact = Compact::builder().model("gpt-5").in_memory().build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder() -> CompactBuilder {
+        CompactBuilder::default()
+    }
+
+    pub(crate) fn from_parts(parts: CompactParts) -> Compact {
+        Compact {
+            parts: Arc::new(parts),
+            manager: Arc::default(),
+        }
+    }
+
+    /// The session of that name; taken up again where an earlier process left it, once it is given its
+    /// history.
+    pub fn session(&self, id: impl Into<String>) -> Session {
+        Session::new(self.clone(), id.into())
+    }
+
+    /// The entries of everything archived that answer a question best, the best first.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
+    /// # let turn = |n: u32| [
+    /// #     serde_json::json!({"role": "user", "content": format!("Which port does service {n} use?")}),
+    /// #     serde_json::json!({"role": "assistant", "content": format!("Service {n} uses port {}. ", 8000 + n).repeat(60)}),
+    /// # ];
+    /// # let messages: Vec<_> = (0..40).flat_map(turn).collect();
+    /// # compact.session("ports").compact(&messages, None).await?;
+    /// let hits = compact.recall("port of service 7").await?;
+    /// assert!(hits[0].snippet.contains("8007") || hits[0].snippet.contains("service 7"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn recall(&self, question: &str) -> Result<Vec<SearchHit>, Error> {
+        let query = RecallQuery {
+            text: question,
+            session_id: None,
+            limit: 8,
+        };
+        self.search(&query).await
+    }
+
+    /// The same within one session, or with more hits.
+    pub async fn search(&self, query: &RecallQuery<'_>) -> Result<Vec<SearchHit>, Error> {
+        let recall = self.open_recall()?;
+        recall.update_index().await?;
+        Ok(recall.search(query).await?)
+    }
+
+    /// The entry that a pointer names, whole: `RECEIPT#NUMBER`, as views and hits show it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// let compact = compact::Compact::builder().in_memory().build()?;
+    /// let error = compact.expand("not a pointer").await.unwrap_err();
+    /// assert_eq!(error.hint(), Some("write RECEIPT#NUMBER, as a view or a hit shows it"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn expand(&self, pointer: &str) -> Result<RestoredEntry, Error> {
+        let recall = self.open_recall()?;
+        Ok(recall.expand(&EntryPointer::parse(pointer)?).await?)
+    }
+
+    /// The input of a receipt, or the whole of a session, byte for byte as it was archived.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// # use serde_json::{Value, json};
+    /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
+    /// # let turn = |n: u32| [
+    /// #     json!({"role": "user", "content": format!("Measure run {n}.")}),
+    /// #     json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
+    /// # ];
+    /// # let messages: Vec<Value> = (0..40).flat_map(turn).collect();
+    /// let prompt = compact.session("runs").compact(&messages, None).await?;
+    /// let original = compact.restore("runs").await?;
+    /// assert_eq!(serde_json::from_slice::<Vec<Value>>(&original.bytes).unwrap(), messages);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn restore(&self, receipt_or_session: &str) -> Result<RestoredOriginal, Error> {
+        let manager = self.reading_manager()?;
+        Ok(manager.restore(receipt_or_session).await?)
+    }
+
+    /// Holds a receipt against the archive, by the terms that it was made under, and says what differs.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// # use serde_json::{Value, json};
+    /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
+    /// # let turn = |n: u32| [
+    /// #     json!({"role": "user", "content": format!("Measure run {n}.")}),
+    /// #     json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
+    /// # ];
+    /// # let messages: Vec<Value> = (0..40).flat_map(turn).collect();
+    /// let prompt = compact.session("runs").compact(&messages, None).await?;
+    /// let receipt = prompt.receipt().unwrap();
+    /// assert!(compact.verify(&receipt.receipt_id).await?.mismatches.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn verify(&self, receipt: &str) -> Result<VerificationReport, Error> {
+        let store = self.store_to_read()?;
+        let record = find_record(&*store.catalog, receipt).await?;
+        let manager = self.manager_under_terms(store, &record)?;
+        Ok(manager.verify_receipt(&record.receipt_id).await?)
+    }
+
+    /// What a session knows after its last compaction, layer by layer; of a receipt, after that one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// # use serde_json::{Value, json};
+    /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
+    /// # let turn = |n: u32| [
+    /// #     json!({"role": "user", "content": format!("Measure run {n}.")}),
+    /// #     json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
+    /// # ];
+    /// # let messages: Vec<Value> = (0..40).flat_map(turn).collect();
+    /// compact.session("runs").compact(&messages, None).await?;
+    /// let memory = compact.remember("runs").await?;
+    /// assert!(!memory.summary.is_empty() && !memory.recent.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn remember(&self, session_or_receipt: &str) -> Result<MemoryLayers, Error> {
+        let store = self.store_to_read()?;
+        let record = find_record(&*store.catalog, session_or_receipt).await?;
+        let manager = self.manager_under_terms(store, &record)?;
+        Ok(manager.memory_layers(&record).await?)
+    }
+
+    /// The record of a session's last compaction, or of a receipt.
+    pub async fn find_record(&self, session_or_receipt: &str) -> Result<CompactionRecord, Error> {
+        let store = self.store_to_read()?;
+        find_record(&*store.catalog, session_or_receipt).await
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.parts.config
+    }
+
+    /// What the settings let go.
+    pub fn retention(&self) -> RetentionConfig {
+        self.parts.config.storage.retention
+    }
+
+    /// The directory of the configured stores; `None` where the program lends its own.
+    pub fn data_directory(&self) -> Option<&Path> {
+        self.parts.storage.root()
+    }
+
+    /// The window of a model: the configured one, the registry's or the default.
+    pub fn window(&self, model: Option<&str>) -> Window {
+        let config = &self.parts.config;
+        let window = Window::for_model(config.max_context_tokens.map(Tokens), model);
+        window.at_most(config.window_limit.map(Tokens))
+    }
+
+    /// How tokens are counted for a model.
+    pub fn estimator(&self, model: Option<&str>) -> Arc<dyn Estimator> {
+        match &self.parts.estimator {
+            Some(lent) => Arc::clone(lent),
+            None => self.parts.config.estimator.build_estimator(model),
+        }
+    }
+
+    /// What is applied to whatever crosses a boundary.
+    pub fn redactor(&self, boundary: RedactionBoundary) -> &Arc<Redactor> {
+        self.parts.redactors.at(boundary)
+    }
+
+    /// What is applied to an original that a store of the program's own is handed.
+    pub fn redactor_for_handed_original(&self) -> &Arc<Redactor> {
+        self.parts.redactors.for_handed_original()
+    }
+
+    /// What the archive keeps of an original.
+    pub fn archive_mode(&self) -> ArchiveMode {
+        let redactor = self.redactor(RedactionBoundary::Archive);
+        match redactor.is_off() {
+            true => ArchiveMode::Exact,
+            false => ArchiveMode::Redacted(Arc::clone(redactor)),
+        }
+    }
+
+    /// Who hears of what happens, everything redacted for export.
+    pub fn sink(&self) -> Result<Arc<dyn EventSink>, Error> {
+        let redactor = self.redactor(RedactionBoundary::Export);
+        events::build_sink(&self.parts.config, &self.parts.sinks, redactor)
+    }
+
+    /// The model that writes summaries, if one was chosen; without one of its own, the session's.
+    pub fn summarizer(&self, model: Option<&str>) -> Result<Option<Arc<dyn Summarizer>>, Error> {
+        if let Some(lent) = &self.parts.summarizer {
+            return Ok(Some(Arc::clone(lent)));
+        }
+        let config = &self.parts.config.summarizer;
+        if let Some(variable) = config.missing_key() {
+            let variable = variable.to_owned();
+            return Err(Error::MissingKey { variable });
+        }
+        Ok(config.build().map(|mut summarizer| {
+            summarizer.model = summarizer.model.or_else(|| model.map(str::to_owned));
+            Arc::new(summarizer) as Arc<dyn Summarizer>
+        }))
+    }
+
+    /// The model that says what messages are about, if one was chosen.
+    pub fn embedder(&self) -> Option<Arc<dyn Embedder>> {
+        if let Some(lent) = &self.parts.embedder {
+            return Some(Arc::clone(lent));
+        }
+        let built = self.parts.config.embeddings.build()?;
+        Some(Arc::new(built))
+    }
+
+    /// The manager of all sessions: opens the stores once, and asks the chosen models.
+    pub fn manager(&self) -> Result<Arc<Manager>, Error> {
+        let mut known = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(manager) = &*known {
+            return Ok(Arc::clone(manager));
+        }
+        let model = self.parts.config.model.as_deref();
+        let manager = self.build_manager(
+            self.store_to_write()?,
+            self.parts.config.policy.clone(),
+            self.estimator(model),
+        )?;
+        let manager = Arc::new(Manager {
+            summarizer: self.summarizer(model)?,
+            embedder: self.embedder(),
+            ..manager
+        });
+        *known = Some(Arc::clone(&manager));
+        Ok(manager)
+    }
+
+    /// A manager over a store, under these terms; it asks no model.
+    pub fn build_manager(
+        &self,
+        store: StorePair,
+        policy: Policy,
+        estimator: Arc<dyn Estimator>,
+    ) -> Result<Manager, Error> {
+        Ok(Manager {
+            archive: self.keeps_originals().then_some(store.archive),
+            catalog: store.catalog,
+            sink: self.sink()?,
+            estimator,
+            policy,
+            window: self.parts.config.window(None).tokens,
+            redactor: Arc::clone(self.redactor(RedactionBoundary::Summary)),
+            storing: self.archive_mode(),
+            summarizer: None,
+            embedder: None,
+        })
+    }
+
+    /// A manager that only looks into the store.
+    pub fn reading_manager(&self) -> Result<Manager, Error> {
+        let policy = self.parts.config.policy.clone();
+        self.build_manager(self.store_to_read()?, policy, self.estimator(None))
+    }
+
+    /// A manager under the terms that a receipt was made under.
+    pub fn manager_under_terms(
+        &self,
+        store: StorePair,
+        record: &CompactionRecord,
+    ) -> Result<Manager, Error> {
+        let (policy, estimator) = self.receipt_terms(record)?;
+        self.build_manager(store, policy, estimator)
+    }
+
+    /// The policy and the estimator of a receipt.
+    fn receipt_terms(
+        &self,
+        record: &CompactionRecord,
+    ) -> Result<(Policy, Arc<dyn Estimator>), Error> {
+        let other = || Error::OtherVersion(record.receipt_id.clone());
+        let field = |name: &str| record.receipt.get(name).cloned().unwrap_or_default();
+        let policy = serde_json::from_value(field("policy")).map_err(|_| other())?;
+        let name: String = serde_json::from_value(field("estimator")).map_err(|_| other())?;
+        let own = self.estimator(self.parts.config.model.as_deref());
+        if own.name() == name {
+            return Ok((policy, own));
+        }
+        Ok((policy, estimator::by_name(&name, None)?))
+    }
+
+    /// False where the settings say that nothing is archived.
+    fn keeps_originals(&self) -> bool {
+        match &self.parts.storage {
+            Storage::Configured(_) => self.parts.config.storage.adapter != StorageAdapter::None,
+            Storage::Lent(lent) => lent.archive.is_some(),
+        }
+    }
+
+    /// The store, created if it is not there.
+    pub fn store_to_write(&self) -> Result<StorePair, Error> {
+        Ok(self.wrapped(self.parts.storage.to_write()?))
+    }
+
+    /// The store as it is, with what hooks and runs left beside it.
+    pub fn store_to_read(&self) -> Result<StorePair, Error> {
+        self.store_as_is()
+    }
+
+    /// The store alone; an empty one in memory where there is none, so that reading never writes.
+    pub fn store_as_is(&self) -> Result<StorePair, Error> {
+        Ok(self.wrapped(self.parts.storage.as_is()?))
+    }
+
+    /// The store that planning needs: none, unless the conversation names an earlier compaction.
+    pub fn store_for_planning(&self, conversation: &Conversation) -> Result<StorePair, Error> {
+        let mut entries = conversation.entries.iter();
+        match entries.any(|entry| frame::find_frame(&entry.blocks).is_some()) {
+            true => self.store_as_is(),
+            false => Ok(StorePair::in_memory()),
+        }
+    }
+
+    fn wrapped(&self, store: StorePair) -> StorePair {
+        let Some(wrap) = &self.parts.wrap_catalog else {
+            return store;
+        };
+        StorePair {
+            catalog: wrap(store.catalog),
+            ..store
+        }
+    }
+
+    /// True once something may have been stored.
+    pub fn has_store(&self) -> bool {
+        self.parts.storage.has_data()
+    }
+
+    /// Everything archived, to be searched; an error where nothing ever was.
+    pub fn open_recall(&self) -> Result<Recall, Error> {
+        let store = self.store_to_read()?;
+        Ok(Recall {
+            archive: store.archive,
+            catalog: store.catalog,
+            index: self.wrapped_index(self.parts.storage.index()?),
+            redactor: Arc::clone(self.redactor(RedactionBoundary::Summary)),
+        })
+    }
+
+    fn wrapped_index(&self, index: Arc<dyn RecallIndex>) -> Arc<dyn RecallIndex> {
+        match &self.parts.wrap_index {
+            Some(wrap) => wrap(index),
+            None => index,
+        }
+    }
+
+    /// The recall index, if there is one.
+    pub fn recall_index(&self) -> Result<Option<Arc<dyn RecallIndex>>, Error> {
+        self.parts.storage.index_if_any()
+    }
+
+    /// Lets go what the settings say may go; nothing unless they say so.
+    pub async fn apply_retention(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Compact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Compact");
+        shown.field("config", &self.parts.config);
+        shown.finish_non_exhaustive()
+    }
+}
+
+async fn find_record(catalog: &dyn SessionCatalog, name: &str) -> Result<CompactionRecord, Error> {
+    if let Some(record) = catalog.latest_record(name).await? {
+        return Ok(record);
+    }
+    let found = catalog.find_record(name).await?;
+    found.ok_or_else(|| compact_runtime::Error::NotFound(name.to_owned()).into())
+}

@@ -1,0 +1,235 @@
+//! The one error of this crate: what went wrong, of which kind, and what to do about it.
+//!
+//! Hints speak of settings and arguments, never of a command line: a door adds its own words.
+
+use compact_adapters::config::ConfigError;
+use compact_adapters::estimator::UnknownEstimator;
+use compact_adapters::store::StoreError;
+use compact_core::error::CompactError;
+use compact_core::redact::RedactError;
+use compact_formats::FormatError;
+use compact_runtime::port::archive::ArchiveError;
+use compact_runtime::port::catalog::CatalogError;
+use compact_runtime::port::index::IndexError;
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// A setting or an argument is wrong: mend it.
+    Config,
+    /// A transcript, a message or a report cannot be read.
+    Input,
+    /// What must stay does not fit; nothing was changed.
+    Budget,
+    /// The summarizer failed and the policy lets nothing else take its place; nothing was changed.
+    Summarizer,
+    /// Nothing of that name is on record.
+    NotFound,
+    /// Somebody else is at it; try again.
+    Busy,
+    /// A store could not be read or written.
+    Storage,
+    /// Something that should not happen.
+    Unexpected,
+}
+
+/// Everything that can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call of the engine failed.
+    #[error(transparent)]
+    Runtime(#[from] compact_runtime::Error),
+    /// A configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A pattern of what is redacted cannot be used.
+    #[error(transparent)]
+    Redaction(#[from] RedactError),
+    /// There are no such stores.
+    #[error(transparent)]
+    Stores(#[from] StoreError),
+    /// Nobody counts tokens under that name.
+    #[error(transparent)]
+    Estimator(#[from] UnknownEstimator),
+    /// The user has no data directory, and none is configured.
+    #[error("cannot find the user's data directory: {0}")]
+    NoDataDirectory(String),
+    /// The key of the model that writes summaries is not in the environment.
+    #[error("the summarizer needs a key, and {variable} is not set")]
+    MissingKey {
+        /// The variable that should hold it.
+        variable: String,
+    },
+    /// There is no client for the collector.
+    #[error("telemetry.exporter: no client for the collector: {0}")]
+    Collector(String),
+    /// This program was built without OpenTelemetry.
+    #[error("telemetry.exporter: this program was built without OpenTelemetry")]
+    NoOtlp,
+    /// The configuration leaves the store to the program, which gave none.
+    #[error("storage.adapter is `custom`, and the program gave no archive")]
+    NoCustomStore,
+    /// Nothing is archived.
+    #[error("nothing is archived: {0}")]
+    NothingArchived(String),
+    /// The receipt says too little to work by.
+    #[error("receipt {0} was written by another version")]
+    OtherVersion(String),
+    /// A view was written as something else than JSON.
+    #[error("the view is not valid JSON")]
+    Emitted(#[source] serde_json::Error),
+    /// A retention that reaches back before the calendar.
+    #[error("a retention of {days} days is before the calendar")]
+    Retention {
+        /// So many days.
+        days: u32,
+    },
+}
+
+impl Error {
+    /// What a caller can do about it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// use compact::{Compact, ErrorKind};
+    ///
+    /// let compact = Compact::builder().in_memory().build()?;
+    /// let error = compact.restore("no-such-session").await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NotFound);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Runtime(error) => runtime_kind(error),
+            Error::Config(_)
+            | Error::Redaction(_)
+            | Error::Stores(_)
+            | Error::Estimator(_)
+            | Error::NoDataDirectory(_)
+            | Error::MissingKey { .. }
+            | Error::Collector(_)
+            | Error::NoOtlp
+            | Error::NoCustomStore
+            | Error::Retention { .. } => ErrorKind::Config,
+            Error::NothingArchived(_) => ErrorKind::NotFound,
+            Error::OtherVersion(_) => ErrorKind::Input,
+            Error::Emitted(_) => ErrorKind::Unexpected,
+        }
+    }
+
+    /// What to do about it, where there is something to do that the message does not say.
+    ///
+    /// ```
+    /// use compact::Compact;
+    ///
+    /// let error = Compact::builder().config_json(r#"{"max_context_tokens": "many"}"#).build().unwrap_err();
+    /// assert!(error.to_string().contains("max_context_tokens"));
+    /// assert_eq!(error.hint(), Some("mend the setting that the message names"));
+    /// ```
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Error::Runtime(error) => runtime_hint(error),
+            Error::Config(_) | Error::Redaction(_) => {
+                Some("mend the setting that the message names")
+            }
+            Error::Stores(_) => Some("set the variable that storage.archive.key_env names"),
+            Error::Estimator(_) => Some("use the estimator that the receipt names"),
+            Error::NoDataDirectory(_) => Some("set storage.path to a directory for the archive"),
+            Error::MissingKey { .. } => Some(
+                "set it, name another variable in summarizer.api_key_env, or another server in \
+                 summarizer.url",
+            ),
+            Error::Collector(_) => Some("set telemetry.exporter to console or none"),
+            Error::NoOtlp => Some(
+                "build it with the feature `otlp`, or set telemetry.exporter to console or none",
+            ),
+            Error::NoCustomStore => {
+                Some("give the builder an archive and a catalog, or set storage.adapter")
+            }
+            Error::NothingArchived(_) => Some("compact something first, with an archive"),
+            Error::OtherVersion(_) => Some("its original can be restored"),
+            Error::Retention { .. } => Some("use fewer days"),
+            Error::Emitted(_) => None,
+        }
+    }
+}
+
+fn runtime_kind(error: &compact_runtime::Error) -> ErrorKind {
+    use compact_runtime::Error as Runtime;
+    match error {
+        Runtime::Compact(CompactError::InsufficientBudget { .. }) => ErrorKind::Budget,
+        Runtime::Compact(CompactError::BadPattern { .. })
+        | Runtime::EmptyQuery
+        | Runtime::BadPointer(_)
+        | Runtime::Archive(ArchiveError::Locked { .. } | ArchiveError::Refused { .. })
+        | Runtime::Catalog(CatalogError::Refused { .. } | CatalogError::Ambiguous { .. }) => {
+            ErrorKind::Config
+        }
+        Runtime::Format(_) => ErrorKind::Input,
+        Runtime::Archive(_)
+        | Runtime::Catalog(_)
+        | Runtime::Index(_)
+        | Runtime::Transcript(_)
+        | Runtime::Record { .. } => ErrorKind::Storage,
+        Runtime::Summary { .. } | Runtime::Declined(_) => ErrorKind::Summarizer,
+        Runtime::Compacting(_) | Runtime::Overtaken(_) => ErrorKind::Busy,
+        Runtime::NotFound(_) | Runtime::NotArchived(_) | Runtime::NoSuchEntry(_) => {
+            ErrorKind::NotFound
+        }
+        _ => ErrorKind::Unexpected,
+    }
+}
+
+fn runtime_hint(error: &compact_runtime::Error) -> Option<&'static str> {
+    use compact_runtime::Error as Runtime;
+    match error {
+        Runtime::Compact(CompactError::InsufficientBudget { .. }) => {
+            Some("protect less, or allow a larger window or budget")
+        }
+        Runtime::Archive(
+            ArchiveError::Damaged { .. }
+            | ArchiveError::Missing { .. }
+            | ArchiveError::MissingBase { .. },
+        ) => Some("verify the archive; what was removed can be imported from a copy"),
+        Runtime::Archive(ArchiveError::Store { .. }) => {
+            Some("nothing was changed; check that the archive is writable and has space")
+        }
+        Runtime::Index(_) => {
+            Some("the archive is not affected; the index may be removed, it is drawn again from it")
+        }
+        Runtime::Summary { .. } => {
+            Some("try again, or set policy.on_summary_failure to deterministic")
+        }
+        Runtime::Compacting(_) => {
+            Some("try again in a moment; policy.wait_seconds is how long to wait")
+        }
+        Runtime::NotFound(_) | Runtime::NoSuchEntry(_) => {
+            Some("recall finds entries by their words")
+        }
+        Runtime::EmptyQuery => Some("give a name, a path or a few telling words"),
+        Runtime::BadPointer(_) => Some("write RECEIPT#NUMBER, as a view or a hit shows it"),
+        _ => None,
+    }
+}
+
+/// Errors that the engine wraps reach a caller alike, whoever they come from.
+macro_rules! wrapped_by_the_engine {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Error {
+                Error::Runtime(error.into())
+            }
+        }
+    )*};
+}
+
+wrapped_by_the_engine!(
+    CompactError,
+    FormatError,
+    ArchiveError,
+    CatalogError,
+    IndexError
+);

@@ -1,0 +1,328 @@
+//! One conversation: what to send before each call to its model, and what its provider answered.
+//!
+//! A session takes the whole history each time, so it can be dropped and taken up again by its name, in
+//! this process or another. When a compaction starts, and what runs beside the calls, is the engine's.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use compact_core::identity::EntryHash;
+use compact_core::receipt::Receipt;
+use compact_core::trigger::TriggerDecision;
+use compact_core::view::View;
+use compact_formats::overflow::{self, Overflow};
+use compact_formats::usage::{ReportedUsage, UsageSource};
+use compact_formats::{Format, TranscriptScope};
+use compact_runtime::manager::{Preflight, SessionState};
+use serde_json::Value;
+
+use crate::compact::Compact;
+use crate::error::Error;
+use crate::history::History;
+
+/// The members of a request body that may hold its messages.
+const MESSAGE_LISTS: [&str; 3] = ["messages", "input", "contents"];
+
+/// A conversation that is compacted when it must be.
+pub struct Session {
+    compact: Compact,
+    id: String,
+    /// There is none before the first history: that says what the wire accepts.
+    live: Option<compact_runtime::Session>,
+}
+
+/// What to send.
+#[derive(Debug)]
+pub struct Prompt {
+    emitted: Bytes,
+    format: Format,
+    is_flagged: bool,
+    is_unchanged: bool,
+    view: View,
+    decision: TriggerDecision,
+    receipt: Option<Receipt>,
+}
+
+impl Session {
+    pub(crate) fn new(compact: Compact, id: String) -> Session {
+        Session {
+            compact,
+            id,
+            live: None,
+        }
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What is known of it; `None` before its first history.
+    pub fn state(&self) -> Option<&SessionState> {
+        self.live.as_ref().map(compact_runtime::Session::state)
+    }
+
+    /// What to send for a history: itself while there is room, else a view of it. Compacts when it
+    /// must; on an error nothing has changed.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// use compact::Compact;
+    /// use serde_json::json;
+    ///
+    /// let compact = Compact::builder().in_memory().build()?;
+    /// let mut session = compact.session("greeting");
+    /// let messages = vec![json!({"role": "user", "content": "Hello"})];
+    /// let prompt = session.preflight(&messages).await?;
+    /// assert_eq!(prompt.messages()?, messages);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn preflight(&mut self, history: impl Into<History>) -> Result<Prompt, Error> {
+        let live = self.take_history(history.into()).await?;
+        let ready = live.preflight().await?;
+        self.hand_out(ready).await
+    }
+
+    /// What to send for a history, compacted whatever the pressure. A note says what the summary
+    /// should dwell on.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// use compact::Compact;
+    /// use serde_json::{Value, json};
+    ///
+    /// let compact = Compact::builder().in_memory().window(20_000).build()?;
+    /// let turn = |n: u32| [
+    ///     json!({"role": "user", "content": format!("Measure run {n}.")}),
+    ///     json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
+    /// ];
+    /// let messages: Vec<Value> = (0..40).flat_map(turn).collect();
+    /// let prompt = compact.session("runs").compact(&messages, Some("keep the timings")).await?;
+    /// assert!(prompt.receipt().is_some());
+    /// assert!(prompt.messages()?.len() < messages.len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn compact(
+        &mut self,
+        history: impl Into<History>,
+        note: Option<&str>,
+    ) -> Result<Prompt, Error> {
+        let live = self.take_history(history.into()).await?;
+        let ready = live.manual_compact(note).await?;
+        self.hand_out(ready).await
+    }
+
+    /// A smaller prompt for a history that the provider refused, to be sent once. `None` when its
+    /// answer is no overflow, when the smaller prompt was refused too, or when nothing smaller can be
+    /// made: then the provider's error is the caller's answer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// use compact::Compact;
+    /// use serde_json::json;
+    ///
+    /// let compact = Compact::builder().in_memory().build()?;
+    /// let mut session = compact.session("busy");
+    /// let messages = vec![json!({"role": "user", "content": "Hello"})];
+    /// let refusal = r#"{"error": {"message": "rate limit reached"}}"#;
+    /// assert!(session.overflowed(&messages, 429, refusal).await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn overflowed(
+        &mut self,
+        history: impl Into<History>,
+        status: u16,
+        answer: &str,
+    ) -> Result<Option<Prompt>, Error> {
+        match overflow::find_in_response(status, None, answer.as_bytes()) {
+            Some(overflow) => self.shrink(history, overflow).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The same for an overflow that was recognised already.
+    pub async fn shrink(
+        &mut self,
+        history: impl Into<History>,
+        overflow: Overflow,
+    ) -> Result<Option<Prompt>, Error> {
+        let live = self.take_history(history.into()).await?;
+        match live.overflowed(overflow).await? {
+            Some(ready) => self.hand_out(ready).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes what the provider reported of the last request: its response or its usage object, as JSON;
+    /// `None` when it reported nothing. Counting is more exact with it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// use compact::Compact;
+    /// use serde_json::json;
+    ///
+    /// let compact = Compact::builder().in_memory().build()?;
+    /// let mut session = compact.session("counted");
+    /// let messages = vec![json!({"role": "user", "content": "Hello"})];
+    /// session.preflight(&messages).await?;
+    /// session.observe(Some(&json!({"prompt_tokens": 9, "completion_tokens": 3})));
+    /// let prompt = session.preflight(&messages).await?;
+    /// assert_eq!(prompt.decision().tokens.0, 9);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn observe(&mut self, report: Option<&Value>) {
+        let format = self.state().and_then(SessionState::document);
+        let format = format.map(compact_formats::Document::format);
+        let reported = report.and_then(|value| read_usage(format, value));
+        self.observe_report(reported);
+    }
+
+    /// The same for a report that was read already.
+    pub fn observe_report(&mut self, reported: Option<ReportedUsage>) {
+        if let Some(live) = &mut self.live {
+            live.observe(reported);
+        }
+    }
+
+    /// Notes that nothing happened for so long. Starts a compaction beside the session if the policy
+    /// wants one then; true when one was started.
+    pub async fn report_idle(&mut self, quiet: Duration) -> bool {
+        match &mut self.live {
+            Some(live) => live.report_idle(quiet).await,
+            None => false,
+        }
+    }
+
+    /// Protects entries by name from now on, in every process: they stay in every view.
+    pub async fn protect(&mut self, names: &BTreeSet<EntryHash>) -> Result<(), Error> {
+        match &mut self.live {
+            Some(live) => live.protect(names).await?,
+            None => self.compact.manager()?.protect(&self.id, names).await?,
+        }
+        Ok(())
+    }
+
+    /// Lets entries go that were protected by name.
+    pub async fn unprotect(&mut self, names: &BTreeSet<EntryHash>) -> Result<(), Error> {
+        match &mut self.live {
+            Some(live) => live.unprotect(names).await?,
+            None => self.compact.manager()?.unprotect(&self.id, names).await?,
+        }
+        Ok(())
+    }
+
+    /// Takes a history, and up what an earlier process left of it.
+    async fn take_history(
+        &mut self,
+        history: History,
+    ) -> Result<&mut compact_runtime::Session, Error> {
+        let parsed = history.parse()?;
+        let live = match &mut self.live {
+            Some(live) => live,
+            none => none.insert(compact_runtime::Session::new(
+                self.compact.manager()?,
+                &*self.id,
+                parsed.document.rules(),
+            )),
+        };
+        live.replace_document(parsed.document, parsed.conversation)
+            .await?;
+        Ok(live)
+    }
+
+    async fn hand_out(&self, ready: Preflight) -> Result<Prompt, Error> {
+        if ready.receipt.is_some() {
+            // What fails here is done after the next compaction: the prompt does not depend on it.
+            let _ = self.compact.apply_retention().await;
+        }
+        let none = || Error::from(compact_runtime::Error::NotFound(self.id.clone()));
+        let state = self.state().ok_or_else(none)?;
+        let document = state.document().ok_or_else(none)?;
+        let history = state.history();
+        let emitted = document.emit(history, &ready.view)?;
+        Ok(Prompt {
+            is_unchanged: emitted == document.original(),
+            is_flagged: history.entries.iter().any(|e| !e.meta.flags.is_empty()),
+            emitted: emitted.into(),
+            format: document.format(),
+            view: ready.view,
+            decision: ready.decision,
+            receipt: ready.receipt,
+        })
+    }
+}
+
+impl Prompt {
+    /// The body to send, in the form of the history: a request body, or a list of messages. Flags,
+    /// which are for us alone, are left out.
+    pub fn body(&self) -> Result<Bytes, Error> {
+        if !self.is_flagged {
+            return Ok(self.emitted.clone());
+        }
+        let emitted = self.emitted.clone();
+        let parsed = compact_formats::parse(emitted, Some(self.format), TranscriptScope::Live)?;
+        Ok(parsed.document.without_flags()?.into())
+    }
+
+    /// The messages to send.
+    pub fn messages(&self) -> Result<Vec<Value>, Error> {
+        let body = serde_json::from_slice(&self.body()?).map_err(Error::Emitted)?;
+        let list = match body {
+            Value::Object(mut members) => MESSAGE_LISTS.iter().find_map(|m| members.remove(*m)),
+            list => Some(list),
+        };
+        match list {
+            Some(Value::Array(messages)) => Ok(messages),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The body as the view gives it, flags and all.
+    pub fn emitted(&self) -> &Bytes {
+        &self.emitted
+    }
+
+    /// True when the history itself is sent.
+    pub fn is_unchanged(&self) -> bool {
+        self.is_unchanged
+    }
+
+    /// What is sent, as a view of the history.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The verdict on the history, with its tokens and its reason.
+    pub fn decision(&self) -> &TriggerDecision {
+        &self.decision
+    }
+
+    /// The receipt, when this call compacted or took over what was compacted beside it.
+    pub fn receipt(&self) -> Option<&Receipt> {
+        self.receipt.as_ref()
+    }
+}
+
+/// Reads a report by the wire that the history came in; a plain list may be anyone's.
+fn read_usage(format: Option<Format>, value: &Value) -> Option<ReportedUsage> {
+    let sources: &[UsageSource] = match format {
+        Some(Format::Anthropic) => &[UsageSource::Anthropic],
+        Some(Format::OpenAiResponses) => &[UsageSource::OpenAiResponses],
+        Some(Format::Gemini) => &[UsageSource::Gemini],
+        _ => &[
+            UsageSource::OpenAiChat,
+            UsageSource::Anthropic,
+            UsageSource::Gemini,
+        ],
+    };
+    sources.iter().find_map(|source| source.read(value))
+}

@@ -1,0 +1,140 @@
+//! Where everything is kept: the stores that the configuration names, or those that the program lends.
+//!
+//! Reading never writes: where nothing was stored yet, a reader gets empty stores in memory. What hooks
+//! and runs left beside the configured stores is read with them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use compact_adapters::store::Stores;
+use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
+use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
+use compact_runtime::port::index::{MemoryIndex, RecallIndex};
+
+use crate::error::Error;
+
+/// An archive with its catalog.
+#[derive(Clone)]
+pub struct StorePair {
+    /// The packs.
+    pub archive: Arc<dyn ArchiveStore>,
+    /// The records.
+    pub catalog: Arc<dyn SessionCatalog>,
+}
+
+impl StorePair {
+    /// Stores in this process alone, with nothing in them.
+    pub fn in_memory() -> StorePair {
+        StorePair {
+            archive: Arc::new(MemoryArchive::default()),
+            catalog: Arc::new(MemoryCatalog::default()),
+        }
+    }
+}
+
+/// What a program lends instead of the configured stores.
+#[derive(Clone)]
+pub(crate) struct LentStores {
+    pub(crate) archive: Option<Arc<dyn ArchiveStore>>,
+    pub(crate) catalog: Arc<dyn SessionCatalog>,
+    pub(crate) index: Arc<dyn RecallIndex>,
+}
+
+impl LentStores {
+    pub(crate) fn in_memory() -> LentStores {
+        let StorePair { archive, catalog } = StorePair::in_memory();
+        LentStores {
+            archive: Some(archive),
+            catalog,
+            index: Arc::new(MemoryIndex::default()),
+        }
+    }
+
+    /// The pair; what was never archived is in an empty archive.
+    fn pair(&self) -> StorePair {
+        let none = || Arc::new(MemoryArchive::default()) as Arc<dyn ArchiveStore>;
+        StorePair {
+            archive: self.archive.clone().unwrap_or_else(none),
+            catalog: Arc::clone(&self.catalog),
+        }
+    }
+}
+
+/// The configured stores, in their data directory.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfiguredStores {
+    pub(crate) root: PathBuf,
+    pub(crate) stores: Stores,
+}
+
+/// Where everything is kept.
+#[derive(Clone)]
+pub(crate) enum Storage {
+    /// Where the configuration says; nothing is opened before it is used.
+    Configured(ConfiguredStores),
+    /// Where the program says.
+    Lent(LentStores),
+}
+
+impl Storage {
+    /// The configured stores, where those are used.
+    pub(crate) fn configured(&self) -> Option<&ConfiguredStores> {
+        match self {
+            Storage::Configured(configured) => Some(configured),
+            Storage::Lent(_) => None,
+        }
+    }
+
+    /// The data directory, where there is one.
+    pub(crate) fn root(&self) -> Option<&Path> {
+        self.configured()
+            .map(|configured| configured.root.as_path())
+    }
+
+    /// True once something may have been stored.
+    pub(crate) fn has_data(&self) -> bool {
+        match self {
+            Storage::Configured(configured) => configured.stores.has_data(),
+            Storage::Lent(_) => true,
+        }
+    }
+
+    /// The stores alone; empty ones in memory where there are none.
+    pub(crate) fn as_is(&self) -> Result<StorePair, Error> {
+        match self {
+            Storage::Lent(lent) => Ok(lent.pair()),
+            Storage::Configured(configured) if configured.stores.has_data() => Ok(StorePair {
+                archive: configured.stores.open_archive()?,
+                catalog: configured.stores.open_catalog_to_read()?,
+            }),
+            Storage::Configured(_) => Ok(StorePair::in_memory()),
+        }
+    }
+
+    /// The stores, created if they are not there.
+    pub(crate) fn to_write(&self) -> Result<StorePair, Error> {
+        match self {
+            Storage::Lent(lent) => Ok(lent.pair()),
+            Storage::Configured(configured) => Ok(StorePair {
+                archive: configured.stores.open_archive()?,
+                catalog: configured.stores.open_catalog()?,
+            }),
+        }
+    }
+
+    /// The recall index, created if it is not there.
+    pub(crate) fn index(&self) -> Result<Arc<dyn RecallIndex>, Error> {
+        match self {
+            Storage::Lent(lent) => Ok(Arc::clone(&lent.index)),
+            Storage::Configured(configured) => Ok(configured.stores.open_index()?),
+        }
+    }
+
+    /// The recall index, if there is one.
+    pub(crate) fn index_if_any(&self) -> Result<Option<Arc<dyn RecallIndex>>, Error> {
+        match self {
+            Storage::Lent(lent) => Ok(Some(Arc::clone(&lent.index))),
+            Storage::Configured(configured) => Ok(configured.stores.open_index_if_any()?),
+        }
+    }
+}
