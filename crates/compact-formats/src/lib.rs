@@ -390,6 +390,7 @@ impl Document {
         DocumentContext {
             document: self,
             conversation,
+            circumstances: None,
         }
     }
 

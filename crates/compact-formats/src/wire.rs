@@ -4,6 +4,7 @@ use compact_core::message::{Conversation, Entry};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 
+use crate::convert::Circumstances;
 use crate::edit::EntryEdits;
 use crate::error::FormatError;
 use crate::source::{self, EntryPlace, TranscriptReading};
@@ -81,6 +82,8 @@ pub(crate) fn no_boundary(
 pub(crate) struct DocumentContext<'a> {
     pub(crate) document: &'a Document,
     pub(crate) conversation: &'a Conversation,
+    /// Of what was said in another document.
+    pub(crate) circumstances: Option<&'a Circumstances>,
 }
 
 /// A view item with what it shows.
@@ -119,6 +122,11 @@ impl<'a> DocumentContext<'a> {
                 entries: self.document.places.len(),
             })?;
         Ok((place, source::span_text(self.bytes(), place.span.clone())?))
+    }
+
+    /// Returns when a new entry was said, as JSON, if it comes from another document that knows.
+    pub(crate) fn moment_of(&self, entry: &Entry) -> Option<&'a str> {
+        self.circumstances?.moment_of(&entry.id)
     }
 
     pub(crate) fn resolve_item(&self, item: &'a ViewItem) -> Result<ShownItem<'a>, FormatError> {

@@ -143,6 +143,9 @@ impl<'a> ChainWriter<'a> {
     }
 
     fn write_new_entry(&mut self, entry: &Entry) {
+        if let Some(moment) = self.page.moment_of(entry) {
+            moment.clone_into(&mut self.chain.timestamp);
+        }
         let model = self.page.conversation.model.as_deref();
         for body in self.agent.compose_lines(entry, model) {
             self.write_new_line(&entry.id.0, &body);

@@ -122,6 +122,9 @@ impl<'a> ClaudeCodeWriter<'a> {
 
     fn write_new_line(&mut self, index: usize, entry: &Entry) {
         let uuid = fresh::stable_uuid(&entry.id.0, index);
+        if let Some(moment) = self.page.moment_of(entry) {
+            moment.clone_into(&mut self.timestamp);
+        }
         let line = self.skeleton.build_line(
             self.page,
             entry,

@@ -26,9 +26,7 @@ pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, F
     writer.write_head(view)?;
     for item in &view.items {
         match page.resolve_item(item)? {
-            ShownItem::New(entry) => compose_items(entry)
-                .iter()
-                .for_each(|item| writer.write_item(item)),
+            ShownItem::New(entry) => writer.write_new_entry(entry),
             ShownItem::Kept { place, .. } if Some(place.line) == writer.base => {}
             ShownItem::Edited { place, .. } if Some(place.line) == writer.base => {}
             ShownItem::Kept { place, item } => writer.write_entry(place, &as_item(item)),
@@ -212,6 +210,14 @@ impl<'a> CodexWriter<'a> {
         let is_count = string_value(payload.get("type")).as_deref() == Some("token_count");
         let call = string_value(payload.get("call_id"));
         !is_count && call.is_none_or(|call| self.calls.contains(call.as_ref()))
+    }
+
+    fn write_new_entry(&mut self, entry: &Entry) {
+        if let Some(moment) = self.page.moment_of(entry) {
+            moment.clone_into(&mut self.timestamp);
+        }
+        let items = compose_items(entry);
+        items.iter().for_each(|item| self.write_item(item));
     }
 
     fn write_item(&mut self, item: &str) {

@@ -3,16 +3,18 @@
 use compact_core::message::Conversation;
 use serde_json::{Value, json};
 
+use super::Circumstances;
 use crate::error::FormatError;
 use crate::source::SourceLayout;
 use crate::{Document, Format, TranscriptScope, fresh};
 
 /// A document of a format that names the session and the model and holds no entry.
 pub(super) fn document(
+    circumstances: &Circumstances,
     conversation: &Conversation,
     format: Format,
 ) -> Result<Document, FormatError> {
-    let (source, is_head) = source(conversation, format);
+    let (source, is_head) = source(circumstances, conversation, format);
     let layout = if is_head {
         (format.wire().read)(source.as_bytes(), TranscriptScope::Whole)?.layout
     } else {
@@ -25,12 +27,17 @@ pub(super) fn document(
 }
 
 /// The bytes, and whether they are the head of the document or only tell how its lines look.
-fn source(conversation: &Conversation, format: Format) -> (String, bool) {
+fn source(
+    circumstances: &Circumstances,
+    conversation: &Conversation,
+    format: Format,
+) -> (String, bool) {
     let model = conversation.model.as_deref().unwrap_or_default();
     let named = conversation.session_id.clone();
     let session =
         named.unwrap_or_else(|| fresh::stable_uuid("session", conversation.entries.len()));
-    let moment = fresh::EPOCH.trim_matches('"');
+    let moment = circumstances.first_moment().unwrap_or(fresh::EPOCH);
+    let (moment, folder) = (moment.trim_matches('"'), circumstances.folder());
     let line = |value: Value| (format!("{value}\n"), true);
     let document = |value: Value| (value.to_string(), true);
     match format {
@@ -45,13 +52,13 @@ fn source(conversation: &Conversation, format: Format) -> (String, bool) {
         Format::ClaudeCode => (
             format!(
                 "{}\n",
-                json!({"uuid": "", "sessionId": session, "timestamp": moment})
+                json!({"uuid": "", "sessionId": session, "timestamp": moment, "cwd": folder})
             ),
             false,
         ),
         Format::CodexRollout => line(json!({
             "timestamp": moment, "type": "session_meta",
-            "payload": {"id": session, "timestamp": moment},
+            "payload": {"id": session, "timestamp": moment, "cwd": folder},
         })),
         Format::GeminiCli => document(json!({
             "sessionId": session, "projectHash": "", "startTime": moment, "lastUpdated": moment,
@@ -62,7 +69,7 @@ fn source(conversation: &Conversation, format: Format) -> (String, bool) {
             "messages": [],
         })),
         Format::Pi => line(json!({
-            "type": "session", "version": 3, "id": session, "timestamp": moment, "cwd": "",
+            "type": "session", "version": 3, "id": session, "timestamp": moment, "cwd": folder,
         })),
         Format::Copilot => line(json!({
             "type": "session.start", "data": {"sessionId": session, "version": 1}, "id": session,

@@ -5,6 +5,7 @@
 //! is what happened and not what was meant to happen.
 
 mod blank;
+mod circumstance;
 mod loss;
 mod mend;
 mod normalize;
@@ -15,6 +16,7 @@ mod tests;
 use compact_core::message::{Conversation, Entry};
 use compact_core::view::{View, ViewItem};
 
+pub(crate) use self::circumstance::Circumstances;
 pub use self::loss::ConversionLoss;
 use crate::error::FormatError;
 use crate::validate::{Provider, Strictness, check};
@@ -33,6 +35,14 @@ pub struct ConvertedDocument {
 /// Writes a conversation as a document of another format. What a provider would refuse in its body
 /// is mended: calls and results stand together, and the user opens where that must be.
 pub fn convert(conversation: &Conversation, to: Format) -> Result<ConvertedDocument, FormatError> {
+    convert_under(&Circumstances::default(), conversation, to)
+}
+
+fn convert_under(
+    circumstances: &Circumstances,
+    conversation: &Conversation,
+    to: Format,
+) -> Result<ConvertedDocument, FormatError> {
     let mut conversation = conversation.clone();
     let renamed = normalize::make_call_ids_unique(&mut conversation, call_id_rule(to));
     let mut entries = normalize::writable_entries(&conversation);
@@ -43,14 +53,15 @@ pub fn convert(conversation: &Conversation, to: Format) -> Result<ConvertedDocum
             mend::add_opening(&mut entries);
         }
     }
-    let bytes = write_entries(&conversation, entries, to)?;
-    let read = match parse(bytes.clone(), Some(to), TranscriptScope::Whole) {
-        Ok(parsed) => parsed.conversation,
+    let bytes = write_entries(circumstances, &conversation, entries, to)?;
+    let (kept, read) = match parse(bytes.clone(), Some(to), TranscriptScope::Whole) {
+        Ok(parsed) => (Circumstances::read(&parsed), parsed.conversation),
         // A document of nothing is a document, even where nothing cannot be read.
-        Err(FormatError::Empty | FormatError::Unrecognised { .. }) => Conversation::default(),
+        Err(FormatError::Empty | FormatError::Unrecognised { .. }) => Default::default(),
         Err(error) => return Err(error),
     };
     let mut losses = loss::find_losses(&conversation, &read);
+    losses.extend(circumstances.lost_in(&kept));
     losses.extend(renamed.into_iter().map(|renamed| ConversionLoss {
         entry: Some(renamed.entry),
         what: format!("the id of call {}, written as {}", renamed.from, renamed.to),
@@ -59,40 +70,48 @@ pub fn convert(conversation: &Conversation, to: Format) -> Result<ConvertedDocum
     Ok(ConvertedDocument { bytes, losses })
 }
 
-/// Converts a document. A body that goes to its own provider, who takes it, keeps its bytes but for
-/// the members that no provider knows; any other document is written anew.
+/// Converts a document. To its own format it keeps its bytes; a body only if its provider takes it, and
+/// but for the members that no provider knows. Any other document is written anew.
 pub fn convert_document(
     parsed: &ParsedTranscript,
     to: Format,
 ) -> Result<ConvertedDocument, FormatError> {
-    let provider = Provider::ALL.into_iter().find(|p| p.format() == to);
-    if let Some(provider) = provider.filter(|_| parsed.document.format() == to) {
+    if parsed.document.format() == to {
+        let Some(provider) = Provider::ALL.into_iter().find(|p| p.format() == to) else {
+            return Ok(ConvertedDocument {
+                bytes: parsed.document.source.to_vec(),
+                losses: Vec::new(),
+            });
+        };
         let bytes = parsed.document.without_flags()?;
         if check(provider, Strictness::Vendor, &bytes)?.is_empty() {
             let losses = loss::flag_losses(&parsed.conversation);
             return Ok(ConvertedDocument { bytes, losses });
         }
     }
-    convert(&parsed.conversation, to)
+    convert_under(&Circumstances::read(parsed), &parsed.conversation, to)
 }
 
 /// Writes a conversation for a provider as it is, with whatever is wrong with it.
 pub(crate) fn write_as_is(conversation: &Conversation, to: Format) -> Result<Vec<u8>, FormatError> {
-    write_entries(conversation, normalize::writable_entries(conversation), to)
+    let entries = normalize::writable_entries(conversation);
+    write_entries(&Circumstances::default(), conversation, entries, to)
 }
 
 fn write_entries(
+    circumstances: &Circumstances,
     conversation: &Conversation,
     entries: Vec<Entry>,
     to: Format,
 ) -> Result<Vec<u8>, FormatError> {
-    let document = blank::document(conversation, to)?;
+    let document = blank::document(circumstances, conversation, to)?;
     let view = View {
         items: entries.into_iter().map(ViewItem::New).collect(),
     };
     let page = DocumentContext {
         document: &document,
         conversation,
+        circumstances: Some(circumstances),
     };
     (to.wire().emit)(&page, &view)
 }

@@ -2,7 +2,7 @@
 
 use compact_core::message::{Block, Conversation, Entry, Role};
 
-use super::{ConversionLoss, convert};
+use super::{ConversionLoss, convert, convert_document};
 use crate::validate::{Provider, Strictness, check};
 use crate::{Format, TranscriptScope, parse};
 
@@ -242,4 +242,51 @@ fn a_transcript_is_judged_as_it_is_and_converted_as_it_should_be() {
         check(Provider::Anthropic, Strictness::Vendor, &body).unwrap(),
         []
     );
+}
+
+/// A session of Claude Code: an entry a second.
+fn claude_code() -> String {
+    let line = |second: usize, role: &str| {
+        format!(
+            "{{\"parentUuid\":null,\"isSidechain\":false,\"sessionId\":\"s\",\"type\":\"{role}\",\
+             \"cwd\":\"/src/shop\",\"version\":\"2.1.325\",\"gitBranch\":\"main\",\"uuid\":\"u{second}\",\
+             \"timestamp\":\"2026-11-16T08:00:0{second}.000Z\",\
+             \"message\":{{\"role\":\"{role}\",\"content\":\"word {second}\"}}}}\n"
+        )
+    };
+    line(1, "user") + &line(2, "assistant") + &line(3, "user")
+}
+
+#[test]
+fn a_session_goes_to_its_own_format_as_it_is() {
+    let source = claude_code();
+    let parsed = parse(source.clone(), None, TranscriptScope::Live).unwrap();
+    let converted = convert_document(&parsed, Format::ClaudeCode).unwrap();
+    assert_eq!(converted.bytes, source.as_bytes());
+    assert_eq!(converted.losses, []);
+}
+
+#[test]
+fn moments_go_along_to_every_agent_that_writes_them_and_are_listed_elsewhere() {
+    let parsed = parse(claude_code(), None, TranscriptScope::Live).unwrap();
+    for format in Format::all().filter(|format| *format != Format::ClaudeCode) {
+        let converted = convert_document(&parsed, format).unwrap();
+        let text = String::from_utf8(converted.bytes).unwrap();
+        let has = |what: &str| converted.losses.iter().any(|loss| loss.what == what);
+        let carries = matches!(
+            format,
+            Format::CodexRollout | Format::GeminiCli | Format::Pi | Format::Copilot
+        );
+        for second in 1..=3 {
+            let moment = format!("2026-11-16T08:00:0{second}.000Z");
+            assert_eq!(text.contains(&moment), carries, "{format}: {text}");
+        }
+        assert!(!carries || !text.contains("1970"), "{format}: {text}");
+        assert_eq!(has("the timestamps of 3 entries"), !carries, "{format}");
+        let has_folder = matches!(format, Format::CodexRollout | Format::Pi);
+        assert_eq!(text.contains("/src/shop"), has_folder, "{format}: {text}");
+        assert_eq!(has("the session's cwd: /src/shop"), !has_folder, "{format}");
+        assert!(has("the session's version: 2.1.325"), "{format}");
+        assert!(has("the session's gitBranch: main"), "{format}");
+    }
 }

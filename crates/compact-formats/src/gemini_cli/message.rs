@@ -111,7 +111,10 @@ impl SegmentedWire for GeminiCliWire {
         segment::group_replies(entries)
             .iter()
             .enumerate()
-            .map(|(i, reply)| compose_message(reply, i, timestamp, model))
+            .map(|(i, reply)| {
+                let moment = page.moment_of(reply.entry).unwrap_or(timestamp);
+                compose_message(reply, i, moment, model)
+            })
             .collect()
     }
 
