@@ -2,6 +2,9 @@
 //!
 //! Nothing is connected to before it is used. With no configuration everything is in one folder.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -152,10 +155,8 @@ impl Stores {
         &self,
         open: fn(&Path) -> Result<SqliteCatalog, CatalogError>,
     ) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
-        let time = Duration::from_secs(self.storage.lease_seconds);
-        if let Some(server) = &self.server {
-            let catalog = PostgresCatalog::new(server.clone());
-            return Ok(Arc::new(catalog.with_lease_time(time)));
+        if let Some(catalog) = self.shared_catalog() {
+            return Ok(Arc::new(catalog));
         }
         let file = self.catalog_file();
         if let Some(lost) = self.find_catalog_loss(&file) {
@@ -167,7 +168,7 @@ impl Stores {
                 place: file.display().to_string(),
                 state: "empty",
             }),
-            false => Ok(Arc::new(catalog.with_lease_time(time))),
+            false => Ok(Arc::new(catalog.with_lease_time(self.lease_time()))),
         }
     }
 
@@ -185,13 +186,14 @@ impl Stores {
             Err(error) => Err(error),
         };
         match found {
-            Ok(catalog) => Ok((Arc::new(catalog), None)),
+            Ok(catalog) => Ok((Arc::new(catalog.with_lease_time(self.lease_time())), None)),
             Err(CatalogError::Damaged { .. }) => {
                 let aside = move_aside(&file).map_err(|source| CatalogError::Store {
                     action: format!("move {} aside", file.display()),
                     source: source.into(),
                 })?;
-                Ok((Arc::new(SqliteCatalog::open(&file)?), Some(aside)))
+                let catalog = SqliteCatalog::open(&file)?.with_lease_time(self.lease_time());
+                Ok((Arc::new(catalog), Some(aside)))
             }
             Err(error) => Err(error),
         }
@@ -199,7 +201,12 @@ impl Stores {
 
     /// The shared catalog, if the configuration names one.
     pub fn shared_catalog(&self) -> Option<PostgresCatalog> {
-        self.server.clone().map(PostgresCatalog::new)
+        let catalog = PostgresCatalog::new(self.server.clone()?);
+        Some(catalog.with_lease_time(self.lease_time()))
+    }
+
+    fn lease_time(&self) -> Duration {
+        Duration::from_secs(self.storage.lease_seconds)
     }
 
     /// The recall index.

@@ -12,7 +12,7 @@ use compact_core::redact::{RedactionCounts, Redactor};
 use compact_formats::overflow;
 use compact_formats::{Document, ParsedTranscript};
 use compact_runtime::manager::{self, Preflight};
-use compact_runtime::port::catalog::CompactionRecord;
+use compact_runtime::port::catalog::{CompactionRecord, find_named_record};
 use compact_runtime::recall::{EntryPointer, RecallQuery};
 use compact_runtime::{Error, Manager, Recall, Session};
 use pyo3::prelude::*;
@@ -527,15 +527,12 @@ impl Engine {
         self.recall.as_ref().ok_or_else(none)
     }
 
-    /// The last record of a session, or the record of a receipt.
+    /// Finds the record of a receipt, or the last record of a session.
     fn resolve_record(&self, name: &str) -> PyResult<CompactionRecord> {
         run_blocking(async {
-            let catalog = &self.manager.catalog;
-            if let Some(record) = catalog.latest_record(name).await? {
-                return Ok(record);
-            }
-            let found = catalog.find_record(name).await?;
-            found.ok_or_else(|| Error::NotFound(name.to_owned()))
+            let named = find_named_record(&*self.manager.catalog, name).await?;
+            let named = named.ok_or_else(|| Error::NotFound(name.to_owned()))?;
+            Ok(named.into_record())
         })
     }
 }

@@ -21,7 +21,9 @@ use compact_core::window::Window;
 use compact_formats::{ParsedTranscript, TranscriptScope};
 use compact_runtime::manager::{ArchiveMode, CompactionRequest};
 use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
-use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
+use compact_runtime::port::catalog::{
+    MemoryCatalog, NamedRecord, SessionCatalog, find_named_record,
+};
 use compact_runtime::port::embedder::Embedder;
 use compact_runtime::port::event::EventSink;
 use compact_runtime::port::index::RecallIndex;
@@ -84,6 +86,14 @@ pub struct StorePair {
     pub archive: Arc<dyn ArchiveStore>,
     /// The records.
     pub catalog: Arc<dyn SessionCatalog>,
+}
+
+impl StorePair {
+    /// Finds the receipt or the session that a name stands for.
+    pub async fn find_named(&self, name: &str) -> Result<NamedRecord, Failure> {
+        let named = find_named_record(&*self.catalog, name).await?;
+        named.ok_or_else(|| compact_runtime::Error::NotFound(name.to_owned()).into())
+    }
 }
 
 /// Reads the configuration and lays the global flags over it.

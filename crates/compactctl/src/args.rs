@@ -19,7 +19,8 @@ use compact_runtime::host::HookAgent;
     version,
     max_term_width = 100,
     after_help = "Exit codes: 0 done, 1 unexpected failure, 2 bad usage or configuration, 3 unreadable input,\n\
-                  4 insufficient budget, 5 a check failed, 6 the summarizer failed, 130 interrupted.\n\
+                  4 insufficient budget, 5 a check failed, 6 the summarizer failed,\n\
+                  7 refused for now (somebody else is at it), 130 interrupted.\n\
                   Example: compactctl compact session.jsonl -o smaller.jsonl"
 )]
 pub struct Cli {

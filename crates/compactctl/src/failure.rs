@@ -249,7 +249,7 @@ impl From<CatalogError> for Failure {
     fn from(error: CatalogError) -> Failure {
         match error {
             CatalogError::Ambiguous { .. } => Failure::from_error(FailureCode::Usage, &error)
-                .help("`compactctl archive list` shows the receipts on record"),
+                .help("`compactctl archive list` shows the sessions and receipts on record"),
             CatalogError::Refused { .. } => Failure::from_error(FailureCode::Usage, &error).split_advice(),
             CatalogError::Unreachable { .. }
             | CatalogError::Lost { .. }

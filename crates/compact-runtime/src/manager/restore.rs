@@ -18,7 +18,7 @@ use super::session_state::ENTRIES_FORMAT;
 use super::{CompactionRequest, Manager, MeasuredRequest};
 use crate::error::Error;
 use crate::port::archive::ArchiveError;
-use crate::port::catalog::{CompactionRecord, InputRelation};
+use crate::port::catalog::{CompactionRecord, InputRelation, NamedRecord, find_named_record};
 
 /// A restored original.
 #[derive(Debug)]
@@ -64,11 +64,10 @@ pub struct FieldMismatch {
 impl Manager {
     /// The input of a receipt, or the whole of a session: its first input and all appended since.
     pub async fn restore(&self, receipt_or_session: &str) -> Result<RestoredOriginal, Error> {
-        if let Some(record) = self.catalog.find_record(receipt_or_session).await? {
-            return self.input_of(&record).await;
-        }
-        let Some(latest) = self.catalog.latest_record(receipt_or_session).await? else {
-            return self.pack_named(receipt_or_session).await;
+        let latest = match find_named_record(&*self.catalog, receipt_or_session).await? {
+            Some(NamedRecord::Receipt(record)) => return self.input_of(&record).await,
+            Some(NamedRecord::Session(latest)) => latest,
+            None => return self.pack_named(receipt_or_session).await,
         };
         let line = records_since_whole(self.lineage(&latest).await?);
         let Some((first, later)) = line.split_first() else {

@@ -11,7 +11,7 @@ use super::index_update::{first_ordinal, next_ordinal};
 use super::{EntryKey, EntryPointer, Recall, passage};
 use crate::error::Error;
 use crate::manager::restore;
-use crate::port::catalog::CompactionRecord;
+use crate::port::catalog::{CompactionRecord, find_named_record};
 
 /// An entry as it was.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,11 +50,9 @@ impl RestoredEntry {
 impl Recall {
     /// The entry that a pointer names, from the input that first held it: never a clipped copy.
     pub async fn expand(&self, pointer: &EntryPointer) -> Result<RestoredEntry, Error> {
-        let record = match self.catalog.find_record(&pointer.name).await? {
-            Some(record) => Some(record),
-            None => self.catalog.latest_record(&pointer.name).await?,
-        };
-        let record = record.ok_or_else(|| Error::NotFound(pointer.name.clone()))?;
+        let named = find_named_record(&*self.catalog, &pointer.name).await?;
+        let named = named.ok_or_else(|| Error::NotFound(pointer.name.clone()))?;
+        let record = named.into_record();
         match &pointer.place {
             EntryKey::Id(id) => self.by_id(&record, pointer, id).await,
             EntryKey::Ordinal(ordinal) => self.by_ordinal(record, pointer, *ordinal).await,

@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::port::archive::ArchiveStore;
-use crate::port::catalog::SessionCatalog;
+use crate::port::catalog::{SessionCatalog, find_named_record};
 use crate::port::index::{IndexLookup, RecallIndex};
 
 pub use expand::RestoredEntry;
@@ -91,12 +91,13 @@ impl Recall {
         if question.terms.is_empty() {
             return Err(Error::EmptyQuery);
         }
-        if let Some(session) = query.session_id {
-            self.expect_session(session).await?;
-        }
+        let session_id = match query.session_id {
+            Some(name) => Some(self.session_named(name).await?),
+            None => None,
+        };
         let lookup = IndexLookup {
             terms: question.terms.clone(),
-            session_id: query.session_id.map(str::to_owned),
+            session_id,
             limit: CANDIDATES.max(query.limit * 4),
         };
         let found = self.index.find(&lookup).await?;
@@ -128,10 +129,10 @@ impl Recall {
         }
     }
 
-    async fn expect_session(&self, session: &str) -> Result<(), Error> {
-        match self.catalog.latest_record(session).await? {
-            Some(_) => Ok(()),
-            None => Err(Error::NotFound(session.to_owned())),
-        }
+    /// Returns the whole id of the session that a name stands for.
+    async fn session_named(&self, name: &str) -> Result<String, Error> {
+        let named = find_named_record(&*self.catalog, name).await?;
+        let named = named.ok_or_else(|| Error::NotFound(name.to_owned()))?;
+        Ok(named.into_record().session_id)
     }
 }

@@ -6,7 +6,7 @@ use compact_core::message::Entry;
 use compact_core::policy::Policy;
 use compact_core::token::Estimator;
 use compact_runtime::manager::MemoryLayers;
-use compact_runtime::port::catalog::CompactionRecord;
+use compact_runtime::port::catalog::{CompactionRecord, NamedRecord};
 use owo_colors::OwoColorize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::answer::CommandAnswer;
 use crate::app::{App, StorePair, estimator_by_name};
 use crate::args::{GlobalArgs, RememberArgs};
+use crate::command::archive::SESSION_ID_COLUMNS;
 use crate::failure::{Failure, FailureCode};
 use crate::host::session_files::ORIGIN_FIELD;
 use crate::report::number::format_count;
@@ -24,7 +25,10 @@ use crate::report::{COLUMNS, Charset};
 pub fn run(args: &RememberArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let store = app.store_to_read()?;
     let (record, memory) = app.block_on(async {
-        let record = find_session_record(&store, &args.name).await?;
+        let record = match store.find_named(&args.name).await? {
+            NamedRecord::Receipt(record) => record,
+            NamedRecord::Session(latest) => last_summarized(&store, latest).await?,
+        };
         let (policy, estimator) = receipt_terms(&record, app)?;
         let manager = app.build_manager(store, policy, estimator)?;
         let memory = manager.memory_layers(&record).await?;
@@ -44,12 +48,19 @@ pub fn run(args: &RememberArgs, app: &App, global: &GlobalArgs) -> Result<Comman
     Ok(CommandAnswer::new(json, human))
 }
 
-async fn find_session_record(store: &StorePair, name: &str) -> Result<CompactionRecord, Failure> {
-    if let Some(record) = store.catalog.latest_record(name).await? {
-        return Ok(record);
+/// Finds the last compaction of a session that made a summary. A hook may have copied the transcript
+/// since, and its copy knows none.
+async fn last_summarized(
+    store: &StorePair,
+    latest: CompactionRecord,
+) -> Result<CompactionRecord, Failure> {
+    let is_copy = |record: &CompactionRecord| record.receipt.get(ORIGIN_FIELD).is_some();
+    if !is_copy(&latest) {
+        return Ok(latest);
     }
-    let found = store.catalog.find_record(name).await?;
-    found.ok_or_else(|| Failure::from(compact_runtime::Error::NotFound(name.to_owned())))
+    let records = store.catalog.session_records(&latest.session_id).await?;
+    let made = records.into_iter().rfind(|record| !is_copy(record));
+    Ok(made.unwrap_or(latest))
 }
 
 /// What the receipt was made under; what a hook or a run left is looked at under the present terms.
@@ -102,7 +113,7 @@ fn render_memory(record: &CompactionRecord, memory: &MemoryLayers, charset: Char
     let mut out = format!(
         "{} {}  v{}, receipt {}\n",
         "session".bold(),
-        one_line(&record.session_id, 40),
+        one_line(&record.session_id, SESSION_ID_COLUMNS),
         record.summary_version,
         record.receipt_id.chars().take(12).collect::<String>(),
     );

@@ -31,7 +31,7 @@ pub fn run(args: &VerifyArgs, app: &App, global: &GlobalArgs) -> Result<CommandA
     let store = app.store_to_read()?;
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "verifying");
     let (record, checked) = block_on(async {
-        let record = find_receipt_record(&store, given.id()).await?;
+        let record = store.find_named(given.id()).await?.into_record();
         let mut checked = match record.receipt.get(ORIGIN_FIELD) {
             Some(_) => check_session_file(&store, &record).await?,
             None => recompute_receipt(app, store, &record).await?,
@@ -172,17 +172,6 @@ impl GivenReceipt {
                 })
             })
             .collect()
-    }
-}
-
-async fn find_receipt_record(store: &StorePair, name: &str) -> Result<CompactionRecord, Failure> {
-    match store.catalog.find_record(name).await? {
-        Some(record) => Ok(record),
-        None => store
-            .catalog
-            .latest_record(name)
-            .await?
-            .ok_or_else(|| Failure::from(compact_runtime::Error::NotFound(name.to_owned()))),
     }
 }
 

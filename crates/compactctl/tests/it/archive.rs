@@ -1,5 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::{Value, json};
+
 use crate::place::{Place, claude, lines};
 
 #[test]
@@ -207,4 +209,35 @@ fn a_damaged_catalog_is_told() {
     assert!(run.stderr.contains("catalog.db"), "{}", run.stderr);
     assert!(!place.path("out.jsonl").exists());
     place.run(&["archive", "list"]).failed(1);
+}
+
+/// A session without a name of its own goes by a long one: it is listed whole, and found by its beginning
+/// wherever a session is named.
+#[test]
+fn a_session_that_nobody_named_is_listed_whole_and_found_by_its_beginning() {
+    let place = Place::new();
+    let messages: Vec<Value> = (0..60)
+        .map(|n| {
+            let role = ["user", "assistant"][n % 2];
+            json!({ "role": role, "content": format!("Step {n} of handler_{n}. ").repeat(20) })
+        })
+        .collect();
+    place.write("s.json", json!(messages).to_string());
+    let receipt = place.json(&["compact", "s.json", "--budget", "1500", "-o", "v.json"]);
+    let session = receipt["session_id"].as_str().unwrap().to_owned();
+    let listed = place.run(&["archive", "list"]).ok().text();
+    assert!(listed.contains(&session), "{session} is not in {listed}");
+    let (short, _) = session.split_at(12);
+    let original = place.run(&["restore", short]).ok().stdout;
+    assert_eq!(original, place.read("s.json"));
+    let verified = place.json(&["verify", short]);
+    assert_eq!(verified["session_id"], session);
+    let remembered = place.json(&["remember", short]);
+    assert_eq!(remembered["session_id"], session);
+    let shown = place.json(&["archive", "show", short]);
+    assert_eq!(shown["session_id"], session);
+    let found = place.json(&["recall", "handler_7", "--session", short]);
+    assert_eq!(found["hits"][0]["session_id"], session);
+    let (too_short, _) = session.split_at(7);
+    place.run(&["restore", too_short]).failed(3);
 }

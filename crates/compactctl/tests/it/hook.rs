@@ -986,3 +986,31 @@ fn the_commands_of_the_guide_work() {
     typed("find ");
     assert_eq!(listed(&typed("ls -lt ")), 1);
 }
+
+/// A hook's copy knows no summary, so it is not what a session remembers that was compacted before.
+#[test]
+fn what_was_compacted_is_remembered_after_a_hook_archived_the_session() {
+    let agent = Agent::new();
+    let id = "5e551040-0000-4000-8000-000000000000";
+    let named = [
+        "compact",
+        "session.jsonl",
+        "--session",
+        id,
+        "--budget",
+        "1500",
+        "-q",
+    ];
+    agent
+        .place
+        .run(&[&named[..], &["-o", "v.jsonl"]].concat())
+        .ok();
+    let before = agent.place.json(&["remember", id]);
+    assert_eq!(before["summary_version"], 1);
+    agent.before();
+    assert_eq!(agent.place.json(&["remember", id]), before);
+    // The copy by itself is still shown for what it is.
+    let copy = agent.place.json(&["archive", "list"])["sessions"][0]["last_receipt"].clone();
+    let copied = agent.place.json(&["remember", copy.as_str().unwrap()]);
+    assert_eq!(copied["summary_version"], 0);
+}

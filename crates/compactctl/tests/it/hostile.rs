@@ -189,3 +189,16 @@ fn output_that_cannot_be_written_changes_nothing() {
         .run(&["compact", "s.jsonl", "--budget", "1500", "-o", "."])
         .failed(2);
 }
+
+/// Scripts go by these; the contract has no others.
+#[test]
+fn the_help_names_every_exit_code() {
+    let help = Place::new().run(&["--help"]).ok().text();
+    let (_, codes) = help.split_once("Exit codes: ").unwrap();
+    let (codes, _) = codes.split_once('.').unwrap();
+    let codes: Vec<u8> = codes
+        .split(',')
+        .filter_map(|code| code.split_whitespace().next()?.parse().ok())
+        .collect();
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 130]);
+}

@@ -5,6 +5,7 @@
 
 pub mod conformance;
 mod copy;
+mod find;
 mod lease;
 mod memory;
 mod record;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use crate::port::archive::PackId;
 
 pub use copy::{CopiedRecords, copy_catalog};
+pub use find::{NamedRecord, find_named_record};
 pub use lease::{LEASE_TIME, Lease};
 pub use memory::MemoryCatalog;
 pub use record::{Attempt, CompactionRecord, InputRelation, SessionInfo};
@@ -32,8 +34,8 @@ pub const MIN_PREFIX: usize = 8;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogError {
-    /// A prefix that names more than one receipt.
-    #[error("receipt `{prefix}` is ambiguous: give more characters of the id")]
+    /// A prefix that names more than one receipt or session.
+    #[error("`{prefix}` is ambiguous: give more characters of the id")]
     Ambiguous {
         /// The prefix asked for.
         prefix: String,

@@ -59,3 +59,44 @@ async fn a_copy_has_everything_and_copying_again_copies_nothing() {
     let again = copy_catalog(&from, &to).await.unwrap();
     assert_eq!((again.records, again.events), (0, 0));
 }
+
+#[tokio::test]
+async fn a_name_is_a_receipt_or_a_session_whole_or_by_its_beginning() {
+    let catalog = MemoryCatalog::default();
+    let mut records = Vec::new();
+    for (session, receipt) in [
+        ("0123456789-one", "aaaaaaaa11"),
+        ("0123456789-two", "bbbbbbbb22"),
+        // The beginning of a receipt, and whole.
+        ("aaaaaaaa", "cccccccc33"),
+        ("cccccccc33", "dddddddd44"),
+    ] {
+        let record = conformance::sample_record(session, receipt);
+        catalog.save_record(&record).await.unwrap();
+        records.push(record);
+    }
+    let [one, two, whole, last] = records.try_into().unwrap();
+    for (name, expected) in [
+        ("aaaaaaaa11", Some(NamedRecord::Receipt(one.clone()))),
+        ("aaaaaaaa", Some(NamedRecord::Session(whole.clone()))),
+        ("aaaaaaaa1", Some(NamedRecord::Receipt(one.clone()))),
+        ("cccccccc33", Some(NamedRecord::Receipt(whole))),
+        (
+            "cccccccc3",
+            Some(NamedRecord::Receipt(
+                catalog.latest_record("aaaaaaaa").await.unwrap().unwrap(),
+            )),
+        ),
+        ("0123456789-one", Some(NamedRecord::Session(one.clone()))),
+        ("0123456789-o", Some(NamedRecord::Session(one))),
+        ("0123456789-t", Some(NamedRecord::Session(two))),
+        ("dddddddd", Some(NamedRecord::Receipt(last))),
+        ("0123456", None),
+        ("nobody-at-all", None),
+    ] {
+        let found = find_named_record(&catalog, name).await.unwrap();
+        assert_eq!(found, expected, "{name}");
+    }
+    let ambiguous = find_named_record(&catalog, "01234567").await;
+    assert!(matches!(ambiguous, Err(CatalogError::Ambiguous { prefix }) if prefix == "01234567"));
+}

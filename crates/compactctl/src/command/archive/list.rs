@@ -14,6 +14,10 @@ use crate::report::number::{format_bytes, format_count};
 use crate::report::table::{Column, Table};
 use crate::report::text::one_line;
 
+/// Columns that a session's id may take: those that are made up have half as many, and have to be
+/// whole to be copied.
+pub const SESSION_ID_COLUMNS: usize = 128;
+
 /// A session, and what came of the last attempt where there is no compaction to show.
 #[derive(Serialize)]
 struct ListedSession {
@@ -93,7 +97,7 @@ fn render_sessions(sessions: &[ListedSession]) -> String {
         let at = info.last_at.as_deref();
         let at = at.or(attempt.map(|attempt| attempt.at.as_str()));
         table.add_row([
-            one_line(&info.session_id, 36),
+            one_line(&info.session_id, SESSION_ID_COLUMNS),
             info.compactions.to_string(),
             receipt.unwrap_or_else(|| attempt.map_or_else(String::new, describe_attempt)),
             at.map_or_else(String::new, format_minute),

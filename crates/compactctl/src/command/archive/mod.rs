@@ -7,6 +7,8 @@ mod rebuild;
 mod show;
 mod verify;
 
+pub use list::SESSION_ID_COLUMNS;
+
 use crate::answer::CommandAnswer;
 use crate::app::{App, block_on};
 use crate::args::{ArchiveCommand, GlobalArgs};

@@ -1,11 +1,11 @@
 //! `archive show`: one receipt, or the compactions of one session.
 
 use compact_core::receipt::Receipt;
-use compact_runtime::port::catalog::CompactionRecord;
+use compact_runtime::port::catalog::{CompactionRecord, NamedRecord};
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
-use super::list::format_minute;
+use super::list::{SESSION_ID_COLUMNS, format_minute};
 use crate::answer::CommandAnswer;
 use crate::app::StorePair;
 use crate::failure::Failure;
@@ -21,19 +21,17 @@ pub async fn run(
     name: &str,
     charset: Charset,
 ) -> Result<CommandAnswer, Failure> {
-    if let Some(record) = store.catalog.find_record(name).await? {
-        return Ok(CommandAnswer::new(
-            json!(record.receipt),
-            render_receipt(&record, charset),
-        ));
-    }
-    let chain = store.catalog.session_records(name).await?;
-    if chain.is_empty() {
-        return Err(compact_runtime::Error::NotFound(name.to_owned()).into());
-    }
+    let name = match store.find_named(name).await? {
+        NamedRecord::Receipt(record) => {
+            let human = render_receipt(&record, charset);
+            return Ok(CommandAnswer::new(json!(record.receipt), human));
+        }
+        NamedRecord::Session(latest) => latest.session_id,
+    };
+    let chain = store.catalog.session_records(&name).await?;
     let receipts: Vec<&Value> = chain.iter().map(|record| &record.receipt).collect();
     let json = json!({ "session_id": name, "compactions": receipts });
-    Ok(CommandAnswer::new(json, render_session(name, &chain)))
+    Ok(CommandAnswer::new(json, render_session(&name, &chain)))
 }
 
 fn render_receipt(record: &CompactionRecord, charset: Charset) -> String {
@@ -41,7 +39,7 @@ fn render_receipt(record: &CompactionRecord, charset: Charset) -> String {
         "{} {}\n  session {}, {}, {}\n\n",
         "receipt".bold(),
         record.receipt_id,
-        one_line(&record.session_id, 40),
+        one_line(&record.session_id, SESSION_ID_COLUMNS),
         record.format,
         format_minute(&record.created_at),
     );
@@ -84,7 +82,7 @@ fn render_session(name: &str, chain: &[CompactionRecord]) -> String {
     format!(
         "{} {}\n{}",
         "session".bold(),
-        one_line(name, 70),
+        one_line(name, SESSION_ID_COLUMNS),
         table.render()
     )
 }
