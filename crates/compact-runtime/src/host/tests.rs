@@ -275,8 +275,8 @@ fn every_rule_comes_before_what_else_a_long_session_did() {
     let rules: Vec<String> = (0..12)
         .map(|n| format!("Never run the migration of table_{n}_of_the_ledger before anybody of team_{n} has read and signed it."))
         .collect();
-    let lines = rules.iter().chain(&rules).enumerate();
-    let said: String = lines.map(|(nth, rule)| line(nth, "user", rule)).collect();
+    // Said twice, told once.
+    let said = line(0, "user", &rules.join(" ")) + &line(1, "user", &rules.join(" "));
     let mut memory = HookMemory::default();
     let text = said + &long_session();
     memory
