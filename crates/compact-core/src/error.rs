@@ -8,7 +8,7 @@ pub enum CompactError {
     /// What must stay does not fit.
     #[error(
         "insufficient budget: {needed} tokens are needed ({pinned_tokens} of them pinned), the budget is {budget}; \
-         raise the budget, shorten the pinned entries, or start a new session"
+         {}", budget_advice(*pinned_tokens)
     )]
     InsufficientBudget {
         /// Tokens of pinned entries.
@@ -29,4 +29,12 @@ pub enum CompactError {
     /// The finished view broke a rule that it must keep: a defect of the engine, never sent.
     #[error("the view was rejected before use: {0}; nothing was changed, please report this")]
     InvalidView(String),
+}
+
+/// What to do about a budget that is too small.
+fn budget_advice(pinned: Tokens) -> &'static str {
+    match pinned {
+        Tokens(0) => "raise the budget, or start a new session",
+        Tokens(_) => "raise the budget, shorten the pinned entries, or start a new session",
+    }
 }

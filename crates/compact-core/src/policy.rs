@@ -45,7 +45,8 @@ pub struct Policy {
     pub roles_never_prune: Vec<Role>,
     /// The key of a message's `meta` that protects it when it is truthy.
     pub protected_flag: String,
-    /// Regular expressions; an entry whose text matches one is protected.
+    /// Regular expressions; an entry in which a person or the model says what matches one is protected. A
+    /// tool's result is not looked at: no tool protects itself.
     pub protected_patterns: Vec<String>,
     /// Hashes of entries that are protected: those that a caller named in `protect`, mostly.
     #[schemars(with = "Vec<String>")]

@@ -20,6 +20,7 @@ use crate::json::{ItemContext, Patch, is_string};
 use crate::list;
 use crate::parts;
 use crate::source::{self, EntryDraft, EntryPlace};
+use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, ShownItem};
 
 /// The line of an entry that stands beside the list.
@@ -100,7 +101,7 @@ pub(crate) fn changed_instructions(
         source: page.bytes(),
         offset: 0,
     };
-    let as_part = |item: &str| match serde_json::from_str::<String>(item) {
+    let as_part = |item: &str| match serde_json::from_str::<String>(&readable_text(item)) {
         Ok(text) => dialect.text_part(&text),
         Err(_) => item.to_owned(),
     };
@@ -178,6 +179,7 @@ fn edit_part(
     item: &str,
     edits: EntryEdits<'_>,
 ) -> Result<Option<String>, FormatError> {
+    let item = &*readable_text(item);
     let raw: &RawValue = at.read(item)?;
     let pieces = instruction_pieces(at, "instructions", raw)?;
     Ok(edit::apply_edits(item, &pieces, edits, &|text| {

@@ -11,6 +11,7 @@ use crate::Format;
 use crate::error::{FormatError, Position};
 use crate::json::{ItemContext, string_value};
 use crate::source;
+use crate::surrogate::readable_json;
 
 /// Members whose value is a list that holds the entries of a session, or sessions.
 const LISTS: [&str; 4] = ["messages", "history", "traj", "simulations"];
@@ -152,6 +153,7 @@ const MAX_LINES: usize = 64;
 
 /// Tells the format of a transcript, or of the sessions that it holds.
 pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
+    let source = &*readable_json(source);
     let start = source::start_offset(source);
     let body = source.get(start..).unwrap_or_default();
     let Some(first) = body.iter().position(|b| !b.is_ascii_whitespace()) else {

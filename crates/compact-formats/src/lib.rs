@@ -38,6 +38,7 @@ mod session;
 mod source;
 mod special_text;
 pub mod stream;
+mod surrogate;
 mod swe_agent;
 pub mod usage;
 pub mod validate;
@@ -57,6 +58,7 @@ pub use crate::detect::detect;
 pub use crate::error::{FormatError, Position};
 pub use crate::session::{SessionSlice, sessions};
 use crate::source::{EntryPlace, SourceLayout};
+pub use crate::surrogate::readable_json;
 use crate::wire::{DocumentContext, Wire};
 
 /// Declares [`Format`] from one table: a row is a variant, its name and its wire, so that no format
@@ -242,17 +244,18 @@ pub fn parse(
     scope: TranscriptScope,
 ) -> Result<ParsedTranscript, FormatError> {
     let source = source.into();
+    let readable = surrogate::readable_source(&source);
     let format = match format {
         Some(format) => format,
-        None => detect(&source)?,
+        None => detect(&readable)?,
     };
-    if let Some(sessions) = session::session_spans(&source)? {
+    if let Some(sessions) = session::session_spans(&readable)? {
         return Err(FormatError::ManySessions {
             count: sessions.len(),
         });
     }
-    let mut reading = (format.wire().read)(&source, scope)?;
-    flag::note_flags(&source, &mut reading);
+    let mut reading = (format.wire().read)(&readable, scope)?;
+    flag::note_flags(&readable, &mut reading);
     let rules = reading.rules.unwrap_or_else(|| format.rules());
     let (settled, layout) = pairing::build_conversation(reading);
     Ok(ParsedTranscript {

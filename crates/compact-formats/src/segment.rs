@@ -20,6 +20,7 @@ use crate::error::FormatError;
 use crate::json::{ItemContext, Members, quote};
 use crate::list;
 use crate::source::{EntryDraft, EntryPlace, SourceLayout, TranscriptReading};
+use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, ShownItem};
 use crate::{Document, TranscriptScope};
 
@@ -253,6 +254,7 @@ fn rewrite_message(
     json: &str,
     shown: &[(usize, Option<EntryEdits<'_>>)],
 ) -> Result<Option<String>, FormatError> {
+    let json = &*readable_text(json);
     let at = ItemContext { source, offset: 0 };
     let Some(message) = wire.read_message(at, json)? else {
         return Ok(None);

@@ -13,6 +13,7 @@ use crate::detect::{FormatClues, detect};
 use crate::error::FormatError;
 use crate::json::{ItemContext, Members, is_object, is_string, span_in, string_value};
 use crate::source;
+use crate::surrogate::readable_json;
 
 /// One session of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,7 @@ pub struct SessionSlice {
 
 /// The sessions of a file in order; a file that is one session has one.
 pub fn sessions(source: &[u8], format: Option<Format>) -> Result<Vec<SessionSlice>, FormatError> {
+    let source = &*readable_json(source);
     let whole = || std::iter::once(0..source.len()).collect();
     let spans: Vec<_> = session_spans(source)?.unwrap_or_else(whole);
     let slice = |(index, span): (usize, Range<usize>)| {

@@ -35,6 +35,8 @@ pub struct SharedTranscript {
     /// Writes at the end, wherever that is.
     end: File,
     identity: FileIdentity,
+    /// Whether blanks of ours stand in the file.
+    has_blanks: bool,
 }
 
 /// What became of lines that were to be written.
@@ -84,6 +86,7 @@ impl SharedTranscript {
                 file,
                 end,
                 identity,
+                has_blanks: false,
             }),
             // Renamed over between the two.
             false => SharedTranscript::open_once(path),
@@ -130,9 +133,14 @@ impl SharedTranscript {
     /// Writes lines behind `source`, which is what was read; see the head of this module.
     pub fn append(&mut self, source: &[u8], lines: &[u8]) -> Result<AppendOutcome, Failure> {
         self.try_append(source, lines).map_err(|error| {
+            let left = match self.has_blanks {
+                // They cannot be cut off: the agent may have written behind them.
+                true => "a line of blanks stands behind the transcript now, which agents pass over; nothing else of it",
+                false => "nothing of the transcript",
+            };
             Failure::from_error(FailureCode::Unexpected, &error)
                 .with_context(&format!("cannot append to {}", self.path.display()))
-                .help("nothing of the transcript was changed; make space, and run it again")
+                .help(format!("{left} was changed; make space, and run it again"))
         })
     }
 
@@ -163,6 +171,7 @@ impl SharedTranscript {
                 result => break result?,
             }
         };
+        self.has_blanks = written > 0;
         let end = self.end.stream_position()?;
         if written < length {
             if let Some(last) = end.checked_sub(1).filter(|_| written > 0) {

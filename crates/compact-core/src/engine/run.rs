@@ -197,8 +197,10 @@ impl<'i, 'a> CompactionRun<'i, 'a> {
         if bare.cost <= self.budget {
             return Ok(self.verified(plan, SummaryAttempt::Nothing, bare));
         }
+        let input = self.plan_input();
+        let pinned = plan::count_claims(&input).pinned - input.frame;
         Err(CompactError::InsufficientBudget {
-            pinned_tokens: Tokens(0),
+            pinned_tokens: self.input.estimator.to_tokens(pinned),
             needed: self.input.estimator.to_tokens(bare.cost),
             budget: self.input.budget,
         })

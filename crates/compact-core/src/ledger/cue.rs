@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::scan::scan_names;
+
 // The patterns are constants covered by a test: a pattern that does not compile matches nothing.
 fn pattern(words: &str) -> Option<Regex> {
     Regex::new(&format!(r"(?i-u)\b(?:{words})\b")).ok()
@@ -24,6 +26,12 @@ cues! {
     ORDER: r"(?:never|don'?t|do not|avoid|keep|stick to|prefer|ensure|make sure|be sure|leave|stop|no) \w+";
     LABEL: r"rules?|constraints?|conditions?|requirements?|restrictions?|conventions?|guidelines?|policy|policies|principles?|acceptance criteria|important|attention|note|reminder|remember|mind|keep to|forget|from now on|dos and don'?ts|must(?: not)?|never|always|wichtig|regeln?|bedingung(?:en)?";
     REVISION: r"actually|instead|forget (?:the|what|my|about|that|it)|no longer|scrap|scratch that|never ?mind|chang(?:e|ed|ing) (?:of plan|my mind|the plan)|on second thoughts?|rather than|ignore (?:what|my|the|that)|disregard|drop the|replac(?:es?|ing)|supersed\w+|overr[iu]\w+|not anymore|any ?more|update[sd]?: \w+|correction|(?:old|earlier|previous|former) \w+ (?:\w+ )?(?:is|are|no longer)|is (?:void|obsolete|off the table)|after all|I was wrong|(?:has|have) moved|take (?:that|it) back|new (?:rule|limit|naming|policy|plan)|doch nicht|stattdessen";
+    REPLACEMENT: r"instead|forget|scrap|scratch that|chang(?:e|ed|ing) (?:of plan|my mind|the plan)|on second thoughts?|rather than|ignore|disregard|replac(?:es?|ing)|supersed\w+|overr[iu]\w+|correction|is (?:void|obsolete|off the table)|I was wrong|take (?:that|it) back|doch nicht|stattdessen";
+    NOW: r"now|changed?|raised|lowered|no longer";
+    PROHIBITION: r"never|don'?t|do not|must(?: not|n'?t)|may not|sh(?:ould|all)(?: not|n'?t)|can(?:not|'?t| not)|not allowed|forbidden|prohibited|off[- ]limits|avoid|niemals|nicht|keine?|jamais|nunca";
+    RELEASE: r"approved|agreed|consented|signed off|go-ahead|green light|lifted|cleared|granted|(?:may|can|could) now|(?:is|are) (?:allowed|fine|free) now|now (?:allowed|fine|free)|allowed again|genehmigt|freigegeben";
+    DISPOSAL: r"(?:please |now |ok,? |then |and |just )*(?:delete|drop|remove|rename|move|cancel|refund|merge|revert|restore|kill|truncate|purge|wipe|uninstall|close|copy|archive|restart|resend|send)";
+    CONDITION: r"only (?:after|when|if|once|with|in|on|at|during|by|from|for|ever)|unless|until|without|before|after|if|when|whenever|every|each|all|any|future";
     LATER: r"to-?dos?|to-?do list|for later|later: \w+|not now|come back to|still (?:open|to do|pending|missing|left|outstanding)|(?:what|this|that) (?:still )?remains|when (?:there is|there's|you have|we have|I have) (?:some )?time|backlog|not be forgotten|left to do|(?:leave|left) (?:this|it|that )?open|remains open|follow[- ]ups?|some other time";
     FIRM: r"never|always|must(?:n'?t)?|shall|from now on|at most|at least|not allowed|forbidden|no longer|rule|constraint|important|every time";
     TASK: r"make|add|split|teach|report|fix|implement|write|update|refactor|change|create|remove|rename|move|extend|port|test|run";
@@ -53,6 +61,7 @@ pub(crate) fn is_rule(sentence: &str) -> bool {
         && !is_program_line(sentence)
         && !is_explanation(sentence)
         && !is_single_task(sentence)
+        && !is_single_order(sentence)
         && (has_cue(&RULE, sentence)
             || has_cue(&REVISION, sentence)
             || opens_with_order(sentence)
@@ -66,6 +75,71 @@ fn is_single_task(sentence: &str) -> bool {
     let names = sentence.split(' ').any(|w| w.contains('/') && w.len() > 5);
     names && has_cue(&TASK, opening) && !has_cue(&FIRM, sentence)
 }
+
+/// Whether a sentence orders one thing to be done to something that it names: "drop only the table
+/// tmp_import" is done when it is done. What holds on a condition, or each time, is a rule.
+fn is_single_order(sentence: &str) -> bool {
+    let opens = DISPOSAL.as_ref().and_then(|verbs| verbs.find(sentence));
+    let mut names = false;
+    scan_names(sentence, &mut |_, _, _| names = true);
+    names
+        && opens.is_some_and(|verb| verb.start() == 0)
+        && !has_cue(&FIRM, sentence)
+        && !has_cue(&CONDITION, sentence)
+        && !has_cue(&PROHIBITION, sentence)
+}
+
+/// A sentence that forbids.
+pub(crate) fn is_prohibition(sentence: &str) -> bool {
+    has_cue(&PROHIBITION, sentence)
+}
+
+/// A sentence that says that something is otherwise from here on.
+pub(crate) fn is_change(sentence: &str) -> bool {
+    has_cue(&NOW, sentence) || has_cue(&REVISION, sentence)
+}
+
+/// A sentence that puts something in the place of what was said before.
+pub(crate) fn is_replacement(sentence: &str) -> bool {
+    has_cue(&REPLACEMENT, sentence)
+}
+
+/// A sentence that allows what may have been forbidden.
+pub(crate) fn is_release(sentence: &str) -> bool {
+    sentence.len() <= SENTENCE && !sentence.ends_with('?') && has_cue(&RELEASE, sentence)
+}
+
+/// A sentence whose object stands in the sentence before it: "Don't publish those."
+pub(crate) fn points_back(sentence: &str) -> bool {
+    let bare = |word: &str| {
+        word.trim_matches(|c: char| !c.is_alphanumeric())
+            .to_lowercase()
+    };
+    let mut words = sentence.split_whitespace().skip(1).peekable();
+    while let Some(word) = words.next() {
+        let next = words.peek().map(|next| bare(next));
+        let ends = word.ends_with([',', '.', ';', ':', '!', ')', '"']);
+        let is_object = ends || next.is_none_or(|next| FOLLOWERS.contains(&next.as_str()));
+        if is_object && POINTERS.contains(&bare(word).as_str()) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Words that stand for something named before.
+const POINTERS: [&str; 9] = [
+    "them", "it", "that", "those", "this", "these", "there", "him", "her",
+];
+
+/// Words before which one of those is an object; before a verb it would be a subject, before a noun it
+/// would only point at it.
+const FOLLOWERS: [&str; 46] = [
+    "in", "on", "at", "to", "from", "with", "without", "into", "onto", "by", "via", "for", "as",
+    "under", "over", "before", "after", "until", "unless", "when", "while", "if", "because", "and",
+    "or", "but", "anywhere", "anyone", "anybody", "again", "ever", "anymore", "any", "yet", "now",
+    "either", "alone", "only", "directly", "out", "up", "down", "off", "public", "open", "private",
+];
 
 /// A short word of thanks, which asks for nothing.
 pub(crate) fn is_thanks(message: &str) -> bool {

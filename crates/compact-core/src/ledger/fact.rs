@@ -4,6 +4,7 @@
 //! the newest, which merges like a sum. What a later fact does to an earlier one (a fix, a
 //! superseded rule, a finished step) is not decided here but when the ledger is told.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,9 @@ pub struct Facts {
     pub requests: Vec<Fact>,
     /// Sentences of the user or the system that rule what may be done.
     pub rules: Vec<Fact>,
+    /// Sentences of the user that allow what a rule may have forbidden.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub releases: Vec<Fact>,
     /// Sentences in which the model decides something or gives a cause.
     pub decisions: Vec<Fact>,
     /// Sentences in which the user or the model names what is left to do.
@@ -124,7 +128,8 @@ pub struct Facts {
 }
 
 const REQUESTS: usize = 256;
-const RULES: usize = 256;
+const RULES: usize = 1024;
+const RELEASES: usize = 128;
 const DECISIONS: usize = 512;
 const OPEN: usize = 128;
 const DONE: usize = 256;
@@ -133,9 +138,63 @@ const RUNS: usize = 512;
 const SYMBOLS: usize = 8;
 const REQUEST_CHARS: usize = 480;
 const SENTENCE_CHARS: usize = 320;
+const RULE_CHARS: usize = 640;
 const COMMAND_CHARS: usize = 200;
 /// An answer that is longer is a listing, not the news of one thing.
 const ANSWER: usize = 400;
+
+/// What a sentence does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SentenceKind {
+    /// It puts work off, or names what is left.
+    Open,
+    /// It rules what may be done.
+    Rule,
+    /// It allows what may have been forbidden.
+    Release,
+    /// It says that something is finished.
+    Done,
+    /// It decides, or gives a cause.
+    Decision,
+}
+
+impl SentenceKind {
+    /// What a sentence does in the mouth of who says it; `None` when it does nothing in particular.
+    fn of_sentence(voice: Voice, sentence: &str, place: SentencePlace) -> Option<SentenceKind> {
+        match voice {
+            Voice::User | Voice::Model if cue::is_postponement(sentence) => {
+                Some(SentenceKind::Open)
+            }
+            Voice::User | Voice::System
+                if place == SentencePlace::RuleList || cue::is_rule(sentence) =>
+            {
+                Some(SentenceKind::Rule)
+            }
+            Voice::User if cue::is_release(sentence) => Some(SentenceKind::Release),
+            Voice::Model if cue::is_completion(sentence) => Some(SentenceKind::Done),
+            Voice::Model if cue::is_decision(sentence) => Some(SentenceKind::Decision),
+            Voice::Model if cue::is_open_work(sentence) => Some(SentenceKind::Open),
+            _ => None,
+        }
+    }
+
+    /// How many characters of it are kept. A rule is one with its last words only.
+    fn most_chars(self) -> usize {
+        match self {
+            SentenceKind::Rule | SentenceKind::Release => RULE_CHARS,
+            SentenceKind::Open | SentenceKind::Done | SentenceKind::Decision => SENTENCE_CHARS,
+        }
+    }
+}
+
+/// Two sentences of one message as they follow each other.
+fn join_sentences<'t>(first: Option<&str>, second: &'t str) -> Cow<'t, str> {
+    match first {
+        Some(first) if second.is_empty() => Cow::Owned(first.to_owned()),
+        Some(first) => Cow::Owned(format!("{first} {second}")),
+        None => Cow::Borrowed(second),
+    }
+}
 
 /// Collects the facts of consecutive entries.
 #[derive(Default)]
@@ -227,21 +286,28 @@ impl FactCollector {
         {
             self.facts.requests.push(fact(&reading.text, REQUEST_CHARS));
         }
-        for (sentence, place) in split_sentences(&reading.text) {
-            let (facts, sentence) = (&mut self.facts, &*sentence);
-            let list = match reading.voice {
-                Voice::User | Voice::Model if cue::is_postponement(sentence) => &mut facts.open,
-                Voice::User | Voice::System
-                    if place == SentencePlace::RuleList || cue::is_rule(sentence) =>
-                {
-                    &mut facts.rules
+        let mut sentences = split_sentences(&reading.text).peekable();
+        let mut before: Option<Cow<'_, str>> = None;
+        while let Some((sentence, place)) = sentences.next() {
+            let kind = SentenceKind::of_sentence(reading.voice, &sentence, place);
+            let text = match kind {
+                Some(SentenceKind::Rule) if cue::points_back(&sentence) => {
+                    join_sentences(before.as_deref(), &sentence)
                 }
-                Voice::Model if cue::is_completion(sentence) => &mut facts.done,
-                Voice::Model if cue::is_decision(sentence) => &mut facts.decisions,
-                Voice::Model if cue::is_open_work(sentence) => &mut facts.open,
-                _ => continue,
+                Some(SentenceKind::Release) => {
+                    let next = sentences.peek().map(|(next, _)| &**next);
+                    let order = next.filter(|next| !cue::is_rule(next) && !next.ends_with('?'));
+                    join_sentences(Some(&sentence), order.unwrap_or(""))
+                }
+                _ => Cow::Borrowed(&*sentence),
             };
-            list.push(fact(sentence, SENTENCE_CHARS));
+            if let Some(kind) = kind {
+                let fact = fact(&text, kind.most_chars());
+                self.facts.list_of(kind).push(fact);
+            }
+            // What rules has a line of its own to be found in; a heading says nothing by itself.
+            let has_own_line = kind == Some(SentenceKind::Rule) || sentence.ends_with(':');
+            before = (!has_own_line).then_some(sentence);
         }
     }
 
@@ -273,6 +339,7 @@ impl Facts {
     pub(super) fn merge(&mut self, later: Facts) {
         self.requests.extend(later.requests);
         self.rules.extend(later.rules);
+        self.releases.extend(later.releases);
         self.decisions.extend(later.decisions);
         self.open.extend(later.open);
         self.done.extend(later.done);
@@ -283,6 +350,16 @@ impl Facts {
             self.plan = later.plan;
         }
         self.bound_lists();
+    }
+
+    fn list_of(&mut self, kind: SentenceKind) -> &mut Vec<Fact> {
+        match kind {
+            SentenceKind::Open => &mut self.open,
+            SentenceKind::Rule => &mut self.rules,
+            SentenceKind::Release => &mut self.releases,
+            SentenceKind::Done => &mut self.done,
+            SentenceKind::Decision => &mut self.decisions,
+        }
     }
 
     fn touch(&mut self, file: &FileFact) {
@@ -308,6 +385,7 @@ impl Facts {
 
     fn bound_lists(&mut self) {
         keep_last_saying(&mut self.rules);
+        keep_last_saying(&mut self.releases);
         keep_last_saying(&mut self.decisions);
         keep_last_saying(&mut self.open);
         keep_last_saying(&mut self.done);
@@ -317,6 +395,7 @@ impl Facts {
             self.requests.drain(1..=surplus);
         }
         truncate_to_newest(&mut self.rules, RULES);
+        truncate_to_newest(&mut self.releases, RELEASES);
         truncate_to_newest(&mut self.decisions, DECISIONS);
         truncate_to_newest(&mut self.open, OPEN);
         truncate_to_newest(&mut self.done, DONE);

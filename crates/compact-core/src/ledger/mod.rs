@@ -27,8 +27,10 @@ pub use excerpt::Excerpt;
 pub use fact::{Fact, Facts, FileAct, FileFact, PlanStep, TaskPlan, ToolRun, ToolRunOutcome};
 pub use scan::{NameKind, scan_names};
 
-pub(crate) use cue::{is_postponement, is_revision, rule_label};
-pub(crate) use sentence::clip;
+pub(crate) use cue::{
+    is_change, is_postponement, is_prohibition, is_replacement, is_revision, rule_label,
+};
+pub(crate) use sentence::{clip, find_phrase, has_sentence};
 
 use crate::message::Entry;
 use reading::BlockReading;

@@ -187,6 +187,45 @@ fn abbreviates(text: &str) -> bool {
     .contains(&word)
 }
 
+/// Where `text` holds all words of `phrase` and the last of them whole: `host db1` is not in `host db10`.
+pub(crate) fn find_phrase(text: &str, phrase: &str) -> Option<Range<usize>> {
+    phrase_places(text, phrase).find(|place| {
+        let tail = text.get(place.end..).unwrap_or("");
+        let tail = tail
+            .trim_start_matches(CLOSERS)
+            .trim_start_matches([',', ':']);
+        tail.is_empty() || tail.starts_with(char::is_whitespace)
+    })
+}
+
+/// Whether `text` holds a sentence to its end: "Never restart db1" is not in "Never restart db1 on Sundays".
+pub(crate) fn has_sentence(text: &str, sentence: &str) -> bool {
+    phrase_places(text, sentence).any(|place| {
+        let tail = text.get(place.end..).unwrap_or("");
+        let rest = tail.trim_start_matches(CLOSERS);
+        let closed = rest.len() < tail.len() || sentence.ends_with(CLOSERS);
+        rest.is_empty()
+            || rest.starts_with('\n')
+            || (closed && rest.starts_with(char::is_whitespace))
+    })
+}
+
+/// Where a phrase stands without a part of a word right before it.
+fn phrase_places(text: &str, phrase: &str) -> impl Iterator<Item = Range<usize>> {
+    let places = text.match_indices(phrase).filter(|_| !phrase.is_empty());
+    places
+        .filter(|(at, _)| {
+            !text
+                .get(..*at)
+                .unwrap_or("")
+                .ends_with(char::is_alphanumeric)
+        })
+        .map(|(at, found)| at..at + found.len())
+}
+
+/// What may stand between the end of a sentence and the white space behind it.
+const CLOSERS: [char; 11] = ['.', ';', '!', '?', ')', ']', '}', '"', '\'', '*', '…'];
+
 /// One line of at most `chars` characters: white space collapsed, cut at a word with `…`.
 pub(crate) fn clip(text: &str, chars: usize) -> String {
     let mut out = String::new();

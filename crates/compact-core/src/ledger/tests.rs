@@ -528,3 +528,50 @@ fn a_thing_made_keeps_its_id() {
         ]
     );
 }
+
+#[test]
+fn a_rule_that_points_back_keeps_what_it_points_at() {
+    for (said, rules) in [
+        (
+            "Remove the Energy Saving Trust as a source. Do not cite them anywhere.",
+            vec!["Remove the Energy Saving Trust as a source. Do not cite them anywhere."],
+        ),
+        (
+            "Mr Olsen's pages are private now. Don't publish those.",
+            vec!["Mr Olsen's pages are private now. Don't publish those."],
+        ),
+        (
+            "The keys lie in vault 7. Nobody else may go there, and never copy them.",
+            vec!["The keys lie in vault 7. Nobody else may go there, and never copy them."],
+        ),
+        // What rules itself stands as a line of its own.
+        (
+            "Never touch the login flow. Always report bugs in it.",
+            vec!["Never touch the login flow.", "Always report bugs in it."],
+        ),
+        // Here it points at what the sentence itself names.
+        (
+            "The build is slow. You must not merge that branch today.",
+            vec!["You must not merge that branch today."],
+        ),
+    ] {
+        assert_eq!(rules_of(said), rules);
+    }
+}
+
+#[test]
+fn an_order_for_one_thing_is_no_rule() {
+    for order in [
+        "Drop only the table tmp_import on wiki-db-1.",
+        "Delete only the newer one of rf_test_9 on staging.",
+    ] {
+        assert_eq!(rules_of(order), [""; 0], "{order}");
+    }
+    for rule in [
+        "Delete rf_test_9 only after Priya signed off.",
+        "Delete only files that are older than a week.",
+        "Merge only branches of team_blue, always with a review.",
+    ] {
+        assert_eq!(rules_of(rule), [rule]);
+    }
+}

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use super::SummaryNeighbours;
 use super::code;
 use super::finish::FinishedWork;
+use super::release::rule_releases;
 use super::revoke::{RevokedRules, without};
 use super::root::RootDirectory;
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
@@ -26,6 +27,8 @@ pub(super) struct FactLine {
     pub ordinal: u32,
     /// The words, without provenance.
     pub text: String,
+    /// The rule that the words release: they stand behind it.
+    pub about: Option<u32>,
 }
 
 pub(super) fn new_fact_line(
@@ -37,6 +40,7 @@ pub(super) fn new_fact_line(
         topic,
         ordinal,
         text: text.into(),
+        about: None,
     }
 }
 
@@ -133,18 +137,20 @@ pub(super) fn fact_lines<'g>(
     out
 }
 
-/// The rules that hold, the user's before the host's, those of the newest message first and each
-/// message's in their order.
+/// The rules that hold and what released them, the user's before the host's, those of the newest message
+/// first and each message's in their order.
 fn rule_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
-    let mut rules: Vec<&Fact> = facts
-        .rules
-        .iter()
-        .filter(|f| !revoked.has_fact(f))
-        .collect();
-    rules.sort_by_key(|f| (f.voice != Voice::User, Reverse(f.ordinal)));
-    let quoted =
-        |f: &&Fact| new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{}\"", f.text));
-    rules.iter().map(quoted).collect()
+    let live = facts.rules.iter().filter(|f| !revoked.has_fact(f));
+    let rules = live.map(|f| (f, None));
+    let releases = rule_releases(facts, revoked);
+    let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));
+    let mut told: Vec<(&Fact, Option<u32>)> = rules.chain(releases).collect();
+    told.sort_by_key(|(f, _)| (f.voice != Voice::User, Reverse(f.ordinal)));
+    let quoted = |(f, about): (&Fact, Option<u32>)| FactLine {
+        about,
+        ..new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{}\"", f.text))
+    };
+    told.into_iter().map(quoted).collect()
 }
 
 /// What was put off and not finished since. What the model merely has yet to do is soon stale.

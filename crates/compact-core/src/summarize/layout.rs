@@ -31,7 +31,7 @@ impl SummaryPick<'_> {
     /// About how many bytes of the text are its own.
     pub(super) fn size(&self) -> usize {
         match self {
-            SummaryPick::Line(line) => line.text.len() + 10,
+            SummaryPick::Line(line) => line.text.len() + 10 + line.about.map_or(0, |_| 10),
             SummaryPick::Span(span) => (span.to - span.from) as usize + 9,
             SummaryPick::Name(name) => name.len() + 2,
         }
@@ -88,11 +88,14 @@ fn write_lines(topic: SectionTopic, picks: &[SummaryPick<'_>]) -> String {
             _ => None,
         })
         .collect();
-    lines.sort_by_key(|l| l.ordinal);
+    lines.sort_by_key(|l| (l.about.unwrap_or(l.ordinal), l.ordinal));
     let mut out = String::new();
     let mut last = None;
     for line in lines {
-        let text = escape_line(&line.text);
+        let mut text = escape_line(&line.text);
+        if let Some(rule) = line.about {
+            let _ = write!(text, " (on [#{rule}])");
+        }
         match last == Some(line.ordinal) {
             true => _ = writeln!(out, "- {text}"),
             false => _ = writeln!(out, "- [#{}] {text}", line.ordinal),

@@ -14,11 +14,13 @@ mod form;
 mod layout;
 mod passage;
 pub(crate) mod prose;
+mod release;
 mod revoke;
 mod root;
 mod select;
 mod template;
 mod unused_names;
+mod value;
 pub(crate) mod weigh;
 
 #[cfg(test)]
@@ -31,7 +33,7 @@ pub mod frame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Fact, Ledger, clip, scan_names};
+use crate::ledger::{Fact, Ledger, clip, has_sentence, scan_names};
 use crate::token::{Estimator, Units};
 use compose::SummaryMaterial;
 use fact_line::FactLine;
@@ -178,14 +180,25 @@ pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
     material.compose(chars)
 }
 
-/// The rules that no later word of the user took back, in order.
-pub(crate) fn live_rules(ledger: &Ledger) -> impl Iterator<Item = &Fact> {
+/// A sentence of the user's or the host's that rules, and whether it still holds.
+pub(crate) struct RuleStatus<'l> {
+    pub fact: &'l Fact,
+    pub holds: bool,
+}
+
+/// What the rules are: releases before the rules that they are about, then those that hold in order,
+/// then those that a later word of the user took back.
+pub(crate) fn rule_statuses(ledger: &Ledger) -> Vec<RuleStatus<'_>> {
     let revoked = RevokedRules::from_facts(&ledger.facts);
-    ledger
-        .facts
-        .rules
-        .iter()
-        .filter(move |f| !revoked.has_fact(f))
+    let releases = release::rule_releases(&ledger.facts, &revoked);
+    let rules = ledger.facts.rules.iter();
+    let live = rules.filter(|fact| !revoked.has_fact(fact));
+    let holding = releases.iter().map(|release| release.fact).chain(live);
+    let holding = holding.map(|fact| RuleStatus { fact, holds: true });
+    let fallen = revoked
+        .facts()
+        .map(|fact| RuleStatus { fact, holds: false });
+    holding.chain(fallen).collect()
 }
 
 /// The texts of a view beside its summary.
@@ -215,6 +228,8 @@ impl VisibleTexts<'_> {
 struct ViewWords {
     whole: String,
     cut: String,
+    /// The whole texts with their line breaks, which end a sentence too.
+    unfolded: String,
 }
 
 impl ViewWords {
@@ -226,12 +241,19 @@ impl ViewWords {
         ViewWords {
             whole: joined(&mut visible.whole.iter().copied()),
             cut: joined(&mut visible.cut.iter().map(String::as_str)),
+            unfolded: visible.whole.join("\n"),
         }
     }
 
-    /// Whether a quotation stands there: by its opening where texts are whole, else all of it.
-    fn has_quotation(&self, quotation: &str) -> bool {
-        let quotation = quotation.trim_matches('"');
+    /// Whether what a line quotes stands there: a rule with all its words, since the last one may be all
+    /// that tells it from another; a request by its opening where texts are whole, else all of it.
+    fn has_quotation(&self, line: &FactLine) -> bool {
+        let quotation = line.text.trim_matches('"');
+        if line.topic == SectionTopic::Rules {
+            let rule = quotation.trim_end_matches('…');
+            let texts = [&self.whole, &self.cut, &self.unfolded];
+            return texts.iter().any(|text| has_sentence(text, rule));
+        }
         let shown = |text: &str, chars: usize| {
             let words = clip(quotation, chars);
             let words = words.trim_end_matches('…');
@@ -271,8 +293,7 @@ fn lines_within_shares(
     lines
         .into_iter()
         .filter(|l| {
-            template.rank(l.topic).is_some()
-                && !(l.topic.may_instruct() && words.has_quotation(&l.text))
+            template.rank(l.topic).is_some() && !(l.topic.may_instruct() && words.has_quotation(l))
         })
         .filter(|l| {
             let spent = spent.entry(l.topic).or_default();

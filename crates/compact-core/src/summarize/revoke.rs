@@ -1,12 +1,17 @@
 //! Which rules no longer hold.
 //!
-//! A rule falls when the user says the same again with another number, or takes something back: then
-//! the rule that is most like the new words falls, if any is like them at all. A rule that falls is
-//! told nowhere.
+//! A rule falls when the user says the same again with another value, or takes something back: then
+//! the rule that is most like the new words falls, if any is like them at all. Two prohibitions both
+//! hold unless the later one says that something changed, and so do rules that name different things.
+//! A rule that falls is told nowhere; the proof counts it among what the view does not show.
 
 use std::collections::HashSet;
 
-use crate::ledger::{Fact, Facts, clip, is_revision, rule_label};
+use super::value::{is_value, sentence_words};
+use crate::ledger::{
+    Fact, Facts, clip, find_phrase, is_change, is_prohibition, is_replacement, is_revision,
+    rule_label,
+};
 
 /// The rules that a later word of the user took back.
 pub(super) struct RevokedRules<'l>(Vec<&'l Fact>);
@@ -40,6 +45,11 @@ impl<'l> RevokedRules<'l> {
         RevokedRules(revoked)
     }
 
+    /// The rules that fell.
+    pub(super) fn facts(&self) -> impl Iterator<Item = &'l Fact> {
+        self.0.iter().copied()
+    }
+
     pub(super) fn has_fact(&self, fact: &Fact) -> bool {
         self.0
             .iter()
@@ -70,8 +80,10 @@ impl<'l> RevokedRules<'l> {
 
 /// A text without a sentence, also where the text was cut within it.
 pub(super) fn without(text: &str, sentence: &str) -> String {
-    if text.contains(sentence) {
-        return text.replace(sentence, "");
+    if let Some(found) = find_phrase(text, sentence) {
+        let (head, tail) = (text.get(..found.start), text.get(found.end..));
+        let rest = without(tail.unwrap_or(""), sentence);
+        return format!("{}{rest}", head.unwrap_or(""));
     }
     let (opening, _) = edges(sentence);
     let cut = text.find(opening).filter(|at| {
@@ -109,45 +121,46 @@ struct ParsedRule<'l> {
     fact: &'l Fact,
     /// All words of the body, in order, lower case.
     said: Vec<String>,
+    /// The same with a mark for each value: two rules that differ in nothing else share it.
+    form: Vec<String>,
     /// The words that carry meaning, numbers left out.
     subject: HashSet<String, foldhash::fast::FixedState>,
     /// How many of those stand in the body.
     weight: usize,
-    numbers: Vec<String>,
+    /// What is named by letters and digits together.
+    names: HashSet<String, foldhash::fast::FixedState>,
+    prohibits: bool,
 }
 
 impl<'l> ParsedRule<'l> {
     fn from_fact(fact: &'l Fact) -> Self {
         let body = rule_body(&fact.text);
-        let said: Vec<String> = lowercase_words(body).collect();
-        let carried: HashSet<String, _> = said.iter().filter_map(|w| meaningful_stem(w)).collect();
-        let weight = carried.len();
+        let mut subject: HashSet<String, foldhash::fast::FixedState> =
+            meaningful_words(body).collect();
+        let weight = subject.len();
         let label = fact.text.get(..fact.text.len() - body.len()).unwrap_or("");
-        let mut subject: HashSet<String, foldhash::fast::FixedState> = carried;
-        subject.extend(lowercase_words(label).filter_map(|w| meaningful_stem(&w)));
+        subject.extend(meaningful_words(label));
+        let said: Vec<String> = sentence_words(body)
+            .filter(|word| !FILLERS.contains(&word.as_str()))
+            .collect();
         ParsedRule {
             fact,
+            form: rule_form(&said),
+            names: said.iter().filter(|w| is_name(w)).cloned().collect(),
+            said,
             subject,
             weight,
-            numbers: said.iter().filter(|w| is_number(w)).cloned().collect(),
-            said: said
-                .into_iter()
-                .skip_while(|w| FILLERS.contains(&w.as_str()))
-                .collect(),
+            prohibits: is_prohibition(&fact.text),
         }
     }
 
-    /// The same rule with another number.
+    /// The same rule with another value.
     fn restates(&self, old: &ParsedRule<'_>) -> bool {
         self.fact.ordinal > old.fact.ordinal
-            && self.said.len() == old.said.len()
             && self.weight >= 2
-            && self.numbers != old.numbers
-            && self
-                .said
-                .iter()
-                .zip(&old.said)
-                .all(|(a, b)| a == b || (is_number(a) && is_number(b)))
+            && self.form == old.form
+            && self.said != old.said
+            && (!self.prohibits || is_change(&self.fact.text))
     }
 
     /// The earlier rule that shares the most words, the newest of equals.
@@ -158,7 +171,7 @@ impl<'l> ParsedRule<'l> {
     }
 
     fn likeness(&self, old: &ParsedRule<'_>) -> usize {
-        if self.fact.ordinal <= old.fact.ordinal {
+        if self.fact.ordinal <= old.fact.ordinal || self.is_beside(old) {
             return 0;
         }
         let common = self.subject.intersection(&old.subject).count();
@@ -168,6 +181,16 @@ impl<'l> ParsedRule<'l> {
             true => common + lead,
             false => 0,
         }
+    }
+
+    /// Whether both forbid something, but of different things: "never restart db2 any more" leaves
+    /// what was said of `db1` as it is.
+    fn is_beside(&self, old: &ParsedRule<'_>) -> bool {
+        self.prohibits
+            && old.prohibits
+            && self.names.is_disjoint(&old.names)
+            && !(self.names.is_empty() || old.names.is_empty())
+            && !is_replacement(&self.fact.text)
     }
 
     /// How many opening words are the same, if one of them carries meaning.
@@ -181,25 +204,42 @@ impl<'l> ParsedRule<'l> {
     }
 }
 
-fn lowercase_words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
-        .filter(|w| !w.is_empty())
-        .map(str::to_lowercase)
+/// The words with `#` in the place of each value.
+fn rule_form(said: &[String]) -> Vec<String> {
+    let form = said
+        .iter()
+        .enumerate()
+        .map(|(at, word)| match is_value(said, at) {
+            true => "#".to_owned(),
+            false => word.clone(),
+        });
+    form.collect()
 }
 
-fn is_number(word: &str) -> bool {
+/// The words of a text that say what it is about, in the singular, in lower case.
+pub(super) fn meaningful_words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
+        .filter_map(|word| meaningful_stem(&word.to_lowercase()))
+}
+
+fn has_digit(word: &str) -> bool {
     word.bytes().any(|b| b.is_ascii_digit())
+}
+
+/// Letters and digits joined, or a path.
+fn is_name(word: &str) -> bool {
+    word.contains(['/', '_']) || (has_digit(word) && word.contains(char::is_alphabetic))
 }
 
 /// A word that says what a rule is about, in the singular.
 fn meaningful_stem(word: &str) -> Option<String> {
-    let carries = word.chars().count() >= 3 && !is_number(word) && !EMPTY.contains(&word);
+    let carries = word.chars().count() >= 3 && !has_digit(word) && !EMPTY.contains(&word);
     carries.then(|| word.trim_end_matches('s').to_owned())
 }
 
-/// Words that may stand before a rule's own.
-const FILLERS: [&str; 9] = [
-    "and", "but", "please", "actually", "no", "ok", "so", "also", "instead",
+/// Words that add nothing to what a rule says.
+const FILLERS: [&str; 10] = [
+    "and", "but", "please", "actually", "no", "ok", "so", "also", "instead", "now",
 ];
 
 const EMPTY: [&str; 88] = [

@@ -745,3 +745,140 @@ fn a_failure_is_told_with_its_cure() {
     let told = "Error: lock held (SPL-7781) → SPL-7781 is fixed by `spool clear`. (later passed)";
     assert!(text.contains(told), "{text}");
 }
+
+#[test]
+fn prohibitions_that_differ_in_a_name_or_a_number_all_hold() {
+    for rules in [
+        [
+            "Never restart host db1.",
+            "Never restart host db2.",
+            "Never restart host db10.",
+        ],
+        [
+            "Never refund order NO-30011.",
+            "Never refund order NO-30012.",
+            "Never refund order NO-30013.",
+        ],
+        [
+            "Never write to /data/shard1.",
+            "Never write to /data/shard2.",
+            "Never write to /data/shard3.",
+        ],
+        [
+            "Never edit migrations/0001_init.sql.",
+            "Never edit migrations/0002_init.sql.",
+            "Never edit migrations/0003_init.sql.",
+        ],
+        [
+            "You must never open port 8080.",
+            "You must never open port 9090.",
+            "You must never open port 5432.",
+        ],
+        [
+            "Never restart host db1.",
+            "Never restart host db2 any more.",
+            "Actually, never restart host db3.",
+        ],
+        [
+            "Always deploy B-0001 first.",
+            "Always deploy B-0002 first.",
+            "Always deploy B-0003 first.",
+        ],
+        [
+            "Do not call room 12 at night.",
+            "Do not call room 14 at night.",
+            "Do not call room 16 at night.",
+        ],
+        [
+            "Host 3 needs 4 disks at least.",
+            "Host 4 needs 4 disks at least.",
+            "Host 5 needs 4 disks at least.",
+        ],
+        [
+            "Never send more than 3 mails.",
+            "Never send more than 5 mails.",
+            "Never send more than 7 mails.",
+        ],
+        [
+            "Always read section 3.1 first.",
+            "Always read section 3.2 first.",
+            "Always read section 3.3 first.",
+        ],
+        [
+            "Only 10.0.0.1 may write there.",
+            "Only 10.0.0.2 may write there.",
+            "Only 10.0.0.3 may write there.",
+        ],
+    ] {
+        let text = said(&rules);
+        assert!(
+            rules.iter().all(|rule| text.contains(rule)),
+            "{rules:?}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn a_changed_value_takes_the_place_of_the_old_one() {
+    for (old, new) in [
+        (
+            "Use at most 3 retries for calls.",
+            "Use at most 5 retries for calls.",
+        ),
+        (
+            "The deadline for the report is 12 Dec.",
+            "The deadline for the report is 5 Dec.",
+        ),
+        (
+            "Always build the docs with Python 3.11.",
+            "Always build the docs with Python 3.12.",
+        ),
+        (
+            "Keep the log below 10MB on disk.",
+            "Keep the log below 20MB on disk.",
+        ),
+        (
+            "Reports must go out before 18:00 daily.",
+            "Reports must go out before 17:30 daily.",
+        ),
+        (
+            "Always wait for 3 approvals on changes.",
+            "Now always wait for 2 approvals on changes.",
+        ),
+        (
+            "Never send more than 3 mails a day.",
+            "Never send more than 5 mails a day now.",
+        ),
+        (
+            "Never restart host db1.",
+            "Correction: never restart host db2.",
+        ),
+    ] {
+        let text = said(&[old, new]);
+        assert!(!text.contains(old) && text.contains(new), "{old}\n{text}");
+    }
+}
+
+#[test]
+fn what_releases_a_rule_stands_behind_it() {
+    let text = said(&[
+        "Don't mail the editors, Priya has to approve the text first.",
+        "Never name Mrs Adler in the article.",
+        "Keep answers short at all times.",
+        "Priya approved the text. Mail the editors.",
+        "Mrs Adler agreed to be named now.",
+        "The landlord approved our balcony.",
+    ]);
+    let (_, rules) = text
+        .split_once("## Standing rules, in the user's words\n")
+        .unwrap();
+    let rules = rules.split("~~~").next().unwrap();
+    assert_eq!(
+        rules,
+        "- [#0] \"Don't mail the editors, Priya has to approve the text first.\"\n\
+         - [#6] \"Priya approved the text. Mail the editors.\" (on [#0])\n\
+         - [#2] \"Never name Mrs Adler in the article.\"\n\
+         - [#8] \"Mrs Adler agreed to be named now.\" (on [#2])\n\
+         - [#4] \"Keep answers short at all times.\""
+    );
+}

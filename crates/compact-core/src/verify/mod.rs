@@ -1,7 +1,7 @@
 //! Retention: which anchors of the dropped span the finished view still shows, and putting back
 //! those that are missing.
 //!
-//! An anchor is something the user or the model itself named, a live rule, or a failure still open;
+//! An anchor is something the user or the model itself named, a rule, or a failure still open;
 //! names that only tool output mentions are noise here. The check reads the finished text and knows
 //! nothing of how it was made, so a summary by a model is held to it like our own.
 
@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Entity, Ledger, NameKind, clip, scan_names};
-use crate::summarize::{self, NameRanking, weigh};
+use crate::ledger::{Entity, Ledger, NameKind, clip, has_sentence, scan_names};
+use crate::summarize::{self, NameRanking, RuleStatus, weigh};
 
 mod repair;
 
@@ -52,6 +52,8 @@ pub struct Anchor {
 enum AnchorSource {
     /// A rule, quoted whole: the one thing that may stand as an instruction.
     Rule { ordinal: u32 },
+    /// A rule that a later word took back: it is counted, and never put back.
+    FallenRule,
     /// A name, by its index in the ledger; its context is looked up only if it is missing.
     Name { nth: u32 },
 }
@@ -63,13 +65,9 @@ pub fn anchors(
     dropped: &dyn Fn(u64) -> bool,
 ) -> Vec<Anchor> {
     let is_dropped = |ordinal: u32| dropped(u64::from(ordinal));
-    let mut out: Vec<Anchor> = summarize::live_rules(ledger)
-        .filter(|f| is_dropped(f.ordinal))
-        .map(|f| Anchor {
-            text: f.text.to_string(),
-            source: AnchorSource::Rule { ordinal: f.ordinal },
-        })
-        .collect();
+    let rules = summarize::rule_statuses(ledger).into_iter();
+    let rules = rules.filter(|rule| is_dropped(rule.fact.ordinal));
+    let mut out: Vec<Anchor> = rules.map(|rule| rule_anchor(&rule)).collect();
     let mut seen = HashSet::new();
     out.extend(
         ranking
@@ -88,6 +86,18 @@ pub fn anchors(
     out
 }
 
+fn rule_anchor(rule: &RuleStatus<'_>) -> Anchor {
+    Anchor {
+        text: rule.fact.text.to_string(),
+        source: match rule.holds {
+            true => AnchorSource::Rule {
+                ordinal: rule.fact.ordinal,
+            },
+            false => AnchorSource::FallenRule,
+        },
+    }
+}
+
 /// Named by the user or the model in a dropped entry; loose kinds more than once.
 fn worth_keeping(entity: &Entity, dropped: &dyn Fn(u32) -> bool) -> bool {
     let loose = matches!(entity.kind, NameKind::Slug | NameKind::Flag);
@@ -95,16 +105,19 @@ fn worth_keeping(entity: &Entity, dropped: &dyn Fn(u32) -> bool) -> bool {
 }
 
 /// Which anchors `text` shows. A path counts when its last two components are there; a rule when
-/// its words are.
+/// all its words are, to the end of its sentence.
 pub fn shown_anchors(anchors: &[Anchor], text: &str) -> Vec<bool> {
     let mut names: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
     names_in(text, |name| {
         names.insert(name);
     });
     let words = clip(text, usize::MAX - 1);
-    let shows = |anchor: &Anchor| match anchor.text.contains(' ') {
-        true => words.contains(anchor.text.trim_end_matches('…')),
-        false => names.contains(anchor.text.as_str()),
+    let shows = |anchor: &Anchor| match anchor.source {
+        AnchorSource::Rule { .. } | AnchorSource::FallenRule => {
+            let rule = anchor.text.trim_end_matches('…');
+            has_sentence(&words, rule) || has_sentence(text, rule)
+        }
+        AnchorSource::Name { .. } => names.contains(anchor.text.as_str()),
     };
     anchors.iter().map(shows).collect()
 }

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{Anchor, AnchorSource, names_in};
-use crate::ledger::{Ledger, Voice};
+use crate::ledger::{Ledger, Voice, has_sentence};
 use crate::summarize::{self, NameContexts, Stretch, SummaryBody};
 use crate::token::{Estimator, Units};
 
@@ -26,13 +26,18 @@ pub fn repair(
     estimator: &dyn Estimator,
 ) -> Option<SummaryBody> {
     let most = room.0 * 4 / estimator.units_per_token().max(1) / SHORTEST_LINE;
-    let missing = missing.get(..most as usize).unwrap_or(missing);
+    let missing: Vec<&Anchor> = missing
+        .iter()
+        .copied()
+        .filter(|anchor| anchor.source != AnchorSource::FallenRule)
+        .take(most as usize)
+        .collect();
     let around = surrounding_cost(summary, estimator);
     let mut account = RepairDraft {
         lines: Vec::new(),
         cost: around,
         names: HashSet::default(),
-        contexts: contexts(ledger, missing),
+        contexts: contexts(ledger, &missing),
         estimator,
     };
     for (anchor, nth) in missing.iter().zip(0..) {
@@ -66,7 +71,7 @@ fn surrounding_cost(summary: &SummaryBody, estimator: &dyn Estimator) -> Units {
 /// Where each anchor that is a name stands, by its place among `anchors`.
 fn contexts<'l>(ledger: &'l Ledger, anchors: &[&Anchor]) -> NameContexts<'l> {
     let names = anchors.iter().map(|anchor| match anchor.source {
-        AnchorSource::Rule { .. } => None,
+        AnchorSource::Rule { .. } | AnchorSource::FallenRule => None,
         AnchorSource::Name { nth } => Some(nth),
     });
     NameContexts::from_names(ledger, names)
@@ -115,9 +120,11 @@ impl RepairDraft<'_> {
         match anchor.source {
             AnchorSource::Rule { ordinal } => {
                 let words = folded(&anchor.text);
-                let is_told = self.rule_words().any(|rule| folded(rule).contains(&words));
+                let mut rules = self.rule_words().map(folded);
+                let is_told = rules.any(|rule| has_sentence(&rule, &words));
                 (!is_told).then(|| self.new_line(Voice::User, Some(ordinal), &anchor.text, None))
             }
+            AnchorSource::FallenRule => None,
             AnchorSource::Name { .. } if self.names.contains(&anchor.text) => None,
             AnchorSource::Name { .. } => Some(match self.contexts.stretch(nth) {
                 Some(stretch) => self.quote(stretch),

@@ -154,3 +154,57 @@ fn repair_stays_within_its_room() {
         }
     }
 }
+
+#[test]
+fn a_rule_is_shown_by_all_its_words_to_the_last() {
+    let entries = [
+        Entry::from_text("0", Role::User, "Never restart host db1"),
+        Entry::from_text("1", Role::User, "Never restart host db10"),
+    ];
+    let ledger = Ledger::from_entries(&entries, 0);
+    let anchors = of(&ledger, &|_| true);
+    let shown = |text: &str| {
+        let shown = anchors.iter().zip(shown_anchors(&anchors, text));
+        let shown = shown.filter(|(anchor, shown)| *shown && anchor.text.contains(' '));
+        shown
+            .map(|(anchor, _)| anchor.text.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shown("- \"Never restart host db10.\""),
+        ["Never restart host db10"]
+    );
+    assert_eq!(shown("Never restart host db1.internal"), [""; 0]);
+    assert_eq!(shown("Never restart host db1 on Sundays."), [""; 0]);
+    assert_eq!(
+        shown("- Never restart host db1\n- Rest"),
+        ["Never restart host db1"]
+    );
+    assert_eq!(
+        shown("(Never restart\nhost db1) please"),
+        ["Never restart host db1"]
+    );
+}
+
+#[test]
+fn a_rule_that_fell_is_counted_and_not_put_back() {
+    let entries = [
+        Entry::from_text("0", Role::User, "Keep answers under 100 words."),
+        Entry::from_text("1", Role::User, "Keep answers under 250 words."),
+    ];
+    let ledger = Ledger::from_entries(&entries, 0);
+    let anchors = of(&ledger, &|_| true);
+    let missing: Vec<&Anchor> = anchors.iter().collect();
+    let mended = repair(&ledger, &summary("Prose."), &missing, Units(4000), &Chars4).unwrap();
+    let rules = [
+        "Keep answers under 250 words.",
+        "Keep answers under 100 words.",
+    ];
+    let counted: Vec<&str> = anchors
+        .iter()
+        .map(|a| a.text.as_str())
+        .filter(|t| t.contains(' '))
+        .collect();
+    assert_eq!(counted, rules);
+    assert_eq!(rules.map(|rule| mended.text.contains(rule)), [true, false]);
+}

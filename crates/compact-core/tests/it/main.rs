@@ -10,5 +10,6 @@
 mod invariants;
 mod ladder;
 mod room;
+mod rules;
 mod scene;
 mod successive;

@@ -15,6 +15,7 @@ use crate::edit::{self, BlockPiece, EntryEdits};
 use crate::error::FormatError;
 use crate::json::ItemContext;
 use crate::source::{EntryDraft, EntryPlace};
+use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, ShownItem};
 
 /// How a provider writes a message.
@@ -221,8 +222,9 @@ impl<'a> MessageWriter<'a> {
         if place.part.is_none() {
             return Ok(std::iter::once(0..usize::MAX).collect());
         }
-        let blocks = edit::into_blocks(self.dialect.read_pieces(self.item_context(), item)?);
-        Ok(self.dialect.entry_ranges(item, &blocks))
+        let item = readable_text(item);
+        let blocks = edit::into_blocks(self.dialect.read_pieces(self.item_context(), &item)?);
+        Ok(self.dialect.entry_ranges(&item, &blocks))
     }
 
     fn add_new_entry(&mut self, entry: &Entry) -> Result<(), FormatError> {
@@ -272,9 +274,10 @@ impl<'a> OpenMessage<'a> {
         if self.edits.is_empty() {
             return Ok(Some(Cow::Borrowed(self.item)));
         }
-        let pieces = dialect.read_pieces(at, self.item)?;
+        let item = readable_text(self.item);
+        let pieces = dialect.read_pieces(at, &item)?;
         let part = |text: &str| dialect.text_part(text);
-        let edited = edit::apply_edits(self.item, &pieces, EntryEdits(&self.edits), &part);
+        let edited = edit::apply_edits(&item, &pieces, EntryEdits(&self.edits), &part);
         Ok(edited.map(Cow::Owned))
     }
 }

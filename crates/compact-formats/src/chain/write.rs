@@ -14,6 +14,7 @@ use crate::BoundaryStamp;
 use crate::edit::EntryEdits;
 use crate::error::FormatError;
 use crate::json::{ItemContext, quote};
+use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, LineWriter, ShownItem};
 
 /// An agent whose sessions are chained lines.
@@ -138,7 +139,8 @@ impl<'a> ChainWriter<'a> {
     }
 
     fn edit_line(&self, item: &str, edits: EntryEdits<'_>) -> Result<Option<String>, FormatError> {
-        let item = self.agent.as_message(item);
+        let item = readable_text(item);
+        let item = self.agent.as_message(&item);
         self.agent.edit_line(item_context(self.page), &item, edits)
     }
 

@@ -11,6 +11,7 @@ use crate::edit::{self, EntryEdits};
 use crate::error::FormatError;
 use crate::json::{ItemContext, quote, string_value};
 use crate::list;
+use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, ShownItem};
 
 /// The view in the document's own layout; `finish` has the last word on a message that changed.
@@ -52,6 +53,7 @@ fn edit_message(
     item: &str,
     edits: EntryEdits<'_>,
 ) -> Result<Option<String>, FormatError> {
+    let item = &*readable_text(item);
     let at = ItemContext {
         source: page.bytes(),
         offset: 0,

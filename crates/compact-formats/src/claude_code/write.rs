@@ -13,6 +13,7 @@ use crate::error::FormatError;
 use crate::fresh;
 use crate::json::{ItemContext, Members, Patch, quote, string_value};
 use crate::source::{SourceLayout, line_spans};
+use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, LineWriter, ShownItem};
 use crate::{BoundaryStamp, Document};
 
@@ -186,6 +187,7 @@ fn edit_line(
         source: page.bytes(),
         offset: 0,
     };
+    let json = &*readable_text(json);
     let line: ClaudeCodeLine<'_> = at.read(json)?;
     let (_, pieces) = line.read_pieces(at)?;
     let Some(edited) = edit::apply_edits(json, &pieces, edits, &text_part) else {

@@ -15,6 +15,7 @@ use crate::json::{ItemContext, Members, Patch, is_object, quote, string_value};
 use crate::responses::item;
 use crate::source::{EntryPlace, SourceLayout, line_spans};
 use crate::special_text::has_only_elements;
+use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, LineWriter, ShownItem};
 use crate::{BoundaryStamp, Document};
 
@@ -43,7 +44,7 @@ pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, F
 
 /// A compaction's message is a string in the source and a user's message in a context.
 fn as_item(json: &str) -> Cow<'_, str> {
-    match serde_json::from_str::<String>(json) {
+    match serde_json::from_str::<String>(&readable_text(json)) {
         Ok(text) => Cow::Owned(item::message_item(Role::User, &text)),
         Err(_) => Cow::Borrowed(json),
     }

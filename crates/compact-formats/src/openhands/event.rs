@@ -1,5 +1,6 @@
 //! One action or observation: what it says, and how it is changed.
 
+use crate::surrogate::readable_text;
 use crate::usage::UsageSource;
 use compact_core::usage::Usage;
 use std::collections::HashSet;
@@ -371,6 +372,7 @@ pub(super) fn edit_event(
     json: &str,
     edits: EntryEdits<'_>,
 ) -> Result<Option<String>, FormatError> {
+    let json = &*readable_text(json);
     let event: OpenHandsEvent<'_> = at.read(json)?;
     let said = match event.forgotten_ids(at)? {
         Some(_) => event.read_summary(at)?.map(|(said, _)| said),

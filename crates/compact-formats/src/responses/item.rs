@@ -20,6 +20,7 @@ use crate::json::{
 use crate::media::{self, MediaPricing};
 use crate::parts;
 use crate::special_text;
+use crate::surrogate::readable_text;
 
 /// The members of an item that matter here; every one is a span.
 #[derive(Default, Deserialize)]
@@ -121,6 +122,7 @@ pub(crate) fn apply_edits(
     json: &str,
     edits: EntryEdits<'_>,
 ) -> Result<Option<String>, FormatError> {
+    let json = &*readable_text(json);
     let Some(reads) = read(at, json)? else {
         return Ok(None);
     };
@@ -147,7 +149,8 @@ pub(crate) fn keeps_its_type(
     json: &str,
     edits: EntryEdits<'_>,
 ) -> Result<bool, FormatError> {
-    let reads = read(at, json)?;
+    let json = readable_text(json);
+    let reads = read(at, &json)?;
     Ok(reads.is_some_and(|reads| words_instead(&reads, edits).is_none()))
 }
 

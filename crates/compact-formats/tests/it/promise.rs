@@ -3,7 +3,9 @@
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
 use compact_core::summarize::frame::{self, Frame};
 use compact_core::view::{BlockEdit, View, ViewItem};
-use compact_formats::{BoundaryStamp, Format, TranscriptScope, convert, detect, parse};
+use compact_formats::{
+    BoundaryStamp, Format, TranscriptScope, convert, detect, parse, readable_json,
+};
 use proptest::prelude::*;
 
 use crate::sample::{format, joins_results, steps, text, transcript};
@@ -138,6 +140,18 @@ fn behind_boundary(format: Format, mut entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
+/// What is left of an emoji when a text is cut within it.
+const HALF: &str = "\\ud83d";
+
+/// A transcript in whose texts every smile was cut.
+fn cut_emoji(source: &[u8], half: &str) -> String {
+    String::from_utf8_lossy(source).replace('🙂', half)
+}
+
+fn has_half(bytes: &[u8]) -> bool {
+    String::from_utf8_lossy(bytes).contains(HALF)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
@@ -210,6 +224,44 @@ proptest! {
             let joined = first.document.extend(&later.document, &later.conversation, at).unwrap();
             let joined = parse(joined, Some(format), TranscriptScope::Live).unwrap();
             prop_assert_eq!(said(&joined.conversation.entries), said(&later.conversation.entries));
+        }
+    }
+
+    #[test]
+    fn half_a_pair_of_surrogates_is_read_and_kept(format in format(), steps in steps(), choices in choices()) {
+        let source = cut_emoji(&transcript(format, &steps), HALF);
+        let mended = cut_emoji(&transcript(format, &steps), "\\ufffd");
+        let parsed = parse(source.clone(), Some(format), TranscriptScope::Live).unwrap();
+        let other = parse(mended.clone(), Some(format), TranscriptScope::Live).unwrap();
+        prop_assert_eq!(&parsed.conversation, &other.conversation);
+        prop_assert_eq!(detect(source.as_bytes()).unwrap(), detect(mended.as_bytes()).unwrap());
+        let identity = View::identity(&parsed.conversation);
+        let emitted = parsed.document.emit(&parsed.conversation, &identity).unwrap();
+        prop_assert_eq!(emitted, source.as_bytes());
+        let view = view(format, &parsed.conversation, &choices);
+        let emitted = parsed.document.emit(&parsed.conversation, &view).unwrap();
+        let expected = other.document.emit(&other.conversation, &view).unwrap();
+        prop_assert_eq!(&*readable_json(&emitted), expected);
+        let kept = view.items.iter().filter(|item| matches!(item, ViewItem::Kept { .. }));
+        let kept = kept.filter_map(|item| parsed.document.entry_bytes(item.entry_index()?));
+        // Where an object holds several entries, one of which is changed, it is written anew.
+        let is_shared = joins_results(format) || matches!(format, Format::Anthropic | Format::Gemini);
+        if !is_shared && kept.into_iter().any(has_half) {
+            prop_assert!(has_half(&emitted));
+        }
+    }
+
+    #[test]
+    fn half_a_pair_can_be_appended_to(steps in steps(), choices in choices()) {
+        for format in [Format::ClaudeCode, Format::CodexRollout, Format::Pi, Format::Copilot] {
+            let source = cut_emoji(&transcript(format, &steps), HALF);
+            let parsed = parse(source.clone(), Some(format), TranscriptScope::Live).unwrap();
+            let view = view(format, &parsed.conversation, &choices);
+            let out = parsed.document.append(&parsed.conversation, &view, &STAMP).unwrap();
+            prop_assert!(out.starts_with(source.as_bytes()));
+            let live = parse(out, None, TranscriptScope::Live).unwrap();
+            let shown = behind_boundary(format, view.shown_entries(&parsed.conversation));
+            prop_assert_eq!(said(&live.conversation.entries), said(&shown));
         }
     }
 

@@ -73,7 +73,7 @@ pub enum PayloadError {
 impl HookPayload {
     /// Reads a payload; `agent` is whom a person says it comes from.
     pub fn read(payload: &[u8], agent: Option<HookAgent>) -> Result<HookPayload, PayloadError> {
-        let payload: Value = serde_json::from_slice(payload)
+        let payload: Value = serde_json::from_slice(&compact_formats::readable_json(payload))
             .map_err(|error| PayloadError::NotJson(error.to_string()))?;
         if !payload.is_object() {
             return Err(PayloadError::NotAnObject);

@@ -498,6 +498,71 @@ fn the_summarizer_reads_the_rules() {
     assert!(told.chars().count() <= 6_000);
 }
 
+/// Prohibitions that differ in a name alone are all told.
+#[test]
+fn the_summarizer_reads_every_prohibition() {
+    let rules = [
+        "Never restart host db1.",
+        "Never restart host db2.",
+        "Never restart host db10.",
+    ];
+    let told: String = rules
+        .iter()
+        .enumerate()
+        .map(|(nth, rule)| user(nth, rule))
+        .collect();
+    let agent = Agent::new().with_transcript("session.jsonl", (told + &claude(12)).as_bytes());
+    let told = agent.before().text();
+    assert!(rules.iter().all(|rule| told.contains(rule)), "{told}");
+}
+
+/// A text that was cut within an emoji ends in half a pair of surrogates, in the transcript or the payload.
+#[test]
+fn half_a_pair_of_surrogates_is_no_obstacle() {
+    let half = session().replace(RULE, &format!("{RULE} \\ud83d cut."));
+    let agent = Agent::new().with_transcript("session.jsonl", half.as_bytes());
+    let payload = agent.payload("PreCompact").to_string();
+    let payload = payload.replacen('{', r#"{"custom_instructions":"cut \ud83d","#, 1);
+    let told = agent.send(payload.as_bytes()).text();
+    assert!(told.contains(RULE), "{told}");
+    assert_eq!(
+        fs::read(agent.archives().remove(0)).unwrap(),
+        half.as_bytes()
+    );
+    let found = agent
+        .place
+        .run(&["recall", "billing_events", "table", "--json"])
+        .ok()
+        .json();
+    assert!(
+        found["hits"][0]["snippet"]
+            .as_str()
+            .unwrap()
+            .contains("billing_events"),
+        "{found}"
+    );
+
+    let compacted = [
+        "compact",
+        "session.jsonl",
+        "--budget",
+        "900",
+        "--json",
+        "-o",
+        "view.jsonl",
+    ];
+    let receipt = agent.place.json(&compacted)["receipt_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    agent
+        .place
+        .run(&["restore", &receipt, "-o", "back.jsonl"])
+        .ok();
+    assert_eq!(agent.place.read("back.jsonl"), half.as_bytes());
+    agent.place.run(&["verify", &receipt]).ok();
+}
+
 /// The summary is not in the transcript yet when the session goes on: the record is told, and at the
 /// next prompt what neither the summary nor the kept messages show.
 #[test]

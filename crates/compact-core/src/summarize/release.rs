@@ -1,0 +1,52 @@
+//! What was allowed after a rule had forbidden it: "Priya approved the text. Mail the editors."
+//!
+//! A rule that waits for something is not taken back when that comes true, since whether it did is for
+//! the reader to judge. It is shown together with the words that release it.
+
+use std::collections::HashSet;
+
+use super::revoke::{RevokedRules, meaningful_words};
+use crate::ledger::{Fact, Facts};
+
+/// A word of the user that allows what a rule forbade.
+pub(super) struct RuleRelease<'l> {
+    pub fact: &'l Fact,
+    /// The newest rule that it is about.
+    pub rule: &'l Fact,
+}
+
+type Stems = HashSet<String, foldhash::fast::FixedState>;
+
+/// The releases of rules that nobody took back, in order.
+pub(super) fn rule_releases<'l>(
+    facts: &'l Facts,
+    revoked: &RevokedRules<'l>,
+) -> Vec<RuleRelease<'l>> {
+    if facts.releases.is_empty() {
+        return Vec::new();
+    }
+    let live = facts.rules.iter().filter(|rule| !revoked.has_fact(rule));
+    let live: Vec<(&Fact, Stems)> = live.map(|rule| (rule, stems(&rule.text))).collect();
+    let released = |fact: &'l Fact| {
+        let said = stems(&fact.text);
+        let earlier = live.iter().filter(|(rule, _)| rule.ordinal < fact.ordinal);
+        let (shared, rule) = earlier
+            .map(|(rule, stems)| (said.intersection(stems).count(), *rule))
+            .max_by_key(|(shared, _)| *shared)?;
+        (shared > 0 && shared * 2 >= said.len()).then_some(RuleRelease { fact, rule })
+    };
+    facts.releases.iter().filter_map(released).collect()
+}
+
+/// The words that carry meaning, without their endings: "named" and "name" are one.
+fn stems(text: &str) -> Stems {
+    let stem = |word: String| {
+        let short = ["ing", "ed", "e"]
+            .iter()
+            .find_map(|end| word.strip_suffix(end));
+        short
+            .filter(|short| short.len() >= 3)
+            .map_or(word.clone(), str::to_owned)
+    };
+    meaningful_words(text).map(stem).collect()
+}
