@@ -189,16 +189,36 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 f.write_str("an object")
             }
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                #[derive(Deserialize)]
-                struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
                 let mut members = Vec::new();
-                while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-                    members.push(Member { key, value });
+                while let Some((key, value)) = map.next_entry::<MemberKey<'de>, &'de RawValue>()? {
+                    members.push(Member { key: key.0, value });
                 }
                 Ok(Members(members))
             }
         }
         deserializer.deserialize_map(Pairs)
+    }
+}
+
+/// A member's key. Read as bytes, so that half a pair of surrogates in it is no error.
+struct MemberKey<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for MemberKey<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyBytes;
+        impl<'de> Visitor<'de> for KeyBytes {
+            type Value = MemberKey<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_borrowed_bytes<E>(self, key: &'de [u8]) -> Result<Self::Value, E> {
+                Ok(MemberKey(String::from_utf8_lossy(key)))
+            }
+            fn visit_bytes<E>(self, key: &[u8]) -> Result<Self::Value, E> {
+                Ok(MemberKey(String::from_utf8_lossy(key).into_owned().into()))
+            }
+        }
+        deserializer.deserialize_bytes(KeyBytes)
     }
 }
 

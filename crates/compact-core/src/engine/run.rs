@@ -20,7 +20,7 @@ use crate::receipt::{ENGINE, ReceiptIdentity, ordinal_spans};
 use crate::redact::{RedactionCounts, count_placeholders};
 use crate::summarize::frame::Frame;
 use crate::summarize::{NameRanking, SummaryBody, VisibleTexts};
-use crate::token::{Estimator, EstimatorExt, Tokens, Units};
+use crate::token::{Estimator, EstimatorExt, Units};
 use crate::verify::Retention;
 use crate::view::{BlockEdit, View, ViewItem};
 use crate::wire::Placement;

@@ -547,7 +547,6 @@ fn half_a_pair_of_surrogates_is_no_obstacle() {
         "session.jsonl",
         "--budget",
         "900",
-        "--json",
         "-o",
         "view.jsonl",
     ];
