@@ -262,9 +262,24 @@ impl Conversation {
         self.entries.iter().take_while(|e| e.is_leading()).count()
     }
 
-    /// The first entry after the model spoke last: from there on nobody has answered yet.
+    /// The first entry of what was said last: what nobody has answered yet, or the model's message where
+    /// that ends the history.
     pub fn newest_start(&self) -> usize {
         let spoke = |e: &Entry| e.role == Role::Assistant;
-        self.entries.iter().rposition(spoke).map_or(0, |at| at + 1)
+        let answered = self.entries.iter().rposition(spoke).map_or(0, |at| at + 1);
+        let Some(last) = self.entries.last().filter(|last| spoke(last)) else {
+            return answered;
+        };
+        // A message may be spread over several entries.
+        let group = last.meta.group.as_deref();
+        let is_same = |e: &&Entry| spoke(e) && group.is_some() && e.meta.group.as_deref() == group;
+        let before = self
+            .entries
+            .iter()
+            .rev()
+            .skip(1)
+            .take_while(is_same)
+            .count();
+        answered - 1 - before
     }
 }

@@ -1,6 +1,6 @@
 //! Plan: who is pinned, who stays verbatim, who is clipped, who goes to the ledger.
 //!
-//! Room is claimed in this order: what is pinned; the newest, which nobody has answered yet; the
+//! Room is claimed in this order: what is pinned; the newest, which is what was said last; the
 //! requests; the policy's recent turns and tool pairs; the summary's share; earlier turns from the
 //! newest back; and what is left is the summary's again. The demotion ladder of the recent part:
 //! verbatim → clipped → fewer turns → fewer pairs, because real sessions have one user turn and five
@@ -84,7 +84,7 @@ pub struct PlanInput<'a> {
 pub struct RoomClaims {
     /// Protected units, and an empty summary.
     pub pinned: Units,
-    /// What came after the model spoke last, whole.
+    /// What was said last, whole.
     pub newest: Units,
     /// The requests beside it, cut as far as they can be.
     pub requests: Units,
@@ -275,7 +275,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         }
     }
 
-    /// What came after the model spoke last, whole where it fits beside the least that must be there,
+    /// What was said last, whole where it fits beside the least that must be there,
     /// else cut as little as that takes. What cannot be cut to fit is left to the rungs below, and so is
     /// a fresh answer of a tool that would leave a budget that somebody named no small summary.
     fn keep_newest(&mut self) {
@@ -612,7 +612,7 @@ impl PlanInput<'_> {
             .unwrap_or_default()
     }
 
-    /// The units that hold what came after the model spoke last. Of those, a reset keeps requests alone.
+    /// The units that hold what was said last. Of those, a reset keeps requests alone.
     pub fn newest_units(&self) -> Vec<usize> {
         let after = self.conversation.newest_start();
         let resets = self.policy.keep_recent == KeepRecent::None;

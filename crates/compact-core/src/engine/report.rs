@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::assemble;
 use crate::identity::Chain;
-use crate::message::{Entry, EntryKind};
+use crate::message::{Block, Entry, EntryKind};
 use crate::outline::{UnitHealth, UnitKind};
 use crate::pin::PinState;
 use crate::plan::{Plan, UnitFate};
@@ -12,7 +12,7 @@ use crate::receipt::{ENGINE, KeptCounts, OutcomeKind, Receipt, ordinal_spans};
 use crate::summarize::{SummaryBody, frame};
 use crate::token::{EstimatorExt, Tokens};
 use crate::verify::Retention;
-use crate::view::{View, ViewItem};
+use crate::view::{BlockEdit, View, ViewItem};
 
 use super::run::{CompactionRun, ViewDraft};
 
@@ -119,13 +119,28 @@ impl CompactionRun<'_, '_> {
     fn newest_cut(&self, view: &View) -> u64 {
         let whole = |entry: usize| {
             let mut items = view.items.iter();
-            items.any(|item| matches!(item, ViewItem::Kept { entry: at } if *at == entry))
+            items.any(|item| item.entry_index() == Some(entry) && self.shows_all_words(item))
         };
         let after = self.input.conversation.newest_start();
         let units = self.plan_input().newest_units();
         let units = units.iter().filter_map(|i| self.outline.units.get(*i));
         let entries = units.flat_map(|unit| unit.entries.clone());
         entries.filter(|e| *e >= after && !whole(*e)).count() as u64
+    }
+
+    /// Whether an item shows its entry whole, but for reasoning that its provider would refuse.
+    fn shows_all_words(&self, item: &ViewItem) -> bool {
+        let ViewItem::Edited { entry, edits } = item else {
+            return true;
+        };
+        let entry = self.input.conversation.entries.get(*entry);
+        let is_reasoning = |at: &usize| {
+            let block = entry.and_then(|entry| entry.blocks.get(*at));
+            matches!(block, Some(Block::Reasoning { .. }))
+        };
+        edits
+            .iter()
+            .all(|(at, edit)| matches!(edit, BlockEdit::Drop) && is_reasoning(at))
     }
 
     fn notes(&self, draft: &ViewDraft) -> Vec<String> {

@@ -73,6 +73,7 @@ fn dense(turns: usize) -> Vec<Entry> {
 #[derive(Clone, Copy, Debug)]
 enum Last {
     Words,
+    Answer,
     Result,
     Media,
 }
@@ -80,6 +81,10 @@ enum Last {
 fn newest(last: Last, tokens: usize) -> Vec<Entry> {
     match last {
         Last::Words => vec![Entry::from_text("last", Role::User, prose(7, tokens))],
+        Last::Answer => vec![
+            Entry::from_text("ask", Role::User, "Now write the design, in full."),
+            Entry::from_text("last", Role::Assistant, prose(7, tokens)),
+        ],
         Last::Result => exchange(9_999, tokens).into(),
         Last::Media => {
             let [call, mut result] = exchange(9_999, 4);
@@ -113,7 +118,7 @@ proptest! {
 
     #[test]
     fn what_was_said_last_is_whole_while_it_fits(
-        last in prop_oneof![Just(Last::Words), Just(Last::Result), Just(Last::Media)],
+        last in prop_oneof![Just(Last::Words), Just(Last::Answer), Just(Last::Result), Just(Last::Media)],
         share in 0.02f64..0.8,
         turns in 22usize..40,
     ) {
@@ -132,7 +137,7 @@ proptest! {
 
     #[test]
     fn what_alone_does_not_fit_is_cut_the_least_and_said_so(
-        last in prop_oneof![Just(Last::Words), Just(Last::Result)],
+        last in prop_oneof![Just(Last::Words), Just(Last::Answer), Just(Last::Result)],
         share in 1.1f64..6.0,
     ) {
         let mut entries = dense(8);
@@ -191,9 +196,11 @@ proptest! {
 #[test]
 fn a_message_that_takes_most_of_a_named_budget_is_whole() {
     let budget = Tokens(3_000);
-    for tokens in [100, 700, 1_500, 2_500] {
+    let lasts = [Last::Words, Last::Answer].into_iter();
+    let cases = lasts.flat_map(|last| [100, 700, 1_500, 2_500].map(|tokens| (last, tokens)));
+    for (last, tokens) in cases {
         let mut entries = dense(40);
-        entries.extend(newest(Last::Words, tokens));
+        entries.extend(newest(last, tokens));
         let conversation = conversation(entries);
         let made = scene::compact(
             &conversation,

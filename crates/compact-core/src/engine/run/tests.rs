@@ -3,7 +3,7 @@ use crate::engine::{Originals, session_ledger};
 use crate::message::{Conversation, EntryId, EntryMeta, Role};
 use crate::policy::Policy;
 use crate::redact::Redactor;
-use crate::token::{Chars4, TokenAccount, TokenCache};
+use crate::token::{Chars4, TokenAccount, TokenCache, Tokens};
 use crate::wire::WireRules;
 
 fn entry(kind: EntryKind, flags: &[&str], group: Option<&str>, block: Block) -> Entry {
