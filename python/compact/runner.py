@@ -121,7 +121,7 @@ class SessionRunner:
                 except ContextPressureError as pressure:
                     if run.continuation_count == self.max_restarts:
                         return run
-                    task.hear(dumps(session.said))
+                    task.add_messages(dumps(session.said))
                     prompt, source = task.continuation(await self._checkpoint(client))
                     run.continuation_count += 1
                     run.prompts.append(prompt)

@@ -4,22 +4,28 @@
 
 use anyhow::{Result, bail};
 
-use crate::{architecture, dependencies, examples, leftover_notes, licences, requirements, shell};
+use crate::{
+    architecture, dependencies, examples, leftover_notes, licences, requirements, shell, tidy,
+};
 
 struct CiCheck {
     name: &'static str,
     run: fn() -> Result<String>,
 }
 
-/// The cheap ones first: a person wants to know soon.
+/// Cheap checks first, so that failures show early.
 const CHECKS: &[CiCheck] = &[
     CiCheck {
-        name: "words",
+        name: "leftover notes",
         run: leftover_notes::check,
     },
     CiCheck {
         name: "architecture",
         run: architecture::check,
+    },
+    CiCheck {
+        name: "tidy",
+        run: tidy::check,
     },
     CiCheck {
         name: "dependencies",

@@ -23,6 +23,7 @@ mod requirements;
 mod shell;
 mod storage;
 mod test;
+mod tidy;
 mod wire;
 
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ use clap::Parser;
 enum XtaskCommand {
     /// Everything that must hold before a change is merged, tests aside.
     Ci,
+    /// How the code reads, in numbers; fails on names, sizes and edges that are ruled out.
+    Tidy,
     /// All tests, with what they need set up first.
     Test,
     /// Of all tests, those with real agents.
@@ -80,6 +83,7 @@ enum XtaskCommand {
 fn main() -> ExitCode {
     let result = match XtaskCommand::parse() {
         XtaskCommand::Ci => ci::run(),
+        XtaskCommand::Tidy => tidy::run(),
         XtaskCommand::Test => test::run(),
         XtaskCommand::Agents => agents::run(),
         XtaskCommand::Storage => storage::flawed::run(),

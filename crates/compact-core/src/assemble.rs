@@ -4,10 +4,10 @@
 //! the place that profile and wire agree on.
 
 use crate::clip;
+use crate::frame::{self, Frame};
 use crate::message::{Block, Entry, EntryId, EntryKind, EntryMeta, Role};
 use crate::outline::{UnitHealth, UnitKind};
 use crate::plan::{Plan, PlanInput, UnitFate};
-use crate::summarize::frame::{self, Frame};
 use crate::view::{View, ViewItem};
 use crate::wire::{Placement, WireRules};
 

@@ -11,6 +11,7 @@ pub mod conform;
 pub mod engine;
 pub mod error;
 pub mod event;
+pub mod frame;
 pub mod identity;
 pub mod ledger;
 pub mod message;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Policy, TriggerBase};
 use crate::token::Tokens;
+use crate::usage::window_share;
 
 /// How close below a trigger a warning starts, as a share of the window.
 const WARN_MARGIN: f64 = 0.05;
@@ -202,14 +203,6 @@ fn base(window: Tokens, policy: &Policy) -> Tokens {
         TriggerBase::Window => window,
         TriggerBase::Budget => window - Tokens(policy.hard_cap_buffer),
     }
-}
-
-/// `tokens` as a share of `window`; an empty window is no window, so there is no pressure.
-pub fn window_share(tokens: Tokens, window: Tokens) -> f64 {
-    if window.0 == 0 {
-        return 0.0;
-    }
-    tokens.0 as f64 / window.0 as f64
 }
 
 /// The tokens at which the trigger fires: where a fresh view must stay well below.

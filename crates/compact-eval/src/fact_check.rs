@@ -6,9 +6,9 @@
 //! for by their needles.
 
 use compact_core::engine::CompactionOutcome;
+use compact_core::frame;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry};
-use compact_core::summarize::frame;
 use compact_core::token::{Chars4, TokenAccount, TokenCache, Tokens};
 use compact_formats::{ParsedTranscript, TranscriptScope};
 use serde::Serialize;

@@ -36,7 +36,7 @@ impl Carried {
     }
 
     /// Takes what a session said: a JSON list of messages as Anthropic has them.
-    fn hear(&mut self, py: Python<'_>, messages: String) -> PyResult<()> {
+    fn add_messages(&mut self, py: Python<'_>, messages: String) -> PyResult<()> {
         let parsed =
             compact_formats::parse(messages, Some(Format::Anthropic), TranscriptScope::Live)
                 .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;

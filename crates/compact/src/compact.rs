@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use compact_adapters::config::{Config, RetentionConfig, StorageAdapter};
 use compact_adapters::estimator;
+use compact_core::frame;
 use compact_core::message::Conversation;
 use compact_core::policy::Policy;
 use compact_core::redact::{RedactionBoundary, Redactor};
-use compact_core::summarize::frame;
 use compact_core::token::{Estimator, Tokens};
 use compact_core::window::Window;
 use compact_runtime::manager::{ArchiveMode, MemoryLayers, RestoredOriginal, VerificationReport};

@@ -10,12 +10,12 @@ use compact_adapters::config::{
 use compact_adapters::estimator;
 use compact_adapters::store::Stores;
 use compact_core::event::TraceContext;
+use compact_core::frame;
 use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
 use compact_core::redact::{BoundaryRedactors, RedactionBoundary, RedactionRules, Redactor};
-use compact_core::summarize::frame;
 use compact_core::token::{Estimator, TokenAccount, TokenCache, Tokens};
 use compact_core::window::Window;
 use compact_formats::{ParsedTranscript, TranscriptScope};

@@ -93,7 +93,9 @@ impl<'a> CompactionRun<'_, 'a> {
             }
             SummaryAttempt::Prose(prose, share) => {
                 let limit = Units(allowance.0 / share);
-                let Some(section) = prose::quote_prose(prose, limit, estimator) else {
+                let Some(section) =
+                    prose::quote_prose(&prose.author, &prose.parts, limit, estimator)
+                else {
                     return self.draft(plan, self.render_ledger(plan, "", allowance));
                 };
                 let cost = estimator.count_units(&section);

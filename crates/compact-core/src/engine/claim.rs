@@ -7,9 +7,9 @@
 //! said, in its author's voice.
 
 use super::{Prior, common_prefix};
+use crate::frame;
 use crate::identity::EntryHash;
 use crate::message::{Block, Conversation, Entry, EntryKind, Role};
-use crate::summarize::frame;
 
 /// Says of every entry with a frame what it is.
 pub fn classify_summaries(

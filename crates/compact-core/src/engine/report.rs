@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::assemble;
+use crate::frame;
 use crate::identity::Chain;
 use crate::message::{Block, Entry, EntryKind};
 use crate::outline::{UnitHealth, UnitKind};
 use crate::pin::PinState;
 use crate::plan::{Plan, UnitFate};
 use crate::receipt::{ENGINE, KeptCounts, OutcomeKind, Receipt, ordinal_spans};
-use crate::summarize::{SummaryBody, frame};
+use crate::summarize::SummaryBody;
 use crate::token::{EstimatorExt, Tokens};
 use crate::verify::Retention;
 use crate::view::{BlockEdit, View, ViewItem};

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 
 use super::entity::Voice;
+use crate::frame;
 use crate::message::{Block, Entry, EntryKind, Role};
-use crate::summarize::frame;
 
 /// One block as it reads, and who speaks in it.
 pub(crate) struct BlockReading<'e> {

@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 
+use crate::frame;
 use crate::message::{Block, Entry, EntryKind};
-use crate::summarize::frame;
 
 /// The lines of one entry; empty for one without words.
 pub(super) fn entry_lines(ordinal: u64, entry: &Entry) -> String {

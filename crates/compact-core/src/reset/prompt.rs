@@ -1,6 +1,6 @@
 //! The system prompt of a continued session: the base, and last of all the summary.
 
-use crate::summarize::frame;
+use crate::frame;
 
 /// The section, with `{summary}` where the summary goes.
 const SECTION: &str = include_str!("../../templates/continuation_system.md");

@@ -28,8 +28,6 @@ mod tests;
 
 use std::collections::HashSet;
 
-pub mod frame;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

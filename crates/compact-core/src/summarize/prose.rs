@@ -2,26 +2,25 @@
 
 use super::SummaryBody;
 use super::layout::{FENCE, FENCE_HEAD, escape_line};
-use crate::prompt::ModelProse;
 use crate::token::{Estimator, Units};
 
 /// The words as a section of at most `limit`, cut at the ends of lines; `None` when none fits.
-/// Each part has an equal share, so that the end of a long conversation is told like its beginning.
+/// Each part has an equal share, so that the end of a long conversation gets as much room as its beginning.
 pub(crate) fn quote_prose(
-    prose: &ModelProse,
+    author: &str,
+    parts: &[String],
     limit: Units,
     estimator: &dyn Estimator,
 ) -> Option<String> {
-    let mut section = format!("## As told by {} (may err)\n", escape_line(&prose.author));
+    let mut section = format!("## As told by {} (may err)\n", escape_line(author));
     let room = limit - estimator.count_units(&section);
-    let share = Units(room.0 / (prose.parts.len() as u64).max(1));
-    let told: String = prose
-        .parts
+    let share = Units(room.0 / (parts.len() as u64).max(1));
+    let quoted: String = parts
         .iter()
         .map(|part| fitting_lines(part, share, estimator))
         .collect();
-    section.push_str(&told);
-    (!told.is_empty()).then_some(section)
+    section.push_str(&quoted);
+    (!quoted.is_empty()).then_some(section)
 }
 
 /// The lines of a part that fit: the one that does not, as far as its sentences do.

@@ -1,7 +1,7 @@
 //! The usage of one context: totals for people and bills, the last request for pressure.
 
+use super::window_share;
 use crate::token::Tokens;
-use crate::trigger::window_share;
 
 use super::{Formula, Semantics, Usage};
 

@@ -135,3 +135,11 @@ pub struct UsagePolicy {
     /// Whether a report switches tracking on again after a missing one switched it off.
     pub reenable_on_usage: bool,
 }
+
+/// `tokens` as a share of `window`; an empty window is no window, so there is no pressure.
+pub fn window_share(tokens: Tokens, window: Tokens) -> f64 {
+    if window.0 == 0 {
+        return 0.0;
+    }
+    tokens.0 as f64 / window.0 as f64
+}

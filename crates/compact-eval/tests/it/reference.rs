@@ -28,9 +28,9 @@ fn rows(example: &str) -> Vec<CutResult> {
 }
 
 /// Cut, method, tokens before, needed (all, strict), and shares of all, strict, bound in thousandths.
-type Told = (f64, Method, usize, (usize, usize), [Option<f64>; 3]);
+type RoundedRow = (f64, Method, usize, (usize, usize), [Option<f64>; 3]);
 
-fn told(row: &CutResult) -> Told {
+fn rounded_row(row: &CutResult) -> RoundedRow {
     let score = [row.score.all, row.score.strict, row.score.bound];
     let rounded = score.map(|share| share.map(|s| (s * 1000.0).round()));
     (row.cut, row.method, row.prefix, row.needed, rounded)
@@ -44,7 +44,7 @@ fn the_coding_session_scores_as_the_reference_says() {
     assert_eq!(
         rows("coding-session.jsonl")
             .iter()
-            .map(told)
+            .map(rounded_row)
             .collect::<Vec<_>>(),
         [
             (0.5, KeepLast, 72795, half, share(477.0, 326.0, 279.0)),
@@ -71,7 +71,7 @@ fn the_research_session_scores_as_the_reference_says() {
     assert_eq!(
         rows("research-session.jsonl")
             .iter()
-            .map(told)
+            .map(rounded_row)
             .collect::<Vec<_>>(),
         [
             (0.5, KeepLast, 29777, half, share(308.0, 364.0, 364.0)),

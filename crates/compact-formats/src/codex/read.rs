@@ -236,7 +236,7 @@ impl CodexReader<'_> {
         if self.scope == TranscriptScope::Whole {
             let is_new = |draft: &EntryDraft| {
                 draft.meta.kind == EntryKind::ForeignSummary
-                    || compact_core::summarize::frame::find_frame(&draft.blocks).is_some()
+                    || compact_core::frame::find_frame(&draft.blocks).is_some()
             };
             let replayed = self.reading.drafts.split_off(before);
             self.reading

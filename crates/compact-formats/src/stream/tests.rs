@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn told(dialect: StreamDialect, lines: &[Value]) -> Vec<AgentActivity> {
+fn read_activities(dialect: StreamDialect, lines: &[Value]) -> Vec<AgentActivity> {
     let mut reader = StreamReader::new(dialect);
     let read = lines
         .iter()
@@ -79,7 +79,7 @@ fn a_turn_of_claude_code() {
     ];
     let last = Some(Semantics::LastRequest);
     assert_eq!(
-        told(StreamDialect::ClaudeCode, &lines),
+        read_activities(StreamDialect::ClaudeCode, &lines),
         [
             AgentActivity::Session(SessionDetails {
                 model: Some("m".to_owned()),
@@ -113,11 +113,11 @@ fn claude_code_says_that_a_prompt_is_too_long() {
         "result": "Prompt is too long", "terminal_reason": "prompt_too_long"});
     let other = json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "errors": ["broken"]});
     let ends = |line: &Value| {
-        told(StreamDialect::ClaudeCode, std::slice::from_ref(line))
+        read_activities(StreamDialect::ClaudeCode, std::slice::from_ref(line))
             .pop()
             .unwrap()
     };
-    assert_eq!(told(StreamDialect::ClaudeCode, &[said]), []);
+    assert_eq!(read_activities(StreamDialect::ClaudeCode, &[said]), []);
     assert_eq!(ends(&result), AgentActivity::Ended(TurnEnd::TooLong));
     assert_eq!(
         ends(&other),
@@ -148,7 +148,7 @@ fn a_turn_of_codex() {
     let plan =
         r#"{"plan":[{"step":"one","status":"completed"},{"step":"two","status":"pending"}]}"#;
     assert_eq!(
-        told(StreamDialect::Codex, &lines),
+        read_activities(StreamDialect::Codex, &lines),
         [
             AgentActivity::Session(about("01a")),
             entry("0", Role::Assistant, Block::Text("step".to_owned())),
@@ -185,7 +185,7 @@ fn codex_says_that_it_ran_out_of_room() {
     let failed = |message: &str| json!({"type": "turn.failed", "error": {"message": message}});
     let room = "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying.";
     assert_eq!(
-        told(StreamDialect::Codex, &[failed(room), failed("no network")]),
+        read_activities(StreamDialect::Codex, &[failed(room), failed("no network")]),
         [
             AgentActivity::Ended(TurnEnd::TooLong),
             AgentActivity::Ended(TurnEnd::Failed("no network".to_owned()))
@@ -226,7 +226,7 @@ fn any_other_agent_speaks_in_lines() {
         json!({"type": "result", "is_error": true, "message": "no key"}),
     ];
     assert_eq!(
-        told(StreamDialect::Lines, &lines),
+        read_activities(StreamDialect::Lines, &lines),
         [
             AgentActivity::Session(SessionDetails {
                 id: Some("s".to_owned()),

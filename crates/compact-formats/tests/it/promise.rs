@@ -1,7 +1,7 @@
 //! Identity, views and boundaries.
 
+use compact_core::frame::{self, Frame};
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
-use compact_core::summarize::frame::{self, Frame};
 use compact_core::view::{BlockEdit, View, ViewItem};
 use compact_formats::{
     BoundaryStamp, Format, TranscriptScope, convert, detect, parse, readable_json,

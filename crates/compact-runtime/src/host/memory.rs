@@ -12,7 +12,7 @@ use compact_core::identity::EntryHash;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Entry, EntryKind, Role};
 use compact_core::redact::Redactor;
-use compact_core::summarize::{self, frame};
+use compact_core::{frame, summarize};
 use compact_formats::{Format, FormatError, TranscriptScope, branch, parse};
 use serde::{Deserialize, Serialize};
 

@@ -2,11 +2,11 @@
 //!
 //! The view is the archived one; the rest is drawn from the archived input.
 
+use compact_core::frame;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, Entry};
 use compact_core::outline::Outline;
 use compact_core::pin::{PinRules, PinState};
-use compact_core::summarize::frame;
 use compact_core::view::{View, ViewItem};
 
 use super::{Manager, MeasuredRequest, restore};

@@ -5,11 +5,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use compact_core::frame;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::receipt::{OrdinalSpan, span_ordinals};
 use compact_core::redact::Redactor;
-use compact_core::summarize::frame;
 use compact_formats::TranscriptScope;
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! The texts of a reset's artifacts: what the summarizer is given, and what it gave.
 
+use compact_core::frame;
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::redact::{RedactionCounts, Redactor};
 use compact_core::reset::summary_of;
-use compact_core::summarize::frame;
 use compact_core::transcript::{events_of, render_sections};
 use compact_core::view::View;
 use serde_json::Value;

@@ -9,7 +9,7 @@ use compact_core::policy::Policy;
 use compact_core::redact::{RedactionCounts, Redactor};
 use compact_core::token::{EstimatorExt, Tokens};
 use compact_core::trigger;
-use compact_core::usage::{ContextPressure, Semantics, Usage};
+use compact_core::usage::{ContextPressure, Semantics, Usage, window_share};
 use compact_formats::stream::{AgentActivity, SessionDetails, TurnEnd, UsageReport};
 use serde::de::IgnoredAny;
 
@@ -327,7 +327,7 @@ impl Runner<'_> {
             turn: report.usage,
             cumulative: self.gauge.totals(),
             limit: window.0,
-            pressure_ratio: trigger::window_share(self.gauge.tokens(self.terms.estimator), window),
+            pressure_ratio: window_share(self.gauge.tokens(self.terms.estimator), window),
         });
     }
 

@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use compact_core::engine::{Compaction, CompactionOutcome};
+use compact_core::frame;
 use compact_core::identity::{Chain, EntryHash};
-use compact_core::summarize::frame;
 use compact_core::token::Tokens;
 use compact_core::verify::Retention;
 use compact_core::view::View;

@@ -78,7 +78,7 @@ fn a_record_has_the_events_time_name_and_severity() {
     }
 }
 
-fn told(event: &str, ts: &str) -> Value {
+fn event_at(event: &str, ts: &str) -> Value {
     json!({"ts": ts, "event": event, "session_id": "s", "severity": "info",
         "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "span_id": "00f067aa0ba902b7"})
 }
@@ -87,11 +87,14 @@ fn told(event: &str, ts: &str) -> Value {
 fn a_calls_events_are_on_its_span_when_it_ends() {
     let mut spans = SpanAssembler::new(set(&[]).sampler);
     assert_eq!(
-        spans.add_event(&told("compact.token_estimate", "2026-01-01T00:00:00.990Z")),
+        spans.add_event(&event_at(
+            "compact.token_estimate",
+            "2026-01-01T00:00:00.990Z"
+        )),
         None
     );
     assert_eq!(
-        spans.add_event(&told(
+        spans.add_event(&event_at(
             "compact.trigger_decision",
             "2026-01-01T00:00:00.991Z"
         )),
@@ -102,7 +105,7 @@ fn a_calls_events_are_on_its_span_when_it_ends() {
         None,
         "it is part of no call"
     );
-    let mut end = told("compact.call_ended", "2026-01-01T00:00:01.000Z");
+    let mut end = event_at("compact.call_ended", "2026-01-01T00:00:01.000Z");
     end["call"] = json!("before_model_call");
     end["outcome"] = json!("failed");
     end["duration_ms"] = json!(12.5);

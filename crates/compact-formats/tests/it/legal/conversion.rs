@@ -13,7 +13,7 @@ use crate::promise::kept_by_conversion;
 use crate::sample::{format, steps, transcript};
 
 /// A history in the words of a provider.
-fn told(provider: Provider, history: &History) -> Value {
+fn converted_body(provider: Provider, history: &History) -> Value {
     match provider {
         Provider::OpenAiChat => chat::body(history, Dialect::OpenRouter),
         Provider::OpenAiResponses => responses::body(history, true, false),
@@ -66,7 +66,7 @@ proptest! {
         to in provider(),
         is_odd in any::<bool>(),
     ) {
-        let source = told(from, &history).to_string();
+        let source = converted_body(from, &history).to_string();
         let said = parse(source, Some(from.format()), TranscriptScope::Live).unwrap().conversation;
         let said = if is_odd { with_odd_ids(said) } else { said };
         accepted(&said, &history, to)?;

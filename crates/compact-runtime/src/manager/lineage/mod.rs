@@ -13,9 +13,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use compact_core::engine::{self, Prior};
+use compact_core::frame;
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry, EntryKind};
-use compact_core::summarize::frame;
 
 use super::{CompactionRequest, Manager, emit, restore};
 use crate::error::Error;

@@ -2,7 +2,7 @@
 //!
 //! Successive compactions find each other by it even when only files are passed around, so what
 //! [`wrap`] writes [`parse`] reads, whatever the body says. Anybody can write a frame: to have one is a
-//! claim, which [`engine::settle`](crate::engine::classify_summaries) holds against the compaction before.
+//! claim, which [`classify_summaries`](crate::engine::classify_summaries) holds against the compaction before.
 
 use crate::message::Block;
 
