@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use compact_adapters::config::{Config, RetentionConfig, StorageAdapter};
 use compact_adapters::estimator;
+use compact_adapters::store::Stores;
 use compact_core::frame;
 use compact_core::message::Conversation;
 use compact_core::policy::Policy;
 use compact_core::redact::{RedactionBoundary, Redactor};
 use compact_core::token::{Estimator, Tokens};
 use compact_core::window::Window;
-use compact_runtime::manager::{ArchiveMode, MemoryLayers, RestoredOriginal, VerificationReport};
-use compact_runtime::port::catalog::{CompactionRecord, SessionCatalog};
+use compact_runtime::manager::{
+    ArchiveMode, MemoryLayers, RestoredOriginal, VerificationReport, VerifiedBy,
+};
+use compact_runtime::port::catalog::CompactionRecord;
 use compact_runtime::port::embedder::Embedder;
 use compact_runtime::port::event::EventSink;
 use compact_runtime::port::index::RecallIndex;
@@ -26,7 +29,8 @@ use crate::error::Error;
 use crate::events;
 use crate::redaction::Redactors;
 use crate::session::Session;
-use crate::storage::{Storage, StorePair};
+use crate::session_files::{self, ORIGIN_FIELD, StoreWithFiles};
+use crate::storage::{ConfiguredStores, Storage, StorePair};
 
 /// Compacts conversations, and brings back what their views left out. Cheap to clone: clones share
 /// everything.
@@ -171,7 +175,10 @@ impl Compact {
     /// ```
     pub async fn verify(&self, receipt: &str) -> Result<VerificationReport, Error> {
         let store = self.store_to_read()?;
-        let record = find_record(&*store.catalog, receipt).await?;
+        let record = store.find_named(receipt).await?.into_record();
+        if record.receipt.get(ORIGIN_FIELD).is_some() {
+            return verify_file(&store, &record).await;
+        }
         let manager = self.manager_under_terms(store, &record)?;
         Ok(manager.verify_receipt(&record.receipt_id).await?)
     }
@@ -196,15 +203,15 @@ impl Compact {
     /// ```
     pub async fn remember(&self, session_or_receipt: &str) -> Result<MemoryLayers, Error> {
         let store = self.store_to_read()?;
-        let record = find_record(&*store.catalog, session_or_receipt).await?;
+        let record = store.find_remembered(session_or_receipt).await?;
         let manager = self.manager_under_terms(store, &record)?;
         Ok(manager.memory_layers(&record).await?)
     }
 
-    /// The record of a session's last compaction, or of a receipt.
+    /// The record of a receipt, or of a session's last compaction.
     pub async fn find_record(&self, session_or_receipt: &str) -> Result<CompactionRecord, Error> {
-        let store = self.store_to_read()?;
-        find_record(&*store.catalog, session_or_receipt).await
+        let named = self.store_to_read()?.find_named(session_or_receipt).await?;
+        Ok(named.into_record())
     }
 
     /// The settings.
@@ -345,11 +352,15 @@ impl Compact {
         self.build_manager(store, policy, estimator)
     }
 
-    /// The policy and the estimator of a receipt.
+    /// The policy and the estimator of a receipt; what a hook or a run left is looked at under the
+    /// present ones.
     fn receipt_terms(
         &self,
         record: &CompactionRecord,
     ) -> Result<(Policy, Arc<dyn Estimator>), Error> {
+        if record.receipt.get(ORIGIN_FIELD).is_some() {
+            return Ok((self.parts.config.policy.clone(), self.estimator(None)));
+        }
         let other = || Error::OtherVersion(record.receipt_id.clone());
         let field = |name: &str| record.receipt.get(name).cloned().unwrap_or_default();
         let policy = serde_json::from_value(field("policy")).map_err(|_| other())?;
@@ -376,7 +387,20 @@ impl Compact {
 
     /// The store as it is, with what hooks and runs left beside it.
     pub fn store_to_read(&self) -> Result<StorePair, Error> {
-        self.store_as_is()
+        let StorePair { archive, catalog } = self.store_as_is()?;
+        let Some(root) = self.data_directory() else {
+            return Ok(StorePair { archive, catalog });
+        };
+        Ok(StorePair {
+            archive: Arc::new(StoreWithFiles::new(archive, root)),
+            catalog: Arc::new(StoreWithFiles::new(catalog, root)),
+        })
+    }
+
+    /// The stores that the settings name; `None` where the program lends its own.
+    pub fn stores(&self) -> Option<&Stores> {
+        let configured = self.parts.storage.configured()?;
+        Some(&configured.stores)
     }
 
     /// The store alone; an empty one in memory where there is none, so that reading never writes.
@@ -410,13 +434,27 @@ impl Compact {
 
     /// Everything archived, to be searched; an error where nothing ever was.
     pub fn open_recall(&self) -> Result<Recall, Error> {
-        let store = self.store_to_read()?;
+        let store = self.store_to_recall()?;
         Ok(Recall {
             archive: store.archive,
             catalog: store.catalog,
             index: self.wrapped_index(self.parts.storage.index()?),
             redactor: Arc::clone(self.redactor(RedactionBoundary::Summary)),
         })
+    }
+
+    fn store_to_recall(&self) -> Result<StorePair, Error> {
+        let Some(ConfiguredStores { root, stores }) = self.parts.storage.configured() else {
+            return self.store_as_is();
+        };
+        if !stores.has_data() && !session_files::has_session_files(root) {
+            return Err(Error::NothingArchived(root.display().to_string()));
+        }
+        // What hooks and runs kept is this machine's alone; an index that others share does not get it.
+        match stores.shared_catalog() {
+            Some(_) => self.store_as_is(),
+            None => self.store_to_read(),
+        }
     }
 
     fn wrapped_index(&self, index: Arc<dyn RecallIndex>) -> Arc<dyn RecallIndex> {
@@ -430,11 +468,6 @@ impl Compact {
     pub fn recall_index(&self) -> Result<Option<Arc<dyn RecallIndex>>, Error> {
         self.parts.storage.index_if_any()
     }
-
-    /// Lets go what the settings say may go; nothing unless they say so.
-    pub async fn apply_retention(&self) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 impl fmt::Debug for Compact {
@@ -445,10 +478,16 @@ impl fmt::Debug for Compact {
     }
 }
 
-async fn find_record(catalog: &dyn SessionCatalog, name: &str) -> Result<CompactionRecord, Error> {
-    if let Some(record) = catalog.latest_record(name).await? {
-        return Ok(record);
+/// What a hook or a run left has no receipt but its own bytes.
+async fn verify_file(
+    store: &StorePair,
+    record: &CompactionRecord,
+) -> Result<VerificationReport, Error> {
+    if let Some(pack) = &record.input_pack {
+        store.archive.verify(pack).await?;
     }
-    let found = catalog.find_record(name).await?;
-    found.ok_or_else(|| compact_runtime::Error::NotFound(name.to_owned()).into())
+    Ok(VerificationReport {
+        by: VerifiedBy::Original,
+        mismatches: Vec::new(),
+    })
 }

@@ -70,8 +70,11 @@ pub enum Error {
     /// The configuration leaves the store to the program, which gave none.
     #[error("storage.adapter is `custom`, and the program gave no archive")]
     NoCustomStore,
+    /// The stores are the program's own, and this is about the configured ones.
+    #[error("the stores are the program's own, not those that the configuration names")]
+    NoConfiguredStores,
     /// Nothing is archived.
-    #[error("nothing is archived: {0}")]
+    #[error("there is no archive in {0}: nothing was compacted yet")]
     NothingArchived(String),
     /// The receipt says too little to work by.
     #[error("receipt {0} was written by another version")]
@@ -113,6 +116,7 @@ impl Error {
             | Error::Collector(_)
             | Error::NoOtlp
             | Error::NoCustomStore
+            | Error::NoConfiguredStores
             | Error::Retention { .. } => ErrorKind::Config,
             Error::NothingArchived(_) => ErrorKind::NotFound,
             Error::OtherVersion(_) => ErrorKind::Input,
@@ -149,6 +153,7 @@ impl Error {
             Error::NoCustomStore => {
                 Some("give the builder an archive and a catalog, or set storage.adapter")
             }
+            Error::NoConfiguredStores => Some("lend no stores to the builder"),
             Error::NothingArchived(_) => Some("compact something first, with an archive"),
             Error::OtherVersion(_) => Some("its original can be restored"),
             Error::Retention { .. } => Some("use fewer days"),

@@ -45,8 +45,11 @@ pub mod config;
 mod error;
 mod events;
 mod history;
+mod rebuild;
 mod redaction;
+mod retention;
 mod session;
+mod session_files;
 mod storage;
 
 pub use builder::CompactBuilder;
@@ -55,13 +58,24 @@ pub use error::{Error, ErrorKind};
 pub use history::History;
 pub use session::{Prompt, Session};
 
+/// Agents that are run: their programs, their runs, and checkpoints between their sessions.
+pub mod agent {
+    pub use compact_adapters::agent::*;
+    pub use compact_adapters::run::*;
+    pub use compact_core::restart::*;
+    pub use compact_runtime::port::agent::AgentError;
+    pub use compact_runtime::restart::*;
+}
+
 /// Events: what they say, and who hears of them.
 pub mod event {
     pub use crate::events::flush_collectors;
+    pub use compact_adapters::exporter::*;
     pub use compact_core::event::*;
     pub use compact_runtime::port::event::{
         EventSink, FanoutSink, RedactingSink, SilentSink, redact_event,
     };
+    pub use compact_runtime::recall::event::*;
 }
 
 /// Transcripts: everyone's JSON, to and from a conversation.
@@ -69,28 +83,86 @@ pub mod format {
     pub use compact_formats::*;
 }
 
+/// Hooks: agents that compact by themselves, and what is archived and remembered of their sessions.
+pub mod hook {
+    pub use crate::session_files::{
+        HOOKS_FOLDER, ORIGIN_FIELD, StoreWithFiles, count_by_origin, has_session_files,
+    };
+    pub use compact_adapters::hook_store::*;
+    pub use compact_adapters::private;
+    pub use compact_runtime::host::*;
+}
+
+/// Whole transcripts: compacted, planned, verified and remembered as doors do it.
+pub mod manager {
+    pub use compact_core::engine::{Compaction, CompactionOutcome};
+    pub use compact_core::error::CompactError;
+    pub use compact_runtime::manager::*;
+    pub use compact_runtime::{Error as RuntimeError, Manager};
+}
+
 /// Messages: a conversation as the engine sees it.
 pub mod message {
+    pub use compact_core::frame;
     pub use compact_core::identity::{Chain, EntryHash};
+    pub use compact_core::ledger::Ledger;
     pub use compact_core::message::*;
-    pub use compact_core::view::{View, ViewItem};
+    pub use compact_core::outline::{Outline, UnitHealth};
+    pub use compact_core::pin::{PinRules, PinState, is_nameable, naming_hashes};
+    pub use compact_core::view::*;
+    pub use compact_core::wire::WireRules;
 }
 
 /// Decisions of the user: when and how a conversation is compacted.
 pub mod policy {
     pub use compact_core::policy::*;
     pub use compact_core::profile::Profile;
+    pub use compact_core::summarize::Style;
+    pub use compact_core::trigger::*;
+}
+
+/// Receipts: what a compaction kept, and what it proves.
+pub mod receipt {
+    pub use compact_core::receipt::*;
+    pub use compact_core::verify::Retention;
+}
+
+/// Recall: everything archived, found by words and brought back by pointers.
+pub mod recall {
+    pub use compact_runtime::Recall;
+    pub use compact_runtime::recall::{
+        EntryKey, EntryPointer, IndexUpdate, OutdatedSession, RecallQuery, RestoredEntry, SearchHit,
+    };
+}
+
+/// Redaction: what is taken out of text before it crosses a boundary.
+pub mod redact {
+    pub use compact_core::redact::*;
+}
+
+/// Hard resets: a history that goes on from its summary alone, and the files that this leaves.
+pub mod reset {
+    pub use compact_adapters::transcript::TranscriptFiles;
+    pub use compact_core::reset::DEAD;
+    pub use compact_runtime::port::transcript::{Artifact, TranscriptStore};
+    pub use compact_runtime::reset::*;
 }
 
 /// Stores: where originals, receipts and their words are kept.
 pub mod store {
+    pub use crate::rebuild::{RebuildProgress, RebuildReport};
+    pub use crate::retention::{PruneLimits, PruneSelection};
     pub use crate::storage::StorePair;
+    pub use compact_adapters::archive::{Exclusion, ObjectArchive};
+    pub use compact_adapters::catalog::ObjectCatalog;
+    pub use compact_adapters::postgres;
+    pub use compact_adapters::store::{StoreError, Stores};
     pub use compact_runtime::port::archive::{
-        ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo, reachable_packs,
+        ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo, copy_archive, reachable_packs,
     };
     pub use compact_runtime::port::catalog::{
-        Attempt, CatalogError, CompactionRecord, InputRelation, Lease, MemoryCatalog,
-        SessionCatalog, SessionInfo, copy_catalog,
+        Attempt, CatalogError, CompactionRecord, InputRelation, Lease, MIN_PREFIX, MemoryCatalog,
+        NamedRecord, SessionCatalog, SessionInfo, copy_catalog, find_named_record,
     };
     pub use compact_runtime::port::index::{
         IndexAddition, IndexError, IndexLookup, LookupResult, MemoryIndex, RecallIndex,
@@ -100,11 +172,13 @@ pub mod store {
 /// Models that write summaries.
 pub mod summarizer {
     pub use compact_core::prompt::SummarizerAnswer;
+    pub use compact_runtime::port::embedder::Embedder;
     pub use compact_runtime::port::summarizer::*;
 }
 
 /// Tokens: how they are counted, and how many a model takes.
 pub mod token {
+    pub use compact_adapters::estimator::{self, *};
     pub use compact_core::token::*;
     pub use compact_core::window::*;
 }

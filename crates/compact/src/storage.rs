@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 use compact_adapters::store::Stores;
 use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
-use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
+use compact_runtime::port::catalog::{
+    CompactionRecord, MemoryCatalog, NamedRecord, SessionCatalog, find_named_record,
+};
 use compact_runtime::port::index::{MemoryIndex, RecallIndex};
 
 use crate::error::Error;
+use crate::session_files::ORIGIN_FIELD;
 
 /// An archive with its catalog.
 #[derive(Clone)]
@@ -29,6 +32,25 @@ impl StorePair {
             archive: Arc::new(MemoryArchive::default()),
             catalog: Arc::new(MemoryCatalog::default()),
         }
+    }
+
+    /// Finds the receipt or the session that a name stands for.
+    pub async fn find_named(&self, name: &str) -> Result<NamedRecord, Error> {
+        let named = find_named_record(&*self.catalog, name).await?;
+        named.ok_or_else(|| compact_runtime::Error::NotFound(name.to_owned()).into())
+    }
+
+    /// Finds the compaction whose memory a name stands for: of a session, the last one that made a
+    /// summary. A hook may have copied the transcript since, and its copy knows none.
+    pub async fn find_remembered(&self, name: &str) -> Result<CompactionRecord, Error> {
+        let is_copy = |record: &CompactionRecord| record.receipt.get(ORIGIN_FIELD).is_some();
+        let latest = match self.find_named(name).await? {
+            NamedRecord::Session(latest) if is_copy(&latest) => latest,
+            other => return Ok(other.into_record()),
+        };
+        let records = self.catalog.session_records(&latest.session_id).await?;
+        let made = records.into_iter().rfind(|record| !is_copy(record));
+        Ok(made.unwrap_or(latest))
     }
 }
 

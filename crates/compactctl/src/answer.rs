@@ -1,6 +1,6 @@
 //! What a command gives back: the same facts for programs and for people.
 
-use compact_adapters::config::LoadedFile;
+use compact::config::LoadedFile;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 

@@ -1,47 +1,30 @@
-//! From configuration and flags to a manager: the one place where ports meet their adapters.
+//! From configuration and flags to the engine that every command stands on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use compact_adapters::config::{
+use compact::config::{
     Config, ConfigFlag, ConfigSources, EffectiveValue, ExporterKind, LoadedConfig, LoadedFile,
-    RetentionConfig, StorageAdapter, ValueOrigin,
+    StorageAdapter, ValueOrigin,
 };
-use compact_adapters::estimator;
-use compact_adapters::store::Stores;
-use compact_core::event::TraceContext;
-use compact_core::frame;
-use compact_core::identity::EntryHash;
-use compact_core::message::Conversation;
-use compact_core::policy::Policy;
-use compact_core::profile::Profile;
-use compact_core::redact::{BoundaryRedactors, RedactionBoundary, RedactionRules, Redactor};
-use compact_core::token::{Estimator, TokenAccount, TokenCache, Tokens};
-use compact_core::window::Window;
-use compact_formats::{ParsedTranscript, TranscriptScope};
-use compact_runtime::manager::{ArchiveMode, CompactionRequest};
-use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
-use compact_runtime::port::catalog::{
-    MemoryCatalog, NamedRecord, SessionCatalog, find_named_record,
-};
-use compact_runtime::port::embedder::Embedder;
-use compact_runtime::port::event::EventSink;
-use compact_runtime::port::index::RecallIndex;
-use compact_runtime::port::summarizer::Summarizer;
-use compact_runtime::{Manager, Recall};
+use compact::event::TraceContext;
+use compact::format::{ParsedTranscript, TranscriptScope};
+use compact::manager::{CompactionRequest, Manager};
+use compact::message::{Conversation, EntryHash};
+use compact::policy::{Policy, Profile};
+use compact::redact::RedactionRules;
+use compact::store::{StorePair, Stores};
+use compact::token::{self, Estimator, TokenAccount, TokenCache, Tokens, Window};
+use compact::{Compact, Error};
 use tokio::sync::watch;
 
 use crate::args::{BudgetArgs, GlobalArgs, LogFormat, SummaryArgs, TranscriptArgs};
 use crate::failure::{Failure, FailureCode};
-use crate::host::session_files::{self, StoreWithFiles};
 use crate::input::InputSource;
 use crate::interrupt;
 use crate::output;
 use crate::report::text::printable;
 use crate::telemetry::{self, MinSeverity, StderrLog};
-
-/// The folder of what hooks left behind in the data directory.
-pub const HOOKS_FOLDER: &str = "hooks";
 
 /// The folder of transcripts there.
 const TRANSCRIPTS_FOLDER: &str = "sessions";
@@ -50,14 +33,10 @@ const TRANSCRIPTS_FOLDER: &str = "sessions";
 const TRACEPARENT: &str = "TRACEPARENT";
 
 /// Everything that a command may need, resolved once.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct App {
-    config: Config,
+    compact: Compact,
     files: Vec<LoadedFile>,
-    redaction: BoundaryRedactors,
-    exporter: ExporterKind,
-    log: StderrLog,
-    root: PathBuf,
     stores: Stores,
     /// Who waits for the answer, where it may be given up: the other end is dropped then.
     asker: Option<watch::Receiver<()>>,
@@ -77,23 +56,6 @@ pub struct OpenedTranscript {
     pub window: Window,
     /// How tokens are counted.
     pub estimator: Arc<dyn Estimator>,
-}
-
-/// An archive with its catalog.
-#[derive(Clone)]
-pub struct StorePair {
-    /// The packs.
-    pub archive: Arc<dyn ArchiveStore>,
-    /// The records.
-    pub catalog: Arc<dyn SessionCatalog>,
-}
-
-impl StorePair {
-    /// Finds the receipt or the session that a name stands for.
-    pub async fn find_named(&self, name: &str) -> Result<NamedRecord, Failure> {
-        let named = find_named_record(&*self.catalog, name).await?;
-        named.ok_or_else(|| compact_runtime::Error::NotFound(name.to_owned()).into())
-    }
 }
 
 /// Reads the configuration and lays the global flags over it.
@@ -195,23 +157,25 @@ impl App {
             }
         }
         check_adapters(&loaded.config)?;
-        let redaction = BoundaryRedactors::new(&loaded.config.redaction)
-            .map_err(|error| Failure::from_error(FailureCode::Usage, &error))?;
-        let root = find_data_directory(&loaded.config)?;
-        let stores = Stores::new(&loaded.config.storage, &root);
+        let log = telemetry::stderr_sink(&loaded.config, choose_log(&loaded, global));
+        let compact = Compact::builder()
+            .config(loaded.config)
+            .event_sink(log)
+            .build()?;
         Ok(App {
-            stores: stores.map_err(|error| Failure::from_error(FailureCode::Usage, &error))?,
-            redaction,
-            exporter: loaded.config.telemetry.exporter,
-            log: choose_log(&loaded, global),
-            root,
+            stores: compact.stores().cloned().ok_or(Error::NoConfiguredStores)?,
+            compact,
             files: loaded.files,
-            config: loaded.config,
             asker: None,
             caller: std::env::var(TRACEPARENT)
                 .ok()
                 .and_then(|value| TraceContext::parse(&value)),
         })
+    }
+
+    /// The engine that every command stands on.
+    pub fn compact(&self) -> &Compact {
+        &self.compact
     }
 
     /// The files of settings that are in force.
@@ -255,46 +219,36 @@ impl App {
         &self.stores
     }
 
-    /// What the configuration lets go.
-    pub fn retention(&self) -> RetentionConfig {
-        self.config.storage.retention
-    }
-
     /// The data directory.
     pub fn data_directory(&self) -> &Path {
-        &self.root
+        self.compact.data_directory().unwrap_or(Path::new(""))
     }
 
     /// The configured policy.
     pub fn base_policy(&self) -> &Policy {
-        &self.config.policy
+        &self.compact.config().policy
     }
 
     /// The policy with a command's own wishes.
     pub fn policy_for(&self, manner: &SummaryArgs) -> Policy {
-        let mut policy = self.config.policy.clone();
+        let mut policy = self.base_policy().clone();
         policy.strategy = manner.style.unwrap_or(policy.strategy);
         policy
     }
 
     /// Where a hard reset leaves its artifacts; `None` under other profiles.
     pub fn artifact_folder(&self) -> Option<PathBuf> {
-        if self.config.profile != Profile::HardReset {
+        let config = self.compact.config();
+        if config.profile != Profile::HardReset {
             return None;
         }
-        let configured = self.config.storage.transcripts.clone();
-        Some(configured.unwrap_or_else(|| self.root.join(TRANSCRIPTS_FOLDER)))
+        let configured = config.storage.transcripts.clone();
+        Some(configured.unwrap_or_else(|| self.data_directory().join(TRANSCRIPTS_FOLDER)))
     }
 
     /// The model that the configuration names.
     pub fn model(&self) -> Option<&str> {
-        self.config.model.as_deref()
-    }
-
-    /// The window of a model: the configuration's, the registry's or the default.
-    pub fn window(&self, model: Option<&str>) -> Window {
-        let window = Window::for_model(self.config.max_context_tokens.map(Tokens), model);
-        window.at_most(self.config.window_limit.map(Tokens))
+        self.compact.config().model.as_deref()
     }
 
     /// Reads and parses a transcript.
@@ -315,97 +269,19 @@ impl App {
             TranscriptScope::Live
         };
         let parsed = source.parse(subject.format, scope)?;
-        let wanted = subject.model.as_ref().or(self.config.model.as_ref());
-        let model = wanted.or(parsed.conversation.model.as_ref()).cloned();
+        let wanted = subject.model.as_deref().or(self.model());
+        let model = wanted.or(parsed.conversation.model.as_deref());
+        let model = model.map(str::to_owned);
         Ok(OpenedTranscript {
             window: match subject.window {
                 Some(given) => Window::for_model(Some(Tokens(given)), None),
-                None => self.window(model.as_deref()),
+                None => self.compact.window(model.as_deref()),
             },
-            estimator: self.estimator(model.as_deref()),
+            estimator: self.compact.estimator(model.as_deref()),
             source,
             parsed,
             model,
         })
-    }
-
-    /// How tokens are counted for a model.
-    pub fn estimator(&self, model: Option<&str>) -> Arc<dyn Estimator> {
-        self.config.estimator.build_estimator(model)
-    }
-
-    /// The store as it is, with what hooks and runs left beside it.
-    pub fn store_to_read(&self) -> Result<StorePair, Failure> {
-        let StorePair { archive, catalog } = self.store_as_is()?;
-        Ok(StorePair {
-            archive: Arc::new(StoreWithFiles::new(archive, &self.root)),
-            catalog: Arc::new(StoreWithFiles::new(catalog, &self.root)),
-        })
-    }
-
-    /// The store alone; an empty one in memory where there is none, so that reading never writes.
-    pub fn store_as_is(&self) -> Result<StorePair, Failure> {
-        if self.has_store() {
-            return Ok(StorePair {
-                archive: self.stores.open_archive()?,
-                catalog: self.stores.open_catalog_to_read()?,
-            });
-        }
-        Ok(StorePair {
-            archive: Arc::new(MemoryArchive::default()),
-            catalog: Arc::new(MemoryCatalog::default()),
-        })
-    }
-
-    /// The store that planning needs: none, unless the conversation names an earlier compaction.
-    pub fn store_for_planning(&self, conversation: &Conversation) -> Result<StorePair, Failure> {
-        let mut entries = conversation.entries.iter();
-        if entries.any(|entry| frame::find_frame(&entry.blocks).is_some()) {
-            return self.store_as_is();
-        }
-        Ok(StorePair {
-            archive: Arc::new(MemoryArchive::default()),
-            catalog: Arc::new(MemoryCatalog::default()),
-        })
-    }
-
-    /// The store, created if it is not there.
-    pub fn store_to_write(&self) -> Result<StorePair, Failure> {
-        Ok(StorePair {
-            archive: self.stores.open_archive()?,
-            catalog: self.stores.open_catalog()?,
-        })
-    }
-
-    /// Everything archived, to be searched; an error where nothing ever was.
-    pub fn open_recall(&self) -> Result<Recall, Failure> {
-        if !self.has_store() && !session_files::has_session_files(&self.root) {
-            let place = self.root.display();
-            let message = format!("there is no archive in {place}: nothing was compacted yet");
-            return Err(Failure::new(FailureCode::Input, message)
-                .help("`compactctl compact FILE` makes one; COMPACT_STORAGE_PATH names another"));
-        }
-        // What hooks and runs kept is this machine's alone; an index that others share does not get it.
-        let store = match self.stores.shared_catalog() {
-            Some(_) => self.store_as_is()?,
-            None => self.store_to_read()?,
-        };
-        Ok(Recall {
-            archive: store.archive,
-            catalog: store.catalog,
-            index: self.stores.open_index()?,
-            redactor: Arc::clone(self.redactor(RedactionBoundary::Summary)),
-        })
-    }
-
-    /// The recall index, if there is one.
-    pub fn recall_index(&self) -> Result<Option<Arc<dyn RecallIndex>>, Failure> {
-        Ok(self.stores.open_index_if_any()?)
-    }
-
-    /// True once something may have been stored.
-    pub fn has_store(&self) -> bool {
-        self.stores.has_data()
     }
 
     /// A manager for a transcript.
@@ -415,83 +291,14 @@ impl App {
         policy: Policy,
         opened: &OpenedTranscript,
     ) -> Result<Manager, Failure> {
-        let manager = self.build_manager(store, policy, Arc::clone(&opened.estimator))?;
+        let estimator = Arc::clone(&opened.estimator);
+        let manager = self.compact.build_manager(store, policy, estimator)?;
         Ok(Manager {
             window: opened.window.tokens,
-            summarizer: self.build_summarizer(opened.model.as_deref())?,
-            embedder: self.build_embedder(),
+            summarizer: self.compact.summarizer(opened.model.as_deref())?,
+            embedder: self.compact.embedder(),
             ..manager
         })
-    }
-
-    /// A manager that only looks into the store.
-    pub fn reading_manager(&self) -> Result<Manager, Failure> {
-        let store = self.store_to_read()?;
-        self.build_manager(store, self.config.policy.clone(), self.estimator(None))
-    }
-
-    /// A manager under a receipt's own terms.
-    pub fn build_manager(
-        &self,
-        store: StorePair,
-        policy: Policy,
-        estimator: Arc<dyn Estimator>,
-    ) -> Result<Manager, Failure> {
-        let archived = self.redactor(RedactionBoundary::Archive);
-        Ok(Manager {
-            archive: self.keeps_originals().then_some(store.archive),
-            catalog: store.catalog,
-            sink: self.sink()?,
-            estimator,
-            policy,
-            window: self.config.window(None).tokens,
-            redactor: Arc::clone(self.redactor(RedactionBoundary::Summary)),
-            storing: match archived.is_off() {
-                true => ArchiveMode::Exact,
-                false => ArchiveMode::Redacted(Arc::clone(archived)),
-            },
-            summarizer: None,
-            embedder: None,
-        })
-    }
-
-    /// The model that writes the summary, if one was chosen; without one of its own, the session's.
-    pub fn build_summarizer(
-        &self,
-        model: Option<&str>,
-    ) -> Result<Option<Arc<dyn Summarizer>>, Failure> {
-        if let Some(variable) = self.config.summarizer.missing_key() {
-            return Err(Failure::usage(
-                format!("the summarizer needs a key, and {variable} is not set"),
-                "set it, name another variable in summarizer.api_key_env, or another server in summarizer.url",
-            ));
-        }
-        let built = self.config.summarizer.build().map(|mut summarizer| {
-            let session = || model.map(str::to_owned);
-            summarizer.model = summarizer.model.or_else(session);
-            Arc::new(summarizer) as Arc<dyn Summarizer>
-        });
-        Ok(built)
-    }
-
-    fn build_embedder(&self) -> Option<Arc<dyn Embedder>> {
-        let built = self.config.embeddings.build()?;
-        Some(Arc::new(built))
-    }
-
-    fn keeps_originals(&self) -> bool {
-        self.config.storage.adapter != StorageAdapter::None
-    }
-
-    /// Who is told.
-    pub fn sink(&self) -> Result<Arc<dyn EventSink>, Failure> {
-        let redactor = self.redaction.redactor_at(RedactionBoundary::Export);
-        telemetry::build_sink(&self.config, self.exporter, self.log, redactor)
-    }
-
-    /// What is applied to whatever crosses a boundary.
-    pub fn redactor(&self, boundary: RedactionBoundary) -> &Arc<Redactor> {
-        self.redaction.redactor_at(boundary)
     }
 }
 
@@ -564,11 +371,8 @@ pub fn load_hook_config(global: &GlobalArgs) -> Result<HookConfig, Failure> {
 }
 
 fn find_data_directory(config: &Config) -> Result<PathBuf, Failure> {
-    config.storage.folder().map_err(|error| {
-        Failure::from_error(FailureCode::Usage, &error)
-            .with_context("cannot find the user's data directory")
-            .help("set COMPACT_STORAGE_PATH to a directory for the archive")
-    })
+    let found = config.storage.folder();
+    Ok(found.map_err(|error| Error::NoDataDirectory(error.to_string()))?)
 }
 
 impl OpenedTranscript {
@@ -628,7 +432,7 @@ impl OpenedTranscript {
 
 /// The estimator that a receipt names.
 pub fn estimator_by_name(name: &str) -> Result<Arc<dyn Estimator>, Failure> {
-    estimator::by_name(name, None).map_err(|error| Failure::from_error(FailureCode::Input, &error))
+    token::by_name(name, None).map_err(|error| Failure::from_error(FailureCode::Input, &error))
 }
 
 /// Drives the asynchronous part of a command.

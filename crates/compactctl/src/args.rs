@@ -4,13 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use compact_adapters::config::ConfigFlag;
-use compact_core::profile::Profile;
-use compact_core::summarize::Style;
+use compact::config::ConfigFlag;
+use compact::format::Format;
+use compact::format::validate::Provider;
+use compact::hook::HookAgent;
+use compact::policy::{Profile, Style};
 use compact_eval::method::Method;
-use compact_formats::Format;
-use compact_formats::validate::Provider;
-use compact_runtime::host::HookAgent;
 
 /// Keeps a long-running LLM agent inside its context window without losing what matters.
 #[derive(Debug, Parser)]
@@ -825,12 +824,12 @@ pub struct CompletionsArgs {
 
 fn parse_format(name: &str) -> Result<Format, String> {
     name.parse()
-        .map_err(|error: compact_formats::FormatError| error.to_string())
+        .map_err(|error: compact::format::FormatError| error.to_string())
 }
 
 fn parse_provider(name: &str) -> Result<Provider, String> {
     name.parse()
-        .map_err(|error: compact_formats::validate::UnknownProvider| error.to_string())
+        .map_err(|error: compact::format::validate::UnknownProvider| error.to_string())
 }
 
 fn parse_ratio(text: &str) -> Result<f64, String> {

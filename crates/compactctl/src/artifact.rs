@@ -2,12 +2,11 @@
 //!
 //! They explain a compaction and are no part of it: one that cannot be written is a warning.
 
-use compact_adapters::transcript::TranscriptFiles;
-use compact_core::redact::RedactionBoundary;
-use compact_core::reset::DEAD;
-use compact_core::view::View;
-use compact_runtime::port::transcript::{Artifact, TranscriptStore};
-use compact_runtime::reset::{summarizer_input, summary_text};
+use compact::message::View;
+use compact::redact::RedactionBoundary;
+use compact::reset::{
+    Artifact, DEAD, TranscriptFiles, TranscriptStore, summarizer_input, summary_text,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -47,7 +46,7 @@ pub fn render_summarizer_input(
     if app.artifact_folder().is_none() {
         return Ok(None);
     }
-    let redactor = app.redactor(RedactionBoundary::Summary);
+    let redactor = app.compact().redactor(RedactionBoundary::Summary);
     let conversation = &opened.parsed.conversation;
     Ok(Some(summarizer_input(conversation, None, redactor)))
 }

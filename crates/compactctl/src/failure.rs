@@ -4,12 +4,10 @@ use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
-use compact_adapters::config::ConfigError;
-use compact_core::error::CompactError;
-use compact_formats::FormatError;
-use compact_runtime::port::archive::ArchiveError;
-use compact_runtime::port::catalog::CatalogError;
-use compact_runtime::port::index::IndexError;
+use compact::config::ConfigError;
+use compact::format::FormatError;
+use compact::manager::CompactError;
+use compact::store::{ArchiveError, CatalogError, IndexError};
 use serde_json::{Value, json};
 
 use crate::answer::set_field;
@@ -197,6 +195,38 @@ impl From<CompactError> for Failure {
     }
 }
 
+impl From<compact::Error> for Failure {
+    fn from(error: compact::Error) -> Failure {
+        use compact::Error as Front;
+        let usage = |error: &Front| {
+            let failure = Failure::from_error(FailureCode::Usage, error);
+            match error.hint() {
+                Some(hint) => failure.help(hint),
+                None => failure,
+            }
+        };
+        match error {
+            Front::Runtime(error) => error.into(),
+            Front::Config(error) => error.into(),
+            Front::Redaction(_) | Front::Stores(_) => {
+                Failure::from_error(FailureCode::Usage, &error)
+            }
+            Front::NoDataDirectory(_) => Failure::from_error(FailureCode::Usage, &error)
+                .help("set COMPACT_STORAGE_PATH to a directory for the archive"),
+            Front::Estimator(_) => Failure::from_error(FailureCode::Input, &error),
+            Front::NothingArchived(_) => Failure::from_error(FailureCode::Input, &error)
+                .help("`compactctl compact FILE` makes one; COMPACT_STORAGE_PATH names another"),
+            Front::OtherVersion(_) => Failure::from_error(FailureCode::Input, &error)
+                .help("`compactctl restore` gives its original back"),
+            Front::Retention { .. } => {
+                Failure::usage("--older-than is before the calendar", "use fewer days")
+            }
+            Front::Emitted(_) => Failure::from_error(FailureCode::Unexpected, &error),
+            error => usage(&error),
+        }
+    }
+}
+
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
         Failure::from_error(FailureCode::Usage, &error)
@@ -270,9 +300,9 @@ impl From<IndexError> for Failure {
     }
 }
 
-impl From<compact_runtime::Error> for Failure {
-    fn from(error: compact_runtime::Error) -> Failure {
-        use compact_runtime::Error as Runtime;
+impl From<compact::manager::RuntimeError> for Failure {
+    fn from(error: compact::manager::RuntimeError) -> Failure {
+        use compact::manager::RuntimeError as Runtime;
         match error {
             Runtime::Compact(error) => error.into(),
             Runtime::Format(error) => error.into(),

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use compact_formats::{Format, ParsedTranscript, TranscriptScope};
+use compact::format::{Format, ParsedTranscript, TranscriptScope};
 
 use crate::failure::{Failure, FailureCode};
 use crate::output;
@@ -49,7 +49,7 @@ impl InputSource {
     /// One session of a file that holds many; without an index, the file as it is.
     pub fn select_session(self, index: Option<usize>) -> Result<InputSource, Failure> {
         let Some(index) = index else { return Ok(self) };
-        let slices = compact_formats::sessions(&self.bytes, None)
+        let slices = compact::format::sessions(&self.bytes, None)
             .map_err(|error| Failure::from(error).with_context(&self.name))?;
         let Some(slice) = slices.get(index) else {
             let last = slices.len().saturating_sub(1);
@@ -71,7 +71,7 @@ impl InputSource {
         format: Option<Format>,
         scope: TranscriptScope,
     ) -> Result<ParsedTranscript, Failure> {
-        compact_formats::parse(self.bytes.clone(), format, scope)
+        compact::format::parse(self.bytes.clone(), format, scope)
             .map_err(|error| Failure::from(error).with_context(&self.name))
     }
 }

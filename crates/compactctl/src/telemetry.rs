@@ -1,24 +1,18 @@
-//! Who is told about what happens: the configured exporter, and a log on stderr for who asks for it.
+//! The log of events on stderr, for those who ask for it.
 //!
 //! `RUST_LOG` says how much is logged, `--log-format` how. Everything is redacted for export first.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use compact_adapters::config::{Config, EventFormat, ExporterKind};
-use compact_adapters::exporter::{BackgroundSink, ConsoleFormat, ConsoleSink};
-use compact_core::redact::Redactor;
-use compact_runtime::port::event::{EventSink, FanoutSink, RedactingSink, SilentSink};
+use compact::config::{Config, EventFormat};
+use compact::event::{ConsoleFormat, ConsoleSink, EventSink, SilentSink, flush_collectors};
 use serde_json::Value;
 
-use crate::failure::Failure;
 use crate::output;
 
 /// How long the program waits at its end for a collector that does not answer.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
-
-/// The collector's queue: one for the process, whoever tells it something.
-static COLLECTOR: OnceLock<Arc<BackgroundSink>> = OnceLock::new();
 
 /// How much is told on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,66 +69,30 @@ impl MinSeverity {
     }
 }
 
-/// The sink of a program: the collector if one is configured, and the log.
-pub fn build_sink(
-    config: &Config,
-    exporter: ExporterKind,
-    log: StderrLog,
-    redactor: &Arc<Redactor>,
-) -> Result<Arc<dyn EventSink>, Failure> {
-    let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
-    if exporter == ExporterKind::Otlp {
-        sinks.push(Box::new(open_collector(config)?));
-    }
+/// The log on stderr.
+pub fn stderr_sink(config: &Config, log: StderrLog) -> Arc<dyn EventSink> {
     let form = match config.telemetry.format {
         EventFormat::Human => ConsoleFormat::Human,
         EventFormat::Json => ConsoleFormat::Json,
     };
-    sinks.push(match log {
-        StderrLog::Events(least) => Box::new(StderrSink {
+    match log {
+        StderrLog::Events(least) => Arc::new(StderrSink {
             least,
             console: ConsoleSink::stderr(form),
         }),
-        StderrLog::Warnings => Box::new(FallbackWarnings),
-        StderrLog::Silent => Box::new(SilentSink),
-    });
-    let all: Arc<dyn EventSink> = Arc::new(FanoutSink(sinks));
-    Ok(Arc::new(RedactingSink::new(Arc::clone(redactor), all)))
+        StderrLog::Warnings => Arc::new(FallbackWarnings),
+        StderrLog::Silent => Arc::new(SilentSink),
+    }
 }
 
 /// Waits a little for what a collector has not taken yet, and says what it never will.
 pub fn flush_collector(quiet: bool) {
-    let Some(collector) = COLLECTOR.get() else {
-        return;
-    };
-    let waiting = collector.flush(FLUSH_TIMEOUT);
-    let lost = waiting + collector.dropped();
+    let lost = flush_collectors(FLUSH_TIMEOUT);
     if lost > 0 && !quiet {
         output::print_stderr(&format!(
             "warning: the collector did not take {lost} events; is telemetry.otlp.endpoint right?\n"
         ));
     }
-}
-
-#[cfg(feature = "otlp")]
-fn open_collector(config: &Config) -> Result<Arc<BackgroundSink>, Failure> {
-    use compact_adapters::exporter::otlp::otlp_sink;
-    if let Some(collector) = COLLECTOR.get() {
-        return Ok(Arc::clone(collector));
-    }
-    let queue = otlp_sink(config.telemetry.otlp.collector_settings()).map_err(|error| {
-        let message = format!("telemetry.exporter: no client for the collector: {error}");
-        Failure::usage(message, "set telemetry.exporter to console or none")
-    })?;
-    Ok(Arc::clone(COLLECTOR.get_or_init(|| Arc::new(queue))))
-}
-
-#[cfg(not(feature = "otlp"))]
-fn open_collector(_: &Config) -> Result<Arc<Background>, Failure> {
-    Err(Failure::usage(
-        "telemetry.exporter: this program was built without OpenTelemetry",
-        "build it with the feature `otlp`, or set telemetry.exporter to console or none",
-    ))
 }
 
 /// Events on stderr, as far as they were asked for.

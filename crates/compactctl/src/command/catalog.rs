@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use compact_adapters::config::StorageConfig;
-use compact_adapters::store::Stores;
-use compact_runtime::port::catalog::{SessionCatalog, copy_catalog};
+use compact::config::StorageConfig;
+use compact::store::{SessionCatalog, Stores, copy_catalog};
 use serde_json::json;
 
 use crate::answer::CommandAnswer;
@@ -91,7 +90,7 @@ fn open_existing_catalog(stores: &Stores) -> Result<Arc<dyn SessionCatalog>, Fai
 fn stores_at(place: &str) -> Result<Stores, Failure> {
     let mut storage = StorageConfig::default();
     if place.contains("://") {
-        let address = place.parse::<compact_adapters::postgres::PostgresAddress>();
+        let address = place.parse::<compact::store::postgres::PostgresAddress>();
         address.map_err(|error| {
             Failure::from_error(FailureCode::Usage, &error).with_context("the address")
         })?;

@@ -6,14 +6,13 @@
 
 use std::path::Path;
 
-use compact_core::engine::{Compaction, CompactionOutcome};
-use compact_core::frame;
-use compact_core::identity::{Chain, EntryHash};
-use compact_core::token::Tokens;
-use compact_core::verify::Retention;
-use compact_core::view::View;
-use compact_formats::{BoundaryStamp, FormatError};
-use compact_runtime::manager::{CommittedCompaction, CompactionRequest, RequestOutcome, now};
+use compact::format::{BoundaryStamp, FormatError};
+use compact::manager::{
+    CommittedCompaction, Compaction, CompactionOutcome, CompactionRequest, RequestOutcome, now,
+};
+use compact::message::{Chain, EntryHash, View, frame};
+use compact::receipt::Retention;
+use compact::token::Tokens;
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
@@ -242,19 +241,19 @@ fn compact_transcript(
     request.told = told;
     request.parent = app.caller_span();
     let policy = app.policy_for(&args.manner);
-    if !app.has_store() {
-        let store = app.store_as_is()?;
+    if !app.compact().has_store() {
+        let store = app.compact().store_as_is()?;
         let rehearsal = app.transcript_manager(store, policy.clone(), opened)?;
         if let Some(nothing) = app.block_on(nothing_to_do(&rehearsal, &request))? {
             return Ok(nothing);
         }
     }
-    let manager = app.transcript_manager(app.store_to_write()?, policy, opened)?;
+    let manager = app.transcript_manager(app.compact().store_to_write()?, policy, opened)?;
     app.block_on(async { Ok(manager.compact(&request).await?) })
 }
 
 async fn nothing_to_do(
-    manager: &compact_runtime::Manager,
+    manager: &compact::manager::Manager,
     request: &CompactionRequest<'_>,
 ) -> Result<Option<RequestOutcome>, Failure> {
     let measured = manager.measure(request).await?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use compact_adapters::config::{
+use compact::config::{
     Config as Settings, ConfigSources, EXAMPLE, EffectiveValue, FileReview, FileText, IgnoredKey,
     LoadedConfig, TrustStore, find_allowance,
 };
@@ -242,7 +242,7 @@ fn show(loaded: &LoadedConfig) -> CommandAnswer {
     let set = loaded
         .values
         .iter()
-        .filter(|v| v.origin != compact_adapters::config::ValueOrigin::Default);
+        .filter(|v| v.origin != compact::config::ValueOrigin::Default);
     let mut human = format!(
         "{}\n  {} set, the rest by default\n",
         table.render(),

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use compact_formats::{ConversionLoss, Format, TranscriptScope};
+use compact::format::{ConversionLoss, Format, TranscriptScope};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub fn run(args: &ConvertArgs, global: &GlobalArgs) -> Result<CommandAnswer, Fai
     let parsed = source.parse(args.format, scope)?;
     let target = OutputTarget::open(path, source.path.as_deref())?;
     let progress = TerminalProgress::over_bytes(global, source.bytes.len(), "converting");
-    let converted = compact_formats::convert_document(&parsed, args.to)?;
+    let converted = compact::format::convert_document(&parsed, args.to)?;
     drop(progress);
     let payload = target.write(converted.bytes)?;
     let from = parsed.document.format();

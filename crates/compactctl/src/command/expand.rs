@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use compact_runtime::recall::{EntryPointer, event};
+use compact::event;
+use compact::recall::EntryPointer;
 use serde_json::json;
 
 use crate::answer::{CommandAnswer, set_field};
@@ -16,7 +17,7 @@ use crate::report::number;
 /// Writes the entry to stdout or a file.
 pub fn run(args: &ExpandArgs, app: &App) -> Result<CommandAnswer, Failure> {
     let pointer = EntryPointer::parse(&args.pointer.join(" "))?;
-    let recall = app.open_recall()?;
+    let recall = app.compact().open_recall()?;
     let asked = Instant::now();
     let found = app.block_on(async { Ok(recall.expand(&pointer).await?) })?;
     emit_event(

@@ -4,13 +4,14 @@ use std::io::{IsTerminal, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use compact_runtime::host::{HookAgent, HookMoment, HookPayload};
+use compact::hook::HOOKS_FOLDER;
+use compact::hook::{HookAgent, HookMoment, HookPayload};
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::answer::{CommandAnswer, with_absolute_path};
-use crate::app::{HOOKS_FOLDER, HookConfig, load_hook_config};
+use crate::app::{HookConfig, load_hook_config};
 use crate::args::{GlobalArgs, HookArgs, HookCommand, HookScope, HookSettingsArgs};
 use crate::failure::{Failure, FailureCode};
 use crate::host::settings::{self, AgentEnvironment};

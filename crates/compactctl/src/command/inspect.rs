@@ -1,11 +1,9 @@
 //! `inspect`: what a session is made of and how full the window is. Writes nothing.
 
-use compact_core::identity::EntryHash;
-use compact_core::message::{Block, Conversation, Entry, Role};
-use compact_core::outline::{Outline, UnitHealth};
-use compact_core::token::{EstimatorExt, TokenAccount, TokenCache, Tokens};
-use compact_core::trigger::{self, TriggerDecision};
-use compact_formats::{TranscriptProblem, TranscriptScope};
+use compact::format::{TranscriptProblem, TranscriptScope};
+use compact::message::{Block, Conversation, Entry, EntryHash, Outline, Role, UnitHealth};
+use compact::policy::{self, TriggerDecision};
+use compact::token::{EstimatorExt, TokenAccount, TokenCache, Tokens};
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
@@ -70,7 +68,7 @@ impl<'a> SessionInspection<'a> {
         Ok(SessionInspection {
             session_id: named.or_else(|| conversation.session_id.clone()),
             problems: find_problems(opened, &outline),
-            decision: trigger::decide(account.total(), opened.window.tokens, app.base_policy()),
+            decision: policy::decide(account.total(), opened.window.tokens, app.base_policy()),
             opened,
             outline,
             account,

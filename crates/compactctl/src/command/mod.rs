@@ -78,7 +78,7 @@ pub fn run_follow_up(cli: &Cli, answer: &CommandAnswer) {
             ..cli.global.clone()
         });
         let _ = app.and_then(|app| {
-            archive::apply_retention(&app)?;
+            app.block_on(async { Ok(app.compact().apply_retention().await?) })?;
             recall::update_index(&app)
         });
     }

@@ -1,6 +1,6 @@
 //! `models`: what the registry knows about windows, prices and tokenizers.
 
-use compact_core::window::{self, ModelInfo};
+use compact::token::{self, ModelInfo};
 use owo_colors::Style;
 use serde_json::json;
 
@@ -26,17 +26,17 @@ pub fn run(args: &ModelsArgs) -> Result<CommandAnswer, Failure> {
 /// Models whose name or alias contains the words, or the one that a vendor's spelling means.
 fn select(name: Option<&str>) -> Vec<ModelInfo> {
     let Some(name) = name else {
-        return window::models().to_vec();
+        return token::models().to_vec();
     };
     let wanted = name.to_lowercase();
     let contains = |text: &&str| text.to_lowercase().contains(&wanted);
-    let found: Vec<ModelInfo> = window::models()
+    let found: Vec<ModelInfo> = token::models()
         .iter()
         .filter(|model| contains(&model.name) || model.aliases.iter().any(contains))
         .cloned()
         .collect();
     if found.is_empty() {
-        return window::find_model(name).into_iter().collect();
+        return token::find_model(name).into_iter().collect();
     }
     found
 }
@@ -62,7 +62,7 @@ fn render_models(models: &[ModelInfo]) -> String {
         .map(str::to_owned),
     );
     for model in models {
-        let price = |of: fn(&window::ModelPrice) -> f64| {
+        let price = |of: fn(&token::ModelPrice) -> f64| {
             let price = model.price.as_ref();
             price.map_or_else(String::new, |p| format!("{:.2}", of(p)))
         };

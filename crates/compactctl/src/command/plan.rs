@@ -1,12 +1,8 @@
 //! `plan`: the whole compaction, and nothing of it kept. Writes nothing.
 
-use compact_core::engine::CompactionOutcome;
-use compact_core::identity::EntryHash;
-use compact_core::outline::Outline;
-use compact_core::pin::{PinRules, PinState};
-use compact_core::receipt::{KeptCounts, Receipt};
-use compact_runtime::Manager;
-use compact_runtime::manager::MeasuredRequest;
+use compact::manager::{CompactionOutcome, Manager, MeasuredRequest};
+use compact::message::{EntryHash, Outline, PinRules, PinState};
+use compact::receipt::{KeptCounts, Receipt};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
@@ -24,7 +20,9 @@ use crate::report::{COLUMNS, Charset};
 pub fn run(args: &PlanArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let opened = app.open_transcript(&args.subject)?;
     let _progress = TerminalProgress::over_bytes(global, opened.source.bytes.len(), "planning");
-    let store = app.store_for_planning(&opened.parsed.conversation)?;
+    let store = app
+        .compact()
+        .store_for_planning(&opened.parsed.conversation)?;
     let manager = app.transcript_manager(store, app.policy_for(&args.manner), &opened)?;
     let request = opened.request(&args.goal, &args.manner, global);
     let (measured, outcome) = block_on(async {

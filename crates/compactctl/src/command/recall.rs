@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Instant;
 
-use compact_core::event::Event;
-use compact_core::message::Role;
-use compact_runtime::Error;
-use compact_runtime::port::index::IndexError;
-use compact_runtime::recall::{IndexUpdate, RecallQuery, SearchHit, event};
+use compact::event;
+use compact::event::Event;
+use compact::manager::RuntimeError;
+use compact::message::Role;
+use compact::recall::{IndexUpdate, RecallQuery, SearchHit};
+use compact::store::IndexError;
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -24,7 +25,7 @@ use crate::report::{COLUMNS, Charset};
 /// Looks for a question's answer.
 pub fn run(args: &RecallArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let text = read_query(&args.query)?;
-    let recall = app.open_recall()?;
+    let recall = app.compact().open_recall()?;
     let (caught_up, hits) = app.block_on(async {
         let caught_up = catch_up(&recall, global).await?;
         let query = RecallQuery {
@@ -52,14 +53,14 @@ pub fn run(args: &RecallArgs, app: &App, global: &GlobalArgs) -> Result<CommandA
 /// Tells who is told that something archived was asked for.
 pub fn emit_event(app: &App, event: &Event) -> Result<(), Failure> {
     if let Ok(event) = serde_json::to_value(event) {
-        app.sink()?.emit(&event);
+        app.compact().sink()?.emit(&event);
     }
     Ok(())
 }
 
 /// Brings the index up to date, without a word.
 pub fn update_index(app: &App) -> Result<IndexUpdate, Failure> {
-    let recall = app.open_recall()?;
+    let recall = app.compact().open_recall()?;
     app.block_on(async { Ok(recall.update_index().await?) })
 }
 
@@ -91,7 +92,7 @@ struct IndexCatchUp {
 
 /// Brings the index up to date. Where it cannot be written to, what it holds is searched.
 async fn catch_up(
-    recall: &compact_runtime::Recall,
+    recall: &compact::recall::Recall,
     global: &GlobalArgs,
 ) -> Result<IndexCatchUp, Failure> {
     let behind = recall.outdated_sessions().await?;
@@ -100,7 +101,7 @@ async fn catch_up(
     for (nth, session) in behind.iter().enumerate() {
         match recall.update_session(session).await {
             Ok(followed) => caught_up.followed += followed,
-            Err(Error::Index(IndexError::Store { action, source })) => {
+            Err(RuntimeError::Index(IndexError::Store { action, source })) => {
                 caught_up.left = behind.len() - nth;
                 caught_up.reason = Some(format!("cannot {action}: {source}"));
                 break;

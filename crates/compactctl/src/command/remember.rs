@@ -1,36 +1,26 @@
 //! `remember`: what a session would know now, layer by layer.
 
-use std::sync::Arc;
-
-use compact_core::message::Entry;
-use compact_core::policy::Policy;
-use compact_core::token::Estimator;
-use compact_runtime::manager::MemoryLayers;
-use compact_runtime::port::catalog::{CompactionRecord, NamedRecord};
+use compact::manager::MemoryLayers;
+use compact::message::Entry;
+use compact::store::CompactionRecord;
 use owo_colors::OwoColorize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::answer::CommandAnswer;
-use crate::app::{App, StorePair, estimator_by_name};
+use crate::app::App;
 use crate::args::{GlobalArgs, RememberArgs};
 use crate::command::archive::SESSION_ID_COLUMNS;
-use crate::failure::{Failure, FailureCode};
-use crate::host::session_files::ORIGIN_FIELD;
+use crate::failure::Failure;
 use crate::report::number::format_count;
 use crate::report::text::{one_line, printable};
 use crate::report::{COLUMNS, Charset};
 
 /// Shows the memory of a session.
 pub fn run(args: &RememberArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
-    let store = app.store_to_read()?;
+    let store = app.compact().store_to_read()?;
     let (record, memory) = app.block_on(async {
-        let record = match store.find_named(&args.name).await? {
-            NamedRecord::Receipt(record) => record,
-            NamedRecord::Session(latest) => last_summarized(&store, latest).await?,
-        };
-        let (policy, estimator) = receipt_terms(&record, app)?;
-        let manager = app.build_manager(store, policy, estimator)?;
+        let record = store.find_remembered(&args.name).await?;
+        let manager = app.compact().manager_under_terms(store, &record)?;
         let memory = manager.memory_layers(&record).await?;
         Ok((record, memory))
     })?;
@@ -46,48 +36,6 @@ pub fn run(args: &RememberArgs, app: &App, global: &GlobalArgs) -> Result<Comman
     });
     let human = render_memory(&record, &memory, Charset::detect(global));
     Ok(CommandAnswer::new(json, human))
-}
-
-/// Finds the last compaction of a session that made a summary. A hook may have copied the transcript
-/// since, and its copy knows none.
-async fn last_summarized(
-    store: &StorePair,
-    latest: CompactionRecord,
-) -> Result<CompactionRecord, Failure> {
-    let is_copy = |record: &CompactionRecord| record.receipt.get(ORIGIN_FIELD).is_some();
-    if !is_copy(&latest) {
-        return Ok(latest);
-    }
-    let records = store.catalog.session_records(&latest.session_id).await?;
-    let made = records.into_iter().rfind(|record| !is_copy(record));
-    Ok(made.unwrap_or(latest))
-}
-
-/// What the receipt was made under; what a hook or a run left is looked at under the present terms.
-fn receipt_terms(
-    record: &CompactionRecord,
-    app: &App,
-) -> Result<(Policy, Arc<dyn Estimator>), Failure> {
-    if record.receipt.get(ORIGIN_FIELD).is_some() {
-        return Ok((app.base_policy().clone(), app.estimator(None)));
-    }
-    fn field<T: DeserializeOwned>(record: &CompactionRecord, name: &str) -> Option<T> {
-        serde_json::from_value(record.receipt.get(name)?.clone()).ok()
-    }
-    match (
-        field(record, "policy"),
-        field::<String>(record, "estimator"),
-    ) {
-        (Some(policy), Some(estimator)) => Ok((policy, estimator_by_name(&estimator)?)),
-        _ => Err(Failure::new(
-            FailureCode::Input,
-            format!(
-                "receipt {} was written by another version",
-                record.receipt_id
-            ),
-        )
-        .help("`compactctl restore` gives its original back")),
-    }
 }
 
 /// The facts and names; the excerpts that summaries quote from stay out.

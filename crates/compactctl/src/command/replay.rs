@@ -2,14 +2,13 @@
 
 mod page;
 
-use compact_core::profile::Profile;
-use compact_core::token::Tokens;
-use compact_core::window::{self, ModelPrice};
+use compact::format::{ParsedTranscript, TranscriptScope};
+use compact::policy::Profile;
+use compact::token::{self, ModelPrice, Tokens};
 use compact_eval::parallel;
 use compact_eval::play::PlaySettings;
 use compact_eval::replay::{self, Replay, Totals};
 use compact_eval::report::quote_csv;
-use compact_formats::{ParsedTranscript, TranscriptScope};
 use serde_json::{Value, json};
 
 use crate::answer::{CommandAnswer, set_field, settings_line};
@@ -134,13 +133,13 @@ impl ReplayPolicy {
     fn play(&self, recording: &RecordedSession) -> Result<SessionReplay, Failure> {
         let model = recording.model.as_deref().or(self.app.model());
         let window = self.window.map(Tokens);
-        let window = window.unwrap_or_else(|| self.app.window(model).tokens);
+        let window = window.unwrap_or_else(|| self.app.compact().window(model).tokens);
         let mut policy = self.app.base_policy().clone();
         policy.target_of_trigger = self.target.unwrap_or(policy.target_of_trigger);
         let terms = PlaySettings {
             policy,
             window,
-            estimator: self.app.estimator(model),
+            estimator: self.app.compact().estimator(model),
         };
         let ParsedTranscript {
             conversation,
@@ -149,7 +148,7 @@ impl ReplayPolicy {
         } = &recording.parsed;
         let replay = replay::replay_conversation(conversation, document.rules(), &terms)?;
         let price = model
-            .and_then(window::find_model)
+            .and_then(token::find_model)
             .and_then(|model| model.price);
         Ok(SessionReplay {
             file: recording.name.clone(),

@@ -1,6 +1,6 @@
 //! `validate`: a provider's rules over any message list, with no session, store or model needed.
 
-use compact_formats::validate::{Provider, ProviderRule, Strictness, Violation, check, rules};
+use compact::format::validate::{Provider, ProviderRule, Strictness, Violation, check, rules};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 

@@ -4,18 +4,18 @@
 
 use std::path::Path;
 
-use compact_core::policy::Policy;
-use compact_runtime::manager::{FieldMismatch, VerificationReport, VerifiedBy};
-use compact_runtime::port::archive::ArchiveError;
-use compact_runtime::port::catalog::CompactionRecord;
+use compact::hook::ORIGIN_FIELD;
+use compact::manager::{FieldMismatch, VerificationReport, VerifiedBy};
+use compact::policy::Policy;
+use compact::store::StorePair;
+use compact::store::{ArchiveError, CompactionRecord};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::answer::CommandAnswer;
-use crate::app::{App, StorePair, block_on, estimator_by_name};
+use crate::app::{App, block_on, estimator_by_name};
 use crate::args::{GlobalArgs, VerifyArgs};
 use crate::failure::{Failure, FailureCode};
-use crate::host::session_files::ORIGIN_FIELD;
 use crate::input::InputSource;
 use crate::progress::TerminalProgress;
 use crate::report::COLUMNS;
@@ -28,7 +28,7 @@ const MOMENTARY: [&str; 2] = ["created_at", "elapsed_ms"];
 /// Checks a receipt.
 pub fn run(args: &VerifyArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let given = GivenReceipt::read(&args.receipt)?;
-    let store = app.store_to_read()?;
+    let store = app.compact().store_to_read()?;
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "verifying");
     let (record, checked) = block_on(async {
         let record = store.find_named(given.id()).await?.into_record();
@@ -105,7 +105,7 @@ async fn check_session_file(
     record: &CompactionRecord,
 ) -> Result<ReceiptCheck, Failure> {
     let Some(pack) = &record.input_pack else {
-        return Err(compact_runtime::Error::NotArchived(record.receipt_id.clone()).into());
+        return Err(compact::manager::RuntimeError::NotArchived(record.receipt_id.clone()).into());
     };
     let mismatches = match store.archive.verify(pack).await {
         Ok(()) => Vec::new(),
@@ -195,13 +195,17 @@ async fn recompute_receipt(
             recomputed: json!("a policy and an estimator that this version knows"),
         }]));
     };
-    let manager = app.build_manager(store, policy, estimator_by_name(&estimator)?)?;
+    let manager = app
+        .compact()
+        .build_manager(store, policy, estimator_by_name(&estimator)?)?;
     match manager.verify_receipt(&record.receipt_id).await {
         Ok(VerificationReport { by, mismatches }) => Ok(ReceiptCheck {
             by: CheckBasis::Archive(by),
             mismatches,
         }),
-        Err(compact_runtime::Error::Archive(error)) => archive_mismatch(record, error).map(unread),
+        Err(compact::manager::RuntimeError::Archive(error)) => {
+            archive_mismatch(record, error).map(unread)
+        }
         Err(other) => Err(other.into()),
     }
 }

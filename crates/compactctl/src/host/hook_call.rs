@@ -10,16 +10,12 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use compact_adapters::hook_store::{
-    self, ArchivedTranscript, HookArchiveError, HookStore, PendingCompaction,
+use compact::hook::{
+    self, ArchivedTranscript, CharCount, HookAgent, HookArchiveError, HookMemory, HookMoment,
+    HookPayload, HookStore, HookTranscript, PendingCompaction, find_loss, live_text, must_keep,
+    still_known,
 };
-use compact_core::redact::{
-    RedactError, RedactionBoundary, RedactionCounts, RedactionRules, Redactor,
-};
-use compact_runtime::host::{
-    CharCount, HookAgent, HookMemory, HookMoment, HookPayload, HookTranscript, find_loss,
-    live_text, must_keep, still_known,
-};
+use compact::redact::{RedactError, RedactionBoundary, RedactionCounts, RedactionRules, Redactor};
 use jiff::{SignedDuration, Timestamp};
 
 use super::hook_log::{HookLog, LogLevel};
@@ -59,7 +55,7 @@ pub fn answer_call(
     let told = match call.moment {
         HookMoment::BeforeCompaction => {
             let told = visit.before_compaction(now);
-            hook_store::remove_stale(&terms.hooks, now - STALE);
+            hook::remove_stale(&terms.hooks, now - STALE);
             told.map(|text| call.agent.format_instructions(text))
         }
         HookMoment::Resumed => visit.after_resume().map(|text| visit.wrap_context(text)),
@@ -140,7 +136,7 @@ impl HookCall<'_> {
         let earlier = self.shelf.pending_compaction();
         let earlier = earlier.filter(|open| open.summaries == memory.summaries);
         if let Some(open) = earlier {
-            self.log_error(hook_store::remove_if_contained(&open.archive, archive));
+            self.log_error(hook::remove_if_contained(&open.archive, archive));
         }
     }
 
@@ -214,7 +210,7 @@ impl HookCall<'_> {
         let live = match &self.call.transcript {
             HookTranscript::Missing => Ok(String::new()),
             HookTranscript::Inline(bytes) => live_text(bytes).map_err(unreadable_error),
-            HookTranscript::File(path) => hook_store::read_regular_file(path)
+            HookTranscript::File(path) => hook::read_regular_file(path)
                 .and_then(|bytes| live_text(&bytes).map_err(unreadable_error)),
         };
         let mut visible = self.log_error(live)?;
@@ -336,7 +332,7 @@ fn follow_file(shelf: &HookStore, terms: &HookOptions, file: &Path) -> io::Resul
 
 /// Where an archive is, and what its lines go by.
 fn archive_hint(archive: &Path) -> String {
-    let receipt = hook_store::receipt_of(archive).to_string();
+    let receipt = hook::receipt_of(archive).to_string();
     let receipt: String = receipt.chars().take(12).collect();
     format!(
         "{} (what is marked [#N]: `compactctl expand {receipt}#N`, or the tool expand)",
@@ -355,6 +351,6 @@ fn redaction_error(error: RedactError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
-fn unreadable_error(error: compact_formats::FormatError) -> io::Error {
+fn unreadable_error(error: compact::format::FormatError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }

@@ -6,8 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use compact_adapters::private;
-use compact_runtime::host::HookAgent;
+use compact::hook::{HookAgent, private};
 use jiff::Timestamp;
 
 use crate::output;

@@ -5,7 +5,6 @@
 
 mod hook_call;
 mod hook_log;
-pub mod session_files;
 pub mod settings;
 
 pub use hook_call::{HookOptions, answer_call};

@@ -11,8 +11,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use compact_adapters::hook_store;
-use compact_runtime::host::HookAgent;
+use compact::hook;
+use compact::hook::HookAgent;
 use serde::{Deserialize, Serialize};
 
 use crate::args::HookScope;
@@ -277,7 +277,7 @@ impl AgentEnvironment {
     }
 
     fn write_record(&self, path: &Path, record: &InstallRecord) -> io::Result<()> {
-        hook_store::write_atomically(&self.record_path(path), &[&serde_json::to_vec(record)?])
+        hook::write_atomically(&self.record_path(path), &[&serde_json::to_vec(record)?])
     }
 
     fn remove_record(&self, path: &Path) {
@@ -286,7 +286,7 @@ impl AgentEnvironment {
 
     fn record_path(&self, path: &Path) -> PathBuf {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let name = format!("{}.json", hook_store::repository_key(&path));
+        let name = format!("{}.json", hook::repository_key(&path));
         self.hooks.join("installed").join(name)
     }
 }

@@ -1,7 +1,7 @@
 //! A compaction at a glance: how much smaller, what stayed, what is proved.
 
-use compact_core::receipt::Receipt;
-use compact_core::token::Tokens;
+use compact::receipt::Receipt;
+use compact::token::Tokens;
 use owo_colors::{OwoColorize, Style};
 
 use super::bar::bar;

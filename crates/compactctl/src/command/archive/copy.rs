@@ -6,13 +6,14 @@
 
 use std::path::Path;
 
-use compact_adapters::config::StorageConfig;
-use compact_adapters::store::Stores;
-use compact_runtime::port::{archive, catalog};
+use compact::config::StorageConfig;
+use compact::store;
+use compact::store::StorePair;
+use compact::store::Stores;
 use serde_json::json;
 
 use crate::answer::CommandAnswer;
-use crate::app::{App, StorePair};
+use crate::app::App;
 use crate::failure::{Failure, FailureCode};
 use crate::report::number::{format_bytes, format_count};
 
@@ -39,7 +40,7 @@ pub async fn import(app: &App, folder: &Path) -> Result<CommandAnswer, Failure> 
         archive: other.open_archive()?,
         catalog: other.open_catalog()?,
     };
-    let target = app.store_to_write()?;
+    let target = app.compact().store_to_write()?;
     let place = app.stores().archive_location();
     copy_store(&source, &target, &other.archive_location(), &place).await
 }
@@ -56,8 +57,8 @@ async fn copy_store(
     source: &str,
     target: &str,
 ) -> Result<CommandAnswer, Failure> {
-    let packs = archive::copy_archive(&*from.archive, &*to.archive).await?;
-    let records = catalog::copy_catalog(&*from.catalog, &*to.catalog).await?;
+    let packs = store::copy_archive(&*from.archive, &*to.archive).await?;
+    let records = store::copy_catalog(&*from.catalog, &*to.catalog).await?;
     let json = json!({
         "from": source,
         "to": target,

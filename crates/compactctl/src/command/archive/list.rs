@@ -1,15 +1,16 @@
 //! `archive list`: every session, and what all of it takes.
 
-use compact_runtime::port::catalog::{Attempt, SessionInfo};
+use compact::hook;
+use compact::store::StorePair;
+use compact::store::{Attempt, SessionInfo};
 use owo_colors::Style;
 use serde::Serialize;
 use serde_json::json;
 
 use super::verify::describe_amounts;
 use crate::answer::CommandAnswer;
-use crate::app::{App, StorePair};
+use crate::app::App;
 use crate::failure::Failure;
-use crate::host::session_files;
 use crate::report::number::{format_bytes, format_count};
 use crate::report::table::{Column, Table};
 use crate::report::text::one_line;
@@ -40,7 +41,7 @@ pub async fn run(store: &StorePair, app: &App) -> Result<CommandAnswer, Failure>
             .await
             .map_or(0, |info| info.stored_bytes);
     }
-    let files = session_files::count_by_origin(app.data_directory());
+    let files = hook::count_by_origin(app.data_directory());
     let stored = packs.len().saturating_sub(files.0 + files.1);
     let json = json!({
         "path": app.data_directory(),

@@ -21,7 +21,7 @@ pub fn run(
     app: &App,
     global: &GlobalArgs,
 ) -> Result<CommandAnswer, Failure> {
-    let store = || app.store_to_read();
+    let store = || app.compact().store_to_read();
     block_on(async {
         match command {
             ArchiveCommand::List => list::run(&store()?, app).await,
@@ -30,21 +30,11 @@ pub fn run(
             }
             ArchiveCommand::Verify => verify::run(app, global).await,
             ArchiveCommand::Rebuild => rebuild::run(app, global).await,
-            ArchiveCommand::Prune(args) => prune::run(args, &store()?, app, global).await,
+            ArchiveCommand::Prune(args) => prune::run(args, app, global).await,
             ArchiveCommand::Export { folder } => {
-                copy::export(&app.store_as_is()?, app, folder).await
+                copy::export(&app.compact().store_as_is()?, app, folder).await
             }
             ArchiveCommand::Import { folder } => copy::import(app, folder).await,
         }
     })
-}
-
-/// Lets go what the configuration says may go; nothing unless it says so.
-pub fn apply_retention(app: &App) -> Result<(), Failure> {
-    let retention = app.retention();
-    if retention.days.is_none() && retention.max_bytes.is_none() {
-        return Ok(());
-    }
-    let store = app.store_to_read()?;
-    block_on(prune::prune_to_retention(&store, app))
 }

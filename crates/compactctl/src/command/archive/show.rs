@@ -1,13 +1,12 @@
 //! `archive show`: one receipt, or the compactions of one session.
 
-use compact_core::receipt::Receipt;
-use compact_runtime::port::catalog::{CompactionRecord, NamedRecord};
+use compact::receipt::Receipt;
+use compact::store::{CompactionRecord, NamedRecord, StorePair};
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
 use super::list::{SESSION_ID_COLUMNS, format_minute};
 use crate::answer::CommandAnswer;
-use crate::app::StorePair;
 use crate::failure::Failure;
 use crate::report::Charset;
 use crate::report::compaction::{receipt_table, render_token_bars};

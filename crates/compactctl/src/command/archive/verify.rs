@@ -8,11 +8,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use compact_adapters::archive::Exclusion;
-use compact_runtime::Error;
-use compact_runtime::manager::read_record;
-use compact_runtime::port::archive::{ArchiveStore, PackId, reachable_packs};
-use compact_runtime::port::catalog::{CatalogError, MemoryCatalog, SessionCatalog};
+use compact::hook::{self, ORIGIN_FIELD, StoreWithFiles};
+use compact::manager::{RuntimeError, read_record};
+use compact::store::{
+    ArchiveStore, CatalogError, Exclusion, MemoryCatalog, PackId, SessionCatalog, reachable_packs,
+};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
@@ -20,7 +20,6 @@ use crate::answer::CommandAnswer;
 use crate::app::App;
 use crate::args::GlobalArgs;
 use crate::failure::{Failure, FailureCode};
-use crate::host::session_files::{self, ORIGIN_FIELD, StoreWithFiles};
 use crate::progress::TerminalProgress;
 use crate::report::number::format_count;
 
@@ -46,7 +45,7 @@ struct ArchiveFindings {
 pub async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let mut found = ArchiveFindings::default();
     let archive = archive_with_files(app)?;
-    (found.hooks, found.runs) = session_files::count_by_origin(app.data_directory());
+    (found.hooks, found.runs) = hook::count_by_origin(app.data_directory());
     check_packs(&archive, global, &mut found).await?;
     let checked = match catalog_with_files(app) {
         Ok(catalog) => check_catalog(&archive, &catalog, &mut found).await,
@@ -54,9 +53,9 @@ pub async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failur
     };
     // A catalog that is gone is what a check is there to find; anything else is a failure.
     match checked {
-        Err(Error::Catalog(error @ (CatalogError::Lost { .. } | CatalogError::Damaged { .. }))) => {
-            found.problems.push((None, error.to_string()))
-        }
+        Err(RuntimeError::Catalog(
+            error @ (CatalogError::Lost { .. } | CatalogError::Damaged { .. }),
+        )) => found.problems.push((None, error.to_string())),
         other => other?,
     }
     found.behind = count_behind(app, &found).await?;
@@ -77,15 +76,15 @@ pub async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failur
 
 /// The archive, whether there is a catalog or not.
 fn archive_with_files(app: &App) -> Result<StoreWithFiles<dyn ArchiveStore>, Failure> {
-    let beneath: Arc<dyn ArchiveStore> = match app.has_store() {
+    let beneath: Arc<dyn ArchiveStore> = match app.compact().has_store() {
         true => app.stores().open_archive()?,
-        false => app.store_as_is()?.archive,
+        false => app.compact().store_as_is()?.archive,
     };
     Ok(StoreWithFiles::new(beneath, app.data_directory()))
 }
 
 fn catalog_with_files(app: &App) -> Result<StoreWithFiles<dyn SessionCatalog>, CatalogError> {
-    let beneath: Arc<dyn SessionCatalog> = match app.has_store() {
+    let beneath: Arc<dyn SessionCatalog> = match app.compact().has_store() {
         true => app.stores().open_catalog_to_read()?,
         false => Arc::new(MemoryCatalog::default()),
     };
@@ -114,7 +113,7 @@ async fn check_catalog(
     archive: &StoreWithFiles<dyn ArchiveStore>,
     catalog: &dyn SessionCatalog,
     found: &mut ArchiveFindings,
-) -> Result<(), Error> {
+) -> Result<(), RuntimeError> {
     let stored: BTreeSet<PackId> = archive.list().await?.into_iter().collect();
     let mut named: BTreeSet<PackId> = catalog.referenced_packs().await?.into_iter().collect();
     for pack in named.difference(&stored) {
@@ -156,7 +155,7 @@ async fn check_catalog(
 
 /// Whether the store lets only one writer create a pack; `None` where it cannot be tried.
 async fn probe_exclusion(app: &App) -> Option<Exclusion> {
-    if !app.has_store() {
+    if !app.compact().has_store() {
         return None;
     }
     app.stores()
@@ -169,10 +168,15 @@ async fn probe_exclusion(app: &App) -> Option<Exclusion> {
 
 /// Sessions that the recall index does not hold as the records say.
 async fn count_behind(app: &App, found: &ArchiveFindings) -> Result<usize, Failure> {
-    if !app.has_store() || !found.problems.is_empty() {
+    if !app.compact().has_store() || !found.problems.is_empty() {
         return Ok(0);
     }
-    Ok(app.open_recall()?.outdated_sessions().await?.len())
+    Ok(app
+        .compact()
+        .open_recall()?
+        .outdated_sessions()
+        .await?
+        .len())
 }
 
 fn findings_json(found: &ArchiveFindings, exclusion: Option<Exclusion>) -> Value {

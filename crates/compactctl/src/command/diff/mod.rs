@@ -4,10 +4,9 @@ mod page;
 
 use std::collections::HashMap;
 
-use compact_core::identity::EntryHash;
-use compact_core::message::{Block, Conversation, Entry};
-use compact_core::token::{EstimatorExt, TokenAccount, TokenCache, Tokens};
-use compact_formats::TranscriptScope;
+use compact::format::TranscriptScope;
+use compact::message::{Block, Conversation, Entry, EntryHash};
+use compact::token::{EstimatorExt, TokenAccount, TokenCache, Tokens};
 use serde_json::{Value, json};
 
 use crate::answer::{CommandAnswer, set_field};
@@ -62,7 +61,7 @@ fn compare(app: &App, before: &InputSource, after: &InputSource) -> Result<Sessi
     let old = before.parse(None, TranscriptScope::Live)?.conversation;
     let new = after.parse(None, TranscriptScope::Live)?.conversation;
     let model = old.model.as_deref().or(new.model.as_deref());
-    let estimator = app.estimator(model);
+    let estimator = app.compact().estimator(model);
     let [old_hashes, new_hashes] = [&old, &new].map(|c| EntryHash::from_entries(&c.entries));
     let mut cache = TokenCache::default();
     let old_account = TokenAccount::count_conversation(&old, &old_hashes, &*estimator, &mut cache);

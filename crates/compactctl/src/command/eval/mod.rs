@@ -43,7 +43,7 @@ fn build_engine(args: &EvalArgs, app: &App) -> Result<EvalEngine, Failure> {
     if !args.methods.contains(&Method::CompactLlm) {
         return Ok(engine);
     }
-    match app.build_summarizer(None)? {
+    match app.compact().summarizer(None)? {
         Some(summarizer) => Ok(engine.with_summarizer(summarizer)?),
         None => Err(Failure::usage(
             "compact_llm needs a model",

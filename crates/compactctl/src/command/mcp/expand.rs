@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use compact_core::redact::{RedactionBoundary, RedactionCounts};
+use compact::redact::{RedactionBoundary, RedactionCounts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ impl tool::ToolInput for ExpandToolInput {
             output: None,
         };
         let found: ExpandedEntry = tool::parse_json(expand::run(&args, app)?.json)?;
-        let redactor = app.redactor(RedactionBoundary::Summary);
+        let redactor = app.compact().redactor(RedactionBoundary::Summary);
         let whole = match self.raw {
             true => redactor.redact_json(&found.source, &mut RedactionCounts::new()),
             false => redactor.redact(&found.text, &mut RedactionCounts::new()),

@@ -136,7 +136,7 @@ impl RecallToolInput {
     fn check(&self) -> Result<(), Failure> {
         // The command takes - for stdin, which is the protocol's here.
         if self.query.trim() == "-" {
-            return Err(compact_runtime::Error::EmptyQuery.into());
+            return Err(compact::manager::RuntimeError::EmptyQuery.into());
         }
         if self.query.chars().count() > LONGEST_QUERY {
             let message = format!("recall: a query has at most {LONGEST_QUERY} characters");

@@ -2,7 +2,7 @@
 //!
 //! The summary comes first and what is pinned last, since a running agent has that anyway.
 
-use compact_core::redact::{RedactionBoundary, RedactionCounts};
+use compact::redact::{RedactionBoundary, RedactionCounts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ impl tool::ToolInput for RememberToolInput {
         };
         let told: SessionMemory =
             tool::parse_json(remember::run(&RememberArgs { name }, app, global)?.json)?;
-        let redactor = app.redactor(RedactionBoundary::Summary);
+        let redactor = app.compact().redactor(RedactionBoundary::Summary);
         let text = told.render_layers();
         let page = TextPage::starting_at(
             &redactor.redact(&text, &mut RedactionCounts::new()),
@@ -97,7 +97,7 @@ impl tool::ToolInput for RememberToolInput {
 
 /// The session on record if there is one; else an error with the newest to choose from.
 fn only_session(app: &App) -> Result<String, Failure> {
-    let store = app.store_to_read()?;
+    let store = app.compact().store_to_read()?;
     let mut sessions = app.block_on(async { Ok(store.catalog.sessions().await?) })?;
     sessions.retain(|session| session.compactions > 0);
     sessions.sort_by(|a, b| b.last_at.cmp(&a.last_at));

@@ -8,17 +8,14 @@ mod signal;
 
 use std::io::IsTerminal;
 
-use compact_adapters::agent::Launch;
-use compact_adapters::config::{ConfigFlag, RUN_VARIABLE};
-use compact_adapters::run::{RunFolder, RunFolderError, RunLimits, SavedRun};
-use compact_core::policy::Policy;
-use compact_core::profile::Profile;
-use compact_core::redact::RedactionBoundary;
-use compact_core::restart::{RestartLimitReached, RestartLimits};
-use compact_core::token::Tokens;
-use compact_core::window::WindowSource;
-use compact_runtime::port::agent::AgentError;
-use compact_runtime::restart::{NextStep, RunError, RunState, RunTerms, Runner, WaitLimits};
+use compact::agent::{
+    AgentError, Launch, NextStep, RestartLimitReached, RestartLimits, RunError, RunFolder,
+    RunFolderError, RunLimits, RunState, RunTerms, Runner, SavedRun, WaitLimits,
+};
+use compact::config::{ConfigFlag, RUN_VARIABLE};
+use compact::policy::{Policy, Profile};
+use compact::redact::RedactionBoundary;
+use compact::token::{Tokens, WindowSource};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
@@ -136,9 +133,9 @@ fn run_agent(
     let run_id = state.run_id.clone();
     let agent = launch(&saved).into_agent();
     let model = app.model().map(str::to_owned);
-    let window = app.window(None);
+    let window = app.compact().window(None);
     let explicit = (window.source == WindowSource::Explicit).then_some(window.tokens);
-    let estimator = app.estimator(model.as_deref());
+    let estimator = app.compact().estimator(model.as_deref());
     let judged = saved.judged;
     let policy = Policy {
         trigger_pct: judged.threshold.unwrap_or(app.base_policy().trigger_pct),
@@ -149,7 +146,7 @@ fn run_agent(
         window: judged.window.map(Tokens).or(explicit),
         model: model.as_deref(),
         estimator: &*estimator,
-        redactor: app.redactor(RedactionBoundary::Summary),
+        redactor: app.compact().redactor(RedactionBoundary::Summary),
         patience: patience(judged),
     };
     if !global.quiet && std::io::stderr().is_terminal() {

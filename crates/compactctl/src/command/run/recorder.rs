@@ -3,9 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use compact_adapters::run::{RunFolder, SavedRun};
-use compact_core::redact::{RedactionBoundary, RedactionCounts, Redactor};
-use compact_runtime::restart::{RunEvent, RunJournal, RunState};
+use compact::agent::{RunEvent, RunFolder, RunJournal, RunState, SavedRun};
+use compact::redact::{RedactionBoundary, RedactionCounts, Redactor};
 use owo_colors::OwoColorize;
 use serde_json::Value;
 
@@ -53,8 +52,8 @@ impl RunRecorder {
         RunRecorder {
             folder,
             saved,
-            story: Arc::clone(app.redactor(RedactionBoundary::Export)),
-            archive: Arc::clone(app.redactor(RedactionBoundary::Archive)),
+            story: Arc::clone(app.compact().redactor(RedactionBoundary::Export)),
+            archive: Arc::clone(app.compact().redactor(RedactionBoundary::Archive)),
             show,
             shown: String::new(),
             finished: Value::Null,

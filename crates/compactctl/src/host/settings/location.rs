@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use compact_runtime::host::HookAgent;
+use compact::hook::HookAgent;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstNode, CstRootNode};
 

@@ -24,7 +24,8 @@ use compact_runtime::port::catalog::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::app::HOOKS_FOLDER;
+/// The folder of what hooks left behind in the data directory.
+pub const HOOKS_FOLDER: &str = "hooks";
 
 /// The field of a receipt that says who left a file.
 pub const ORIGIN_FIELD: &str = "origin";
