@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use crate::dependencies::{Package, workspace_packages};
 use crate::shell;
 
-/// What each crate may depend on within the workspace. A crate that is not listed is a door: it may
-/// know every listed one.
+/// What each crate may depend on within the workspace. A crate that is listed nowhere may know every
+/// layer.
 const LAYERS: &[(&str, &[&str])] = &[
     ("compact-core", &[]),
     ("compact-formats", &["compact-core"]),
@@ -17,13 +17,33 @@ const LAYERS: &[(&str, &[&str])] = &[
         "compact-adapters",
         &["compact-core", "compact-formats", "compact-runtime"],
     ),
+    (
+        "compact-context",
+        &[
+            "compact-core",
+            "compact-formats",
+            "compact-runtime",
+            "compact-adapters",
+        ],
+    ),
 ];
 
-/// The one binary calls these two as libraries; the chores call them too. No other door knows a door.
-const DOORS_KNOWN_BY: &[(&str, &[&str])] = &[
-    ("compactctl", &["compact-eval", "compact-gateway"]),
-    ("xtask", &["compact-eval"]),
+/// What each door may depend on: the crate that people add, and what a command is about.
+const DOORS: &[(&str, &[&str])] = &[
+    (
+        "compactctl",
+        &[
+            "compact-context",
+            "compact-eval",
+            "compact-formats",
+            "compact-gateway",
+        ],
+    ),
+    ("compact-python", &["compact-context", "compact-formats"]),
 ];
+
+/// What a crate that is listed nowhere may know beside the layers.
+const BESIDE_LAYERS: &[(&str, &[&str])] = &[("xtask", &["compact-eval"])];
 
 /// What the core must not say, and why.
 const FORBIDDEN_IN_CORE: &[(&str, &str)] = &[
@@ -91,9 +111,9 @@ fn forbidden_edges(package: &Package, all: &[Package]) -> Vec<String> {
             .find(|(name, _)| *name == package.name)
             .map(|(_, allowed)| *allowed)
     };
-    let allowed = |name: &str| match listed(LAYERS) {
+    let allowed = |name: &str| match listed(LAYERS).or_else(|| listed(DOORS)) {
         Some(allowed) => allowed.contains(&name),
-        None => is_layer(name) || listed(DOORS_KNOWN_BY).unwrap_or_default().contains(&name),
+        None => is_layer(name) || listed(BESIDE_LAYERS).unwrap_or_default().contains(&name),
     };
     package
         .dependencies

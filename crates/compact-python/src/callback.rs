@@ -10,21 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use async_trait::async_trait;
-use compact_core::identity::Chain;
-use compact_core::prompt::SummarizerAnswer;
-use compact_core::redact::{Scrub, placeholder};
-use compact_core::token::{Estimator, Heuristic, Tokens, Units};
-use compact_runtime::port::archive::PackId;
-use compact_runtime::port::catalog::{
-    Attempt, CatalogError, CompactionRecord, Lease, SessionCatalog, SessionInfo,
+use compact::event::EventSink;
+use compact::message::Chain;
+use compact::redact::{Scrub, placeholder};
+use compact::store::{
+    Attempt, CatalogError, CompactionRecord, IndexAddition, IndexError, IndexLookup, Lease,
+    LookupResult, PackId, RecallIndex, SessionCatalog, SessionInfo,
 };
-use compact_runtime::port::event::EventSink;
-use compact_runtime::port::index::{
-    IndexAddition, IndexError, IndexLookup, LookupResult, RecallIndex,
+use compact::summarizer::{
+    ModelQuestion, Summarizer, SummarizerAnswer, SummarizerError, SummarizerInfo,
 };
-use compact_runtime::port::summarizer::{
-    ModelQuestion, Summarizer, SummarizerError, SummarizerInfo,
-};
+use compact::token::{Estimator, Heuristic, Tokens, Units};
 use pyo3::prelude::*;
 use serde_json::Value;
 
@@ -270,7 +266,7 @@ const RAISED: &str = "a callback raised an error";
 /// A catalog that asks Python before it records: `(session_id, receipt) -> None`.
 pub(crate) struct AskingCatalog {
     pub(crate) catalog: Arc<dyn SessionCatalog>,
-    pub(crate) before_record: Py<PyAny>,
+    pub(crate) before_record: Arc<Py<PyAny>>,
     pub(crate) faults: Arc<CallbackErrors>,
 }
 

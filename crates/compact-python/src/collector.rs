@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use compact_adapters::exporter::BackgroundSink;
-use compact_adapters::exporter::otlp::otlp_sink;
-use compact_runtime::port::event::EventSink;
+use compact::event::otlp::otlp_sink;
+use compact::event::{BackgroundSink, EventSink};
 use pyo3::prelude::*;
 use serde_json::json;
 

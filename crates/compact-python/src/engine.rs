@@ -5,16 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_core::identity::{Chain, EntryHash};
-use compact_core::message::{Conversation, Entry};
-use compact_core::receipt::Receipt;
-use compact_core::redact::{RedactionCounts, Redactor};
-use compact_formats::overflow;
-use compact_formats::{Document, ParsedTranscript};
-use compact_runtime::manager::{self, Preflight};
-use compact_runtime::port::catalog::{CompactionRecord, find_named_record};
-use compact_runtime::recall::{EntryPointer, RecallQuery};
-use compact_runtime::{Error, Manager, Recall, Session};
+use compact::format::{ParsedTranscript, overflow};
+use compact::manager::{self, Manager, RuntimeError};
+use compact::message::{Chain, Conversation, Entry, EntryHash};
+use compact::recall::RecallQuery;
+use compact::redact::{RedactionBoundary, RedactionCounts, Redactor};
+use compact::store::{CompactionRecord, find_named_record};
+use compact::{Compact, Error, Prompt, Session};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList};
@@ -24,9 +21,7 @@ use crate::callback::CallbackErrors;
 use crate::exchange::{ClientHistory, SentItem, SentMessages};
 use crate::failure::{self, ErrorClass, error_with_causes, error_with_message};
 use crate::function::{format_named, parse_config, source_named};
-use crate::manager::{
-    EngineParts, OriginalStorage, PythonCallbacks, StorageRedactors, build_parts, under_terms,
-};
+use crate::manager::{EngineParts, OriginalStorage, PythonCallbacks, build_parts};
 use crate::runtime::block_on;
 use crate::session::{EngineSessions, HeldSession, SessionSlot};
 use crate::{hook_store, transcript};
@@ -34,11 +29,10 @@ use crate::{hook_store, transcript};
 /// Runs compactions for the sessions of one configuration.
 #[pyclass(frozen, module = "compact._native")]
 pub(crate) struct Engine {
+    compact: Compact,
     manager: Arc<Manager>,
-    recall: Option<Recall>,
     faults: Arc<CallbackErrors>,
     keeping: OriginalStorage,
-    handing: StorageRedactors,
     sessions: EngineSessions,
 }
 
@@ -95,20 +89,18 @@ impl Engine {
             redact,
             objects,
         };
-        let parts = py.detach(|| build_parts(&config, callbacks))?;
+        let parts = py.detach(|| build_parts(config, callbacks))?;
         let EngineParts {
+            compact,
             manager,
-            recall,
             faults,
             keeping,
-            handing,
         } = parts;
         Ok(Engine {
+            compact,
             manager,
-            recall,
             faults,
             keeping,
-            handing,
             sessions: EngineSessions::new(max_sessions),
         })
     }
@@ -188,10 +180,9 @@ impl Engine {
         self.run_detached(py, || {
             let names = told.entry_names()?;
             let (slot, _) = self.sessions.find_or_add(session_id);
-            match slot.hold()?.existing_session() {
-                Some(live) => run_blocking(live.protect(&names))?,
-                None => run_blocking(self.manager.protect(session_id, &names))?,
-            }
+            let mut held = slot.hold()?;
+            let live = held.get_or_create(&self.compact, session_id);
+            run_blocking(live.protect(&names))?;
             Ok(names.iter().map(ToString::to_string).collect())
         })
     }
@@ -209,10 +200,9 @@ impl Engine {
         self.run_detached(py, || {
             let names = told.entry_names()?;
             let (slot, _) = self.sessions.find_or_add(session_id);
-            match slot.hold()?.existing_session() {
-                Some(live) => run_blocking(live.unprotect(&names))?,
-                None => run_blocking(self.manager.unprotect(session_id, &names))?,
-            }
+            let mut held = slot.hold()?;
+            let live = held.get_or_create(&self.compact, session_id);
+            run_blocking(live.unprotect(&names))?;
             Ok(names.iter().map(ToString::to_string).collect())
         })
     }
@@ -237,7 +227,7 @@ impl Engine {
             let (slot, _) = self.sessions.find_or_add(session_id);
             let mut held = slot.hold()?;
             if let Some(live) = held.existing_session() {
-                live.observe(reported);
+                live.observe_report(reported);
             }
             Ok(())
         })
@@ -282,26 +272,20 @@ impl Engine {
         session_id: Option<&str>,
         limit: usize,
     ) -> PyResult<String> {
-        let recall = self.require_recall()?;
-        let hits = self.run_detached(py, || {
-            run_blocking(async {
-                recall.update_index().await?;
-                let query = RecallQuery {
-                    text: query,
-                    session_id,
-                    limit,
-                };
-                recall.search(&query).await
-            })
-        })?;
+        self.require_archive()?;
+        let query = RecallQuery {
+            text: query,
+            session_id,
+            limit,
+        };
+        let hits = self.run_detached(py, || run_blocking(self.compact.search(&query)))?;
         Ok(json!(hits).to_string())
     }
 
     /// The entry that a pointer names, whole: session, receipt, role, text and its own JSON.
     fn expand(&self, py: Python<'_>, pointer: &str) -> PyResult<String> {
-        let recall = self.require_recall()?;
-        let expand = async { recall.expand(&EntryPointer::parse(pointer)?).await };
-        let found = self.run_detached(py, || run_blocking(expand))?;
+        self.require_archive()?;
+        let found = self.run_detached(py, || run_blocking(self.compact.expand(pointer)))?;
         let answer = json!({
             "session_id": found.session_id,
             "receipt_id": found.receipt_id,
@@ -318,8 +302,8 @@ impl Engine {
     fn remember(&self, py: Python<'_>, name: &str) -> PyResult<String> {
         self.run_detached(py, || {
             let record = self.resolve_record(name)?;
-            let manager = under_terms(&self.manager, &record)?;
-            let memory = run_blocking(manager.memory_layers(&record))?;
+            let manager = self.manager_under_terms(&record)?;
+            let memory = run_blocking(async { Ok(manager.memory_layers(&record).await?) })?;
             let mut ledger = json!(memory.ledger);
             if let Some(fields) = ledger.as_object_mut() {
                 // Summaries quote from the excerpts; they are as long as what was said.
@@ -346,7 +330,7 @@ impl Engine {
     ) -> PyResult<(Bound<'py, PyBytes>, String, bool)> {
         let (original, format) = self.run_detached(py, || {
             let record = self.resolve_record(name)?;
-            let original = run_blocking(self.manager.restore(name))?;
+            let original = run_blocking(async { Ok(self.manager.restore(name).await?) })?;
             Ok((original, record.format))
         })?;
         let bytes = PyBytes::new(py, &original.bytes);
@@ -365,11 +349,9 @@ impl Engine {
     fn verify(&self, py: Python<'_>, receipt_id: &str) -> PyResult<String> {
         self.run_detached(py, || {
             let record = self.resolve_record(receipt_id)?;
-            let manager = under_terms(&self.manager, &record)?;
-            Ok(
-                json!(run_blocking(manager.verify_receipt(&record.receipt_id))?.mismatches)
-                    .to_string(),
-            )
+            let manager = self.manager_under_terms(&record)?;
+            let verified = async { Ok(manager.verify_receipt(&record.receipt_id).await?) };
+            Ok(json!(run_blocking(verified)?.mismatches).to_string())
         })
     }
 
@@ -394,7 +376,7 @@ impl Engine {
     ) -> PyResult<(PathBuf, u64)> {
         self.run_detached(py, || {
             hook_store::archive_for_engine(
-                &self.manager.storing,
+                &self.compact.archive_mode(),
                 &repository,
                 session_id,
                 transcript,
@@ -404,12 +386,22 @@ impl Engine {
 
     /// A message of an original as the user's storage is handed it.
     fn handed_message(&self, py: Python<'_>, message: &str) -> PyResult<String> {
-        self.run_detached(py, || Ok(redact_json(message, &self.handing.transcript)))
+        self.run_detached(py, || {
+            Ok(redact_json(
+                message,
+                self.compact.redactor_for_handed_original(),
+            ))
+        })
     }
 
     /// A summary as the user's storage is handed it.
     fn handed_summary(&self, py: Python<'_>, message: &str) -> PyResult<String> {
-        self.run_detached(py, || Ok(redact_json(message, &self.handing.summary)))
+        self.run_detached(py, || {
+            Ok(redact_json(
+                message,
+                self.compact.redactor(RedactionBoundary::Export),
+            ))
+        })
     }
 
     /// How many sessions are in memory.
@@ -467,7 +459,9 @@ impl Engine {
         let beginnings = history_beginnings(&parsed.conversation);
         let mut name = match self.sessions.find_continued(&beginnings) {
             Some(live) => Some(live),
-            None => run_blocking(self.manager.find_session(&parsed.conversation))?,
+            None => {
+                run_blocking(async { Ok(self.manager.find_session(&parsed.conversation).await?) })?
+            }
         };
         loop {
             let name = name
@@ -480,9 +474,9 @@ impl Engine {
                 continue;
             }
             let ready = self.answer_session(&mut held, &name, told, parsed, ask);
-            if let Some(live) = held.existing_session() {
+            if let Some(state) = held.existing_session().and_then(|live| live.state()) {
                 self.sessions
-                    .note_chains(&name, live.state().continuation_chains());
+                    .note_chains(&name, state.continuation_chains());
             }
             return ready;
         }
@@ -504,34 +498,33 @@ impl Engine {
         parsed: ParsedTranscript,
         ask: EngineCall<'_>,
     ) -> PyResult<CallAnswer> {
-        let ParsedTranscript {
-            document,
-            conversation,
-            ..
-        } = parsed;
-        let live = held.get_or_create(&self.manager, session_id, document.rules());
-        let preflight = run_blocking(async {
-            live.replace_document(document, conversation).await?;
-            ask.run_on(live).await
-        })?;
-        build_answer(told, live, preflight)
+        let live = held.get_or_create(&self.compact, session_id);
+        let prompt = run_blocking(ask.run_on(live, parsed))?;
+        build_answer(told, session_id, prompt)
     }
 
-    fn require_recall(&self) -> PyResult<&Recall> {
-        let none = || {
-            error_with_message(
+    /// The manager under the terms that a receipt was made under.
+    fn manager_under_terms(&self, record: &CompactionRecord) -> PyResult<Manager> {
+        let store = self.compact.store_as_is();
+        let manager = store.and_then(|store| self.compact.manager_under_terms(store, record));
+        manager.map_err(|error| failure::from_error(&error))
+    }
+
+    fn require_archive(&self) -> PyResult<()> {
+        match self.keeping {
+            OriginalStorage::Nothing => Err(error_with_message(
                 ErrorClass::NotFound,
                 "nothing is archived: give the manager a storage",
-            )
-        };
-        self.recall.as_ref().ok_or_else(none)
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Finds the record of a receipt, or the last record of a session.
     fn resolve_record(&self, name: &str) -> PyResult<CompactionRecord> {
         run_blocking(async {
             let named = find_named_record(&*self.manager.catalog, name).await?;
-            let named = named.ok_or_else(|| Error::NotFound(name.to_owned()))?;
+            let named = named.ok_or_else(|| RuntimeError::NotFound(name.to_owned()))?;
             Ok(named.into_record())
         })
     }
@@ -539,17 +532,21 @@ impl Engine {
 
 impl EngineCall<'_> {
     /// `None` where nothing smaller can be sent.
-    async fn run_on(self, live: &mut Session) -> Result<Option<Preflight>, Error> {
+    async fn run_on(
+        self,
+        live: &mut Session,
+        history: ParsedTranscript,
+    ) -> Result<Option<Prompt>, Error> {
         match self {
-            EngineCall::Preflight => live.preflight().await.map(Some),
-            EngineCall::Compact(note) => live.manual_compact(Some(note)).await.map(Some),
-            EngineCall::Overflow(overflow) => live.overflowed(overflow).await,
+            EngineCall::Preflight => live.preflight(history).await.map(Some),
+            EngineCall::Compact(note) => live.compact(history, Some(note)).await.map(Some),
+            EngineCall::Overflow(overflow) => live.shrink(history, overflow).await,
         }
     }
 }
 
 pub(crate) fn run_blocking<T>(work: impl Future<Output = Result<T, Error>>) -> PyResult<T> {
-    block_on(work)?.map_err(|error| failure::from_runtime_error(&error))
+    block_on(work)?.map_err(|error| failure::from_error(&error))
 }
 
 fn client_history(
@@ -568,27 +565,23 @@ fn client_history(
 
 fn build_answer(
     told: &ClientHistory,
-    live: &Session,
-    preflight: Option<Preflight>,
+    session_id: &str,
+    prompt: Option<Prompt>,
 ) -> PyResult<CallAnswer> {
-    let Some(preflight) = preflight else {
+    let session_id = session_id.to_owned();
+    let Some(prompt) = prompt else {
         return Ok(CallAnswer {
             sent: SentMessages::default(),
             decision: "null".to_owned(),
             receipt: None,
-            session_id: live.state().id().to_owned(),
+            session_id,
         });
     };
-    let session = live.state();
-    let none =
-        || crate::failure::error_with_message(ErrorClass::Compact, "the session has no document");
-    let document: &Document = session.document().ok_or_else(none)?;
-    let receipt = |receipt: &Receipt| json!(receipt).to_string();
     Ok(CallAnswer {
-        sent: told.sent_messages(document, session.history(), &preflight.view)?,
-        decision: json!(preflight.decision).to_string(),
-        receipt: preflight.receipt.as_ref().map(receipt),
-        session_id: session.id().to_owned(),
+        sent: told.sent_messages(&prompt)?,
+        decision: json!(prompt.decision()).to_string(),
+        receipt: prompt.receipt().map(|receipt| json!(receipt).to_string()),
+        session_id,
     })
 }
 

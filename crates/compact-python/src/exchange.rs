@@ -6,11 +6,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use compact_core::identity::EntryHash;
-use compact_core::message::Conversation;
-use compact_core::pin;
-use compact_core::view::View;
-use compact_formats::{Document, Format, FormatError, ParsedTranscript, TranscriptScope};
+use compact::Prompt;
+use compact::format::{self, Format, FormatError, ParsedTranscript, TranscriptScope};
+use compact::message::{EntryHash, is_nameable, naming_hashes};
 use pyo3::PyErr;
 use pyo3::pybacked::PyBackedStr;
 use serde_json::value::RawValue;
@@ -51,7 +49,7 @@ impl ClientHistory {
     pub(crate) fn parse(&self) -> Result<ParsedTranscript, PyErr> {
         let (opening, closing) = self.body_ends();
         let body = [&opening, &*self.items.join(","), closing].concat();
-        compact_formats::parse(body, self.format, TranscriptScope::Live)
+        format::parse(body, self.format, TranscriptScope::Live)
             .map_err(|error| self.locate_error(opening.len(), &error))
     }
 
@@ -59,15 +57,13 @@ impl ClientHistory {
     pub(crate) fn entry_names(&self) -> Result<BTreeSet<EntryHash>, PyErr> {
         let is_lines = self.format.is_some_and(|format| !format.is_sent());
         let entries = match is_lines {
-            true => {
-                compact_formats::parse(self.items.join("\n"), self.format, TranscriptScope::Live)
-                    .map_err(|error| error_with_causes(ErrorClass::Format, &error))?
-            }
+            true => format::parse(self.items.join("\n"), self.format, TranscriptScope::Live)
+                .map_err(|error| error_with_causes(ErrorClass::Format, &error))?,
             false => self.parse()?,
         }
         .conversation
         .entries;
-        if let Some(place) = entries.iter().position(|e| !pin::is_nameable(e)) {
+        if let Some(place) = entries.iter().position(|e| !is_nameable(e)) {
             let message = format!(
                 "messages[{place}] says nothing that it could be known again by: \
                  set its meta, or add words to it"
@@ -75,7 +71,7 @@ impl ClientHistory {
             return Err(error_with_message(ErrorClass::Format, &message));
         }
         let hashes = EntryHash::from_entries(&entries);
-        Ok(pin::naming_hashes(&entries, &hashes, |_| true))
+        Ok(naming_hashes(&entries, &hashes, |_| true))
     }
 
     /// What stands before and after the messages in the body.
@@ -112,20 +108,12 @@ impl ClientHistory {
         }
     }
 
-    /// What to send for a view.
-    pub(crate) fn sent_messages(
-        &self,
-        document: &Document,
-        conversation: &Conversation,
-        view: &View,
-    ) -> Result<SentMessages, PyErr> {
-        let emitted = document
-            .emit(conversation, view)
-            .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
-        if emitted == document.original() {
+    /// What to send for a prompt.
+    pub(crate) fn sent_messages(&self, prompt: &Prompt) -> Result<SentMessages, PyErr> {
+        if prompt.is_unchanged() {
             return Ok(self.all_unchanged());
         }
-        self.read_emitted(&emitted)
+        self.read_emitted(prompt.emitted())
             .map_err(|error| error_with_causes(ErrorClass::Format, &error))
     }
 

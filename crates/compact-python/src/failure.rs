@@ -1,7 +1,6 @@
 //! Errors as Python sees them: the classes of `compact.exceptions`.
 
-use compact_core::error::CompactError;
-use compact_runtime::Error;
+use compact::manager::{CompactError, RuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -62,10 +61,23 @@ fn build_error(
     Ok(PyErr::from_value(class.call((message,), fields)?))
 }
 
-/// An error of the runtime.
-pub(crate) fn from_runtime_error(error: &Error) -> PyErr {
+/// An error of the engine.
+pub(crate) fn from_error(error: &compact::Error) -> PyErr {
+    use compact::Error as Front;
     match error {
-        Error::Compact(CompactError::InsufficientBudget {
+        Front::Runtime(error) => from_runtime_error(error),
+        Front::NothingArchived(_) => error_with_causes(ErrorClass::NotFound, error),
+        Front::OtherVersion(_) | Front::Estimator(_) | Front::Emitted(_) => {
+            error_with_causes(ErrorClass::Compact, error)
+        }
+        _ => error_with_causes(ErrorClass::Config, error),
+    }
+}
+
+/// An error of the runtime.
+fn from_runtime_error(error: &RuntimeError) -> PyErr {
+    match error {
+        RuntimeError::Compact(CompactError::InsufficientBudget {
             pinned_tokens,
             needed,
             budget,
@@ -77,23 +89,26 @@ pub(crate) fn from_runtime_error(error: &Error) -> PyErr {
                 ("budget", budget.0),
             ],
         ),
-        Error::Compact(CompactError::BadPattern { .. }) => {
+        RuntimeError::Compact(CompactError::BadPattern { .. }) => {
             error_with_causes(ErrorClass::Config, error)
         }
-        Error::Format(_) => error_with_causes(ErrorClass::Format, error),
-        Error::Archive(_) | Error::Catalog(_) | Error::Index(_) | Error::Record { .. } => {
-            error_with_causes(ErrorClass::Storage, error)
+        RuntimeError::Format(_) => error_with_causes(ErrorClass::Format, error),
+        RuntimeError::Archive(_)
+        | RuntimeError::Catalog(_)
+        | RuntimeError::Index(_)
+        | RuntimeError::Record { .. } => error_with_causes(ErrorClass::Storage, error),
+        RuntimeError::Summary { .. } | RuntimeError::Declined(_) => {
+            error_with_causes(ErrorClass::Summary, error)
         }
-        Error::Summary { .. } | Error::Declined(_) => error_with_causes(ErrorClass::Summary, error),
-        Error::Compacting(_) => error_with_causes(ErrorClass::SessionBusy, error),
-        Error::NotFound(_) | Error::NotArchived(_) | Error::NoSuchEntry(_) => {
+        RuntimeError::Compacting(_) => error_with_causes(ErrorClass::SessionBusy, error),
+        RuntimeError::NotFound(_) | RuntimeError::NotArchived(_) | RuntimeError::NoSuchEntry(_) => {
             error_with_causes(ErrorClass::NotFound, error)
         }
         _ => error_with_causes(ErrorClass::Compact, error),
     }
 }
 
-fn insufficient_budget(error: &Error, numbers: [(&str, u64); 3]) -> PyErr {
+fn insufficient_budget(error: &RuntimeError, numbers: [(&str, u64); 3]) -> PyErr {
     Python::attach(|py| {
         let fields = PyDict::new(py);
         for (name, number) in numbers {

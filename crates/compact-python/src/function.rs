@@ -3,15 +3,13 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use compact_adapters::config::{Config, ConfigFlag, ConfigSources};
-use compact_adapters::estimator;
-use compact_adapters::exporter::ConsoleFormat;
-use compact_core::identity::EntryHash;
-use compact_core::token::{EstimatorExt, TokenAccount, TokenCache, Tokens};
-use compact_core::window::{Window, WindowSource};
-use compact_formats::Format;
-use compact_formats::usage::UsageSource;
-use compact_formats::validate::{Provider, Strictness, check};
+use compact::config::{self, Config, ConfigSources};
+use compact::event::ConsoleFormat;
+use compact::format::Format;
+use compact::format::usage::UsageSource;
+use compact::format::validate::{Provider, Strictness, check};
+use compact::message::EntryHash;
+use compact::token::{self, EstimatorExt, TokenAccount, TokenCache, Tokens, Window, WindowSource};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use serde_json::{Value, json};
@@ -47,8 +45,8 @@ pub(crate) fn source_named(name: &str) -> PyResult<UsageSource> {
 fn estimator_named(
     name: &str,
     model: Option<&str>,
-) -> PyResult<std::sync::Arc<dyn compact_core::token::Estimator>> {
-    estimator::by_name(name, model).map_err(|error| error_with_causes(ErrorClass::Config, &error))
+) -> PyResult<std::sync::Arc<dyn compact::token::Estimator>> {
+    token::by_name(name, model).map_err(|error| error_with_causes(ErrorClass::Config, &error))
 }
 
 /// The tokens of a text.
@@ -141,7 +139,7 @@ pub(crate) fn validate(
 /// The format of a body or a list of messages.
 #[pyfunction]
 pub(crate) fn detect(body: &str) -> PyResult<String> {
-    let format = compact_formats::detect(body.as_bytes());
+    let format = compact::format::detect(body.as_bytes());
     let format = format.map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
     Ok(format.name().to_owned())
 }
@@ -200,28 +198,9 @@ pub(crate) fn load_config(
 
 /// A configuration that a program made, as JSON; `place` is what messages call it.
 pub(crate) fn parse_config(place: &str, json: &str) -> PyResult<Config> {
-    let value: Value =
-        serde_json::from_str(json).map_err(|e| error_with_causes(ErrorClass::Config, &e))?;
-    let mut sources = ConfigSources::default();
-    push_flags(place, "", value, &mut sources.flags);
-    let loaded = sources
-        .load()
-        .map_err(|e| error_with_causes(ErrorClass::Config, &e))?;
-    Ok(loaded.config)
-}
-
-/// Every key that has a value.
-fn push_flags(place: &str, path: &str, value: Value, flags: &mut Vec<ConfigFlag>) {
-    match value {
-        Value::Null => {}
-        Value::Object(members) => {
-            for (name, value) in members {
-                let dot = if path.is_empty() { "" } else { "." };
-                push_flags(place, &format!("{path}{dot}{name}"), value, flags);
-            }
-        }
-        value => flags.push(ConfigFlag::new(place, path, value)),
-    }
+    let wrong = |error: &dyn std::error::Error| error_with_causes(ErrorClass::Config, error);
+    let sources = config::sources_from_json(place, json).map_err(|error| wrong(&error))?;
+    Ok(sources.load().map_err(|error| wrong(&error))?.config)
 }
 
 /// An event as a line for people.

@@ -3,18 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use compact_adapters::config::ConfigSources;
-use compact_adapters::hook_store::{ArchivedTranscript, HookArchiveError, HookStore};
-use compact_core::redact::{RedactionBoundary, RedactionRules, Redactor};
-use compact_runtime::host::HookTranscript;
-use compact_runtime::manager::ArchiveMode;
+use compact::config::ConfigSources;
+use compact::hook::{
+    ArchivedTranscript, HOOKS_FOLDER, HookArchiveError, HookStore, HookTranscript,
+};
+use compact::manager::ArchiveMode;
+use compact::redact::{RedactionBoundary, RedactionRules, Redactor};
 use jiff::Timestamp;
 use pyo3::prelude::*;
 
 use crate::failure::{ErrorClass, error_with_causes};
-
-/// Below the data directory.
-const HOOKS: &str = "hooks";
 
 /// What a hook goes by: the folder of all hooks, and what is redacted. Where the configuration is broken,
 /// that is everything.
@@ -24,7 +22,7 @@ fn hook_settings() -> PyResult<(PathBuf, RedactionRules)> {
         .load_usable()
         .map_err(|error| wrong(&error))?;
     let root = loaded.config.storage.folder();
-    let hooks = root.map_err(|error| wrong(&error))?.join(HOOKS);
+    let hooks = root.map_err(|error| wrong(&error))?.join(HOOKS_FOLDER);
     Ok((hooks, loaded.config.redaction))
 }
 

@@ -1,14 +1,12 @@
 //! `compact._native.Carried`: a task on its way from session to session of an agent, as
-//! `compact_core::restart` carries it, without the secrets that its sessions printed. The task stays as
+//! `compact::agent` carries it, without the secrets that its sessions printed. The task stays as
 //! it is. Sessions themselves are Python's.
 
-use compact_adapters::estimator;
-use compact_core::ledger::Ledger;
-use compact_core::redact::{RedactionBoundary, RedactionCounts, RedactionRules, Redactor};
-use compact_core::restart::{self, CheckpointNotes, CheckpointWrapping};
-use compact_core::token::Tokens;
-use compact_formats::{Format, TranscriptScope};
-use compact_runtime::restart::checkpoint_budget;
+use compact::agent::{self, CheckpointNotes, CheckpointWrapping, checkpoint_budget};
+use compact::format::{Format, TranscriptScope};
+use compact::message::Ledger;
+use compact::redact::{RedactionBoundary, RedactionCounts, RedactionRules, Redactor};
+use compact::token::{EstimatorChoice, Tokens};
 use pyo3::prelude::*;
 
 use crate::failure::{ErrorClass, error_with_causes};
@@ -38,7 +36,7 @@ impl Carried {
     /// Takes what a session said: a JSON list of messages as Anthropic has them.
     fn add_messages(&mut self, py: Python<'_>, messages: String) -> PyResult<()> {
         let parsed =
-            compact_formats::parse(messages, Some(Format::Anthropic), TranscriptScope::Live)
+            compact::format::parse(messages, Some(Format::Anthropic), TranscriptScope::Live)
                 .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
         let (first, redactor) = (self.ledger.next, &self.redactor);
         let later =
@@ -51,7 +49,7 @@ impl Carried {
     /// `tagged`, `raw`, or `built` from what was heard.
     #[pyo3(signature = (answer=None))]
     fn continuation(&self, answer: Option<&str>) -> (String, &'static str) {
-        let found = answer.and_then(restart::extract_checkpoint);
+        let found = answer.and_then(agent::extract_checkpoint);
         let source = match found.as_ref().map(|found| found.wrapping) {
             Some(CheckpointWrapping::Tagged | CheckpointWrapping::Unclosed) => "tagged",
             Some(CheckpointWrapping::Untagged) => "raw",
@@ -68,9 +66,9 @@ impl Carried {
             written: written.as_deref(),
             ledger: &self.ledger,
             room: checkpoint_budget(self.window),
-            estimator: &*estimator::EstimatorChoice::Heuristic.build_estimator(None),
+            estimator: &*EstimatorChoice::Heuristic.build_estimator(None),
         };
-        let prompt = restart::continuation_prompt(&notes.write_checkpoint().text);
+        let prompt = agent::continuation_prompt(&notes.write_checkpoint().text);
         (prompt, source)
     }
 }
@@ -78,17 +76,17 @@ impl Carried {
 /// What a full session is asked.
 #[pyfunction]
 pub(crate) fn checkpoint_request() -> &'static str {
-    restart::checkpoint_request()
+    agent::checkpoint_request()
 }
 
 /// What a session begins with that goes on from a checkpoint.
 #[pyfunction]
 pub(crate) fn continuation_prompt(checkpoint: &str) -> String {
-    restart::continuation_prompt(checkpoint)
+    agent::continuation_prompt(checkpoint)
 }
 
 /// The checkpoint in an answer; `None` when there is none in it.
 #[pyfunction]
 pub(crate) fn extract_checkpoint(answer: &str) -> Option<String> {
-    restart::extract_checkpoint(answer).map(|found| found.text)
+    agent::extract_checkpoint(answer).map(|found| found.text)
 }

@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 
-use compact_core::identity::Chain;
-use compact_core::wire::WireRules;
-use compact_runtime::{Manager, Session};
+use compact::message::Chain;
+use compact::{Compact, Session};
 use pyo3::PyErr;
 
 use crate::failure::{ErrorClass, error_with_message};
@@ -150,21 +149,16 @@ impl SessionSlot {
 }
 
 impl HeldSession<'_> {
-    /// The session, a new one under these rules if there is none.
-    pub(crate) fn get_or_create(
-        &mut self,
-        manager: &Arc<Manager>,
-        name: &str,
-        rules: &WireRules,
-    ) -> &mut Session {
-        self.live
-            .get_or_insert_with(|| Session::new(Arc::clone(manager), name, rules))
+    /// The session, a new one if there is none.
+    pub(crate) fn get_or_create(&mut self, compact: &Compact, name: &str) -> &mut Session {
+        self.live.get_or_insert_with(|| compact.session(name))
     }
 
     /// True when a history that has these beginnings goes on from the session.
     pub(crate) fn is_continued_by(&self, beginnings: &[Chain]) -> bool {
-        let lines = |live: &Session| live.state().continuation_chains();
-        let lines = self.live.as_ref().map(lines).unwrap_or_default();
+        let state = self.live.as_ref().and_then(Session::state);
+        let lines = state.map(|state| state.continuation_chains());
+        let lines = lines.unwrap_or_default();
         lines.is_empty() || lines.iter().any(|chain| beginnings.contains(chain))
     }
 

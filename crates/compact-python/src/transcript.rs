@@ -1,9 +1,8 @@
 //! Transcripts of agents that keep their own: compacted as a whole, to be resumed from.
 
 use bytes::Bytes;
-use compact_formats::{BoundaryStamp, Format, ParsedTranscript, TranscriptScope};
-use compact_runtime::Manager;
-use compact_runtime::manager::{CommittedCompaction, CompactionRequest, RequestOutcome, now};
+use compact::format::{BoundaryStamp, Format, ParsedTranscript, TranscriptScope};
+use compact::manager::{CommittedCompaction, CompactionRequest, Manager, RequestOutcome, now};
 use pyo3::prelude::*;
 
 use crate::engine::run_blocking;
@@ -18,7 +17,7 @@ pub(crate) fn rewrite_transcript(
     note: Option<&str>,
 ) -> PyResult<Option<(String, String)>> {
     let source = Bytes::from(source);
-    let parsed = compact_formats::parse(source.clone(), Some(format), TranscriptScope::Live)
+    let parsed = compact::format::parse(source.clone(), Some(format), TranscriptScope::Live)
         .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
     let request = CompactionRequest {
         conversation: &parsed.conversation,
@@ -35,7 +34,7 @@ pub(crate) fn rewrite_transcript(
     let compacted = run_blocking(async {
         let needed = note.is_some() || manager.measure(&request).await?.decision.verdict.is_now();
         match needed {
-            true => manager.compact(&request).await.map(Some),
+            true => Ok(Some(manager.compact(&request).await?)),
             false => Ok(None),
         }
     })?;

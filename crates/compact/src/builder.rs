@@ -349,5 +349,6 @@ fn build_storage(config: &Config, lent: Lent) -> Result<Storage, Error> {
     let root = config.storage.folder();
     let root = root.map_err(|error| Error::NoDataDirectory(error.to_string()))?;
     let stores = Stores::new(&config.storage, &root)?;
-    Ok(Storage::Configured(ConfiguredStores { root, stores }))
+    let configured = ConfiguredStores { root, stores };
+    Ok(Storage::Configured(Box::new(configured)))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use compact_adapters::config::{Config, RetentionConfig, StorageAdapter};
 use compact_adapters::estimator;
@@ -37,8 +37,15 @@ use crate::storage::{ConfiguredStores, Storage, StorePair};
 #[derive(Clone)]
 pub struct Compact {
     parts: Arc<CompactParts>,
-    /// The manager of all sessions, once there is one: it holds the stores open.
-    manager: Arc<Mutex<Option<Arc<Manager>>>>,
+    /// What sessions hold open, once there are some.
+    opened: Arc<Mutex<OpenedParts>>,
+}
+
+/// What sessions hold open; without any, stores are opened by whoever needs them.
+#[derive(Default)]
+struct OpenedParts {
+    engine: Option<(Arc<Manager>, StorePair)>,
+    index: Option<Arc<dyn RecallIndex>>,
 }
 
 /// What a builder gathered.
@@ -73,7 +80,7 @@ impl Compact {
     pub(crate) fn from_parts(parts: CompactParts) -> Compact {
         Compact {
             parts: Arc::new(parts),
-            manager: Arc::default(),
+            opened: Arc::default(),
         }
     }
 
@@ -296,13 +303,14 @@ impl Compact {
 
     /// The manager of all sessions: opens the stores once, and asks the chosen models.
     pub fn manager(&self) -> Result<Arc<Manager>, Error> {
-        let mut known = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(manager) = &*known {
+        let mut opened = self.lock_opened();
+        if let Some((manager, _)) = &opened.engine {
             return Ok(Arc::clone(manager));
         }
         let model = self.parts.config.model.as_deref();
+        let store = self.store_to_write()?;
         let manager = self.build_manager(
-            self.store_to_write()?,
+            store.clone(),
             self.parts.config.policy.clone(),
             self.estimator(model),
         )?;
@@ -311,8 +319,12 @@ impl Compact {
             embedder: self.embedder(),
             ..manager
         });
-        *known = Some(Arc::clone(&manager));
+        opened.engine = Some((Arc::clone(&manager), store));
         Ok(manager)
+    }
+
+    fn lock_opened(&self) -> MutexGuard<'_, OpenedParts> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A manager over a store, under these terms; it asks no model.
@@ -405,6 +417,9 @@ impl Compact {
 
     /// The store alone; an empty one in memory where there is none, so that reading never writes.
     pub fn store_as_is(&self) -> Result<StorePair, Error> {
+        if let Some((_, store)) = &self.lock_opened().engine {
+            return Ok(store.clone());
+        }
         Ok(self.wrapped(self.parts.storage.as_is()?))
     }
 
@@ -438,7 +453,7 @@ impl Compact {
         Ok(Recall {
             archive: store.archive,
             catalog: store.catalog,
-            index: self.wrapped_index(self.parts.storage.index()?),
+            index: self.index_to_search()?,
             redactor: Arc::clone(self.redactor(RedactionBoundary::Summary)),
         })
     }
@@ -457,11 +472,19 @@ impl Compact {
         }
     }
 
-    fn wrapped_index(&self, index: Arc<dyn RecallIndex>) -> Arc<dyn RecallIndex> {
-        match &self.parts.wrap_index {
+    fn index_to_search(&self) -> Result<Arc<dyn RecallIndex>, Error> {
+        let mut opened = self.lock_opened();
+        if let Some(index) = &opened.index {
+            return Ok(Arc::clone(index));
+        }
+        let index = self.parts.storage.index()?;
+        let index = match &self.parts.wrap_index {
             Some(wrap) => wrap(index),
             None => index,
-        }
+        };
+        // Held open beside the stores, and only then.
+        opened.index = opened.engine.is_some().then(|| Arc::clone(&index));
+        Ok(index)
     }
 
     /// The recall index, if there is one.

@@ -93,7 +93,7 @@ pub(crate) struct ConfiguredStores {
 #[derive(Clone)]
 pub(crate) enum Storage {
     /// Where the configuration says; nothing is opened before it is used.
-    Configured(ConfiguredStores),
+    Configured(Box<ConfiguredStores>),
     /// Where the program says.
     Lent(LentStores),
 }
