@@ -269,7 +269,8 @@ fn a_session_goes_to_its_own_format_as_it_is() {
 #[test]
 fn moments_go_along_to_every_agent_that_writes_them_and_are_listed_elsewhere() {
     let parsed = parse(claude_code(), None, TranscriptScope::Live).unwrap();
-    for format in Format::all().filter(|format| *format != Format::ClaudeCode) {
+    let others = Format::ALL.iter().copied();
+    for format in others.filter(|format| *format != Format::ClaudeCode) {
         let converted = convert_document(&parsed, format).unwrap();
         let text = String::from_utf8(converted.bytes).unwrap();
         let has = |what: &str| converted.losses.iter().any(|loss| loss.what == what);
