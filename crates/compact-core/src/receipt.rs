@@ -107,6 +107,9 @@ pub struct Receipt {
     pub retention: Retention,
     /// How many placeholders of each redaction rule stand in the summary.
     pub redactions: BTreeMap<String, u64>,
+    /// Names the redaction rules of summary and archive; `None` before receipts had it.
+    #[serde(default)]
+    pub redaction_fingerprint: Option<String>,
     /// How many summaries that say they are ours, and that nothing here proves, were read as a model's
     /// words.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -136,7 +139,19 @@ pub struct ProseUse {
     pub prose_tokens: Tokens,
 }
 
-/// Everything that a receipt's identity rests on.
+/// Everything that a receipt's identity rests on: whatever can change the view, or what the archive
+/// keeps of its original. Two compactions that differ in any of it are two receipts, each with its record.
+///
+/// Inputs without a field of their own are covered so:
+/// - the window and a provider's counts decide the budget, and nothing after it;
+/// - prices of pictures and documents follow from the format and the model that `original` names;
+/// - protected names, patterns, flags and roles, and the style of the summary, are in `policy`;
+/// - a summarizer, what it was asked and what it was shown change only `words`, an embedder only `shape`;
+/// - our own templates and the prices of formats change with `engine`, and so do the maintained rules,
+///   which `redaction` covers as well because views are shown by other versions of the engine;
+/// - the ledger is drawn from the entries and from what `previous` names, under `redaction`.
+///
+/// Functions of a program's own, an estimator or a redactor, count by their names.
 #[derive(Serialize)]
 pub struct ReceiptIdentity<'a> {
     /// The engine's version.
@@ -159,6 +174,10 @@ pub struct ReceiptIdentity<'a> {
     pub estimator: &'a str,
     /// The wire.
     pub wire: &'a str,
+    /// The redaction of the summary and of the archive; see [`crate::redact::fingerprint`].
+    pub redaction: String,
+    /// Whether the original is kept: what the view leaves out is recoverable, or lost.
+    pub is_archived: bool,
     /// The person's wish.
     pub note: Option<&'a str>,
     /// What the summary is made of, unless it is the ledger.

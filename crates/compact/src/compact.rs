@@ -14,7 +14,7 @@ use compact_core::redact::{RedactionBoundary, Redactor};
 use compact_core::token::{Estimator, Tokens};
 use compact_core::window::Window;
 use compact_runtime::manager::{
-    ArchiveMode, MemoryLayers, RestoredOriginal, VerificationReport, VerifiedBy,
+    ArchiveMode, MemoryLayers, RerunObstacle, RestoredOriginal, VerificationReport, VerifiedBy,
 };
 use compact_runtime::port::catalog::CompactionRecord;
 use compact_runtime::port::embedder::Embedder;
@@ -510,7 +510,7 @@ async fn verify_file(
         store.archive.verify(pack).await?;
     }
     Ok(VerificationReport {
-        by: VerifiedBy::Original,
+        by: VerifiedBy::Original(RerunObstacle::NoCompaction),
         mismatches: Vec::new(),
     })
 }

@@ -18,7 +18,7 @@ use crate::policy::Policy;
 use crate::prompt::{SummaryContent, SummarySource};
 use crate::prune::meaning::MeaningVector;
 use crate::receipt::Receipt;
-use crate::redact::Redactor;
+use crate::redact::{self, Redactor};
 use crate::token::{Estimator, TokenAccount, Tokens};
 use crate::view::View;
 use crate::wire::WireRules;
@@ -70,7 +70,7 @@ pub struct CompactionInput<'a> {
     /// Applied to every summary.
     pub redactor: &'a Redactor,
     /// What becomes of what the view does not show.
-    pub beyond: Originals,
+    pub beyond: Originals<'a>,
     /// A person's wish for this compaction.
     pub note: Option<&'a str>,
     /// An embedding of each unit of the outline; `None` to go by their words.
@@ -80,12 +80,31 @@ pub struct CompactionInput<'a> {
 }
 
 /// Where the originals are after the compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Originals {
-    /// In an archive: recoverable.
+#[derive(Clone, Copy, Debug)]
+pub enum Originals<'a> {
+    /// In an archive, byte for byte: recoverable.
     Archived,
+    /// In an archive, without what this takes out: the rest is recoverable.
+    Redacted(&'a Redactor),
     /// Nowhere: what the view does not show is lost.
     Gone,
+}
+
+impl<'a> Originals<'a> {
+    /// What is taken out of them, if they are archived without it.
+    pub fn redactor(self) -> Option<&'a Redactor> {
+        match self {
+            Originals::Redacted(redactor) => Some(redactor),
+            Originals::Archived | Originals::Gone => None,
+        }
+    }
+}
+
+impl CompactionInput<'_> {
+    /// Names what redaction does to the summary and to what is archived.
+    fn redaction_fingerprint(&self) -> String {
+        redact::fingerprint(self.redactor, self.beyond.redactor())
+    }
 }
 
 /// A finished compaction, not yet committed.

@@ -105,7 +105,7 @@ impl CompactionRun<'_, '_> {
         retention.redacted = self.count_redacted(missing);
         let gone = retention.anchors - retention.kept - retention.redacted;
         match self.input.beyond {
-            Originals::Archived => retention.recoverable = gone,
+            Originals::Archived | Originals::Redacted(_) => retention.recoverable = gone,
             Originals::Gone => retention.lost = gone,
         }
         retention.score = match retention.anchors {

@@ -65,6 +65,7 @@ impl CompactionRun<'_, '_> {
             pruned_count: gone.len() as u64,
             retention,
             redactions: draft.redactions.clone(),
+            redaction_fingerprint: Some(input.redaction_fingerprint()),
             carried: self.carried(),
             notes: self.notes(draft),
             note: input.note.map(str::to_owned),

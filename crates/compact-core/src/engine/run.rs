@@ -26,7 +26,7 @@ use crate::view::{BlockEdit, View, ViewItem};
 use crate::wire::Placement;
 
 use super::attempt::SummaryAttempt;
-use super::{Compaction, CompactionInput, entry_ordinals};
+use super::{Compaction, CompactionInput, Originals, entry_ordinals};
 
 /// Share of the summary's allowance held back for what verification finds missing: one in so many.
 const REPAIR_SHARE: u64 = 200;
@@ -436,6 +436,8 @@ fn receipt_identity<'a>(input: &'a CompactionInput<'_>) -> ReceiptIdentity<'a> {
         original: input.original,
         estimator: input.estimator.name(),
         wire: input.rules.name,
+        redaction: input.redaction_fingerprint(),
+        is_archived: !matches!(input.beyond, Originals::Gone),
         note: input.note,
         words: (*input.words != SummaryContent::Ledger).then_some(input.words),
     }

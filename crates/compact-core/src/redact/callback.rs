@@ -44,6 +44,11 @@ impl ScrubCallback {
         }
     }
 
+    /// Its name, as counts and placeholders have it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The text as the callback leaves it. One that panics gets its whole text withheld: it was
     /// there to find something, and nobody knows whether it did.
     pub(super) fn apply<'t>(

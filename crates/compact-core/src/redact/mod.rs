@@ -11,6 +11,7 @@
 mod boundary;
 mod callback;
 mod entry;
+mod fingerprint;
 mod json;
 mod pii;
 mod rules;
@@ -32,6 +33,7 @@ use callback::ScrubCallback;
 
 pub use boundary::BoundaryRedactors;
 pub use callback::Scrub;
+pub use fingerprint::fingerprint;
 pub use pii::PiiClass;
 
 /// How often each rule fired.

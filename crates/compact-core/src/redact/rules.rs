@@ -393,6 +393,15 @@ pub(super) fn scan_secrets(text: &str, found: &mut RedactionFindings<'_>) {
     found.placeholders.sort_by_key(|p| p.start);
 }
 
+/// Name, trigger words and pattern of a maintained rule: what tells one set of rules from another.
+pub(super) type RuleIdentity = (&'static str, &'static [&'static str], &'static str);
+
+/// The maintained rules, in order of authority.
+pub(super) fn identities() -> Vec<RuleIdentity> {
+    let identity = |rule: &SecretRule| (rule.name, rule.triggers, rule.pattern);
+    RULES.iter().map(identity).collect()
+}
+
 /// Passwords and API keys share their rule, not their name.
 fn assigned_rule_name(text: &str, trigger: Range<usize>) -> &'static str {
     let is_key = text.get(trigger).is_some_and(|t| t.starts_with(['a', 'A']));

@@ -704,3 +704,67 @@ proptest! {
         prop_assert!(!redact(&redactor(), &text).0.contains(&secret));
     }
 }
+
+/// What the two redactors of a compaction are called.
+fn named(rules: &RedactionRules) -> String {
+    let at = |boundary| rules.redactor(boundary).unwrap();
+    let archive = at(RedactionBoundary::Archive);
+    fingerprint(
+        &at(RedactionBoundary::Summary),
+        rules.sinks.archive.then_some(&archive),
+    )
+}
+
+#[test]
+fn a_fingerprint_names_everything_that_redaction_does() {
+    let rules = RedactionRules {
+        patterns: vec!["alpha".into(), "beta".into()],
+        allow: vec!["one".into(), "two".into()],
+        ..RedactionRules::default()
+    };
+    let with = |change: fn(&mut RedactionRules)| {
+        let mut changed = rules.clone();
+        change(&mut changed);
+        changed
+    };
+    let changed = [
+        with(|r| r.enabled = false),
+        with(|r| r.patterns.clear()),
+        with(|r| r.patterns.push("gamma".into())),
+        // `pattern-1` stands for another word then, and the view shows which.
+        with(|r| r.patterns.reverse()),
+        with(|r| r.foreign_patterns.push("gamma, of a project".into())),
+        with(|r| r.allow.clear()),
+        with(|r| r.sinks.archive = true),
+        with(|r| r.sinks.summary_prompt = false),
+    ];
+    let names: BTreeSet<String> = changed.iter().chain([&rules]).map(named).collect();
+    // Off everywhere and off in summaries come to the same.
+    assert_eq!(names.len(), changed.len());
+    assert_eq!(named(&changed[0]), named(&changed[7]));
+    for same in [
+        with(|_| {}),
+        with(|r| r.allow.reverse()),
+        // Neither a summary nor an archive has to do with them.
+        with(|r| r.pii_deny.clear()),
+        with(|r| r.sinks.export = false),
+    ] {
+        assert_eq!(named(&same), named(&rules));
+    }
+}
+
+#[test]
+fn a_fingerprint_knows_functions_by_their_names() {
+    let with = |names: &[&str]| {
+        let add = |made: Redactor, name: &&str| made.with_callback(name, Arc::new(|_: &str| None));
+        fingerprint(&names.iter().fold(redactor(), add), None)
+    };
+    let names = [
+        with(&[]),
+        with(&["a"]),
+        with(&["a", "b"]),
+        with(&["b", "a"]),
+    ];
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 4);
+    assert_eq!(with(&["a"]), names[1]);
+}

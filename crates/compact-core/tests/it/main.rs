@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )] // tests fail by panicking
 
+mod identity;
 mod invariants;
 mod ladder;
 mod room;

@@ -2,8 +2,8 @@
 //!
 //! A record says what went into a compaction, and the archive has the view that came out. Where the one
 //! is how our own live context begins, the other is shown from then on, so both processes send the same
-//! bytes, whatever the versions of their engines. A record of another history, or one whose view cannot
-//! be had, is left alone: then this process compacts for itself.
+//! bytes, whatever the versions of their engines. A record of another history, one made under other
+//! redaction rules, or one whose view cannot be had, is left alone: then this process compacts for itself.
 
 use compact_core::engine::{self, Prior};
 use compact_core::identity::EntryHash;
@@ -41,7 +41,10 @@ impl Manager {
     /// True when a record that others made would become ours.
     pub(crate) async fn is_overtaken(&self, snapshot: &SessionSnapshot) -> Result<bool, Error> {
         let latest = self.catalog.latest_record(&snapshot.id).await?;
-        Ok(latest.is_some_and(|record| snapshot.is_continued_by(&record)))
+        let is_ours = |record: CompactionRecord| {
+            snapshot.is_continued_by(&record) && self.is_same_redaction(&record)
+        };
+        Ok(latest.is_some_and(is_ours))
     }
 
     async fn adopt_record(
@@ -51,8 +54,11 @@ impl Manager {
         decision: &TriggerDecision,
     ) -> Result<bool, Error> {
         let follows = record.previous == session.previous_receipt();
+        if !record.is_exact() || !follows || !self.is_same_redaction(record) {
+            return Ok(false);
+        }
         let protected = self.protected_entries(session.id()).await?;
-        if !record.is_exact() || !follows || session.is_protected_left_out(record, &protected) {
+        if session.is_protected_left_out(record, &protected) {
             return Ok(false);
         }
         let Some(snapshot) = session.snapshot_of_record(record, decision) else {

@@ -35,7 +35,7 @@ use compact_core::ledger::Ledger;
 use compact_core::message::Conversation;
 use compact_core::plan::Plan;
 use compact_core::policy::Policy;
-use compact_core::redact::{RedactionCounts, Redactor};
+use compact_core::redact::{self, RedactionCounts, Redactor};
 use compact_core::token::{Estimator, EstimatorExt, TokenAccount, Tokens};
 use compact_core::trigger::{self, CompactionCause, TriggerDecision};
 use compact_core::usage::gauge::LiveContext;
@@ -54,7 +54,7 @@ pub use lineage::new_session_name;
 pub use model_summary::ModelAdvice;
 pub use outcome::{read_record, write_record};
 pub use remember::MemoryLayers;
-pub use restore::{FieldMismatch, RestoredOriginal, VerificationReport, VerifiedBy};
+pub use restore::{FieldMismatch, RerunObstacle, RestoredOriginal, VerificationReport, VerifiedBy};
 pub use session_state::{ENTRIES_FORMAT, Preflight, SessionState, serialize_entries};
 
 use count::EntryCounter;
@@ -451,6 +451,7 @@ impl Manager {
             .get("budget")
             .and_then(serde_json::Value::as_u64);
         let is_same = latest.entry_hashes == measured.hashes
+            && self.is_same_redaction(latest)
             && budget == Some(measured.budget.0)
             && latest.input_pack.is_some();
         match is_same {
@@ -501,11 +502,18 @@ impl Manager {
         }
     }
 
-    fn beyond_view(&self) -> Originals {
-        match self.archive {
-            Some(_) => Originals::Archived,
-            None => Originals::Gone,
+    fn beyond_view(&self) -> Originals<'_> {
+        match (&self.archive, &self.storing) {
+            (Some(_), ArchiveMode::Exact) => Originals::Archived,
+            (Some(_), ArchiveMode::Redacted(redactor)) => Originals::Redacted(redactor),
+            (None, _) => Originals::Gone,
         }
+    }
+
+    /// True when a record was made under the redaction rules in force here.
+    fn is_same_redaction(&self, record: &CompactionRecord) -> bool {
+        let ours = redact::fingerprint(&self.redactor, self.beyond_view().redactor());
+        record.redaction_fingerprint() == Some(&ours)
     }
 
     /// A compaction that another process was faster with did not fail: the other one counts.

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use compact_core::engine::{self, Compaction, CompactionOutcome};
 use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
-use compact_core::receipt::ENGINE;
 use compact_core::redact::RedactionCounts;
 use compact_core::view::{View, ViewItem};
 use serde::{Deserialize, Serialize};
@@ -125,7 +124,7 @@ impl Manager {
     }
 
     /// The view of a record over its input: as it was archived, or as this engine makes it where it
-    /// is the one that made it. `None` when neither can be had.
+    /// is the one that made it, under the same redaction. `None` when neither can be had.
     pub(super) async fn view_of(
         &self,
         record: &CompactionRecord,
@@ -223,11 +222,6 @@ fn check_form(pack: PackId, form: u32) -> Result<(), ArchiveError> {
         true => Err(ArchiveError::Newer { pack, found: form }),
         false => Ok(()),
     }
-}
-
-/// Whether this engine made it, and so can make it again.
-pub(super) fn is_of_this_engine(record: &CompactionRecord) -> bool {
-    record.receipt.get("engine").and_then(|e| e.as_str()) == Some(ENGINE)
 }
 
 /// What a view shows of its input, as a conversation of its own.

@@ -1,12 +1,16 @@
 //! What a session remembers now: the layers of its latest view, and the ledger behind its summary.
 //!
-//! The view is the archived one; the rest is drawn from the archived input.
+//! The view is the archived one; the rest is drawn from the archived input. All of it is redacted by the
+//! rules in force now: what was archived under others may show what these hide.
+
+use std::borrow::Cow;
 
 use compact_core::frame;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, Entry};
 use compact_core::outline::Outline;
 use compact_core::pin::{PinRules, PinState};
+use compact_core::redact::RedactionCounts;
 use compact_core::view::{View, ViewItem};
 
 use super::{Manager, MeasuredRequest, restore};
@@ -36,7 +40,25 @@ impl Manager {
         let view = self.view_of(record, &mut measured).await?;
         let view = view.unwrap_or_else(|| View::identity(&conversation));
         let pins = self.pinned_flags(&conversation, &measured)?;
-        Ok(split_layers(&view, &conversation, &pins, measured.ledger))
+        let memory = split_layers(&view, &conversation, &pins, measured.ledger);
+        Ok(self.redact_memory(memory))
+    }
+
+    /// The layers without what the rules in force hide; the ledger was drawn under them.
+    fn redact_memory(&self, memory: MemoryLayers) -> MemoryLayers {
+        let redact = |entries: &[Entry]| {
+            let redacted = self.redactor.redact_entries(entries);
+            redacted.into_iter().map(Cow::into_owned).collect()
+        };
+        let summary = self
+            .redactor
+            .redact(&memory.summary, &mut RedactionCounts::new());
+        MemoryLayers {
+            pinned: redact(&memory.pinned),
+            summary: summary.into_owned(),
+            recent: redact(&memory.recent),
+            ledger: memory.ledger,
+        }
     }
 
     /// Which entries are pinned.

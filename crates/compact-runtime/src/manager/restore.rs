@@ -6,6 +6,7 @@ use bytes::Bytes;
 use compact_core::engine::{self, CompactionOutcome};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
+use compact_core::receipt::ENGINE;
 use compact_core::token::{TokenAccount, Tokens};
 use compact_core::verify::Retention;
 use compact_core::view::ViewItem;
@@ -13,7 +14,7 @@ use compact_core::wire::WireRules;
 use compact_formats::{Document, ParsedTranscript, TranscriptScope as FormatScope};
 use serde_json::{Value, json};
 
-use super::outcome::{self, ArchivedView, is_of_this_engine};
+use super::outcome::{self, ArchivedView};
 use super::session_state::ENTRIES_FORMAT;
 use super::{CompactionRequest, Manager, MeasuredRequest};
 use crate::error::Error;
@@ -30,15 +31,27 @@ pub struct RestoredOriginal {
 }
 
 /// What a receipt was held against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifiedBy {
     /// The engine that made it, run again on the archived input: every field.
     Engine,
-    /// The archived input and view of another engine: hashes, counts and sums.
-    View,
-    /// The archived input alone: another engine made it, and kept no view.
-    Original,
+    /// The archived input and view: hashes, counts and sums.
+    View(RerunObstacle),
+    /// The archived input alone: no view was kept.
+    Original(RerunObstacle),
+}
+
+/// Why the engine cannot make a view again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RerunObstacle {
+    /// Another version of it made the receipt.
+    OtherEngine,
+    /// Other redaction rules were in force.
+    OtherRedaction,
+    /// A hook or a run left a copy: nothing was compacted.
+    NoCompaction,
+    /// The archive was redacted: nobody has the original any more.
+    RedactedOriginal,
 }
 
 /// What came of a check.
@@ -125,17 +138,17 @@ impl Manager {
         measured.policy = self.policy.clone();
         // The view is read in any case: one that is damaged is found, whoever made it.
         let kept = self.archived_view(&record).await?;
-        let (by, recomputed) = match kept {
-            _ if is_of_this_engine(&record) => {
+        let (by, recomputed) = match (self.rerun_obstacle(&record), kept) {
+            (None, _) => {
                 measured.advice = self.advice_of(&record).await?;
                 (VerifiedBy::Engine, self.recompute_receipt(&measured)?)
             }
-            Some(kept) => (
-                VerifiedBy::View,
+            (Some(why), Some(kept)) => (
+                VerifiedBy::View(why),
                 self.expected_from_view(&record, &measured, &kept),
             ),
-            None => (
-                VerifiedBy::Original,
+            (Some(why), None) => (
+                VerifiedBy::Original(why),
                 self.expected_from_input(&record, &measured),
             ),
         };
@@ -143,6 +156,17 @@ impl Manager {
             by,
             mismatches: find_mismatches(&record.receipt, &recomputed),
         })
+    }
+
+    /// Why this engine, under the rules in force, would not make the view of a record again.
+    fn rerun_obstacle(&self, record: &CompactionRecord) -> Option<RerunObstacle> {
+        if record.receipt.get("engine").and_then(Value::as_str) != Some(ENGINE) {
+            return Some(RerunObstacle::OtherEngine);
+        }
+        if !self.is_same_redaction(record) {
+            return Some(RerunObstacle::OtherRedaction);
+        }
+        (!record.is_exact()).then_some(RerunObstacle::RedactedOriginal)
     }
 
     /// The receipt that this engine writes for the same input.

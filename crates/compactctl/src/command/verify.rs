@@ -1,11 +1,11 @@
 //! `verify`: a receipt held against the archive, with the policy and the estimator it names: by the
-//! engine that made it, by its archived view where that was another, and what a hook or a run left by
-//! its checksum.
+//! engine that made it, by its archived view where that engine or its redaction rules are not those in
+//! force, and what a hook or a run left by its checksum.
 
 use std::path::Path;
 
 use compact::hook::ORIGIN_FIELD;
-use compact::manager::{FieldMismatch, VerificationReport, VerifiedBy};
+use compact::manager::{FieldMismatch, RerunObstacle, VerificationReport, VerifiedBy};
 use compact::policy::Policy;
 use compact::store::StorePair;
 use compact::store::{ArchiveError, CompactionRecord};
@@ -53,6 +53,7 @@ pub fn run(args: &VerifyArgs, app: &App, global: &GlobalArgs) -> Result<CommandA
         "session_id": record.session_id,
         "engine": record.receipt.get("engine"),
         "verified_by": checked.by.as_str(),
+        "reason": checked.by.obstacle().map(describe_obstacle),
         "mismatches": checked.mismatches,
     });
     let code = if ok { 0 } else { FailureCode::Check as u8 };
@@ -78,24 +79,45 @@ impl CheckBasis {
     fn as_str(self) -> &'static str {
         match self {
             CheckBasis::Archive(VerifiedBy::Engine) => "engine",
-            CheckBasis::Archive(VerifiedBy::View) => "view",
-            CheckBasis::Archive(VerifiedBy::Original) => "original",
+            CheckBasis::Archive(VerifiedBy::View(_)) => "view",
+            CheckBasis::Archive(VerifiedBy::Original(_)) => "original",
             CheckBasis::Checksum => "checksum",
             CheckBasis::Nothing => "nothing",
         }
     }
 
-    fn in_words(self) -> &'static str {
+    /// Why the engine was not run again, where it was not.
+    fn obstacle(self) -> Option<RerunObstacle> {
         match self {
-            CheckBasis::Archive(VerifiedBy::Engine) => "every field recomputes from the archive",
-            CheckBasis::Archive(VerifiedBy::View) => {
-                "made by another version of the engine; hashes, counts and sums agree with the archived view"
-            }
-            CheckBasis::Archive(VerifiedBy::Original) => {
-                "made by another version of the engine, which kept no view; the original is whole"
-            }
-            CheckBasis::Checksum | CheckBasis::Nothing => "the file is what was written",
+            CheckBasis::Archive(VerifiedBy::View(why) | VerifiedBy::Original(why)) => Some(why),
+            _ => None,
         }
+    }
+
+    fn in_words(self) -> String {
+        match self {
+            CheckBasis::Archive(VerifiedBy::Engine) => {
+                "every field recomputes from the archive".to_owned()
+            }
+            CheckBasis::Archive(VerifiedBy::View(why)) => format!(
+                "{}; hashes, counts and sums agree with the archived view",
+                describe_obstacle(why)
+            ),
+            CheckBasis::Archive(VerifiedBy::Original(why)) => format!(
+                "{}, and no view was kept; the original is whole",
+                describe_obstacle(why)
+            ),
+            CheckBasis::Checksum | CheckBasis::Nothing => "the file is what was written".to_owned(),
+        }
+    }
+}
+
+fn describe_obstacle(why: RerunObstacle) -> &'static str {
+    match why {
+        RerunObstacle::OtherEngine => "made by another version of the engine",
+        RerunObstacle::OtherRedaction => "made under other redaction settings",
+        RerunObstacle::NoCompaction => "nothing was compacted",
+        RerunObstacle::RedactedOriginal => "secrets were redacted when its original was archived",
     }
 }
 

@@ -649,3 +649,34 @@ fn archived(place: &Place) -> Vec<PathBuf> {
         .flatten();
     files.map(|entry| entry.unwrap().path()).collect()
 }
+
+/// A repository may hide words in what is shown; it must not make a sound receipt look forged, nor
+/// receipts that were made in it.
+#[test]
+fn a_pattern_of_a_repository_fails_no_receipt_and_hides_what_is_remembered() {
+    let victim = Victim::new();
+    let place = &victim.place;
+    let remembered =
+        || place.run(&["remember", "s"]).ok().text() + &place.json(&["remember", "s"]).to_string();
+    assert!(remembered().contains("case_29"));
+    place.write("compact.yaml", "redaction: {patterns: ['case_\\d+']}\n");
+    let verified = |receipt: &str| {
+        let told = place.json(&["verify", receipt]);
+        assert_eq!(
+            (&told["ok"], &told["mismatches"]),
+            (&json!(true), &json!([]))
+        );
+        told["verified_by"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(verified(&victim.receipt), "view");
+    assert!(!remembered().contains("case_29"), "{}", remembered());
+    let made = place.json(&["compact", "s.jsonl", "--budget", "1500", "--session", "t"]);
+    let made = made["receipt_id"].as_str().unwrap();
+    assert_ne!(made, victim.receipt);
+    assert_eq!(verified(made), "engine");
+    std::fs::remove_file(place.path("compact.yaml")).unwrap();
+    assert_eq!(
+        (verified(made), verified(&victim.receipt)),
+        ("view".to_owned(), "engine".to_owned())
+    );
+}

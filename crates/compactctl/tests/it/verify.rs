@@ -1,8 +1,10 @@
 use std::path::PathBuf;
 
-use crate::place::{Place, claude, lines};
+use serde_json::{Value, json};
 
-fn compacted() -> (Place, serde_json::Value) {
+use crate::place::{Place, Run, claude, lines};
+
+fn compacted() -> (Place, Value) {
     let place = Place::new();
     place.write("s.jsonl", claude(20));
     let json = place.json(&[
@@ -133,4 +135,96 @@ fn restore_writes_to_a_file_or_into_json() {
         (Some(true), Some(claude(20).len() as u64))
     );
     assert_eq!(place.json(&["restore", id])["content"], claude(20));
+}
+
+/// The answer of a command under one more setting.
+fn under(place: &Place, setting: (&str, &str), arguments: &[&str]) -> Value {
+    let mut command = place.command(&[arguments, &["--json"]].concat());
+    Run::of(command.env(setting.0, setting.1)).ok().json()
+}
+
+const REDACTED: (&str, &str) = ("COMPACT_REDACTION_SINKS_ARCHIVE", "true");
+const HIDDEN: (&str, &str) = ("COMPACT_REDACTION_PATTERNS", "R-00\\d+");
+
+/// The user's file is overwritten by its view: what the report promises must be in the archive.
+#[test]
+fn an_archive_that_was_redacted_first_keeps_the_exact_original_too() {
+    let place = Place::new();
+    let key = json!({ "role": "user", "content": "the key is AKIAIOSFODNN7EXAMPLE" });
+    let original = format!("{}{key}\n{}", lines(0..10), lines(10..40));
+    place.write("s.jsonl", &original);
+    let compact = ["compact", "s.jsonl", "--budget", "1500", "-o"];
+    let first = under(&place, REDACTED, &[&compact[..], &["v.jsonl"]].concat());
+    let second = place.json(&[&compact[..], &["s.jsonl"]].concat());
+    assert_eq!(
+        (&first["exact"], &second["exact"]),
+        (&json!(false), &json!(true))
+    );
+    let id = second["receipt_id"].as_str().unwrap();
+    assert_eq!(place.json(&["restore", id])["content"], original);
+    let shown = place.json(&["archive", "show", id]);
+    assert_eq!(shown["archive"], second["archive"]);
+    assert_eq!(place.json(&["archive", "verify"])["packs_unnamed"], 0);
+    let checked = place.json(&["verify", id]);
+    assert_eq!(
+        (&checked["verified_by"], &checked["reason"]),
+        (&json!("engine"), &Value::Null)
+    );
+    let redacted = first["receipt_id"].as_str().unwrap();
+    let checked = under(&place, REDACTED, &["verify", redacted]);
+    let reason = json!("secrets were redacted when its original was archived");
+    assert_eq!(
+        (&checked["verified_by"], &checked["reason"]),
+        (&json!("view"), &reason)
+    );
+}
+
+#[test]
+fn a_pattern_that_is_added_makes_another_receipt_that_the_chain_goes_on_from() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..40));
+    let compact = ["compact", "s.jsonl", "--budget", "1500", "-o"];
+    let first = place.json(&[&compact[..], &["v.jsonl"]].concat());
+    let second = under(&place, HIDDEN, &[&compact[..], &["w.jsonl"]].concat());
+    assert_ne!(first["receipt_id"], second["receipt_id"]);
+    assert_eq!(first["session_id"], second["session_id"]);
+    let mut view = place.read("w.jsonl");
+    view.extend(lines(40..60).into_bytes());
+    place.write("w.jsonl", view);
+    let third = under(
+        &place,
+        HIDDEN,
+        &["compact", "w.jsonl", "--budget", "1500", "-q"],
+    );
+    assert_eq!(third["previous"], second["receipt_id"]);
+    assert_eq!(
+        (&third["summary_version"], &third["carried"]),
+        (&json!(2), &Value::Null)
+    );
+    for receipt in [&first, &second, &third] {
+        let id = receipt["receipt_id"].as_str().unwrap();
+        let (open, hidden) = (
+            place.json(&["verify", id]),
+            under(&place, HIDDEN, &["verify", id]),
+        );
+        let (same, other) = match receipt["receipt_id"] == first["receipt_id"] {
+            true => (open, hidden),
+            false => (hidden, open),
+        };
+        assert_eq!(
+            (&same["verified_by"], &same["reason"]),
+            (&json!("engine"), &Value::Null)
+        );
+        let reason = json!("made under other redaction settings");
+        assert_eq!(
+            (&other["verified_by"], &other["reason"]),
+            (&json!("view"), &reason)
+        );
+    }
+    place.write("given.json", second.to_string());
+    let told = place.run(&["verify", "given.json"]).ok().text();
+    assert!(
+        told.contains("made under other redaction settings; hashes, counts"),
+        "{told}"
+    );
 }

@@ -4,13 +4,15 @@ use compact_core::message::{Entry, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::{RedactionBoundary, RedactionRules};
 use compact_core::summarize::Style;
+use compact_core::token::Tokens;
 use compact_core::wire::WireRules;
 use serde_json::json;
 
 use super::*;
-use crate::manager::restore::VerifiedBy;
-use crate::manager::session_state::SessionState;
+use crate::manager::restore::{RerunObstacle, VerifiedBy};
+use crate::manager::session_state::{ENTRIES_FORMAT, SessionState, serialize_entries};
 use crate::manager::tests::{exchange, manager};
+use crate::manager::{CommittedCompaction, CompactionRequest, RequestOutcome};
 use crate::port::catalog::{MemoryCatalog, SessionCatalog};
 
 /// A session that was compacted several times, with its records.
@@ -53,12 +55,18 @@ async fn of_another_engine(
 async fn a_receipt_of_another_engine_is_held_against_its_view() {
     let (manager, _) = manager(3_000);
     let (_, chain) = compacted(&manager, "old").await;
-    let old = of_another_engine(&manager, &chain, |_| {}).await;
+    // Receipts did not always name their redaction.
+    let old = of_another_engine(&manager, &chain, |record| {
+        let fields = record.receipt.as_object_mut().unwrap();
+        fields.remove("redaction_fingerprint").unwrap();
+    });
+    let old = old.await;
+    let by_view = VerifiedBy::View(RerunObstacle::OtherEngine);
     for record in &chain {
         let now = manager.verify_receipt(&record.receipt_id).await.unwrap();
         assert_eq!((now.by, now.mismatches), (VerifiedBy::Engine, vec![]));
         let then = old.verify_receipt(&record.receipt_id).await.unwrap();
-        assert_eq!((then.by, then.mismatches), (VerifiedBy::View, vec![]));
+        assert_eq!((then.by, then.mismatches), (by_view, vec![]));
     }
     for (field, value) in [
         ("tokens_before", json!(1)),
@@ -82,7 +90,8 @@ async fn a_receipt_of_another_engine_is_held_against_its_view() {
     };
     let older = of_another_engine(&manager, &chain, without_view).await;
     let found = older.verify_receipt(&chain[0].receipt_id).await.unwrap();
-    assert_eq!((found.by, found.mismatches), (VerifiedBy::Original, vec![]));
+    let by_original = VerifiedBy::Original(RerunObstacle::OtherEngine);
+    assert_eq!((found.by, found.mismatches), (by_original, vec![]));
 }
 
 /// No engine of this process would make these views, and still they are shown as they were.
@@ -183,4 +192,201 @@ async fn a_redacted_archive_keeps_no_secret_in_a_view() {
         read_record(&*archive, &record.address()).await.unwrap(),
         record
     );
+}
+
+/// A manager over the same store whose summaries, or whose archive, are redacted otherwise.
+fn redacting(manager: &Manager, rules: &RedactionRules) -> Manager {
+    let at = |boundary| Arc::new(rules.redactor(boundary).unwrap());
+    Manager {
+        redactor: at(RedactionBoundary::Summary),
+        storing: match rules.sinks.archive {
+            true => ArchiveMode::Redacted(at(RedactionBoundary::Archive)),
+            false => ArchiveMode::Exact,
+        },
+        ..manager.clone()
+    }
+}
+
+fn hiding(pattern: &str) -> RedactionRules {
+    RedactionRules {
+        patterns: vec![pattern.to_owned()],
+        ..RedactionRules::default()
+    }
+}
+
+fn redacted_archive() -> RedactionRules {
+    let mut rules = RedactionRules::default();
+    rules.sinks.archive = true;
+    rules
+}
+
+/// A conversation that somebody tells in one session, with a secret in its middle.
+fn told() -> Conversation {
+    let key = "the key is AKIAIOSFODNN7EXAMPLE, never touch table_7";
+    let mut entries = vec![Entry::from_text("u0", Role::User, "go")];
+    entries.extend((0..20).flat_map(|i| exchange(i, 25)));
+    entries.push(Entry::from_text("u1", Role::User, key));
+    entries.extend((20..40).flat_map(|i| exchange(i, 25)));
+    Conversation {
+        entries,
+        ..Conversation::default()
+    }
+}
+
+async fn compact(manager: &Manager, conversation: &Conversation) -> CommittedCompaction {
+    let request = CompactionRequest {
+        conversation,
+        rules: &WireRules::LENIENT,
+        format: ENTRIES_FORMAT,
+        original: serialize_entries(&conversation.entries),
+        session_id: Some("told"),
+        budget: Some(Tokens(2_000)),
+        summary_limit: None,
+        note: None,
+        told: None,
+        parent: None,
+    };
+    match manager.compact(&request).await.unwrap() {
+        RequestOutcome::Done(made) => *made,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn verified(manager: &Manager, receipt: &str) -> VerifiedBy {
+    let report = manager.verify_receipt(receipt).await.unwrap();
+    assert_eq!(report.mismatches, []);
+    report.by
+}
+
+/// The second report must not promise an original that no record names.
+#[tokio::test]
+async fn an_original_that_was_first_archived_redacted_is_archived_exact_as_well() {
+    let (exact, _) = manager(8_000);
+    let redacted = redacting(&exact, &redacted_archive());
+    let (conversation, original) = (told(), serialize_entries(&told().entries));
+    let first = compact(&redacted, &conversation).await;
+    let second = compact(&exact, &conversation).await;
+    let id = |made: &CommittedCompaction| made.compaction.receipt.receipt_id.clone();
+    assert_ne!(id(&first), id(&second));
+    for (made, is_exact) in [(&first, false), (&second, true)] {
+        assert_eq!(made.receipt["exact"], is_exact);
+        let record = exact.catalog.find_record(&id(made)).await.unwrap();
+        assert_eq!(record.unwrap().receipt, made.receipt);
+        let restored = exact.restore(&id(made)).await.unwrap();
+        assert_eq!(
+            (restored.exact, restored.bytes == original),
+            (is_exact, is_exact)
+        );
+    }
+    // Nobody can run the engine on an original that is gone, under whatever rules.
+    let (first, second) = (id(&first), id(&second));
+    let view = VerifiedBy::View;
+    assert_eq!(
+        verified(&redacted, &first).await,
+        view(RerunObstacle::RedactedOriginal)
+    );
+    assert_eq!(
+        verified(&exact, &first).await,
+        view(RerunObstacle::OtherRedaction)
+    );
+    assert_eq!(verified(&exact, &second).await, VerifiedBy::Engine);
+    assert_eq!(
+        verified(&redacted, &second).await,
+        view(RerunObstacle::OtherRedaction)
+    );
+}
+
+/// The same words without an archive and with one are not the same promise.
+#[tokio::test]
+async fn an_original_that_was_kept_nowhere_is_archived_by_the_next_who_keeps_it() {
+    let (keeping, _) = manager(8_000);
+    let fleeting = Manager {
+        archive: None,
+        ..keeping.clone()
+    };
+    let first = compact(&fleeting, &told()).await.compaction.receipt;
+    let second = compact(&keeping, &told()).await.compaction.receipt;
+    assert_eq!((first.retention.recoverable, second.retention.lost), (0, 0));
+    assert_eq!(
+        verified(&keeping, &second.receipt_id).await,
+        VerifiedBy::Engine
+    );
+}
+
+#[tokio::test]
+async fn other_redaction_makes_another_receipt_and_the_chain_goes_on_from_it() {
+    let (open, _) = manager(8_000);
+    let hidden = redacting(&open, &hiding("table_7"));
+    let first = compact(&open, &told()).await.compaction;
+    let second = compact(&hidden, &told()).await.compaction;
+    let summary = |made: &Compaction| made.view.summary().unwrap().plain_text();
+    assert!(summary(&first).contains("table_7") && !summary(&second).contains("table_7"));
+    assert_ne!(first.receipt.receipt_id, second.receipt.receipt_id);
+    assert_ne!(
+        first.receipt.redaction_fingerprint,
+        second.receipt.redaction_fingerprint
+    );
+    for made in [first, second] {
+        let mut going_on = shown_conversation(&made.view, &told());
+        going_on
+            .entries
+            .extend((40..60).flat_map(|i| exchange(i, 25)));
+        // Whoever goes on, whatever they hide: what was said is known.
+        let next = compact(&hidden, &going_on).await.compaction.receipt;
+        assert_eq!(next.previous.as_ref(), Some(&made.receipt.receipt_id));
+        assert_eq!((next.summary_version, next.carried), (2, 0));
+        for (receipt, other) in [(&next, &open), (&made.receipt, &hidden)] {
+            let by = verified(other, &receipt.receipt_id).await;
+            let is_hidden = receipt.redaction_fingerprint == next.redaction_fingerprint;
+            match is_hidden == std::ptr::eq(other, &hidden) {
+                true => assert_eq!(by, VerifiedBy::Engine),
+                false => assert_eq!(by, VerifiedBy::View(RerunObstacle::OtherRedaction)),
+            }
+        }
+    }
+}
+
+/// Another process's view shows what this one was told to hide.
+#[tokio::test]
+async fn a_view_made_under_other_rules_is_not_taken_over() {
+    let open = redacting(&manager(6_000).0, &RedactionRules::default());
+    let history = told().entries;
+    let mut session = SessionState::new("both", &WireRules::LENIENT);
+    session.append(history.clone());
+    let first = open.preflight(&mut session).await.unwrap().receipt.unwrap();
+    for (pattern, is_same) in [(None, true), (Some("table_7"), false)] {
+        let other = pattern.map_or(open.clone(), |pattern| redacting(&open, &hiding(pattern)));
+        let mut late = SessionState::new("both", &WireRules::LENIENT);
+        late.append(history.clone());
+        let made = other.preflight(&mut late).await.unwrap();
+        // What was taken over has no receipt of this call.
+        let receipt = made.receipt.map(|receipt| receipt.receipt_id);
+        assert_eq!(receipt.is_none(), is_same);
+        assert_ne!(receipt.as_ref(), Some(&first.receipt_id));
+        let shown = made.view.shown_entries(late.history());
+        let summary = shown.iter().map(Entry::plain_text);
+        let summary = summary.filter(|text| text.contains("<COMPACT-SUMMARY"));
+        let summary: Vec<bool> = summary.map(|text| text.contains("table_7")).collect();
+        assert_eq!(summary, [is_same]);
+    }
+    let chain = open.catalog.session_records("both").await.unwrap();
+    assert_eq!(chain.len(), 2, "the first was shown, not made again");
+}
+
+#[tokio::test]
+async fn what_is_remembered_is_hidden_by_the_rules_in_force() {
+    let (open, _) = manager(8_000);
+    let mut conversation = told();
+    let last = Entry::from_text("u2", Role::User, "and look at table_7 again");
+    conversation.entries.push(last);
+    let made = compact(&open, &conversation).await;
+    let record = open.catalog.latest_record("told").await.unwrap().unwrap();
+    assert_eq!(record.receipt, made.receipt);
+    let before = open.memory_layers(&record).await.unwrap();
+    assert!(before.summary.contains("table_7"));
+    let hidden = redacting(&open, &hiding("table_7"));
+    let memory = hidden.memory_layers(&record).await.unwrap();
+    assert_eq!(memory.recent.len(), before.recent.len());
+    assert!(memory.summary.contains("[REDACTED:pattern-1:"));
+    assert!(!format!("{memory:?}").contains("table_7"), "{memory:?}");
 }

@@ -66,6 +66,11 @@ impl CompactionRecord {
         self.receipt.get("exact") != Some(&Value::Bool(false))
     }
 
+    /// Names the redaction rules that it was made under; earlier versions did not say.
+    pub fn redaction_fingerprint(&self) -> Option<&str> {
+        self.receipt.get("redaction_fingerprint")?.as_str()
+    }
+
     /// Where the archive keeps it.
     pub fn address(&self) -> PackId {
         PackId::of_record(&self.session_id, &self.receipt_id)

@@ -2,7 +2,6 @@
 //!
 //! The summary comes first and what is pinned last, since a running agent has that anyway.
 
-use compact::redact::{RedactionBoundary, RedactionCounts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,12 +77,7 @@ impl tool::ToolInput for RememberToolInput {
         };
         let told: SessionMemory =
             tool::parse_json(remember::run(&RememberArgs { name }, app, global)?.json)?;
-        let redactor = app.compact().redactor(RedactionBoundary::Summary);
-        let text = told.render_layers();
-        let page = TextPage::starting_at(
-            &redactor.redact(&text, &mut RedactionCounts::new()),
-            self.offset,
-        )?;
+        let page = TextPage::starting_at(&told.render_layers(), self.offset)?;
         Ok(RememberToolOutput {
             note: QUOTE_NOTE,
             session_id: tool::shorten_name(&told.session_id),
