@@ -14,6 +14,7 @@ mod model;
 mod project;
 mod reference;
 mod source;
+mod starter;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -42,13 +43,14 @@ pub use model::{
 pub use project::{Allowance, find_allowance};
 pub use reference::reference_markdown;
 pub use source::{ConfigFile, ConfigFlag, ConfigSources, FileRole, RUN_VARIABLE};
+pub use starter::starter_file;
 pub use storage::{
     AddressingStyle, ArchiveConfig, RetentionConfig, S3Config, ServerSideEncryption,
     StorageAdapter, StorageConfig,
 };
 pub use trust::TrustStore;
 
-/// A commented file that sets every key, as `config init` writes it.
+/// A commented file that sets every key, as the founding documents show it.
 pub const EXAMPLE: &str = include_str!("../../../../compact.example.yaml");
 
 /// Everything that can be configured.

@@ -87,6 +87,33 @@ fn the_example_loads_and_differs_from_the_defaults_where_it_says_so() {
     assert_eq!(example, expected);
 }
 
+/// The lines of a starter file that are keys, set.
+fn uncommented(text: &str) -> String {
+    let behind_mark = text.lines().filter_map(|line| line.strip_prefix('#'));
+    // Words stand one space behind the mark, keys none or as many as their section indents them.
+    let is_key = |line: &&str| !line.starts_with(' ') || line.starts_with("  ");
+    let keys = behind_mark.filter(is_key);
+    keys.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_starter_file_sets_nothing_and_shows_every_default() {
+    let starter = starter_file();
+    let (_folder, sources) = written("compact.yaml", &starter);
+    let loaded = sources.load().unwrap();
+    assert_eq!(loaded.config, Config::default());
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    let text = FileText::read(&sources.files[0].path).unwrap();
+    assert_eq!(file::parse(&text).unwrap().len(), 0);
+    let (_folder, sources) = written("compact.yaml", &uncommented(&starter));
+    assert_eq!(sources.load().unwrap().config, Config::default());
+    let text = FileText::read(&sources.files[0].path).unwrap();
+    let lines = file::parse(&text).unwrap();
+    let shown: Vec<&str> = lines.iter().map(|line| line.path.as_str()).collect();
+    let keys: Vec<&str> = all_fields().iter().map(|f| f.path.as_str()).collect();
+    assert_eq!(shown, keys);
+}
+
 #[test]
 fn the_example_shows_every_key_in_the_order_of_the_reference() {
     let (_folder, sources) = written("compact.yaml", EXAMPLE);

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use compact::config::{
-    Config as Settings, ConfigSources, EXAMPLE, EffectiveValue, FileReview, FileText, IgnoredKey,
-    LoadedConfig, TrustStore, find_allowance,
+    Config as Settings, ConfigSources, EffectiveValue, FileReview, FileText, IgnoredKey,
+    LoadedConfig, TrustStore, find_allowance, starter_file,
 };
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
@@ -42,13 +42,14 @@ fn init(file: &Path, force: bool) -> Result<CommandAnswer, Failure> {
             "--force replaces it",
         ));
     }
-    let payload = OutputTarget::open(file, None)?.write(EXAMPLE.as_bytes().to_vec())?;
+    let content = starter_file();
+    let written = FileText::from_written(file, content.as_bytes());
+    let payload = OutputTarget::open(file, None)?.write(content.clone().into_bytes())?;
     let mut json = json!({ "file": file });
     if payload.is_some() {
-        set_field(&mut json, "content", EXAMPLE);
+        set_field(&mut json, "content", content);
         return Ok(CommandAnswer::new(json, String::new()).with_payload(payload));
     }
-    let written = FileText::from_written(file, EXAMPLE.as_bytes());
     let trusted = trust_store().and_then(|store| record_trust(&store, &written));
     set_field(&mut json, "trusted", trusted.is_ok());
     if let Err(failure) = &trusted {
@@ -58,7 +59,7 @@ fn init(file: &Path, force: bool) -> Result<CommandAnswer, Failure> {
         ));
     }
     let human = format!(
-        "wrote {}; it sets every key, so delete what your own file is to decide\n",
+        "wrote {}; it names every key and sets none: remove the # of what you want to set\n",
         file.display()
     );
     Ok(CommandAnswer::new(json, human))

@@ -1,5 +1,7 @@
 //! Flags, configuration, completions, the manual: everything around the sessions.
 
+use serde_json::Value;
+
 use crate::place::{Place, lines};
 
 #[test]
@@ -224,4 +226,31 @@ fn help_is_quick_and_writes_nothing() {
         assert!(!run.stdout.is_empty());
     }
     assert!(!place.store().exists() && !place.path("home").exists());
+}
+
+/// A file that was only written changes nothing: not what is in force, not who decides it, not what is
+/// printed, and not where the archive is.
+#[test]
+fn a_file_that_init_wrote_changes_nothing() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("home/.config/compact")).unwrap();
+    place.write(
+        "home/.config/compact/config.yaml",
+        "policy: {keep_recent_turns: 3}\n",
+    );
+    place.write("s.jsonl", lines(0..30));
+    let in_force = || place.json(&["config", "show", "--profile", "hard-reset"])["values"].clone();
+    let compacted = || {
+        let mut command = place.command(&["compact", "s.jsonl", "--budget", "1500", "--json"]);
+        let run = command.env_remove("COMPACT_STORAGE_PATH").output().unwrap();
+        let receipt: Value = serde_json::from_slice(&run.stdout).unwrap();
+        (
+            receipt["receipt_id"].clone(),
+            String::from_utf8(run.stderr).unwrap(),
+        )
+    };
+    let before = (in_force(), compacted());
+    place.run(&["config", "init"]).ok();
+    assert_eq!((in_force(), compacted()), before);
+    assert!(!place.path(".compact").exists());
 }
