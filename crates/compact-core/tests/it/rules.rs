@@ -59,7 +59,8 @@ fn session(rules: &[String]) -> Conversation {
 fn shows(text: &str, rule: &str) -> bool {
     text.match_indices(rule).any(|(at, _)| {
         // Said once with a full stop and once without, it is one rule.
-        let rest = text[at + rule.len()..].trim_start_matches('.');
+        let rest = text.get(at + rule.len()..).unwrap_or("");
+        let rest = rest.trim_start_matches('.');
         rest.is_empty() || rest.starts_with(['"', '\n'])
     })
 }
