@@ -633,7 +633,7 @@ fn what_is_printed_stays_within_the_limits_of_the_guide() {
     agent.before();
     agent.place.write(
         "session.jsonl",
-        session.clone() + &summarized("Much was looked at."),
+        session + &summarized("Much was looked at."),
     );
     let lost_at_start = start();
     for (text, most) in [
