@@ -321,8 +321,13 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
     /// The newest units, unless they are pinned.
     fn unpinned_newest(&self) -> Vec<usize> {
         let mut newest = self.scene.newest_units();
-        newest.retain(|unit| self.fate(*unit) == UnitFate::Demoted);
+        newest.retain(|&unit| self.fate(unit) == UnitFate::Demoted && !self.is_repeated(unit));
         newest
+    }
+
+    /// Whether the same words stand pinned later: a copy that is cut would be protected as it is cut.
+    fn is_repeated(&self, unit: usize) -> bool {
+        self.scene.pins.get(unit) == Some(&PinState::Repeated)
     }
 
     /// What units cost when their texts are cut as far as they can be.
@@ -379,7 +384,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
                     .get(i)
                     .is_some_and(|u| u.health == UnitHealth::Open)
             }))
-            .filter(|&i| self.fate(i) == UnitFate::Demoted)
+            .filter(|&i| self.fate(i) == UnitFate::Demoted && !self.is_repeated(i))
             .collect();
         must.sort_unstable();
         must.dedup();
