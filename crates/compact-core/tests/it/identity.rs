@@ -48,6 +48,10 @@ impl Told {
     }
 
     /// The same inputs with these words.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a fresh input is laid under these words"
+    )]
     fn put_into<'a>(&'a self, input: CompactionInput<'a>) -> CompactionInput<'a> {
         CompactionInput {
             conversation: &self.conversation,
@@ -87,6 +91,7 @@ fn receipt_id(input: &CompactionInput<'_>) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a row for each input")]
 fn whatever_can_change_a_view_or_its_archive_changes_the_receipt() {
     let (told, other) = (Told::new("go on", &[]), Told::new("go back", &[]));
     let flagged = Told::new("go on", &["protected"]);
