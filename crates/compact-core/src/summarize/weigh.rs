@@ -134,7 +134,7 @@ impl WeighingContext {
         let spoken = 0.45 * said(Voice::User) + 0.58 * said(Voice::Model) + 0.9 * said(Voice::Call);
         let (evidence, fading) = match spoken > 0.0 {
             true => (1.65 + spoken, 0.44),
-            false => (self.heard(entity, key, template), 0.3),
+            false => (self.weigh_tool_name(entity, key, template), 0.3),
         };
         let age = (self.next as u32).saturating_sub(entity.last + 1);
         let odds = evidence - fading * f64::from(age).ln_1p() + kind_score(entity.kind);
@@ -142,7 +142,7 @@ impl WeighingContext {
     }
 
     /// What speaks for a name that neither the user nor the model used.
-    fn heard(&self, entity: &Entity, key: &str, template: &StyleTemplate) -> f64 {
+    fn weigh_tool_name(&self, entity: &Entity, key: &str, template: &StyleTemplate) -> f64 {
         let last = entity.heard.last();
         let near = last.is_some_and(|m| self.is_near(m));
         // A path is long by nature.
