@@ -14,6 +14,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use compact_core::error::Hinted;
 use compact_core::message::{Entry, Role};
 use compact_formats::stream::{AgentActivity, StreamDialect, StreamReader};
 use compact_runtime::restart::RunState;
@@ -70,13 +71,12 @@ impl RunLimits {
 
 /// Why a run cannot be opened.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.sentence())]
 #[non_exhaustive]
 pub enum RunFolderError {
     /// There is one of that name.
-    #[error("there is a run '{0}' already; resume it, or choose another name")]
     Exists(String),
     /// There is none.
-    #[error("there is no run '{name}'; {}", describe_runs(.known))]
     Missing {
         /// The name.
         name: String,
@@ -84,14 +84,35 @@ pub enum RunFolderError {
         known: Vec<String>,
     },
     /// Another process drives it.
-    #[error("run '{0}' is driven by another process; end that first")]
     Busy(String),
     /// What is there cannot be read.
-    #[error("{} cannot be read; it may be of another version", .0.display())]
     Unreadable(PathBuf, #[source] serde_json::Error),
     /// The disk would not.
-    #[error("{} cannot be written or read; check its rights and the space left", .0.display())]
     Io(PathBuf, #[source] io::Error),
+}
+
+impl Hinted for RunFolderError {
+    fn message(&self) -> String {
+        match self {
+            RunFolderError::Exists(name) => format!("there is a run '{name}' already"),
+            RunFolderError::Missing { name, .. } => format!("there is no run '{name}'"),
+            RunFolderError::Busy(name) => format!("run '{name}' is driven by another process"),
+            RunFolderError::Unreadable(path, _) => format!("{} cannot be read", path.display()),
+            RunFolderError::Io(path, _) => {
+                format!("{} cannot be written or read", path.display())
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            RunFolderError::Exists(_) => "resume it, or choose another name".to_owned(),
+            RunFolderError::Missing { known, .. } => describe_runs(known),
+            RunFolderError::Busy(_) => "end that first".to_owned(),
+            RunFolderError::Unreadable(..) => "it may be of another version".to_owned(),
+            RunFolderError::Io(..) => "check its rights and the space left".to_owned(),
+        })
+    }
 }
 
 fn describe_runs(known: &[String]) -> String {

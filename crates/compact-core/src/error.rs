@@ -1,15 +1,31 @@
-//! Why a compaction was not made. The conversation is untouched in every case.
+//! Why a compaction was not made, and how errors of all crates carry what to do about them. The
+//! conversation is untouched in every case.
 
 use crate::token::Tokens;
 
+/// An error that keeps what is wrong apart from what to do about it. Its `Display` is both in one
+/// sentence, for whoever has room for one text only.
+pub trait Hinted {
+    /// Says what is wrong, and where.
+    fn message(&self) -> String;
+
+    /// Says what to do about it, where there is more to say than the message does.
+    fn hint(&self) -> Option<String>;
+
+    /// Says both in one sentence.
+    fn sentence(&self) -> String {
+        match self.hint() {
+            Some(hint) => format!("{}; {hint}", self.message()),
+            None => self.message(),
+        }
+    }
+}
+
 /// Why a compaction was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.sentence())]
 pub enum CompactError {
     /// What must stay does not fit.
-    #[error(
-        "insufficient budget: {needed} tokens are needed ({pinned_tokens} of them pinned), the budget is {budget}; \
-         {}", budget_advice(*pinned_tokens)
-    )]
     InsufficientBudget {
         /// Tokens of pinned entries.
         pinned_tokens: Tokens,
@@ -19,7 +35,6 @@ pub enum CompactError {
         budget: Tokens,
     },
     /// A pattern of the policy is not a regular expression.
-    #[error("policy.protected_patterns: '{pattern}' is not a regular expression: {message}")]
     BadPattern {
         /// The pattern.
         pattern: String,
@@ -27,12 +42,41 @@ pub enum CompactError {
         message: String,
     },
     /// The finished view broke a rule that it must keep: a defect of the engine, never sent.
-    #[error("the view was rejected before use: {0}; nothing was changed, please report this")]
     InvalidView(String),
 }
 
+impl Hinted for CompactError {
+    fn message(&self) -> String {
+        match self {
+            CompactError::InsufficientBudget {
+                pinned_tokens,
+                needed,
+                budget,
+            } => format!(
+                "insufficient budget: {needed} tokens are needed ({pinned_tokens} of them pinned), \
+                 the budget is {budget}"
+            ),
+            CompactError::BadPattern { pattern, message } => format!(
+                "policy.protected_patterns: '{pattern}' is not a regular expression: {message}"
+            ),
+            CompactError::InvalidView(reason) => format!(
+                "the view was rejected before use: {reason}; nothing was changed, please report this"
+            ),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            CompactError::InsufficientBudget { pinned_tokens, .. } => {
+                Some(budget_hint(*pinned_tokens).to_owned())
+            }
+            CompactError::BadPattern { .. } | CompactError::InvalidView(_) => None,
+        }
+    }
+}
+
 /// What to do about a budget that is too small.
-fn budget_advice(pinned: Tokens) -> &'static str {
+fn budget_hint(pinned: Tokens) -> &'static str {
     match pinned {
         Tokens(0) => "raise the budget, or start a new session",
         Tokens(_) => "raise the budget, shorten the pinned entries, or start a new session",

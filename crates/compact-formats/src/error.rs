@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use compact_core::error::Hinted;
+
 use crate::Format;
 
 /// A place in the input, counted from 1 as editors do.
@@ -36,37 +38,27 @@ impl fmt::Display for Position {
 
 /// Why a transcript could not be read or written.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.sentence())]
 #[non_exhaustive]
 pub enum FormatError {
     /// Nothing but white space.
-    #[error("the input is empty; pass a transcript or a request body")]
     Empty,
     /// No format recognises the input.
-    #[error(
-        "{at}: cannot tell the format; name it with --format ({})",
-        Format::names()
-    )]
     Unrecognised {
         /// What was looked at.
         at: Position,
     },
     /// A file of many sessions where one was asked for.
-    #[error(
-        "the file holds {count} sessions; choose one with --session-index 0 to {}",
-        .count.saturating_sub(1)
-    )]
     ManySessions {
         /// How many.
         count: usize,
     },
     /// A name that no format has.
-    #[error("unknown format `{name}`; one of {}", Format::names())]
     UnknownName {
         /// The name as given.
         name: String,
     },
     /// Not JSON.
-    #[error("{at}: not valid JSON: {reason}; mend or remove it")]
     Json {
         /// Where.
         at: Position,
@@ -74,13 +66,11 @@ pub enum FormatError {
         reason: String,
     },
     /// Not text.
-    #[error("{at}: not valid UTF-8; re-encode the file as UTF-8")]
     Utf8 {
         /// Where.
         at: Position,
     },
     /// JSON of the wrong type.
-    #[error("{at}: `{field}` must be {expected}, found {found}")]
     Field {
         /// Where the message or line starts.
         at: Position,
@@ -92,24 +82,16 @@ pub enum FormatError {
         found: &'static str,
     },
     /// The format cannot mark a compaction.
-    #[error("{format} has no compaction boundary to append; write the view with -o instead")]
     NoBoundary {
         /// The format.
         format: Format,
     },
     /// A history that is not in the body.
-    #[error(
-        "`{field}` keeps the history on the server, so this body cannot be compacted; \
-         send the whole history as `input` without it, or compact on the server"
-    )]
     ServerState {
         /// The member that says so.
         field: &'static str,
     },
     /// A view of another conversation.
-    #[error(
-        "the view names entry {entry}, but the document has {entries}; use the view's own conversation"
-    )]
     NoSuchEntry {
         /// The index.
         entry: usize,
@@ -117,11 +99,65 @@ pub enum FormatError {
         entries: usize,
     },
     /// Two documents that cannot be joined.
-    #[error("cannot continue a {first} transcript with a {later} one; pass two of the same format")]
     Mismatch {
         /// The document to continue.
         first: Format,
         /// The document to continue it with.
         later: Format,
     },
+}
+
+impl Hinted for FormatError {
+    fn message(&self) -> String {
+        match self {
+            FormatError::Empty => "the input is empty".to_owned(),
+            FormatError::Unrecognised { at } => format!("{at}: cannot tell the format"),
+            FormatError::ManySessions { count } => format!("the file holds {count} sessions"),
+            FormatError::UnknownName { name } => format!("unknown format `{name}`"),
+            FormatError::Json { at, reason } => format!("{at}: not valid JSON: {reason}"),
+            FormatError::Utf8 { at } => format!("{at}: not valid UTF-8"),
+            FormatError::Field {
+                at,
+                field,
+                expected,
+                found,
+            } => format!("{at}: `{field}` must be {expected}, found {found}"),
+            FormatError::NoBoundary { format } => {
+                format!("{format} has no compaction boundary to append")
+            }
+            FormatError::ServerState { field } => format!(
+                "`{field}` keeps the history on the server, so this body cannot be compacted"
+            ),
+            FormatError::NoSuchEntry { entry, entries } => {
+                format!("the view names entry {entry}, but the document has {entries}")
+            }
+            FormatError::Mismatch { first, later } => {
+                format!("cannot continue a {first} transcript with a {later} one")
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            FormatError::Unrecognised { .. } => {
+                return Some(format!("name it with --format ({})", Format::names()));
+            }
+            FormatError::ManySessions { count } => {
+                let last = count.saturating_sub(1);
+                return Some(format!("choose one with --session-index 0 to {last}"));
+            }
+            FormatError::UnknownName { .. } => return Some(format!("one of {}", Format::names())),
+            FormatError::Field { .. } => return None,
+            FormatError::Empty => "pass a transcript or a request body",
+            FormatError::Json { .. } => "mend or remove it",
+            FormatError::Utf8 { .. } => "re-encode the file as UTF-8",
+            FormatError::NoBoundary { .. } => "write the view with -o instead",
+            FormatError::ServerState { .. } => {
+                "send the whole history as `input` without it, or compact on the server"
+            }
+            FormatError::NoSuchEntry { .. } => "use the view's own conversation",
+            FormatError::Mismatch { .. } => "pass two of the same format",
+        };
+        Some(hint.to_owned())
+    }
 }

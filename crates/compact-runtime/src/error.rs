@@ -1,6 +1,6 @@
 //! What can go wrong while driving a compaction.
 
-use compact_core::error::CompactError;
+use compact_core::error::{CompactError, Hinted};
 use compact_formats::FormatError;
 
 use crate::port::archive::ArchiveError;
@@ -9,6 +9,7 @@ use crate::port::index::IndexError;
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.sentence())]
 #[non_exhaustive]
 pub enum Error {
     /// The engine made no view; nothing was changed.
@@ -30,22 +31,15 @@ pub enum Error {
     #[error(transparent)]
     Transcript(#[from] crate::port::transcript::TranscriptError),
     /// The session is over its limit and could not be compacted.
-    #[error("{}", compact_core::reset::DEAD)]
     SessionDead,
     /// The summarizer failed and the policy leaves the conversation to its host.
-    #[error("the summarizer failed and the policy leaves it to the host: {0}; nothing was changed")]
     Declined(String),
     /// All that is left must stay.
-    #[error("a history of {tokens} tokens has nothing left to summarize; nothing was changed")]
     NothingToCompact {
         /// History tokens.
         tokens: compact_core::token::Tokens,
     },
     /// The summarizer failed and the policy says that nothing else will do; nothing was changed.
-    #[error(
-        "the summarizer {summarizer} failed: {reason}; nothing was changed, retry, or set \
-         policy.on_summary_failure to deterministic"
-    )]
     Summary {
         /// Who failed.
         summarizer: String,
@@ -53,7 +47,6 @@ pub enum Error {
         reason: String,
     },
     /// What was recorded of a compaction is not what this version writes.
-    #[error("the record of receipt {receipt} cannot be read or written")]
     Record {
         /// The receipt.
         receipt: String,
@@ -61,31 +54,114 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// Input for a session that is being compacted, where the policy refuses it.
-    #[error(
-        "session '{0}' is being compacted: try again in a moment, or set policy.during_compaction to queue"
-    )]
     Compacting(String),
     /// Another process took the session over while this one compacted it.
-    #[error("another process took over session '{0}': nothing was changed, its view counts")]
     Overtaken(String),
     /// A compaction beside a session ended without an outcome.
-    #[error("the compaction ended before it was done; nothing was changed")]
     Interrupted,
     /// No receipt and no session of that name.
-    #[error(
-        "'{0}' is neither a receipt nor a session on record: `compactctl archive list` shows what is"
-    )]
     NotFound(String),
     /// The compaction ran without an archive.
-    #[error("receipt {0} was made without an archive: its original was not kept")]
     NotArchived(String),
     /// A question without a word that could be looked for.
-    #[error("the query has no words to look for; give a name, a path or a few telling words")]
     EmptyQuery,
     /// A text that is no pointer.
-    #[error("'{0}' is no pointer; write RECEIPT#NUMBER, as a view or `compactctl recall` shows it")]
     BadPointer(String),
     /// A pointer to an entry that its session does not have.
-    #[error("there is no entry {0}; `compactctl recall` finds entries by their words")]
     NoSuchEntry(String),
+}
+
+impl Hinted for Error {
+    fn message(&self) -> String {
+        match self {
+            Error::Compact(error) => error.message(),
+            Error::Format(error) => error.message(),
+            Error::Archive(error) => error.message(),
+            Error::Catalog(error) => error.message(),
+            Error::Index(error) => error.to_string(),
+            Error::Transcript(error) => error.to_string(),
+            Error::SessionDead => compact_core::reset::DEAD.to_owned(),
+            Error::Declined(reason) => format!(
+                "the summarizer failed and the policy leaves it to the host: {reason}; nothing was \
+                 changed"
+            ),
+            Error::NothingToCompact { tokens } => format!(
+                "a history of {tokens} tokens has nothing left to summarize; nothing was changed"
+            ),
+            Error::Summary { summarizer, reason } => {
+                format!("the summarizer {summarizer} failed: {reason}")
+            }
+            Error::Record { receipt, .. } => {
+                format!("the record of receipt {receipt} cannot be read or written")
+            }
+            Error::Compacting(session) => format!(
+                "session '{session}' is being compacted: try again in a moment, or set \
+                 policy.during_compaction to queue"
+            ),
+            Error::Overtaken(session) => format!(
+                "another process took over session '{session}': nothing was changed, its view \
+                 counts"
+            ),
+            Error::Interrupted => {
+                "the compaction ended before it was done; nothing was changed".to_owned()
+            }
+            Error::NotFound(name) => format!(
+                "'{name}' is neither a receipt nor a session on record: `compactctl archive list` \
+                 shows what is"
+            ),
+            Error::NotArchived(receipt) => {
+                format!("receipt {receipt} was made without an archive: its original was not kept")
+            }
+            Error::EmptyQuery => "the query has no words to look for".to_owned(),
+            Error::BadPointer(text) => format!("'{text}' is no pointer"),
+            Error::NoSuchEntry(pointer) => format!("there is no entry {pointer}"),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Error::Compact(error) => return error.hint(),
+            Error::Format(error) => return error.hint(),
+            Error::Archive(error) => return error.hint(),
+            Error::Catalog(error) => return error.hint(),
+            Error::Summary { .. } => {
+                "nothing was changed, retry, or set policy.on_summary_failure to deterministic"
+            }
+            Error::EmptyQuery => "give a name, a path or a few telling words",
+            Error::BadPointer(_) => {
+                "write RECEIPT#NUMBER, as a view or `compactctl recall` shows it"
+            }
+            Error::NoSuchEntry(_) => "`compactctl recall` finds entries by their words",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_keeps_its_hint_apart_and_ends_its_sentence_with_it() {
+        let refused = Error::from(CatalogError::Refused {
+            action: "open the catalog; or not".to_owned(),
+            reason: "no such user".to_owned(),
+            hint: "create it".to_owned(),
+        });
+        let message = "cannot open the catalog; or not: no such user";
+        assert_eq!(refused.message(), message);
+        assert_eq!(refused.hint().as_deref(), Some("create it"));
+        assert_eq!(refused.to_string(), format!("{message}; create it"));
+        let empty = Error::from(FormatError::Empty);
+        assert_eq!(
+            empty.to_string(),
+            "the input is empty; pass a transcript or a request body"
+        );
+        assert_eq!(Error::Interrupted.hint(), None);
+        assert_eq!(
+            Error::Interrupted.to_string(),
+            "the compaction ended before it was done; nothing was changed"
+        );
+    }
 }

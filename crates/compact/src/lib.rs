@@ -96,7 +96,7 @@ pub mod hook {
 /// Whole transcripts: compacted, planned, verified and remembered as doors do it.
 pub mod manager {
     pub use compact_core::engine::{Compaction, CompactionOutcome};
-    pub use compact_core::error::CompactError;
+    pub use compact_core::error::{CompactError, Hinted};
     pub use compact_runtime::manager::*;
     pub use compact_runtime::{Error as RuntimeError, Manager};
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use compact::config::ConfigError;
 use compact::format::FormatError;
-use compact::manager::CompactError;
+use compact::manager::{CompactError, Hinted};
 use compact::store::{ArchiveError, CatalogError, IndexError};
 use serde_json::{Value, json};
 
@@ -76,8 +76,21 @@ impl Failure {
 
     /// An error with everything that caused it.
     pub fn from_error(code: FailureCode, error: &dyn Error) -> Failure {
-        let mut message = error.to_string();
-        let mut cause = error.source();
+        Failure::with_causes(code, error.to_string(), error.source())
+    }
+
+    /// An error with everything that caused it, and with what to do about it.
+    pub fn from_hinted(code: FailureCode, error: &(impl Hinted + Error)) -> Failure {
+        let mut failure = Failure::with_causes(code, error.message(), error.source());
+        failure.help = error.hint();
+        failure
+    }
+
+    fn with_causes(
+        code: FailureCode,
+        mut message: String,
+        mut cause: Option<&dyn Error>,
+    ) -> Failure {
         while let Some(error) = cause {
             let words = error.to_string();
             if !message.ends_with(&words) {
@@ -111,16 +124,6 @@ impl Failure {
 
     fn with_detail(mut self, key: &'static str, value: u64) -> Failure {
         self.detail.push((key, value));
-        self
-    }
-
-    /// Messages of the libraries read `what is wrong; what to do`.
-    pub fn split_advice(mut self) -> Failure {
-        let split = self.message.rsplit_once("; ");
-        if let Some((what, advice)) = split.map(|(a, b)| (a.to_owned(), b.to_owned())) {
-            self.message = what;
-            self.help = Some(advice);
-        }
         self
     }
 
@@ -184,8 +187,7 @@ impl From<CompactError> for Failure {
                 pinned_tokens,
                 needed,
                 budget,
-            } => Failure::from_error(FailureCode::Budget, &error)
-                .split_advice()
+            } => Failure::from_hinted(FailureCode::Budget, &error)
                 .with_detail("pinned_tokens", pinned_tokens.0)
                 .with_detail("needed", needed.0)
                 .with_detail("budget", budget.0),
@@ -243,7 +245,7 @@ impl From<FormatError> for Failure {
             FormatError::NoSuchEntry { .. } => FailureCode::Unexpected,
             _ => FailureCode::Input,
         };
-        Failure::from_error(code, &error).split_advice()
+        Failure::from_hinted(code, &error)
     }
 }
 
@@ -251,11 +253,9 @@ impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Failure {
         match error {
             ArchiveError::Locked { .. } => Failure::from_error(FailureCode::Usage, &error),
-            ArchiveError::Refused { .. } => {
-                Failure::from_error(FailureCode::Usage, &error).split_advice()
-            }
+            ArchiveError::Refused { .. } => Failure::from_hinted(FailureCode::Usage, &error),
             ArchiveError::Unreachable { .. } => {
-                Failure::from_error(FailureCode::Unexpected, &error).split_advice()
+                Failure::from_hinted(FailureCode::Unexpected, &error)
             }
             ArchiveError::Damaged { .. }
             | ArchiveError::Missing { .. }
@@ -280,11 +280,11 @@ impl From<CatalogError> for Failure {
         match error {
             CatalogError::Ambiguous { .. } => Failure::from_error(FailureCode::Usage, &error)
                 .help("`compactctl archive list` shows the sessions and receipts on record"),
-            CatalogError::Refused { .. } => Failure::from_error(FailureCode::Usage, &error).split_advice(),
+            CatalogError::Refused { .. } => Failure::from_hinted(FailureCode::Usage, &error),
             CatalogError::Unreachable { .. }
             | CatalogError::Lost { .. }
             | CatalogError::Damaged { .. } => {
-                Failure::from_error(FailureCode::Unexpected, &error).split_advice()
+                Failure::from_hinted(FailureCode::Unexpected, &error)
             }
             _ => Failure::from_error(FailureCode::Unexpected, &error)
                 .help("the archive is not affected; storage.catalog or COMPACT_STORAGE_PATH names another catalog"),
@@ -321,14 +321,10 @@ impl From<compact::manager::RuntimeError> for Failure {
             Runtime::NotArchived(_) => Failure::from_error(FailureCode::Input, &error),
             Runtime::Index(error) => error.into(),
             Runtime::EmptyQuery | Runtime::BadPointer(_) => {
-                Failure::from_error(FailureCode::Usage, &error).split_advice()
+                Failure::from_hinted(FailureCode::Usage, &error)
             }
-            Runtime::Summary { .. } => {
-                Failure::from_error(FailureCode::Summarizer, &error).split_advice()
-            }
-            Runtime::NoSuchEntry(_) => {
-                Failure::from_error(FailureCode::Input, &error).split_advice()
-            }
+            Runtime::Summary { .. } => Failure::from_hinted(FailureCode::Summarizer, &error),
+            Runtime::NoSuchEntry(_) => Failure::from_hinted(FailureCode::Input, &error),
             other => Failure::from_error(FailureCode::Unexpected, &other),
         }
     }

@@ -29,7 +29,7 @@ fn explain_bucket_error(action: String, place: &str, error: Error) -> ArchiveErr
         return ArchiveError::Refused {
             action,
             reason: format!("there is no {place}"),
-            advice: "create it, or name another in storage.s3.bucket".to_owned(),
+            hint: "create it, or name another in storage.s3.bucket".to_owned(),
         };
     }
     // Without keys in the environment, the machine itself is asked for its role's.
@@ -37,7 +37,7 @@ fn explain_bucket_error(action: String, place: &str, error: Error) -> ArchiveErr
         return ArchiveError::Refused {
             action,
             reason: format!("there are no credentials for the {place}"),
-            advice: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".to_owned(),
+            hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".to_owned(),
         };
     }
     if is_denial(&error) {
@@ -45,7 +45,7 @@ fn explain_bucket_error(action: String, place: &str, error: Error) -> ArchiveErr
         return ArchiveError::Refused {
             action,
             reason: format!("the {place} does not let us do that ({code})"),
-            advice: "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may read, \
+            hint: "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may read, \
                      write and list there"
                 .to_owned(),
         };
@@ -55,7 +55,7 @@ fn explain_bucket_error(action: String, place: &str, error: Error) -> ArchiveErr
         return ArchiveError::Unreachable {
             action,
             reason: format!("the {place} does not answer: {cause}"),
-            advice: "check storage.s3.endpoint, and that the server runs".to_owned(),
+            hint: "check storage.s3.endpoint, and that the server runs".to_owned(),
         };
     }
     super::archive_error(action, error)

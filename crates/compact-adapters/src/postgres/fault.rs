@@ -11,24 +11,24 @@ use super::{PostgresError, tls::TlsError};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ServerFault {
     /// The address, the password or the user's rights are not right.
-    Refused { reason: String, advice: String },
+    Refused { reason: String, hint: String },
     /// Nobody answers.
-    Unreachable { reason: String, advice: String },
+    Unreachable { reason: String, hint: String },
 }
 
 impl PostgresError {
     /// The error of a catalog whose `action` this stopped.
     pub(crate) fn into_catalog_error(self, action: String) -> CatalogError {
         match self.to_fault() {
-            Some(ServerFault::Refused { reason, advice }) => CatalogError::Refused {
+            Some(ServerFault::Refused { reason, hint }) => CatalogError::Refused {
                 action,
                 reason,
-                advice,
+                hint,
             },
-            Some(ServerFault::Unreachable { reason, advice }) => CatalogError::Unreachable {
+            Some(ServerFault::Unreachable { reason, hint }) => CatalogError::Unreachable {
                 action,
                 reason,
-                advice,
+                hint,
             },
             None => CatalogError::Store {
                 action,
@@ -63,23 +63,23 @@ fn explain_connect_error(error: &tokio_postgres::Error) -> ServerFault {
         return refused_fault(said, "create it (`createdb`), or name another one");
     }
     if said.contains("does not support TLS") {
-        let advice = "turn TLS on there, or say sslmode=prefer or sslmode=disable";
-        return refused_fault(said, advice);
+        let hint = "turn TLS on there, or say sslmode=prefer or sslmode=disable";
+        return refused_fault(said, hint);
     }
     if said.contains("TLS") || said.contains("certificate") {
-        let advice = "name the server's authority with sslrootcert, and the server as its \
+        let hint = "name the server's authority with sslrootcert, and the server as its \
                       certificate does";
-        return refused_fault(said, advice);
+        return refused_fault(said, hint);
     }
     ServerFault::Unreachable {
         reason: said,
-        advice: "check host and port in storage.catalog, and that the server runs".to_owned(),
+        hint: "check host and port in storage.catalog, and that the server runs".to_owned(),
     }
 }
 
 fn explain_query_error(error: &tokio_postgres::Error) -> Option<ServerFault> {
     let state = error.code()?;
-    let advice = if *state == SqlState::INSUFFICIENT_PRIVILEGE {
+    let hint = if *state == SqlState::INSUFFICIENT_PRIVILEGE {
         "let a user who may create a schema run `compactctl catalog migrate`, and grant this one \
          what it lacks"
     } else if *state == SqlState::READ_ONLY_SQL_TRANSACTION {
@@ -87,13 +87,13 @@ fn explain_query_error(error: &tokio_postgres::Error) -> Option<ServerFault> {
     } else {
         return None;
     };
-    Some(refused_fault(server_words(error), advice))
+    Some(refused_fault(server_words(error), hint))
 }
 
-fn refused_fault(reason: String, advice: &str) -> ServerFault {
+fn refused_fault(reason: String, hint: &str) -> ServerFault {
     ServerFault::Refused {
         reason,
-        advice: advice.to_owned(),
+        hint: hint.to_owned(),
     }
 }
 

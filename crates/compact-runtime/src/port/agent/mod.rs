@@ -10,6 +10,7 @@ mod scripted;
 mod tests;
 
 use async_trait::async_trait;
+use compact_core::error::Hinted;
 use compact_formats::stream::{AgentActivity, UnreadableLine};
 
 pub use scripted::{AgentStep, ScriptedAgent, ScriptedPrompt};
@@ -34,16 +35,14 @@ pub struct AgentOutput {
 
 /// Why an agent does not work.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.sentence())]
 #[non_exhaustive]
 pub enum AgentError {
     /// No such program.
-    #[error("there is no program '{0}'; install it, or give its path")]
     Missing(String),
     /// A file that is no program.
-    #[error("'{0}' cannot be executed; give the path of a program")]
     NotExecutable(String),
     /// It ended in the middle of a turn.
-    #[error("the agent ended with {status} in the middle of its work{}", because(.said))]
     Exited {
         /// How.
         status: String,
@@ -54,11 +53,35 @@ pub enum AgentError {
     #[error(transparent)]
     Unreadable(#[from] UnreadableLine),
     /// It has no such session.
-    #[error("the agent cannot take up session '{0}' again")]
     NoSession(String),
     /// The system would not.
-    #[error("the agent cannot be reached")]
     Io(#[from] std::io::Error),
+}
+
+impl Hinted for AgentError {
+    fn message(&self) -> String {
+        match self {
+            AgentError::Missing(program) => format!("there is no program '{program}'"),
+            AgentError::NotExecutable(program) => format!("'{program}' cannot be executed"),
+            AgentError::Exited { status, said } => format!(
+                "the agent ended with {status} in the middle of its work{}",
+                because(said)
+            ),
+            AgentError::Unreadable(error) => error.to_string(),
+            AgentError::NoSession(session) => {
+                format!("the agent cannot take up session '{session}' again")
+            }
+            AgentError::Io(_) => "the agent cannot be reached".to_owned(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            AgentError::Missing(_) => Some("install it, or give its path".to_owned()),
+            AgentError::NotExecutable(_) => Some("give the path of a program".to_owned()),
+            _ => None,
+        }
+    }
 }
 
 fn because(said: &str) -> String {

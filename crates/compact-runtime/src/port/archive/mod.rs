@@ -17,6 +17,7 @@ use std::str::FromStr;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use compact_core::error::Hinted;
 use serde::{Deserialize, Serialize};
 
 pub use copy::{CopiedPacks, copy_archive};
@@ -107,16 +108,15 @@ pub struct PackInfo {
 
 /// Why the archive could not do what was asked.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.sentence())]
 #[non_exhaustive]
 pub enum ArchiveError {
     /// Nothing is stored under this address.
-    #[error("pack {pack} is not in the archive")]
     Missing {
         /// The address asked for.
         pack: PackId,
     },
     /// A pack is there, but the one that it builds on is not.
-    #[error("pack {pack} cannot be read: its base {base} is not in the archive")]
     MissingBase {
         /// The pack that names the base.
         pack: PackId,
@@ -124,7 +124,6 @@ pub enum ArchiveError {
         base: PackId,
     },
     /// The stored bytes are not what was put there.
-    #[error("pack {pack} is damaged ({reason}): restore its file from a backup or remove it")]
     Damaged {
         /// The pack whose own bytes are wrong.
         pack: PackId,
@@ -132,7 +131,6 @@ pub enum ArchiveError {
         reason: String,
     },
     /// The pack was written by a later version of this program.
-    #[error("pack {pack} has format {found}, which this version does not know: upgrade Compact")]
     Newer {
         /// The pack.
         pack: PackId,
@@ -140,16 +138,11 @@ pub enum ArchiveError {
         found: u32,
     },
     /// The pack is encrypted, and there is no key that opens it.
-    #[error(
-        "pack {pack} is encrypted with a key that is not at hand: name its variable in \
-         storage.archive.key_env"
-    )]
     Locked {
         /// The pack.
         pack: PackId,
     },
     /// More than one pack may hold.
-    #[error("{bytes} bytes are more than the {limit} that one pack may hold: split the input")]
     TooLarge {
         /// The size asked for.
         bytes: u64,
@@ -157,33 +150,68 @@ pub enum ArchiveError {
         limit: u64,
     },
     /// The store is not as it was configured, or lets nobody in who comes like this.
-    #[error("cannot {action}: {reason}; {advice}")]
     Refused {
         /// What was being done.
         action: String,
         /// What is wrong, and where.
         reason: String,
         /// What to do about it.
-        advice: String,
+        hint: String,
     },
     /// The store does not answer.
-    #[error("cannot {action}: {reason}; {advice}")]
     Unreachable {
         /// What was being done.
         action: String,
         /// Who does not answer, and how it shows.
         reason: String,
         /// What to do about it.
-        advice: String,
+        hint: String,
     },
     /// The store behind the archive failed.
-    #[error("cannot {action}")]
     Store {
         /// What was being done, and to what.
         action: String,
         /// The store's own error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl Hinted for ArchiveError {
+    fn message(&self) -> String {
+        match self {
+            ArchiveError::Missing { pack } => format!("pack {pack} is not in the archive"),
+            ArchiveError::MissingBase { pack, base } => {
+                format!("pack {pack} cannot be read: its base {base} is not in the archive")
+            }
+            ArchiveError::Damaged { pack, reason } => format!(
+                "pack {pack} is damaged ({reason}): restore its file from a backup or remove it"
+            ),
+            ArchiveError::Newer { pack, found } => format!(
+                "pack {pack} has format {found}, which this version does not know: upgrade Compact"
+            ),
+            ArchiveError::Locked { pack } => format!(
+                "pack {pack} is encrypted with a key that is not at hand: name its variable in \
+                 storage.archive.key_env"
+            ),
+            ArchiveError::TooLarge { bytes, limit } => format!(
+                "{bytes} bytes are more than the {limit} that one pack may hold: split the input"
+            ),
+            ArchiveError::Refused { action, reason, .. }
+            | ArchiveError::Unreachable { action, reason, .. } => {
+                format!("cannot {action}: {reason}")
+            }
+            ArchiveError::Store { action, .. } => format!("cannot {action}"),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            ArchiveError::Refused { hint, .. } | ArchiveError::Unreachable { hint, .. } => {
+                Some(hint.clone())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Keeps packs. Implementations are safe to share between tasks and processes.

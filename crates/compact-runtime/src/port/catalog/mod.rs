@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use compact_core::error::Hinted;
 use compact_core::identity::Chain;
 use serde_json::Value;
 
@@ -32,19 +33,15 @@ pub const MIN_PREFIX: usize = 8;
 
 /// Why the catalog could not do what was asked.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.sentence())]
 #[non_exhaustive]
 pub enum CatalogError {
     /// A prefix that names more than one receipt or session.
-    #[error("`{prefix}` is ambiguous: give more characters of the id")]
     Ambiguous {
         /// The prefix asked for.
         prefix: String,
     },
     /// The data was written by a later version of this program.
-    #[error(
-        "catalog {place} has schema {found}, this version knows up to {known}: \
-         upgrade Compact or set COMPACT_STORAGE_PATH to another directory"
-    )]
     Newer {
         /// The file or server.
         place: String,
@@ -54,10 +51,6 @@ pub enum CatalogError {
         known: u32,
     },
     /// The data cannot be read.
-    #[error(
-        "catalog {place} is damaged ({reason}); `compactctl archive rebuild` makes it again from \
-         the archive, which is not affected"
-    )]
     Damaged {
         /// The file or server.
         place: String,
@@ -65,10 +58,6 @@ pub enum CatalogError {
         reason: String,
     },
     /// There is an archive, and what says whose it is has gone.
-    #[error(
-        "catalog {place} is {state}, and the archive beside it is not; `compactctl archive rebuild` \
-         makes it again from the archive"
-    )]
     Lost {
         /// The file.
         place: String,
@@ -76,41 +65,88 @@ pub enum CatalogError {
         state: &'static str,
     },
     /// A lease ran out and somebody else has it, or had it: what was made under it does not count.
-    #[error(
-        "another process has taken over session '{session}': nothing was recorded, its view counts"
-    )]
     Fenced {
         /// The session.
         session: String,
     },
     /// The database is not as it was configured, or lets nobody in who comes like this.
-    #[error("cannot {action}: {reason}; {advice}")]
     Refused {
         /// What was being done.
         action: String,
         /// What is wrong, and where.
         reason: String,
         /// What to do about it.
-        advice: String,
+        hint: String,
     },
     /// The database does not answer.
-    #[error("cannot {action}: {reason}; {advice}")]
     Unreachable {
         /// What was being done.
         action: String,
         /// Who does not answer, and how it shows.
         reason: String,
         /// What to do about it.
-        advice: String,
+        hint: String,
     },
     /// The database behind the catalog failed.
-    #[error("cannot {action}")]
     Store {
         /// What was being done, and to what.
         action: String,
         /// The database's own error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl Hinted for CatalogError {
+    fn message(&self) -> String {
+        match self {
+            CatalogError::Ambiguous { prefix } => {
+                format!("`{prefix}` is ambiguous: give more characters of the id")
+            }
+            CatalogError::Newer {
+                place,
+                found,
+                known,
+            } => format!(
+                "catalog {place} has schema {found}, this version knows up to {known}: \
+                 upgrade Compact or set COMPACT_STORAGE_PATH to another directory"
+            ),
+            CatalogError::Damaged { place, reason } => {
+                format!("catalog {place} is damaged ({reason})")
+            }
+            CatalogError::Lost { place, state } => {
+                format!("catalog {place} is {state}, and the archive beside it is not")
+            }
+            CatalogError::Fenced { session } => format!(
+                "another process has taken over session '{session}': nothing was recorded, its \
+                 view counts"
+            ),
+            CatalogError::Refused { action, reason, .. }
+            | CatalogError::Unreachable { action, reason, .. } => {
+                format!("cannot {action}: {reason}")
+            }
+            CatalogError::Store { action, .. } => format!("cannot {action}"),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            CatalogError::Damaged { .. } => Some(
+                "`compactctl archive rebuild` makes it again from the archive, which is not \
+                 affected"
+                    .to_owned(),
+            ),
+            CatalogError::Lost { .. } => {
+                Some("`compactctl archive rebuild` makes it again from the archive".to_owned())
+            }
+            CatalogError::Refused { hint, .. } | CatalogError::Unreachable { hint, .. } => {
+                Some(hint.clone())
+            }
+            CatalogError::Ambiguous { .. }
+            | CatalogError::Newer { .. }
+            | CatalogError::Fenced { .. }
+            | CatalogError::Store { .. } => None,
+        }
+    }
 }
 
 /// Remembers sessions. Implementations are safe to share between tasks and processes.

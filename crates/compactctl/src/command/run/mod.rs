@@ -178,20 +178,25 @@ fn run_agent(
         }
         Err(error) => {
             let is_new = args.resume.is_none();
-            if is_missing_program(&error) && is_new && screen.discard() {
-                return Err(Failure::from_error(FailureCode::Usage, &error).split_advice());
+            if let Some(missing) = missing_program(&error)
+                && is_new
+                && screen.discard()
+            {
+                return Err(Failure::from_hinted(FailureCode::Usage, missing));
             }
             Err(run_failure(&error, &resume_command(&run_id, global)))
         }
     }
 }
 
-/// Whether there is nothing that could have begun.
-fn is_missing_program(error: &RunError) -> bool {
-    matches!(
-        error,
-        RunError::Agent(AgentError::Missing(_) | AgentError::NotExecutable(_))
-    )
+/// Returns why nothing could have begun, where there is no program to begin with.
+fn missing_program(error: &RunError) -> Option<&AgentError> {
+    match error {
+        RunError::Agent(error @ (AgentError::Missing(_) | AgentError::NotExecutable(_))) => {
+            Some(error)
+        }
+        _ => None,
+    }
 }
 
 fn launch(saved: &SavedRun) -> Launch {
@@ -248,14 +253,14 @@ fn stopped_answer(run_id: &str, resume: &str, code: u8, global: &GlobalArgs) -> 
 
 fn run_failure(error: &RunError, resume: &str) -> Failure {
     let code = match error {
-        error if is_missing_program(error) => FailureCode::Usage,
+        error if missing_program(error).is_some() => FailureCode::Usage,
         RunError::Agent(AgentError::Unreadable(_)) => FailureCode::Input,
         RunError::NoRoom { .. } => FailureCode::Budget,
         RunError::Limit(_) | RunError::Fruitless(_) => FailureCode::Check,
         _ => FailureCode::Unexpected,
     };
     let advice = match error {
-        error if is_missing_program(error) => format!("then go on with: {resume}"),
+        error if missing_program(error).is_some() => format!("then go on with: {resume}"),
         RunError::Limit(RestartLimitReached::Restarts(_)) => {
             format!("raise the limit and go on: {resume} --max-restarts N")
         }
@@ -290,7 +295,7 @@ fn folder_failure(error: &RunFolderError) -> Failure {
         RunFolderError::Missing { .. } | RunFolderError::Unreadable(..) => FailureCode::Input,
         _ => FailureCode::Unexpected,
     };
-    Failure::from_error(code, error).split_advice()
+    Failure::from_hinted(code, error)
 }
 
 /// The event that `--json` ends with.
