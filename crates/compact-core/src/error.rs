@@ -6,13 +6,13 @@ use crate::token::Tokens;
 /// An error that keeps what is wrong apart from what to do about it. Its `Display` is both in one
 /// sentence, for whoever has room for one text only.
 pub trait Hinted {
-    /// Says what is wrong, and where.
+    /// Returns what is wrong, and where.
     fn message(&self) -> String;
 
-    /// Says what to do about it, where there is more to say than the message does.
+    /// Returns what to do about it, where the message does not contain it already.
     fn hint(&self) -> Option<String>;
 
-    /// Says both in one sentence.
+    /// Returns both in one sentence.
     fn sentence(&self) -> String {
         match self.hint() {
             Some(hint) => format!("{}; {hint}", self.message()),

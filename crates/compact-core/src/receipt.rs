@@ -3,6 +3,8 @@
 //! `receipt_id` is a hash of the inputs, never of time, path or output, so that the summary can
 //! name the receipt that describes it.
 
+mod note;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,8 @@ use crate::summarize::Style;
 use crate::token::Tokens;
 use crate::verify::Retention;
 use crate::wire::Placement;
+
+pub use note::{CutRequest, ReceiptNote};
 
 /// The version of the engine's decisions; part of every receipt's identity. The number behind the
 /// package's counts the changes of views within one version of it.
@@ -115,7 +119,7 @@ pub struct Receipt {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub carried: u64,
     /// What a person should know: clipped requests, repaired pairs.
-    pub notes: Vec<String>,
+    pub notes: Vec<ReceiptNote>,
     /// The person's wish for this compaction.
     pub note: Option<String>,
     /// What a model was asked and shown, when the summary has words of one.

@@ -9,7 +9,7 @@ use crate::message::Entry;
 use crate::plan::{Plan, UnitFate};
 use crate::policy::KeepRecent;
 use crate::prompt::{ModelProse, SummaryContent, SummarySource};
-use crate::receipt::ProseUse;
+use crate::receipt::{ProseUse, ReceiptNote};
 use crate::summarize::{self, RenderRequest, SummaryBody, SummaryNeighbours, prose};
 use crate::token::{EstimatorExt, Tokens, Units};
 use crate::verify::Retention;
@@ -178,23 +178,23 @@ impl<'a> CompactionRun<'_, 'a> {
     }
 
     /// What a person should know about the words of this summary.
-    pub(super) fn notes_on_words(&self, draft: &ViewDraft) -> Vec<String> {
+    pub(super) fn notes_on_words(&self, draft: &ViewDraft) -> Vec<ReceiptNote> {
         let SummaryContent::Prose(prose) = self.input.words else {
             return Vec::new();
         };
         let mut notes = Vec::new();
         if draft.prose == Units(0) {
-            notes.push(format!(
-                "the words of {} were left out: with them the view would have shown fewer facts",
-                prose.author
-            ));
+            notes.push(ReceiptNote::ProseLeftOut {
+                author: prose.author.clone(),
+            });
         }
         let coverage = prose.coverage;
         if coverage.chunks < coverage.of_chunks {
-            notes.push(format!(
-                "{} was shown {} of {} tokens that left the view; the ledger covers the rest",
-                prose.author, coverage.tokens, coverage.of_tokens
-            ));
+            notes.push(ReceiptNote::ProseOfPart {
+                author: prose.author.clone(),
+                shown: coverage.tokens,
+                of: coverage.of_tokens,
+            });
         }
         notes
     }

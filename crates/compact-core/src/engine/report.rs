@@ -9,7 +9,9 @@ use crate::message::{Block, Entry, EntryKind};
 use crate::outline::{UnitHealth, UnitKind};
 use crate::pin::PinState;
 use crate::plan::{Plan, UnitFate};
-use crate::receipt::{ENGINE, KeptCounts, OutcomeKind, Receipt, ordinal_spans};
+use crate::receipt::{
+    CutRequest, ENGINE, KeptCounts, OutcomeKind, Receipt, ReceiptNote, ordinal_spans,
+};
 use crate::summarize::SummaryBody;
 use crate::token::{EstimatorExt, Tokens};
 use crate::verify::Retention;
@@ -145,58 +147,39 @@ impl CompactionRun<'_, '_> {
             .all(|(at, edit)| matches!(edit, BlockEdit::Drop) && is_reasoning(at))
     }
 
-    fn notes(&self, draft: &ViewDraft) -> Vec<String> {
+    fn notes(&self, draft: &ViewDraft) -> Vec<ReceiptNote> {
         let mut notes = self.notes_on_words(draft);
         if self.carried() > 0 {
-            notes.push(
-                "a summary names a compaction that is not on record for this session: \
-                 it was read as a model's words, and what it stands for is not archived here"
-                    .to_owned(),
-            );
+            notes.push(ReceiptNote::UnprovenSummary);
         }
         if self.newest_cut(&draft.view) > 0 {
-            notes.push(
-                "what was said last does not fit the budget beside what must stay and the smallest summary: it was cut, and the whole is archived"
-                    .to_owned(),
-            );
+            notes.push(ReceiptNote::NewestCut);
         }
-        let newest = self.input.conversation.newest_start();
-        for (name, unit) in [
-            ("first request", self.outline.first_user()),
-            ("latest message", self.outline.last_user()),
-        ] {
-            let unit = unit.and_then(|i| self.outline.units.get(i));
-            let at = unit
-                .map(|unit| unit.entries.start)
-                .filter(|at| *at < newest);
-            if at.is_some_and(|at| is_cut(&draft.view, at)) {
-                notes.push(format!(
-                    "the user's {name} takes more than its share of the budget and was cut; the whole is archived"
-                ));
-            }
-        }
-        let broken = self
-            .outline
-            .units
-            .iter()
-            .filter(|u| u.health == UnitHealth::Broken)
-            .count();
+        notes.extend(self.cut_requests(&draft.view).map(ReceiptNote::RequestCut));
+        let units = self.outline.units.iter();
+        let broken = units.filter(|u| u.health == UnitHealth::Broken).count();
         if broken > 0 {
-            notes.push(format!(
-                "{broken} malformed tool messages (a call without result, or a result without call) were left out of the view"
-            ));
+            notes.push(ReceiptNote::MalformedToolMessages { count: broken });
         }
-        let repeated = self
-            .pins
-            .iter()
-            .filter(|p| **p == PinState::Repeated)
-            .count();
+        let pins = self.pins.iter();
+        let repeated = pins.filter(|p| **p == PinState::Repeated).count();
         if repeated > 0 {
-            notes.push(format!(
-                "{repeated} repeated protected entries stand once, the newest"
-            ));
+            notes.push(ReceiptNote::RepeatedProtected { count: repeated });
         }
         notes
+    }
+
+    /// The user's requests before the newest that do not stand whole in the view.
+    fn cut_requests(&self, view: &View) -> impl Iterator<Item = CutRequest> {
+        let newest = self.input.conversation.newest_start();
+        let requests = [
+            (CutRequest::First, self.outline.first_user()),
+            (CutRequest::Latest, self.outline.last_user()),
+        ];
+        requests.into_iter().filter_map(move |(request, unit)| {
+            let at = self.outline.units.get(unit?)?.entries.start;
+            (at < newest && is_cut(view, at)).then_some(request)
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
 use compact_core::outline::{Outline, UnitHealth, UnitKind};
 use compact_core::policy::{KeepRecent, Policy};
+use compact_core::receipt::ReceiptNote;
 use compact_core::token::{EstimatorExt, Tokens, Units};
 use compact_core::view::ViewItem;
 use compact_core::wire::ReasoningRule;
@@ -147,7 +148,7 @@ proptest! {
             let whole = made.view.items.contains(&ViewItem::Kept { entry });
             let there = order.contains(&entry);
             prop_assert!(there);
-            let tight = made.receipt.notes.iter().any(|n| n.contains("was cut"));
+            let tight = made.receipt.notes.iter().any(|n| matches!(n, ReceiptNote::NewestCut | ReceiptNote::RequestCut(_)));
             prop_assert!(whole || cost > quarter || tight);
         }
     }

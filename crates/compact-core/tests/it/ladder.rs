@@ -7,6 +7,7 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryId, EntryKind, EntryMeta, Role};
 use compact_core::pin::naming_hashes;
 use compact_core::policy::{KeepRecent, Policy};
+use compact_core::receipt::ReceiptNote;
 use compact_core::token::Tokens;
 use compact_core::view::ViewItem;
 use compact_core::wire::Placement;
@@ -198,7 +199,7 @@ fn a_request_larger_than_a_quarter_of_the_budget_is_cut_and_said_so() {
         made.receipt
             .notes
             .iter()
-            .any(|n| n.contains("latest message") || n.contains("first request"))
+            .any(|n| matches!(n, ReceiptNote::RequestCut(_)))
     );
     assert!(
         made.view.shown_entries(&conversation)[0]
@@ -215,7 +216,8 @@ fn malformed_tool_messages_leave_the_view_and_are_reported() {
         orphan
     });
     let (conversation, made) = compact(entries, &Policy::default(), 2000);
-    assert!(made.receipt.notes.iter().any(|n| n.contains("malformed")));
+    let repair = ReceiptNote::MalformedToolMessages { count: 1 };
+    assert!(made.receipt.notes.contains(&repair));
     let shown = made.view.shown_entries(&conversation);
     assert!(
         shown

@@ -4,6 +4,7 @@
 use compact_core::engine::{Compaction, CompactionOutcome};
 use compact_core::message::{Block, Conversation, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
+use compact_core::receipt::ReceiptNote;
 use compact_core::token::{EstimatorExt, Tokens, Units};
 use compact_core::view::ViewItem;
 use proptest::prelude::*;
@@ -145,7 +146,7 @@ proptest! {
         let conversation = conversation(entries);
         let (budget, made) = compacted(&conversation, &Policy::default());
         prop_assert_eq!(made.receipt.kept.newest_cut, 1);
-        prop_assert!(made.receipt.notes.iter().any(|note| note.contains("said last")));
+        prop_assert!(made.receipt.notes.iter().any(|note| *note == ReceiptNote::NewestCut));
         let shown = made.view.shown_entries(&conversation);
         let left = shown.last().map_or(0, |e| scene::history_tokens(&self::conversation(vec![e.clone()]), Setting::PLAIN).0);
         prop_assert!(left * 10 >= budget.0 * 8, "{} of {}", left, budget);
@@ -187,7 +188,7 @@ proptest! {
         if needed <= estimator.to_units(budget) {
             prop_assert_eq!(cut, 0, "{:?} in {}", claims, budget);
         }
-        let is_noted = made.receipt.notes.iter().any(|note| note.contains("said last"));
+        let is_noted = made.receipt.notes.iter().any(|note| *note == ReceiptNote::NewestCut);
         prop_assert_eq!(is_noted, cut > 0);
     }
 }
@@ -213,7 +214,7 @@ fn a_message_that_takes_most_of_a_named_budget_is_whole() {
             panic!("{made:?}")
         };
         assert!(stays(&made, conversation.entries.len() - 1), "{tokens}");
-        assert_eq!(made.receipt.notes, Vec::<String>::new(), "{tokens}");
+        assert_eq!(made.receipt.notes, Vec::<ReceiptNote>::new(), "{tokens}");
         let used = made.receipt.tokens_after;
         assert!(used <= budget && used.0 * 10 >= budget.0 * 8, "{used}");
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use compact_core::engine::Compaction;
 use compact_core::event::{EventKind, EventScope};
+use compact_core::receipt::ReceiptNote;
 use compact_core::redact::{RedactionCounts, Redactor};
 use serde_json::{Value, json};
 
@@ -257,8 +258,9 @@ impl Manager {
                 _ => event,
             });
         }
-        let broken = receipt.notes.iter().any(|n| n.contains("malformed"));
-        if broken {
+        let is_repair =
+            |note: &ReceiptNote| matches!(note, ReceiptNote::MalformedToolMessages { .. });
+        if receipt.notes.iter().any(is_repair) {
             self.emit(
                 scope
                     .event(EventKind::Repaired, &now())

@@ -36,7 +36,7 @@ pub fn receipt_table(receipt: &Receipt, charset: Charset) -> Table<2> {
     table.add_row(["summarized".to_owned(), describe_summary(receipt)]);
     table.add_row(["retention".to_owned(), describe_retention(receipt)]);
     for note in &receipt.notes {
-        table.add_row(["note".to_owned(), note.clone()]);
+        table.add_row(["note".to_owned(), note.to_string()]);
     }
     table
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use compact_core::message::{Entry, Role};
 use compact_core::profile::Profile;
 use compact_core::prompt::{AnswerFinish, SummarizerAnswer};
-use compact_core::receipt::Receipt;
+use compact_core::receipt::{Receipt, ReceiptNote};
 use compact_core::view::View;
 use compact_core::wire::WireRules;
 
@@ -201,7 +201,7 @@ async fn too_many_requests_leave_the_oldest_to_the_ledger_and_say_so() {
         receipt
             .notes
             .iter()
-            .any(|n| n.contains("the ledger covers the rest")),
+            .any(|n| matches!(n, ReceiptNote::ProseOfPart { .. })),
         "{:?}",
         receipt.notes
     );

@@ -1,0 +1,162 @@
+//! What a person should know about a compaction, beside its numbers.
+//!
+//! A note is a value while a compaction is made and a sentence wherever it is written down. One that
+//! is read back is its sentence and nothing else: no text is taken apart here.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::token::Tokens;
+
+/// Something that a person should know about a compaction.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ReceiptNote {
+    /// A model's words are not part of the summary.
+    ProseLeftOut {
+        /// Who wrote them.
+        author: String,
+    },
+    /// A model was shown a part of what left the view.
+    ProseOfPart {
+        /// Who was shown it.
+        author: String,
+        /// The tokens that it was shown.
+        shown: Tokens,
+        /// The tokens that left the view.
+        of: Tokens,
+    },
+    /// A summary that says it is ours, and that nothing here proves.
+    UnprovenSummary,
+    /// What was said last was cut.
+    NewestCut,
+    /// A request of the user was cut.
+    RequestCut(CutRequest),
+    /// Tool messages without their counterpart were left out.
+    MalformedToolMessages {
+        /// How many.
+        count: usize,
+    },
+    /// Protected entries that occur more than once stand once.
+    RepeatedProtected {
+        /// How many were left out.
+        count: usize,
+    },
+    /// A note that was read back from a receipt.
+    Recorded(String),
+}
+
+/// A request of the user that is kept in every view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutRequest {
+    /// The first of the session.
+    First,
+    /// The latest.
+    Latest,
+}
+
+impl fmt::Display for ReceiptNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReceiptNote::ProseLeftOut { author } => write!(
+                f,
+                "the words of {author} were left out: with them the view would have shown fewer facts"
+            ),
+            ReceiptNote::ProseOfPart { author, shown, of } => write!(
+                f,
+                "{author} was shown {shown} of {of} tokens that left the view; the ledger covers the rest"
+            ),
+            ReceiptNote::UnprovenSummary => f.write_str(
+                "a summary names a compaction that is not on record for this session: \
+                 it was read as a model's words, and what it stands for is not archived here",
+            ),
+            ReceiptNote::NewestCut => f.write_str(
+                "what was said last does not fit the budget beside what must stay and the smallest summary: it was cut, and the whole is archived",
+            ),
+            ReceiptNote::RequestCut(request) => write!(
+                f,
+                "the user's {request} takes more than its share of the budget and was cut; the whole is archived"
+            ),
+            ReceiptNote::MalformedToolMessages { count } => write!(
+                f,
+                "{count} malformed tool messages (a call without result, or a result without call) were left out of the view"
+            ),
+            ReceiptNote::RepeatedProtected { count } => write!(
+                f,
+                "{count} repeated protected entries stand once, the newest"
+            ),
+            ReceiptNote::Recorded(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+impl fmt::Display for CutRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CutRequest::First => "first request",
+            CutRequest::Latest => "latest message",
+        })
+    }
+}
+
+/// Notes are equal that read alike: a receipt equals itself after it was written and read.
+impl PartialEq for ReceiptNote {
+    fn eq(&self, other: &ReceiptNote) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for ReceiptNote {}
+
+impl Serialize for ReceiptNote {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ReceiptNote {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(ReceiptNote::Recorded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_written_as_sentences_and_read_back_as_the_same() {
+        let author = || "the model".to_owned();
+        let notes = vec![
+            ReceiptNote::ProseLeftOut { author: author() },
+            ReceiptNote::ProseOfPart {
+                author: author(),
+                shown: Tokens(3),
+                of: Tokens(9),
+            },
+            ReceiptNote::UnprovenSummary,
+            ReceiptNote::NewestCut,
+            ReceiptNote::RequestCut(CutRequest::First),
+            ReceiptNote::RequestCut(CutRequest::Latest),
+            ReceiptNote::MalformedToolMessages { count: 2 },
+            ReceiptNote::RepeatedProtected { count: 1 },
+        ];
+        let written = serde_json::to_value(&notes).unwrap();
+        assert_eq!(
+            written,
+            serde_json::json!([
+                "the words of the model were left out: with them the view would have shown fewer facts",
+                "the model was shown 3 of 9 tokens that left the view; the ledger covers the rest",
+                "a summary names a compaction that is not on record for this session: it was read as a model's words, and what it stands for is not archived here",
+                "what was said last does not fit the budget beside what must stay and the smallest summary: it was cut, and the whole is archived",
+                "the user's first request takes more than its share of the budget and was cut; the whole is archived",
+                "the user's latest message takes more than its share of the budget and was cut; the whole is archived",
+                "2 malformed tool messages (a call without result, or a result without call) were left out of the view",
+                "1 repeated protected entries stand once, the newest",
+            ])
+        );
+        let read: Vec<ReceiptNote> = serde_json::from_value(written).unwrap();
+        assert_eq!(read, notes);
+    }
+}
