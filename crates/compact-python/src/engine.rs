@@ -341,7 +341,10 @@ impl Engine {
     fn receipts(&self, py: Python<'_>, session_id: &str) -> PyResult<String> {
         let chain = async { Ok(self.manager.catalog.session_records(session_id).await?) };
         let chain = self.run_detached(py, || run_blocking(chain))?;
-        let receipts: Vec<Value> = chain.into_iter().map(|record| record.receipt).collect();
+        let receipts: Vec<Value> = chain
+            .into_iter()
+            .map(|record| record.receipt.into_json())
+            .collect();
         Ok(json!(receipts).to_string())
     }
 

@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::events;
 use crate::redaction::Redactors;
 use crate::session::Session;
-use crate::session_files::{self, ORIGIN_FIELD, StoreWithFiles};
+use crate::session_files::{self, StoreWithFiles};
 use crate::storage::{ConfiguredStores, Storage, StorePair};
 
 /// Compacts conversations, and brings back what their views left out. Cheap to clone: clones share
@@ -183,7 +183,7 @@ impl Compact {
     pub async fn verify(&self, receipt: &str) -> Result<VerificationReport, Error> {
         let store = self.store_to_read()?;
         let record = store.find_named(receipt).await?.into_record();
-        if record.receipt.get(ORIGIN_FIELD).is_some() {
+        if record.receipt.origin().is_some() {
             return verify_file(&store, &record).await;
         }
         let manager = self.manager_under_terms(store, &record)?;
@@ -370,18 +370,16 @@ impl Compact {
         &self,
         record: &CompactionRecord,
     ) -> Result<(Policy, Arc<dyn Estimator>), Error> {
-        if record.receipt.get(ORIGIN_FIELD).is_some() {
+        if record.receipt.origin().is_some() {
             return Ok((self.parts.config.policy.clone(), self.estimator(None)));
         }
-        let other = || Error::OtherVersion(record.receipt_id.clone());
-        let field = |name: &str| record.receipt.get(name).cloned().unwrap_or_default();
-        let policy = serde_json::from_value(field("policy")).map_err(|_| other())?;
-        let name: String = serde_json::from_value(field("estimator")).map_err(|_| other())?;
+        let terms = record.receipt.terms();
+        let terms = terms.ok_or_else(|| Error::OtherVersion(record.receipt_id.clone()))?;
         let own = self.estimator(self.parts.config.model.as_deref());
-        if own.name() == name {
-            return Ok((policy, own));
+        if own.name() == terms.estimator {
+            return Ok((terms.policy, own));
         }
-        Ok((policy, estimator::by_name(&name, None)?))
+        Ok((terms.policy, estimator::by_name(&terms.estimator, None)?))
     }
 
     /// False where the settings say that nothing is archived.

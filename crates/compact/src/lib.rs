@@ -86,7 +86,7 @@ pub mod format {
 /// Hooks: agents that compact by themselves, and what is archived and remembered of their sessions.
 pub mod hook {
     pub use crate::session_files::{
-        HOOKS_FOLDER, ORIGIN_FIELD, StoreWithFiles, count_by_origin, has_session_files,
+        HOOKS_FOLDER, StoreWithFiles, count_by_origin, has_session_files,
     };
     pub use compact_adapters::hook_store::*;
     pub use compact_adapters::private;
@@ -162,7 +162,8 @@ pub mod store {
     };
     pub use compact_runtime::port::catalog::{
         Attempt, CatalogError, CompactionRecord, InputRelation, Lease, MIN_PREFIX, MemoryCatalog,
-        NamedRecord, SessionCatalog, SessionInfo, copy_catalog, find_named_record,
+        NamedRecord, ReceiptTerms, SessionCatalog, SessionInfo, StoredReceipt, copy_catalog,
+        find_named_record,
     };
     pub use compact_runtime::port::index::{
         IndexAddition, IndexError, IndexLookup, LookupResult, MemoryIndex, RecallIndex,

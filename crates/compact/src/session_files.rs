@@ -20,15 +20,13 @@ use compact_runtime::manager::{ENTRIES_FORMAT, serialize_entries};
 use compact_runtime::port::archive::{ArchiveError, ArchiveStore, PackId, PackInfo};
 use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, InputRelation, Lease, SessionCatalog, SessionInfo,
+    StoredReceipt,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// The folder of what hooks left behind in the data directory.
 pub const HOOKS_FOLDER: &str = "hooks";
-
-/// The field of a receipt that says who left a file.
-pub const ORIGIN_FIELD: &str = "origin";
 
 /// A store with what hooks and runs left in the data directory beside it.
 pub struct StoreWithFiles<S: ?Sized> {
@@ -153,7 +151,7 @@ impl SessionFile {
     }
 
     /// What stands for a receipt.
-    fn receipt_json(&self) -> Value {
+    fn receipt(&self) -> StoredReceipt {
         let (origin, bytes) = match &self.origin {
             FileOrigin::Hook(_) => (
                 "hook",
@@ -161,15 +159,15 @@ impl SessionFile {
             ),
             FileOrigin::Run(_, bytes) => ("run", *bytes),
         };
-        json!({
+        StoredReceipt::from(json!({
             "receipt_id": self.receipt_id(),
             "session_id": self.session,
-            ORIGIN_FIELD: origin,
+            "origin": origin,
             "file": self.path(),
             "bytes": bytes,
             "exact": self.is_exact(),
             "created_at": self.at.to_string(),
-        })
+        }))
     }
 
     /// Reads all of it; a hook wrote down what it is to hold.
@@ -212,7 +210,7 @@ impl SessionFile {
             previous: None,
             input_pack: Some(self.pack_id()),
             format,
-            receipt: self.receipt_json(),
+            receipt: self.receipt(),
             entry_hashes,
             view_hashes: Vec::new(),
             new_from: 0,

@@ -14,7 +14,6 @@ use compact_runtime::port::catalog::{
 use compact_runtime::port::index::{MemoryIndex, RecallIndex};
 
 use crate::error::Error;
-use crate::session_files::ORIGIN_FIELD;
 
 /// An archive with its catalog.
 #[derive(Clone)]
@@ -43,7 +42,7 @@ impl StorePair {
     /// Finds the compaction whose memory a name stands for: of a session, the last one that made a
     /// summary. A hook may have copied the transcript since, and its copy knows none.
     pub async fn find_remembered(&self, name: &str) -> Result<CompactionRecord, Error> {
-        let is_copy = |record: &CompactionRecord| record.receipt.get(ORIGIN_FIELD).is_some();
+        let is_copy = |record: &CompactionRecord| record.receipt.origin().is_some();
         let latest = match self.find_named(name).await? {
             NamedRecord::Session(latest) if is_copy(&latest) => latest,
             other => return Ok(other.into_record()),

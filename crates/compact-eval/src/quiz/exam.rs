@@ -87,7 +87,7 @@ impl<'a> Exam<'a> {
             previous: None,
             input_pack: Some(pack.id),
             format: format.name().to_owned(),
-            receipt: json!({ "view_spans": [[last, last]] }),
+            receipt: json!({ "view_spans": [[last, last]] }).into(),
             entry_hashes: hashes,
             view_hashes: Vec::new(),
             new_from: 0,

@@ -7,7 +7,6 @@
 
 use compact_core::engine::{self, Prior};
 use compact_core::identity::EntryHash;
-use compact_core::receipt::Receipt;
 use compact_core::token::TokenAccount;
 use compact_core::trigger::TriggerDecision;
 
@@ -97,7 +96,7 @@ impl Manager {
         let mut measured = self.measure_snapshot(&snapshot, &request).await?;
         let (Ok(Some(view)), Ok(receipt)) = (
             self.view_of(record, &mut measured).await,
-            serde_json::from_value::<Receipt>(record.receipt.clone()),
+            record.receipt.to_receipt(),
         ) else {
             return Ok(None);
         };

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use super::{Manager, MeasuredRequest, ModelAdvice, emit, now};
 use crate::error::Error;
 use crate::port::archive::{PackId, PackInfo};
-use crate::port::catalog::{CompactionRecord, InputRelation, Lease};
+use crate::port::catalog::{
+    ArchivedPacks, CompactionRecord, InputRelation, Lease, RuntimeFields, StoredReceipt,
+};
 
 /// What the archive keeps of an original.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +32,8 @@ pub enum ArchiveMode {
 pub struct CommittedCompaction {
     /// The view and its proof.
     pub compaction: Compaction,
-    /// The receipt as JSON, with archive and time.
-    pub receipt: Value,
+    /// The receipt as it is stored, with archive and time.
+    pub receipt: StoredReceipt,
 }
 
 /// A compaction whose original is in the archive, and that is not on record yet.
@@ -70,12 +72,16 @@ impl Manager {
         let input = self
             .archive_original(measured, continues, scope, &made)
             .await?;
-        let kept = ArchivedPacks {
-            input: input.as_ref(),
-            view: self.archive_view(measured, continues, &made).await?,
-            advice: self.archive_advice(measured, &made).await?,
-        };
-        let receipt = self.full_receipt(&made, &kept, started)?;
+        let view = self.archive_view(measured, continues, &made).await?;
+        let advice = self.archive_advice(measured, &made).await?;
+        let archive = input.as_ref().map(|input| ArchivedPacks {
+            pack: input.id,
+            plain_bytes: input.plain_bytes,
+            stored_bytes: input.stored_bytes,
+            view,
+            advice,
+        });
+        let receipt = self.full_receipt(&made, archive, started)?;
         let record = build_record(measured, &made, receipt, continues, input.as_ref());
         Ok(StoredCompaction {
             before: emit::categories(&measured.account),
@@ -211,26 +217,19 @@ impl Manager {
     fn full_receipt(
         &self,
         made: &Compaction,
-        kept: &ArchivedPacks<'_>,
+        archive: Option<ArchivedPacks>,
         started: Instant,
-    ) -> Result<Value, Error> {
-        let mut receipt = serde_json::to_value(&made.receipt).map_err(|source| Error::Record {
+    ) -> Result<StoredReceipt, Error> {
+        let fields = RuntimeFields {
+            archive,
+            exact: matches!(self.storing, ArchiveMode::Exact),
+            created_at: now(),
+            elapsed_ms: started.elapsed().as_millis() as u64,
+        };
+        StoredReceipt::new(&made.receipt, &fields).map_err(|source| Error::Record {
             receipt: made.receipt.receipt_id.clone(),
             source,
-        })?;
-        if let Some(fields) = receipt.as_object_mut() {
-            fields.insert("archive".to_owned(), archive_field(kept));
-            fields.insert(
-                "exact".to_owned(),
-                json!(matches!(self.storing, ArchiveMode::Exact)),
-            );
-            fields.insert("created_at".to_owned(), json!(now()));
-            fields.insert(
-                "elapsed_ms".to_owned(),
-                json!(started.elapsed().as_millis() as u64),
-            );
-        }
-        Ok(receipt)
+        })
     }
 
     fn emit_committed(&self, scope: &EventScope, stored: &StoredCompaction) {
@@ -276,34 +275,10 @@ impl Manager {
     }
 }
 
-/// What the archive holds of a compaction.
-struct ArchivedPacks<'a> {
-    input: Option<&'a PackInfo>,
-    view: Option<PackId>,
-    advice: Option<PackId>,
-}
-
-fn archive_field(kept: &ArchivedPacks<'_>) -> Value {
-    let Some(pack) = kept.input else {
-        return Value::Null;
-    };
-    let mut field = json!({
-        "pack": pack.id.to_string(),
-        "plain_bytes": pack.plain_bytes,
-        "stored_bytes": pack.stored_bytes,
-    });
-    for (name, pack) in [("view", kept.view), ("advice", kept.advice)] {
-        if let (Some(pack), Some(field)) = (pack, field.as_object_mut()) {
-            field.insert(name.to_owned(), json!(pack));
-        }
-    }
-    field
-}
-
 fn build_record(
     measured: &MeasuredRequest<'_>,
     made: &Compaction,
-    receipt: Value,
+    receipt: StoredReceipt,
     continues: InputRelation,
     input: Option<&PackInfo>,
 ) -> CompactionRecord {

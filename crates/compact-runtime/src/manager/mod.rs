@@ -446,13 +446,9 @@ impl Manager {
         else {
             return Ok(None);
         };
-        let budget = latest
-            .receipt
-            .get("budget")
-            .and_then(serde_json::Value::as_u64);
         let is_same = latest.entry_hashes == measured.hashes
             && self.is_same_redaction(latest)
-            && budget == Some(measured.budget.0)
+            && latest.receipt.budget() == Some(measured.budget)
             && latest.input_pack.is_some();
         match is_same {
             true => Ok(Some(self.advice_of(latest).await?)),

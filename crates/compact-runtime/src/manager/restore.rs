@@ -7,7 +7,7 @@ use compact_core::engine::{self, CompactionOutcome};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::receipt::ENGINE;
-use compact_core::token::{TokenAccount, Tokens};
+use compact_core::token::TokenAccount;
 use compact_core::verify::Retention;
 use compact_core::view::ViewItem;
 use compact_core::wire::WireRules;
@@ -19,7 +19,9 @@ use super::session_state::ENTRIES_FORMAT;
 use super::{CompactionRequest, Manager, MeasuredRequest};
 use crate::error::Error;
 use crate::port::archive::ArchiveError;
-use crate::port::catalog::{CompactionRecord, InputRelation, NamedRecord, find_named_record};
+use crate::port::catalog::{
+    CompactionRecord, InputRelation, NamedRecord, RuntimeFields, StoredReceipt, find_named_record,
+};
 
 /// A restored original.
 #[derive(Debug)]
@@ -154,13 +156,13 @@ impl Manager {
         };
         Ok(VerificationReport {
             by,
-            mismatches: find_mismatches(&record.receipt, &recomputed),
+            mismatches: find_mismatches(record.receipt.as_json(), &recomputed),
         })
     }
 
     /// Why this engine, under the rules in force, would not make the view of a record again.
     fn rerun_obstacle(&self, record: &CompactionRecord) -> Option<RerunObstacle> {
-        if record.receipt.get("engine").and_then(Value::as_str) != Some(ENGINE) {
+        if record.receipt.engine() != Some(ENGINE) {
             return Some(RerunObstacle::OtherEngine);
         }
         if !self.is_same_redaction(record) {
@@ -185,7 +187,7 @@ impl Manager {
         record: &CompactionRecord,
         measured: &MeasuredRequest<'_>,
     ) -> Value {
-        let mut read = record.receipt.clone();
+        let mut read = record.receipt.as_json().clone();
         if record.is_exact() {
             set_field(&mut read, "tokens_before", json!(measured.account.history));
         }
@@ -254,8 +256,8 @@ fn set_field(receipt: &mut Value, field: &str, value: Value) {
 }
 
 /// The retention of a receipt with its sums made again.
-fn recompute_retention(receipt: &Value) -> Option<Retention> {
-    let told: Retention = serde_json::from_value(receipt.get("retention")?.clone()).ok()?;
+fn recompute_retention(receipt: &StoredReceipt) -> Option<Retention> {
+    let told = receipt.retention()?;
     let anchors = told.kept + told.recoverable + told.lost + told.redacted;
     Some(Retention {
         anchors,
@@ -281,31 +283,26 @@ pub(super) fn request_of<'a>(
     rules: &'a WireRules,
     original: &Bytes,
 ) -> CompactionRequest<'a> {
-    let field = |name: &str| record.receipt.get(name);
-    let tokens = |name: &str| field(name).and_then(Value::as_u64).map(Tokens);
     CompactionRequest {
         conversation,
         rules,
         format: &record.format,
         original: original.clone(),
         session_id: Some(&record.session_id),
-        budget: tokens("budget"),
-        summary_limit: tokens("summary_limit"),
-        note: field("note").and_then(Value::as_str),
+        budget: record.receipt.budget(),
+        summary_limit: record.receipt.summary_limit(),
+        note: record.receipt.note(),
         told: None,
         parent: None,
     }
 }
-
-/// Fields that only the runtime knows: no engine can recompute them.
-const RUNTIME_FIELDS: [&str; 4] = ["archive", "exact", "created_at", "elapsed_ms"];
 
 fn find_mismatches(recorded: &Value, recomputed: &Value) -> Vec<FieldMismatch> {
     let empty = serde_json::Map::new();
     let recorded = recorded.as_object().unwrap_or(&empty);
     recorded
         .iter()
-        .filter(|(field, _)| !RUNTIME_FIELDS.contains(&field.as_str()))
+        .filter(|(field, _)| !RuntimeFields::NAMES.contains(&field.as_str()))
         .filter_map(|(field, value)| {
             let now = recomputed.get(field).cloned().unwrap_or(Value::Null);
             (*value != now).then(|| FieldMismatch {
@@ -323,10 +320,7 @@ pub(crate) fn read_conversation(
     record: &CompactionRecord,
 ) -> Result<(Conversation, &'static WireRules), Error> {
     let (conversation, document) = read_document(bytes, record)?;
-    let named = || {
-        let wire = record.receipt.get("wire").and_then(Value::as_str);
-        wire.and_then(compact_formats::rules_named)
-    };
+    let named = || record.receipt.wire().and_then(compact_formats::rules_named);
     let rules = match document {
         Some(document) => document.rules(),
         None => named().unwrap_or(&WireRules::LENIENT),
@@ -369,13 +363,12 @@ pub(crate) fn entry_bytes(bytes: &Bytes, document: Option<&Document>, at: usize)
 }
 
 fn read_entries(bytes: &Bytes, record: &CompactionRecord) -> Result<Conversation, Error> {
-    let model = record.receipt.get("model").and_then(Value::as_str);
     let entries: Result<Vec<Entry>, _> = serde_json::Deserializer::from_slice(bytes)
         .into_iter()
         .collect();
     Ok(Conversation {
         session_id: Some(record.session_id.clone()),
-        model: model.map(str::to_owned),
+        model: record.receipt.model().map(str::to_owned),
         entries: entries.map_err(|source| Error::Record {
             receipt: record.receipt_id.clone(),
             source,

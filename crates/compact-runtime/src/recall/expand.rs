@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use compact_core::message::{Conversation, Entry, Role};
 use compact_formats::TranscriptScope;
-use serde_json::Value;
 
 use super::index_update::{first_ordinal, next_ordinal};
 use super::{EntryKey, EntryPointer, Recall, passage};
@@ -129,6 +128,6 @@ fn expand_entry(
         role: passage::role(&entry),
         entry,
         source,
-        exact: record.receipt.get("exact") != Some(&Value::Bool(false)),
+        exact: record.is_exact(),
     })
 }

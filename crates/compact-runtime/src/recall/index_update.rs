@@ -8,10 +8,9 @@ use std::collections::{HashMap, HashSet};
 use compact_core::frame;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
-use compact_core::receipt::{OrdinalSpan, span_ordinals};
+use compact_core::receipt::span_ordinals;
 use compact_core::redact::Redactor;
 use compact_formats::TranscriptScope;
-use serde_json::Value;
 
 use super::{Recall, passage};
 use crate::error::Error;
@@ -259,9 +258,7 @@ pub(super) fn first_ordinal(record: &CompactionRecord) -> u64 {
 
 /// The ordinal after the last entry of the input: the summary's own, the largest of its view.
 pub(super) fn next_ordinal(record: &CompactionRecord) -> u64 {
-    let spans = record.receipt.get("view_spans").cloned();
-    let spans: Vec<OrdinalSpan> =
-        serde_json::from_value(spans.unwrap_or(Value::Null)).unwrap_or_default();
+    let spans = record.receipt.view_spans();
     let all = record.entry_hashes.len() as u64;
     span_ordinals(&spans).max().unwrap_or(all)
 }

@@ -29,6 +29,7 @@ use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::manager::Manager;
+use crate::port::catalog::StoredReceipt;
 use crate::port::transcript::TranscriptStore;
 
 pub use input::{summarizer_input, summary_text};
@@ -60,7 +61,7 @@ pub enum ResetCheck {
 #[derive(Debug)]
 pub struct FinishedReset {
     /// The receipt.
-    pub receipt: Value,
+    pub receipt: StoredReceipt,
     /// Where the summarizer's input is kept, if it could be.
     pub summarizer_input: Option<String>,
     /// Where the summary is kept, if it could be.

@@ -318,7 +318,9 @@ async fn a_further_reset_replaces_the_continuation_and_remembers_the_first() {
             messages[1].meta.kind,
             EntryKind::Summary {
                 version: round,
-                receipt: reset.receipt["receipt_id"].as_str().map(str::to_owned),
+                receipt: reset.receipt.as_json()["receipt_id"]
+                    .as_str()
+                    .map(str::to_owned),
             }
         );
         // Each input starts where the last reset was, behind the summary that it left.
@@ -754,11 +756,11 @@ async fn nothing_is_dropped_without_a_summary() {
     let before = scene.session.messages().entries.len() as u64;
     let reset = compacted(scene.ask("next").await);
     // All but the instructions and the pending request, each accounted for.
-    assert_eq!(reset.receipt["pruned_count"], before - 1);
+    assert_eq!(reset.receipt.as_json()["pruned_count"], before - 1);
     let spans: Vec<(u64, u64)> =
-        serde_json::from_value(reset.receipt["summarized_spans"].clone()).unwrap();
+        serde_json::from_value(reset.receipt.as_json()["summarized_spans"].clone()).unwrap();
     assert_eq!(spans, [(1, before - 1)]);
-    assert!(reset.receipt["summary_tokens"].as_u64().unwrap() > 0);
+    assert!(reset.receipt.as_json()["summary_tokens"].as_u64().unwrap() > 0);
     assert_eq!(scene.heard.count("context_pruned"), 0);
 }
 

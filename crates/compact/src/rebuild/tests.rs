@@ -12,7 +12,7 @@ fn record(receipt: &str, previous: Option<&str>, second: u32) -> CompactionRecor
         previous: previous.map(str::to_owned),
         input_pack: None,
         format: "messages".to_owned(),
-        receipt: Value::Null,
+        receipt: Value::Null.into(),
         entry_hashes: Vec::new(),
         view_hashes: Vec::new(),
         new_from: 0,

@@ -12,9 +12,10 @@ use compact::manager::{
 };
 use compact::message::{Chain, EntryHash, View, frame};
 use compact::receipt::Retention;
+use compact::store::StoredReceipt;
 use compact::token::Tokens;
 use owo_colors::{OwoColorize, Style};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::answer::{CommandAnswer, set_field};
 use crate::app::{App, OpenedTranscript};
@@ -154,7 +155,7 @@ fn compacted_answer(
     (commit, artifacts): (&CommittedCompaction, Option<ArtifactPaths>),
     charset: Charset,
 ) -> CommandAnswer {
-    let mut json = commit.receipt.clone();
+    let mut json = commit.receipt.as_json().clone();
     let format = opened.parsed.document.format().name();
     set_field(&mut json, "output", json!(output_path(args)));
     set_field(&mut json, "format", json!(format));
@@ -164,9 +165,9 @@ fn compacted_answer(
     let artifacts = artifacts.unwrap_or_default();
     let human = render_compaction(args, app, opened, (commit, &artifacts), charset);
     let answer = CommandAnswer::new(json, human);
-    match commit.receipt.get("archive") {
-        None | Some(Value::Null) => answer,
-        Some(_) => answer.having_archived(),
+    match commit.receipt.is_archived() {
+        true => answer.having_archived(),
+        false => answer,
     }
 }
 
@@ -373,8 +374,8 @@ fn render_compaction(
         table.add_row(["written".to_owned(), path.display().to_string()]);
     }
     artifacts.rows().for_each(|row| table.add_row(row));
-    let milliseconds = commit.receipt.get("elapsed_ms").and_then(Value::as_u64);
-    table.add_row(["time".to_owned(), format_elapsed(milliseconds.unwrap_or(0))]);
+    let milliseconds = commit.receipt.elapsed_ms().unwrap_or(0);
+    table.add_row(["time".to_owned(), format_elapsed(milliseconds)]);
     let summary = commit.compaction.view.summary();
     let summary = summary.map_or_else(String::new, |entry| entry.plain_text());
     let summary = frame::body(&summary).unwrap_or(&summary);
@@ -385,29 +386,28 @@ fn render_compaction(
         render_token_bars(receipt.tokens_before, receipt.tokens_after, charset),
         table.render(),
         preview(summary, charset),
-        next_steps(args, opened, &commit.receipt),
+        next_steps(args, opened, commit),
     )
 }
 
-fn describe_archive(app: &App, receipt: &Value) -> String {
-    let size = |field: &str| {
-        receipt
-            .pointer(&format!("/archive/{field}"))
-            .and_then(Value::as_u64)
-    };
-    match (size("plain_bytes"), size("stored_bytes")) {
-        (Some(plain), Some(stored)) => format!(
+fn describe_archive(app: &App, receipt: &StoredReceipt) -> String {
+    match receipt.archived_size() {
+        Some(size) => format!(
             "{} as {} in {}",
-            format_bytes(plain),
-            format_bytes(stored),
+            format_bytes(size.plain_bytes),
+            format_bytes(size.stored_bytes),
             app.stores().archive_location()
         ),
-        _ => "none: the original was not kept".to_owned(),
+        None => "none: the original was not kept".to_owned(),
     }
 }
 
 /// What a person may want to do now.
-fn next_steps(args: &CompactArgs, opened: &OpenedTranscript, receipt: &Value) -> String {
+fn next_steps(
+    args: &CompactArgs,
+    opened: &OpenedTranscript,
+    commit: &CommittedCompaction,
+) -> String {
     let mut table = Table::new([
         Column::left().style(Style::new().cyan()),
         Column::left().style(Style::new().dimmed()),
@@ -420,9 +420,9 @@ fn next_steps(args: &CompactArgs, opened: &OpenedTranscript, receipt: &Value) ->
         let file = if name.len() <= 24 { name } else { "FILE" };
         step(format!("compact {file} -o OUT"), "writes the view");
     }
-    if receipt.get("archive").is_some_and(|a| !a.is_null()) {
-        let id = receipt.get("receipt_id").and_then(Value::as_str);
-        let short: String = id.unwrap_or_default().chars().take(12).collect();
+    if commit.receipt.is_archived() {
+        let id = &commit.compaction.receipt.receipt_id;
+        let short: String = id.chars().take(12).collect();
         step(format!("restore {short}"), "gives the original back");
         step(format!("verify {short}"), "proves the receipt again");
         step("recall WORDS".to_owned(), "searches all that was archived");

@@ -4,11 +4,10 @@
 
 use std::path::Path;
 
-use compact::hook::ORIGIN_FIELD;
 use compact::manager::{FieldMismatch, RerunObstacle, VerificationReport, VerifiedBy};
-use compact::policy::Policy;
 use compact::store::StorePair;
 use compact::store::{ArchiveError, CompactionRecord};
+use compact::token::Tokens;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
@@ -32,11 +31,11 @@ pub fn run(args: &VerifyArgs, app: &App, global: &GlobalArgs) -> Result<CommandA
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "verifying");
     let (record, checked) = block_on(async {
         let record = store.find_named(given.id()).await?.into_record();
-        let mut checked = match record.receipt.get(ORIGIN_FIELD) {
+        let mut checked = match record.receipt.origin() {
             Some(_) => check_session_file(&store, &record).await?,
             None => recompute_receipt(app, store, &record).await?,
         };
-        let mut mismatches = given.differs_from(&record.receipt);
+        let mut mismatches = given.differs_from(record.receipt.as_json());
         mismatches.append(&mut checked.mismatches);
         Ok((
             record,
@@ -51,7 +50,7 @@ pub fn run(args: &VerifyArgs, app: &App, global: &GlobalArgs) -> Result<CommandA
         "ok": ok,
         "receipt_id": record.receipt_id,
         "session_id": record.session_id,
-        "engine": record.receipt.get("engine"),
+        "engine": record.receipt.engine(),
         "verified_by": checked.by.as_str(),
         "reason": checked.by.obstacle().map(describe_obstacle),
         "mismatches": checked.mismatches,
@@ -207,19 +206,16 @@ async fn recompute_receipt(
         by: CheckBasis::Nothing,
         mismatches,
     };
-    let (Some(policy), Some(estimator)) = (
-        receipt_field::<Policy>(record, "policy"),
-        receipt_field::<String>(record, "estimator"),
-    ) else {
+    let Some(terms) = record.receipt.terms() else {
         return Ok(unread(vec![FieldMismatch {
             field: "policy".to_owned(),
-            recorded: record.receipt.clone(),
+            recorded: record.receipt.as_json().clone(),
             recomputed: json!("a policy and an estimator that this version knows"),
         }]));
     };
-    let manager = app
-        .compact()
-        .build_manager(store, policy, estimator_by_name(&estimator)?)?;
+    let manager =
+        app.compact()
+            .build_manager(store, terms.policy, estimator_by_name(&terms.estimator)?)?;
     match manager.verify_receipt(&record.receipt_id).await {
         Ok(VerificationReport { by, mismatches }) => Ok(ReceiptCheck {
             by: CheckBasis::Archive(by),
@@ -230,14 +226,6 @@ async fn recompute_receipt(
         }
         Err(other) => Err(other.into()),
     }
-}
-
-fn receipt_field<T: serde::de::DeserializeOwned>(
-    record: &CompactionRecord,
-    name: &str,
-) -> Option<T> {
-    let value = record.receipt.get(name)?;
-    serde_json::from_value(value.clone()).ok()
 }
 
 /// An original that is gone or damaged is what a check is there to find.
@@ -252,9 +240,10 @@ fn archive_mismatch(
             field: "archive".to_owned(),
             recorded: record
                 .receipt
+                .as_json()
                 .get("archive")
                 .cloned()
-                .unwrap_or(Value::Null),
+                .unwrap_or_default(),
             recomputed: json!(error.to_string()),
         }]),
         other => Err(other.into()),
@@ -293,16 +282,13 @@ fn render_verified(record: &CompactionRecord, by: CheckBasis) -> String {
     if let CheckBasis::Checksum = by {
         return format!("{head}  {}\n", by.in_words());
     }
-    let number = |field: &str| {
-        let value = record.receipt.get(field).and_then(Value::as_u64);
-        group_digits(value.unwrap_or(0))
-    };
-    let score = record.receipt.pointer("/retention/score");
+    let number = |tokens: Option<Tokens>| group_digits(tokens.unwrap_or_default().0);
+    let receipt = &record.receipt;
     format!(
         "{head}  {} to {} tokens, retention {}: {}\n",
-        number("tokens_before"),
-        number("tokens_after"),
-        format_percent(score.and_then(Value::as_f64).unwrap_or(0.0)),
+        number(receipt.tokens_before()),
+        number(receipt.tokens_after()),
+        format_percent(receipt.retention_score().unwrap_or(0.0)),
         by.in_words(),
     )
 }

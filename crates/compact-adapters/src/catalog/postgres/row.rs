@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use compact_core::identity::{Chain, EntryHash};
 use compact_runtime::port::archive::PackId;
-use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionInfo};
+use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionInfo, StoredReceipt};
 use serde_json::Value;
 use tokio_postgres::Row;
 
@@ -28,7 +28,7 @@ pub(super) fn read_record(row: &Row) -> Result<CompactionRecord, StatementError>
             .map(pack_from_bytes)
             .transpose()?,
         format: row.try_get(6)?,
-        receipt: read_json(row, 7)?,
+        receipt: StoredReceipt::from(read_json(row, 7)?),
         entry_hashes: read_hashes(row, 8)?,
         view_hashes: read_hashes(row, 9)?,
         new_from: row.try_get::<_, i64>(10)?.unsigned_abs(),

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use compact_core::identity::{Chain, EntryHash};
 use compact_runtime::port::archive::PackId;
-use compact_runtime::port::catalog::{Attempt, CompactionRecord};
+use compact_runtime::port::catalog::{Attempt, CompactionRecord, StoredReceipt};
 use rusqlite::types::Type;
 use rusqlite::{Params, Row, params};
 use serde_json::Value;
@@ -56,7 +56,7 @@ pub(super) fn read_record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
         previous: row.get(4)?,
         input_pack: row.get::<_, Option<_>>(5)?.map(PackId),
         format: row.get(6)?,
-        receipt: read_json(row, 7)?,
+        receipt: StoredReceipt::from(read_json(row, 7)?),
         entry_hashes: read_hashes(row, 8)?,
         view_hashes: read_hashes(row, 9)?,
         new_from: read_number(row, 10)?,

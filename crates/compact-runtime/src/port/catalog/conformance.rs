@@ -126,7 +126,8 @@ pub fn sample_record(session_id: &str, receipt_id: &str) -> CompactionRecord {
         input_pack: Some(PackId::of(receipt_id.as_bytes(), None)),
         format: "openai_chat".to_owned(),
         receipt: json!({"outcome": "compacted", "n": 1.5, "deep": [null, {"ключ": "\u{0}\n"}],
-            "archive": {"advice": advice_pack_id(receipt_id), "view": view_pack_id(receipt_id)}}),
+            "archive": {"advice": advice_pack_id(receipt_id), "view": view_pack_id(receipt_id)}})
+        .into(),
         entry_hashes: (0..40).map(hash).collect(),
         view_hashes: vec![hash(0), hash(200), hash(39)],
         new_from: 12,

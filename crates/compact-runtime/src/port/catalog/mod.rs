@@ -9,6 +9,7 @@ mod find;
 mod lease;
 mod memory;
 mod record;
+mod stored_receipt;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ pub use find::{NamedRecord, find_named_record};
 pub use lease::{LEASE_TIME, Lease};
 pub use memory::MemoryCatalog;
 pub use record::{Attempt, CompactionRecord, InputRelation, SessionInfo};
+pub use stored_receipt::{ArchivedPacks, ArchivedSize, ReceiptTerms, RuntimeFields, StoredReceipt};
 
 /// The shortest prefix of a receipt id that [`SessionCatalog::find_record`] looks up.
 pub const MIN_PREFIX: usize = 8;

@@ -1,10 +1,10 @@
 //! What the catalog stores.
 
 use compact_core::identity::{Chain, EntryHash};
-use compact_core::receipt::{OrdinalSpan, span_ordinals};
+use compact_core::receipt::span_ordinals;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::StoredReceipt;
 use crate::port::archive::PackId;
 
 /// One compaction: its receipt, where its bytes are, and how a later input aligns with it.
@@ -25,7 +25,7 @@ pub struct CompactionRecord {
     /// The input's format.
     pub format: String,
     /// The receipt itself.
-    pub receipt: Value,
+    pub receipt: StoredReceipt,
     /// The entries of the input, in order.
     pub entry_hashes: Vec<EntryHash>,
     /// The entries of the view, in order: a later input that starts with them continues from here.
@@ -43,16 +43,12 @@ pub struct CompactionRecord {
 impl CompactionRecord {
     /// What models said when it was made, if one was asked.
     pub fn advice_pack(&self) -> Option<PackId> {
-        self.named_pack("/archive/advice")
+        self.receipt.advice_pack()
     }
 
     /// The view that was made; earlier versions archived none.
     pub fn view_pack(&self) -> Option<PackId> {
-        self.named_pack("/archive/view")
-    }
-
-    fn named_pack(&self, pointer: &str) -> Option<PackId> {
-        self.receipt.pointer(pointer)?.as_str()?.parse().ok()
+        self.receipt.view_pack()
     }
 
     /// Every pack that this record needs.
@@ -63,12 +59,12 @@ impl CompactionRecord {
 
     /// Whether the archive holds the exact bytes, or redacted ones.
     pub fn is_exact(&self) -> bool {
-        self.receipt.get("exact") != Some(&Value::Bool(false))
+        self.receipt.is_exact()
     }
 
     /// Names the redaction rules that it was made under; earlier versions did not say.
     pub fn redaction_fingerprint(&self) -> Option<&str> {
-        self.receipt.get("redaction_fingerprint")?.as_str()
+        self.receipt.redaction_fingerprint()
     }
 
     /// Where the archive keeps it.
@@ -78,8 +74,7 @@ impl CompactionRecord {
 
     /// Identity and ordinal of each history entry of the view.
     pub fn view_identity(&self) -> Vec<(EntryHash, u64)> {
-        let spans = self.receipt.get("view_spans").cloned().unwrap_or_default();
-        let spans: Vec<OrdinalSpan> = serde_json::from_value(spans).unwrap_or_default();
+        let spans = self.receipt.view_spans();
         self.view_hashes
             .iter()
             .copied()

@@ -1,7 +1,7 @@
 //! `archive show`: one receipt, or the compactions of one session.
 
-use compact::receipt::Receipt;
 use compact::store::{CompactionRecord, NamedRecord, StorePair};
+use compact::token::Tokens;
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
@@ -23,12 +23,15 @@ pub async fn run(
     let name = match store.find_named(name).await? {
         NamedRecord::Receipt(record) => {
             let human = render_receipt(&record, charset);
-            return Ok(CommandAnswer::new(json!(record.receipt), human));
+            return Ok(CommandAnswer::new(record.receipt.as_json().clone(), human));
         }
         NamedRecord::Session(latest) => latest.session_id,
     };
     let chain = store.catalog.session_records(&name).await?;
-    let receipts: Vec<&Value> = chain.iter().map(|record| &record.receipt).collect();
+    let receipts: Vec<&Value> = chain
+        .iter()
+        .map(|record| record.receipt.as_json())
+        .collect();
     let json = json!({ "session_id": name, "compactions": receipts });
     Ok(CommandAnswer::new(json, render_session(&name, &chain)))
 }
@@ -42,7 +45,7 @@ fn render_receipt(record: &CompactionRecord, charset: Charset) -> String {
         record.format,
         format_minute(&record.created_at),
     );
-    match serde_json::from_value::<Receipt>(record.receipt.clone()) {
+    match record.receipt.to_receipt() {
         Ok(receipt) => format!(
             "{head}{}\n{}",
             render_token_bars(receipt.tokens_before, receipt.tokens_after, charset),
@@ -64,17 +67,14 @@ fn render_session(name: &str, chain: &[CompactionRecord]) -> String {
     ]);
     table.add_row(["", "receipt", "before", "after", "retention", "when"].map(str::to_owned));
     for record in chain {
-        let tokens = |field: &str| {
-            let value = record.receipt.get(field).and_then(Value::as_u64);
-            group_digits(value.unwrap_or(0))
-        };
-        let score = record.receipt.pointer("/retention/score");
+        let tokens = |tokens: Option<Tokens>| group_digits(tokens.unwrap_or_default().0);
+        let receipt = &record.receipt;
         table.add_row([
             format!("v{}", record.summary_version),
             record.receipt_id.chars().take(12).collect(),
-            tokens("tokens_before"),
-            tokens("tokens_after"),
-            format_percent(score.and_then(Value::as_f64).unwrap_or(0.0)),
+            tokens(receipt.tokens_before()),
+            tokens(receipt.tokens_after()),
+            format_percent(receipt.retention_score().unwrap_or(0.0)),
             format_minute(&record.created_at),
         ]);
     }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use compact::hook::{self, ORIGIN_FIELD, StoreWithFiles};
+use compact::hook::{self, StoreWithFiles};
 use compact::manager::{RuntimeError, read_record};
 use compact::store::{
     ArchiveStore, CatalogError, Exclusion, MemoryCatalog, PackId, SessionCatalog, reachable_packs,
@@ -124,7 +124,7 @@ async fn check_catalog(
     for session in catalog.sessions().await? {
         let chain = catalog.session_records(&session.session_id).await?;
         let archived = chain.iter().filter(|record| {
-            let is_file = record.receipt.get(ORIGIN_FIELD).is_some();
+            let is_file = record.receipt.origin().is_some();
             record.input_pack.is_some() && !is_file
         });
         on_record.extend(archived.map(|record| record.address()));
