@@ -32,9 +32,9 @@ pub(crate) fn rewrite_transcript(
         parent: None,
     };
     let compacted = run_blocking(async {
-        let needed = note.is_some() || manager.measure(&request).await?.decision.verdict.is_now();
-        match needed {
-            true => Ok(Some(manager.compact(&request).await?)),
+        let job = manager.measure(&request).await?;
+        match note.is_some() || job.measured.decision.verdict.is_now() {
+            true => Ok(Some(job.compact().await?)),
             false => Ok(None),
         }
     })?;

@@ -62,8 +62,8 @@ pub(crate) fn stages(subject: &BenchSession) -> Result<Vec<(&'static str, f64)>>
     let (runtime, manager) = (runtime()?, manager(WINDOW, None)?);
     let (parsed, parsing) = timed(|| parse(subject.file.clone()))?;
     let request = request(&parsed);
-    let (measured, measuring) = timed(|| Ok(runtime.block_on(manager.measure(&request))?))?;
-    let (outcome, compacting) = timed(|| Ok(manager.dry_run(&measured)?))?;
+    let (mut job, measuring) = timed(|| Ok(runtime.block_on(manager.measure(&request))?))?;
+    let (outcome, compacting) = timed(|| Ok(job.make_view()?))?;
     let CompactionOutcome::Compacted(made) = outcome else {
         bail!("the session was within its budget: nothing to measure");
     };

@@ -5,23 +5,17 @@
 //! bytes, whatever the versions of their engines. A record of another history, one made under other
 //! redaction rules, or one whose view cannot be had, is left alone: then this process compacts for itself.
 
-use compact_core::engine::{self, Prior};
+use compact_core::engine::Prior;
 use compact_core::identity::EntryHash;
-use compact_core::token::TokenAccount;
-use compact_core::trigger::TriggerDecision;
 
-use super::session_state::{FinishedCompaction, SessionSnapshot, SessionState};
+use super::session_state::{FinishedCompaction, SessionSnapshot, SessionState, ViewBasis};
 use super::{Manager, restore};
 use crate::error::Error;
 use crate::port::catalog::CompactionRecord;
 
 impl Manager {
     /// Takes over what is on record and this session does not show yet. True when it shows more now.
-    pub(crate) async fn catch_up(
-        &self,
-        session: &mut SessionState,
-        decision: &TriggerDecision,
-    ) -> Result<bool, Error> {
+    pub(crate) async fn catch_up(&self, session: &mut SessionState) -> Result<bool, Error> {
         let latest = self.catalog.latest_record(session.id()).await?;
         let known = session.previous_receipt();
         if latest.is_none_or(|latest| Some(latest.receipt_id) == known) {
@@ -32,7 +26,7 @@ impl Manager {
         let after = chain.iter().position(is_known).map_or(0, |at| at + 1);
         let mut caught_up = false;
         for record in chain.iter().skip(after) {
-            caught_up |= self.adopt_record(session, record, decision).await?;
+            caught_up |= self.adopt_record(session, record).await?;
         }
         Ok(caught_up)
     }
@@ -50,7 +44,6 @@ impl Manager {
         &self,
         session: &mut SessionState,
         record: &CompactionRecord,
-        decision: &TriggerDecision,
     ) -> Result<bool, Error> {
         let follows = record.previous == session.previous_receipt();
         if !record.is_exact() || !follows || !self.is_same_redaction(record) {
@@ -60,10 +53,11 @@ impl Manager {
         if session.is_protected_left_out(record, &protected) {
             return Ok(false);
         }
-        let Some(snapshot) = session.snapshot_of_record(record, decision) else {
+        let Some(basis) = session.basis_of_record(record) else {
             return Ok(false);
         };
-        let Some(finished) = self.load_finished(snapshot, record).await? else {
+        let prior = session.prior().cloned();
+        let Some(finished) = self.load_finished(basis, prior, record).await? else {
             return Ok(false);
         };
         // What cannot be joined to what came after stays on record: it is true of its own history.
@@ -73,39 +67,26 @@ impl Manager {
     /// The compaction of a record, as it is archived.
     async fn load_finished(
         &self,
-        mut snapshot: SessionSnapshot,
+        basis: ViewBasis,
+        prior: Option<Prior>,
         record: &CompactionRecord,
     ) -> Result<Option<FinishedCompaction>, Error> {
         let Ok(original) = self.input_of(record).await else {
             return Ok(None);
         };
-        let (mut conversation, _) = restore::read_conversation(&original.bytes, record)?;
-        if EntryHash::from_entries(&conversation.entries) != snapshot.hashes {
+        let (conversation, rules) = restore::read_conversation(&original.bytes, record)?;
+        if EntryHash::from_entries(&conversation.entries) != record.entry_hashes {
             return Ok(None);
         }
-        engine::classify_summaries(&mut conversation, &snapshot.hashes, snapshot.prior.as_ref());
-        snapshot.account = TokenAccount::count_conversation(
-            &conversation,
-            &snapshot.hashes,
-            &*self.estimator,
-            &mut Default::default(),
-        );
-        let rules = snapshot.rules.clone();
-        let request = restore::request_of(record, &conversation, &rules, &original.bytes);
-        snapshot.budget = request.budget;
-        let mut measured = self.measure_snapshot(&snapshot, &request).await?;
+        let request = restore::request_of(record, &conversation, rules, &original.bytes);
+        let mut job = self.measure_record(&request, record, prior).await?;
         let (Ok(Some(view)), Ok(receipt)) = (
-            self.view_of(record, &mut measured).await,
+            self.view_of(record, &mut job).await,
             record.receipt.to_receipt(),
         ) else {
             return Ok(None);
         };
-        let prior = Prior {
-            receipt_id: record.receipt_id.clone(),
-            summary_version: record.summary_version,
-            view: record.view_identity(),
-            ledger: measured.ledger,
-        };
-        Ok(Some(snapshot.into_finished(view, prior, receipt)))
+        let prior = job.into_prior(&receipt, record.view_identity());
+        Ok(Some(basis.finish(view, prior, receipt)))
     }
 }

@@ -18,15 +18,17 @@ use crate::port::event;
 /// A call that began.
 pub(crate) struct CallStart {
     name: &'static str,
-    pub(crate) at: Instant,
+    at: Instant,
 }
 
 impl CallStart {
     pub(crate) fn now(name: &'static str) -> CallStart {
-        CallStart {
-            name,
-            at: Instant::now(),
-        }
+        CallStart::since(name, Instant::now())
+    }
+
+    /// A call that began at `at`.
+    pub(super) fn since(name: &'static str, at: Instant) -> CallStart {
+        CallStart { name, at }
     }
 }
 

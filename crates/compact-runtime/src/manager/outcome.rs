@@ -6,7 +6,7 @@
 //! them are those of the view before.
 
 use bytes::Bytes;
-use compact_core::engine::{self, Compaction, CompactionOutcome};
+use compact_core::engine::{Compaction, CompactionOutcome};
 use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
 use compact_core::redact::RedactionCounts;
@@ -14,7 +14,7 @@ use compact_core::view::{View, ViewItem};
 use serde::{Deserialize, Serialize};
 
 use super::commit::ArchiveMode;
-use super::{Manager, MeasuredRequest, restore};
+use super::{CompactionJob, Manager, MeasuredRequest, restore};
 use crate::error::Error;
 use crate::port::archive::{ArchiveError, ArchiveStore, PackId};
 use crate::port::catalog::{CompactionRecord, InputRelation};
@@ -128,13 +128,13 @@ impl Manager {
     pub(super) async fn view_of(
         &self,
         record: &CompactionRecord,
-        measured: &mut MeasuredRequest<'_>,
+        job: &mut CompactionJob<'_>,
     ) -> Result<Option<View>, Error> {
         if let Some(kept) = self.archived_view(record).await? {
             return Ok(Some(kept.view));
         }
-        measured.advice = self.advice_of(record).await?;
-        match engine::compact(&self.engine_input(measured))? {
+        job.measured.advice = self.advice_of(record).await?;
+        match job.make_view()? {
             CompactionOutcome::Compacted(made) if made.receipt.receipt_id == record.receipt_id => {
                 Ok(Some(made.view))
             }

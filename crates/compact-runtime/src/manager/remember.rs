@@ -36,11 +36,12 @@ impl Manager {
         let original = self.input_of(record).await?;
         let (conversation, rules) = restore::read_conversation(&original.bytes, record)?;
         let request = restore::request_of(record, &conversation, rules, &original.bytes);
-        let mut measured = self.measure_again(&request, record).await?;
-        let view = self.view_of(record, &mut measured).await?;
+        let prior = self.prior_of(record).await?;
+        let mut job = self.measure_record(&request, record, prior).await?;
+        let view = self.view_of(record, &mut job).await?;
         let view = view.unwrap_or_else(|| View::identity(&conversation));
-        let pins = self.pinned_flags(&conversation, &measured)?;
-        let memory = split_layers(&view, &conversation, &pins, measured.ledger);
+        let pins = self.pinned_flags(&conversation, &job.measured)?;
+        let memory = split_layers(&view, &conversation, &pins, job.measured.ledger);
         Ok(self.redact_memory(memory))
     }
 

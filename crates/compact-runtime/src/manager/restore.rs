@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use compact_core::engine::{self, CompactionOutcome};
+use compact_core::engine::CompactionOutcome;
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::receipt::ENGINE;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::outcome::{self, ArchivedView};
 use super::session_state::ENTRIES_FORMAT;
-use super::{CompactionRequest, Manager, MeasuredRequest};
+use super::{CompactionJob, CompactionRequest, Manager, MeasuredRequest};
 use crate::error::Error;
 use crate::port::archive::ArchiveError;
 use crate::port::catalog::{
@@ -135,23 +135,24 @@ impl Manager {
         let original = self.input_of(&record).await?;
         let (conversation, rules) = read_conversation(&original.bytes, &record)?;
         let request = request_of(&record, &conversation, rules, &original.bytes);
-        let mut measured = self.measure_again(&request, &record).await?;
+        let prior = self.prior_of(&record).await?;
+        let mut job = self.measure_record(&request, &record, prior).await?;
         // What has been protected since is no part of what was.
-        measured.policy = self.policy.clone();
+        job.measured.policy = self.policy.clone();
         // The view is read in any case: one that is damaged is found, whoever made it.
         let kept = self.archived_view(&record).await?;
         let (by, recomputed) = match (self.rerun_obstacle(&record), kept) {
             (None, _) => {
-                measured.advice = self.advice_of(&record).await?;
-                (VerifiedBy::Engine, self.recompute_receipt(&measured)?)
+                job.measured.advice = self.advice_of(&record).await?;
+                (VerifiedBy::Engine, recompute_receipt(&mut job)?)
             }
             (Some(why), Some(kept)) => (
                 VerifiedBy::View(why),
-                self.expected_from_view(&record, &measured, &kept),
+                self.expected_from_view(&record, &job.measured, &kept),
             ),
             (Some(why), None) => (
                 VerifiedBy::Original(why),
-                self.expected_from_input(&record, &measured),
+                self.expected_from_input(&record, &job.measured),
             ),
         };
         Ok(VerificationReport {
@@ -169,16 +170,6 @@ impl Manager {
             return Some(RerunObstacle::OtherRedaction);
         }
         (!record.is_exact()).then_some(RerunObstacle::RedactedOriginal)
-    }
-
-    /// The receipt that this engine writes for the same input.
-    fn recompute_receipt(&self, measured: &MeasuredRequest<'_>) -> Result<Value, Error> {
-        Ok(match engine::compact(&self.engine_input(measured))? {
-            CompactionOutcome::Unchanged => Value::Null,
-            CompactionOutcome::Compacted(made) => {
-                serde_json::to_value(&made.receipt).unwrap_or(Value::Null)
-            }
-        })
     }
 
     /// The receipt with what follows from the input put in.
@@ -247,6 +238,16 @@ impl Manager {
         }
         read
     }
+}
+
+/// The receipt that this engine writes for the same input.
+fn recompute_receipt(job: &mut CompactionJob<'_>) -> Result<Value, Error> {
+    Ok(match job.make_view()? {
+        CompactionOutcome::Unchanged => Value::Null,
+        CompactionOutcome::Compacted(made) => {
+            serde_json::to_value(&made.receipt).unwrap_or(Value::Null)
+        }
+    })
 }
 
 fn set_field(receipt: &mut Value, field: &str, value: Value) {

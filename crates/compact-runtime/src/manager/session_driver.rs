@@ -4,9 +4,6 @@
 //! the session as it was. Whether an attempt may be made is judged by the outcome of the last one,
 //! which the catalog remembers for the next process.
 
-use std::time::Instant;
-
-use compact_core::engine::{self, CompactionOutcome, Prior};
 use compact_core::error::CompactError;
 use compact_core::event::{EventKind, EventScope};
 use compact_core::message::Entry;
@@ -18,11 +15,11 @@ use compact_core::window;
 use compact_formats::usage::ReportedUsage;
 
 use super::gate::CommitGate;
-use super::model_summary::{AdviceVerdict, ModelAdvice};
+use super::job::JobOutcome;
 use super::session_state::{
     AttemptState, FinishedCompaction, Preflight, SessionSnapshot, SessionState, StaleCompaction,
 };
-use super::{CompactionRequest, Manager, MeasuredRequest, count, lineage, now};
+use super::{Manager, count, now};
 use crate::error::Error;
 use crate::port::catalog::{Attempt, Lease};
 
@@ -275,7 +272,7 @@ impl Manager {
         session: &mut SessionState,
         snapshot: SessionSnapshot,
     ) -> Result<Option<SessionSnapshot>, Error> {
-        if !self.catch_up(session, &snapshot.decision).await? {
+        if !self.catch_up(session).await? {
             return Ok(Some(snapshot));
         }
         let (note, wanted) = (snapshot.note, snapshot.wanted);
@@ -356,125 +353,20 @@ impl Manager {
         gate: &CommitGate,
         lease: Option<&Lease>,
     ) -> Result<Option<Box<FinishedCompaction>>, Error> {
-        let started = Instant::now();
-        let request = request_of_snapshot(&snapshot);
-        let mut measured = self.measure_snapshot(&snapshot, &request).await?;
-        let scope = self.request_scope(&measured);
-        self.emit_estimate(&scope, &measured.account, &measured.decision);
-        let stored = tokio::select! {
-            biased;
-            () = gate.wait_closed() => return Ok(None),
-            stored = self.make_and_store(&mut measured, &scope, started) => stored?,
-        };
-        let Some(stored) = stored.filter(|_| gate.enter()) else {
+        let request = snapshot.request();
+        let mut job = self.measure_snapshot(&request, &snapshot).await?;
+        let JobOutcome::Done(committed) = job.run(gate, lease).await? else {
             return Ok(None);
         };
-        let concluded = self.commit_stored(&scope, stored, lease).await;
-        if let Err(error) = &concluded {
-            self.note_commit_error(&scope, &measured, error).await;
-        }
-        let made = concluded?.compaction;
-        let prior = Prior {
-            receipt_id: made.receipt.receipt_id.clone(),
-            summary_version: made.receipt.summary_version,
-            view: made.view_identity,
-            ledger: measured.ledger,
-        };
-        let finished = snapshot.into_finished(made.view, prior, made.receipt);
+        let made = committed.compaction;
+        let prior = job.into_prior(&made.receipt, made.view_identity);
+        let finished = snapshot.basis.finish(made.view, prior, made.receipt);
         Ok(Some(Box::new(finished)))
-    }
-
-    pub(crate) fn request_scope(&self, measured: &MeasuredRequest<'_>) -> EventScope {
-        let model = measured.conversation.model.as_deref();
-        EventScope::new(
-            &measured.session_id,
-            model,
-            &measured.decision,
-            &self.policy,
-        )
-        .with_call(measured.call.clone())
     }
 
     pub(crate) fn snapshot_scope(&self, snapshot: &SessionSnapshot) -> EventScope {
         let model = snapshot.conversation.model.as_deref();
         let scope = EventScope::new(&snapshot.id, model, &snapshot.decision, &self.policy);
         scope.with_call(snapshot.call.clone())
-    }
-
-    pub(super) async fn measure_snapshot<'a>(
-        &self,
-        snapshot: &SessionSnapshot,
-        request: &'a CompactionRequest<'a>,
-    ) -> Result<MeasuredRequest<'a>, Error> {
-        let hashes = snapshot.hashes.clone();
-        let conversation =
-            lineage::settle_summaries(request.conversation, &hashes, snapshot.prior.as_ref());
-        let mut measured = MeasuredRequest {
-            source_chain: snapshot.source_chain(),
-            ledger: engine::session_ledger(
-                &conversation,
-                &hashes,
-                snapshot.prior.as_ref(),
-                &self.redactor,
-            ),
-            budget: Tokens(0),
-            summary_limit: None,
-            original: super::digest(&request.original),
-            latest: self.catalog.latest_record(&snapshot.id).await?,
-            policy: self.policy_of(&snapshot.id).await?,
-            prior: snapshot.prior.clone(),
-            session_id: snapshot.id.clone(),
-            decision: snapshot.decision.clone(),
-            account: snapshot.account.clone(),
-            advice: ModelAdvice::default(),
-            note: self.redacted_note(request.note),
-            call: snapshot.call.clone(),
-            request,
-            conversation,
-            hashes,
-        };
-        self.set_budget(&mut measured, snapshot.wanted)?;
-        Ok(measured)
-    }
-
-    /// The part of a compaction that leaves no trace when it is dropped halfway.
-    async fn make_and_store(
-        &self,
-        measured: &mut MeasuredRequest<'_>,
-        scope: &EventScope,
-        started: Instant,
-    ) -> Result<Option<super::commit::StoredCompaction>, Error> {
-        if let AdviceVerdict::LeaveToHost(_) = self.ask_models(measured, scope).await? {
-            return Ok(None);
-        }
-        match self.run_engine(measured) {
-            Ok(CompactionOutcome::Unchanged) => Ok(None),
-            Ok(CompactionOutcome::Compacted(made)) => {
-                let stored = self.store(measured, *made, scope, started).await;
-                if let Err(error) = &stored {
-                    self.note_failed(scope, measured, &error.to_string()).await;
-                }
-                stored.map(Some)
-            }
-            Err(error) => {
-                self.note_engine_error(scope, measured, &error).await;
-                Err(error.into())
-            }
-        }
-    }
-}
-
-fn request_of_snapshot(snapshot: &SessionSnapshot) -> CompactionRequest<'_> {
-    CompactionRequest {
-        conversation: &snapshot.conversation,
-        rules: &snapshot.rules,
-        format: snapshot.format,
-        original: snapshot.original.clone(),
-        session_id: Some(&snapshot.id),
-        budget: snapshot.budget,
-        summary_limit: None,
-        note: snapshot.note.as_deref(),
-        told: None,
-        parent: None,
     }
 }

@@ -27,7 +27,7 @@ use compact_core::wire::WireRules;
 use compact_core::{assemble, conform};
 use compact_formats::Document;
 
-use super::clearing;
+use super::{CompactionRequest, clearing};
 use crate::port::catalog::CompactionRecord;
 
 /// Growth of the context that re-arms compaction after a failure.
@@ -145,18 +145,16 @@ pub(crate) struct SessionSnapshot {
     pub(super) prior: Option<Prior>,
     pub(super) decision: TriggerDecision,
     pub(super) note: Option<String>,
-    /// What the view may cost, when that is settled.
-    pub(super) budget: Option<Tokens>,
     /// What somebody wants it to cost, if what must stay allows it.
     pub(crate) wanted: Option<Tokens>,
     pub(crate) call: Option<TraceContext>,
-    base: View,
-    source: ViewBasis,
+    pub(super) basis: ViewBasis,
 }
 
 /// What of the source a view stands for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ViewBasis {
+pub(super) struct ViewBasis {
+    /// What was shown before it.
+    shown: View,
     covered: usize,
     chain: Chain,
     /// The same without the instructions at its head.
@@ -167,8 +165,7 @@ struct ViewBasis {
 /// A compaction that is on record and that no session shows yet.
 pub(crate) struct FinishedCompaction {
     made: View,
-    base: View,
-    source: ViewBasis,
+    basis: ViewBasis,
     prior: Prior,
     pub(crate) receipt: Receipt,
 }
@@ -486,16 +483,9 @@ impl SessionState {
             prior: self.prior().cloned(),
             decision: decision.clone(),
             note: None,
-            budget: None,
             wanted: None,
             call: self.call.clone(),
-            base: self.view(),
-            source: ViewBasis {
-                covered: self.hashes.len(),
-                chain: Chain::from_hashes(&self.hashes),
-                history: Chain::from_history(self.source.entries.iter().zip(&self.hashes)),
-                previous: self.previous_receipt(),
-            },
+            basis: self.basis_up_to(self.hashes.len(), self.view()),
             conversation,
             hashes,
         }
@@ -526,20 +516,33 @@ impl SessionState {
     }
 
     /// The last compaction of what the session shows.
-    fn prior(&self) -> Option<&Prior> {
+    pub(super) fn prior(&self) -> Option<&Prior> {
         let frozen = self.frozen.as_ref().map(|frozen| &frozen.prior);
         frozen.or(self.base.as_ref())
     }
 
-    /// What a compaction on record was made of, if that is how the live context begins.
-    pub(super) fn snapshot_of_record(
-        &self,
-        record: &CompactionRecord,
-        decision: &TriggerDecision,
-    ) -> Option<SessionSnapshot> {
-        let (conversation, mut hashes) = self.live_conversation();
+    /// What a view of the first `covered` entries of the source stands for.
+    fn basis_up_to(&self, covered: usize, shown: View) -> ViewBasis {
+        let hashes = self.hashes.get(..covered).unwrap_or_default();
+        ViewBasis {
+            shown,
+            covered,
+            chain: Chain::from_hashes(hashes),
+            history: Chain::from_history(self.source.entries.iter().zip(hashes)),
+            previous: self.previous_receipt(),
+        }
+    }
+
+    /// What the view of a compaction on record stands for, if the live context begins with what it was
+    /// made of.
+    pub(super) fn basis_of_record(&self, record: &CompactionRecord) -> Option<ViewBasis> {
         let length = record.entry_hashes.len();
-        if !hashes.starts_with(&record.entry_hashes) {
+        if !self
+            .live()
+            .map(|(_, hash)| hash)
+            .take(length)
+            .eq(&record.entry_hashes)
+        {
             return None;
         }
         let mut items = self.view().items;
@@ -547,37 +550,8 @@ impl SessionState {
         let covered = self.source.entries.len().checked_sub(beyond.len())?;
         // What comes after must stand in the source as it stands in the view.
         let is_kept = |(at, item): (usize, &ViewItem)| matches!(item, ViewItem::Kept { entry } if *entry == covered + at);
-        if !beyond.iter().enumerate().all(is_kept) {
-            return None;
-        }
-        hashes.truncate(length);
-        Some(SessionSnapshot {
-            id: self.id.clone(),
-            rules: self.rules.clone(),
-            call: self.call.clone(),
-            account: TokenAccount::default(),
-            original: Bytes::new(),
-            format: ENTRIES_FORMAT,
-            prior: self.prior().cloned(),
-            decision: decision.clone(),
-            note: None,
-            budget: None,
-            wanted: None,
-            base: View { items },
-            source: ViewBasis {
-                covered,
-                chain: Chain::from_hashes(self.hashes.get(..covered)?),
-                history: Chain::from_history(
-                    self.source.entries.iter().zip(&self.hashes).take(covered),
-                ),
-                previous: self.previous_receipt(),
-            },
-            conversation: Conversation {
-                entries: Vec::new(),
-                ..conversation
-            },
-            hashes,
-        })
+        let follows = beyond.iter().enumerate().all(is_kept);
+        follows.then(|| self.basis_up_to(covered, View { items }))
     }
 
     pub(super) fn previous_receipt(&self) -> Option<String> {
@@ -597,22 +571,21 @@ impl SessionState {
     ) -> Result<Receipt, StaleCompaction> {
         let FinishedCompaction {
             made,
-            base,
-            source,
+            basis,
             prior,
             receipt,
         } = finished;
-        let covered = self.hashes.get(..source.covered);
-        if covered.map(Chain::from_hashes) != Some(source.chain) {
+        let covered = self.hashes.get(..basis.covered);
+        if covered.map(Chain::from_hashes) != Some(basis.chain) {
             let reason = "the history before it was edited";
             return Err(StaleCompaction::new(receipt, reason));
         }
-        if source.previous != self.previous_receipt() {
+        if basis.previous != self.previous_receipt() {
             let reason = "another compaction came first";
             return Err(StaleCompaction::new(receipt, reason));
         }
-        let items = base.compose_with(&made, &self.source).items;
-        let Some(view) = self.rebased(items, source.covered) else {
+        let items = basis.shown.compose_with(&made, &self.source).items;
+        let Some(view) = self.rebased(items, basis.covered) else {
             let reason = "a tool loop began with reasoning that it would lose";
             return Err(StaleCompaction::new(receipt, reason));
         };
@@ -773,7 +746,7 @@ impl StaleCompaction {
 impl FinishedCompaction {
     /// The entries of the source that it stands for.
     pub(crate) fn covered(&self) -> usize {
-        self.source.covered
+        self.basis.covered
     }
 }
 
@@ -788,20 +761,32 @@ impl SessionSnapshot {
 
     /// Names the history that its client told.
     pub(super) fn source_chain(&self) -> Chain {
-        self.source.history
+        self.basis.history
     }
 
-    /// Joins a view that was made of this snapshot to it.
-    pub(super) fn into_finished(
-        self,
-        made: View,
-        prior: Prior,
-        receipt: Receipt,
-    ) -> FinishedCompaction {
+    /// The request that this snapshot makes.
+    pub(super) fn request(&self) -> CompactionRequest<'_> {
+        CompactionRequest {
+            conversation: &self.conversation,
+            rules: &self.rules,
+            format: self.format,
+            original: self.original.clone(),
+            session_id: Some(&self.id),
+            budget: None,
+            summary_limit: None,
+            note: self.note.as_deref(),
+            told: None,
+            parent: None,
+        }
+    }
+}
+
+impl ViewBasis {
+    /// Joins a view that was made of this to it.
+    pub(super) fn finish(self, made: View, prior: Prior, receipt: Receipt) -> FinishedCompaction {
         FinishedCompaction {
             made,
-            base: self.base,
-            source: self.source,
+            basis: self,
             prior,
             receipt,
         }

@@ -5,6 +5,7 @@ use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Chars4, EstimatorExt, Tokens, Units};
+use compact_core::trigger;
 use compact_core::wire::WireRules;
 use serde_json::Value;
 use tokio::sync::Semaphore;

@@ -181,7 +181,7 @@ impl Session {
         let mut decision = self.manager.load_and_decide(&mut self.session).await;
         if decision.verdict >= Verdict::CompactSoon && self.running.is_none() {
             let manager = Arc::clone(&self.manager);
-            if manager.catch_up(&mut self.session, &decision).await? {
+            if manager.catch_up(&mut self.session).await? {
                 decision = manager.decide_pressure(&mut self.session);
             }
         }

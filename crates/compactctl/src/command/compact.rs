@@ -8,7 +8,7 @@ use std::path::Path;
 
 use compact::format::{BoundaryStamp, FormatError};
 use compact::manager::{
-    CommittedCompaction, Compaction, CompactionOutcome, CompactionRequest, RequestOutcome, now,
+    CommittedCompaction, Compaction, CompactionRequest, Manager, RequestOutcome, now,
 };
 use compact::message::{Chain, EntryHash, View, frame};
 use compact::receipt::Retention;
@@ -18,7 +18,7 @@ use owo_colors::{OwoColorize, Style};
 use serde_json::json;
 
 use crate::answer::{CommandAnswer, set_field};
-use crate::app::{App, OpenedTranscript};
+use crate::app::{App, OpenedTranscript, StorePair};
 use crate::append::{AppendOutcome, SharedTranscript, busy_failure};
 use crate::args::{CompactArgs, GlobalArgs};
 use crate::artifact::{self, ArtifactPaths};
@@ -241,31 +241,37 @@ fn compact_transcript(
     let mut request = opened.request(&args.goal, &args.manner, global);
     request.told = told;
     request.parent = app.caller_span();
-    let policy = app.policy_for(&args.manner);
-    if !app.compact().has_store() {
-        let store = app.compact().store_as_is()?;
-        let rehearsal = app.transcript_manager(store, policy.clone(), opened)?;
-        if let Some(nothing) = app.block_on(nothing_to_do(&rehearsal, &request))? {
-            return Ok(nothing);
+    let has_store = app.compact().has_store();
+    let store = match has_store {
+        true => app.compact().store_to_write()?,
+        false => app.compact().store_as_is()?,
+    };
+    let manager = app.transcript_manager(store, app.policy_for(&args.manner), opened)?;
+    app.block_on(async {
+        match has_store {
+            true => Ok(manager.compact(&request).await?),
+            false => compact_first(app, &manager, &request).await,
         }
-    }
-    let manager = app.transcript_manager(app.compact().store_to_write()?, policy, opened)?;
-    app.block_on(async { Ok(manager.compact(&request).await?) })
+    })
 }
 
-async fn nothing_to_do(
-    manager: &compact::manager::Manager,
+/// Compacts what is the first to be stored.
+async fn compact_first(
+    app: &App,
+    manager: &Manager,
     request: &CompactionRequest<'_>,
-) -> Result<Option<RequestOutcome>, Failure> {
-    let measured = manager.measure(request).await?;
-    Ok(match manager.dry_run(&measured)? {
-        CompactionOutcome::Compacted(_) => None,
-        CompactionOutcome::Unchanged => Some(RequestOutcome::Unchanged {
-            tokens: measured.account.history,
-            budget: measured.budget,
-            session_id: measured.session_id,
-        }),
-    })
+) -> Result<RequestOutcome, Failure> {
+    let job = manager.measure(request).await?;
+    if job.is_within_budget() {
+        return Ok(job.into_unchanged());
+    }
+    let StorePair { archive, catalog } = app.compact().store_to_write()?;
+    let writing = Manager {
+        archive: manager.archive.as_ref().map(|_| archive),
+        catalog,
+        ..manager.clone()
+    };
+    Ok(job.over(&writing).compact().await?)
 }
 
 /// Writes the view as a transcript, or behind the original's lines; nothing if the original went on.

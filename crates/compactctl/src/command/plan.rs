@@ -25,11 +25,9 @@ pub fn run(args: &PlanArgs, app: &App, global: &GlobalArgs) -> Result<CommandAns
         .store_for_planning(&opened.parsed.conversation)?;
     let manager = app.transcript_manager(store, app.policy_for(&args.manner), &opened)?;
     let request = opened.request(&args.goal, &args.manner, global);
-    let (measured, outcome) = block_on(async {
-        let measured = manager.measure(&request).await?;
-        let outcome = manager.dry_run(&measured)?;
-        Ok((measured, outcome))
-    })?;
+    let mut job = block_on(async { Ok(manager.measure(&request).await?) })?;
+    let outcome = job.make_view()?;
+    let measured = job.measured;
     let charset = Charset::detect(global);
     match outcome {
         CompactionOutcome::Unchanged => unchanged_plan(&opened, &manager, &measured, charset),

@@ -35,8 +35,10 @@ pub(super) struct ResolvedHistory<'a> {
     pub(super) latest: Option<CompactionRecord>,
     /// The compaction that it goes on from.
     pub(super) prior: Option<Prior>,
-    /// The conversation with every summary told for what it is.
+    /// The conversation with every summary in it classified.
     pub(super) conversation: Cow<'a, Conversation>,
+    /// The identities of its entries.
+    pub(super) hashes: Vec<EntryHash>,
 }
 
 /// A record whose view opens a history.
@@ -60,23 +62,24 @@ impl Manager {
     pub(super) async fn resolve_history<'a>(
         &self,
         request: &CompactionRequest<'a>,
-        hashes: &[EntryHash],
     ) -> Result<ResolvedHistory<'a>, Error> {
+        let hashes = EntryHash::from_entries(&request.conversation.entries);
         let opening = self
-            .find_opening(request.conversation, hashes, request.session_id)
+            .find_opening(request.conversation, &hashes, request.session_id)
             .await?;
         let prior = match &opening {
             Some(opening) => self.rebuild_prior(&opening.record, &opening.shown).await?,
             None => None,
         };
         let (session_id, latest) = self
-            .resolve_session(request, opening.as_ref(), hashes)
+            .resolve_session(request, opening.as_ref(), &hashes)
             .await?;
         Ok(ResolvedHistory {
             session_id,
             latest,
-            conversation: settle_summaries(request.conversation, hashes, prior.as_ref()),
+            conversation: settle_summaries(request.conversation, &hashes, prior.as_ref()),
             prior,
+            hashes,
         })
     }
 
@@ -301,6 +304,25 @@ fn recorded_hashes(record: &CompactionRecord, conversation: &Conversation) -> Ve
     }
 }
 
+impl<'a> ResolvedHistory<'a> {
+    /// A history of a session that goes on from a compaction that is known already.
+    pub(super) fn after(
+        prior: Option<Prior>,
+        session_id: &str,
+        latest: Option<CompactionRecord>,
+        conversation: &'a Conversation,
+        hashes: Vec<EntryHash>,
+    ) -> ResolvedHistory<'a> {
+        ResolvedHistory {
+            session_id: session_id.to_owned(),
+            latest,
+            conversation: settle_summaries(conversation, &hashes, prior.as_ref()),
+            prior,
+            hashes,
+        }
+    }
+}
+
 impl OpeningRecord {
     /// The record's view, if a history opens with it up to its summary, which stands at `at`.
     fn match_view(
@@ -374,7 +396,7 @@ fn summary_position(view: &[(EntryHash, u64)]) -> Option<usize> {
 }
 
 /// The conversation with every summary told for what it is.
-pub(super) fn settle_summaries<'a>(
+fn settle_summaries<'a>(
     conversation: &'a Conversation,
     hashes: &[EntryHash],
     prior: Option<&Prior>,

@@ -149,7 +149,8 @@ impl Manager {
                     reason: untold.to_string(),
                 };
                 let told = format!("the summarizer failed: {}", untold.kind());
-                self.note_failed(scope, measured, &told).await;
+                self.note_failed_attempt(scope, measured, "failed", &told)
+                    .await;
                 return Err(error);
             }
         };
