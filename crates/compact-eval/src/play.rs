@@ -14,13 +14,13 @@ use compact_core::redact::{RedactionBoundary, RedactionRules};
 use compact_core::token::{Estimator, EstimatorExt, Tokens, Units};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
-use compact_runtime::Manager;
-use compact_runtime::manager::{ArchiveMode, SessionState};
+use compact_runtime::manager::ArchiveMode;
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::SilentSink;
 use compact_runtime::port::index::MemoryIndex;
 use compact_runtime::recall::{EntryPointer, Recall, RecallQuery};
+use compact_runtime::{Manager, Session};
 
 use crate::compaction::EvalError;
 
@@ -78,15 +78,15 @@ pub fn play_conversation(
     let mut player = Player::new(conversation, rules, terms)?;
     let mut calls = Vec::new();
     for turn in split_turns(&conversation.entries) {
-        player.session.append(turn.before.iter().cloned());
+        player.session.append(turn.before.iter().cloned())?;
         let (call, view) = runtime.block_on(player.play_call(&turn));
         watch(&CallSnapshot {
             call: &call,
-            said: player.session.history(),
+            said: player.session.state().history(),
             view: &view,
             answer: turn.answer,
         });
-        player.session.append(turn.answer.iter().cloned());
+        player.session.append(turn.answer.iter().cloned())?;
         calls.push(call);
     }
     Ok(PlayedSession {
@@ -102,8 +102,10 @@ pub fn view_at_once(
     terms: &PlaySettings,
 ) -> Result<View, EvalError> {
     let mut player = Player::new(conversation, rules, terms)?;
-    player.session.append(conversation.entries.iter().cloned());
-    let ready = player.manager.preflight(&mut player.session);
+    player
+        .session
+        .append(conversation.entries.iter().cloned())?;
+    let ready = player.session.preflight();
     Ok(build_runtime()?.block_on(ready)?.view)
 }
 
@@ -181,9 +183,9 @@ fn split_turns(entries: &[Entry]) -> Vec<RecordedTurn<'_>> {
 }
 
 struct Player<'t> {
-    manager: Manager,
+    window: Tokens,
     stores: PlayStores,
-    session: SessionState,
+    session: Session,
     estimator: &'t dyn Estimator,
     tools: Units,
     /// What the last request carried.
@@ -198,16 +200,18 @@ impl<'t> Player<'t> {
         rules: &WireRules,
         terms: &'t PlaySettings,
     ) -> Result<Self, EvalError> {
-        let mut session = SessionState::new("replay", rules);
+        let stores = PlayStores::default();
+        let manager = Arc::new(build_manager(terms, &stores)?);
+        // What runs beside a session may end at any call: a replay must come out the same each time.
+        let mut session = Session::new(manager, "replay", rules).without_background();
         session.replace(Conversation {
             entries: Vec::new(),
             ..conversation.clone()
-        });
+        })?;
         let estimator = &*terms.estimator;
         let tools = conversation.tools.as_deref();
-        let stores = PlayStores::default();
         Ok(Player {
-            manager: build_manager(terms, &stores)?,
+            window: terms.window,
             stores,
             session,
             tools: tools.map_or(Units(0), |tools| estimator.count_units(tools)),
@@ -218,7 +222,7 @@ impl<'t> Player<'t> {
     }
 
     async fn play_call(&mut self, turn: &RecordedTurn<'_>) -> (PlayedCall, View) {
-        let entries = &self.session.history().entries;
+        let entries = &self.session.state().history().entries;
         let new = entries.iter().skip(self.units.len());
         self.units
             .extend(new.map(|e| self.estimator.count_entry(e)));
@@ -228,17 +232,16 @@ impl<'t> Player<'t> {
             .iter()
             .map(|e| self.estimator.count_entry(e))
             .sum();
-        let (view, pressure, receipt, failure) =
-            match self.manager.preflight(&mut self.session).await {
-                Ok(ready) => (ready.view, ready.decision.pressure, ready.receipt, None),
-                Err(error) => (self.fallback_view(), 0.0, None, Some(error.to_string())),
-            };
+        let (view, pressure, receipt, failure) = match self.session.preflight().await {
+            Ok(ready) => (ready.view, ready.decision.pressure, ready.receipt, None),
+            Err(error) => (self.fallback_view(), 0.0, None, Some(error.to_string())),
+        };
         let sent = self.tokens(&view.items);
         let known = self
             .last
             .as_ref()
             .map(|last| common_prefix(&last.items, &view.items));
-        let window = self.manager.window.0.max(1) as f64;
+        let window = self.window.0.max(1) as f64;
         let call = PlayedCall {
             entries,
             pressure: pressure.max(sent.0 as f64 / window),
@@ -257,7 +260,7 @@ impl<'t> Player<'t> {
         let mut items = self.last.clone().unwrap_or_default().items;
         let shown = items.iter().filter_map(ViewItem::entry_index).max();
         let from = shown.map_or(0, |entry| entry + 1);
-        let all = self.session.history().entries.len();
+        let all = self.session.state().history().entries.len();
         items.extend((from..all).map(|entry| ViewItem::Kept { entry }));
         View { items }
     }
@@ -266,7 +269,7 @@ impl<'t> Player<'t> {
         let units = items.iter().map(|item| match item {
             ViewItem::Kept { entry } => self.units.get(*entry).copied().unwrap_or_default(),
             other => other
-                .shown_entry(self.session.history())
+                .shown_entry(self.session.state().history())
                 .map_or(Units(0), |e| self.estimator.count_entry(&e)),
         });
         self.estimator.to_tokens(units.sum::<Units>() + self.tools)

@@ -18,10 +18,10 @@ use compact_adapters::postgres::PostgresServer;
 use compact_core::message::{Block, Entry};
 use compact_core::policy::Policy;
 use compact_core::wire::WireRules;
-use compact_runtime::manager::{SessionState, read_record};
+use compact_runtime::manager::read_record;
 use compact_runtime::port::archive::PackId;
 use compact_runtime::port::catalog::CatalogError;
-use compact_runtime::{Error, Manager};
+use compact_runtime::{Error, Manager, Session};
 use futures::future::join_all;
 use futures::{StreamExt, stream};
 
@@ -175,11 +175,12 @@ async fn a_process_of_a_cluster() {
 }
 
 /// Tells a session further and compacts it if it is due.
-async fn further(manager: &Manager, name: &str) {
+async fn further(manager: &Arc<Manager>, name: &str) {
     let length = restored(manager, name).await.len() + STEP;
-    let mut session = SessionState::new(name, &WireRules::LENIENT);
-    session.append(entries(name, length));
-    match manager.preflight(&mut session).await {
+    let session = Session::new(Arc::clone(manager), name, &WireRules::LENIENT);
+    let mut session = session.without_background();
+    session.append(entries(name, length)).unwrap();
+    match session.preflight().await {
         Ok(ready) if ready.receipt.is_some() => println!("recorded {name} {length}"),
         Ok(_) => println!("left {name} {length}"),
         // Another process was faster: that is what leases are for.

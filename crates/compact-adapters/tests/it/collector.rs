@@ -27,11 +27,11 @@ use compact_core::token::Chars4;
 use compact_core::usage::{Semantics, Usage};
 use compact_core::wire::WireRules;
 use compact_formats::usage::ReportedUsage;
-use compact_runtime::Manager;
-use compact_runtime::manager::{ArchiveMode, SessionState};
+use compact_runtime::manager::ArchiveMode;
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
+use compact_runtime::{Manager, Session};
 
 use crate::place;
 use printed::{Line, Printed, Record};
@@ -192,13 +192,13 @@ async fn tell_of_a_compaction(
     protocol: CollectorProtocol,
 ) {
     let name = format!("whole-{protocol:?}");
-    let mut session = SessionState::new(&name, &WireRules::LENIENT);
-    session.append((0..40).map(place::entry));
-    let ready = manager.preflight(&mut session).await.unwrap();
+    let mut session = session(manager, &name);
+    session.append((0..40).map(place::entry)).unwrap();
+    let ready = session.preflight().await.unwrap();
     assert!(ready.receipt.is_some());
     let usage = Usage::of_turn(1200, 80, 900);
     let semantics = Semantics::LastRequest;
-    manager.observe(&mut session, Some(ReportedUsage { usage, semantics }));
+    session.observe(Some(ReportedUsage { usage, semantics }));
     assert_eq!(queue.flush(Duration::from_secs(10)), 0);
     // Metrics are sent last.
     wait_for(|| !collector.printed(&service(protocol)).metrics.is_empty());
@@ -302,11 +302,17 @@ async fn tell_of_decisions(
     panic!("the machine kept pace for {} decisions only", waits.len());
 }
 
+fn session(manager: &Manager, name: &str) -> Session {
+    let manager = Arc::new(manager.clone());
+    Session::new(manager, name, &WireRules::LENIENT).without_background()
+}
+
 async fn decide(manager: &Manager, prefix: &str) {
     for n in 0..BATCH {
-        let mut session = SessionState::new(format!("{prefix}{n}"), &WireRules::LENIENT);
-        session.append([Entry::from_text("u", Role::User, "go")]);
-        manager.preflight(&mut session).await.unwrap();
+        let mut session = session(manager, &format!("{prefix}{n}"));
+        let said = Entry::from_text("u", Role::User, "go");
+        session.append([said]).unwrap();
+        session.preflight().await.unwrap();
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
 }

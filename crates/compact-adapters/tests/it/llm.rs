@@ -22,11 +22,11 @@ use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Chars4, Tokens};
 use compact_core::wire::WireRules;
-use compact_runtime::Manager;
-use compact_runtime::manager::{ArchiveMode, Preflight, SessionState};
+use compact_runtime::manager::{ArchiveMode, Preflight};
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
+use compact_runtime::{Manager, Session};
 use serde_json::{Value, json};
 
 const WINDOW: u64 = 1024;
@@ -147,8 +147,8 @@ fn report(i: u64) -> Entry {
     Entry::from_text(format!("u{i}"), Role::User, text)
 }
 
-fn messages(made: &Preflight, session: &SessionState) -> Vec<Value> {
-    let entries = made.view.shown_entries(session.history());
+fn messages(made: &Preflight, session: &Session) -> Vec<Value> {
+    let entries = made.view.shown_entries(session.state().history());
     let message = |e: &Entry| json!({"role": e.role.as_str(), "content": e.plain_text()});
     entries.iter().map(message).collect()
 }
@@ -167,15 +167,18 @@ async fn a_long_conversation_with_a_real_model_never_overflows() {
     let started = Instant::now();
     let server = Server::start(&python);
     let (manager, fallbacks) = manager(&server);
-    let mut session = SessionState::new("nodes", &WireRules::LENIENT);
+    let session = Session::new(Arc::new(manager), "nodes", &WireRules::LENIENT);
+    let mut session = session.without_background();
     let system = "You are an operator's assistant. Answer in one short sentence.";
-    session.append([Entry::from_text("s", Role::System, system)]);
+    session
+        .append([Entry::from_text("s", Role::System, system)])
+        .unwrap();
 
     let (mut said, mut compactions, mut told, mut after) = (0, 0u64, 0, None);
     let mut cached = Vec::new();
     for i in 0.. {
-        session.append([report(i)]);
-        let made = manager.preflight(&mut session).await.unwrap();
+        session.append([report(i)]).unwrap();
+        let made = session.preflight().await.unwrap();
         if let Some(receipt) = &made.receipt {
             compactions += 1;
             told += u64::from(
@@ -199,11 +202,13 @@ async fn a_long_conversation_with_a_real_model_never_overflows() {
         let reply = answer["choices"][0]["message"]["content"]
             .as_str()
             .unwrap_or_default();
-        session.append([Entry::from_text(
-            format!("a{i}"),
-            Role::Assistant,
-            format!("Noted. {reply}"),
-        )]);
+        session
+            .append([Entry::from_text(
+                format!("a{i}"),
+                Role::Assistant,
+                format!("Noted. {reply}"),
+            )])
+            .unwrap();
         said += server.tokens(&report(i).plain_text()).await + server.tokens(reply).await;
         // So small a model often talks until it is cut off, and then the ledger speaks; how often
         // differs from processor to processor, and with every word of the view.

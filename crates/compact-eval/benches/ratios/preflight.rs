@@ -1,9 +1,11 @@
 //! What a client pays on every call when nothing has to be compacted, and on the call that compacts.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use compact_core::message::{Conversation, Entry, Role};
 use compact_core::wire::WireRules;
-use compact_runtime::manager::{Manager, SessionState};
+use compact_runtime::Session;
 use tokio::runtime::Runtime;
 
 use crate::subject::{BenchSession, WINDOW, manager, runtime};
@@ -14,8 +16,8 @@ const ROOMY: u64 = 4_000_000;
 
 /// The handle is kept and one turn is added.
 pub(crate) fn appended(subject: &BenchSession) -> Result<Timing> {
-    let (runtime, manager) = (runtime()?, manager(ROOMY, None)?);
-    let mut session = warm(subject, &runtime, &manager)?;
+    let runtime = runtime()?;
+    let mut session = warm(subject, &runtime)?;
     let mut round = 0;
     let next = || {
         round += 1;
@@ -25,16 +27,16 @@ pub(crate) fn appended(subject: &BenchSession) -> Result<Timing> {
         || subject.count(),
         next,
         |turn| {
-            session.append(turn);
-            Ok(runtime.block_on(manager.preflight(&mut session))?)
+            session.append(turn)?;
+            Ok(runtime.block_on(session.preflight())?)
         },
     )
 }
 
 /// The whole history is passed again, with one turn more.
 pub(crate) fn resent(subject: &BenchSession) -> Result<Timing> {
-    let (runtime, manager) = (runtime()?, manager(ROOMY, None)?);
-    let mut session = warm(subject, &runtime, &manager)?;
+    let runtime = runtime()?;
+    let mut session = warm(subject, &runtime)?;
     let mut history = subject.conversation.clone();
     let mut round = 0;
     let next = || {
@@ -46,8 +48,8 @@ pub(crate) fn resent(subject: &BenchSession) -> Result<Timing> {
         || subject.count(),
         next,
         |history| {
-            session.replace(history);
-            Ok(runtime.block_on(manager.preflight(&mut session))?)
+            session.replace(history)?;
+            Ok(runtime.block_on(session.preflight())?)
         },
     )
 }
@@ -58,33 +60,39 @@ pub(crate) fn triggered() -> Result<Timing> {
     let subject = BenchSession::of(WINDOW as usize);
     let runtime = runtime()?;
     let next = || {
-        let manager = manager(WINDOW, None)?;
         let mut entries = subject.conversation.entries.clone();
         let rest = entries.split_off(entries.len() * 3 / 4);
-        let mut session = SessionState::new("bench", &WireRules::LENIENT);
-        session.append(entries);
-        let before = runtime.block_on(manager.preflight(&mut session))?;
+        let mut session = session(WINDOW)?;
+        session.append(entries)?;
+        let before = runtime.block_on(session.preflight())?;
         anyhow::ensure!(before.receipt.is_none(), "compacted too early");
-        Ok((session, manager, rest))
+        Ok((session, rest))
     };
     in_turns(
         || subject.count(),
         next,
-        |live: Result<(SessionState, Manager, Vec<Entry>)>| {
-            let (mut session, manager, rest) = live?;
-            session.append(rest);
-            let made = runtime.block_on(manager.preflight(&mut session))?;
+        |live: Result<(Session, Vec<Entry>)>| {
+            let (mut session, rest) = live?;
+            session.append(rest)?;
+            let made = runtime.block_on(session.preflight())?;
             anyhow::ensure!(made.receipt.is_some(), "a full window was not compacted");
             Ok(made)
         },
     )
 }
 
-fn warm(subject: &BenchSession, runtime: &Runtime, manager: &Manager) -> Result<SessionState> {
-    let mut session = SessionState::new("bench", &WireRules::LENIENT);
-    session.replace(subject.conversation.clone());
-    runtime.block_on(manager.preflight(&mut session))?;
+/// A session that has been counted once.
+fn warm(subject: &BenchSession, runtime: &Runtime) -> Result<Session> {
+    let mut session = session(ROOMY)?;
+    session.replace(subject.conversation.clone())?;
+    runtime.block_on(session.preflight())?;
     Ok(session)
+}
+
+/// A session whose calls alone are timed.
+fn session(window: u64) -> Result<Session> {
+    let manager = Arc::new(manager(window, None)?);
+    Ok(Session::new(manager, "bench", &WireRules::LENIENT).without_background())
 }
 
 /// A question and a handful of exchanges that have not been counted before.

@@ -1,7 +1,6 @@
 //! Commit: archive original and view, record the receipt, tell the sinks. In that order.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use compact_core::engine::Compaction;
@@ -9,6 +8,7 @@ use compact_core::event::{EventKind, EventScope};
 use compact_core::receipt::ReceiptNote;
 use compact_core::redact::{RedactionCounts, Redactor};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{Manager, MeasuredRequest, ModelAdvice, emit, now};
 use crate::error::Error;

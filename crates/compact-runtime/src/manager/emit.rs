@@ -4,12 +4,13 @@
 //! must not reach them, is decided where they are put together.
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use compact_core::event::{Event, EventKind, EventScope, TraceContext};
 use compact_core::token::TokenAccount;
 use compact_core::trigger::TriggerDecision;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{Manager, Preflight, SessionState, now};
 use crate::error::Error;

@@ -2,13 +2,12 @@
 //!
 //! A file, a live session, the compaction of another process and a receipt that is proved again all run
 //! it. They differ in where their history comes from, and so in how it is measured, and in how many of the
-//! steps they take: a plan and a proof make the view and stop before the archive. What the steps are made
+//! steps they take: a proof makes the view and stops before the archive. What the steps are made
 //! of is elsewhere: models in `model_summary`, planning and proving in the engine, the archive and the
 //! record in `commit`.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use compact_core::budget::ViewBounds;
 use compact_core::engine::{
@@ -19,12 +18,14 @@ use compact_core::event::{EventKind, EventScope, TraceContext};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
 use compact_core::message::Conversation;
+use compact_core::plan::Plan;
 use compact_core::policy::Policy;
 use compact_core::receipt::Receipt;
 use compact_core::redact::{self, RedactionCounts};
 use compact_core::token::{EstimatorExt, TokenAccount, Tokens};
 use compact_core::trigger::{self, CompactionCause, TriggerDecision};
 use compact_core::usage::gauge::LiveContext;
+use tokio::time::Instant;
 
 use super::commit::{CommittedCompaction, StoredCompaction};
 use super::count::EntryCounter;
@@ -393,6 +394,11 @@ impl CompactionJob<'_> {
         self.measured.account.history <= self.measured.budget
     }
 
+    /// Plan: the shape of the view without its summary, or why there can be none.
+    pub fn plan(&mut self) -> Result<Plan, CompactError> {
+        self.run_engine(engine::preview)
+    }
+
     /// Summarize: takes what models say, or what they said when another process compacted the very same
     /// input: nobody is asked twice, and the view is the same.
     async fn summarize(&mut self) -> Result<AdviceVerdict, Error> {
@@ -415,16 +421,24 @@ impl CompactionJob<'_> {
         is_same.then_some(latest)
     }
 
-    /// Plan and verify: makes the view and proves what it kept. Where a budget that nobody named does not hold what
-    /// must stay, the view gets all that the window allows.
+    /// Verify: makes the view and proves what it kept.
     pub fn make_view(&mut self) -> Result<CompactionOutcome, CompactError> {
-        let first = engine::compact(&self.engine_input());
+        self.run_engine(engine::compact)
+    }
+
+    /// Runs the engine. Where a budget that nobody named does not hold what must stay, the view gets all
+    /// that the window allows.
+    fn run_engine<T>(
+        &mut self,
+        engine: impl Fn(&CompactionInput<'_>) -> Result<T, CompactError>,
+    ) -> Result<T, CompactError> {
+        let first = engine(&self.engine_input());
         let is_short = matches!(first, Err(CompactError::InsufficientBudget { .. }));
         if !is_short || self.measured.request.budget.is_some() {
             return first;
         }
         self.measured.budget = self.manager.largest_budget(&self.measured.account);
-        engine::compact(&self.engine_input())
+        engine(&self.engine_input())
     }
 
     /// Archive: the original, the view and what models said.

@@ -29,7 +29,7 @@ pub(crate) const BEFORE_MODEL_CALL: &str = "before_model_call";
 impl Manager {
     /// Takes up what an earlier process left: a history that opens with a view of ours goes on from
     /// the compaction that its summary names, with its ledger. Each history is looked up once.
-    pub async fn resume(&self, session: &mut SessionState) -> Result<(), Error> {
+    pub(crate) async fn resume(&self, session: &mut SessionState) -> Result<(), Error> {
         if !session.is_unknown() {
             return Ok(());
         }
@@ -39,15 +39,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Counts, decides, and compacts when it must. On an error nothing has changed.
-    pub async fn preflight(&self, session: &mut SessionState) -> Result<Preflight, Error> {
-        let began = self.begin_call(session, BEFORE_MODEL_CALL);
-        let ready = self.run_preflight(session).await;
-        self.end_call(session, &began, &ready);
-        ready
-    }
-
-    /// The same as part of a call that began already.
+    /// Counts, decides, and compacts when it must, as part of a call. On an error nothing has changed.
     pub(crate) async fn run_preflight(
         &self,
         session: &mut SessionState,
@@ -65,7 +57,7 @@ impl Manager {
     }
 
     /// Compacts whatever the pressure; the note says who asked, `manual` by default.
-    pub async fn manual_compact(
+    pub(crate) async fn manual_compact(
         &self,
         session: &mut SessionState,
         note: Option<&str>,
@@ -87,7 +79,7 @@ impl Manager {
 
     /// Takes what the provider reported of the request that was handed out last; `None` when it
     /// reported nothing. Hand it over before the next preflight.
-    pub fn observe(&self, session: &mut SessionState, reported: Option<ReportedUsage>) {
+    pub(crate) fn observe(&self, session: &mut SessionState, reported: Option<ReportedUsage>) {
         let policy = self.policy.usage;
         let usable = reported.filter(|r| r.semantics != Semantics::None);
         let Some(reported) = usable else {

@@ -33,7 +33,7 @@ use crate::port::catalog::CompactionRecord;
 /// Growth of the context that re-arms compaction after a failure.
 const REARM_GROWTH: f64 = 1.05;
 
-/// One conversation, kept between calls.
+/// One conversation, kept between calls; a [`Session`](crate::Session) changes it.
 pub struct SessionState {
     pub(super) id: String,
     rules: WireRules,
@@ -179,7 +179,7 @@ pub(crate) struct StaleCompaction {
 
 impl SessionState {
     /// A session that has not said anything yet.
-    pub fn new(id: impl Into<String>, rules: &WireRules) -> SessionState {
+    pub(crate) fn new(id: impl Into<String>, rules: &WireRules) -> SessionState {
         SessionState {
             id: id.into(),
             rules: rules.clone(),
@@ -202,7 +202,7 @@ impl SessionState {
     }
 
     /// Makes the calls that follow part of the caller's trace; [`TraceContext::parse`] reads its header.
-    pub fn trace_within(&mut self, parent: Option<TraceContext>) {
+    pub(crate) fn trace_within(&mut self, parent: Option<TraceContext>) {
         self.parent = parent;
     }
 
@@ -250,7 +250,7 @@ impl SessionState {
     }
 
     /// Adds what was said since.
-    pub fn append(&mut self, entries: impl IntoIterator<Item = Entry>) {
+    pub(crate) fn append(&mut self, entries: impl IntoIterator<Item = Entry>) {
         self.document = None;
         for entry in entries {
             self.hashes.push(EntryHash::from_entry(&entry));
@@ -261,7 +261,7 @@ impl SessionState {
 
     /// Takes the whole history again; what is common with before keeps its view. Instructions at its
     /// head may have changed: they are the host's to re-send, and no part of what was said.
-    pub fn replace(&mut self, conversation: Conversation) {
+    pub(crate) fn replace(&mut self, conversation: Conversation) {
         let hashes = self.hashes_of(&conversation.entries);
         let change = self.compare_history(&conversation, &hashes);
         self.source = conversation;
@@ -362,7 +362,7 @@ impl SessionState {
 
     /// Takes the whole history again as a document: what is archived of it are its own bytes.
     /// Its wire may have become another one: it is the same conversation, and its view stays.
-    pub fn replace_document(&mut self, document: Document, conversation: Conversation) {
+    pub(crate) fn replace_document(&mut self, document: Document, conversation: Conversation) {
         self.replace(conversation);
         self.set_rules(document.rules());
         self.document = Some(document);
@@ -411,7 +411,7 @@ impl SessionState {
     }
 
     /// Allows another attempt in this turn (a person asked).
-    pub fn allow_retry(&mut self) {
+    pub(super) fn allow_retry(&mut self) {
         self.attempts = AttemptState::Clear;
     }
 

@@ -10,10 +10,21 @@ use compact_core::wire::WireRules;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use super::session_driver::BEFORE_MODEL_CALL;
 use super::*;
 use crate::port::archive::{ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo};
 use crate::port::catalog::MemoryCatalog;
 use crate::port::event::EventSink;
+
+impl Manager {
+    /// The call that a session makes where nothing runs beside it.
+    pub(crate) async fn preflight(&self, session: &mut SessionState) -> Result<Preflight, Error> {
+        let began = self.begin_call(session, BEFORE_MODEL_CALL);
+        let ready = self.run_preflight(session).await;
+        self.end_call(session, &began, &ready);
+        ready
+    }
+}
 
 #[derive(Default)]
 pub(crate) struct Heard(pub(crate) Mutex<Vec<Value>>);

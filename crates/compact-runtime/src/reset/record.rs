@@ -16,7 +16,7 @@ use crate::manager::{ArchiveMode, now};
 use crate::port::transcript::{Artifact, TranscriptError};
 
 /// How long a reset waits for one thing that a store of files does.
-const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 5_000 });
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 impl HardReset {
     /// Appends an event to the transcript, redacted where the archive is.

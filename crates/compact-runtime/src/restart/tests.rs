@@ -205,7 +205,7 @@ fn tiring(sessions: usize, usage: i64) -> ScriptedAgent {
     })
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sessions_follow_each_other() {
     let agent = tiring(4, 900);
     let mut scene = Scene::new();
@@ -247,7 +247,7 @@ async fn sessions_follow_each_other() {
     assert!(paper.lines.iter().any(|(session, _)| *session == 4));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_threshold_itself_is_enough() {
     for (usage, restarts) in [(890, 0), (900, 1), (910, 1)] {
         let mut scene = Scene::new().limited(Some(0), None);
@@ -266,7 +266,7 @@ async fn the_threshold_itself_is_enough() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_threshold_above_one_never_ends_a_session() {
     let mut scene = Scene::new();
     scene.policy.trigger_pct = 1.1;
@@ -274,7 +274,7 @@ async fn a_threshold_above_one_never_ends_a_session() {
     assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_turn_is_cut_where_no_tool_is_at_work() {
     let full = Some(Semantics::LastRequest);
     let agent = ScriptedAgent::new(move |told| {
@@ -310,7 +310,7 @@ async fn a_turn_is_cut_where_no_tool_is_at_work() {
     assert!(scene.paper.restarts()[0].1.unwrap() > 0.95);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_finished_task_needs_no_restart() {
     let mut scene = Scene::new();
     scene.state.until = None;
@@ -319,7 +319,7 @@ async fn a_finished_task_needs_no_restart() {
     assert_eq!(scene.paper.restarts(), []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn turns_add_up_under_the_profile_of_deltas() {
     let delta = Profile::CheckpointRestartDelta;
     let turns = |usages: &'static [(i64, i64, i64)]| {
@@ -365,7 +365,7 @@ async fn turns_add_up_under_the_profile_of_deltas() {
     assert_eq!(scene.paper.restarts(), []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_restart_counts_from_zero() {
     let mut scene = Scene::new();
     scene.policy = Profile::CheckpointRestartDelta.policy();
@@ -406,7 +406,7 @@ async fn a_restart_counts_from_zero() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_usage_the_session_goes_on_untracked() {
     let silent = |told: &ScriptedPrompt| match (is_request(told), told.session, told.turn) {
         (true, ..) => vec![says(CHECKPOINT), ends()],
@@ -516,7 +516,7 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
     ]
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_answer_leads_to_a_restart() {
     for (answer, source, told_next) in answers_to_a_request() {
         let agent = ScriptedAgent::new(move |told| match (is_request(told), told.session) {
@@ -539,7 +539,7 @@ async fn every_answer_leads_to_a_restart() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refused_prompt_is_a_boundary_too_and_nobody_is_asked_in_vain() {
     let agent = ScriptedAgent::new(|told| match told.session {
         1 => vec![
@@ -556,7 +556,7 @@ async fn a_refused_prompt_is_a_boundary_too_and_nobody_is_asked_in_vain() {
     assert!(scene.paper.has("context restart #1 after a refused prompt"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_session_that_is_full_at_once_is_tried_smaller_and_then_given_up() {
     let agent = ScriptedAgent::new(|told| match told.session {
         1 => vec![
@@ -599,7 +599,7 @@ async fn a_session_that_is_full_at_once_is_tried_smaller_and_then_given_up() {
     assert_eq!(scene.paper.state().next, NextStep::Begin);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_depth_limit_holds_and_the_next_prompt_is_kept() {
     let mut scene = Scene::new().limited(Some(2), None);
     let agent = tiring(9, 950);
@@ -624,7 +624,7 @@ async fn the_depth_limit_holds_and_the_next_prompt_is_kept() {
     assert_eq!(again.paper.restarts().first().map(|(n, _)| *n), Some(3));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sessions_that_do_nothing_new_end_the_run_which_can_be_resumed() {
     let agent = ScriptedAgent::new(|told| match is_request(told) {
         true => vec![says(CHECKPOINT), ends()],
@@ -646,7 +646,7 @@ async fn sessions_that_do_nothing_new_end_the_run_which_can_be_resumed() {
     ));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_time_limit_is_that_of_all_sessions_together() {
     let turns = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = std::sync::Arc::clone(&turns);
@@ -655,8 +655,8 @@ async fn the_time_limit_is_that_of_all_sessions_together() {
             return vec![says(CHECKPOINT), ends()];
         }
         let turn = counted.fetch_add(1, Ordering::Relaxed);
-        std::thread::sleep(Duration::from_millis(60));
         vec![
+            AgentStep::Works(Duration::from_millis(60)),
             calls("c", &format!("make part_{turn}")),
             answers("c"),
             used(950, 0, 0, None),
@@ -669,7 +669,7 @@ async fn the_time_limit_is_that_of_all_sessions_together() {
         matches!(error, RunError::Limit(RestartLimitReached::Time(_))),
         "{error}"
     );
-    assert!((3..=6).contains(&turns.load(Ordering::Relaxed)));
+    assert_eq!(turns.load(Ordering::Relaxed), 5);
     assert!(scene.paper.state().spent >= Duration::from_millis(300));
     // What was spent stays spent.
     let mut again = Scene::new();
@@ -696,7 +696,7 @@ async fn the_time_limit_is_that_of_all_sessions_together() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_run_that_is_stopped_goes_on_in_the_session_that_was_cut_off() {
     let (sender, stop) = watch::channel(false);
     let agent = ScriptedAgent::new(move |told| match told.resumed.as_deref() {
@@ -744,7 +744,7 @@ async fn a_run_that_is_stopped_goes_on_in_the_session_that_was_cut_off() {
     assert_eq!(again.paper.restarts(), []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_session_that_cannot_be_taken_up_again_is_spoken_for() {
     let gone = || AgentError::Exited {
         status: "exit status: 1".to_owned(),
@@ -763,7 +763,7 @@ async fn a_session_that_cannot_be_taken_up_again_is_spoken_for() {
     assert_eq!(scene.paper.restarts().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_fails_dies_hangs_or_idles_is_said_to() {
     let outcome = |steps: fn() -> Vec<AgentStep>| async move {
         let mut scene = Scene::new();
@@ -798,7 +798,7 @@ async fn an_agent_that_fails_dies_hangs_or_idles_is_said_to() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_does_not_belong_is_told_and_borne() {
     let agent = ScriptedAgent::new(|_| {
         vec![
@@ -850,7 +850,7 @@ const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
 /// DESIGN, archive and redaction: sessions and the state know a secret only by its placeholder, however
 /// the checkpoint came about; the lines of the session are the original.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_secret_of_a_session_reaches_the_next_one_or_the_state() {
     for answer in ["", "<checkpoint>\nRemaining: push with KEY\n</checkpoint>"] {
         let answer = answer.replace("KEY", KEY);

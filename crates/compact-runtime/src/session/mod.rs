@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_core::event::EventKind;
+use compact_core::event::{EventKind, TraceContext};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::pin;
@@ -40,6 +40,7 @@ const FORECAST_CALLS: u64 = 3;
 pub struct Session {
     manager: Arc<Manager>,
     session: SessionState,
+    background: BackgroundMode,
     running: Option<BackgroundCompaction>,
     pace: RequestPace,
     /// The forecast that was told last.
@@ -50,18 +51,40 @@ pub struct Session {
     protected: Option<BTreeSet<EntryHash>>,
 }
 
+/// Whether a session may compact beside its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BackgroundMode {
+    Allowed,
+    Never,
+}
+
 impl Session {
     /// A session that has not said anything yet.
     pub fn new(manager: Arc<Manager>, id: impl Into<String>, rules: &WireRules) -> Session {
         Session {
             manager,
             session: SessionState::new(id, rules),
+            background: BackgroundMode::Allowed,
             running: None,
             pace: RequestPace::default(),
             told: None,
             refused: None,
             protected: None,
         }
+    }
+
+    /// The same session without a thread of its own: it compacts within a call, at the trigger, or not at
+    /// all. A measurement or a replay that must come out the same each time wants this.
+    pub fn without_background(self) -> Session {
+        Session {
+            background: BackgroundMode::Never,
+            ..self
+        }
+    }
+
+    /// Makes the calls that follow part of the caller's trace; [`TraceContext::parse`] reads its header.
+    pub fn trace_within(&mut self, parent: Option<TraceContext>) {
+        self.session.trace_within(parent);
     }
 
     /// The session as it stands.
@@ -353,7 +376,8 @@ impl Session {
 
     /// Starts a compaction beside the session, if none runs and the last did not fail.
     fn start_background(&mut self, decision: &TriggerDecision) -> bool {
-        if self.running.is_some() || !self.manager.may_attempt(&self.session, decision) {
+        let is_possible = self.background == BackgroundMode::Allowed && self.running.is_none();
+        if !is_possible || !self.manager.may_attempt(&self.session, decision) {
             return false;
         }
         let mut snapshot = self.session.snapshot(decision, &*self.manager.estimator);

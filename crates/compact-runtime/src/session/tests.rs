@@ -476,7 +476,7 @@ async fn a_failure_beside_the_session_is_told_and_not_repeated() {
     assert_eq!(scene.heard("scheduled").len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_that_is_given_up_leaves_the_session_as_it_was() {
     let archive = Faulty::shut();
     let gated = Arc::clone(&archive);

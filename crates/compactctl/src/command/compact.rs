@@ -12,13 +12,13 @@ use compact::manager::{
 };
 use compact::message::{Chain, EntryHash, View, frame};
 use compact::receipt::Retention;
-use compact::store::StoredReceipt;
+use compact::store::{StorePair, StoredReceipt};
 use compact::token::Tokens;
 use owo_colors::{OwoColorize, Style};
 use serde_json::json;
 
 use crate::answer::{CommandAnswer, set_field};
-use crate::app::{App, OpenedTranscript, StorePair};
+use crate::app::{App, OpenedTranscript};
 use crate::append::{AppendOutcome, SharedTranscript, busy_failure};
 use crate::args::{CompactArgs, GlobalArgs};
 use crate::artifact::{self, ArtifactPaths};
@@ -261,10 +261,11 @@ async fn compact_first(
     manager: &Manager,
     request: &CompactionRequest<'_>,
 ) -> Result<RequestOutcome, Failure> {
-    let job = manager.measure(request).await?;
+    let mut job = manager.measure(request).await?;
     if job.is_within_budget() {
         return Ok(job.into_unchanged());
     }
+    job.plan()?;
     let StorePair { archive, catalog } = app.compact().store_to_write()?;
     let writing = Manager {
         archive: manager.archive.as_ref().map(|_| archive),

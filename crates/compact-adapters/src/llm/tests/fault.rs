@@ -10,11 +10,11 @@ use compact_core::redact::Redactor;
 use compact_core::token::Chars4;
 use compact_core::view::View;
 use compact_core::wire::WireRules;
-use compact_runtime::manager::{ArchiveMode, SessionState};
+use compact_runtime::manager::ArchiveMode;
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
-use compact_runtime::{Error, Manager};
+use compact_runtime::{Error, Manager, Session};
 
 use super::*;
 
@@ -63,8 +63,18 @@ fn manager_for(act: &Act, server: &Server, policy: Policy) -> (Manager, Arc<Even
     (manager, events)
 }
 
-fn session() -> SessionState {
-    let mut session = SessionState::new("faulty", &WireRules::LENIENT);
+fn session(manager: Manager) -> Session {
+    let mut session = empty_session(manager, "faulty");
+    session.append(entries()).unwrap();
+    session
+}
+
+fn empty_session(manager: Manager, name: &str) -> Session {
+    Session::new(Arc::new(manager), name, &WireRules::LENIENT).without_background()
+}
+
+fn entries() -> Vec<Entry> {
+    let mut entries = Vec::new();
     for i in 0..40 {
         let (user, model) = (
             format!(
@@ -76,12 +86,12 @@ fn session() -> SessionState {
                 "I looked closely. ".repeat(12)
             ),
         );
-        session.append([
+        entries.extend([
             Entry::from_text(format!("u{i}"), Role::User, user),
             Entry::from_text(format!("a{i}"), Role::Assistant, model),
         ]);
     }
-    session
+    entries
 }
 
 fn under(on_summary_failure: OnSummaryFailure) -> Policy {
@@ -150,7 +160,7 @@ async fn every_fault_ends_in_the_deterministic_summary() {
             summarizer: None,
             ..manager
         };
-        manager.preflight(&mut session()).await.unwrap().view
+        session(manager).preflight().await.unwrap().view
     };
     let tried = faults().into_iter().map(|(act, reason)| {
         let plain = plain.clone();
@@ -158,7 +168,7 @@ async fn every_fault_ends_in_the_deterministic_summary() {
             let server = Server::start([act.clone()]).await;
             let policy = under(OnSummaryFailure::Deterministic);
             let (manager, events) = manager_for(&act, &server, policy);
-            let made = manager.preflight(&mut session()).await.unwrap();
+            let made = session(manager).preflight().await.unwrap();
             assert_eq!(made.view, plain, "{reason}");
             let fallback = events.named("compact.fallback").unwrap();
             assert_eq!(
@@ -176,8 +186,8 @@ async fn every_fault_leaves_the_history_where_the_profile_says_fail() {
     let tried = faults().into_iter().map(|(act, reason)| async move {
         let server = Server::start([act.clone()]).await;
         let (manager, events) = manager_for(&act, &server, Profile::HardReset.policy());
-        let mut session = session();
-        let error = manager.preflight(&mut session).await.unwrap_err();
+        let mut session = session(manager.clone());
+        let error = session.preflight().await.unwrap_err();
         assert!(matches!(error, Error::Summary { .. }), "{error}");
         is_told(&events.named("compact.failed").unwrap(), "error", reason);
         assert!(events.named("compact.completed").is_none());
@@ -190,8 +200,8 @@ async fn every_fault_leaves_the_history_where_the_profile_says_fail() {
                 .is_empty()
         );
         let asked = server.heard().len();
-        let next = manager.preflight(&mut session).await.unwrap();
-        assert_eq!(next.view, View::identity(session.history()));
+        let next = session.preflight().await.unwrap();
+        assert_eq!(next.view, View::identity(session.state().history()));
         assert_eq!(
             server.heard().len(),
             asked,
@@ -209,8 +219,7 @@ async fn other_profiles_fall_back_as_they_say() {
     ] {
         let server = Server::start([refuses(400, "no")]).await;
         let (manager, events) = manager(&server, profile.policy());
-        let mut session = session();
-        let made = manager.manual_compact(&mut session, None).await.unwrap();
+        let made = session(manager).manual_compact(None).await.unwrap();
         assert_eq!(made.receipt.is_none(), fallback == "host");
         assert_eq!(
             events.named("compact.fallback").unwrap()["fallback"],
@@ -292,15 +301,13 @@ async fn secrets_in_the_transcript_are_not_in_the_bytes_that_are_sent() {
         ["AKIA", "ABCDEFGHIJKLMNOP"].concat(),
         ["password: ", "hunter2-hunter2"].concat(),
     ];
-    let mut session = SessionState::new("secret", &WireRules::LENIENT);
-    session.append(
-        secrets
-            .iter()
-            .enumerate()
-            .map(|(i, s)| Entry::from_text(format!("s{i}"), Role::User, format!("use {s} for it"))),
-    );
-    session.append(self::session().history().entries.clone());
-    let made = manager.preflight(&mut session).await.unwrap();
+    let mut session = empty_session(manager, "secret");
+    let use_of = |(i, s): (usize, &String)| {
+        Entry::from_text(format!("s{i}"), Role::User, format!("use {s} for it"))
+    };
+    let said = secrets.iter().enumerate().map(use_of);
+    session.append(said.chain(entries())).unwrap();
+    let made = session.preflight().await.unwrap();
     assert_eq!(made.receipt.unwrap().summarizer, "openai m");
     assert!(events.named("compact.fallback").is_none());
     let sent = server.heard();
@@ -319,14 +326,14 @@ async fn secrets_in_the_transcript_are_not_in_the_bytes_that_are_sent() {
 async fn abandoning_a_compaction_abandons_the_request_and_changes_nothing() {
     let server = Server::start([Act::Hangs]).await;
     let (manager, _) = manager(&server, Policy::default());
-    let mut session = session();
+    let mut session = session(manager.clone());
     let asked = async {
         while server.heard().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::select! {
-        _ = manager.preflight(&mut session) => panic!("nobody answered"),
+        _ = session.preflight() => panic!("nobody answered"),
         () = asked => {}
     }
     assert_eq!(server.heard().len(), 1);

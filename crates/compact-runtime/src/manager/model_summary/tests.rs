@@ -430,7 +430,7 @@ async fn host_tells_and_never_blocks() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_abandoned_compaction_leaves_nothing_behind() {
     let (manager, heard, scripted) = with([ScriptedAnswer::Hangs], OnSummaryFailure::Fail);
     let mut session = session();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use compact_formats::stream::{AgentActivity, TurnEnd};
@@ -15,6 +16,8 @@ pub enum AgentStep {
     Tells(AgentActivity),
     /// Prints a line that tells nothing.
     Prints(&'static str),
+    /// Works for so long before its next step.
+    Works(Duration),
     /// Says nothing more until it is interrupted or closed.
     Hangs,
     /// Ends in the middle of its turn.
@@ -131,6 +134,10 @@ impl AgentSession for ScriptedSession {
                 told: Vec::new(),
             }),
             Some(AgentStep::Breaks(error)) => Err(error),
+            Some(AgentStep::Works(time)) => {
+                tokio::time::sleep(time).await;
+                Ok(AgentOutput::default())
+            }
             None | Some(AgentStep::Hangs) => Ok(AgentOutput::default()),
         }
     }
