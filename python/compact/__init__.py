@@ -5,8 +5,8 @@
 >>> manager.preflight("my-session", [{"role": "user", "content": "Hello"}])
 [{'role': 'user', 'content': 'Hello'}]
 
-What it answers is what to send: your own messages, or a smaller view of them in which tool calls
-keep their results, protected messages stay as they are, and a summary names what was left out.
+``preflight`` returns what to send: your own messages, or a smaller view of them. In a view tool calls keep
+their results, protected messages stay as they are, and a summary stands for what was left out.
 """
 
 from .adapters import (

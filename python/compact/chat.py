@@ -14,14 +14,14 @@ __all__ = ["ChatCommands", "Reply"]
 
 @dataclass(frozen=True)
 class Reply:
-    """What to show the person, and the messages to go on with."""
+    """The text to show the user, and the messages to continue with."""
 
     text: str
     messages: list[Any]
 
 
 class ChatCommands:
-    """Answers the commands of one conversation; anything else is the model's to answer.
+    """Answers the commands of one conversation; anything else goes to the model.
 
     >>> reply = commands.handle(line, messages)  # doctest: +SKIP
     >>> if reply: print(reply.text); messages = reply.messages  # doctest: +SKIP
@@ -32,7 +32,7 @@ class ChatCommands:
         self.session_id = session_id
 
     def handle(self, line: str, messages: Iterable[Any]) -> Reply | None:
-        """The reply to a command, or ``None`` for what is none."""
+        """Returns the reply to a command, or ``None`` if the line is not a command."""
         command, _, rest = line.strip().partition(" ")
         messages = list(messages)
         if command == "/compact":
@@ -42,7 +42,7 @@ class ChatCommands:
         return None
 
     def compact(self, messages: list[Any], note: str = "user-command") -> Reply:
-        """Compacts now and tells what came of it."""
+        """Compacts now and reports the outcome; an error becomes the text of the reply."""
         try:
             prepared = self.manager.prepare(self.session_id, messages, note=note)
         except CompactError as error:
@@ -53,13 +53,13 @@ class ChatCommands:
         text = (
             f"Compacted {receipt.tokens_before:,} to {receipt.tokens_after:,} tokens "
             f"(−{receipt.saved:.0%}); {receipt.retention:.0%} of names, numbers, decisions and "
-            f"errors are still before me. Receipt {receipt.id[:12]}."
+            f"errors are still in my context. Receipt {receipt.id[:12]}."
         )
         return Reply(text, prepared.messages)
 
     def memory(self) -> str:
-        """What the model still knows of what is no longer before it."""
+        """Returns what the session remembers, as text for the user."""
         try:
             return str(self.manager.remember(self.session_id))
         except NotFound:
-            return "Nothing was compacted yet: I remember everything that was said."
+            return "Nothing has been compacted yet: I remember everything that was said."

@@ -1,4 +1,4 @@
-"""Everything that can be configured, from code, a file and the environment."""
+"""The configuration of a manager, from code, a file and the environment."""
 
 from __future__ import annotations
 
@@ -28,25 +28,28 @@ __all__ = ["CompactConfig"]
 
 @dataclass
 class CompactConfig:
-    """What a manager works with. Only the model is worth naming; everything else has a default."""
+    """The configuration of a manager. Everything has a default; naming the model is usually enough.
+
+    Raises ``ConfigError`` for an argument of the wrong kind.
+    """
 
     model: str = ""
-    #: The window in tokens; unset, the registry's for the model.
+    #: The context window in tokens; by default that of the model in the registry.
     max_context_tokens: int | None = None
     policy: CompactPolicy = field(default_factory=CompactPolicy)
-    #: Unset, the BPE that fits the model.
+    #: By default the BPE that fits the model.
     token_estimator: TokenEstimator | NativeEstimator | None = None
-    #: Unset, nothing is archived, and an event says so.
+    #: By default nothing is archived, and an event reports it.
     storage: StorageAdapter | ObjectStorage | NativeStorage | None = None
     exporter: Exporter | None = None
     #: Applied to every text that goes to a summarizer, into a summary, to your storage or to an
-    #: exporter; where the engine asks, the message is a text without its role.
+    #: exporter. The engine calls it with single texts, as messages with the role ``user``.
     redact: Callable[[Message], Message] | None = None
-    #: Unset, summaries are extractive: no model, no network.
+    #: By default summaries are extractive: no model, no network.
     summarizer: Summarizer | None = None
-    #: The provider's format; unset, it is found out from the messages.
+    #: The provider's format; by default it is detected from the messages.
     format: str | None = None
-    #: Sessions that are kept in memory; a session beyond is taken up again from its history.
+    #: How many sessions are kept in memory; others are continued from their history.
     max_sessions: int = 256
     #: Further sections of the configuration file: ``redaction``, ``summarizer``, ``estimator``, …
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -55,7 +58,7 @@ class CompactConfig:
         window = self.max_context_tokens
         if isinstance(window, int) and window <= 0:
             raise ConfigError(f"max_context_tokens is {window}: give the model's window, or None")
-        for name, kinds, methods in _EXPECTED:
+        for name, kinds, methods in _ARGUMENT_KINDS:
             value = getattr(self, name)
             does = any(all(callable(getattr(value, m, None)) for m in some) for some in methods)
             if value is not None and not isinstance(value, kinds) and not does:
@@ -73,21 +76,22 @@ class CompactConfig:
         env: Mapping[str, str] | None = None,
         **overrides: Any,
     ) -> CompactConfig:
-        """Reads YAML or JSON, ``COMPACT_*`` variables over it, and arguments over both.
+        """Loads a YAML or JSON file; ``COMPACT_*`` variables override it, and arguments override both.
 
-        A path means that file alone. Without one, the user's own file is read and, above it, the one
-        that ``COMPACT_CONFIG`` names or ``./compact.yaml``. That last one comes with a repository: what
-        it may not decide is ignored with a warning, until ``compactctl config trust`` was run for it.
+        With a path, only that file is read. Without one, the user's own file is read first, then the file
+        that ``COMPACT_CONFIG`` names or ``./compact.yaml``. ``./compact.yaml`` may come with a repository:
+        settings that it may not decide are ignored with a warning, until you trust the file with
+        ``compactctl config trust``. Raises ``ConfigError`` with the file and key that is wrong.
         """
         variables = list((os.environ if env is None else env).items())
         file = None if path is None else os.fspath(path)
         text, notes = _native.load_config(file, variables, path is None)
         for note in notes:
             warnings.warn(note, stacklevel=2)
-        return cls(**{**_arguments(json.loads(text)), **overrides})
+        return cls(**{**_constructor_arguments(json.loads(text)), **overrides})
 
     def engine_settings(self) -> dict[str, Any]:
-        """The configuration as the engine reads it."""
+        """Returns the configuration as the engine reads it."""
         settings: dict[str, Any] = dict(self.settings)
         settings["model"] = self.model or None
         settings["max_context_tokens"] = self.max_context_tokens
@@ -102,8 +106,8 @@ class CompactConfig:
         return settings
 
 
-#: Arguments with the classes that they may be of, and the sets of methods that do as well.
-_EXPECTED: tuple[tuple[str, tuple[type, ...], tuple[tuple[str, ...], ...]], ...] = (
+#: The classes that each argument may have, or the methods that an object may have instead.
+_ARGUMENT_KINDS: tuple[tuple[str, tuple[type, ...], tuple[tuple[str, ...], ...]], ...] = (
     ("max_context_tokens", (int,), ()),
     ("policy", (CompactPolicy,), ()),
     ("settings", (Mapping,), ()),
@@ -119,29 +123,29 @@ _EXPECTED: tuple[tuple[str, tuple[type, ...], tuple[tuple[str, ...], ...]], ...]
 )
 
 
-def _arguments(loaded: dict[str, Any]) -> dict[str, Any]:
-    """A configuration file's sections as arguments."""
+def _constructor_arguments(loaded: dict[str, Any]) -> dict[str, Any]:
+    """Returns the sections of a configuration file as arguments of ``CompactConfig``."""
     del loaded["profile"]  # The policy has its values.
     return {
         "model": loaded.pop("model") or "",
         "max_context_tokens": loaded.pop("max_context_tokens"),
         "policy": CompactPolicy.from_settings(loaded.pop("policy")),
-        "storage": _storage(loaded.pop("storage")),
-        "exporter": _exporter(loaded.pop("telemetry")),
+        "storage": _storage_from_section(loaded.pop("storage")),
+        "exporter": _exporter_from_section(loaded.pop("telemetry")),
         "settings": loaded,
     }
 
 
-def _storage(section: dict[str, Any]) -> NativeStorage | None:
-    """What a program keeps in a store of its own (``custom``), it passes as an argument."""
+def _storage_from_section(section: dict[str, Any]) -> NativeStorage | None:
+    """Returns the store of a ``storage`` section; a ``custom`` store is passed as an argument instead."""
     if section["adapter"] in ("none", "custom"):
         return None
     if section["catalog"] is not None:
-        return SqlStorage.of(section)
-    return (S3Storage if section["adapter"] == "s3" else FileStorage).of(section)
+        return SqlStorage.from_section(section)
+    return (S3Storage if section["adapter"] == "s3" else FileStorage).from_section(section)
 
 
-def _exporter(section: dict[str, Any]) -> Exporter | None:
+def _exporter_from_section(section: dict[str, Any]) -> Exporter | None:
     if section["exporter"] == "console":
         return ConsoleExporter(form=section["format"])
     if section["exporter"] == "otlp":

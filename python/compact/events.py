@@ -1,6 +1,6 @@
-"""The way of an event from the engine to exporters: a queue and a thread.
+"""Delivers events from the engine to exporters, through a queue and a thread.
 
-The engine only ever puts into the queue, so an exporter that raises, hangs or is slow delays nobody.
+The engine only adds to the queue, so an exporter that raises, hangs or is slow delays nobody.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ __all__ = ["Dispatcher"]
 
 logger = logging.getLogger("compact")
 
-#: How many events wait at most; beyond that the newest are dropped and counted.
+#: How many events may wait; beyond that the newest are dropped and counted.
 CAPACITY = 4096
 
-Deliver = Callable[[dict[str, Any]], None]
+EventReceiver = Callable[[dict[str, Any]], None]
 
 _ALIVE: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 
 
 class Dispatcher:
-    """Delivers events, one after the other, on a thread that starts with the first of them."""
+    """Delivers events one after the other, on a thread that starts with the first event."""
 
-    def __init__(self, receivers: list[Deliver]) -> None:
+    def __init__(self, receivers: list[EventReceiver]) -> None:
         self.receivers = receivers
         self.dropped = 0
         self._waiting: deque[dict[str, Any]] = deque()
@@ -40,12 +40,12 @@ class Dispatcher:
             _ALIVE.add(self)
 
     def put_json(self, text: str) -> None:
-        """Takes an event as JSON; never waits, never raises."""
+        """Queues an event given as JSON; never waits."""
         if self.receivers:
             self.put(json.loads(text))
 
     def put(self, event: dict[str, Any]) -> None:
-        """Takes an event; never waits, never raises."""
+        """Queues an event; never waits. If the queue is full, the event is dropped and counted."""
         if not self.receivers:
             return
         with self._moved:
@@ -54,25 +54,25 @@ class Dispatcher:
                 return
             self._waiting.append(event)
             if self._thread is None:
-                self._start()
+                self._start_thread()
             self._moved.notify_all()
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Waits until everything is delivered; false when that took longer."""
+        """Waits until everything is delivered; false if that takes longer than ``timeout`` seconds."""
         with self._moved:
             return self._moved.wait_for(lambda: not self._waiting and not self._busy, timeout)
 
-    def _start(self) -> None:
-        worker = threading.Thread(target=_run, args=(weakref.ref(self),), name="compact-events")
+    def _start_thread(self) -> None:
+        worker = threading.Thread(target=_deliver_events, args=(weakref.ref(self),), name="compact-events")
         worker.daemon = True
         self._thread = worker
         worker.start()
 
-    def _next(self) -> dict[str, Any] | None:
+    def _next_event(self) -> dict[str, Any] | None:
         with self._moved:
             self._busy = False
             self._moved.notify_all()
-            # A pause, so that a dispatcher that nobody holds any more can be collected.
+            # The timeout lets the garbage collector take a dispatcher that nobody holds any more.
             if not self._moved.wait_for(lambda: bool(self._waiting), timeout=0.5):
                 return None
             self._busy = True
@@ -87,9 +87,9 @@ class Dispatcher:
                 logger.warning("an exporter failed on %s", event.get("event"), exc_info=True)
 
 
-def _run(reference: weakref.ref[Dispatcher]) -> None:
+def _deliver_events(reference: weakref.ref[Dispatcher]) -> None:
     while (dispatcher := reference()) is not None:
-        event = dispatcher._next()
+        event = dispatcher._next_event()
         if event is not None:
             dispatcher._deliver(event)
         del dispatcher

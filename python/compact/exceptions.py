@@ -1,4 +1,4 @@
-"""Everything that Compact raises. After any of these the conversation is as it was."""
+"""The errors that Compact raises. After any of them the conversation is unchanged."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ __all__ = [
 
 
 class CompactError(Exception):
-    """The root of all errors of this package."""
+    """The base class of all errors of this package."""
 
 
 class InsufficientBudget(CompactError):
-    """What must stay does not fit: do not send, shorten what is pinned or start a new session."""
+    """What must stay does not fit the budget: send nothing; shorten what is pinned, or start a new session.
+
+    All three numbers are tokens.
+    """
 
     def __init__(
         self, message: str, *, pinned_tokens: int = 0, needed: int = 0, budget: int = 0
@@ -33,32 +36,32 @@ class InsufficientBudget(CompactError):
 
 
 class ConfigError(CompactError, ValueError):
-    """A setting that does not exist or cannot have this value."""
+    """A setting does not exist or cannot have this value."""
 
 
 class FormatError(CompactError, ValueError):
-    """Messages that cannot be read as a conversation."""
+    """Messages cannot be read as a conversation."""
 
 
 class EstimatorError(CompactError):
-    """A token estimator of yours raised, or answered with something that is no count."""
+    """Your token estimator raised, or returned something other than a count."""
 
 
 class RedactorError(CompactError):
-    """A redactor of yours raised, or answered with no message: nothing left and nothing was pruned."""
+    """Your redactor raised, or did not return a message; nothing was sent or pruned."""
 
 
 class StorageError(CompactError):
-    """What was to be pruned could not be stored first, so nothing was pruned."""
+    """The original could not be stored, so nothing was pruned."""
 
 
 class SummaryError(CompactError):
-    """The summarizer failed, and the policy says that nothing else will do."""
+    """The summarizer failed, and the policy allows no other summary."""
 
 
 class NotFound(CompactError, LookupError):
-    """No receipt, session or entry of that name is on record."""
+    """No receipt, session or entry of that name exists."""
 
 
 class SessionBusy(CompactError):
-    """The session is being compacted by the very call that asks for it, or refuses input meanwhile."""
+    """The session is being compacted: by the call that this callback belongs to, or in the background."""

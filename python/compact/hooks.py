@@ -1,9 +1,9 @@
-"""Compact in the OpenAI Agents SDK.
+"""Hooks for the OpenAI Agents SDK.
 
-``compact_filter`` is all that most agents need: it goes into ``RunConfig(call_model_input_filter=…)``,
-sees the whole history before every model call and answers with what to send. The SDK's own record
-stays as it is. ``CompactSession`` (of ``compact.session``) compacts what a session stores instead,
-``CompactRunHooks`` tells the manager what the provider counted, and ``CompactTracing`` hands decisions on with their trace.
+``compact_filter`` is all that most agents need: passed as ``RunConfig(call_model_input_filter=…)``, it sees
+the whole history before every model call and returns what to send. The SDK's own record is not changed.
+``CompactSession`` (of ``compact.session``) compacts the stored record instead, ``CompactRunHooks`` reports the
+provider's token counts to the manager, and ``CompactTracing`` exports decisions with their trace ids.
 ``middleware`` is for runners that call hooks by name.
 """
 
@@ -38,23 +38,23 @@ SessionName = str | Callable[[CallModelData[Any]], str | None] | None
 def compact_filter(
     manager: CompactManager, session_id: SessionName = None
 ) -> Callable[[CallModelData[Any]], Any]:
-    """A ``call_model_input_filter`` that keeps every model call inside the window.
+    """Returns a ``call_model_input_filter`` that keeps every model call inside the window.
 
-    ``session_id`` names the conversation, or is a function that does; without one, the context's
-    ``session_id`` does. The SDK does not say which session a run belongs to, so a conversation without
-    a name is known by its history. When the engine fails, the history goes out as it is,
-    with a warning; when what is pinned does not fit, the run ends with ``InsufficientBudget``.
+    ``session_id`` is the name of the conversation or a function that returns it; the default is the
+    context's ``session_id``. The SDK does not pass on which session a run belongs to, so a conversation
+    without a name is recognised by its history. If the engine fails, the history is sent unchanged, with a
+    warning. If the pinned messages do not fit, the run ends with ``InsufficientBudget``.
     """
 
     async def call_model_input_filter(data: CallModelData[Any]) -> ModelInputData:
         sent = data.model_data
-        name = _name(data, session_id)
-        with _span() as note:
+        name = _session_name(data, session_id)
+        with _decision_span() as note:
             prepared = await manager.atry_prepare(
                 name,
                 sent.input,
                 system=sent.instructions,
-                tools=_tools(data.agent),
+                tools=_tool_schemas(data.agent),
                 codec=RESPONSES,
             )
             if prepared is None:
@@ -66,15 +66,15 @@ def compact_filter(
     return call_model_input_filter
 
 
-def _name(data: CallModelData[Any], session_id: SessionName) -> str | None:
+def _session_name(data: CallModelData[Any], session_id: SessionName) -> str | None:
     if callable(session_id):
         return session_id(data)
     found = session_id or getattr(data.context, "session_id", None)
     return str(found) if found else None
 
 
-def _tools(agent: Agent[Any]) -> list[dict[str, Any]]:
-    """The schemas that go out beside the history, as far as the agent itself holds them."""
+def _tool_schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
+    """Returns the schemas of the agent's own tools, which are sent with the history."""
     return [
         {
             "type": "function",
@@ -88,8 +88,8 @@ def _tools(agent: Agent[Any]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _span() -> Iterator[Callable[[Prepared], None]]:
-    """A span of the current trace with the decision's numbers: counts and ids, no content."""
+def _decision_span() -> Iterator[Callable[[Prepared], None]]:
+    """Opens a span in the current trace for the decision: counts and ids, no content."""
     if get_current_trace() is None:
         yield lambda prepared: None
         return
@@ -113,7 +113,7 @@ def _span() -> Iterator[Callable[[Prepared], None]]:
 
 
 class CompactRunHooks(RunHooks[Any]):
-    """Tells the manager what the provider counted, so that pressure follows the real numbers."""
+    """Reports the provider's token counts to the manager, so that pressure follows the real numbers."""
 
     def __init__(self, manager: CompactManager, session_id: str) -> None:
         self.manager = manager
@@ -122,7 +122,7 @@ class CompactRunHooks(RunHooks[Any]):
     async def on_llm_end(
         self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse
     ) -> None:
-        """Takes the usage of one response; one that reports nothing leaves the estimate in force."""
+        """Records the usage of one response; without a report the estimate stays in force."""
         usage = response.usage
         if usage.input_tokens:
             details = getattr(usage.input_tokens_details, "cached_tokens", 0) or 0
@@ -135,13 +135,13 @@ class CompactRunHooks(RunHooks[Any]):
 
 
 class CompactTracing(TracingProcessor):
-    """Hands the spans of ``compact_filter`` to an exporter, with the ids of their trace."""
+    """Sends the spans of ``compact_filter`` to an exporter, with their trace ids."""
 
     def __init__(self, exporter: Exporter) -> None:
         self.exporter = exporter
 
     def on_span_end(self, span: Any) -> None:
-        """Passes one of our spans on."""
+        """Exports the span if it is one of ours."""
         name = getattr(span.span_data, "name", None) or ""
         if name.startswith("compact."):
             ids = {"trace_id": span.trace_id, "span_id": span.span_id, "ts": span.ended_at}
@@ -155,10 +155,10 @@ class CompactTracing(TracingProcessor):
 
 
 def middleware(manager: CompactManager) -> dict[str, Callable[[Any], None]]:
-    """Hooks by name for runners of any kind: ``before_run``, ``before_model_call``, ``after_model_call``.
+    """Returns hooks for runners of any kind: ``before_run``, ``before_model_call``, ``after_model_call``.
 
-    Their context has ``messages``; ``session_id``, ``system``, ``tools`` and ``usage`` are used where it has
-    them.
+    The context that a hook is called with must have ``messages``; ``session_id``, ``system``, ``tools`` and
+    ``usage`` are used if it has them.
     """
 
     def name(ctx: Any) -> str | None:

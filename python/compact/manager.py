@@ -1,4 +1,4 @@
-"""The manager: what to send now, and the way back to everything that was left out."""
+"""The manager: computes what to send now, and finds again what was left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import _native, wire
 from .adapters.custom import ObjectStorage, StorageAdapter
 from .config import CompactConfig
 from .estimators.tiktoken import NativeEstimator
-from .events import Deliver, Dispatcher, logger
+from .events import Dispatcher, EventReceiver, logger
 from .exceptions import (
     CompactError,
     EstimatorError,
@@ -28,34 +28,34 @@ from .exceptions import (
 )
 from .message import Message
 from .receipt import Decision, Hit, Memory, Receipt
-from .summarizer import asking
-from .wire import Codec, Told
+from .summarizer import summarizer_callback
+from .wire import Codec, EncodedMessages
 
 __all__ = ["CompactManager", "Prepared"]
 
-#: Engines of a parent process: they must not be closed in a child, their files are the parent's.
-_OF_PARENT: list[Any] = []
+#: Engines inherited from a parent process. They are kept alive so that a child never closes its files.
+_PARENT_ENGINES: list[Any] = []
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What to send, and why."""
+    """The messages to send, and the decision behind them."""
 
     messages: list[Any]
     decision: Decision
-    #: Set when this call compacted.
+    #: The receipt, if this call compacted.
     receipt: Receipt | None
-    #: Instructions beside the messages, when the summary was put there.
+    #: The new system prompt, if the summary was put into it.
     system: Any = None
-    #: The session's name: the one that was given, or the one that the engine knows it by.
+    #: The session's name: the one that was given, or the one that the engine gave it.
     session_id: str = ""
 
 
 class CompactManager:
     """Keeps any number of sessions inside their window.
 
-    Safe to use from several threads; each session is handled by one call at a time. After a fork,
-    the child's manager starts over from the histories that it is passed.
+    It is safe to use from several threads; calls for one session run one at a time. After a fork, the
+    child's manager starts over from the histories that it is passed.
     """
 
     def __init__(self, cfg: CompactConfig) -> None:
@@ -64,7 +64,7 @@ class CompactManager:
         self.config = cfg
         self._codec = Codec(cfg.format)
         self._lock = threading.Lock()
-        self._start()
+        self._start_engine()
 
     # What to send.
 
@@ -77,10 +77,12 @@ class CompactManager:
         tools: Any = None,
         codec: Codec | None = None,
     ) -> list[Any]:
-        """Counts, decides, and answers what to send: the messages, or a smaller view of them.
+        """Returns what to send now: the messages, or a smaller view if they outgrow the window.
 
-        Without a name (``None``) the session is the one that these messages go on from; a history that
-        goes on from none is a new session.
+        Pass the whole history every time. ``system`` and ``tools`` are counted with it. If ``session_id``
+        is ``None``, the session is the one that these messages continue, or else a new one. Raises
+        ``InsufficientBudget`` if the protected messages do not fit, ``FormatError`` if a message cannot
+        be read, and ``StorageError`` if the original could not be archived; then nothing has changed.
         """
         return self.prepare(
             session_id, messages, system=system, tools=tools, codec=codec
@@ -96,7 +98,10 @@ class CompactManager:
         tools: Any = None,
         codec: Codec | None = None,
     ) -> list[Any]:
-        """Compacts whatever the pressure; ``note`` says who asked."""
+        """Compacts now, whatever the pressure, and returns what to send.
+
+        ``note`` records who asked for it. Raises what :meth:`preflight` raises.
+        """
         return self.prepare(
             session_id, messages, system=system, tools=tools, codec=codec, note=note
         ).messages
@@ -112,16 +117,20 @@ class CompactManager:
         note: str | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> Prepared:
-        """As :meth:`preflight` (or, with a note, :meth:`manual_compact`), with the reasons."""
-        told = self._tell(session_id, messages, codec, system=system, tools=tools, more=more)
-        arguments = (session_id, *told.arguments())
+        """Does what :meth:`preflight` does, and returns the decision and the receipt as well.
+
+        With a ``note`` it compacts as :meth:`manual_compact` does. ``more`` holds further members of the
+        request body that decide which rules apply, such as ``thinking``.
+        """
+        encoded = self._encode(session_id, messages, codec, system=system, tools=tools, more=more)
+        arguments = (session_id, *encoded.arguments())
         engine = self._engine()
-        with self._during(told):
+        with self._running_call(encoded):
             if note is None:
                 turn = engine.preflight(*arguments)
             else:
                 turn = engine.manual_compact(*arguments, note)
-        return self._prepared(told, codec or self._codec, turn)
+        return self._to_prepared(encoded, codec or self._codec, turn)
 
     def overflowed(
         self,
@@ -134,24 +143,25 @@ class CompactManager:
         tools: Any = None,
         codec: Codec | None = None,
     ) -> list[Any] | None:
-        """A smaller prompt for a provider that refused the last one, to be sent once.
+        """Returns a smaller prompt for a provider that refused the last one as too long; send it once.
 
-        ``None`` when the refusal has another reason, or when nothing smaller can be made.
+        ``status`` and ``body`` are the provider's response. Returns ``None`` if it refused for another
+        reason, or if nothing smaller can be made.
         """
-        told = self._tell(session_id, messages, codec, system=system, tools=tools)
+        encoded = self._encode(session_id, messages, codec, system=system, tools=tools)
         engine = self._engine()
-        with self._during(told):
-            turn = engine.overflowed(session_id, *told.arguments(), status, body)
+        with self._running_call(encoded):
+            turn = engine.overflowed(session_id, *encoded.arguments(), status, body)
         if turn is None:
             return None
-        return self._prepared(told, codec or self._codec, turn).messages
+        return self._to_prepared(encoded, codec or self._codec, turn).messages
 
     def try_prepare(
         self, session_id: str | None, messages: Iterable[Any], **how: Any
     ) -> Prepared | None:
-        """As :meth:`prepare`; ``None`` when the engine failed, and the history should go out as it is.
+        """Does what :meth:`prepare` does, but returns ``None`` on an error: send the history unchanged.
 
-        What does not fit whatever is done still raises ``InsufficientBudget``.
+        The error is logged. ``InsufficientBudget`` is still raised, since no prompt would fit.
         """
         messages = list(messages)
         try:
@@ -159,15 +169,15 @@ class CompactManager:
         except InsufficientBudget:
             raise
         except CompactError as error:
-            logger.warning("session %s goes out as it is: %s", session_id, error)
+            logger.warning("session %s is sent unchanged: %s", session_id, error)
             codec = how.get("codec") or self._codec
             return _uncompacted(messages, [codec.bare(message) for message in messages], error)
 
     async def atry_prepare(
         self, session_id: str | None, messages: Iterable[Any], **how: Any
     ) -> Prepared | None:
-        """:meth:`try_prepare` beside the event loop."""
-        made: Prepared | None = await _beside(
+        """Runs :meth:`try_prepare` in a thread, without blocking the event loop."""
+        made: Prepared | None = await _run_in_thread(
             partial(self.try_prepare, session_id, list(messages), **how)
         )
         return made
@@ -175,20 +185,20 @@ class CompactManager:
     async def apreflight(
         self, session_id: str | None, messages: Iterable[Any], **how: Any
     ) -> list[Any]:
-        """:meth:`preflight` beside the event loop."""
+        """Runs :meth:`preflight` in a thread, without blocking the event loop."""
         return (await self.aprepare(session_id, messages, **how)).messages
 
     async def amanual_compact(
         self, session_id: str | None, messages: Iterable[Any], note: str = "manual", **how: Any
     ) -> list[Any]:
-        """:meth:`manual_compact` beside the event loop."""
+        """Runs :meth:`manual_compact` in a thread, without blocking the event loop."""
         return (await self.aprepare(session_id, messages, note=note, **how)).messages
 
     async def aprepare(
         self, session_id: str | None, messages: Iterable[Any], **how: Any
     ) -> Prepared:
-        """:meth:`prepare` beside the event loop: it runs on a thread and lets go of the GIL."""
-        made: Prepared = await _beside(partial(self.prepare, session_id, list(messages), **how))
+        """Runs :meth:`prepare` in a thread, without the GIL and without blocking the event loop."""
+        made: Prepared = await _run_in_thread(partial(self.prepare, session_id, list(messages), **how))
         return made
 
     # What must stay.
@@ -198,33 +208,33 @@ class CompactManager:
     ) -> list[str]:
         """Protects messages of a session, from the next call on and in every later process.
 
-        For objects that cannot carry ``meta={"protected": True}``. A message is known again by what it
-        says, so it may be passed before, with or after the history that it stands in. A tool's result
-        is best passed with its call: results are often alike. Answers the hashes that name them.
+        Use it for objects that cannot carry ``meta={"protected": True}``. A message is recognised by its
+        content, so it may be passed before, with or after the history that contains it. Pass a tool
+        result together with its call, since results are often alike. Returns the hashes of the messages.
         """
-        told = wire.tell(messages, codec or self._codec)
-        return self._engine().protect(session_id, told.format, told.texts)
+        encoded = wire.encode_messages(messages, codec or self._codec)
+        return self._engine().protect(session_id, encoded.format, encoded.texts)
 
     def unprotect(
         self, session_id: str, messages: Iterable[Any], *, codec: Codec | None = None
     ) -> list[str]:
-        """Lets messages go that were protected, by :meth:`protect` or by their ``meta``."""
-        told = wire.tell(messages, codec or self._codec)
-        return self._engine().unprotect(session_id, told.format, told.texts)
+        """Ends the protection of messages, whether by :meth:`protect` or by ``meta``; returns their hashes."""
+        encoded = wire.encode_messages(messages, codec or self._codec)
+        return self._engine().unprotect(session_id, encoded.format, encoded.texts)
 
-    # What providers say.
+    # What providers report.
 
     def observe(self, session_id: str, usage: Any, source: str) -> None:
-        """Takes what a provider reported of the last request; ``None`` when it reported nothing.
+        """Records the usage that a provider reported for the last request; ``None`` if it reported none.
 
-        ``source`` says whose numbers: ``openai-chat``, ``openai-responses``, ``anthropic``,
+        ``source`` names the shape of the report: ``openai-chat``, ``openai-responses``, ``anthropic``,
         ``gemini``, ``claude-agent-message``, ``claude-agent-result``, ``claude-agent-models``.
         """
         report = None if usage is None else wire.dumps(usage)
         self._engine().observe(session_id, source, report)
 
     def idle(self, session_id: str, seconds: float) -> bool:
-        """Tells that nothing happened for so long; true when a compaction was started for it."""
+        """Reports that a session was idle for ``seconds``; true if that started a compaction."""
         return self._engine().idle(session_id, seconds)
 
     # Transcripts of agents.
@@ -232,12 +242,13 @@ class CompactManager:
     def rewrite(
         self, session_id: str, transcript: str, format: str, note: str | None = None
     ) -> tuple[str, Receipt] | None:
-        """An agent's transcript with a boundary and a smaller view behind it, to be resumed from.
+        """Appends a boundary and a smaller view to an agent's transcript, for the agent to resume from.
 
-        ``None`` when there is no need; with a note, it is compacted whatever the pressure.
+        Returns the new transcript and the receipt, or ``None`` if there is no need to compact. With a
+        ``note`` it compacts whatever the pressure.
         """
         engine = self._engine()
-        with self._during(wire.tell_lines(transcript)):
+        with self._running_call(wire.encode_transcript(transcript)):
             made = engine.rewrite(session_id, transcript, format, note)
         return None if made is None else (made[0], Receipt(json.loads(made[1])))
 
@@ -247,39 +258,40 @@ class CompactManager:
         session_id: str,
         transcript: str | os.PathLike[str] | None,
     ) -> tuple[Path, int]:
-        """Copies an agent's transcript to where ``compactctl hook`` archives it: the file, and its size.
+        """Copies an agent's transcript to where ``compactctl hook`` archives it.
 
-        It appears whole or not at all, redacted where the archive is.
+        The copy is written whole or not at all, and redacted if the archive is. Returns its path and its
+        size in bytes. Raises ``NotFound`` if there is no transcript.
         """
-        return self._engine().shelf_archive(repository, session_id, transcript)
+        return self._engine().archive_transcript(repository, session_id, transcript)
 
     # The way back.
 
     def recall(self, query: str, session_id: str | None = None, limit: int = 8) -> list[Hit]:
-        """Searches everything archived, in one session or in all."""
+        """Searches everything archived, in one session or in all; the best hits first."""
         hits = json.loads(self._engine().recall(query, session_id, limit))
         return [Hit(**hit) for hit in hits]
 
     def expand(self, pointer: str) -> Message:
-        """The archived message that a pointer (``RECEIPT#17``) of a view or a hit names, whole."""
+        """Returns the archived message that a pointer (``RECEIPT#17``) in a view or a hit names."""
         found = json.loads(self._engine().expand(pointer))
         return Message(found.pop("role"), found.pop("text"), found)
 
     def remember(self, session_id: str) -> Memory:
-        """What the session knows after its last compaction; ``str`` of it tells it to a person."""
+        """Returns what the session knows after its last compaction; ``str()`` of it is for people."""
         return Memory(**json.loads(self._engine().remember(session_id)))
 
     def restore(self, name: str) -> list[Any]:
-        """The messages that a receipt was made of, or all of a session, as they were passed."""
+        """Returns the original messages of a receipt, or of a whole session, as they were passed."""
         original, format, _ = self._engine().restore(name)
-        return _messages(original, format)
+        return _archived_messages(original, format)
 
     def receipts(self, session_id: str) -> list[Receipt]:
-        """The compactions of a session, the oldest first."""
+        """Returns the receipts of a session, the oldest first."""
         return [Receipt(data) for data in json.loads(self._engine().receipts(session_id))]
 
     def verify(self, receipt_id: str) -> list[dict[str, Any]]:
-        """Recomputes a receipt from the archive and answers what differs: nothing, if all is well."""
+        """Recomputes a receipt from the archive; returns what differs, an empty list if nothing does."""
         found: list[dict[str, Any]] = json.loads(self._engine().verify(receipt_id))
         return found
 
@@ -287,18 +299,18 @@ class CompactManager:
 
     @property
     def window(self) -> int:
-        """What the model takes, in tokens."""
-        return self._engine().about()[0]
+        """The model's context window, in tokens."""
+        return self._engine().window()
 
     def forget(self, session_id: str) -> None:
-        """Lets go of a session's state in memory; what is archived stays."""
+        """Drops a session's state from memory; what is archived stays."""
         self._engine().forget(session_id)
         with self._lock:
-            self._told.pop(session_id, None)
-            self._made.pop(session_id, None)
+            self._encoded.pop(session_id, None)
+            self._new_messages.pop(session_id, None)
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Waits until exporters have all events; false when that took longer."""
+        """Waits until the exporters have all events; false if that takes longer than ``timeout`` seconds."""
         flush = getattr(self.config.exporter, "flush", None)
         done = self._events.flush(timeout)
         return bool(flush(timeout)) and done if callable(flush) else done
@@ -307,36 +319,36 @@ class CompactManager:
         """Hands an event of an integration to the exporters."""
         self._events.put(dict(event))
 
-    # How.
+    # Internals.
 
-    def _start(self) -> None:
+    def _start_engine(self) -> None:
         cfg = self.config
         self._process = os.getpid()
-        self._told: OrderedDict[str, Told] = OrderedDict()
-        #: What the calls were told that run now, by their thread: a new session has no name before it.
-        self._telling: dict[int, Told] = {}
-        self._made: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._events = Dispatcher(_receivers(cfg))
+        self._encoded: OrderedDict[str, EncodedMessages] = OrderedDict()
+        #: The conversation of each running call, by thread: a new session has no name before its call returns.
+        self._running: dict[int, EncodedMessages] = {}
+        self._new_messages: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._events = Dispatcher(_event_receivers(cfg))
         self._native = _native.Engine(
             wire.dumps(cfg.engine_settings()),
             self._events.put_json,
             self._before_record,
-            self._estimator(),
-            self._summarizer(),
+            self._estimator_callback(),
+            self._summarizer_callback(),
             None if cfg.redact is None else self._redact_text,
-            _objects(cfg),
+            _object_storage(cfg),
             cfg.max_sessions,
         )
 
     def _engine(self) -> _native.Engine:
         if self._process != os.getpid():
-            # Locks of the parent's threads may be held for ever here.
+            # The parent's threads do not exist here, so a lock that one of them held is never released.
             self._lock = threading.Lock()
-            _OF_PARENT.append((self._native, self._events))
-            self._start()
+            _PARENT_ENGINES.append((self._native, self._events))
+            self._start_engine()
         return self._native
 
-    def _tell(
+    def _encode(
         self,
         session_id: str | None,
         messages: Iterable[Any],
@@ -345,7 +357,7 @@ class CompactManager:
         system: Any = None,
         tools: Any = None,
         more: Mapping[str, Any] | None = None,
-    ) -> Told:
+    ) -> EncodedMessages:
         if session_id is not None and (not isinstance(session_id, str) or not session_id):
             raise TypeError(
                 f"session_id must be a text that names the session, or None, found {session_id!r}"
@@ -353,11 +365,11 @@ class CompactManager:
         codec = codec or self._codec
         self._engine()
         with self._lock:
-            known = list(self._told.values())
-            before = None if session_id is None else self._told.get(session_id)
+            known = list(self._encoded.values())
+            before = None if session_id is None else self._encoded.get(session_id)
         if session_id is None and isinstance(messages, Sequence):
-            before = wire.likely(messages, codec, known)
-        told = wire.tell(
+            before = wire.find_continued(messages, codec, known)
+        encoded = wire.encode_messages(
             messages,
             codec,
             model=self.config.model,
@@ -367,75 +379,75 @@ class CompactManager:
             before=before,
         )
         if session_id is not None:
-            self._keep(session_id, told)
-        return told
+            self._keep_encoded(session_id, encoded)
+        return encoded
 
-    def _keep(self, session_id: str, told: Told) -> None:
+    def _keep_encoded(self, session_id: str, encoded: EncodedMessages) -> None:
         with self._lock:
-            # The caller's own objects are the caller's to keep.
-            known = replace(told, items=[])
-            _remember(self._told, session_id, known, self.config.max_sessions)
+            # The caller's objects must not be kept alive here.
+            known = replace(encoded, items=[])
+            _cache_recent(self._encoded, session_id, known, self.config.max_sessions)
 
     @contextmanager
-    def _during(self, told: Told) -> Iterator[None]:
+    def _running_call(self, encoded: EncodedMessages) -> Iterator[None]:
         thread = threading.get_ident()
-        outer = self._telling.get(thread)
-        self._telling[thread] = told
+        outer = self._running.get(thread)
+        self._running[thread] = encoded
         try:
             yield
         finally:
             if outer is None:
-                self._telling.pop(thread, None)
+                self._running.pop(thread, None)
             else:
-                self._telling[thread] = outer
+                self._running[thread] = outer
 
-    def _prepared(self, told: Told, codec: Codec, turn: Any) -> Prepared:
+    def _to_prepared(self, encoded: EncodedMessages, codec: Codec, turn: Any) -> Prepared:
         items, beside, decision, receipt, session_id = turn
-        self._keep(session_id, told)
-        messages = self._loaded(session_id, told, codec, items)
+        self._keep_encoded(session_id, encoded)
+        messages = self._load_messages(session_id, encoded, codec, items)
         changed = json.loads(beside) if beside else {}
         prepared = Prepared(
             messages=messages,
             decision=Decision(**json.loads(decision)),
             receipt=Receipt(json.loads(receipt)) if receipt else None,
-            system=changed.get(told.system_key),
+            system=changed.get(encoded.system_key),
             session_id=session_id,
         )
         if prepared.receipt is not None:
             self._store_summary(session_id, items, prepared.receipt)
         return prepared
 
-    def _loaded(
-        self, session_id: str, told: Told, codec: Codec, items: Sequence[int | str]
+    def _load_messages(
+        self, session_id: str, encoded: EncodedMessages, codec: Codec, items: Sequence[int | str]
     ) -> list[Any]:
-        """The caller's own objects where nothing changed, the same new ones in every call.
+        """Returns the caller's own objects where nothing changed, and the same new objects in every call.
 
-        What a caller says about a message in ``meta`` is never sent: such a one is handed out as a copy.
+        ``meta`` is never sent: a message that has it is returned as a copy without it.
         """
         with self._lock:
-            known = self._made.get(session_id, {})
+            known = self._new_messages.get(session_id, {})
         made: dict[str, Any] = {}
         messages: list[Any] = []
         for item in items:
             if isinstance(item, int):
-                messages.append(codec.bare(told.items[item]))
+                messages.append(codec.bare(encoded.items[item]))
                 continue
             if item not in made:
-                made[item] = known[item] if item in known else codec.load(json.loads(item), told.items)
+                made[item] = known[item] if item in known else codec.load(json.loads(item), encoded.items)
             messages.append(codec.bare(made[item]))
         with self._lock:
-            _remember(self._made, session_id, made, self.config.max_sessions)
+            _cache_recent(self._new_messages, session_id, made, self.config.max_sessions)
         return messages
 
-    # What the user wrote.
+    # Callbacks of the user.
 
     def _before_record(self, session_id: str, receipt: str) -> None:
-        """Archive first, then prune: what is raised here leaves everything as it was."""
-        storage = _adapter(self.config)
+        """Stores the transcript before anything is pruned; raising here leaves everything unchanged."""
+        storage = _storage_adapter(self.config)
         if storage is None:
             return
-        told = self._telling.get(threading.get_ident()) or self._told_before(session_id)
-        texts = (self._native.handed_message(text) for text in told.texts)
+        encoded = self._running.get(threading.get_ident()) or self._wait_for_encoded(session_id)
+        texts = (self._native.redact_original(text) for text in encoded.texts)
         messages = (wire.as_message(json.loads(text)) for text in texts)
         transcript = [self._redact(message) for message in messages]
         try:
@@ -445,30 +457,31 @@ class CompactManager:
                 f"{type(storage).__name__}.save_transcript failed: {error}; nothing was pruned"
             ) from error
 
-    def _told_before(self, session_id: str) -> Told:
-        """What a session was told that is compacted beside its calls.
+    def _wait_for_encoded(self, session_id: str) -> EncodedMessages:
+        """Returns the conversation of a session that is compacted in the background.
 
-        One without a name is known by it once the call returns that began this.
+        A session without a name gets one when the call that started the compaction returns, so this
+        waits for up to five seconds. Raises ``StorageError`` after that.
         """
         for _ in range(500):
             with self._lock:
-                if session_id in self._told:
-                    return self._told[session_id]
+                if session_id in self._encoded:
+                    return self._encoded[session_id]
             time.sleep(0.01)
-        raise StorageError(f"nothing is known of session {session_id}; nothing was pruned")
+        raise StorageError(f"session {session_id} is unknown; nothing was pruned")
 
     def _store_summary(self, session_id: str, items: Sequence[int | str], receipt: Receipt) -> None:
-        storage = _adapter(self.config)
+        storage = _storage_adapter(self.config)
         if storage is None:
             return
         frame = f"COMPACT-SUMMARY v{receipt.summary_version}"
         texts = [item for item in items if isinstance(item, str) and frame in item]
         for text in texts[:1]:
-            summary = wire.as_message(json.loads(self._native.handed_summary(text)))
+            summary = wire.as_message(json.loads(self._native.redact_summary(text)))
             try:
                 storage.save_summary(session_id, summary, receipt.summary_version)
             except Exception as error:
-                self._warn(session_id, "compact.storage_failed", error)
+                self._report_failure(session_id, "compact.storage_failed", error)
 
     def _redact(self, message: Message) -> Message:
         redact = self.config.redact
@@ -479,23 +492,23 @@ class CompactManager:
             redacted = redact(message)
         except Exception as error:
             raise RedactorError(
-                f"{name} failed: {error}; nothing left and nothing was pruned"
+                f"{name} failed: {error}; nothing was sent or pruned"
             ) from error
         if not isinstance(redacted, Message) or not isinstance(redacted.content, str):
-            raise RedactorError(f"{name} answered {redacted!r}: it must answer with a Message")
+            raise RedactorError(f"{name} returned {redacted!r}: it must return a Message")
         return redacted
 
     def _redact_text(self, text: str) -> str:
         return self._redact(Message("user", text)).content
 
-    def _warn(self, session_id: str, event: str, error: Exception) -> None:
+    def _report_failure(self, session_id: str, event: str, error: Exception) -> None:
         logger.warning("%s: %s", event, error)
         kind = type(error).__name__
         self._events.put(
             {"event": event, "session_id": session_id, "severity": "high", "error": kind}
         )
 
-    def _estimator(self) -> tuple[str, Callable[[str], int]] | None:
+    def _estimator_callback(self) -> tuple[str, Callable[[str], int]] | None:
         theirs = self.config.token_estimator
         if theirs is None or isinstance(theirs, NativeEstimator):
             return None
@@ -507,46 +520,46 @@ class CompactManager:
             except Exception as error:
                 raise EstimatorError(f"{name}.estimate failed: {error}") from error
             if not isinstance(tokens, int) or tokens < 0:
-                raise EstimatorError(f"{name}.estimate answered {tokens!r}: that is no count")
+                raise EstimatorError(f"{name}.estimate returned {tokens!r}: it must return a count of tokens")
             return tokens
 
         return (f"python:{name}", count)
 
-    def _summarizer(self) -> tuple[str, Callable[[str, str, int], str]] | None:
+    def _summarizer_callback(self) -> tuple[str, Callable[[str, str, int], str]] | None:
         theirs = self.config.summarizer
         if theirs is None:
             return None
         policy = self.config.policy
-        ask = asking(theirs, policy.strategy, [policy.protected_flag])
-        return (f"python:{type(theirs).__name__}", ask)
+        callback = summarizer_callback(theirs, policy.strategy, [policy.protected_flag])
+        return (f"python:{type(theirs).__name__}", callback)
 
 
 def _uncompacted(
     messages: list[Any], bare: list[Any], error: CompactError
 ) -> Prepared | None:
-    """A history as it is, where it carries what no provider takes."""
+    """Returns the history without ``meta``, or ``None`` if no message has any."""
     if all(a is b for a, b in zip(messages, bare, strict=True)):
         return None
     return Prepared(bare, Decision("unknown", str(error), 0.0, 0, 0), None)
 
 
-def _receivers(cfg: CompactConfig) -> list[Deliver]:
-    receivers: list[Deliver] = []
+def _event_receivers(cfg: CompactConfig) -> list[EventReceiver]:
+    receivers: list[EventReceiver] = []
     if cfg.exporter is not None:
         receivers.append(cfg.exporter.emit)
-    storage = _adapter(cfg)
+    storage = _storage_adapter(cfg)
     if storage is not None:
         receivers.append(partial(_save_event, storage))
     return receivers
 
 
-def _adapter(cfg: CompactConfig) -> StorageAdapter | None:
-    """A storage that wants to be told what is archived, summarized and reported."""
+def _storage_adapter(cfg: CompactConfig) -> StorageAdapter | None:
+    """Returns the storage if it receives transcripts, summaries and events."""
     return cfg.storage if isinstance(cfg.storage, StorageAdapter) else None
 
 
-def _objects(cfg: CompactConfig) -> ObjectStorage | None:
-    """A storage that the engine keeps everything in."""
+def _object_storage(cfg: CompactConfig) -> ObjectStorage | None:
+    """Returns the storage if the engine keeps everything in it."""
     return cfg.storage if isinstance(cfg.storage, ObjectStorage) else None
 
 
@@ -554,17 +567,17 @@ def _save_event(storage: StorageAdapter, event: dict[str, Any]) -> None:
     storage.save_event(str(event.get("session_id", "")), event)
 
 
-def _remember(cache: OrderedDict[str, Any], key: str, value: Any, most: int) -> None:
+def _cache_recent(cache: OrderedDict[str, Any], key: str, value: Any, most: int) -> None:
     cache[key] = value
     cache.move_to_end(key)
     while len(cache) > most:
         cache.popitem(last=False)
 
 
-def _messages(original: bytes, format: str) -> list[Any]:
-    """The list of messages in an archived body."""
+def _archived_messages(original: bytes, format: str) -> list[Any]:
+    """Returns the list of messages in an archived body."""
     if format == "entries":
-        raise CompactError("this receipt was made of entries, not of messages: use compactctl")
+        raise CompactError("this receipt was made from entries, not from messages: use `compactctl restore`")
     body = json.loads(original)
     if isinstance(body, list):
         return body
@@ -575,7 +588,7 @@ def _messages(original: bytes, format: str) -> list[Any]:
     raise CompactError("the archived original holds no messages")
 
 
-async def _beside(work: Callable[[], Any]) -> Any:
-    import asyncio  # costs more to import than everything else here
+async def _run_in_thread(work: Callable[[], Any]) -> Any:
+    import asyncio  # takes longer to import than the rest of this module
 
     return await asyncio.to_thread(work)

@@ -1,4 +1,4 @@
-"""The plain message of the product document: a role, text, and what is known about it."""
+"""A plain message: a role, a text, and metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When and how a conversation is compacted."""
+"""The policy: when and how a conversation is compacted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Strategy = Literal[
 
 @dataclass
 class CompactPolicy:
-    """Every knob of a compaction; ``docs/config.md`` tells them one by one."""
+    """Every setting of a compaction; ``docs/config.md`` explains each of them."""
 
     trigger_pct: float = 0.85
     hard_cap_buffer: int = 1024
@@ -54,20 +54,20 @@ class CompactPolicy:
     usage: dict[str, Any] = field(default_factory=dict)
 
     def settings(self) -> dict[str, Any]:
-        """What differs from the engine's own defaults, as it reads it."""
+        """Returns the settings that differ from the defaults, as the engine reads them."""
         usual = asdict(CompactPolicy())
         mine = asdict(self).items()
-        return {key: _plain(value) for key, value in mine if value != usual[key]}
+        return {key: _to_list(value) for key, value in mine if value != usual[key]}
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> CompactPolicy:
-        """The policy of a configuration file's ``policy`` section."""
-        return cls(**{key: _tuple(value) for key, value in settings.items()})
+        """Builds the policy from the ``policy`` section of a configuration file."""
+        return cls(**{key: _to_tuple(value) for key, value in settings.items()})
 
 
-def _plain(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _tuple(value: Any) -> Any:
+def _to_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value

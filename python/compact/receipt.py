@@ -1,4 +1,4 @@
-"""What a compaction did, to be read by programs and people."""
+"""Results for programs and people: receipts, decisions, search hits and memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Decision", "Hit", "Memory", "Receipt"]
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict with the numbers that it rests on."""
+    """A verdict and the numbers behind it: ``tokens`` of the ``window``, as a share ``pressure``."""
 
     verdict: str
     reason: str
@@ -23,7 +23,7 @@ class Decision:
 
 
 class Receipt(Mapping[str, Any]):
-    """The receipt of a compaction: a mapping of everything, with names for what is asked most."""
+    """The receipt of a compaction: a mapping of all its fields, with properties for the common ones."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = dict(data)
@@ -39,36 +39,36 @@ class Receipt(Mapping[str, Any]):
 
     @property
     def id(self) -> str:
-        """Names the compaction; what ``restore`` and ``verify`` take."""
+        """The id that ``restore`` and ``verify`` take."""
         return str(self["receipt_id"])
 
     @property
     def tokens_before(self) -> int:
-        """History tokens before."""
+        """The tokens of the history before the compaction."""
         return int(self["tokens_before"])
 
     @property
     def tokens_after(self) -> int:
-        """History tokens after."""
+        """The tokens of the view that replaced it."""
         return int(self["tokens_after"])
 
     @property
     def saved(self) -> float:
-        """The share of the history that was saved."""
+        """The share of tokens that the compaction saved, from 0 to 1."""
         return 1 - self.tokens_after / max(self.tokens_before, 1)
 
     @property
     def retention(self) -> float:
-        """The share of what matters in the dropped part that the view still shows."""
+        """The share of dropped names, numbers, decisions and errors that the view still shows, from 0 to 1."""
         return float(self["retention"]["score"])
 
     @property
     def summary_version(self) -> int:
-        """The N of the rolling summary."""
+        """The version of the rolling summary, counted from 1."""
         return int(self["summary_version"])
 
     def to_json(self) -> str:
-        """The receipt as JSON."""
+        """Returns the receipt as JSON."""
         return json.dumps(self._data, ensure_ascii=False)
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class Receipt(Mapping[str, Any]):
         )
 
     def _repr_html_(self) -> str:
-        """A small card for notebooks: before, after, retention, and a bar."""
+        """Returns a small card for notebooks: tokens before and after, retention, and a bar."""
         share = 100 * self.tokens_after / max(self.tokens_before, 1)
         session = html.escape(str(self.get("session_id", "")))
         bar = (
@@ -95,7 +95,7 @@ class Receipt(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Hit:
-    """An archived message that answers a question."""
+    """An archived message that a search found; ``pointer`` is what ``expand`` takes."""
 
     session_id: str
     entry_id: str
@@ -123,12 +123,12 @@ class Memory:
     def __str__(self) -> str:
         parts = [f"What I remember now (summary v{self.summary_version}):", self.summary.strip()]
         if self.pinned:
-            parts += ["Always before me:", *(_line(entry) for entry in self.pinned)]
+            parts += ["Always before me:", *(_format_entry(entry) for entry in self.pinned)]
         if self.recent:
-            parts += ["Word for word:", *(_line(entry) for entry in self.recent)]
+            parts += ["Word for word:", *(_format_entry(entry) for entry in self.recent)]
         return "\n".join(parts)
 
 
-def _line(entry: Mapping[str, Any]) -> str:
+def _format_entry(entry: Mapping[str, Any]) -> str:
     words = " ".join(str(entry["text"]).split())
     return f"- {entry['role']}: {words[:120]}" + ("…" if len(words) > 120 else "")

@@ -1,9 +1,9 @@
-"""Checkpoint-restart over the Claude Agent SDK: a full context is the end of a session, not of a task.
+"""Restarts sessions of the Claude Agent SDK from checkpoints: a full context ends a session, not its task.
 
-When the window fills, the turn is ended where no tool is at work, the agent is asked for a checkpoint,
-and a new session goes on from it. What is asked, what an answer is worth, what it left out and what an
-agent that gives none would have said is the engine's, as in ``compactctl run``; only the sessions are
-here. Nothing is written to disk; what the process holds (locks, files, a dirty tree) stays.
+When the window fills, the session is interrupted while no tool is running, the agent is asked for a
+checkpoint, and a new session continues from it. The engine writes the request, reads the answer, adds what it
+left out and builds a checkpoint if there is none, as in ``compactctl run``; this module only runs the
+sessions. Nothing is written to disk, and nothing that the process holds (locks, files, a dirty tree) changes.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ContextUsage:
-    """What the last request counted; ``-1`` input tokens say that nothing is tracked."""
+    """The tokens of the last request; ``input_tokens`` is ``-1`` if the SDK reports none."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
 
     def pressure_ratio(self, limit: int = 200_000) -> float:
-        """How full the window is; nothing is known of one without a limit, or without tracking."""
+        """Returns the share of ``limit`` tokens that is used; 0 without a limit or without usage."""
         if limit <= 0 or self.input_tokens < 0:
             return 0.0
         return (self.input_tokens + self.output_tokens) / limit
 
 
 class ContextPressureError(Exception):
-    """The context reached the threshold: time for a checkpoint."""
+    """Raised when the context reaches the threshold and a checkpoint is due."""
 
     def __init__(self, session_id: str, usage: ContextUsage) -> None:
         super().__init__(f"Context pressure: {usage.pressure_ratio():.1%}")
@@ -56,39 +56,39 @@ class ContextPressureError(Exception):
 
 
 def checkpoint_request() -> str:
-    """What a full session is asked."""
+    """Returns the prompt that asks a full session for a checkpoint."""
     return _native.checkpoint_request()
 
 
 def extract_checkpoint(text: str) -> str:
-    """The words between the tags, however they are wrapped; all of them where there are none."""
+    """Returns the text between the checkpoint tags, or the whole text if there are none."""
     return _native.extract_checkpoint(text) or text.strip()
 
 
 def build_continuation_prompt(checkpoint: str) -> str:
-    """What a session begins with that goes on from a checkpoint."""
+    """Returns the first prompt of a session that continues from a checkpoint."""
     return _native.continuation_prompt(checkpoint)
 
 
 @dataclass
 class SessionRun:
-    """What came of a task."""
+    """The outcome of a task."""
 
     result: str | None
     continuation_count: int
-    #: What each new session was told: the task, the checkpoint, and what that left out.
+    #: The first prompt of each new session: the task, the checkpoint, and what that left out.
     prompts: list[str] = field(default_factory=list)
-    #: Where each of them is from: ``tagged``, ``raw``, or ``built`` when the agent gave none.
+    #: The origin of each checkpoint: ``tagged``, ``raw``, or ``built`` if the agent gave none.
     sources: list[str] = field(default_factory=list)
     usage: ContextUsage = field(default_factory=ContextUsage)
 
 
 class SessionRunner:
-    """Runs a task through as many sessions as it takes.
+    """Runs a task in as many sessions as it takes.
 
     ``client`` makes a client like ``ClaudeSDKClient``: an async context manager with ``query``,
-    ``receive_response`` and ``interrupt``. ``on_message`` sees every message of the task, those of
-    checkpoints excepted.
+    ``receive_response`` and ``interrupt``. ``on_message`` is called with every message of the task, except
+    those of checkpoints. ``context_restart_threshold`` is a share of ``context_limit`` tokens.
     """
 
     def __init__(
@@ -109,20 +109,20 @@ class SessionRunner:
         self.on_message = on_message
 
     async def run(self, prompt: str) -> SessionRun:
-        """Runs until a session ends below the threshold, or the restarts are used up."""
+        """Runs until a session ends below the threshold, or ``max_restarts`` is reached."""
         run = SessionRun(None, 0)
-        task = _native.Carried(prompt, self.context_limit)
-        session = _Session([{"role": "user", "content": prompt}])
+        task = _native.CarriedTask(prompt, self.context_limit)
+        session = _SessionLog([{"role": "user", "content": prompt}])
         while True:
             async with self.client() as client:
                 try:
-                    await self._session(client, prompt, session, run)
+                    await self._run_session(client, prompt, session, run)
                     return run
                 except ContextPressureError as pressure:
                     if run.continuation_count == self.max_restarts:
                         return run
-                    task.add_messages(dumps(session.said))
-                    prompt, source = task.continuation(await self._checkpoint(client))
+                    task.add_messages(dumps(session.messages))
+                    prompt, source = task.continuation(await self._get_checkpoint(client))
                     run.continuation_count += 1
                     run.prompts.append(prompt)
                     run.sources.append(source)
@@ -132,20 +132,19 @@ class SessionRunner:
                         run.continuation_count,
                         100 * pressure.usage.pressure_ratio(self.context_limit),
                     )
-            # Our own prompts are not part of what was said, or a model's words would come back as
-            # the user's.
-            session = _Session([])
+            # Our own prompts are left out, or the next checkpoint would quote them as the user's words.
+            session = _SessionLog([])
 
-    async def _session(
-        self, client: Any, prompt: str, session: _Session, run: SessionRun
+    async def _run_session(
+        self, client: Any, prompt: str, session: _SessionLog, run: SessionRun
     ) -> None:
-        """One query, read to its end: nothing is injected into its stream, but a full one is cut."""
+        """Sends one query and reads its answer to the end; interrupts it once the context is full."""
         run.usage = session.usage
         await client.query(prompt)
-        async for message in _messages(client):
+        async for message in _responses(client):
             if self.on_message is not None:
                 self.on_message(message)
-            if session.take(message) and self._is_full(session.usage) and not session.cut:
+            if session.add_message(message) and self._is_full(session.usage) and not session.cut:
                 session.cut = True
                 await client.interrupt()
         run.result = session.result
@@ -160,57 +159,57 @@ class SessionRunner:
     def _is_full(self, usage: ContextUsage) -> bool:
         return usage.pressure_ratio(self.context_limit) >= self.context_restart_threshold
 
-    async def _checkpoint(self, client: Any) -> str | None:
-        """Asks the session that is full for what the next one must know; it may fail to answer."""
+    async def _get_checkpoint(self, client: Any) -> str | None:
+        """Asks the full session for a checkpoint; ``None`` if it fails or takes too long."""
         try:
-            return await asyncio.wait_for(_answer(client), self.checkpoint_seconds)
+            return await asyncio.wait_for(_request_checkpoint(client), self.checkpoint_seconds)
         except Exception as error:
             logger.warning("no checkpoint: %s", error or type(error).__name__)
             return None
 
 
 @dataclass
-class _Session:
-    """What a session said, as Anthropic's messages, and what it counted."""
+class _SessionLog:
+    """The messages of a session in Anthropic's format, and its usage."""
 
-    said: list[dict[str, Any]]
+    messages: list[dict[str, Any]]
     usage: ContextUsage = field(default_factory=ContextUsage)
     id: str = "unknown"
     result: str | None = None
     cut: bool = False
-    _open: set[str] = field(default_factory=set)
+    _open_calls: set[str] = field(default_factory=set)
 
-    def take(self, message: Any) -> bool:
-        """Takes a message; true where the session may be cut: a tool has answered and none is at work."""
+    def add_message(self, message: Any) -> bool:
+        """Adds a message; true if the session may be interrupted now: a tool has answered and none is running."""
         if hasattr(message, "total_cost_usd"):
             self.id, self.result = str(message.session_id), message.result
         if getattr(message, "parent_tool_use_id", None):
             return False
-        _count(self.usage, message)
-        blocks = [data for block in _blocks(message) if (data := _block(block))]
+        _update_usage(self.usage, message)
+        blocks = [data for block in _blocks(message) if (data := _dump_block(block))]
         if not blocks:
             return False
         is_answer = hasattr(message, "model")
-        self.said.append({"role": "assistant" if is_answer else "user", "content": blocks})
-        self._open |= {block["id"] for block in blocks if block["type"] == "tool_use"}
+        self.messages.append({"role": "assistant" if is_answer else "user", "content": blocks})
+        self._open_calls |= {block["id"] for block in blocks if block["type"] == "tool_use"}
         results = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
-        self._open -= results
-        return bool(results) and not self._open
+        self._open_calls -= results
+        return bool(results) and not self._open_calls
 
 
-async def _answer(client: Any) -> str:
+async def _request_checkpoint(client: Any) -> str:
     await client.query(checkpoint_request())
     words = [
         block["text"]
-        async for message in _messages(client)
+        async for message in _responses(client)
         if hasattr(message, "model")
-        for block in map(_block, _blocks(message))
+        for block in map(_dump_block, _blocks(message))
         if block and block["type"] == "text"
     ]
     return "".join(words)
 
 
-async def _messages(client: Any) -> AsyncIterator[Any]:
+async def _responses(client: Any) -> AsyncIterator[Any]:
     async for message in client.receive_response():
         yield message
 
@@ -220,8 +219,8 @@ def _blocks(message: Any) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _block(block: Any) -> dict[str, Any] | None:
-    """A block of the SDK's as Anthropic has it; reasoning is left out."""
+def _dump_block(block: Any) -> dict[str, Any] | None:
+    """Returns an SDK block in Anthropic's format; ``None`` for reasoning."""
     if hasattr(block, "tool_use_id"):
         content = block.content if block.content is not None else ""
         return {
@@ -237,12 +236,12 @@ def _block(block: Any) -> dict[str, Any] | None:
     return None
 
 
-def _count(usage: ContextUsage, message: Any) -> None:
-    """Takes a report about one request; sums over requests are no context size."""
+def _update_usage(usage: ContextUsage, message: Any) -> None:
+    """Updates the usage from a report about one request; sums over requests are not a context size."""
     report = getattr(message, "usage", None)
     if not report or not hasattr(message, "model"):
         return
-    read = _native.usage("claude-agent-message", json.dumps({"usage": report}))
+    read = _native.read_usage("claude-agent-message", json.dumps({"usage": report}))
     if read is not None:
         counts = json.loads(read)
         usage.input_tokens = counts["prompt_tokens"]

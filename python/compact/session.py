@@ -1,9 +1,9 @@
 """A session of the OpenAI Agents SDK whose record is compacted in place.
 
-A compaction takes a moment, and items may be added meanwhile: by other tasks, by other threads, by another
-object of the same session. So a view is made of what the record was, beside everything else, and put in
-its place under a lock, together with what was added since. What the record was is in the manager's
-storage; what to send and what to leave out is the manager's to decide.
+A compaction takes a moment, and items may be added meanwhile: by other tasks, by other threads, or by another
+object for the same session. So the view is computed from a copy of the record without blocking anybody, and
+then replaces that part of the record under a lock; items that were added since stay behind it. The original
+is in the manager's storage, and the manager decides what to keep.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from .events import logger
 from .exceptions import CompactError
 from .manager import CompactManager
-from .wire import Codec, flags
+from .wire import Codec, read_flags
 
 if TYPE_CHECKING:
     from agents.memory import OpenAIResponsesCompactionArgs, Session, SessionSettings
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class _Record(Protocol):
-    """What keeps items: the part of a ``Session`` that is needed here."""
+    """Stores items: the part of the SDK's ``Session`` that is needed here."""
 
     async def get_items(self, limit: int | None = None) -> list[Any]: ...
     async def add_items(self, items: list[Any]) -> None: ...
@@ -38,8 +38,8 @@ class _Record(Protocol):
     async def clear_session(self) -> None: ...
 
 
-class _Lock:
-    """A lock between threads, waited for without stopping the event loop of any."""
+class _ThreadLock:
+    """A lock between threads that is awaited without blocking an event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,16 +52,16 @@ class _Lock:
         self._lock.release()
 
 
-class _Locks:
-    """What objects of one session share: who touches its record, and who makes a view of it."""
+class _SessionLocks:
+    """The locks that all objects for one session share: one for its record, one for making a view."""
 
     def __init__(self) -> None:
-        self.record = _Lock()
-        self.view = _Lock()
+        self.record = _ThreadLock()
+        self.view = _ThreadLock()
 
 
-class _InMemory:
-    """The record of a session that nobody else keeps."""
+class _MemoryRecord:
+    """Keeps the items of a session in memory."""
 
     def __init__(self) -> None:
         self.items: list[Any] = []
@@ -79,20 +79,20 @@ class _InMemory:
         self.items.clear()
 
 
-#: Of each session in this process, however many objects speak for it.
-_LOCKS: WeakValueDictionary[str, _Locks] = WeakValueDictionary()
+#: The locks of each session in this process, shared by all objects for it.
+_LOCKS: WeakValueDictionary[str, _SessionLocks] = WeakValueDictionary()
 _LOCKS_LOCK = threading.Lock()
 
-#: More items than any record has: none at all may mean the last few, where a session is set so.
-_ALL = 2**31 - 1
+#: More items than any record has. ``None`` would apply the session's own limit, if it has one.
+_NO_LIMIT = 2**31 - 1
 
 
 class CompactSession:
     """A session whose record is compacted in place, by ``run_compaction`` after each turn.
 
-    ``underlying`` keeps the items, in memory if none is given. Whatever is added through an object of this
-    class while a compaction runs is kept, in order. A record that cannot be written is put back as it
-    was, at the next call if not at once; one that was popped or cleared meanwhile is left alone.
+    ``underlying`` stores the items; without one they are kept in memory. Items that are added through this
+    class while a compaction runs are kept, in order. If the record cannot be written, it is restored at once
+    or at the next call. A record that was popped or cleared meanwhile is left alone.
     """
 
     session_settings: SessionSettings | None = None
@@ -103,29 +103,29 @@ class CompactSession:
         self.session_id = session_id
         self.manager = manager
         self.underlying = underlying
-        self._record: _Record = _InMemory() if underlying is None else underlying
+        self._record: _Record = _MemoryRecord() if underlying is None else underlying
         with _LOCKS_LOCK:
-            self._locks = _LOCKS.setdefault(session_id, _Locks())
-        #: What the record was, and what was to be written, where neither could be.
-        self._owed: tuple[list[Any], list[Any]] | None = None
+            self._locks = _LOCKS.setdefault(session_id, _SessionLocks())
+        #: The record before and after a replacement that failed halfway, until it is restored.
+        self._unfinished: tuple[list[Any], list[Any]] | None = None
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """The items, or the last so many."""
-        return await self._alone(lambda: self._record.get_items(limit))
+        """Returns the items, or the last ``limit`` of them."""
+        return await self._run_exclusive(lambda: self._record.get_items(limit))
 
     async def add_items(self, items: list[Any]) -> None:
-        """Adds items as they are sent; what their ``meta`` protects, the manager protects."""
+        """Adds items without their ``meta``; the manager protects those that it flags."""
 
         async def add() -> None:
-            await self._record.add_items(await self._bare(items))
+            await self._record.add_items(await self._strip_flags(items))
 
-        await self._alone(add)
+        await self._run_exclusive(add)
 
-    async def _bare(self, items: list[Any]) -> list[Any]:
+    async def _strip_flags(self, items: list[Any]) -> list[Any]:
         flag = self.manager.config.policy.protected_flag
         bare = [RESPONSES.bare(item) for item in items]
-        said = [flags(item, getattr(item, "model_extra", None)) for item in items]
-        protected = [item for item, about in zip(items, said, strict=True) if about.get(flag)]
+        flags = [read_flags(item, getattr(item, "model_extra", None)) for item in items]
+        protected = [item for item, about in zip(items, flags, strict=True) if about.get(flag)]
         if protected:
             await asyncio.to_thread(
                 self.manager.protect, self.session_id, protected, codec=RESPONSES
@@ -133,78 +133,81 @@ class CompactSession:
         return bare
 
     async def pop_item(self) -> Any:
-        """Takes the last item away."""
-        return await self._alone(self._record.pop_item)
+        """Removes the last item and returns it."""
+        return await self._run_exclusive(self._record.pop_item)
 
     async def clear_session(self) -> None:
-        """Empties the record: what it held is told in nothing that comes after."""
-        self._owed = None
-        await self._alone(self._record.clear_session)
+        """Empties the record; nothing that it held appears in a later prompt."""
+        self._unfinished = None
+        await self._run_exclusive(self._record.clear_session)
 
     async def run_compaction(self, args: OpenAIResponsesCompactionArgs | None = None) -> None:
-        """Compacts the record when it must, or with ``force`` whatever the pressure."""
+        """Compacts the record if it outgrew the window, or with ``force`` whatever the pressure.
+
+        On an error the record stays unchanged, and the error is logged.
+        """
         note = "run_compaction" if (args or {}).get("force") else None
-        # A view that is not put in its place would be a branch of the session that nobody goes on with.
+        # Two views at a time would make a branch of the session that nobody continues.
         async with self._locks.view:
-            items = await self._alone(self._all)
+            items = await self._run_exclusive(self._all_items)
             try:
                 prepared = await self.manager.aprepare(
                     self.session_id, items, codec=RESPONSES, note=note
                 )
             except CompactError as error:
-                logger.warning("session %s stays as it is: %s", self.session_id, error)
+                logger.warning("session %s is left unchanged: %s", self.session_id, error)
                 return
             if prepared.receipt is not None:
-                await self._alone(lambda: self._replace(items, prepared.messages))
+                await self._run_exclusive(lambda: self._replace_items(items, prepared.messages))
 
-    async def _replace(self, before: list[Any], after: list[Any]) -> None:
-        """The view in place of what it was made of; what came since stays behind it."""
-        now = await self._all()
+    async def _replace_items(self, before: list[Any], after: list[Any]) -> None:
+        """Replaces what the view was made from by the view; items that came since stay behind it."""
+        now = await self._all_items()
         if now[: len(before)] != before:
-            logger.info("session %s has changed: its record stays as it is", self.session_id)
+            logger.info("session %s has changed meanwhile: its record is left unchanged", self.session_id)
             return
         new = [*after, *now[len(before) :]]
-        self._owed = (now, new)
+        self._unfinished = (now, new)
         try:
-            await self._write(new)
-            self._owed = None
+            await self._write_items(new)
+            self._unfinished = None
         except BaseException:
-            await self._put_back()
+            await self._restore_record()
             raise
 
-    async def _put_back(self) -> None:
-        """The record as it was, with what others added to what is left of it."""
-        if self._owed is None:
+    async def _restore_record(self) -> None:
+        """Restores the record after a failed replacement, with the items that others added since."""
+        if self._unfinished is None:
             return
-        was, half = self._owed
-        now = await self._all()
-        known = max(_common(now, was), _common(now, half))
-        self._owed = ([*was, *now[known:]], half)
-        await self._write(self._owed[0])
-        self._owed = None
+        was, half = self._unfinished
+        now = await self._all_items()
+        known = max(_common_length(now, was), _common_length(now, half))
+        self._unfinished = ([*was, *now[known:]], half)
+        await self._write_items(self._unfinished[0])
+        self._unfinished = None
 
-    async def _write(self, items: list[Any]) -> None:
+    async def _write_items(self, items: list[Any]) -> None:
         await self._record.clear_session()
         await self._record.add_items(items)
 
-    async def _all(self) -> list[Any]:
+    async def _all_items(self) -> list[Any]:
         settings = getattr(self._record, "session_settings", None)
         is_limited = getattr(settings, "limit", None) is not None
-        return list(await self._record.get_items(_ALL if is_limited else None))
+        return list(await self._record.get_items(_NO_LIMIT if is_limited else None))
 
-    async def _alone(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Runs to its end once it has begun, while nobody else touches the record."""
+    async def _run_exclusive(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Runs work to its end while nobody else touches the record, even if the caller is cancelled."""
 
         async def run() -> T:
             async with self._locks.record:
-                await self._put_back()
+                await self._restore_record()
                 return await work()
 
-        return await _finished(asyncio.ensure_future(run()))
+        return await _wait_for_result(asyncio.ensure_future(run()))
 
 
-async def _finished(task: asyncio.Future[T]) -> T:
-    """Its outcome, once it has one: whoever is cancelled meanwhile waits for it first."""
+async def _wait_for_result(task: asyncio.Future[T]) -> T:
+    """Returns the task's result; a cancellation of the caller takes effect once the task is done."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -217,7 +220,7 @@ async def _finished(task: asyncio.Future[T]) -> T:
     return task.result()
 
 
-def _common(one: list[Any], other: list[Any]) -> int:
-    """How many items both begin with."""
+def _common_length(one: list[Any], other: list[Any]) -> int:
+    """Counts the items that both lists begin with."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

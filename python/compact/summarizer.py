@@ -1,4 +1,4 @@
-"""Who writes the summary: a model of yours, asked through one method."""
+"""The protocol for a model of your own that writes summaries."""
 
 from __future__ import annotations
 
@@ -12,37 +12,40 @@ __all__ = ["Summarizer"]
 
 @runtime_checkable
 class Summarizer(Protocol):
-    """Asked with the instructions and the (redacted) part that is to be summarized.
+    """Writes a summary, given the instructions and the redacted messages that are to be summarized.
 
-    It is held to the same check as our own summary: what its words lose of names, numbers and
-    decisions is put back. It may be a coroutine function. When it raises, the policy's
-    ``on_summary_failure`` decides, by default for the deterministic summary, with an event.
+    The summary is checked like our own: names, numbers and decisions that it lost are added again. If
+    ``summarize`` raises, the policy's ``on_summary_failure`` decides; by default the deterministic summary is
+    used, and an event reports it.
     """
 
     def summarize(
         self, messages: Sequence[Message], style: str, keep_keys: Sequence[str]
     ) -> Message | Awaitable[Message]:
-        """A summary of ``messages``; what is marked by ``keep_keys`` is kept beside it anyway."""
+        """Returns a summary of ``messages``; it may be a coroutine function.
+
+        Messages flagged with one of ``keep_keys`` are kept in any case.
+        """
         ...
 
 
-def asking(
+def summarizer_callback(
     summarizer: Summarizer, style: str, keep_keys: Sequence[str]
 ) -> Callable[[str, str, int], str]:
-    """The summarizer as the engine calls it: ``(system, prompt, limit) -> text``."""
+    """Wraps a summarizer as the engine calls it: ``(system, prompt, max_tokens) -> text``."""
 
-    def ask(system: str, prompt: str, limit: int) -> str:
+    def summarize(system: str, prompt: str, limit: int) -> str:
         instructions = Message("system", system, {"max_tokens": limit})
         question = Message("user", prompt)
         answer: Any = summarizer.summarize([instructions, question], style, keep_keys)
         if hasattr(answer, "__await__"):
             import asyncio
 
-            answer = asyncio.run(_awaited(answer))
+            answer = asyncio.run(_await_answer(answer))
         return cast(Message, answer).content
 
-    return ask
+    return summarize
 
 
-async def _awaited(answer: Awaitable[Any]) -> Any:
+async def _await_answer(answer: Awaitable[Any]) -> Any:
     return await answer

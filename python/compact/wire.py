@@ -1,8 +1,7 @@
-"""Messages of every kind as the JSON that the engine reads, and back as the same kind.
+"""Encodes messages of every kind as the JSON that the engine reads, and decodes its answer to the same kind.
 
-What the engine leaves as it was is handed out as the caller's very own object. What it wrote or
-changed becomes a dict, a :class:`Message`, or an object of the class that the caller's messages of
-that role have.
+A message that the engine leaves unchanged is returned as the caller's own object. One that it wrote or
+changed becomes a dict, a :class:`Message`, or an object of the class that the caller uses for that role.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from .exceptions import FormatError
 from .message import Message
 
 __all__ = [
-    *("Account", "Codec", "Told", "Violation"),
-    *("account", "as_message", "flags", "tell", "tell_lines", "validate"),
+    *("Account", "Codec", "EncodedMessages", "Violation"),
+    *("account", "as_message", "encode_messages", "encode_transcript", "read_flags", "validate"),
 ]
 
-#: What the list of messages and the instructions beside it are called.
+#: The names of the message list and of the instructions in each format.
 _MEMBERS = {
     "openai-chat": ("messages", "system"),
     "messages": ("messages", "system"),
@@ -32,14 +31,14 @@ _MEMBERS = {
 }
 
 
-#: Members of a message that are for us alone: no provider is sent them.
-_OWN = ("meta", "protected")
+#: Members of a message that only Compact reads. They are never sent to a provider.
+_OWN_MEMBERS = ("meta", "protected")
 
 
 class Codec:
-    """Translates single messages; integrations derive their own for objects of an SDK."""
+    """Translates single messages; an integration subclasses it for the objects of its SDK."""
 
-    #: The provider's format; ``None`` finds it out from the messages.
+    #: The provider's format; ``None`` detects it from the messages.
     format: str | None = None
 
     def __init__(self, format: str | None = None) -> None:
@@ -47,52 +46,52 @@ class Codec:
             self.format = format
 
     def dump(self, item: Any) -> Any:
-        """A message as JSON values."""
+        """Returns a message as JSON values; raises ``TypeError`` for bytes."""
         if isinstance(item, Message):
-            return _of_message(item)
-        return _plain(item)
+            return _dump_message(item)
+        return _to_json_value(item)
 
     def bare(self, item: Any) -> Any:
-        """A message as its provider takes it: without ``meta``, in a copy where it carries one."""
+        """Returns a message without ``meta``, as the provider accepts it; a copy if it has one."""
         if isinstance(item, Mapping):
-            mine = any(key in item for key in _OWN)
-            return {key: item[key] for key in item if key not in _OWN} if mine else item
+            mine = any(key in item for key in _OWN_MEMBERS)
+            return {key: item[key] for key in item if key not in _OWN_MEMBERS} if mine else item
         extra = getattr(item, "__pydantic_extra__", None) or {}
-        return _without_own(item) if any(key in extra for key in _OWN) else item
+        return _without_own_members(item) if any(key in extra for key in _OWN_MEMBERS) else item
 
     def load(self, data: dict[str, Any], items: Sequence[Any]) -> Any:
-        """A message that the engine made, as an object like the caller's ``items``."""
+        """Returns a message that the engine made as an object of the same kind as ``items``."""
         if items and all(isinstance(item, Message) for item in items):
             return as_message(data)
-        for kind in _classes(items, data.get("role")):
+        for kind in _matching_classes(items, data.get("role")):
             try:
                 return kind.model_validate(data)
-            except Exception:  # another role's class; a dict says the same
+            except Exception:  # a class for another role; a dict holds the same
                 continue
         return data
 
 
-def _without_own(item: Any) -> Any:
-    """A copy of an SDK's object without the members that its class does not know."""
+def _without_own_members(item: Any) -> Any:
+    """Returns a copy of an SDK object without the extra members that only Compact reads."""
     copy = item.model_copy()
-    for key in _OWN:
+    for key in _OWN_MEMBERS:
         copy.__pydantic_extra__.pop(key, None)
         copy.__pydantic_fields_set__.discard(key)
     return copy
 
 
-def flags(*sources: Any) -> dict[str, bool]:
-    """What is said about a message where its SDK has room for it: what is ``True``, or in ``meta``."""
-    said: dict[str, bool] = {}
+def read_flags(*sources: Any) -> dict[str, bool]:
+    """Collects the flags of a message: every key that is ``True``, at the top or in ``meta``."""
+    found: dict[str, bool] = {}
     for source in sources:
         if isinstance(source, Mapping):
-            said |= {str(key): True for key, value in source.items() if value is True}
+            found |= {str(key): True for key, value in source.items() if value is True}
             meta = source.get("meta")
-            said |= {str(key): True for key, value in meta.items() if value} if isinstance(meta, Mapping) else {}
-    return said
+            found |= {str(key): True for key, value in meta.items() if value} if isinstance(meta, Mapping) else {}
+    return found
 
 
-def _of_message(item: Message) -> dict[str, Any]:
+def _dump_message(item: Message) -> dict[str, Any]:
     meta = item.meta or {}
     data: dict[str, Any] = {"role": item.role, "content": item.content}
     for key in ("tool_calls", "tool_call_id", "name"):
@@ -103,12 +102,12 @@ def _of_message(item: Message) -> dict[str, Any]:
     return data
 
 
-def _plain(item: Any) -> Any:
-    """Dicts as they are, objects by what they know about their own JSON."""
+def _to_json_value(item: Any) -> Any:
+    """Returns plain values as they are, and objects as the JSON values that they dump to."""
     if isinstance(item, (dict, list, str, int, float, bool)) or item is None:
         return item
     if isinstance(item, (bytes, bytearray, memoryview)):
-        raise TypeError("bytes are no text: decode them")
+        raise TypeError("bytes are not text: decode them first")
     dump = getattr(item, "model_dump", None)
     if callable(dump):
         return dump(mode="json", by_alias=True, exclude_none=True)
@@ -123,7 +122,8 @@ def _plain(item: Any) -> Any:
     return {k: v for k, v in fields.items() if v is not None} if fields else str(item)
 
 
-def _classes(items: Sequence[Any], role: Any) -> list[Any]:
+def _matching_classes(items: Sequence[Any], role: Any) -> list[Any]:
+    """Returns the pydantic classes of ``items``, those used for ``role`` first."""
     kinds: dict[Any, bool] = {}
     for item in items:
         if hasattr(type(item), "model_validate"):
@@ -133,7 +133,7 @@ def _classes(items: Sequence[Any], role: Any) -> list[Any]:
 
 
 def as_message(data: Mapping[str, Any]) -> Message:
-    """Any provider's message as a plain one: its role, and its words."""
+    """Reduces any provider's message to a :class:`Message`: its role and its text."""
     kind = str(data.get("type") or "")
     role = str(data.get("role") or "")
     if role == "model":
@@ -142,7 +142,7 @@ def as_message(data: Mapping[str, Any]) -> Message:
         role = "tool"
     role = role or ("assistant" if kind else "user")
     keys = ("content", "parts", "output", "arguments", "summary", "tool_calls", "input")
-    words = [text for key in keys for text in _texts(data.get(key))]
+    words = [text for key in keys for text in _collect_texts(data.get(key))]
     meta = dict(data.get("meta") or {})
     names = {"name": "tool_name", "call_id": "tool_call_id", "tool_call_id": "tool_call_id"}
     for key, name in names.items():
@@ -151,42 +151,42 @@ def as_message(data: Mapping[str, Any]) -> Message:
     return Message(role, "\n".join(words), meta or None)  # type: ignore[arg-type]
 
 
-#: Members of a part that hold words, or parts of it.
-_WORDY = (
+#: Members of a content part that hold text or further parts.
+_TEXT_MEMBERS = (
     *("text", "content", "thinking", "name", "input", "arguments", "args"),
     *("functionCall", "functionResponse", "response", "function", "output"),
 )
 
 
-def _texts(value: Any) -> list[str]:
+def _collect_texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value] if value else []
     if isinstance(value, Mapping):
-        found = [text for key in _WORDY for text in _texts(value.get(key))]
-        return found or [json.dumps(value, ensure_ascii=False, default=_plain)] * bool(value)
+        found = [text for key in _TEXT_MEMBERS for text in _collect_texts(value.get(key))]
+        return found or [json.dumps(value, ensure_ascii=False, default=_to_json_value)] * bool(value)
     if isinstance(value, (list, tuple)):
-        return [text for part in value for text in _texts(part)]
+        return [text for part in value for text in _collect_texts(part)]
     return []
 
 
-# One for all: making an encoder takes longer than most messages do.
+# One encoder for all calls: making one takes longer than encoding most messages.
 _ENCODER = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_to_json_value
 )
 
 
 def dumps(value: Any) -> str:
-    """JSON as the engine reads it."""
+    """Encodes a value as compact JSON; raises ``TypeError`` or ``ValueError`` if it cannot."""
     return _ENCODER.encode(value)
 
 
 @dataclass
-class Told:
-    """A conversation on its way to the engine."""
+class EncodedMessages:
+    """A conversation as the JSON texts that the engine reads."""
 
     items: list[Any]
-    #: The form of what each text was written from.
-    kept: list[bytes | None]
+    #: What each text was encoded from; ``None`` where that cannot be compared.
+    fingerprints: list[bytes | None]
     texts: list[str]
     format: str
     head: str
@@ -194,11 +194,11 @@ class Told:
     system_key: str
 
     def arguments(self) -> tuple[str, str, str, list[str]]:
-        """What the engine's methods take."""
+        """Returns the arguments that describe the conversation to the engine."""
         return (self.format, self.head, self.list_key, self.texts)
 
 
-def tell(
+def encode_messages(
     messages: Iterable[Any],
     codec: Codec,
     *,
@@ -206,26 +206,28 @@ def tell(
     system: Any = None,
     tools: Any = None,
     more: Mapping[str, Any] | None = None,
-    before: Told | None = None,
-) -> Told:
-    """Messages with what stands beside them, as the engine reads them.
+    before: EncodedMessages | None = None,
+) -> EncodedMessages:
+    """Encodes messages, with the system prompt and tools that are sent with them.
 
-    Those that were told ``before``, and are still what they were, are not written again.
+    Messages that were encoded ``before`` and have not changed since are not encoded again. Raises
+    ``TypeError`` if ``messages`` is not a list, and ``FormatError`` with the index of a message that
+    cannot be read.
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise TypeError(f"messages must be a list of messages, found {type(messages).__name__}")
     items = list(messages)
-    kept, texts = _written(items, codec, before)
-    format = codec.format or _detected(texts)
+    fingerprints, texts = _encode_items(items, codec, before)
+    format = codec.format or _detect_format(texts)
     list_key, system_key = _MEMBERS.get(format, ("", ""))
     beside = {"model": model, "tools": tools, system_key: system, **(more or {})}
     members = {key: value for key, value in beside.items() if value}
-    head = _head(members) if members and list_key else ""
-    return Told(items, kept, texts, format, head, list_key, system_key)
+    head = _encode_head(members) if members and list_key else ""
+    return EncodedMessages(items, fingerprints, texts, format, head, list_key, system_key)
 
 
-def tell_lines(transcript: str) -> Told:
-    """The messages in an agent's transcript, for whoever is to be told what it says."""
+def encode_transcript(transcript: str) -> EncodedMessages:
+    """Encodes the messages of an agent's JSONL transcript; lines that are not JSON objects are skipped."""
     texts = []
     for line in transcript.splitlines():
         try:
@@ -234,94 +236,94 @@ def tell_lines(transcript: str) -> Told:
             continue
         message = data.get("message") if isinstance(data, dict) else None
         texts += [dumps(message if isinstance(message, dict) else data)] * isinstance(data, dict)
-    return Told([], [], texts, "", "", "", "")
+    return EncodedMessages([], [], texts, "", "", "", "")
 
 
-def likely(messages: Sequence[Any], codec: Codec, known: Iterable[Told]) -> Told | None:
-    """What these messages most likely go on from: the longest that ends with one of them, in its place."""
-    forms: dict[int, bytes | None] = {}
+def find_continued(messages: Sequence[Any], codec: Codec, known: Iterable[EncodedMessages]) -> EncodedMessages | None:
+    """Returns the longest known conversation whose last message is in ``messages`` at the same index."""
+    fingerprint_at: dict[int, bytes | None] = {}
     best = None
-    for told in known:
-        last = len(told.kept) - 1
-        if not 0 <= last < len(messages) or (best and last < len(best.kept)):
+    for encoded in known:
+        last = len(encoded.fingerprints) - 1
+        if not 0 <= last < len(messages) or (best and last < len(best.fingerprints)):
             continue
-        if last not in forms:
-            forms[last] = _form(_dumped(messages[last], codec))
-        if forms[last] is not None and forms[last] == told.kept[last]:
-            best = told
+        if last not in fingerprint_at:
+            fingerprint_at[last] = _fingerprint(_try_dump(messages[last], codec))
+        if fingerprint_at[last] is not None and fingerprint_at[last] == encoded.fingerprints[last]:
+            best = encoded
     return best
 
 
-def _dumped(message: Any, codec: Codec) -> Any:
+def _try_dump(message: Any, codec: Codec) -> Any:
     try:
         return codec.dump(message)
     except (TypeError, ValueError, RecursionError):
-        return None  # It is refused where it is written.
+        return None  # _encode_items raises for it.
 
 
-def _written(
-    items: Sequence[Any], codec: Codec, before: Told | None
+def _encode_items(
+    items: Sequence[Any], codec: Codec, before: EncodedMessages | None
 ) -> tuple[list[bytes | None], list[str]]:
-    """Each message as JSON, and the form of what it was written from; an error names its place."""
-    known = before.kept if before else []
-    kept: list[bytes | None] = []
+    """Encodes each message and takes its fingerprint; a ``FormatError`` names the index."""
+    known = before.fingerprints if before else []
+    fingerprints: list[bytes | None] = []
     texts: list[str] = []
     for place, item in enumerate(items):
         try:
             data = codec.dump(item)
-            # Made first: what another thread changes meanwhile is then told again.
-            form = _form(data)
+            # Taken first: what another thread changes meanwhile is then encoded again next time.
+            form = _fingerprint(data)
             is_known = before and place < len(known) and form is not None and form == known[place]
-            kept.append(form)
-            texts.append(before.texts[place] if before and is_known else _text(data, item))
+            fingerprints.append(form)
+            texts.append(before.texts[place] if before and is_known else _encode_item(data, item))
         except (TypeError, ValueError, RecursionError) as error:
             raise FormatError(
                 f"messages[{place}] cannot be read: {error}; "
-                "pass a dict of the provider's, a Message or an object of an SDK"
+                "pass the provider's dict, a Message or an SDK object"
             ) from error
-    return kept, texts
+    return fingerprints, texts
 
 
-def _text(data: Any, item: Any) -> str:
+def _encode_item(data: Any, item: Any) -> str:
     if not isinstance(data, dict):
-        raise TypeError(f"{type(item).__name__} is no message")
+        raise TypeError(f"{type(item).__name__} is not a message")
     text = dumps(data)
-    text.encode()  # A lone surrogate is no text.
+    text.encode()  # Raises for a lone surrogate.
     return text
 
 
-def _form(data: Any) -> bytes | None:
-    """What a message is made of, down to the order of its members and the kinds of its numbers.
+def _fingerprint(data: Any) -> bytes | None:
+    """Returns bytes that are equal only for messages that encode alike, or ``None`` if unknown.
 
-    Messages may be changed in place, so who they are proves nothing. Of one that holds objects of the
-    caller's nobody knows what it is written as but by writing it: ``None``. An array counts by its bytes.
+    Messages may be changed in place, so their identity proves nothing. The bytes cover the order of members
+    and the types of numbers. A message that holds objects of the caller's must be encoded to be compared.
     """
     try:
-        return marshal.dumps(data, 2)  # Later versions depend on who else holds a text.
+        return marshal.dumps(data, 2)  # Later versions depend on reference counts.
     except ValueError:
         return None
 
 
-def _head(members: Mapping[str, Any]) -> str:
+def _encode_head(members: Mapping[str, Any]) -> str:
     try:
         return dumps(members)
     except (TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"system or tools cannot be read: {error}") from error
 
 
-def _detected(texts: Sequence[str]) -> str:
+def _detect_format(texts: Sequence[str]) -> str:
     try:
-        return _native.detect("[" + ",".join(texts) + "]")
+        return _native.detect_format("[" + ",".join(texts) + "]")
     except FormatError as error:
         raise FormatError(
-            "cannot tell whose messages these are: each needs a role, or name the format, as in "
+            "cannot tell which format these messages have: give each a role, or name the format: "
             "CompactConfig(format=\"openai-chat\"), openai-responses, anthropic or gemini"
         ) from error
 
 
 @dataclass(frozen=True)
 class Account:
-    """What the tokens of a conversation are spent on."""
+    """The tokens of a conversation, in total and by what they are spent on."""
 
     total: int
     system: int
@@ -341,15 +343,15 @@ def account(
     tools: Any = None,
     codec: Codec | None = None,
 ) -> Account:
-    """Counts a conversation."""
-    told = tell(messages, codec or Codec(), model=model, system=system, tools=tools)
-    answer = _native.account(*told.arguments(), estimator, model or None)
+    """Counts the tokens of a conversation; raises ``FormatError`` if it cannot be read."""
+    encoded = encode_messages(messages, codec or Codec(), model=model, system=system, tools=tools)
+    answer = _native.count_conversation(*encoded.arguments(), estimator, model or None)
     return Account(**json.loads(answer))
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule of a provider that a request breaks."""
+    """A provider's rule that a request breaks, and the index of the entry that breaks it."""
 
     rule: str
     name: str
@@ -358,10 +360,12 @@ class Violation:
 
 
 def validate(body: Any, provider: str, *, strict: bool = False) -> list[Violation]:
-    """What a provider would refuse in a request body or a list of messages."""
-    text = body if isinstance(body, str) else dumps(_plain(body))
-    found = json.loads(_native.validate(text, provider, strict))
+    """Returns what ``provider`` would refuse in a request body or a list of messages.
+
+    ``strict`` also applies the rules of servers that speak its protocol and accept less: Mistral,
+    Bedrock, Vertex. Raises ``FormatError`` if the provider or the body cannot be read.
+    """
+    text = body if isinstance(body, str) else dumps(_to_json_value(body))
+    found = json.loads(_native.validate_body(text, provider, strict))
     return [Violation(**violation) for violation in found]
 
-
-Redact = Callable[[Message], Message]

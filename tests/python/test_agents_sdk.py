@@ -260,7 +260,7 @@ async def test_a_failing_engine_lets_the_history_out_as_it_is(caplog):
     run_config = RunConfig(call_model_input_filter=compact_filter(manager, lambda data: named.append("n") or "fn"))
     model = StrictModel(steps(2))
     await Runner.run(pair(model), "Read.", run_config=run_config)
-    assert "goes out as it is" in caplog.text and named
+    assert "is sent unchanged" in caplog.text and named
     manager = CompactManager(config(WINDOW))
     run_config = RunConfig(call_model_input_filter=compact_filter(manager))
     await Runner.run(pair(StrictModel(steps(20))), "Read.", context=Context(), max_turns=60, run_config=run_config)

@@ -86,7 +86,7 @@ def test_an_estimator_that_fails_is_an_error_and_nothing_is_lost(answer, events)
             return answer
 
     manager = CompactManager(config(token_estimator=Broken(), exporter=CallbackExporter(events.append)))
-    with pytest.raises(EstimatorError, match=r"Broken.estimate (failed: no table|answered)"):
+    with pytest.raises(EstimatorError, match=r"Broken.estimate (failed: no table|returned)"):
         manager.preflight("s", chat(60))
     assert manager.receipts("s") == []
     manager.flush()
@@ -314,7 +314,7 @@ def test_a_redactor_that_fails_is_an_error_and_nothing_leaves(answer, storage, e
     store, prose = storage(), Prose()
     exporter = CallbackExporter(events.append)
     manager = CompactManager(config(window=8_000, storage=store, summarizer=prose, redact=scrub, exporter=exporter))
-    with pytest.raises(RedactorError, match=r"scrub (failed: pattern; nothing left|answered)"):
+    with pytest.raises(RedactorError, match=r"scrub (failed: pattern; nothing was sent|returned)"):
         manager.preflight("secret-session", chat(90))
     assert manager.receipts("secret-session") == []
     manager.flush()

@@ -233,11 +233,11 @@ def test_an_agent_within_a_graph_is_a_conversation_of_its_own(tmp_path):
 
 
 def test_names_in_parts_are_never_the_same():
-    from compact.identity import scoped
+    from compact.identity import join_session_name
 
-    names = [scoped("a/b", "c"), scoped("a", "b/c"), scoped("a%2Fb", "c"), scoped("a", "b", "c")]
+    names = [join_session_name("a/b", "c"), join_session_name("a", "b/c"), join_session_name("a%2Fb", "c"), join_session_name("a", "b", "c")]
     assert names == ["a%2Fb/c", "a/b%2Fc", "a%252Fb/c", "a/b/c"]
-    assert scoped("shop", "ann@example.com", 7) == "shop/ann@example.com/7"
+    assert join_session_name("shop", "ann@example.com", 7) == "shop/ann@example.com/7"
 
 
 def test_one_session_keeps_its_chain_whatever_the_shape(tmp_path):

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 import compact
 from compact import CompactManager, Message
-from compact.wire import Codec, as_message, tell
+from compact.wire import Codec, as_message, encode_messages
 
 from .conftest import chat, config
 
@@ -132,11 +132,11 @@ def test_odd_objects_are_read_by_what_they_know_of_themselves():
         {"role": "user", "content": ({"type": "text", "text": "nested"},)},
         {"role": "user", "content": [{"type": "text", "text": SimpleNamespace()}]},
     ]
-    told = tell(items[:4], Codec())
-    assert [text[:30] for text in told.texts][0] == '{"role":"user","content":"by t'
-    assert '"by fields"' in told.texts[1] and '"by mapping"' in told.texts[2]
-    assert tell([{"role": "user", "content": {1, 2}}], Codec()).texts[0].endswith("[1,2]}")
-    assert tell(items[4:], Codec()).texts[0].count("namespace") == 1
+    encoded = encode_messages(items[:4], Codec())
+    assert [text[:30] for text in encoded.texts][0] == '{"role":"user","content":"by t'
+    assert '"by fields"' in encoded.texts[1] and '"by mapping"' in encoded.texts[2]
+    assert encode_messages([{"role": "user", "content": {1, 2}}], Codec()).texts[0].endswith("[1,2]}")
+    assert encode_messages(items[4:], Codec()).texts[0].count("namespace") == 1
 
 
 @pytest.mark.parametrize(

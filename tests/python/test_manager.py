@@ -255,7 +255,7 @@ def test_sessions_beyond_the_bound_are_taken_up_again():
         (None, TypeError, "messages must be a list of messages, found NoneType"),
         ("hello", TypeError, "found str"),
         ({"role": "user", "content": "x"}, TypeError, "found dict"),
-        (["hello"], compact.FormatError, r"messages\[0\] cannot be read: str is no message; pass a dict"),
+        (["hello"], compact.FormatError, r"messages\[0\] cannot be read: str is not a message; pass the provider's dict"),
         ([{"role": "user", "content": "x"}, {"role": "user", "content": b"x"}], compact.FormatError, r"messages\[1\].*decode"),
         ([{"role": "user", "content": float("nan")}], compact.FormatError, r"messages\[0\]"),
         ([{"role": "user", "content": "\ud800"}], compact.FormatError, "surrogates"),

@@ -236,7 +236,7 @@ def test_another_key_of_meta_protects_where_the_policy_says_so():
 def test_what_says_nothing_cannot_be_named():
     manager = CompactManager(config(format="openai-chat"))
     image = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
-    with pytest.raises(Exception, match=r"messages\[0\] says nothing that it could be known again by"):
+    with pytest.raises(Exception, match=r"messages\[0\] has no content to recognise it by"):
         manager.protect("s", [{"role": "user", "content": [image]}])
 
 

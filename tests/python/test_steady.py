@@ -1,4 +1,4 @@
-"""A history that is passed again: what is known is not told twice, and no edit of it is missed."""
+"""A history that is passed again: what is known is not encoded twice, and no edit of it is missed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from compact import CompactManager, Message, wire
-from compact.wire import Codec, tell
+from compact.wire import Codec, encode_messages
 
 from .conftest import chat, config
 from .test_kinds import Said, anthropic, gemini, responses
@@ -117,9 +117,9 @@ def test_an_edit_of_what_a_view_left_out_is_seen(manager, edit: Callable[[list[A
 )
 def test_values_that_python_calls_equal_are_told_apart(before, after):
     message = {"role": "user", "content": "hi", "meta": {"flag": before}}
-    told = tell([message], Codec())
+    encoded = encode_messages([message], Codec())
     message["meta"]["flag"] = after
-    assert tell([message], Codec(), before=told).texts == tell([message], Codec()).texts
+    assert encode_messages([message], Codec(), before=encoded).texts == encode_messages([message], Codec()).texts
 
 
 class Rude:
@@ -139,14 +139,14 @@ class Rude:
 @pytest.mark.parametrize("fails", [True, False])
 def test_what_the_callers_objects_say_of_equality_does_not_count(fails):
     history = [{"role": "user", "content": "mine"}, {"role": "user", "content": Rude(fails)}]
-    told = tell(history, Codec())
-    assert tell(history[1:], Codec(), before=told).texts == told.texts[1:]
+    encoded = encode_messages(history, Codec())
+    assert encode_messages(history[1:], Codec(), before=encoded).texts == encoded.texts[1:]
 
 
 def test_the_order_of_members_is_told_as_it_is():
-    told = tell([{"role": "user", "content": "hi"}], Codec())
+    encoded = encode_messages([{"role": "user", "content": "hi"}], Codec())
     turned = [{"content": "hi", "role": "user"}]
-    assert tell(turned, Codec(), before=told).texts == tell(turned, Codec()).texts
+    assert encode_messages(turned, Codec(), before=encoded).texts == encode_messages(turned, Codec()).texts
 
 
 @pytest.mark.parametrize("build", [lambda m: Said(**m), lambda m: Message(m["role"], m["content"] or "")])

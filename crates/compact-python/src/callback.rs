@@ -1,8 +1,8 @@
-//! What the user wrote in Python, behind the engine's ports.
+//! Implements the engine's ports with callbacks that the user wrote in Python.
 //!
-//! A port that cannot fail notes what was raised, and the compaction is refused before it goes on
-//! record: the caller gets the error, and nothing has changed. Events are handed to a queue of
-//! Python's, which never waits.
+//! A port that cannot fail notes an error that a callback raised, and the compaction is refused before it is
+//! recorded: the caller gets the error, and nothing has changed. Events go to a queue in Python, which never
+//! waits.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -25,20 +25,20 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 thread_local! {
-    /// How many calls of the engine this thread is in: a callback may make another.
+    /// How many nested calls of the engine this thread is in; a callback may make another.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// Whether a callback raised on this thread, which nobody waits for.
+    /// Whether a callback raised on this background thread.
     static FAILED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whose a thread is.
+/// What a thread works for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThreadOwner {
-    /// It is in a call of the engine.
+    /// It is in a call of the engine, at this depth.
     Call(ThreadId, u32),
-    /// It works for one that is.
+    /// It works for a call that another thread made.
     Worker,
-    /// It compacts in the background: what fails there is told by an event and raised to nobody.
+    /// It compacts in the background; an error there is reported by an event.
     Background,
 }
 
@@ -55,16 +55,16 @@ impl ThreadOwner {
 
 /// The first error that callbacks raised in each call.
 ///
-/// A worker's error is that of every call that is open, since nobody knows whose it is: a call that fails
-/// for nothing may be made again, one that goes on after a failed callback may not.
+/// A worker's error counts for every open call, since nobody knows which one it belongs to: a call that fails
+/// needlessly can be repeated, but one must not continue after a failed callback.
 #[derive(Debug, Default)]
 pub(crate) struct CallbackErrors(Mutex<NotedErrors>);
 
 #[derive(Debug, Default)]
 struct NotedErrors {
-    /// The open calls, with what was raised in them.
+    /// The open calls, with the first error that was raised in each.
     calls: HashMap<(ThreadId, u32), Option<PyErr>>,
-    /// Whether a worker failed and the background has not heard of it.
+    /// Whether a worker failed since a background compaction last looked.
     worker: bool,
 }
 
@@ -85,7 +85,7 @@ impl CallbackErrors {
                     .get_or_insert(error);
             }
             ThreadOwner::Worker => {
-                // An interpreter that is shutting down has nobody who waits for it.
+                // While the interpreter shuts down, nobody waits for the error.
                 let _ = call_python(|py| {
                     let mut noted = self.lock_noted();
                     noted.worker = true;
@@ -98,7 +98,7 @@ impl CallbackErrors {
         }
     }
 
-    /// Whether something was raised in this call.
+    /// Returns whether a callback raised in this call.
     fn has_error(&self) -> bool {
         let mut noted = self.lock_noted();
         match ThreadOwner::current() {
@@ -114,7 +114,7 @@ impl CallbackErrors {
         }
     }
 
-    /// Runs a call of the engine. What callbacks raise in it is the caller's, in their own words.
+    /// Runs a call of the engine, and returns the error that a callback raised in it, if any.
     pub(crate) fn run_call<T>(&self, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
         let depth = DEPTH.get() + 1;
         let call = (thread::current().id(), depth);
@@ -127,8 +127,8 @@ impl CallbackErrors {
     }
 }
 
-/// Calls Python. What is called may call the engine, which must be able to wait; an interpreter that
-/// is shutting down calls nothing any more.
+/// Calls Python in a place where blocking is allowed, since the callback may call the engine again. Fails
+/// while the interpreter shuts down.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
     let gone = || pyo3::exceptions::PyRuntimeError::new_err("the interpreter is shutting down");
     let attached = || Python::try_attach(work).unwrap_or_else(|| Err(gone()));
@@ -159,8 +159,7 @@ impl Estimator for PythonEstimator {
     }
 }
 
-/// Takes out of texts what a function `(text) -> text` finds. What it fails on is withheld, and the call
-/// that it belongs to fails.
+/// Redacts texts with a function `(text) -> text`. A text that it fails on is withheld, and the call fails.
 pub(crate) struct PythonScrub {
     pub(crate) function: Py<PyAny>,
     pub(crate) faults: Arc<CallbackErrors>,
@@ -188,12 +187,12 @@ pub(crate) struct PythonSink(pub(crate) Py<PyAny>);
 impl EventSink for PythonSink {
     fn emit(&self, event: &Value) {
         let json = event.to_string();
-        // A queue that is gone has nobody behind it.
+        // If the queue is gone, nobody receives events.
         let _ = call_python(|py| self.0.call1(py, (json,)).map(drop));
     }
 }
 
-/// Asks a function `(system, prompt, limit) -> str`.
+/// Summarizes with a function `(system, prompt, limit) -> str`; the limit is in tokens.
 pub(crate) struct PythonSummarizer {
     pub(crate) name: String,
     pub(crate) function: Py<PyAny>,
@@ -212,11 +211,11 @@ impl Summarizer for PythonSummarizer {
 
     async fn answer(&self, question: &ModelQuestion) -> Result<SummarizerAnswer, SummarizerError> {
         let Tokens(limit) = question.limit;
-        let ask = |py: Python<'_>| {
+        let summarize = |py: Python<'_>| {
             let arguments = (question.system.as_str(), question.prompt.as_str(), limit);
             self.function.call1(py, arguments)?.extract::<String>(py)
         };
-        match call_python(ask) {
+        match call_python(summarize) {
             Ok(text) => Ok(SummarizerAnswer {
                 text,
                 ..SummarizerAnswer::default()
@@ -226,20 +225,20 @@ impl Summarizer for PythonSummarizer {
     }
 }
 
-/// The class of an error: its words may repeat what a callback was given.
+/// Returns the class of an error; its message may repeat what the callback was given.
 fn error_class_name(error: &PyErr) -> String {
     let name = |py: Python<'_>| Ok(error.get_type(py).name()?.to_string());
     call_python(name).unwrap_or_else(|_| "an error".to_owned())
 }
 
-/// An index that takes nothing in which a redactor withheld what it failed on: it would stay that way.
-pub(crate) struct CarefulIndex {
+/// An index that adds nothing after a redactor failed, since withheld texts would stay withheld.
+pub(crate) struct GuardedIndex {
     pub(crate) index: Arc<dyn RecallIndex>,
     pub(crate) faults: Arc<CallbackErrors>,
 }
 
 #[async_trait]
-impl RecallIndex for CarefulIndex {
+impl RecallIndex for GuardedIndex {
     async fn receipts(&self) -> Result<Vec<(String, String)>, IndexError> {
         self.index.receipts().await
     }
@@ -260,22 +259,22 @@ impl RecallIndex for CarefulIndex {
     }
 }
 
-/// Why a store is not asked; the caller gets what was raised.
+/// Why a store was not called; the caller gets the error that was raised.
 const RAISED: &str = "a callback raised an error";
 
-/// A catalog that asks Python before it records: `(session_id, receipt) -> None`.
-pub(crate) struct AskingCatalog {
+/// A catalog that calls `(session_id, receipt) -> None` before it records, and records nothing if that raises.
+pub(crate) struct GuardedCatalog {
     pub(crate) catalog: Arc<dyn SessionCatalog>,
     pub(crate) before_record: Arc<Py<PyAny>>,
     pub(crate) faults: Arc<CallbackErrors>,
 }
 
-impl AskingCatalog {
-    fn ask_before_record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
+impl GuardedCatalog {
+    fn call_before_record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
         if !self.faults.has_error() {
             let arguments = (&record.session_id, record.receipt.to_string());
-            let asked = call_python(|py| self.before_record.call1(py, arguments).map(drop));
-            let Err(error) = asked else { return Ok(()) };
+            let called = call_python(|py| self.before_record.call1(py, arguments).map(drop));
+            let Err(error) = called else { return Ok(()) };
             self.faults.note_error(error);
         }
         Err(CatalogError::Store {
@@ -286,9 +285,9 @@ impl AskingCatalog {
 }
 
 #[async_trait]
-impl SessionCatalog for AskingCatalog {
+impl SessionCatalog for GuardedCatalog {
     async fn save_record(&self, record: &CompactionRecord) -> Result<(), CatalogError> {
-        self.ask_before_record(record)?;
+        self.call_before_record(record)?;
         self.catalog.save_record(record).await
     }
     async fn save_record_under(
@@ -296,7 +295,7 @@ impl SessionCatalog for AskingCatalog {
         lease: &Lease,
         record: &CompactionRecord,
     ) -> Result<(), CatalogError> {
-        self.ask_before_record(record)?;
+        self.call_before_record(record)?;
         self.catalog.save_record_under(lease, record).await
     }
     fn lease_time(&self) -> std::time::Duration {

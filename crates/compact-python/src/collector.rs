@@ -1,4 +1,4 @@
-//! `compact._native.Collector`: a queue in front of a collector of OpenTelemetry.
+//! `compact._native.Collector`: a queue in front of an OpenTelemetry collector.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::failure::{ErrorClass, error_with_causes, error_with_message};
 use crate::function::parse_config;
 
-/// Sends events from a thread of its own; what a collector does not take in time is dropped and counted.
+/// Sends events on its own thread; events that the collector does not accept in time are dropped and counted.
 #[pyclass(frozen, module = "compact._native")]
 pub(crate) struct Collector(BackgroundSink);
 
@@ -25,13 +25,13 @@ impl Collector {
         let none = |error: String| {
             error_with_message(
                 ErrorClass::Config,
-                &format!("no client for a collector: {error}"),
+                &format!("could not create a client for the collector: {error}"),
             )
         };
         Ok(Collector(queue.map_err(none)?))
     }
 
-    /// Takes an event as JSON; never waits.
+    /// Queues an event given as JSON; never waits.
     fn emit(&self, event: &str) -> PyResult<()> {
         let event =
             serde_json::from_str(event).map_err(|e| error_with_causes(ErrorClass::Format, &e))?;
@@ -39,13 +39,13 @@ impl Collector {
         Ok(())
     }
 
-    /// Waits until everything is sent, for so long at most; answers how many events still wait.
+    /// Waits until everything is sent, at most so many seconds; returns how many events still wait.
     fn flush(&self, py: Python<'_>, seconds: f64) -> u64 {
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         py.detach(|| self.0.flush(patience))
     }
 
-    /// How many events could not be sent so far.
+    /// Counts the events that could not be sent so far.
     fn dropped(&self) -> u64 {
         self.0.dropped()
     }

@@ -36,8 +36,8 @@ pub(crate) struct Engine {
     sessions: EngineSessions,
 }
 
-/// What a call answers: messages, members beside them, the decision and the receipt as JSON, and the
-/// session's name.
+/// The answer to a call as Python gets it: messages, changed members beside them, the decision and the
+/// receipt as JSON, and the session's name.
 type PythonAnswer<'py> = (
     Bound<'py, PyList>,
     Option<String>,
@@ -46,7 +46,7 @@ type PythonAnswer<'py> = (
     String,
 );
 
-/// What a call answers, before Python sees it.
+/// The answer to a call before it is converted to Python values.
 struct CallAnswer {
     sent: SentMessages,
     decision: String,
@@ -54,7 +54,7 @@ struct CallAnswer {
     session_id: String,
 }
 
-/// What a caller wants to know before the next request.
+/// What a caller wants done with a history before the next request.
 enum EngineCall<'a> {
     Preflight,
     Compact(&'a str),
@@ -105,8 +105,8 @@ impl Engine {
         })
     }
 
-    /// What to send now; compacts when it must. Without a name, the session is the one that this
-    /// history goes on from.
+    /// Returns what to send now, and compacts if the history outgrew the window. Without a name, the
+    /// session is the one that this history continues.
     fn preflight<'py>(
         &self,
         py: Python<'py>,
@@ -116,14 +116,14 @@ impl Engine {
         list: String,
         items: Vec<PyBackedStr>,
     ) -> PyResult<PythonAnswer<'py>> {
-        let told = client_history(format, head, list, items)?;
-        let ready = self.run_detached(py, || {
-            self.answer_history(session_id, &told, EngineCall::Preflight)
+        let history = client_history(format, head, list, items)?;
+        let answer = self.run_detached(py, || {
+            self.answer_history(session_id, &history, EngineCall::Preflight)
         })?;
-        to_python_answer(py, ready)
+        to_python_answer(py, answer)
     }
 
-    /// What to send now, compacted whatever the pressure.
+    /// Compacts whatever the pressure, and returns what to send.
     #[expect(clippy::too_many_arguments, reason = "one argument of Python's each")]
     fn manual_compact<'py>(
         &self,
@@ -135,15 +135,15 @@ impl Engine {
         items: Vec<PyBackedStr>,
         note: &str,
     ) -> PyResult<PythonAnswer<'py>> {
-        let told = client_history(format, head, list, items)?;
-        let ready = self.run_detached(py, || {
-            self.answer_history(session_id, &told, EngineCall::Compact(note))
+        let history = client_history(format, head, list, items)?;
+        let answer = self.run_detached(py, || {
+            self.answer_history(session_id, &history, EngineCall::Compact(note))
         })?;
-        to_python_answer(py, ready)
+        to_python_answer(py, answer)
     }
 
-    /// A smaller prompt for a provider that refused the last one; `None` when there is none, or
-    /// when that is not why it refused.
+    /// Returns a smaller prompt for a provider that refused the last one as too long; `None` if it refused
+    /// for another reason, or if nothing smaller can be made.
     #[expect(clippy::too_many_arguments, reason = "one argument of Python's each")]
     fn overflowed<'py>(
         &self,
@@ -159,15 +159,15 @@ impl Engine {
         let Some(overflow) = overflow::find_in_response(status, None, body.as_bytes()) else {
             return Ok(None);
         };
-        let told = client_history(format, head, list, items)?;
-        let ready = self.run_detached(py, || {
-            self.answer_history(session_id, &told, EngineCall::Overflow(overflow))
+        let history = client_history(format, head, list, items)?;
+        let answer = self.run_detached(py, || {
+            self.answer_history(session_id, &history, EngineCall::Overflow(overflow))
         })?;
-        let made = ready.receipt.is_some();
-        made.then(|| to_python_answer(py, ready)).transpose()
+        let made = answer.receipt.is_some();
+        made.then(|| to_python_answer(py, answer)).transpose()
     }
 
-    /// Protects messages of a session by name; the names.
+    /// Protects messages of a session, and returns the hashes that name them.
     #[pyo3(signature = (session_id, format, items))]
     fn protect(
         &self,
@@ -176,9 +176,9 @@ impl Engine {
         format: Option<&str>,
         items: Vec<PyBackedStr>,
     ) -> PyResult<Vec<String>> {
-        let told = client_history(format, String::new(), String::new(), items)?;
+        let history = client_history(format, String::new(), String::new(), items)?;
         self.run_detached(py, || {
-            let names = told.entry_names()?;
+            let names = history.entry_names()?;
             let (slot, _) = self.sessions.find_or_add(session_id);
             let mut held = slot.hold()?;
             let live = held.get_or_create(&self.compact, session_id);
@@ -187,7 +187,7 @@ impl Engine {
         })
     }
 
-    /// Lets messages of a session go that were protected; their names.
+    /// Ends the protection of messages of a session, and returns their hashes.
     #[pyo3(signature = (session_id, format, items))]
     fn unprotect(
         &self,
@@ -196,9 +196,9 @@ impl Engine {
         format: Option<&str>,
         items: Vec<PyBackedStr>,
     ) -> PyResult<Vec<String>> {
-        let told = client_history(format, String::new(), String::new(), items)?;
+        let history = client_history(format, String::new(), String::new(), items)?;
         self.run_detached(py, || {
-            let names = told.entry_names()?;
+            let names = history.entry_names()?;
             let (slot, _) = self.sessions.find_or_add(session_id);
             let mut held = slot.hold()?;
             let live = held.get_or_create(&self.compact, session_id);
@@ -207,7 +207,7 @@ impl Engine {
         })
     }
 
-    /// Takes what a provider reported of the last request, as JSON; `None` for nothing.
+    /// Records the usage that a provider reported for the last request, as JSON; `None` for no report.
     fn observe(
         &self,
         py: Python<'_>,
@@ -233,7 +233,7 @@ impl Engine {
         })
     }
 
-    /// Tells that nothing happened for so long; true when a compaction was started for it.
+    /// Reports that a session was idle for so many seconds; true if that started a compaction.
     fn idle(&self, py: Python<'_>, session_id: &str, seconds: f64) -> PyResult<bool> {
         let quiet = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
         self.run_detached(py, || {
@@ -246,8 +246,8 @@ impl Engine {
         })
     }
 
-    /// An agent's transcript with a boundary and a smaller view behind it, from where the agent
-    /// resumes, and the receipt; `None` when there is no need. With a note, whatever the pressure.
+    /// Appends a boundary and a smaller view to an agent's transcript, and returns it with the receipt;
+    /// `None` if there is no need. With a note it compacts whatever the pressure.
     #[pyo3(signature = (session_id, source, format, note=None))]
     fn rewrite(
         &self,
@@ -263,7 +263,7 @@ impl Engine {
         })
     }
 
-    /// Searches what is archived: hits as JSON.
+    /// Searches what is archived, and returns the hits as JSON.
     #[pyo3(signature = (query, session_id=None, limit=8))]
     fn recall(
         &self,
@@ -282,7 +282,7 @@ impl Engine {
         Ok(json!(hits).to_string())
     }
 
-    /// The entry that a pointer names, whole: session, receipt, role, text and its own JSON.
+    /// Returns the entry that a pointer names: session, receipt, role, text and its own JSON.
     fn expand(&self, py: Python<'_>, pointer: &str) -> PyResult<String> {
         self.require_archive()?;
         let found = self.run_detached(py, || run_blocking(self.compact.expand(pointer)))?;
@@ -298,7 +298,7 @@ impl Engine {
         Ok(answer.to_string())
     }
 
-    /// What a session knows after its last compaction, as JSON.
+    /// Returns what a session knows after its last compaction, as JSON.
     fn remember(&self, py: Python<'_>, name: &str) -> PyResult<String> {
         self.run_detached(py, || {
             let record = self.resolve_record(name)?;
@@ -306,7 +306,7 @@ impl Engine {
             let memory = run_blocking(async { Ok(manager.memory_layers(&record).await?) })?;
             let mut ledger = json!(memory.ledger);
             if let Some(fields) = ledger.as_object_mut() {
-                // Summaries quote from the excerpts; they are as long as what was said.
+                // Excerpts are only there for summaries to quote from, and as long as the conversation.
                 fields.remove("excerpts");
             }
             let answer = json!({
@@ -322,7 +322,7 @@ impl Engine {
         })
     }
 
-    /// The input of a receipt, or a whole session: bytes, their format, and whether they are exact.
+    /// Returns the original of a receipt or of a whole session: its bytes, format, and whether it is exact.
     fn restore<'py>(
         &self,
         py: Python<'py>,
@@ -337,7 +337,7 @@ impl Engine {
         Ok((bytes, format, original.exact))
     }
 
-    /// The receipts of a session as a JSON list, the oldest first.
+    /// Returns the receipts of a session as a JSON list, the oldest first.
     fn receipts(&self, py: Python<'_>, session_id: &str) -> PyResult<String> {
         let chain = async { Ok(self.manager.catalog.session_records(session_id).await?) };
         let chain = self.run_detached(py, || run_blocking(chain))?;
@@ -348,7 +348,7 @@ impl Engine {
         Ok(json!(receipts).to_string())
     }
 
-    /// Recomputes a receipt from the archive: what differs, as a JSON list.
+    /// Recomputes a receipt from the archive, and returns what differs as a JSON list.
     fn verify(&self, py: Python<'_>, receipt_id: &str) -> PyResult<String> {
         self.run_detached(py, || {
             let record = self.resolve_record(receipt_id)?;
@@ -358,7 +358,7 @@ impl Engine {
         })
     }
 
-    /// Lets go of a session's state in memory; what is archived stays.
+    /// Drops a session's state from memory; what is archived stays.
     fn forget(&self, py: Python<'_>, session_id: &str) -> PyResult<()> {
         self.run_detached(py, || {
             self.sessions.remove(session_id);
@@ -366,11 +366,11 @@ impl Engine {
         })
     }
 
-    /// Archives an agent's transcript on the shelf of hooks, redacted as this engine's archive: where, and
-    /// how many bytes.
+    /// Archives an agent's transcript where hooks do, redacted as this engine's archive; returns the path and
+    /// the size in bytes.
     #[pyo3(signature = (repository, session_id, transcript=None))]
     #[expect(clippy::needless_pass_by_value, reason = "Python hands over a value")]
-    fn shelf_archive(
+    fn archive_transcript(
         &self,
         py: Python<'_>,
         repository: PathBuf,
@@ -387,8 +387,8 @@ impl Engine {
         })
     }
 
-    /// A message of an original as the user's storage is handed it.
-    fn handed_message(&self, py: Python<'_>, message: &str) -> PyResult<String> {
+    /// Redacts a message of an original for the user's storage.
+    fn redact_original(&self, py: Python<'_>, message: &str) -> PyResult<String> {
         self.run_detached(py, || {
             Ok(redact_json(
                 message,
@@ -397,8 +397,8 @@ impl Engine {
         })
     }
 
-    /// A summary as the user's storage is handed it.
-    fn handed_summary(&self, py: Python<'_>, message: &str) -> PyResult<String> {
+    /// Redacts a summary for the user's storage.
+    fn redact_summary(&self, py: Python<'_>, message: &str) -> PyResult<String> {
         self.run_detached(py, || {
             Ok(redact_json(
                 message,
@@ -407,20 +407,19 @@ impl Engine {
         })
     }
 
-    /// How many sessions are in memory.
+    /// Counts the sessions in memory.
     fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// The window in tokens, and the estimator's name.
-    fn about(&self) -> (u64, String) {
-        let name = self.manager.estimator.name().to_owned();
-        (self.manager.window.0, name)
+    /// Returns the window, in tokens.
+    fn window(&self) -> u64 {
+        self.manager.window.0
     }
 }
 
 impl Engine {
-    /// Runs a call without the interpreter.
+    /// Runs a call with the interpreter detached.
     fn run_detached<T: Send>(
         &self,
         py: Python<'_>,
@@ -432,16 +431,16 @@ impl Engine {
     fn answer_history(
         &self,
         session_id: Option<&str>,
-        told: &ClientHistory,
-        ask: EngineCall<'_>,
+        history: &ClientHistory,
+        call: EngineCall<'_>,
     ) -> PyResult<CallAnswer> {
-        let parsed = told.parse()?;
+        let parsed = history.parse()?;
         let Some(name) = session_id else {
-            return self.answer_unnamed(told, parsed, ask);
+            return self.answer_unnamed(history, parsed, call);
         };
         let slot = self.session_slot(name)?;
         let mut held = slot.hold()?;
-        self.answer_session(&mut held, name, told, parsed, ask)
+        self.answer_session(&mut held, name, history, parsed, call)
     }
 
     fn session_slot(&self, name: &str) -> PyResult<Arc<SessionSlot>> {
@@ -452,12 +451,12 @@ impl Engine {
         Ok(slot)
     }
 
-    /// Answers for the session that a history goes on from, else for a new one.
+    /// Answers for the session that a history continues, or else for a new one.
     fn answer_unnamed(
         &self,
-        told: &ClientHistory,
+        history: &ClientHistory,
         parsed: ParsedTranscript,
-        ask: EngineCall<'_>,
+        call: EngineCall<'_>,
     ) -> PyResult<CallAnswer> {
         let beginnings = history_beginnings(&parsed.conversation);
         let mut name = match self.sessions.find_continued(&beginnings) {
@@ -472,20 +471,20 @@ impl Engine {
                 .unwrap_or_else(|| manager::new_session_name(&beginnings));
             let slot = self.session_slot(&name)?;
             let mut held = slot.hold()?;
-            // Somebody else may have gone on from it meanwhile: then this is a session of its own.
+            // Somebody else may have continued it meanwhile: then this is a new session.
             if !held.is_continued_by(&beginnings) {
                 continue;
             }
-            let ready = self.answer_session(&mut held, &name, told, parsed, ask);
+            let answer = self.answer_session(&mut held, &name, history, parsed, call);
             if let Some(state) = held.existing_session().and_then(|live| live.state()) {
                 self.sessions
                     .note_chains(&name, state.continuation_chains());
             }
-            return ready;
+            return answer;
         }
     }
 
-    /// What is kept in this process alone is of no use once its session is gone.
+    /// Removes the records of a session that are kept in this process only.
     fn release_session(&self, session_id: &str) -> PyResult<()> {
         if self.keeping != OriginalStorage::Nothing {
             return Ok(());
@@ -497,16 +496,16 @@ impl Engine {
         &self,
         held: &mut HeldSession<'_>,
         session_id: &str,
-        told: &ClientHistory,
+        history: &ClientHistory,
         parsed: ParsedTranscript,
-        ask: EngineCall<'_>,
+        call: EngineCall<'_>,
     ) -> PyResult<CallAnswer> {
         let live = held.get_or_create(&self.compact, session_id);
-        let prompt = run_blocking(ask.run_on(live, parsed))?;
-        build_answer(told, session_id, prompt)
+        let prompt = run_blocking(call.run_on(live, parsed))?;
+        build_answer(history, session_id, prompt)
     }
 
-    /// The manager under the terms that a receipt was made under.
+    /// Returns the manager with the settings that a receipt was made with.
     fn manager_under_terms(&self, record: &CompactionRecord) -> PyResult<Manager> {
         let store = self.compact.store_as_is();
         let manager = store.and_then(|store| self.compact.manager_under_terms(store, record));
@@ -517,7 +516,7 @@ impl Engine {
         match self.keeping {
             OriginalStorage::Nothing => Err(error_with_message(
                 ErrorClass::NotFound,
-                "nothing is archived: give the manager a storage",
+                "nothing is archived: pass a storage to the manager",
             )),
             _ => Ok(()),
         }
@@ -534,7 +533,7 @@ impl Engine {
 }
 
 impl EngineCall<'_> {
-    /// `None` where nothing smaller can be sent.
+    /// Runs the call on a session; `None` if nothing smaller can be sent.
     async fn run_on(
         self,
         live: &mut Session,
@@ -567,7 +566,7 @@ fn client_history(
 }
 
 fn build_answer(
-    told: &ClientHistory,
+    history: &ClientHistory,
     session_id: &str,
     prompt: Option<Prompt>,
 ) -> PyResult<CallAnswer> {
@@ -581,22 +580,22 @@ fn build_answer(
         });
     };
     Ok(CallAnswer {
-        sent: told.sent_messages(&prompt)?,
+        sent: history.sent_messages(&prompt)?,
         decision: json!(prompt.decision()).to_string(),
         receipt: prompt.receipt().map(|receipt| json!(receipt).to_string()),
         session_id,
     })
 }
 
-/// What every history that begins like this one is called.
+/// Returns the chain of every beginning of a history.
 fn history_beginnings(conversation: &Conversation) -> Vec<Chain> {
     let hashes = EntryHash::from_entries(&conversation.entries);
     Chain::prefix_chains(conversation.entries.iter().zip(&hashes))
 }
 
-fn to_python_answer(py: Python<'_>, ready: CallAnswer) -> PyResult<PythonAnswer<'_>> {
+fn to_python_answer(py: Python<'_>, answer: CallAnswer) -> PyResult<PythonAnswer<'_>> {
     let items = PyList::empty(py);
-    for item in ready.sent.items {
+    for item in answer.sent.items {
         match item {
             SentItem::Same(index) => items.append(index)?,
             SentItem::Other(json) => items.append(json)?,
@@ -604,21 +603,21 @@ fn to_python_answer(py: Python<'_>, ready: CallAnswer) -> PyResult<PythonAnswer<
     }
     Ok((
         items,
-        ready.sent.beside,
-        ready.decision,
-        ready.receipt,
-        ready.session_id,
+        answer.sent.beside,
+        answer.decision,
+        answer.receipt,
+        answer.session_id,
     ))
 }
 
-/// JSON without what a redactor takes out.
+/// Redacts the texts of a JSON document.
 fn redact_json(json: &str, redactor: &Redactor) -> String {
     redactor
         .redact_json(json, &mut RedactionCounts::new())
         .into_owned()
 }
 
-/// An entry's role and words.
+/// Returns an entry's role and text as JSON.
 fn entry_json(entry: &Entry) -> Value {
     let parts = entry.blocks.iter().flat_map(|block| block.text_parts());
     let parts: Vec<&str> = parts.filter(|text| !text.is_empty()).collect();

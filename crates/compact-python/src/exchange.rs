@@ -1,7 +1,7 @@
-//! A client's messages as a document of the engine's, and a view as the client's messages.
+//! Reads a client's messages as a document of the engine, and returns a view as the client's messages.
 //!
-//! The document is the provider's own body: what stands beside the messages (`head`), and the list.
-//! A message that a view keeps is copied from it byte for byte, which is how it is found again.
+//! The document is the provider's own request body: the members beside the messages (`head`), and the list.
+//! A message that a view keeps is copied from it byte for byte, which is how its index is found again.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -15,9 +15,9 @@ use serde_json::value::RawValue;
 
 use crate::failure::{ErrorClass, error_with_causes, error_with_message};
 
-/// What a client passed.
+/// A history as a client passed it.
 pub(crate) struct ClientHistory {
-    /// The provider's format, or none where the content tells it.
+    /// The provider's format; `None` detects it from the content.
     pub(crate) format: Option<Format>,
     /// Members beside the list as a JSON object; empty for a bare list.
     pub(crate) head: String,
@@ -30,9 +30,9 @@ pub(crate) struct ClientHistory {
 /// A message of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SentItem {
-    /// One that was passed, unchanged.
+    /// The index of a message that was passed and is unchanged.
     Same(usize),
-    /// Another one.
+    /// The JSON of a new or changed message.
     Other(String),
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct SentMessages {
 }
 
 impl ClientHistory {
-    /// Reads the messages.
+    /// Parses the messages; an error names the index of the one that is wrong.
     pub(crate) fn parse(&self) -> Result<ParsedTranscript, PyErr> {
         let (opening, closing) = self.body_ends();
         let body = [&opening, &*self.items.join(","), closing].concat();
@@ -53,7 +53,7 @@ impl ClientHistory {
             .map_err(|error| self.locate_error(opening.len(), &error))
     }
 
-    /// The names by which the messages are known again in any history of their session.
+    /// Returns the hashes by which the messages are recognised in any history of their session.
     pub(crate) fn entry_names(&self) -> Result<BTreeSet<EntryHash>, PyErr> {
         let is_lines = self.format.is_some_and(|format| !format.is_sent());
         let entries = match is_lines {
@@ -65,8 +65,8 @@ impl ClientHistory {
         .entries;
         if let Some(place) = entries.iter().position(|e| !is_nameable(e)) {
             let message = format!(
-                "messages[{place}] says nothing that it could be known again by: \
-                 set its meta, or add words to it"
+                "messages[{place}] has no content to recognise it by: \
+                 set its meta, or add text to it"
             );
             return Err(error_with_message(ErrorClass::Format, &message));
         }
@@ -74,7 +74,7 @@ impl ClientHistory {
         Ok(naming_hashes(&entries, &hashes, |_| true))
     }
 
-    /// What stands before and after the messages in the body.
+    /// Returns the parts of the body before and after the messages.
     fn body_ends(&self) -> (String, &'static str) {
         let Some(head) = self.head.trim_end().strip_suffix('}') else {
             return ("[".to_owned(), "]");
@@ -83,7 +83,7 @@ impl ClientHistory {
         (format!("{head}{comma}\"{}\":[", self.list), "]}")
     }
 
-    /// An error in the caller's terms: which of the messages, not where in a body of ours.
+    /// Converts the position of an error in the body to the index of a message.
     fn locate_error(&self, opening: usize, error: &FormatError) -> PyErr {
         let (FormatError::Field { at, .. }
         | FormatError::Json { at, .. }
@@ -92,7 +92,7 @@ impl ClientHistory {
         else {
             return error_with_causes(ErrorClass::Format, error);
         };
-        // The body is one line: JSON writes no newline into a text.
+        // The body is one line, since JSON escapes newlines in strings.
         let mut end = opening;
         let place = self.items.iter().position(|item| {
             end += item.len() + 1;
@@ -108,7 +108,7 @@ impl ClientHistory {
         }
     }
 
-    /// What to send for a prompt.
+    /// Converts a prompt to the messages to send.
     pub(crate) fn sent_messages(&self, prompt: &Prompt) -> Result<SentMessages, PyErr> {
         if prompt.is_unchanged() {
             return Ok(self.all_unchanged());
@@ -158,7 +158,7 @@ impl ClientHistory {
         serde_json::to_string(&members).map(Some)
     }
 
-    /// Each message by its index where it was passed like this; of equal ones, in order.
+    /// Finds the index of each message that was passed; equal messages are matched in order.
     fn match_items(&self, list: &[&RawValue]) -> Vec<SentItem> {
         let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
         for (index, item) in self.items.iter().enumerate() {

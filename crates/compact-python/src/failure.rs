@@ -1,10 +1,10 @@
-//! Errors as Python sees them: the classes of `compact.exceptions`.
+//! Converts errors to the exceptions of `compact.exceptions`.
 
 use compact::manager::{CompactError, RuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The classes that this crate raises.
+/// The classes of `compact.exceptions` that this crate raises.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ErrorClass {
     Compact,
@@ -32,7 +32,7 @@ impl ErrorClass {
     }
 }
 
-/// An error of a class, saying what its whole chain of causes says.
+/// Builds an exception whose message includes the whole chain of causes.
 pub(crate) fn error_with_causes(class: ErrorClass, error: &dyn std::error::Error) -> PyErr {
     let mut message = error.to_string();
     let mut cause = error.source();
@@ -46,7 +46,7 @@ pub(crate) fn error_with_causes(class: ErrorClass, error: &dyn std::error::Error
     error_with_message(class, &message)
 }
 
-/// An error of a class in these words.
+/// Builds an exception with this message.
 pub(crate) fn error_with_message(class: ErrorClass, message: &str) -> PyErr {
     Python::attach(|py| build_error(py, class, message, None).unwrap_or_else(|failed| failed))
 }
@@ -61,7 +61,7 @@ fn build_error(
     Ok(PyErr::from_value(class.call((message,), fields)?))
 }
 
-/// An error of the engine.
+/// Converts an error of the engine.
 pub(crate) fn from_error(error: &compact::Error) -> PyErr {
     use compact::Error as Front;
     match error {
@@ -74,7 +74,7 @@ pub(crate) fn from_error(error: &compact::Error) -> PyErr {
     }
 }
 
-/// An error of the runtime.
+/// Converts an error of the runtime.
 fn from_runtime_error(error: &RuntimeError) -> PyErr {
     match error {
         RuntimeError::Compact(CompactError::InsufficientBudget {

@@ -1,4 +1,4 @@
-//! Functions that need no engine: counting, validating, configuration.
+//! Functions that need no engine: they count, validate and load configurations.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use compact::format::Format;
 use compact::format::usage::UsageSource;
 use compact::format::validate::{Provider, Strictness, check};
 use compact::message::EntryHash;
-use compact::token::{self, EstimatorExt, TokenAccount, TokenCache, Tokens, Window, WindowSource};
+use compact::token::{self, EstimatorExt, TokenAccount, TokenCache, WindowSource};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use serde_json::{Value, json};
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use crate::exchange::ClientHistory;
 use crate::failure::{ErrorClass, error_with_causes, error_with_message};
 
-/// A format by its name.
+/// Finds a format by its name; fails for an unknown one.
 pub(crate) fn format_named(name: &str) -> PyResult<Format> {
     Format::from_str(name).map_err(|error| error_with_causes(ErrorClass::Format, &error))
 }
 
-/// A source of usage reports by its name.
+/// Finds a source of usage reports by its name; fails for an unknown one.
 pub(crate) fn source_named(name: &str) -> PyResult<UsageSource> {
     Ok(match name {
         "openai-chat" => UsageSource::OpenAiChat,
@@ -34,7 +34,7 @@ pub(crate) fn source_named(name: &str) -> PyResult<UsageSource> {
         "claude-agent-models" => UsageSource::AgentModels,
         _ => {
             let message = format!(
-                "unknown source of usage `{name}`; one of openai-chat, openai-responses, anthropic, \
+                "unknown usage source `{name}`; use one of openai-chat, openai-responses, anthropic, \
                  gemini, claude-agent-message, claude-agent-result, claude-agent-models"
             );
             return Err(error_with_message(ErrorClass::Format, &message));
@@ -49,10 +49,10 @@ fn estimator_named(
     token::by_name(name, model).map_err(|error| error_with_causes(ErrorClass::Config, &error))
 }
 
-/// The tokens of a text.
+/// Counts the tokens of a text.
 #[pyfunction]
 #[pyo3(signature = (text, estimator, model=None))]
-pub(crate) fn count(
+pub(crate) fn count_text(
     py: Python<'_>,
     text: &str,
     estimator: &str,
@@ -62,10 +62,10 @@ pub(crate) fn count(
     Ok(py.detach(|| estimator.to_tokens(estimator.count_units(text)).0))
 }
 
-/// The account of a conversation as JSON: tokens in all, and by what they are spent on.
+/// Counts the tokens of a conversation, in total and by what they are spent on, as JSON.
 #[pyfunction]
 #[pyo3(signature = (format, head, list, items, estimator, model=None))]
-pub(crate) fn account(
+pub(crate) fn count_conversation(
     py: Python<'_>,
     format: Option<&str>,
     head: String,
@@ -75,14 +75,14 @@ pub(crate) fn account(
     model: Option<&str>,
 ) -> PyResult<String> {
     let estimator = estimator_named(estimator, model)?;
-    let told = ClientHistory {
+    let history = ClientHistory {
         format: format.map(format_named).transpose()?,
         head,
         list,
         items,
     };
     let account = py.detach(|| {
-        let conversation = told.parse()?.conversation;
+        let conversation = history.parse()?.conversation;
         let hashes = EntryHash::from_entries(&conversation.entries);
         let mut cache = TokenCache::default();
         Ok::<_, PyErr>(TokenAccount::count_conversation(
@@ -104,10 +104,10 @@ pub(crate) fn account(
     Ok(answer.to_string())
 }
 
-/// What a provider would refuse in a request body, as a JSON list.
+/// Returns what a provider would refuse in a request body, as a JSON list.
 #[pyfunction]
 #[pyo3(signature = (body, provider, strict=false))]
-pub(crate) fn validate(
+pub(crate) fn validate_body(
     py: Python<'_>,
     body: &str,
     provider: &str,
@@ -136,24 +136,17 @@ pub(crate) fn validate(
     Ok(json!(violations).to_string())
 }
 
-/// The format of a body or a list of messages.
+/// Detects the format of a request body or a list of messages.
 #[pyfunction]
-pub(crate) fn detect(body: &str) -> PyResult<String> {
+pub(crate) fn detect_format(body: &str) -> PyResult<String> {
     let format = compact::format::detect(body.as_bytes());
     let format = format.map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
     Ok(format.name().to_owned())
 }
 
-/// What a model takes, in tokens: the registry's number, or 128,000 where it is not known.
+/// Reads a provider's usage report as JSON with one name for each count; `None` if it reports nothing.
 #[pyfunction]
-pub(crate) fn window(model: &str) -> u64 {
-    let Tokens(tokens) = Window::for_model(None, Some(model)).tokens;
-    tokens
-}
-
-/// What a provider reported, as JSON with one name for each count; `None` when it reported nothing.
-#[pyfunction]
-pub(crate) fn usage(source: &str, report: &str) -> PyResult<Option<String>> {
+pub(crate) fn read_usage(source: &str, report: &str) -> PyResult<Option<String>> {
     let value: Value =
         serde_json::from_str(report).map_err(|e| error_with_causes(ErrorClass::Format, &e))?;
     let reported = source_named(source)?.read(&value);
@@ -170,7 +163,7 @@ pub(crate) fn usage(source: &str, report: &str) -> PyResult<Option<String>> {
     }))
 }
 
-/// A configuration from a file and variables: the configuration as JSON, and warnings.
+/// Loads a configuration from a file and variables; returns it as JSON, and warnings.
 #[pyfunction]
 #[pyo3(signature = (file=None, env=Vec::new(), discover=false))]
 pub(crate) fn load_config(
@@ -196,16 +189,16 @@ pub(crate) fn load_config(
     Ok((json!(config).to_string(), loaded.warnings))
 }
 
-/// A configuration that a program made, as JSON; `place` is what messages call it.
+/// Parses a configuration that a program built as JSON; error messages name it `place`.
 pub(crate) fn parse_config(place: &str, json: &str) -> PyResult<Config> {
     let wrong = |error: &dyn std::error::Error| error_with_causes(ErrorClass::Config, error);
     let sources = config::sources_from_json(place, json).map_err(|error| wrong(&error))?;
     Ok(sources.load().map_err(|error| wrong(&error))?.config)
 }
 
-/// An event as a line for people.
+/// Formats an event as a line for people.
 #[pyfunction]
-pub(crate) fn console_line(event: &str) -> PyResult<String> {
+pub(crate) fn format_event(event: &str) -> PyResult<String> {
     let event: Value =
         serde_json::from_str(event).map_err(|e| error_with_causes(ErrorClass::Format, &e))?;
     Ok(ConsoleFormat::Human.format_event(&event))

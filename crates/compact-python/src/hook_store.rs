@@ -1,5 +1,4 @@
-//! The shelf of hooks for hooks that run in Python: the archives that `compactctl hook` writes, by the
-//! same code, in the same folders.
+//! Archives transcripts for hooks that run in Python, with the code and in the folders of `compactctl hook`.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +13,8 @@ use pyo3::prelude::*;
 
 use crate::failure::{ErrorClass, error_with_causes};
 
-/// What a hook goes by: the folder of all hooks, and what is redacted. Where the configuration is broken,
-/// that is everything.
+/// Loads the folder of all hooks and the redaction rules. If the configuration is broken, the strictest rules
+/// apply.
 fn hook_settings() -> PyResult<(PathBuf, RedactionRules)> {
     let wrong = |error: &dyn std::error::Error| error_with_causes(ErrorClass::Config, error);
     let (loaded, _) = ConfigSources::discover(None)
@@ -26,21 +25,21 @@ fn hook_settings() -> PyResult<(PathBuf, RedactionRules)> {
     Ok((hooks, loaded.config.redaction))
 }
 
-/// The folder of the repository around a folder.
+/// Returns the hook folder of the repository that contains a folder.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands over a value")]
-pub(crate) fn shelf_folder(repository: PathBuf) -> PyResult<PathBuf> {
+pub(crate) fn hook_folder(repository: PathBuf) -> PyResult<PathBuf> {
     let (hooks, _) = hook_settings()?;
-    let shelf = HookStore::for_session(&hooks, Some(&repository), "");
-    Ok(shelf.folder().to_owned())
+    let store = HookStore::for_session(&hooks, Some(&repository), "");
+    Ok(store.folder().to_owned())
 }
 
-/// Archives the transcript of a session, redacted as the user's configuration says: where, and how many
-/// bytes.
+/// Archives the transcript of a session, redacted as the user's configuration says; returns the path and the
+/// size in bytes.
 #[pyfunction]
 #[pyo3(signature = (repository, session, transcript=None))]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands over a value")]
-pub(crate) fn shelf_archive(
+pub(crate) fn archive_transcript(
     py: Python<'_>,
     repository: PathBuf,
     session: &str,
@@ -50,11 +49,11 @@ pub(crate) fn shelf_archive(
         let (_, rules) = hook_settings()?;
         let redactor = rules.redactor(RedactionBoundary::Archive);
         let redactor = redactor.map_err(|error| error_with_causes(ErrorClass::Config, &error))?;
-        archive_transcript(&repository, session, transcript, &redactor)
+        archive_redacted(&repository, session, transcript, &redactor)
     })
 }
 
-/// The same, redacted as an engine redacts its archive.
+/// Archives the transcript of a session, redacted as an engine's archive.
 pub(crate) fn archive_for_engine(
     storing: &ArchiveMode,
     repository: &Path,
@@ -62,26 +61,26 @@ pub(crate) fn archive_for_engine(
     transcript: Option<PathBuf>,
 ) -> PyResult<(PathBuf, u64)> {
     if let ArchiveMode::Redacted(redactor) = storing {
-        return archive_transcript(repository, session, transcript, redactor);
+        return archive_redacted(repository, session, transcript, redactor);
     }
     let off = RedactionRules {
         enabled: false,
         ..RedactionRules::default()
     };
     let off = Redactor::new(&off).map_err(|error| error_with_causes(ErrorClass::Config, &error))?;
-    archive_transcript(repository, session, transcript, &off)
+    archive_redacted(repository, session, transcript, &off)
 }
 
-fn archive_transcript(
+fn archive_redacted(
     repository: &Path,
     session: &str,
     transcript: Option<PathBuf>,
     redactor: &Redactor,
 ) -> PyResult<(PathBuf, u64)> {
     let (hooks, _) = hook_settings()?;
-    let shelf = HookStore::for_session(&hooks, Some(repository), session);
+    let store = HookStore::for_session(&hooks, Some(repository), session);
     let transcript = transcript.map_or(HookTranscript::Missing, HookTranscript::File);
-    match shelf.archive(&transcript, Timestamp::now(), redactor) {
+    match store.archive(&transcript, Timestamp::now(), redactor) {
         Ok(ArchivedTranscript { path, bytes }) => Ok((path, bytes)),
         Err(error @ HookArchiveError::Failed(_)) => {
             Err(error_with_causes(ErrorClass::Storage, &error))

@@ -1,9 +1,8 @@
 //! The engine behind the Python package `compact`: the module `compact._native`.
 //!
-//! A door: it translates between Python's values and the manager, and decides nothing. JSON crosses
-//! the border as text, so that no type of Python's is wrong until it matters; what stays as it was
-//! is told by its index, so that the caller hands out its very own objects. The interpreter is let go
-//! of while the engine works, and taken again to call what the user wrote in Python.
+//! It only translates between Python's values and the manager, and decides nothing. JSON crosses the border
+//! as text. An unchanged message is returned as its index, so that the caller gets its own objects back. The
+//! interpreter is detached while the engine works, and attached again to call what the user wrote in Python.
 
 mod callback;
 mod collector;
@@ -24,10 +23,10 @@ use std::sync::OnceLock;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// The interpreter that has imported the module, told by its `sys`.
+/// The interpreter that has imported the module, identified by the address of its `sys`.
 static INTERPRETER: OnceLock<usize> = OnceLock::new();
 
-/// Refuses a second interpreter: objects of one must not be seen by another.
+/// Refuses to load into a second interpreter, since interpreters must not share objects.
 fn refuse_sub_interpreters(py: Python<'_>) -> PyResult<()> {
     let here = py.import("sys")?.as_ptr() as usize;
     if *INTERPRETER.get_or_init(|| here) == here {
@@ -38,7 +37,7 @@ fn refuse_sub_interpreters(py: Python<'_>) -> PyResult<()> {
     ))
 }
 
-/// What `compact` is built on; not a public interface.
+/// The native part of the package `compact`; it is not a public interface.
 #[pymodule]
 mod _native {
     use super::{Bound, PyModule, PyResult, refuse_sub_interpreters};
@@ -54,11 +53,14 @@ mod _native {
     use super::engine::Engine;
     #[pymodule_export]
     use super::function::{
-        account, console_line, count, detect, load_config, usage, validate, window,
+        count_conversation, count_text, detect_format, format_event, load_config, read_usage,
+        validate_body,
     };
     #[pymodule_export]
-    use super::hook_store::{shelf_archive, shelf_folder};
+    use super::hook_store::{archive_transcript, hook_folder};
 
     #[pymodule_export]
-    use super::restart::{Carried, checkpoint_request, continuation_prompt, extract_checkpoint};
+    use super::restart::{
+        CarriedTask, checkpoint_request, continuation_prompt, extract_checkpoint,
+    };
 }

@@ -1,4 +1,4 @@
-//! From a configuration and what Python lends to the engine.
+//! Builds the engine from a configuration and the callbacks that Python passes.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use compact::{Compact, CompactBuilder};
 use pyo3::prelude::*;
 
 use crate::callback::{
-    AskingCatalog, CallbackErrors, CarefulIndex, PythonEstimator, PythonScrub, PythonSink,
+    CallbackErrors, GuardedCatalog, GuardedIndex, PythonEstimator, PythonScrub, PythonSink,
     PythonSummarizer,
 };
 use crate::failure::from_error;
 use crate::objects::PythonObjects;
 
-/// Functions of the user's.
+/// The functions and objects that Python passes to an engine.
 pub(crate) struct PythonCallbacks {
     pub(crate) emit: Py<PyAny>,
     pub(crate) before_record: Py<PyAny>,
     pub(crate) estimator: Option<(String, Py<PyAny>)>,
     pub(crate) summarizer: Option<(String, Py<PyAny>)>,
     pub(crate) redact: Option<Py<PyAny>>,
-    /// A store of the user's that everything is kept in.
+    /// The user's store in which everything is kept.
     pub(crate) objects: Option<Py<PyAny>>,
 }
 
-/// What an engine runs on.
+/// The parts that an engine consists of.
 pub(crate) struct EngineParts {
     pub(crate) compact: Compact,
     pub(crate) manager: Arc<Manager>,
@@ -37,11 +37,11 @@ pub(crate) struct EngineParts {
 /// Where originals are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OriginalStorage {
-    /// In the stores that the configuration names: those of `compactctl`, which reads the same.
+    /// In the stores that the configuration names, which `compactctl` can read too.
     Stores,
-    /// In a store of the user's.
+    /// In the user's store.
     Objects,
-    /// In this process.
+    /// In the memory of this process.
     Memory,
     /// Nowhere.
     Nothing,
@@ -58,20 +58,21 @@ impl OriginalStorage {
     }
 }
 
-/// Builds everything that an engine runs on, and opens its stores.
+/// Builds the parts of an engine and opens its stores; fails if the configuration is wrong or a store cannot
+/// be opened.
 pub(crate) fn build_parts(
     mut config: Config,
     callbacks: PythonCallbacks,
 ) -> Result<EngineParts, PyErr> {
     let keeping = OriginalStorage::from_storage(&config.storage, callbacks.objects.as_ref());
-    // Exporters stand behind Python's queue of events.
+    // Python's own queue delivers events to the exporters.
     config.telemetry.exporter = ExporterKind::None;
     let faults = Arc::new(CallbackErrors::default());
     let builder = Compact::builder()
         .config(config)
         .event_sink(Arc::new(PythonSink(callbacks.emit)));
     let builder = lend_stores(builder, keeping, callbacks.objects);
-    let builder = ask_before_record(builder, callbacks.before_record, &faults);
+    let builder = guard_stores(builder, callbacks.before_record, &faults);
     let functions = (callbacks.estimator, callbacks.summarizer, callbacks.redact);
     let compact = lend_functions(builder, functions, &faults).build();
     let compact = compact.map_err(|error| from_error(&error))?;
@@ -91,7 +92,7 @@ fn lend_stores(
 ) -> CompactBuilder {
     match (keeping, objects) {
         (OriginalStorage::Stores, _) => builder,
-        // What can be drawn from it again, the index, is in memory.
+        // The index can be rebuilt from the store, so it is kept in memory.
         (OriginalStorage::Objects, Some(objects)) => {
             let objects = Arc::new(PythonObjects::new(objects));
             builder
@@ -103,8 +104,8 @@ fn lend_stores(
     }
 }
 
-/// Nothing is recorded, and nothing indexed, after a callback failed.
-fn ask_before_record(
+/// Makes catalog and index refuse to record anything after a callback failed.
+fn guard_stores(
     builder: CompactBuilder,
     before_record: Py<PyAny>,
     faults: &Arc<CallbackErrors>,
@@ -113,21 +114,21 @@ fn ask_before_record(
     let (of_catalog, of_index) = (Arc::clone(faults), Arc::clone(faults));
     builder
         .wrap_catalog(move |catalog| {
-            Arc::new(AskingCatalog {
+            Arc::new(GuardedCatalog {
                 catalog,
                 before_record: Arc::clone(&before_record),
                 faults: Arc::clone(&of_catalog),
             })
         })
         .wrap_index(move |index| {
-            Arc::new(CarefulIndex {
+            Arc::new(GuardedIndex {
                 index,
                 faults: Arc::clone(&of_index),
             })
         })
 }
 
-/// A function of the user's, with its name.
+/// A function of the user with the name of its class.
 type NamedFunction = (String, Py<PyAny>);
 
 fn lend_functions(

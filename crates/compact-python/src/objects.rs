@@ -1,5 +1,5 @@
-//! A store that the user wrote in Python (`put`, `get`, `names`), as the object store that archive and
-//! catalog are kept in. What ranges and conditions mean is left to a store in memory.
+//! Adapts a store that the user wrote in Python (`put`, `get`, `names`) to the object store interface that
+//! archive and catalog use. Ranges and conditions are evaluated by a store in memory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use pyo3::types::PyBytes;
 
 use crate::callback::call_python;
 
-/// Bytes by name, kept by Python.
+/// An object store that is implemented in Python.
 #[derive(Clone, Debug)]
 pub(crate) struct PythonObjects {
     storage: Arc<Py<PyAny>>,
@@ -66,7 +66,7 @@ impl PythonObjects {
         call_python(remove).map_err(store_error)
     }
 
-    /// A store of what is below a prefix, by names alone.
+    /// Returns a store in memory that lists the names below a prefix, without their contents.
     async fn list_below(&self, prefix: Option<&Path>) -> Result<InMemory> {
         let prefix = prefix.map_or_else(String::new, |prefix| format!("{prefix}/"));
         let listed = InMemory::new();

@@ -1,6 +1,6 @@
-//! `compact._native.Carried`: a task on its way from session to session of an agent, as
-//! `compact::agent` carries it, without the secrets that its sessions printed. The task stays as
-//! it is. Sessions themselves are Python's.
+//! `compact._native.CarriedTask`: carries a task from one session of an agent to the next, with the
+//! checkpoints of `compact::agent`. Secrets that sessions printed are redacted; the task itself is not changed.
+//! Python runs the sessions.
 
 use compact::agent::{self, CheckpointNotes, CheckpointWrapping, checkpoint_budget};
 use compact::format::{Format, TranscriptScope};
@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 
 use crate::failure::{ErrorClass, error_with_causes};
 
-/// A task, and what its sessions established so far.
+/// A task, and the ledger of its sessions so far.
 #[pyclass(module = "compact._native")]
-pub(crate) struct Carried {
+pub(crate) struct CarriedTask {
     task: String,
     window: Tokens,
     redactor: Redactor,
@@ -21,11 +21,11 @@ pub(crate) struct Carried {
 }
 
 #[pymethods]
-impl Carried {
+impl CarriedTask {
     #[new]
-    fn new(task: String, window: u64) -> PyResult<Carried> {
+    fn new(task: String, window: u64) -> PyResult<CarriedTask> {
         let redactor = RedactionRules::default().redactor(RedactionBoundary::Summary);
-        Ok(Carried {
+        Ok(CarriedTask {
             task,
             window: Tokens(window),
             redactor: redactor.map_err(|error| error_with_causes(ErrorClass::Config, &error))?,
@@ -33,7 +33,7 @@ impl Carried {
         })
     }
 
-    /// Takes what a session said: a JSON list of messages as Anthropic has them.
+    /// Adds the messages of a session, as a JSON list in Anthropic's format.
     fn add_messages(&mut self, py: Python<'_>, messages: String) -> PyResult<()> {
         let parsed =
             compact::format::parse(messages, Some(Format::Anthropic), TranscriptScope::Live)
@@ -45,8 +45,8 @@ impl Carried {
         Ok(())
     }
 
-    /// What the next session begins with, given what the last one answered, and where it comes from:
-    /// `tagged`, `raw`, or `built` from what was heard.
+    /// Returns the first prompt of the next session, given the last one's answer, and the origin of its
+    /// checkpoint: `tagged`, `raw`, or `built` from the ledger.
     #[pyo3(signature = (answer=None))]
     fn continuation(&self, answer: Option<&str>) -> (String, &'static str) {
         let found = answer.and_then(agent::extract_checkpoint);
@@ -73,19 +73,19 @@ impl Carried {
     }
 }
 
-/// What a full session is asked.
+/// Returns the prompt that asks a full session for a checkpoint.
 #[pyfunction]
 pub(crate) fn checkpoint_request() -> &'static str {
     agent::checkpoint_request()
 }
 
-/// What a session begins with that goes on from a checkpoint.
+/// Returns the first prompt of a session that continues from a checkpoint.
 #[pyfunction]
 pub(crate) fn continuation_prompt(checkpoint: &str) -> String {
     agent::continuation_prompt(checkpoint)
 }
 
-/// The checkpoint in an answer; `None` when there is none in it.
+/// Returns the checkpoint in an answer; `None` if there is none.
 #[pyfunction]
 pub(crate) fn extract_checkpoint(answer: &str) -> Option<String> {
     agent::extract_checkpoint(answer).map(|found| found.text)

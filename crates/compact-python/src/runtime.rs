@@ -1,7 +1,7 @@
 //! The one asynchronous runtime of a process.
 //!
-//! A fork copies the memory and not the threads, so a child gets a runtime of its own; the parent's
-//! is left alone there, because waiting for threads that are not there never ends.
+//! A fork copies the memory but not the threads, so a child gets its own runtime. The parent's runtime is
+//! never dropped there, because that would wait for ever for threads that do not exist.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,7 @@ fn current_runtime() -> Result<Arc<Runtime>, PyErr> {
     Ok(runtime)
 }
 
-/// Drives work on the thread of the caller, who has let go of the interpreter.
+/// Runs a future to its end on the calling thread, which must have detached from the interpreter.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, PyErr> {
     Ok(current_runtime()?.block_on(work))
 }

@@ -1,8 +1,8 @@
 //! The live sessions of an engine: the most recent ones, each used by one thread at a time.
 //!
-//! A session that was left out is taken up again from the history that its client passes, so a bound
-//! costs time and nothing else. A session that nobody named is found by what a history begins with: the
-//! whole of what it was told, or of what it was handed out.
+//! A session that was evicted is continued from the history that its client passes, so the bound costs time
+//! and nothing else. An unnamed session is found by the beginning of a history: all that the session was passed
+//! before, or all that it returned.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,21 +15,21 @@ use pyo3::PyErr;
 
 use crate::failure::{ErrorClass, error_with_message};
 
-/// Sessions by name.
+/// The most recent sessions of an engine, by name.
 pub(crate) struct EngineSessions {
     most: usize,
     clock: AtomicU64,
-    shelf: Mutex<SessionTable>,
+    table: Mutex<SessionTable>,
 }
 
 #[derive(Default)]
 struct SessionTable {
     slots: HashMap<String, Arc<SessionSlot>>,
-    /// The sessions without a name of their client's, by the histories that go on from them.
+    /// The sessions that no client named, by the chains that a continuing history begins with.
     unnamed: HashMap<Chain, String>,
 }
 
-/// One session.
+/// A session, and who holds it.
 pub(crate) struct SessionSlot {
     live: Mutex<Option<Session>>,
     holder: Mutex<Option<ThreadId>>,
@@ -47,38 +47,38 @@ impl EngineSessions {
         EngineSessions {
             most: most.max(1),
             clock: AtomicU64::new(0),
-            shelf: Mutex::default(),
+            table: Mutex::default(),
         }
     }
 
     fn lock_table(&self) -> MutexGuard<'_, SessionTable> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The unnamed session that the longest of these beginnings of a history is all of.
+    /// Finds the unnamed session that the history with these beginnings continues; the longest match wins.
     pub(crate) fn find_continued(&self, beginnings: &[Chain]) -> Option<String> {
-        let shelf = self.lock_table();
+        let table = self.lock_table();
         let found = beginnings
             .iter()
             .rev()
-            .find_map(|chain| shelf.unnamed.get(chain));
+            .find_map(|chain| table.unnamed.get(chain));
         found.cloned()
     }
 
-    /// Notes what a history must begin with to go on from an unnamed session.
-    pub(crate) fn note_chains(&self, name: &str, lines: Vec<Chain>) {
-        let mut shelf = self.lock_table();
-        shelf.unnamed.retain(|_, known| known != name);
-        if shelf.slots.contains_key(name) {
-            let named = lines.into_iter().map(|chain| (chain, name.to_owned()));
-            shelf.unnamed.extend(named);
+    /// Records the chains that a history must begin with to continue an unnamed session.
+    pub(crate) fn note_chains(&self, name: &str, chains: Vec<Chain>) {
+        let mut table = self.lock_table();
+        table.unnamed.retain(|_, known| known != name);
+        if table.slots.contains_key(name) {
+            let named = chains.into_iter().map(|chain| (chain, name.to_owned()));
+            table.unnamed.extend(named);
         }
     }
 
-    /// The session of this name, and the name of one that had to make room.
+    /// Returns the session of this name, adding it if needed, and the name of one that was evicted for it.
     pub(crate) fn find_or_add(&self, name: &str) -> (Arc<SessionSlot>, Option<String>) {
-        let mut shelf = self.lock_table();
-        let slots = &mut shelf.slots;
+        let mut table = self.lock_table();
+        let slots = &mut table.slots;
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let slot = slots.entry(name.to_owned()).or_insert_with(|| {
             Arc::new(SessionSlot {
@@ -92,12 +92,12 @@ impl EngineSessions {
         let full = slots.len() > self.most;
         let oldest = full.then(|| least_recent(slots, name)).flatten();
         if let Some(oldest) = &oldest {
-            shelf.remove(oldest);
+            table.remove(oldest);
         }
         (slot, oldest)
     }
 
-    /// Lets go of a session.
+    /// Removes a session.
     pub(crate) fn remove(&self, name: &str) {
         self.lock_table().remove(name);
     }
@@ -114,7 +114,7 @@ impl SessionTable {
     }
 }
 
-/// The session that was used least recently and that nobody holds now.
+/// Finds the session that was used least recently and that nobody holds now.
 fn least_recent(slots: &HashMap<String, Arc<SessionSlot>>, but: &str) -> Option<String> {
     let is_free =
         |slot: &SessionSlot| !matches!(slot.live.try_lock(), Err(TryLockError::WouldBlock));
@@ -127,14 +127,14 @@ fn least_recent(slots: &HashMap<String, Arc<SessionSlot>>, but: &str) -> Option<
 }
 
 impl SessionSlot {
-    /// Waits for the session. Its own callbacks cannot have it: they would wait for themselves.
+    /// Waits for the session and holds it. Fails in a callback of the same session, which would deadlock.
     pub(crate) fn hold(&self) -> Result<HeldSession<'_>, PyErr> {
         let me = thread::current().id();
         let holder = *self.lock_holder();
         if holder == Some(me) {
             return Err(error_with_message(
                 ErrorClass::SessionBusy,
-                "this session is being handled by the call that this callback belongs to; \
+                "the call that this callback belongs to is using this session; \
                  use another session id",
             ));
         }
@@ -149,20 +149,20 @@ impl SessionSlot {
 }
 
 impl HeldSession<'_> {
-    /// The session, a new one if there is none.
+    /// Returns the session, creating it if needed.
     pub(crate) fn get_or_create(&mut self, compact: &Compact, name: &str) -> &mut Session {
         self.live.get_or_insert_with(|| compact.session(name))
     }
 
-    /// True when a history that has these beginnings goes on from the session.
+    /// Returns whether a history with these beginnings continues the session.
     pub(crate) fn is_continued_by(&self, beginnings: &[Chain]) -> bool {
         let state = self.live.as_ref().and_then(Session::state);
-        let lines = state.map(|state| state.continuation_chains());
-        let lines = lines.unwrap_or_default();
-        lines.is_empty() || lines.iter().any(|chain| beginnings.contains(chain))
+        let chains = state.map(|state| state.continuation_chains());
+        let chains = chains.unwrap_or_default();
+        chains.is_empty() || chains.iter().any(|chain| beginnings.contains(chain))
     }
 
-    /// The session, if there is one.
+    /// Returns the session, if it was created.
     pub(crate) fn existing_session(&mut self) -> Option<&mut Session> {
         self.live.as_mut()
     }

@@ -1,4 +1,4 @@
-//! Transcripts of agents that keep their own: compacted as a whole, to be resumed from.
+//! Compacts the transcripts of agents that keep their own, for the agents to resume from.
 
 use bytes::Bytes;
 use compact::format::{BoundaryStamp, Format, ParsedTranscript, TranscriptScope};
@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use crate::engine::run_blocking;
 use crate::failure::{ErrorClass, error_with_causes};
 
-/// The transcript with a boundary and the view behind it, and the receipt as JSON.
+/// Appends a boundary and a view to a transcript, and returns it with the receipt as JSON; `None` if there is
+/// no need. With a note it compacts whatever the pressure.
 pub(crate) fn rewrite_transcript(
     manager: &Manager,
     session_id: Option<&str>,

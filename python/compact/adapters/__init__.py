@@ -1,4 +1,4 @@
-"""Where originals are kept."""
+"""Stores for originals."""
 
 from .custom import ObjectStorage, StorageAdapter, check_storage
 from .fs import FileStorage, MemoryStorage, NativeStorage

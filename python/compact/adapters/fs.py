@@ -1,4 +1,4 @@
-"""Stores of the engine itself: what they keep can be restored, searched and verified."""
+"""The engine's own stores in a folder and in memory."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ __all__ = ["FileStorage", "MemoryStorage", "NativeStorage"]
 
 
 class NativeStorage:
-    """A store of the engine itself: a ``storage`` section of the configuration."""
+    """A store of the engine, described by a ``storage`` section of the configuration.
+
+    What it keeps can be restored, searched and verified.
+    """
 
     section: dict[str, Any]
 
     def settings(self) -> dict[str, Any]:
-        """The ``storage`` section that it stands for."""
+        """Returns the ``storage`` section that describes the store."""
         return self.section
 
     @classmethod
-    def of(cls, section: dict[str, Any]) -> NativeStorage:
-        """The store of a section that was read from a file."""
+    def from_section(cls, section: dict[str, Any]) -> NativeStorage:
+        """Builds the store from a section that was read from a file."""
         made = cls.__new__(cls)
         made.section = section
         return made
 
 
 class FileStorage(NativeStorage):
-    """A folder, readable by its owner only; ``compactctl`` reads the same one.
+    """Stores originals in a folder that only its owner can read; ``compactctl`` can use the same folder.
 
-    ``key_env`` names the variable with the key (64 hexadecimal digits) that originals are encrypted
-    with; without one they are not.
+    ``key_env`` names the environment variable with the encryption key (64 hexadecimal digits); without it
+    originals are not encrypted.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, key_env: str | None = None) -> None:
@@ -41,7 +44,7 @@ class FileStorage(NativeStorage):
 
     @property
     def path(self) -> str | None:
-        """The folder; ``None`` for the one in the user's data directory."""
+        """The folder, or ``None`` for the default one in the user's data directory."""
         path: str | None = self.section["path"]
         return path
 
@@ -50,7 +53,7 @@ class FileStorage(NativeStorage):
 
 
 class MemoryStorage(NativeStorage):
-    """The memory of this process: gone when it ends."""
+    """Stores everything in the memory of this process, until it ends."""
 
     def __init__(self) -> None:
         self.section = {"adapter": "custom"}

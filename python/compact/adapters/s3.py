@@ -1,4 +1,4 @@
-"""Originals in a bucket that speaks S3."""
+"""The engine's store in an S3 bucket."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["S3Storage"]
 
 
 class S3Storage(NativeStorage):
-    """A bucket of Amazon's or of any server that speaks S3.
+    """Stores originals in a bucket of Amazon S3 or a compatible server.
 
-    Keys come from ``AWS_ACCESS_KEY_ID`` and the other variables of Amazon's clients, or from the
-    machine's role. Receipts and the recall index stay in the folder ``path``, in the user's data
-    directory if none is given; ``SqlStorage(url, originals=S3Storage(…))`` shares them as well.
+    Credentials come from ``AWS_ACCESS_KEY_ID`` and the other variables of Amazon's clients, or from the
+    machine's role. Receipts and the recall index are kept in the folder ``path``, by default in the user's
+    data directory. To share them between machines, use ``SqlStorage(url, originals=S3Storage(…))``.
     """
 
     def __init__(

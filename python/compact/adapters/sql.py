@@ -1,4 +1,4 @@
-"""Receipts in a database: a file of SQLite, or PostgreSQL for processes on several machines."""
+"""The engine's store with receipts in a database: SQLite, or PostgreSQL for several machines."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["SqlStorage"]
 
 
 class SqlStorage(NativeStorage):
-    """Receipts and sessions in the database at ``place``, originals beside it or elsewhere.
+    """Stores receipts and sessions in the database at ``place``, and originals in ``originals``.
 
-    ``place`` is ``postgres://user@host/database?sslmode=verify-full``, with the password in
-    ``PGPASSWORD``, or the path of a SQLite file. Originals go to ``originals``; if that is not given,
-    to the folder of the SQLite file, or with PostgreSQL to the user's data directory.
+    ``place`` is ``postgres://user@host/database?sslmode=verify-full``, with the password in ``PGPASSWORD``, or
+    the path of a SQLite file. By default originals are stored in the folder of the SQLite file, or with
+    PostgreSQL in the user's data directory. Raises ``ConfigError`` if ``place`` is empty.
     """
 
     def __init__(

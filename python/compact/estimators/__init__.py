@@ -1,4 +1,4 @@
-"""How tokens are counted."""
+"""Token estimators."""
 
 from .noop import NoopEstimator
 from .tiktoken import HeuristicEstimator, NativeEstimator, TiktokenEstimator, TokenEstimator

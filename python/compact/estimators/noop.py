@@ -1,4 +1,4 @@
-"""No counting: nothing ever triggers by itself."""
+"""An estimator that does not count."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ __all__ = ["NoopEstimator"]
 
 
 class NoopEstimator:
-    """Counts nothing, so that only the provider's own reports and refusals lead to a compaction."""
+    """Always counts zero, so that only the provider's reports and refusals lead to a compaction."""
 
     def estimate(self, messages: Sequence[Any], model: str) -> int:
-        """Always zero."""
+        """Returns zero."""
         return 0

@@ -1,4 +1,4 @@
-"""Estimators of the engine itself; they need no package and no download."""
+"""The engine's own estimators; they need no other package and no download."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ __all__ = ["HeuristicEstimator", "NativeEstimator", "TiktokenEstimator", "TokenE
 
 @runtime_checkable
 class TokenEstimator(Protocol):
-    """Counts messages. Must be deterministic, and add up over messages.
+    """Counts the tokens of messages.
 
-    When it raises, the caller gets an ``EstimatorError`` and nothing has changed.
+    It must be deterministic, and the count of a list must be the sum of the counts of its messages. If it
+    raises, the caller gets an ``EstimatorError`` and nothing has changed.
     """
 
     def estimate(self, messages: Sequence[Message], model: str) -> int:
-        """The tokens of ``messages`` for ``model``."""
+        """Returns the tokens of ``messages`` for ``model``."""
         ...
 
 
 class NativeEstimator:
-    """An estimator of the engine itself, by its name."""
+    """An estimator of the engine, by its name."""
 
     name: str = "auto"
 
     def estimate(self, messages: Sequence[Any], model: str) -> int:
-        """The tokens of ``messages`` for ``model``; dicts and objects of SDKs count too."""
+        """Returns the tokens of ``messages`` for ``model``; dicts and SDK objects are accepted too."""
         return wire.account(messages, estimator=self.name, model=model).total
 
     def count(self, text: str, model: str = "") -> int:
-        """The tokens of a text."""
-        return _native.count(text, self.name, model or None)
+        """Returns the tokens of a text."""
+        return _native.count_text(text, self.name, model or None)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
 
 class TiktokenEstimator(NativeEstimator):
-    """BPE with OpenAI's tables, scaled for other families; ``auto`` picks what fits the model."""
+    """Counts with OpenAI's BPE tables, scaled for other model families; ``auto`` picks by the model."""
 
     def __init__(self, encoding: Literal["auto", "o200k", "cl100k"] = "auto") -> None:
         self.name = encoding
 
 
 class HeuristicEstimator(NativeEstimator):
-    """Characters over four, a token for each CJK character: quick and rough."""
+    """Counts one token for four characters, and one for each CJK character: fast but rough."""
 
     name = "heuristic"

@@ -1,4 +1,4 @@
-"""Who is told about compactions."""
+"""Exporters for events."""
 
 from .console import ConsoleExporter
 from .custom import CallbackExporter, Exporter

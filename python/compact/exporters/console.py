@@ -1,4 +1,4 @@
-"""Events as lines on standard error, or on any stream."""
+"""An exporter that prints events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ConsoleExporter"]
 
 
 class ConsoleExporter:
-    """Writes a line for each event: to be read by people, or as JSON."""
+    """Writes one line for each event to standard error or ``stream``, for people or as JSON."""
 
     def __init__(
         self, stream: TextIO | None = None, *, form: Literal["human", "json"] = "human"
@@ -23,5 +23,5 @@ class ConsoleExporter:
     def emit(self, event: dict[str, Any]) -> None:
         """Writes one event."""
         text = json.dumps(event, ensure_ascii=False)
-        line = text if self.form == "json" else _native.console_line(text)
+        line = text if self.form == "json" else _native.format_event(text)
         print(line, file=self.stream or sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Events to a function of yours."""
+"""The protocol for exporters of your own, and one that calls a function."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["CallbackExporter", "Exporter"]
 
 @runtime_checkable
 class Exporter(Protocol):
-    """Takes events: counts and ids, never content.
+    """Receives events: counts and ids, never content.
 
-    It is called on a thread of its own. What it raises is logged and counted, and it may hang
-    without delaying anybody but later events. One that holds events back has a
-    ``flush(timeout) -> bool``, which ``CompactManager.flush`` calls.
+    It is called on its own thread. Errors are logged and counted; an exporter that hangs delays only later
+    events. One that buffers events should have ``flush(timeout) -> bool``, which ``CompactManager.flush``
+    calls.
     """
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Takes one event."""
+        """Handles one event."""
         ...
 
 
@@ -29,5 +29,5 @@ class CallbackExporter:
         self.callback = callback
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Takes one event."""
+        """Calls the function with the event."""
         self.callback(event)

@@ -1,4 +1,4 @@
-"""Events to a collector of OpenTelemetry: a log record each, spans of calls, and metrics."""
+"""An exporter to an OpenTelemetry collector: a log record for each event, spans of calls, and metrics."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _ALIVE: weakref.WeakSet[OtlpExporter] = weakref.WeakSet()
 
 
 class OtlpExporter:
-    """Sends events over OTLP, behind a queue: a collector that is away or slow delays nobody.
+    """Sends events over OTLP from a queue, so that a missing or slow collector delays nobody.
 
     OpenTelemetry's own variables (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_EXPORTER_OTLP_HEADERS``,
-    ``OTEL_SERVICE_NAME``, …) apply where an argument is not given.
+    ``OTEL_SERVICE_NAME``, …) apply to arguments that are not given. Raises ``ConfigError`` if the endpoint
+    is not valid.
     """
 
     def __init__(
@@ -27,30 +28,30 @@ class OtlpExporter:
     ) -> None:
         self.endpoint = endpoint
         self.protocol = protocol
-        self._start()
+        self._start_collector()
         _ALIVE.add(self)
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Takes one event; never waits."""
-        self._here().emit(json.dumps(event, ensure_ascii=False))
+        """Queues one event; never waits."""
+        self._own_collector().emit(json.dumps(event, ensure_ascii=False))
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Waits until the collector has everything; false when that took longer."""
-        return self._here().flush(timeout) == 0
+        """Waits until the collector has everything; false if that takes longer than ``timeout`` seconds."""
+        return self._own_collector().flush(timeout) == 0
 
     @property
     def dropped(self) -> int:
-        """How many events no collector took."""
-        return self._here().dropped()
+        """How many events could not be delivered so far."""
+        return self._own_collector().dropped()
 
-    def _start(self) -> None:
+    def _start_collector(self) -> None:
         self._process = os.getpid()
         self._collector = _native.Collector(self.endpoint, self.protocol)
 
-    def _here(self) -> _native.Collector:
-        """The queue of this process: a fork leaves the parent's without its thread."""
+    def _own_collector(self) -> _native.Collector:
+        """Returns the queue of this process; after a fork the parent's queue has no thread here."""
         if self._process != os.getpid():
-            self._start()
+            self._start_collector()
         return self._collector
 
 

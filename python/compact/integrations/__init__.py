@@ -1,4 +1,4 @@
-"""Compact in the frameworks and clients that agents are written with: one small module each.
+"""Integrations with agent frameworks and clients, one module each.
 
-None of them is imported until you ask for it, and none of their packages is needed for another.
+A module is imported only when you import it, and needs no package but its own framework's.
 """

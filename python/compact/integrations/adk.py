@@ -1,8 +1,8 @@
-"""Compact in Google's ADK: ``App(..., plugins=[CompactPlugin(manager)])``.
+"""Integration with Google's ADK: ``App(..., plugins=[CompactPlugin(manager)])``.
 
-The session's events stay as they are; what goes to the model is smaller. What an agent sees of a session
-is a conversation of its own, named by app, user, session and agent: ``shop/ann/7/clerk``.
-An event whose ``custom_metadata`` says ``{"protected": True}`` stays before the model, word for word.
+The session's events are not changed; only what is sent to the model is smaller. Each agent of a session has
+its own conversation, named by app, user, session and agent: ``shop/ann/7/clerk``. An event with
+``custom_metadata={"protected": True}`` stays in the context word for word.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
-from ..identity import scoped
+from ..identity import join_session_name
 from ..manager import CompactManager
-from ..wire import Codec, flags
+from ..wire import Codec, read_flags
 
 __all__ = ["CompactPlugin"]
 
@@ -33,15 +33,15 @@ class CompactPlugin(BasePlugin):
     async def before_model_callback(
         self, *, callback_context: Any, llm_request: LlmRequest
     ) -> LlmResponse | None:
-        """Replaces the contents of the request by the smaller view."""
+        """Replaces the contents of the request with the view to send."""
         config = llm_request.config
-        name = _name(callback_context)
-        if protected := self._protected(callback_context.session.events):
+        name = _session_name(callback_context)
+        if protected := self._protected_contents(callback_context.session.events):
             await asyncio.to_thread(self.manager.protect, name, protected, codec=CONTENTS)
         prepared = await self.manager.atry_prepare(
             name,
             llm_request.contents,
-            system=_system(config),
+            system=_instructions(config),
             tools=(config.tools or None) if config else None,
             codec=CONTENTS,
         )
@@ -49,20 +49,20 @@ class CompactPlugin(BasePlugin):
             llm_request.contents = prepared.messages
         return None
 
-    def _protected(self, events: Any) -> list[Any]:
-        """What the session protects: a content has no room for the flag, its event has."""
+    def _protected_contents(self, events: Any) -> list[Any]:
+        """Returns the contents whose events are flagged; a content itself cannot carry the flag."""
         flag = self.manager.config.policy.protected_flag
-        said = (event for event in events or [] if flags(event.custom_metadata).get(flag))
-        return [event.content for event in said if event.content]
+        flagged = (event for event in events or [] if read_flags(event.custom_metadata).get(flag))
+        return [event.content for event in flagged if event.content]
 
 
-def _name(context: Any) -> str:
+def _session_name(context: Any) -> str:
     session = context.session
-    return scoped(session.app_name, session.user_id, session.id, context.agent_name)
+    return join_session_name(session.app_name, session.user_id, session.id, context.agent_name)
 
 
-def _system(config: Any) -> Any:
-    """Instructions as the provider's body has them."""
+def _instructions(config: Any) -> Any:
+    """Returns the instructions as they stand in the provider's request body."""
     instruction = getattr(config, "system_instruction", None)
     if isinstance(instruction, str):
         return {"parts": [{"text": instruction}]}

@@ -1,7 +1,7 @@
-"""Compact in the Anthropic client: ``Anthropic(middleware=[CompactMiddleware(manager)])``.
+"""Integration with the Anthropic client: ``Anthropic(middleware=[CompactMiddleware(manager)])``.
 
-Every request goes out within the window. One that the provider still refuses as too long is sent once
-more, smaller. The caller's own list of messages is never touched.
+Every request is kept inside the window. One that the provider still refuses as too long is made smaller and
+sent once more. The caller's own list of messages is never changed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["CompactMiddleware"]
 
 MESSAGES = Codec("anthropic")
 
-#: Members of a body that tell the engine which rules hold.
-_TELLING = ("thinking", "max_tokens", "tool_choice")
+#: Members of a body that decide which of the provider's rules apply.
+_RULE_MEMBERS = ("thinking", "max_tokens", "tool_choice")
 
 
 class CompactMiddleware(Middleware):
     """Keeps what the client sends to ``/v1/messages`` inside the window.
 
-    ``session_id`` names the conversation, or is a function of the request body that does. Without one
-    it is known by its history: ``metadata.user_id`` names a user, who may have many.
+    ``session_id`` is the name of the conversation, or a function that returns it for a request body. Without
+    one the conversation is recognised by its history; ``metadata.user_id`` names a user, who may have many.
     """
 
     def __init__(
@@ -41,43 +41,43 @@ class CompactMiddleware(Middleware):
         self.session_id = session_id
 
     def handle(self, request: APIRequest, call_next: Any) -> Any:
-        """For the synchronous client."""
-        body = _body(request)
+        """Handles a request of the synchronous client."""
+        body = _conversation_body(request)
         if body is None:
             return call_next(request)
-        name = self._name(body)
-        prepared = self.manager.try_prepare(name, body["messages"], **_beside(body))
-        response = call_next(_with(request, body, prepared))
+        name = self._session_name(body)
+        prepared = self.manager.try_prepare(name, body["messages"], **_request_options(body))
+        response = call_next(_with_prepared(request, body, prepared))
         if response.status_code in (400, 413):
-            smaller = self._smaller(name, body, response.status_code, response.text())
+            smaller = self._shrink(name, body, response.status_code, response.text())
             if smaller is not None:
                 return call_next(request.copy(body={**body, "messages": smaller}))
         return response
 
     async def handle_async(self, request: APIRequest, call_next: Any) -> Any:
-        """For the asynchronous client."""
-        body = _body(request)
+        """Handles a request of the asynchronous client."""
+        body = _conversation_body(request)
         if body is None:
             return await call_next(request)
-        name = self._name(body)
-        prepared = await self.manager.atry_prepare(name, body["messages"], **_beside(body))
-        response = await call_next(_with(request, body, prepared))
+        name = self._session_name(body)
+        prepared = await self.manager.atry_prepare(name, body["messages"], **_request_options(body))
+        response = await call_next(_with_prepared(request, body, prepared))
         if response.status_code in (400, 413):
-            smaller = self._smaller(name, body, response.status_code, await response.text())
+            smaller = self._shrink(name, body, response.status_code, await response.text())
             if smaller is not None:
                 return await call_next(request.copy(body={**body, "messages": smaller}))
         return response
 
-    def _smaller(self, name: str | None, body: dict[str, Any], status: int, text: str) -> Any:
-        how = {key: value for key, value in _beside(body).items() if key != "more"}
+    def _shrink(self, name: str | None, body: dict[str, Any], status: int, text: str) -> Any:
+        how = {key: value for key, value in _request_options(body).items() if key != "more"}
         return self.manager.overflowed(name, body["messages"], status, text, **how)
 
-    def _name(self, body: Mapping[str, Any]) -> str | None:
+    def _session_name(self, body: Mapping[str, Any]) -> str | None:
         return self.session_id(body) if callable(self.session_id) else self.session_id
 
 
-def _body(request: APIRequest) -> dict[str, Any] | None:
-    """The body of a request that carries a conversation."""
+def _conversation_body(request: APIRequest) -> dict[str, Any] | None:
+    """Returns the body of a request that carries a conversation; ``None`` for any other."""
     path = str(request.url).partition("?")[0]
     body = request.json
     is_conversation = request.method.upper() == "POST" and path.endswith("/v1/messages")
@@ -86,16 +86,16 @@ def _body(request: APIRequest) -> dict[str, Any] | None:
     return {**body, "messages": list(body["messages"])}
 
 
-def _beside(body: Mapping[str, Any]) -> dict[str, Any]:
+def _request_options(body: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "system": body.get("system"),
         "tools": body.get("tools"),
         "codec": MESSAGES,
-        "more": {key: body[key] for key in _TELLING if key in body},
+        "more": {key: body[key] for key in _RULE_MEMBERS if key in body},
     }
 
 
-def _with(request: APIRequest, body: dict[str, Any], prepared: Prepared | None) -> APIRequest:
+def _with_prepared(request: APIRequest, body: dict[str, Any], prepared: Prepared | None) -> APIRequest:
     if prepared is None:
         return request
     changed = {**body, "messages": prepared.messages}

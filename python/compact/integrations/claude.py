@@ -1,8 +1,8 @@
-"""Compact in the Claude Agent SDK, which keeps its history to itself and compacts it by itself.
+"""Integration with the Claude Agent SDK, which keeps and compacts its history itself.
 
-``make_precompact_hook`` archives the transcript before that happens, ``make_session_start_hook`` puts
-what must not be forgotten before the model afterwards, ``CompactSessionStore`` replaces the history
-of a session that is resumed, and ``context_tokens`` reads the one number that is the size of a context.
+``make_precompact_hook`` archives the transcript before the SDK compacts it, ``make_session_start_hook``
+reminds the model afterwards, ``CompactSessionStore`` gives a resumed session a smaller history, and
+``context_tokens`` returns the size of a context.
 
 >>> options = ClaudeAgentOptions(
 ...     hooks={
@@ -25,7 +25,7 @@ from typing import Any
 from .. import _native
 from ..events import logger as events
 from ..exceptions import CompactError, NotFound
-from ..identity import scoped
+from ..identity import join_session_name
 from ..manager import CompactManager
 from ..wire import dumps
 
@@ -43,21 +43,21 @@ Hook = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
 
 def get_repo_runs_dir(repo_path: str | os.PathLike[str]) -> Path:
-    """The folder of a repository's archives: one for each path, the one that ``compactctl hook`` uses."""
-    return _native.shelf_folder(os.path.abspath(repo_path))
+    """Returns the folder where ``compactctl hook`` archives transcripts of a repository."""
+    return _native.hook_folder(os.path.abspath(repo_path))
 
 
 def make_precompact_hook(
     repo_path: str | os.PathLike[str], manager: CompactManager | None = None
 ) -> Hook:
-    """A PreCompact hook that archives the transcript. It never blocks a compaction.
+    """Returns a PreCompact hook that archives the transcript. It never blocks a compaction.
 
-    What is archived is what ``compactctl hook`` would archive: whole or not at all, and redacted as the
-    manager's configuration says, or without a manager the user's. A manager reads the transcript as
-    well, so that it remembers afterwards what was said.
+    It archives what ``compactctl hook`` would: whole or not at all, and redacted by the manager's
+    configuration, or by the user's if no manager is given. A manager also reads the transcript, so that it
+    can remember it afterwards. Errors are logged.
     """
     repository = os.path.abspath(repo_path)
-    archive = _native.shelf_archive if manager is None else manager.archive_transcript
+    archive = _native.archive_transcript if manager is None else manager.archive_transcript
 
     async def precompact_hook(hook_input: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         session_id = hook_input.get("session_id") or "unknown"
@@ -76,14 +76,14 @@ def make_precompact_hook(
             *(trigger, dest, size / 1024),
         )
         if manager is not None and source and session_id != "unknown":
-            await asyncio.to_thread(_learn, manager, session_id, Path(source))
+            await asyncio.to_thread(_remember_transcript, manager, session_id, Path(source))
         return {}
 
     return precompact_hook
 
 
-def _learn(manager: CompactManager, session_id: str, transcript: Path) -> None:
-    """Draws from a transcript what is to be remembered of it."""
+def _remember_transcript(manager: CompactManager, session_id: str, transcript: Path) -> None:
+    """Lets the manager compact a transcript, so that it remembers it; errors are logged."""
     try:
         text = transcript.read_text(encoding="utf-8")
         manager.rewrite(session_id, text, "claude-code", note="precompact")
@@ -92,10 +92,10 @@ def _learn(manager: CompactManager, session_id: str, transcript: Path) -> None:
 
 
 def make_session_start_hook(manager: CompactManager, session_id: str | None = None) -> Hook:
-    """A SessionStart hook: after a compaction, what the manager remembers goes before the model.
+    """Returns a SessionStart hook that adds what the manager remembers to the context after a compaction.
 
-    The manager learns about the session from :func:`make_precompact_hook`; nothing is added when it
-    knows nothing.
+    The manager learns about the session from :func:`make_precompact_hook`. If it knows nothing, nothing is
+    added.
     """
 
     async def session_start_hook(hook_input: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def make_session_start_hook(manager: CompactManager, session_id: str | None = No
         try:
             memory = await asyncio.to_thread(manager.remember, name)
         except CompactError as error:
-            events.info("nothing is remembered of %s: %s", name, error)
+            events.info("nothing is remembered about session %s: %s", name, error)
             return {}
         context = {"hookEventName": "SessionStart", "additionalContext": str(memory)}
         return {"hookSpecificOutput": context}
@@ -116,10 +116,10 @@ def make_session_start_hook(manager: CompactManager, session_id: str | None = No
 
 
 class CompactSessionStore:
-    """A ``SessionStore`` that hands out a smaller history when a session is resumed.
+    """A ``SessionStore`` that returns a smaller history when a session is resumed.
 
-    ``underlying`` keeps the lines, in memory if none is given; they are only ever added to. The manager
-    knows a session by its project and its id: ``PROJECT/SESSION``.
+    ``underlying`` stores the transcript lines; without one they are kept in memory. Lines are only ever
+    appended. The manager's name for a session is its project and id: ``PROJECT/SESSION``.
     """
 
     def __init__(self, manager: CompactManager, underlying: Any = None) -> None:
@@ -128,28 +128,28 @@ class CompactSessionStore:
         self._lines: dict[str, list[Any]] = {}
 
     async def append(self, key: Any, entries: list[Any]) -> None:
-        """Takes lines of the transcript."""
+        """Appends lines of the transcript."""
         if self.underlying is not None:
             await self.underlying.append(key, entries)
         else:
             self._lines.setdefault(dumps(key), []).extend(entries)
 
     async def load(self, key: Any) -> list[Any] | None:
-        """The lines, with a boundary and a smaller view behind them where they outgrew the window."""
+        """Returns the lines; if they outgrew the window, with a boundary and a smaller view behind them."""
         lines: list[Any] | None = self._lines.get(dumps(key))
         if self.underlying is not None:
             lines = await self.underlying.load(key)
         if not lines or key.get("subpath"):
             return lines
         parts = (key[part] for part in ("project_key", "session_id") if part in key)
-        return self._compacted(scoped(*parts), lines)
+        return self._compact_lines(join_session_name(*parts), lines)
 
-    def _compacted(self, session_id: str, lines: list[Any]) -> list[Any]:
+    def _compact_lines(self, session_id: str, lines: list[Any]) -> list[Any]:
         source = "".join(json.dumps(line) + "\n" for line in lines)
         try:
             made = self.manager.rewrite(session_id, source, "claude-code")
         except CompactError as error:
-            events.warning("session %s is resumed as it is: %s", session_id, error)
+            events.warning("session %s is resumed unchanged: %s", session_id, error)
             return lines
         if made is None:
             return lines
@@ -157,10 +157,10 @@ class CompactSessionStore:
 
 
 def context_tokens(messages: Iterable[Any]) -> int | None:
-    """The size of the context after these messages of a query; ``None`` when nothing was reported.
+    """Returns the size of the context in tokens after these messages; ``None`` if none was reported.
 
     Only ``AssistantMessage.usage`` is about one request. ``ResultMessage.usage`` is the sum over all
-    requests of a query and ``model_usage`` that of the session: neither is the size of anything.
+    requests of a query and ``model_usage`` over the session, so neither is a context size.
     """
     size = None
     for message in messages:
@@ -168,7 +168,7 @@ def context_tokens(messages: Iterable[Any]) -> int | None:
         is_assistant = hasattr(message, "content") and hasattr(message, "model")
         if not report or not is_assistant or getattr(message, "parent_tool_use_id", None):
             continue
-        read = _native.usage("claude-agent-message", dumps({"usage": report}))
+        read = _native.read_usage("claude-agent-message", dumps({"usage": report}))
         if read is not None:
             size = int(json.loads(read)["prompt_tokens"])
     return size

@@ -1,8 +1,8 @@
-"""Compact in LangChain: ``create_agent(model, tools, middleware=[CompactMiddleware(manager)])``.
+"""Integration with LangChain: ``create_agent(model, tools, middleware=[CompactMiddleware(manager)])``.
 
-By default the agent's state keeps everything and only what goes to the model is smaller. With
-``persist=True`` the state itself is compacted, as LangChain's own summarization does; what leaves it
-is in the manager's storage. A session is the thread (``thread_id``) that the agent runs in.
+By default the agent's state keeps everything, and only what is sent to the model is smaller. With
+``persist=True`` the state itself is compacted, as LangChain's own summarization does; the original is in the
+manager's storage. A session is the thread (``thread_id``) that the agent runs in.
 """
 
 from __future__ import annotations
@@ -24,60 +24,60 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from ..manager import CompactManager
-from ..wire import Codec, dumps, flags
+from ..wire import Codec, dumps, read_flags
 
 __all__ = ["CompactMiddleware", "LangChainCodec"]
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 
-#: Blocks that a signature binds to everything before them.
-_BOUND = ("thinking", "redacted_thinking", "reasoning")
+#: Blocks whose signature covers everything before them.
+_REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
 
 
 class LangChainCodec(Codec):
-    """LangChain's messages as those of chat completions."""
+    """Translates between LangChain's messages and those of chat completions."""
 
     format = "openai-chat"
 
     def dump(self, item: Any) -> Any:
-        """A message as JSON values."""
+        """Returns a message as JSON values."""
         if not isinstance(item, BaseMessage):
             return super().dump(item)
         data: dict[str, Any] = {"role": _ROLES.get(item.type, "user"), "content": item.content}
         if isinstance(item, AIMessage) and item.tool_calls:
-            data["tool_calls"] = [_call(call) for call in item.tool_calls]
+            data["tool_calls"] = [_dump_call(call) for call in item.tool_calls]
         if isinstance(item, ToolMessage):
             data["tool_call_id"] = item.tool_call_id
-        said = flags(item.additional_kwargs, item.response_metadata, item.model_extra)
-        return {**data, "meta": said} if said else data
+        meta = read_flags(item.additional_kwargs, item.response_metadata, item.model_extra)
+        return {**data, "meta": meta} if meta else data
 
     def bare(self, item: Any) -> Any:
-        """Messages of LangChain as they are: none of its models sends what is said beside them."""
+        """Returns LangChain messages unchanged, since its models never send their flags."""
         return item if isinstance(item, BaseMessage) else super().bare(item)
 
     def load(self, data: dict[str, Any], items: Sequence[Any]) -> Any:
-        """A message that the engine made or changed."""
+        """Returns a LangChain message for one that the engine made or changed."""
         content = data.get("content") or ""
         if data["role"] == "tool":
-            return _like(items, data["tool_call_id"], content)
+            return _load_tool_result(items, data["tool_call_id"], content)
         if data["role"] == "assistant":
-            return _answer(items, data, content)
+            return _load_answer(items, data, content)
         return (SystemMessage if data["role"] == "system" else HumanMessage)(content=content)
 
 
-def _call(call: Any) -> dict[str, Any]:
+def _dump_call(call: Any) -> dict[str, Any]:
     function = {"name": call["name"], "arguments": dumps(call["args"])}
     return {"id": call["id"], "type": "function", "function": function}
 
 
-def _like(items: Sequence[Any], call_id: str, content: Any) -> ToolMessage:
+def _load_tool_result(items: Sequence[Any], call_id: str, content: Any) -> ToolMessage:
     for item in items:
         if isinstance(item, ToolMessage) and item.tool_call_id == call_id:
             return item.model_copy(update={"content": content})
     return ToolMessage(content=content, tool_call_id=call_id)
 
 
-def _answer(items: Sequence[Any], data: dict[str, Any], content: Any) -> AIMessage:
+def _load_answer(items: Sequence[Any], data: dict[str, Any], content: Any) -> AIMessage:
     calls = [
         {
             "id": call["id"],
@@ -97,8 +97,8 @@ def _answer(items: Sequence[Any], data: dict[str, Any], content: Any) -> AIMessa
 class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
     """Keeps every model call of an agent inside the window.
 
-    ``session_id`` names the conversation; without it, the thread does. An agent within another's graph
-    shares the thread and not the conversation, so it is known by its history, as is one without a thread.
+    ``session_id`` names the conversation; the default is the thread's id. An agent nested in another's graph
+    shares the thread but not the conversation, so it is recognised by its history, like one without a thread.
     """
 
     def __init__(
@@ -111,48 +111,48 @@ class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
         self.codec = LangChainCodec()
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Compacts the state itself, where that is wanted."""
+        """Compacts the state itself if ``persist`` is set."""
         if not self.persist:
             return None
         messages = state["messages"]
-        prepared = self.manager.try_prepare(self._name(runtime), messages, codec=self.codec)
+        prepared = self.manager.try_prepare(self._session_name(runtime), messages, codec=self.codec)
         if prepared is None or prepared.receipt is None:
             return None
-        kept = _unbound(messages, prepared.messages)
+        kept = _without_stale_reasoning(messages, prepared.messages)
         return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept]}
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """The same beside the event loop."""
+        """Runs :meth:`before_model` in a thread, without blocking the event loop."""
         import asyncio
 
         return await asyncio.to_thread(self.before_model, state, runtime)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Any) -> Any:
-        """Sends the smaller view."""
+        """Calls the model with the view to send."""
         if self.persist:
             return handler(request)
         prepared = self.manager.try_prepare(
-            self._name(request.runtime), request.messages, **self._beside(request)
+            self._session_name(request.runtime), request.messages, **self._request_options(request)
         )
-        return handler(request if prepared is None else _with(request, prepared.messages))
+        return handler(request if prepared is None else _with_messages(request, prepared.messages))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Any) -> Any:
-        """The same beside the event loop."""
+        """Does what :meth:`wrap_model_call` does, without blocking the event loop."""
         if self.persist:
             return await handler(request)
         prepared = await self.manager.atry_prepare(
-            self._name(request.runtime), request.messages, **self._beside(request)
+            self._session_name(request.runtime), request.messages, **self._request_options(request)
         )
-        return await handler(request if prepared is None else _with(request, prepared.messages))
+        return await handler(request if prepared is None else _with_messages(request, prepared.messages))
 
-    def _beside(self, request: ModelRequest[Any]) -> dict[str, Any]:
+    def _request_options(self, request: ModelRequest[Any]) -> dict[str, Any]:
         tools = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
-        # The system message is sent beside the others and never changed: it is counted as a schema.
+        # The system message is sent separately and never changed, so it is counted like a tool schema.
         if request.system_message is not None:
             tools.append({"system": request.system_message.content})
         return {"tools": tools, "codec": self.codec}
 
-    def _name(self, runtime: Any) -> str | None:
+    def _session_name(self, runtime: Any) -> str | None:
         if self.session_id:
             return self.session_id
         execution = getattr(runtime, "execution_info", None)
@@ -161,12 +161,12 @@ class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
         return str(thread) if thread and not is_nested else None
 
 
-def _with(request: ModelRequest[Any], messages: list[Any]) -> ModelRequest[Any]:
-    return request.override(messages=_unbound(request.messages, messages))
+def _with_messages(request: ModelRequest[Any], messages: list[Any]) -> ModelRequest[Any]:
+    return request.override(messages=_without_stale_reasoning(request.messages, messages))
 
 
-def _unbound(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
-    """Without the reasoning that was bound to what is no longer there."""
+def _without_stale_reasoning(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+    """Removes reasoning after the first change, since its signature covers what was there before."""
     same = 0
     while same < min(len(before), len(after)) and before[same] is after[same]:
         same += 1
@@ -177,11 +177,11 @@ def _without_reasoning(message: Any) -> Any:
     content = getattr(message, "content", None)
     if not isinstance(message, AIMessage) or not isinstance(content, list):
         return message
-    kept = [block for block in content if _kind(block) not in _BOUND]
+    kept = [block for block in content if _block_type(block) not in _REASONING_TYPES]
     if len(kept) == len(content):
         return message
     return message.model_copy(update={"content": kept})
 
 
-def _kind(block: Any) -> Any:
+def _block_type(block: Any) -> Any:
     return block.get("type") if isinstance(block, dict) else None

@@ -1,9 +1,9 @@
-"""Compact in the OpenAI client, which takes a transport: ``OpenAI(http_client=compact_client(manager))``.
+"""Integration with the OpenAI client through its transport: ``OpenAI(http_client=compact_client(manager))``.
 
-Chat completions and Responses go out within the window. One that the provider still refuses as too
-long is sent once more, smaller. A conversation that is not named by ``session_id`` is known by its history;
-``user`` and ``prompt_cache_key`` name what many conversations share. One that the server keeps (``previous_response_id``,
-``conversation``) is the server's to compact, and passes as it is.
+Requests for chat completions and Responses are kept inside the window. One that the provider still refuses as
+too long is made smaller and sent once more. A conversation without a ``session_id`` is recognised by its
+history; ``user`` and ``prompt_cache_key`` are shared by many conversations. A request whose history is on
+the server (``previous_response_id``, ``conversation``) is sent unchanged.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SessionName = str | Callable[[Mapping[str, Any]], str | None] | None
 
 
 class _Rewriter:
-    """What both transports share: which requests carry a conversation, and what to send instead."""
+    """Finds the requests that carry a conversation and rewrites them, for both transports."""
 
     def __init__(self, manager: CompactManager, session_id: SessionName) -> None:
         self.manager = manager
         self.session_id = session_id
 
-    def body(self, request: httpx2.Request, content: bytes) -> tuple[Any, str, Codec] | None:
+    def conversation_body(self, request: httpx2.Request, content: bytes) -> tuple[Any, str, Codec] | None:
         for path, (member, codec) in _PATHS.items():
             if request.method == "POST" and request.url.path.endswith(path):
                 body = json.loads(content)
@@ -48,37 +48,37 @@ class _Rewriter:
                     return body, member, codec
         return None
 
-    def name(self, body: Mapping[str, Any]) -> str | None:
+    def session_name(self, body: Mapping[str, Any]) -> str | None:
         return self.session_id(body) if callable(self.session_id) else self.session_id
 
-    def prepared(self, request: httpx2.Request, content: bytes) -> httpx2.Request:
-        found = self.body(request, content)
+    def prepare_request(self, request: httpx2.Request, content: bytes) -> httpx2.Request:
+        found = self.conversation_body(request, content)
         if found is None:
-            return _again(request, content)
+            return _rebuild_request(request, content)
         body, member, codec = found
-        made = self.manager.try_prepare(self.name(body), body[member], **_beside(body, codec))
+        made = self.manager.try_prepare(self.session_name(body), body[member], **_request_options(body, codec))
         if made is None:
-            return _again(request, content)
+            return _rebuild_request(request, content)
         changed = {**body, member: made.messages}
         if made.system is not None:
             changed["instructions"] = made.system
-        return _again(request, dumps(changed).encode())
+        return _rebuild_request(request, dumps(changed).encode())
 
-    def smaller(
+    def shrink_request(
         self, request: httpx2.Request, content: bytes, status: int, answer: str
     ) -> httpx2.Request | None:
-        found = self.body(request, content)
+        found = self.conversation_body(request, content)
         if found is None:
             return None
         body, member, codec = found
-        how = {key: value for key, value in _beside(body, codec).items() if key != "more"}
-        messages = self.manager.overflowed(self.name(body), body[member], status, answer, **how)
+        how = {key: value for key, value in _request_options(body, codec).items() if key != "more"}
+        messages = self.manager.overflowed(self.session_name(body), body[member], status, answer, **how)
         if messages is None:
             return None
-        return _again(request, dumps({**body, member: messages}).encode())
+        return _rebuild_request(request, dumps({**body, member: messages}).encode())
 
 
-def _beside(body: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
+def _request_options(body: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
     return {
         "system": body.get("instructions"),
         "tools": body.get("tools"),
@@ -87,8 +87,8 @@ def _beside(body: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
     }
 
 
-def _again(request: httpx2.Request, content: bytes) -> httpx2.Request:
-    """The request with this content; its length is counted anew."""
+def _rebuild_request(request: httpx2.Request, content: bytes) -> httpx2.Request:
+    """Returns a copy of the request with this content and without the old length."""
     headers = [(k, v) for k, v in request.headers.multi_items() if k.lower() != "content-length"]
     return httpx2.Request(
         request.method,
@@ -100,7 +100,7 @@ def _again(request: httpx2.Request, content: bytes) -> httpx2.Request:
 
 
 class CompactTransport(httpx2.BaseTransport):
-    """A transport in front of another one, HTTP by default."""
+    """A transport that rewrites requests for ``inner``, which is HTTP by default."""
 
     def __init__(
         self,
@@ -112,24 +112,24 @@ class CompactTransport(httpx2.BaseTransport):
         self._inner = inner or httpx2.HTTPTransport()
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends a request, rewritten where it must be."""
+        """Sends a request, rewritten if it must be."""
         content = request.read()
-        response = self._inner.handle_request(self._rewriter.prepared(request, content))
+        response = self._inner.handle_request(self._rewriter.prepare_request(request, content))
         if response.status_code in (400, 413):
             answer = response.read().decode(errors="replace")
-            again = self._rewriter.smaller(request, content, response.status_code, answer)
+            again = self._rewriter.shrink_request(request, content, response.status_code, answer)
             if again is not None:
                 response.close()
                 return self._inner.handle_request(again)
         return response
 
     def close(self) -> None:
-        """Closes what stands behind it."""
+        """Closes the inner transport."""
         self._inner.close()
 
 
 class CompactAsyncTransport(httpx2.AsyncBaseTransport):
-    """The same for the asynchronous client."""
+    """A transport like :class:`CompactTransport` for the asynchronous client."""
 
     def __init__(
         self,
@@ -141,16 +141,16 @@ class CompactAsyncTransport(httpx2.AsyncBaseTransport):
         self._inner = inner or httpx2.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends a request, rewritten where it must be."""
+        """Sends a request, rewritten if it must be."""
         import asyncio
 
         content = await request.aread()
-        prepared = await asyncio.to_thread(self._rewriter.prepared, request, content)
+        prepared = await asyncio.to_thread(self._rewriter.prepare_request, request, content)
         response = await self._inner.handle_async_request(prepared)
         if response.status_code in (400, 413):
             answer = (await response.aread()).decode(errors="replace")
             again = await asyncio.to_thread(
-                self._rewriter.smaller, request, content, response.status_code, answer
+                self._rewriter.shrink_request, request, content, response.status_code, answer
             )
             if again is not None:
                 await response.aclose()
@@ -158,17 +158,17 @@ class CompactAsyncTransport(httpx2.AsyncBaseTransport):
         return response
 
     async def aclose(self) -> None:
-        """Closes what stands behind it."""
+        """Closes the inner transport."""
         await self._inner.aclose()
 
 
 def compact_client(manager: CompactManager, session_id: SessionName = None) -> httpx2.Client:
-    """What ``OpenAI(http_client=…)`` takes."""
+    """Returns a client for ``OpenAI(http_client=…)``."""
     return httpx2.Client(transport=CompactTransport(manager, session_id), timeout=600)
 
 
 def compact_async_client(
     manager: CompactManager, session_id: SessionName = None
 ) -> httpx2.AsyncClient:
-    """What ``AsyncOpenAI(http_client=…)`` takes."""
+    """Returns a client for ``AsyncOpenAI(http_client=…)``."""
     return httpx2.AsyncClient(transport=CompactAsyncTransport(manager, session_id), timeout=600)

@@ -1,8 +1,7 @@
-"""Compact in Pydantic AI: ``Agent(model, capabilities=[CompactCapability(manager)])``.
+"""Integration with Pydantic AI: ``Agent(model, capabilities=[CompactCapability(manager)])``.
 
-What a run remembers stays as it is; what goes to the model is smaller. One message of Pydantic AI
-holds several of a provider's, so it is taken apart for the engine and put together again where
-nothing of it changed.
+The run's own history is not changed; only what is sent to the model is smaller. One message of Pydantic AI
+holds several of a provider's, so it is split for the engine and joined again if nothing in it changed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext
 
 from ..manager import CompactManager
-from ..wire import Codec, flags
+from ..wire import Codec, read_flags
 
 __all__ = ["CompactCapability", "PydanticAiCodec"]
 
@@ -43,28 +42,28 @@ class _Piece:
 
 
 class PydanticAiCodec(Codec):
-    """Pieces of messages as those of chat completions."""
+    """Translates between pieces of messages and the messages of chat completions."""
 
     format = "openai-chat"
 
     def dump(self, item: Any) -> Any:
-        """A piece as JSON values."""
-        data = _response(item.message) if item.part is None else _request(item.part)
-        said = flags(item.message.metadata, getattr(item.part, "metadata", None))
-        return {**data, "meta": said} if said else data
+        """Returns a piece as JSON values."""
+        data = _dump_response(item.message) if item.part is None else _dump_part(item.part)
+        meta = read_flags(item.message.metadata, getattr(item.part, "metadata", None))
+        return {**data, "meta": meta} if meta else data
 
     def load(self, data: dict[str, Any], items: Sequence[Any]) -> Any:
-        """A piece that the engine made or changed."""
+        """Returns a piece for a message that the engine made or changed."""
         content = data.get("content") or ""
         if data["role"] == "tool":
-            return _result(items, data["tool_call_id"], content)
+            return _load_result(items, data["tool_call_id"], content)
         if data["role"] == "assistant":
-            return _Piece(ModelResponse(parts=_parts(data, content)), None)
+            return _Piece(ModelResponse(parts=_load_parts(data, content)), None)
         part = SystemPromptPart(content) if data["role"] == "system" else UserPromptPart(content)
         return _Piece(ModelRequest(parts=[part]), part)
 
 
-def _request(part: Any) -> dict[str, Any]:
+def _dump_part(part: Any) -> dict[str, Any]:
     if isinstance(part, SystemPromptPart):
         return {"role": "system", "content": part.content}
     if isinstance(part, ToolReturnPart):
@@ -78,16 +77,16 @@ def _request(part: Any) -> dict[str, Any]:
     content = getattr(part, "content", "")
     if isinstance(content, str):
         return {"role": "user", "content": content}
-    return {"role": "user", "content": [_user_part(piece) for piece in content]}
+    return {"role": "user", "content": [_dump_user_content(piece) for piece in content]}
 
 
-def _user_part(piece: Any) -> dict[str, Any]:
+def _dump_user_content(piece: Any) -> dict[str, Any]:
     if isinstance(piece, str):
         return {"type": "text", "text": piece}
     return {"type": str(getattr(piece, "kind", "media")), "value": repr(piece)}
 
 
-def _response(message: Any) -> dict[str, Any]:
+def _dump_response(message: Any) -> dict[str, Any]:
     words = [part.content for part in message.parts if isinstance(part, TextPart)]
     data: dict[str, Any] = {"role": "assistant", "content": "\n".join(words)}
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
@@ -103,7 +102,7 @@ def _response(message: Any) -> dict[str, Any]:
     return data
 
 
-def _result(items: Sequence[Any], call_id: str, content: str) -> _Piece:
+def _load_result(items: Sequence[Any], call_id: str, content: str) -> _Piece:
     for item in items:
         if getattr(item.part, "tool_call_id", None) == call_id:
             part = ToolReturnPart(item.part.tool_name, content, call_id)
@@ -112,7 +111,7 @@ def _result(items: Sequence[Any], call_id: str, content: str) -> _Piece:
     return _Piece(ModelRequest(parts=[part]), part)
 
 
-def _parts(data: dict[str, Any], content: str) -> list[Any]:
+def _load_parts(data: dict[str, Any], content: str) -> list[Any]:
     parts: list[Any] = [TextPart(content)] if content else []
     for call in data.get("tool_calls") or []:
         function = call["function"]
@@ -121,7 +120,7 @@ def _parts(data: dict[str, Any], content: str) -> list[Any]:
     return parts or [TextPart("…")]
 
 
-def _taken_apart(messages: Sequence[ModelMessage]) -> list[_Piece]:
+def _split_messages(messages: Sequence[ModelMessage]) -> list[_Piece]:
     pieces = []
     for message in messages:
         if isinstance(message, ModelResponse):
@@ -131,8 +130,8 @@ def _taken_apart(messages: Sequence[ModelMessage]) -> list[_Piece]:
     return pieces
 
 
-def _put_together(pieces: Sequence[_Piece], before: Sequence[_Piece]) -> list[ModelMessage]:
-    """Messages again; those after the first change lose what was bound to it."""
+def _join_pieces(pieces: Sequence[_Piece], before: Sequence[_Piece]) -> list[ModelMessage]:
+    """Joins pieces to messages; responses after the first change lose their reasoning."""
     same = 0
     while same < min(len(pieces), len(before)) and pieces[same] is before[same]:
         same += 1
@@ -141,7 +140,7 @@ def _put_together(pieces: Sequence[_Piece], before: Sequence[_Piece]) -> list[Mo
     while at < len(pieces):
         message = pieces[at].message
         if isinstance(message, ModelResponse):
-            messages.append(message if at < same else _unbound(message))
+            messages.append(message if at < same else _without_reasoning(message))
             at += 1
             continue
         run = [piece for piece in pieces[at : at + len(message.parts)] if piece.message is message]
@@ -152,8 +151,8 @@ def _put_together(pieces: Sequence[_Piece], before: Sequence[_Piece]) -> list[Mo
     return messages
 
 
-def _unbound(message: ModelResponse) -> ModelResponse:
-    """Without reasoning, and without the ids that a provider would look it up by."""
+def _without_reasoning(message: ModelResponse) -> ModelResponse:
+    """Removes reasoning, and the ids by which a provider would look it up."""
     parts = [part for part in message.parts if not isinstance(part, ThinkingPart)]
     if len(parts) == len(message.parts):
         return message
@@ -166,7 +165,7 @@ def _unbound(message: ModelResponse) -> ModelResponse:
 class CompactCapability(AbstractCapability[Any]):
     """Keeps every model request of an agent inside the window.
 
-    A session is the run's conversation (``conversation_id``), unless ``session_id`` names another.
+    ``session_id`` names the conversation; the default is the run's ``conversation_id``.
     """
 
     manager: CompactManager
@@ -175,23 +174,23 @@ class CompactCapability(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Sends the smaller view."""
-        pieces = _taken_apart(request_context.messages)
+        """Replaces the request's messages with the view to send."""
+        pieces = _split_messages(request_context.messages)
         codec = PydanticAiCodec()
         prepared = await self.manager.atry_prepare(
-            self.session_id or ctx.conversation_id, pieces, tools=_schemas(request_context), codec=codec
+            self.session_id or ctx.conversation_id, pieces, tools=_tool_schemas(request_context), codec=codec
         )
         if prepared is None or _is_same(prepared.messages, pieces):
             return request_context
-        return replace(request_context, messages=_put_together(prepared.messages, pieces))
+        return replace(request_context, messages=_join_pieces(prepared.messages, pieces))
 
 
 def _is_same(after: Sequence[Any], before: Sequence[Any]) -> bool:
     return len(after) == len(before) and all(a is b for a, b in zip(after, before, strict=True))
 
 
-def _schemas(request_context: ModelRequestContext) -> list[dict[str, Any]]:
-    """Tools and instructions: sent beside the history, and counted with it."""
+def _tool_schemas(request_context: ModelRequestContext) -> list[dict[str, Any]]:
+    """Returns the tools and instructions, which are sent with the history and counted."""
     parameters = request_context.model_request_parameters
     tools = [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
