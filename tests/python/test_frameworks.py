@@ -166,7 +166,7 @@ def test_pieces_of_pydantic_messages_come_back():
     from pydantic_ai.messages import ImageUrl, ModelRequest, ModelResponse, RetryPromptPart, SystemPromptPart
     from pydantic_ai.messages import TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 
-    from compact.integrations.pydantic_ai import PydanticAiCodec, _put_together, _taken_apart
+    from compact.integrations.pydantic_ai import PydanticAiCodec, _join_pieces, _split_messages
 
     codec = PydanticAiCodec()
     request = ModelRequest(parts=[
@@ -175,10 +175,10 @@ def test_pieces_of_pydantic_messages_come_back():
         RetryPromptPart("again"),
     ])
     response = ModelResponse(parts=[TextPart("t"), ToolCallPart("read", {"p": 1}, "c1")])
-    pieces = _taken_apart([response, request])
+    pieces = _split_messages([response, request])
     roles = [codec.dump(piece)["role"] for piece in pieces]
     assert roles == ["assistant", "system", "user", "tool", "tool", "user"]
-    assert _put_together(pieces, pieces) == [response, request]
+    assert _join_pieces(pieces, pieces) == [response, request]
     short = codec.load({"role": "tool", "tool_call_id": "c1", "content": "short"}, pieces)
     assert short.part.tool_name == "read" and short.part.content == "short"
     assert codec.load({"role": "tool", "tool_call_id": "c9", "content": "x"}, pieces).part.tool_name == "unknown"
@@ -186,7 +186,7 @@ def test_pieces_of_pydantic_messages_come_back():
     assert [p.part_kind for p in made.parts] == ["text", "tool-call"]
     assert codec.load({"role": "assistant", "content": ""}, pieces).message.parts[0].content == "…"
     assert codec.load({"role": "system", "content": "x"}, pieces).part.part_kind == "system-prompt"
-    together = _put_together([pieces[1], short, pieces[0]], pieces)
+    together = _join_pieces([pieces[1], short, pieces[0]], pieces)
     assert [type(m).__name__ for m in together] == ["ModelRequest", "ModelRequest", "ModelResponse"]
 
 

@@ -72,14 +72,14 @@ def test_two_users_have_nothing_of_each_other(tmp_path):
 
 
 def test_customers_of_a_proxy_may_call_their_sessions_alike():
-    from compact.integrations.litellm import _name
+    from compact.integrations.litellm import _session_name
 
     keys = [{"session_id": "1", "user_api_key_hash": key} for key in ("ann", "bob")]
-    assert [_name({"metadata": metadata}) for metadata in keys] == ["ann/1", "bob/1"]
-    assert _name({"litellm_metadata": keys[0], "metadata": {}}) == "ann/1"
-    assert _name({"metadata": {"session_id": "1"}}) == "1" == _name({"litellm_session_id": "1"})
+    assert [_session_name({"metadata": metadata}) for metadata in keys] == ["ann/1", "bob/1"]
+    assert _session_name({"litellm_metadata": keys[0], "metadata": {}}) == "ann/1"
+    assert _session_name({"metadata": {"session_id": "1"}}) == "1" == _session_name({"litellm_session_id": "1"})
     # Who asks is not what is asked.
-    assert _name({"user": "ann", "metadata": {"user_api_key_hash": "ann"}}) is None
+    assert _session_name({"user": "ann", "metadata": {"user_api_key_hash": "ann"}}) is None
 
 
 def test_the_example_runs_without_a_key(tmp_path):

@@ -131,7 +131,7 @@ def test_without_storage_an_event_says_so(events):
     manager.preflight("s", chat(60))
     manager.flush()
     assert "compact.not_archived" in [event["event"] for event in events]
-    with pytest.raises(NotFound, match="give the manager a storage"):
+    with pytest.raises(NotFound, match="pass a storage to the manager"):
         manager.recall("anything")
 
 
@@ -173,7 +173,7 @@ def test_usage_reports_lead_to_compaction(manager):
     later = manager.prepare("s", [*messages, {"role": "user", "content": "Next?"}])
     assert later.decision.verdict == "compact_now" and later.decision.tokens >= 3_900
     manager.observe("s", None, "openai-chat")
-    with pytest.raises(compact.FormatError, match="unknown source"):
+    with pytest.raises(compact.FormatError, match="unknown usage source"):
         manager.observe("s", {}, "nobody")
 
 
@@ -259,7 +259,7 @@ def test_sessions_beyond_the_bound_are_taken_up_again():
         ([{"role": "user", "content": "x"}, {"role": "user", "content": b"x"}], compact.FormatError, r"messages\[1\].*decode"),
         ([{"role": "user", "content": float("nan")}], compact.FormatError, r"messages\[0\]"),
         ([{"role": "user", "content": "\ud800"}], compact.FormatError, "surrogates"),
-        ([{"content": "x"}], compact.FormatError, "each needs a role, or name the format"),
+        ([{"content": "x"}], compact.FormatError, "give each a role, or name the format"),
         ([{"role": "user", "content": 7}], compact.FormatError, r"^messages\[0\]: `content` must be a string"),
         ([*chat(2), {"role": "tool", "tool_call_id": 7}], compact.FormatError, r"^messages\[9\]: `tool_call_id` must be"),
     ],
@@ -326,13 +326,13 @@ def test_the_window_is_the_registrys_unless_it_is_given():
 
 
 def test_entries_of_the_command_line_are_told_apart(manager):
-    from compact.manager import _messages
+    from compact.manager import _archived_messages
 
     with pytest.raises(compact.CompactError, match="entries"):
-        _messages(b"{}", "entries")
+        _archived_messages(b"{}", "entries")
     with pytest.raises(compact.CompactError, match="no messages"):
-        _messages(b"{}", "openai-chat")
-    assert _messages(b'{"input":[1]}', "openai-responses") == [1]
+        _archived_messages(b"{}", "openai-chat")
+    assert _archived_messages(b'{"input":[1]}', "openai-responses") == [1]
 
 
 def test_message_is_the_plain_one_of_the_product_document():

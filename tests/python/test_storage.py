@@ -265,7 +265,7 @@ def test_storages_are_tried_out(tmp_path):
         def remove(self, name):
             pass
 
-    for kind, flaw in ((Forgets, "put last"), (Raises, "answer None"), (Lists, "unused prefix"), (Keeps, "after remove")):
+    for kind, flaw in ((Forgets, "put last"), (Raises, "return None"), (Lists, "unused prefix"), (Keeps, "after remove")):
         with pytest.raises(StorageError, match=flaw):
             check_storage(kind())
     with pytest.raises(compact.ConfigError, match="put and get and names"):
