@@ -60,8 +60,6 @@ pub struct WireRules {
     pub ends_with_user: bool,
     /// Instructions within the history.
     pub instructions: InstructionRule,
-    /// A call's arguments must stay a JSON object when they are clipped.
-    pub json_arguments: bool,
 }
 
 impl WireRules {
@@ -80,7 +78,6 @@ impl WireRules {
         opens_with_user: false,
         ends_with_user: false,
         instructions: InstructionRule::Anywhere,
-        json_arguments: true,
     };
 
     /// The wanted placement when the wire allows it, else the wire's preferred one.

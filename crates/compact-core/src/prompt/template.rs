@@ -31,7 +31,7 @@ macro_rules! prompts {
 }
 
 /// The styles in their order, then the prompts that no style names.
-static TEMPLATES: LazyLock<Vec<PromptTemplate>> = LazyLock::new(|| {
+pub(super) static TEMPLATES: LazyLock<Vec<PromptTemplate>> = LazyLock::new(|| {
     prompts!["task_state" "brief" "decision_log" "step_ledger" "requirements_ledger" "code_delta"
         "extractive_brief" "checkpoint" "continuation" "sentence" "gist"]
     .map(|(name, source)| parse_prompt(name, source))
@@ -55,11 +55,6 @@ pub(super) fn for_style(style: Style) -> &'static PromptTemplate {
 }
 
 impl PromptTemplate {
-    /// Every prompt.
-    pub fn all() -> &'static [PromptTemplate] {
-        &TEMPLATES
-    }
-
     /// The prompt of this name.
     pub fn by_name(name: &str) -> Option<&'static PromptTemplate> {
         TEMPLATES.iter().find(|t| t.name == name)

@@ -36,7 +36,7 @@ fn every_style_has_a_versioned_prompt_with_a_limit() {
         let name = serde_json::to_value(style).unwrap();
         assert_eq!(name, template(style).name);
     }
-    for template in PromptTemplate::all() {
+    for template in template::TEMPLATES.iter() {
         assert!(template.version > 0, "{template}");
         let text = template.instructions(Tokens(777));
         assert!(

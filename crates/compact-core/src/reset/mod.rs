@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::EventKind;
 
-pub use prompt::{continued_prompt, summary_of};
+pub use prompt::summary_of;
 pub use state::{CompactionState, TriggerReason};
 
 /// What a person reads when a session cannot go on.

@@ -3,25 +3,13 @@
 use crate::frame;
 
 /// The section, with `{summary}` where the summary goes.
-const SECTION: &str = include_str!("../../templates/continuation_system.md");
+pub(super) const SECTION: &str = include_str!("../../templates/continuation_system.md");
 
 /// The heading and the notice: what a section of ours begins with.
 fn section_opening() -> &'static str {
     SECTION
         .split_once("{summary}")
         .map_or(SECTION, |(opening, _)| opening)
-}
-
-/// `base` with the summary as its last section; one that is there already is replaced.
-pub fn continued_prompt(base: &str, summary: &str) -> String {
-    let base = base
-        .split_once(section_opening())
-        .map_or(base, |(base, _)| base);
-    let section = SECTION.trim_end().replacen("{summary}", summary, 1);
-    match base.trim_end() {
-        "" => section,
-        base => format!("{base}\n\n{section}"),
-    }
 }
 
 /// The summary in a continuation section: its body without any frame.

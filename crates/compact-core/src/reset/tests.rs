@@ -3,28 +3,28 @@ use serde_json::json;
 use super::*;
 use crate::token::Tokens;
 
+/// A system prompt with a summary as its last section.
+fn continued(summary: &str) -> String {
+    let section = prompt::SECTION.trim_end().replacen("{summary}", summary, 1);
+    format!("You are Qbit.\n\n{section}")
+}
+
 #[test]
-fn the_summary_is_the_last_section_and_only_once() {
-    let first = continued_prompt("You are Qbit.\n", "Logs are deleted.");
+fn the_summary_is_read_from_the_last_section() {
+    let continued = continued("Logs are rotated.");
     assert_eq!(
-        first,
+        continued,
         "You are Qbit.\n\n## Continuation\nThis is a continuation of a previous session. The \
          conversation so far has been compacted into the summary below.\n\n<summary>\nLogs are \
-         deleted.\n</summary>"
+         rotated.\n</summary>"
     );
-    let second = continued_prompt(&first, "Logs are rotated.");
-    assert_eq!(second, first.replace("deleted", "rotated"));
-    assert_eq!(summary_of(&second), "Logs are rotated.");
-    assert_eq!(
-        continued_prompt("", "x").lines().next(),
-        Some("## Continuation")
-    );
+    assert_eq!(summary_of(&continued), "Logs are rotated.");
 }
 
 #[test]
 fn a_summary_may_name_its_own_place() {
     let odd = "see <summary> and </summary> and {summary}";
-    assert_eq!(summary_of(&continued_prompt("base", odd)), odd);
+    assert_eq!(summary_of(&continued(odd)), odd);
     assert_eq!(summary_of("plain"), "plain");
 }
 

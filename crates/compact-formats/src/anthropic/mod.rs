@@ -33,7 +33,6 @@ const BODY: WireRules = WireRules {
     opens_with_user: true,
     ends_with_user: true,
     instructions: InstructionRule::AfterUser,
-    json_arguments: true,
 };
 
 static RULES: WireRules = BODY;
