@@ -9,7 +9,6 @@
 
 use crate::clip::{self, ClipPointer};
 use crate::error::CompactError;
-use crate::identity::EntryHash;
 use crate::message::{Conversation, Entry};
 use crate::outline::{Outline, UnitHealth, UnitKind};
 use crate::pin::PinState;
@@ -57,8 +56,6 @@ pub struct PlanInput<'a> {
     pub conversation: &'a Conversation,
     /// Its units.
     pub outline: &'a Outline,
-    /// The identity of each entry.
-    pub hashes: &'a [EntryHash],
     /// Units of each entry.
     pub costs: &'a [Units],
     /// The pin of each unit.

@@ -7,9 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use compact_core::engine::{
-    self, Compaction, CompactionInput, CompactionOutcome, Originals, Prior,
-};
+use compact_core::engine::{self, CompactionInput, CompactionOutcome, Originals, Prior};
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
@@ -148,34 +146,29 @@ impl EvalEngine {
             &mut TokenCache::default(),
         );
         let ledger = engine::session_ledger(step.conversation, &hashes, step.prior, &self.redactor);
-        let input = CompactionInput {
-            conversation: step.conversation,
-            session_id: "eval",
-            hashes: &hashes,
-            account: &account,
-            prior: step.prior,
-            ledger: &ledger,
-            policy: &self.policy,
-            budget: step.budget,
-            summary_limit: None,
-            original: "",
-            estimator: &Chars4,
-            rules: step.rules,
-            redactor: &self.redactor,
-            beyond: Originals::Archived,
-            note: None,
-            meaning: None,
-            words: &SummaryContent::Ledger,
+        let input = CompactionInput::new(
+            step.conversation,
+            &hashes,
+            &account,
+            &ledger,
+            &Chars4,
+            step.budget,
+        )
+        .session_id("eval")
+        .prior(step.prior)
+        .policy(&self.policy)
+        .rules(step.rules)
+        .redactor(&self.redactor)
+        .originals(Originals::Archived);
+        let content = match teller {
+            Some(teller) if account.history > step.budget => {
+                teller.request_prose(&input, self.policy.strategy, step.budget)
+            }
+            _ => SummaryContent::Ledger,
         };
-        let words = teller.map_or(SummaryContent::Ledger, |teller| {
-            teller.request_prose(&input)
-        });
-        let outcome = engine::compact(&CompactionInput {
-            words: &words,
-            ..input
-        })?;
+        let outcome = engine::compact(&input.content(&content))?;
         let prior = match &outcome {
-            CompactionOutcome::Compacted(made) => Some(prior_of(made, ledger)),
+            CompactionOutcome::Compacted(made) => Some(Prior::from_compaction(made, ledger)),
             CompactionOutcome::Unchanged => None,
         };
         Ok((outcome, prior))
@@ -193,15 +186,6 @@ pub struct CompactionStep<'a> {
     pub prior: Option<&'a Prior>,
     /// What the view may cost.
     pub budget: Tokens,
-}
-
-fn prior_of(made: &Compaction, ledger: compact_core::ledger::Ledger) -> Prior {
-    Prior {
-        receipt_id: made.receipt.receipt_id.clone(),
-        summary_version: made.receipt.summary_version,
-        view: made.view_identity.clone(),
-        ledger,
-    }
 }
 
 impl fmt::Debug for CompactionStep<'_> {

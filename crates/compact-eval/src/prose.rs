@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use compact_core::engine::{self, CompactionInput};
 use compact_core::prompt::SummaryContent;
+use compact_core::summarize::Style;
 use compact_core::token::Tokens;
 use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::summary_request::{self, SummaryRequest};
@@ -44,17 +45,22 @@ impl ProseWriter {
     }
 
     /// A model's words about what the view of this input leaves out, if it has any.
-    pub(crate) fn request_prose(&self, input: &CompactionInput<'_>) -> SummaryContent {
+    pub(crate) fn request_prose(
+        &self,
+        input: &CompactionInput<'_>,
+        style: Style,
+        budget: Tokens,
+    ) -> SummaryContent {
         let Ok(source) = engine::summary_source(input) else {
             return SummaryContent::Ledger;
         };
-        if source.entries.is_empty() || input.account.history <= input.budget {
+        if source.entries.is_empty() {
             return SummaryContent::Ledger;
         }
         let telling = SummaryRequest {
             source,
-            style: input.policy.strategy,
-            limit: Tokens(input.budget.0 / SHARE).min(LONGEST),
+            style,
+            limit: Tokens(budget.0 / SHARE).min(LONGEST),
             extra: Tokens(0),
             model: None,
             window: LONGEST,

@@ -1,46 +1,72 @@
-//! The receipt of a run, and what a person should know about it.
+//! The receipt of a compaction, and what a person should know about it.
 
 use std::collections::BTreeSet;
 
-use crate::assemble;
 use crate::frame;
-use crate::identity::Chain;
+use crate::identity::{Chain, EntryHash};
 use crate::message::{Block, Entry, EntryKind};
 use crate::outline::{UnitHealth, UnitKind};
 use crate::pin::PinState;
 use crate::plan::{Plan, UnitFate};
+use crate::prompt::SummaryContent;
 use crate::receipt::{
-    CutRequest, ENGINE, KeptCounts, OutcomeKind, Receipt, ReceiptNote, ordinal_spans,
+    CutRequest, ENGINE, KeptCounts, OutcomeKind, ProseUse, Receipt, ReceiptNote, ordinal_spans,
 };
-use crate::summarize::SummaryBody;
-use crate::token::{EstimatorExt, Tokens};
+use crate::token::{EstimatorExt, Units};
 use crate::verify::Retention;
 use crate::view::{BlockEdit, View, ViewItem};
 
-use super::run::{CompactionRun, ViewDraft};
+use super::draft::{VerifiedDraft, ViewDraft};
+use super::measured::MeasuredHistory;
+use super::{Compaction, CompactionInput};
 
-impl CompactionRun<'_, '_> {
-    /// Writes down what happened.
-    pub(super) fn write_receipt(
-        &self,
-        plan: &Plan,
-        draft: &ViewDraft,
-        retention: Retention,
-    ) -> Receipt {
-        let (input, view) = (self.input, &draft.view);
+/// Writes down what happened, beside the view that came of it.
+pub(super) fn write_compaction(
+    measured: &MeasuredHistory<'_, '_>,
+    plan: &Plan,
+    verified: VerifiedDraft,
+) -> Compaction {
+    let VerifiedDraft { draft, retention } = verified;
+    let report = CompactionReport {
+        input: measured.input,
+        measured,
+        plan,
+        draft: &draft,
+    };
+    let view_identity = report.identify_view();
+    let view_spans = ordinal_spans(view_identity.iter().map(|(_, ordinal)| *ordinal));
+    Compaction {
+        receipt: Receipt {
+            view_spans,
+            ..report.write_receipt(retention)
+        },
+        view_identity,
+        view: draft.view,
+    }
+}
+
+/// What a receipt is written from.
+struct CompactionReport<'r, 'a> {
+    input: &'r CompactionInput<'a>,
+    measured: &'r MeasuredHistory<'r, 'a>,
+    plan: &'r Plan,
+    draft: &'r ViewDraft,
+}
+
+impl CompactionReport<'_, '_> {
+    fn write_receipt(&self, retention: Retention) -> Receipt {
+        let (input, measured, draft) = (self.input, self.measured, self.draft);
         let leading = input.conversation.leading_instructions();
-        let stays: Vec<usize> = view
-            .items
-            .iter()
-            .filter_map(ViewItem::entry_index)
-            .collect();
-        let ordinal = |entry: &usize| self.ordinals.get(*entry).copied();
+        let items = draft.view.items.iter();
+        let stays: Vec<usize> = items.filter_map(ViewItem::entry_index).collect();
+        let ordinal = |entry: &usize| measured.ordinals.get(*entry).copied();
         let gone = (leading..input.conversation.entries.len())
             .filter(|entry| stays.binary_search(entry).is_err())
             .collect::<Vec<_>>();
+        let summary_cost = measured.frame_cost + draft.body.cost;
         Receipt {
             outcome: OutcomeKind::Compacted,
-            receipt_id: self.receipt_id().to_owned(),
+            receipt_id: measured.receipt_id().to_owned(),
             session_id: input.session_id.to_owned(),
             source_hash: Chain::from_hashes(input.hashes),
             previous: input.prior.map(|p| p.receipt_id.clone()),
@@ -50,17 +76,18 @@ impl CompactionRun<'_, '_> {
             budget: input.budget,
             summary_limit: input.summary_limit,
             tokens_fixed: input.account.system + input.account.tools,
-            summary_tokens: self.summary_tokens(&draft.body),
+            // The frame and the body, counted apart: at most a token more than together.
+            summary_tokens: input.estimator.to_tokens(summary_cost),
             estimator: input.estimator.name().to_owned(),
             wire: input.rules.name.to_owned(),
             model: input.conversation.model.clone(),
-            summary_version: self.frame.version,
-            summarizer: self.summarizer(draft),
+            summary_version: measured.frame.version,
+            summarizer: self.summarizer(),
             style: input.policy.strategy,
-            placement: self.summary_placement(),
+            placement: input.summary_placement(),
             policy: input.policy.clone(),
-            rung: rung_name(plan),
-            kept: self.kept(plan, view),
+            rung: rung_name(self.plan),
+            kept: self.count_kept(),
             kept_spans: ordinal_spans(stays.iter().filter_map(ordinal)),
             view_spans: Vec::new(),
             summarized_spans: ordinal_spans(gone.iter().filter_map(ordinal)),
@@ -68,38 +95,66 @@ impl CompactionRun<'_, '_> {
             retention,
             redactions: draft.redactions.clone(),
             redaction_fingerprint: Some(input.redaction_fingerprint()),
-            carried: self.carried(),
-            notes: self.notes(draft),
+            carried: self.count_carried(),
+            notes: self.notes(),
             note: input.note.map(str::to_owned),
-            prose: self.prose_use(draft),
+            prose: self.prose_use(),
         }
     }
 
-    /// Summaries that say they are ours and that nothing here proves.
-    fn carried(&self) -> u64 {
+    /// Identity and ordinal of the view's history: what leads the view is the host's to re-send.
+    fn identify_view(&self) -> Vec<(EntryHash, u64)> {
+        let items = self.draft.view.items.iter();
+        items
+            .filter_map(|item| Some((item, item.shown_entry(self.input.conversation)?)))
+            .skip_while(|(_, shown)| shown.is_leading())
+            .map(|(item, shown)| {
+                let entry = item.entry_index();
+                let ordinal = entry.and_then(|e| self.measured.ordinals.get(e)).copied();
+                (
+                    EntryHash::from_entry(&shown),
+                    ordinal.unwrap_or(self.input.ledger.next),
+                )
+            })
+            .collect()
+    }
+
+    /// Who wrote the summary.
+    fn summarizer(&self) -> String {
+        match self.input.content {
+            SummaryContent::Prose(prose) if self.draft.prose > Units(0) => prose.author.clone(),
+            SummaryContent::Prose(_) | SummaryContent::Ledger => "extractive".to_owned(),
+            SummaryContent::Minimal => "minimal".to_owned(),
+            SummaryContent::Nothing => "none".to_owned(),
+        }
+    }
+
+    /// A model's part in the summary.
+    fn prose_use(&self) -> Option<ProseUse> {
+        let SummaryContent::Prose(prose) = self.input.content else {
+            return None;
+        };
+        Some(ProseUse {
+            template: prose.template.clone(),
+            coverage: prose.coverage,
+            prose_tokens: self.input.estimator.to_tokens(self.draft.prose),
+        })
+    }
+
+    /// Counts the summaries that say they are ours and that nothing here proves.
+    fn count_carried(&self) -> u64 {
         let is_carried = |entry: &&Entry| {
             entry.meta.kind == EntryKind::ForeignSummary
                 && frame::find_frame(&entry.blocks).is_some()
         };
-        self.input
-            .conversation
-            .entries
-            .iter()
-            .filter(is_carried)
-            .count() as u64
+        let entries = self.input.conversation.entries.iter();
+        entries.filter(is_carried).count() as u64
     }
 
-    /// The frame and the body, counted apart: at most a token more than together.
-    fn summary_tokens(&self, body: &SummaryBody) -> Tokens {
-        let frame = assemble::summary_text(&self.frame, "", self.summary_placement());
-        let estimator = self.input.estimator;
-        estimator.to_tokens(estimator.count_message(&frame) + body.cost)
-    }
-
-    fn kept(&self, plan: &Plan, view: &View) -> KeptCounts {
+    fn count_kept(&self) -> KeptCounts {
         let mut kept = KeptCounts::default();
         let mut turns = BTreeSet::new();
-        for (unit, fate) in self.outline.units.iter().zip(&plan.fates) {
+        for (unit, fate) in self.measured.outline.units.iter().zip(&self.plan.fates) {
             match (fate, unit.kind) {
                 (UnitFate::Demoted, _) => continue,
                 (UnitFate::Pinned, _) => kept.pinned += unit.entries.len() as u64,
@@ -109,30 +164,28 @@ impl CompactionRun<'_, '_> {
                 }
             }
         }
+        let is_edited = |item: &&ViewItem| matches!(item, ViewItem::Edited { .. });
         kept.recent_turns = turns.len() as u64;
-        kept.clipped = view
-            .items
-            .iter()
-            .filter(|item| matches!(item, ViewItem::Edited { .. }))
-            .count() as u64;
-        kept.newest_cut = self.newest_cut(view);
+        kept.clipped = self.draft.view.items.iter().filter(is_edited).count() as u64;
+        kept.newest_cut = self.count_newest_cut();
         kept
     }
 
-    /// How many of the newest entries do not stand in the view as they came.
-    fn newest_cut(&self, view: &View) -> u64 {
+    /// Counts the newest entries that do not stand in the view as they came.
+    fn count_newest_cut(&self) -> u64 {
         let whole = |entry: usize| {
-            let mut items = view.items.iter();
+            let mut items = self.draft.view.items.iter();
             items.any(|item| item.entry_index() == Some(entry) && self.shows_all_words(item))
         };
         let after = self.input.conversation.newest_start();
-        let units = self.plan_input().newest_units();
-        let units = units.iter().filter_map(|i| self.outline.units.get(*i));
+        let units = self.measured.plan_input().newest_units();
+        let outline = &self.measured.outline;
+        let units = units.iter().filter_map(|i| outline.units.get(*i));
         let entries = units.flat_map(|unit| unit.entries.clone());
         entries.filter(|e| *e >= after && !whole(*e)).count() as u64
     }
 
-    /// Whether an item shows its entry whole, but for reasoning that its provider would refuse.
+    /// True for an item that shows its entry whole, but for reasoning that its provider would refuse.
     fn shows_all_words(&self, item: &ViewItem) -> bool {
         let ViewItem::Edited { entry, edits } = item else {
             return true;
@@ -147,21 +200,22 @@ impl CompactionRun<'_, '_> {
             .all(|(at, edit)| matches!(edit, BlockEdit::Drop) && is_reasoning(at))
     }
 
-    fn notes(&self, draft: &ViewDraft) -> Vec<ReceiptNote> {
-        let mut notes = self.notes_on_words(draft);
-        if self.carried() > 0 {
+    /// What a person should know about it.
+    fn notes(&self) -> Vec<ReceiptNote> {
+        let mut notes = self.notes_on_prose();
+        if self.count_carried() > 0 {
             notes.push(ReceiptNote::UnprovenSummary);
         }
-        if self.newest_cut(&draft.view) > 0 {
+        if self.count_newest_cut() > 0 {
             notes.push(ReceiptNote::NewestCut);
         }
-        notes.extend(self.cut_requests(&draft.view).map(ReceiptNote::RequestCut));
-        let units = self.outline.units.iter();
+        notes.extend(self.cut_requests().map(ReceiptNote::RequestCut));
+        let units = self.measured.outline.units.iter();
         let broken = units.filter(|u| u.health == UnitHealth::Broken).count();
         if broken > 0 {
             notes.push(ReceiptNote::MalformedToolMessages { count: broken });
         }
-        let pins = self.pins.iter();
+        let pins = self.measured.pins.iter();
         let repeated = pins.filter(|p| **p == PinState::Repeated).count();
         if repeated > 0 {
             notes.push(ReceiptNote::RepeatedProtected { count: repeated });
@@ -169,16 +223,39 @@ impl CompactionRun<'_, '_> {
         notes
     }
 
+    /// What became of a model's words.
+    fn notes_on_prose(&self) -> Vec<ReceiptNote> {
+        let SummaryContent::Prose(prose) = self.input.content else {
+            return Vec::new();
+        };
+        let mut notes = Vec::new();
+        if self.draft.prose == Units(0) {
+            notes.push(ReceiptNote::ProseLeftOut {
+                author: prose.author.clone(),
+            });
+        }
+        let coverage = prose.coverage;
+        if coverage.chunks < coverage.of_chunks {
+            notes.push(ReceiptNote::ProseOfPart {
+                author: prose.author.clone(),
+                shown: coverage.tokens,
+                of: coverage.of_tokens,
+            });
+        }
+        notes
+    }
+
     /// The user's requests before the newest that do not stand whole in the view.
-    fn cut_requests(&self, view: &View) -> impl Iterator<Item = CutRequest> {
+    fn cut_requests(&self) -> impl Iterator<Item = CutRequest> {
         let newest = self.input.conversation.newest_start();
+        let outline = &self.measured.outline;
         let requests = [
-            (CutRequest::First, self.outline.first_user()),
-            (CutRequest::Latest, self.outline.last_user()),
+            (CutRequest::First, outline.first_user()),
+            (CutRequest::Latest, outline.last_user()),
         ];
         requests.into_iter().filter_map(move |(request, unit)| {
-            let at = self.outline.units.get(unit?)?.entries.start;
-            (at < newest && is_cut(view, at)).then_some(request)
+            let at = outline.units.get(unit?)?.entries.start;
+            (at < newest && is_cut(&self.draft.view, at)).then_some(request)
         })
     }
 }

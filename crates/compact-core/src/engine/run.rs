@@ -1,204 +1,162 @@
-//! One run of the pipeline: plan, render within the budget, verify, validate.
-
-use std::borrow::Cow;
-use std::cell::OnceCell;
-use std::collections::HashMap;
+//! One compaction, from top to bottom: measure, plan, summarize, assemble, conform, verify, validate, and
+//! the receipt.
+//!
+//! Two steps look back. A summary that makes the view too large is rendered again with less, and one that
+//! leaves much unused is rendered again beside a plan that keeps more turns. A model's words are worth
+//! their tokens only while the view shows about as many anchors with them as without: they are offered a
+//! share of the summary, then less, then left out. So a summary by a model is no worse than our own,
+//! however poor the model.
 
 use crate::assemble::{self, PlacedSummary};
-use crate::clip;
 use crate::conform;
 use crate::error::CompactError;
-use crate::frame::Frame;
-use crate::identity::{Chain, EntryHash};
-use crate::message::{Block, Entry, EntryKind};
-use crate::outline::Outline;
-use crate::pin::{PinRules, PinState};
-use crate::plan::{self, Plan, PlanInput, RoomClaims, UnitFate};
-use crate::policy::Prune;
-use crate::prompt::SummaryContent;
-use crate::prune::meaning::{self, MeaningVector};
-use crate::receipt::{ENGINE, ReceiptIdentity, ordinal_spans};
-use crate::redact::{RedactionCounts, count_placeholders};
-use crate::summarize::{NameRanking, SummaryBody, VisibleTexts};
-use crate::token::{Estimator, EstimatorExt, Units};
-use crate::verify::Retention;
-use crate::view::{BlockEdit, View, ViewItem};
-use crate::wire::Placement;
+use crate::plan::{self, Plan, PlanInput};
+use crate::policy::KeepRecent;
+use crate::prompt::{ModelProse, SummaryContent};
+use crate::summarize::{
+    self, NameRanking, RenderRequest, SummaryBody, SummaryNeighbours, VisibleTexts, prose,
+};
+use crate::token::{EstimatorExt, Units};
+use crate::validate;
+use crate::verify::{self, Anchor, Retention};
 
-use super::attempt::SummaryAttempt;
-use super::{Compaction, CompactionInput, Originals, entry_ordinals};
+use super::attempt::{SummaryAttempt, minimal_body};
+use super::cost::view_cost;
+use super::draft::{RenderedBody, VerifiedDraft, ViewDraft, is_summary, redact_body};
+use super::measured::MeasuredHistory;
+use super::report::write_compaction;
+use super::retention::count_retention;
+use super::visible::{planned_texts, view_text, whole_ordinals};
+use super::{CompactionInput, CompactionOutcome};
 
 /// Share of the summary's allowance held back for what verification finds missing: one in so many.
 const REPAIR_SHARE: u64 = 200;
 
 /// A view that leaves more than one part in so many of its budget is planned again: its summary has
-/// no more to tell, and turns may take what it leaves.
+/// no more to say, and turns may take what it leaves.
 const UNUSED_SHARE: u64 = 16;
 
-pub(super) struct CompactionRun<'i, 'a> {
-    pub(super) input: &'i CompactionInput<'a>,
-    pub(super) outline: Outline,
-    pub(super) pins: Vec<PinState>,
-    costs: Vec<Units>,
-    pub(super) ordinals: Vec<u64>,
-    pub(super) frame: Frame,
-    pub(super) budget: Units,
-    ranking: OnceCell<NameRanking<'i>>,
-    meaning: Cow<'a, [MeaningVector]>,
+/// Shares of the summary that a model's words are offered, one in so many.
+const PROSE_SHARES: [u64; 3] = [3, 6, 12];
+
+/// Anchors that may give way to prose: one in so many, and at least one. Prose says what no list
+/// of names can.
+const PROSE_PRICE: u64 = 50;
+
+/// A summary is rendered so often before the view goes without one: redaction and an estimator that
+/// counts more in the whole than in the parts are made good in one or two.
+const RENDERINGS: usize = 6;
+
+/// Compacts, or says why not. The conversation is never changed.
+pub fn compact(input: &CompactionInput<'_>) -> Result<CompactionOutcome, CompactError> {
+    if input.account.history <= input.budget {
+        return Ok(CompactionOutcome::Unchanged);
+    }
+    let measured = MeasuredHistory::new(input)?;
+    let plan = measured.make_plan()?;
+    let run = CompactionRun::new(&measured);
+    let verified = run.summarize(&plan)?;
+    let (plan, verified) = run.fill_unused(plan, verified)?;
+    run.validate(&plan, &verified.draft)?;
+    let compaction = write_compaction(&measured, &plan, verified);
+    Ok(CompactionOutcome::Compacted(Box::new(compaction)))
 }
 
-/// A view that is being made, with its price.
-pub(super) struct ViewDraft {
-    pub(super) body: SummaryBody,
-    pub(super) view: View,
-    pub(super) cost: Units,
-    pub(super) redactions: RedactionCounts,
-    /// What a model's words take of the body.
-    pub(super) prose: Units,
+/// A measured history on its way to a view.
+struct CompactionRun<'m, 'i, 'a> {
+    measured: &'m MeasuredHistory<'i, 'a>,
+    input: &'i CompactionInput<'a>,
+    scene: PlanInput<'m>,
+    /// The names of the ledger by their worth.
+    ranking: NameRanking<'a>,
 }
 
-impl<'i, 'a> CompactionRun<'i, 'a> {
-    pub(super) fn new(input: &'i CompactionInput<'a>) -> Result<Self, CompactError> {
-        let outline = Outline::from_conversation(input.conversation);
-        let pins =
-            PinRules::new(input.policy)?.of_units(input.conversation, &outline, input.hashes);
-        Ok(CompactionRun {
-            costs: costs_after_conform(input, &outline),
-            ordinals: entry_ordinals(input.conversation, input.hashes, input.prior),
-            frame: Frame {
-                version: input.prior.map_or(0, |p| p.summary_version) + 1,
-                receipt: Some(receipt_identity(input).receipt_id()),
-            },
-            budget: input.estimator.to_units(input.budget),
-            ranking: OnceCell::new(),
-            meaning: meaning_vectors(input, &outline),
+impl<'m, 'i, 'a> CompactionRun<'m, 'i, 'a> {
+    fn new(measured: &'m MeasuredHistory<'i, 'a>) -> Self {
+        let input = measured.input;
+        CompactionRun {
+            measured,
             input,
-            outline,
-            pins,
-        })
+            scene: measured.plan_input(),
+            ranking: NameRanking::from_ledger(input.ledger, input.policy.strategy, input.note),
+        }
     }
 
-    pub(super) fn make_plan(&self) -> Result<Plan, CompactError> {
-        plan::plan_view(&self.plan_input(), self.budget)
-    }
-
-    pub(super) fn room_claims(&self) -> RoomClaims {
-        plan::count_claims(&self.plan_input())
-    }
-
-    /// The names of the ledger by their worth, weighed when somebody asks.
-    pub(super) fn ranking(&self) -> &NameRanking<'i> {
-        let input = self.input;
-        let weigh = || NameRanking::from_ledger(input.ledger, input.policy.strategy, input.note);
-        self.ranking.get_or_init(weigh)
-    }
-
-    /// The plan and its view; where the summary leaves much unused, those of a plan that gives it to
-    /// earlier turns, unless that tells less.
-    fn plan_and_fill(&self) -> Result<(Plan, ViewDraft, Retention), CompactError> {
-        let plan = self.make_plan()?;
-        let (draft, retention) = self.summarize_plan(&plan)?;
-        let unused = plan.summary - draft.body.cost;
-        if unused <= Units(self.budget.0 / UNUSED_SHARE) {
-            return Ok((plan, draft, retention));
+    /// Plan, once more: where the summary leaves much unused, a plan that gives it to earlier turns,
+    /// unless its view then shows less.
+    fn fill_unused(
+        &self,
+        plan: Plan,
+        made: VerifiedDraft,
+    ) -> Result<(Plan, VerifiedDraft), CompactError> {
+        let taken = made.draft.body.cost;
+        if plan.summary - taken <= Units(self.measured.budget.0 / UNUSED_SHARE) {
+            return Ok((plan, made));
         }
         let scene = PlanInput {
-            summary_limit: draft.body.cost + Units(draft.body.cost.0 / UNUSED_SHARE),
-            ..self.plan_input()
+            summary_limit: taken + Units(taken.0 / UNUSED_SHARE),
+            ..self.measured.plan_input()
         };
-        let fuller = plan::plan_view(&scene, self.budget)?;
+        let fuller = plan::plan_view(&scene, self.measured.budget)?;
         if fuller.fates == plan.fates || fuller.rung > plan.rung {
-            return Ok((plan, draft, retention));
+            return Ok((plan, made));
         }
-        let (more, kept) = self.summarize_plan(&fuller)?;
-        match kept.anchors - kept.kept <= retention.anchors - retention.kept {
-            true => Ok((fuller, more, kept)),
-            false => Ok((plan, draft, retention)),
+        let filled = self.summarize(&fuller)?;
+        let missing = |retention: &Retention| retention.anchors - retention.kept;
+        match missing(&filled.retention) <= missing(&made.retention) {
+            true => Ok((fuller, filled)),
+            false => Ok((plan, made)),
         }
     }
 
-    pub(super) fn finish(self) -> Result<Compaction, CompactError> {
-        let (plan, draft, retention) = self.plan_and_fill()?;
-        crate::validate::validate(
-            &draft.view,
-            self.input.conversation,
-            &self.outline,
-            &plan,
-            self.input.rules,
-        )
-        .map_err(CompactError::InvalidView)?;
-        if draft.cost > self.budget {
-            return Err(CompactError::InvalidView(format!(
-                "{} tokens in a budget of {}",
-                self.input.estimator.to_tokens(draft.cost),
-                self.input.budget
-            )));
-        }
-        let view_identity = self.identify(&draft.view);
-        let mut receipt = self.write_receipt(&plan, &draft, retention);
-        receipt.view_spans = ordinal_spans(view_identity.iter().map(|(_, ordinal)| *ordinal));
-        Ok(Compaction {
-            view: draft.view,
-            view_identity,
-            receipt,
-        })
-    }
-
-    pub(super) fn receipt_id(&self) -> &str {
-        self.frame.receipt.as_deref().unwrap_or_default()
-    }
-
-    pub(super) fn summary_placement(&self) -> Placement {
-        self.input
-            .rules
-            .allowed_placement(self.input.policy.placement)
-    }
-
-    pub(super) fn plan_input(&self) -> PlanInput<'_> {
-        let empty = assemble::summary_text(&self.frame, "", self.summary_placement());
-        let estimator = self.input.estimator;
-        PlanInput {
-            conversation: self.input.conversation,
-            outline: &self.outline,
-            hashes: self.input.hashes,
-            costs: &self.costs,
-            pins: &self.pins,
-            ordinals: &self.ordinals,
-            meaning: &self.meaning,
-            policy: self.input.policy,
-            estimator,
-            receipt: self.receipt_id(),
-            frame: estimator.count_message(&empty)
-                + conform::reserve(self.input.rules, estimator).once,
-            summary_limit: self.summary_limit(),
+    /// Summarize: the view of a plan with the words that the input asks for, verified and repaired.
+    fn summarize(&self, plan: &Plan) -> Result<VerifiedDraft, CompactError> {
+        let visible = planned_texts(&self.scene, plan);
+        let fit = |attempt| self.fit_attempt(plan, &visible, attempt);
+        match self.input.content {
+            SummaryContent::Ledger => fit(SummaryAttempt::Ledger),
+            SummaryContent::Minimal => fit(SummaryAttempt::Minimal),
+            SummaryContent::Nothing => fit(SummaryAttempt::Nothing),
+            SummaryContent::Prose(prose) => fit_prose(prose, fit),
         }
     }
 
     /// Renders and verifies until the whole view fits; what a redaction adds, or what an estimator
     /// finds in the whole that it did not find in the parts, is taken from the summary.
-    pub(super) fn render_and_verify(
+    fn fit_attempt(
         &self,
         plan: &Plan,
-        words: SummaryAttempt<'_>,
-    ) -> Result<(ViewDraft, Retention), CompactError> {
-        let room = limit(plan, words, self.input.estimator);
-        let mut allowance = room - Units(room.0 / REPAIR_SHARE);
-        for _ in 0..6 {
-            let (draft, retention) =
-                self.verified(plan, words, self.render_attempt(plan, words, allowance));
-            let draft = self.counted(draft);
-            let over = draft.cost - self.budget;
+        visible: &VisibleTexts<'_>,
+        attempt: SummaryAttempt<'_>,
+    ) -> Result<VerifiedDraft, CompactError> {
+        let limit = attempt.limit(plan, self.input.estimator);
+        let mut allowance = limit - Units(limit.0 / REPAIR_SHARE);
+        for _ in 0..RENDERINGS {
+            let body = self.render_body(visible, attempt, allowance);
+            let draft = self.assemble(plan, body);
+            let room = match attempt.is_repaired() {
+                true => (self.measured.budget - draft.cost).min(limit - draft.body.cost),
+                false => Units(0),
+            };
+            let VerifiedDraft { draft, retention } = self.verify(draft, room);
+            let draft = draft.count_whole(self.input);
+            let over = draft.cost - self.measured.budget;
             if over == Units(0) {
-                return Ok((draft, retention));
+                return Ok(VerifiedDraft { draft, retention });
             }
             allowance = allowance - over - Units(allowance.0 / 50 + 4);
         }
-        let bare = self.counted(self.draft(plan, SummaryBody::default()));
-        if bare.cost <= self.budget {
-            return Ok(self.verified(plan, SummaryAttempt::Nothing, bare));
+        self.without_summary(plan)
+    }
+
+    /// The view with an empty summary. Fails where even that is larger than the budget.
+    fn without_summary(&self, plan: &Plan) -> Result<VerifiedDraft, CompactError> {
+        let bare = self.assemble(plan, SummaryBody::default().into());
+        let bare = bare.count_whole(self.input);
+        if bare.cost <= self.measured.budget {
+            return Ok(self.verify(bare, Units(0)));
         }
-        let input = self.plan_input();
-        let pinned = plan::count_claims(&input).pinned - input.frame;
+        let pinned = plan::count_claims(&self.scene).pinned - self.scene.frame;
         Err(CompactError::InsufficientBudget {
             pinned_tokens: self.input.estimator.to_tokens(pinned),
             needed: self.input.estimator.to_tokens(bare.cost),
@@ -206,78 +164,75 @@ impl<'i, 'a> CompactionRun<'i, 'a> {
         })
     }
 
-    /// What the summary's body may take before earlier turns are kept beside it.
-    fn summary_limit(&self) -> Units {
-        let limit = self.input.summary_limit;
-        limit.map_or(Units(u64::MAX), |tokens| {
-            self.input.estimator.to_units(tokens)
+    /// A body of at most this allowance.
+    fn render_body(
+        &self,
+        visible: &VisibleTexts<'_>,
+        attempt: SummaryAttempt<'_>,
+        allowance: Units,
+    ) -> RenderedBody {
+        let estimator = self.input.estimator;
+        match attempt {
+            SummaryAttempt::Ledger => self.render_ledger(visible, "", allowance).into(),
+            SummaryAttempt::Nothing => SummaryBody::default().into(),
+            SummaryAttempt::Minimal => minimal_body(allowance, estimator).into(),
+            SummaryAttempt::Prose(prose, share) => {
+                let limit = Units(allowance.0 / share);
+                let quoted = prose::quote_prose(&prose.author, &prose.parts, limit, estimator);
+                let Some(section) = quoted else {
+                    return self.render_ledger(visible, "", allowance).into();
+                };
+                let cost = estimator.count_units(&section);
+                // A fence of its own, where the ledger needs none, costs something too.
+                let rest = allowance - cost - Units(estimator.units_per_token() * 16);
+                let ledger = self.render_ledger(visible, &section, rest);
+                RenderedBody {
+                    body: prose::join_prose(&ledger.text, &section, estimator),
+                    prose: cost,
+                }
+            }
+        }
+    }
+
+    /// The ledger's lines beside a model's words.
+    fn render_ledger(&self, visible: &VisibleTexts<'_>, prose: &str, budget: Units) -> SummaryBody {
+        let keep_recent = self.input.policy.keep_recent;
+        let company = match (self.input.summary_limit, keep_recent) {
+            (Some(_), KeepRecent::Recent | KeepRecent::LastUserMessage) => SummaryNeighbours::Turns,
+            _ => SummaryNeighbours::Alone,
+        };
+        summarize::render_body(&RenderRequest {
+            ledger: self.input.ledger,
+            ranking: &self.ranking,
+            style: self.input.policy.strategy,
+            budget,
+            estimator: self.input.estimator,
+            company,
+            visible,
+            prose,
         })
     }
 
-    /// What the view shows beside its summary.
-    pub(super) fn visible(&self, plan: &Plan) -> VisibleTexts<'_> {
-        let scene = self.plan_input();
-        let mut visible = VisibleTexts::default();
-        for (unit, fate) in self.outline.units.iter().zip(&plan.fates) {
-            for at in unit.entries.clone().filter(|_| fate.stays()) {
-                self.add_visible(&scene, at, *fate, &mut visible);
-            }
-        }
-        visible
-    }
-
-    /// Adds the texts of an entry as its fate leaves them.
-    fn add_visible<'s>(
-        &'s self,
-        scene: &PlanInput<'_>,
-        at: usize,
-        fate: UnitFate,
-        visible: &mut VisibleTexts<'s>,
-    ) {
-        let Some(entry) = self.input.conversation.entries.get(at) else {
-            return;
-        };
-        let edits = match fate {
-            UnitFate::Clipped(level) => {
-                clip::clip_entry(entry, level, scene.estimator, scene.pointer(at))
-            }
-            _ => Vec::new(),
-        };
-        for (block, nth) in entry.blocks.iter().zip(0..) {
-            match edits.iter().find(|(edited, _)| *edited == nth) {
-                Some((_, BlockEdit::SetText(left))) => visible.cut.push(left.clone()),
-                Some((_, BlockEdit::Drop)) => {}
-                None => visible.whole.extend(block.text_parts()),
-            }
-        }
-    }
-
-    /// The view with this body, redacted. Its cost is that of its parts: the summary was counted
-    /// when it was written.
-    pub(super) fn draft(&self, plan: &Plan, body: SummaryBody) -> ViewDraft {
-        let (body, redactions) = self.redact_body(body);
-        let placed = self.placed(&body);
-        let view = assemble::assemble(&self.plan_input(), plan, &placed, self.input.rules);
-        let view = conform::conform(
-            view,
-            self.input.conversation,
-            &self.outline,
-            self.input.rules,
-        );
-        let frame = assemble::summary_text(&self.frame, "", self.summary_placement());
-        let rest = self.measure(&view, |item| !is_summary(item));
+    /// Assemble and conform: the view with this body, redacted. Its cost is that of its parts: the
+    /// summary was counted when it was written.
+    fn assemble(&self, plan: &Plan, rendered: RenderedBody) -> ViewDraft {
+        let (input, measured) = (self.input, self.measured);
+        let (body, redactions) = redact_body(input, rendered.body);
+        let view = assemble::assemble(&self.scene, plan, &self.placed(&body), input.rules);
+        let view = conform::conform(view, input.conversation, &measured.outline, input.rules);
+        let rest = view_cost(input, &view, |item| !is_summary(item));
         ViewDraft {
-            cost: rest + self.input.estimator.count_message(&frame) + body.cost,
+            cost: rest + measured.frame_cost + body.cost,
             view,
             body,
             redactions,
-            prose: Units(0),
+            prose: rendered.prose,
         }
     }
 
     /// The same view with other words in its summary.
-    pub(super) fn reworded(&self, draft: &ViewDraft, body: SummaryBody) -> ViewDraft {
-        let (body, redactions) = self.redact_body(body);
+    fn reword(&self, draft: &ViewDraft, body: SummaryBody) -> ViewDraft {
+        let (body, redactions) = redact_body(self.input, body);
         let mut view = draft.view.clone();
         assemble::reword(&mut view, &self.placed(&body), self.input.rules);
         ViewDraft {
@@ -289,207 +244,74 @@ impl<'i, 'a> CompactionRun<'i, 'a> {
         }
     }
 
-    /// The body without secrets, and what stands in it for which. Most were taken out of what the
-    /// ledger was drawn from.
-    fn redact_body(&self, body: SummaryBody) -> (SummaryBody, RedactionCounts) {
-        let redacted = self
-            .input
-            .redactor
-            .redact(&body.text, &mut RedactionCounts::new());
-        let body = match redacted {
-            Cow::Owned(text) if text != body.text => SummaryBody {
-                cost: self.input.estimator.count_units(&text),
-                text,
-            },
-            _ => body,
-        };
-        let redactions = count_placeholders(&body.text);
-        (body, redactions)
-    }
-
     fn placed<'b>(&'b self, body: &'b SummaryBody) -> PlacedSummary<'b> {
         PlacedSummary {
-            frame: &self.frame,
+            frame: &self.measured.frame,
             body: &body.text,
             placement: self.input.policy.placement,
         }
     }
 
-    /// The draft with what it costs as a whole.
-    fn counted(&self, draft: ViewDraft) -> ViewDraft {
-        ViewDraft {
-            cost: self.measure(&draft.view, |_| true),
-            ..draft
+    /// Verify: looks for the anchors of what was dropped, and puts back what is missing and fits the room.
+    fn verify(&self, draft: ViewDraft, room: Units) -> VerifiedDraft {
+        let input = self.input;
+        let whole = whole_ordinals(&draft.view, &self.measured.ordinals);
+        let is_dropped = |ordinal| !whole.contains(&ordinal);
+        let anchors = verify::anchors(input.ledger, &self.ranking, &is_dropped);
+        let shown = |draft: &ViewDraft| {
+            verify::shown_anchors(&anchors, &view_text(&draft.view, input.conversation))
+        };
+        let before = shown(&draft);
+        let missing: Vec<&Anchor> = anchors
+            .iter()
+            .zip(&before)
+            .filter(|(_, shown)| !**shown)
+            .map(|(anchor, _)| anchor)
+            .collect();
+        let repaired = verify::repair(input.ledger, &draft.body, &missing, room, input.estimator)
+            .map(|body| self.reword(&draft, body))
+            .filter(|repaired| repaired.cost <= self.measured.budget);
+        let (draft, after) = match repaired {
+            Some(repaired) => {
+                let after = shown(&repaired);
+                (repaired, after)
+            }
+            None => (draft, before.clone()),
+        };
+        VerifiedDraft {
+            draft,
+            retention: count_retention(input, &anchors, &before, &after),
         }
     }
 
-    /// What some items of a view's history cost: of everything but the leading instructions.
-    fn measure(&self, view: &View, counts: impl Fn(&ViewItem) -> bool) -> Units {
-        let leading = self.input.conversation.leading_instructions();
-        view.items
-            .iter()
-            .filter(|item| item.entry_index().is_none_or(|entry| entry >= leading))
-            .filter(|item| counts(item))
-            .map(|item| match item {
-                ViewItem::Kept { entry } => self
-                    .input
-                    .account
-                    .entries
-                    .get(*entry)
-                    .copied()
-                    .unwrap_or_default(),
-                other => other
-                    .shown_entry(self.input.conversation)
-                    .map_or(Units(0), |e| self.input.estimator.count_entry(&e)),
-            })
-            .sum()
-    }
-
-    /// Identity and ordinal of the view's history: what leads the view is the host's to re-send.
-    fn identify(&self, view: &View) -> Vec<(EntryHash, u64)> {
-        view.items
-            .iter()
-            .filter_map(|item| Some((item, item.shown_entry(self.input.conversation)?)))
-            .skip_while(|(_, shown)| shown.is_leading())
-            .map(|(item, shown)| {
-                let ordinal = item
-                    .entry_index()
-                    .and_then(|e| self.ordinals.get(e))
-                    .copied();
-                (
-                    EntryHash::from_entry(&shown),
-                    ordinal.unwrap_or(self.input.ledger.next),
-                )
-            })
-            .collect()
+    /// Validate: no view leaves that its provider would refuse or that is larger than its budget.
+    fn validate(&self, plan: &Plan, draft: &ViewDraft) -> Result<(), CompactError> {
+        let (input, outline) = (self.input, &self.measured.outline);
+        validate::validate(&draft.view, input.conversation, outline, plan, input.rules)
+            .map_err(CompactError::InvalidView)?;
+        if draft.cost > self.measured.budget {
+            return Err(CompactError::InvalidView(format!(
+                "{} tokens in a budget of {}",
+                input.estimator.to_tokens(draft.cost),
+                input.budget
+            )));
+        }
+        Ok(())
     }
 }
 
-/// What a summary of these words may cost at most.
-pub(super) fn limit(plan: &Plan, words: SummaryAttempt<'_>, estimator: &dyn Estimator) -> Units {
-    (plan.summary + estimator.to_units(words.extra())).min(plan.free)
-}
-
-fn is_summary(item: &ViewItem) -> bool {
-    matches!(item, ViewItem::New(e) if matches!(e.meta.kind, EntryKind::Summary { .. }))
-}
-
-/// What each entry costs in an edited view: reasoning that will be stripped is not paid for, a
-/// bridge that may be needed is.
-fn costs_after_conform(input: &CompactionInput<'_>, outline: &Outline) -> Vec<Units> {
-    let mut costs = input.account.entries.clone();
-    let reserve = conform::reserve(input.rules, input.estimator);
-    let loses = conform::loses_reasoning(input.rules, outline);
-    for unit in &outline.units {
-        for at in unit.entries.clone() {
-            let (Some(entry), Some(cost)) = (input.conversation.entries.get(at), costs.get_mut(at))
-            else {
-                continue;
-            };
-            if loses {
-                *cost = *cost - reasoning_cost(entry, input.estimator);
-            }
-            if at == unit.entries.start {
-                *cost += reserve.each;
-            }
-            if entry.role.is_instruction() {
-                *cost += reserve.instruction;
-            }
+/// The first attempt at a model's words that costs few anchors, else the ledger alone.
+fn fit_prose<'p>(
+    prose: &'p ModelProse,
+    fit: impl Fn(SummaryAttempt<'p>) -> Result<VerifiedDraft, CompactError>,
+) -> Result<VerifiedDraft, CompactError> {
+    let own = fit(SummaryAttempt::Ledger)?;
+    let price = own.retention.kept.div_ceil(PROSE_PRICE);
+    for share in PROSE_SHARES {
+        let made = fit(SummaryAttempt::Prose(prose, share))?;
+        if made.draft.prose > Units(0) && made.retention.kept + price >= own.retention.kept {
+            return Ok(made);
         }
     }
-    costs
+    Ok(own)
 }
-
-fn reasoning_cost(entry: &Entry, estimator: &dyn Estimator) -> Units {
-    let reasoning = |b: &&Block| matches!(b, Block::Reasoning { .. });
-    let cost: Units = entry
-        .blocks
-        .iter()
-        .filter(reasoning)
-        .map(|b| estimator.count_block(b))
-        .sum();
-    if !entry.blocks.is_empty() && entry.blocks.iter().all(|b| reasoning(&b)) {
-        return cost + estimator.framing_units();
-    }
-    cost
-}
-
-/// What each unit is about, if the policy asks: the caller's embeddings, else their words.
-fn meaning_vectors<'a>(input: &CompactionInput<'a>, outline: &Outline) -> Cow<'a, [MeaningVector]> {
-    match (input.policy.prune, input.meaning) {
-        (Prune::Semantic, Some(given)) => Cow::Borrowed(given),
-        (Prune::Semantic, None) => meaning::vectors(input.conversation, outline).into(),
-        _ => Cow::Borrowed(&[]),
-    }
-}
-
-/// What the receipt's id is the hash of.
-fn receipt_identity<'a>(input: &'a CompactionInput<'_>) -> ReceiptIdentity<'a> {
-    ReceiptIdentity {
-        engine: ENGINE,
-        source: Chain::from_hashes(input.hashes),
-        shape: shape(input),
-        previous: input.prior.map(|p| p.receipt_id.as_str()),
-        policy: input.policy,
-        budget: input.budget,
-        summary_limit: input.summary_limit,
-        original: input.original,
-        estimator: input.estimator.name(),
-        wire: input.rules.name,
-        redaction: input.redaction_fingerprint(),
-        is_archived: !matches!(input.beyond, Originals::Gone),
-        note: input.note,
-        words: (*input.words != SummaryContent::Ledger).then_some(input.words),
-    }
-}
-
-/// A digest of what identity leaves out and the plan looks at: call ids, flags, groups, kinds, and
-/// embeddings if there are any. Its encoding is part of every receipt's id and never changes within
-/// a version of the engine.
-fn shape(input: &CompactionInput<'_>) -> u64 {
-    let mut hasher = blake3::Hasher::new();
-    for number in input.meaning.into_iter().flatten().flatten() {
-        hasher.update(&number.to_le_bytes());
-    }
-    // A reader may name groups by where they stand in a file: who is together counts, not the name.
-    let mut groups: HashMap<&str, u64> = HashMap::new();
-    for (entry, at) in input.conversation.entries.iter().zip(0..) {
-        let group = entry.meta.group.as_deref();
-        let first = group.map(|group| *groups.entry(group).or_insert(at));
-        hash_kind(&mut hasher, &entry.meta.kind);
-        hash_list(&mut hasher, entry.meta.flags.iter().map(String::as_str));
-        hasher.update(&first.unwrap_or(u64::MAX).to_le_bytes());
-        hash_list(&mut hasher, entry.call_ids());
-        hash_list(&mut hasher, entry.result_ids());
-    }
-    let mut first = [0; 8];
-    hasher.finalize_xof().fill(&mut first);
-    u64::from_le_bytes(first)
-}
-
-/// One byte for what an entry is; of a summary its number and its receipt, if it names one.
-fn hash_kind(hasher: &mut blake3::Hasher, kind: &EntryKind) {
-    let byte = match kind {
-        EntryKind::Message => b'M',
-        EntryKind::Summary { .. } => b'S',
-        EntryKind::ForeignSummary => b'F',
-        EntryKind::Injected => b'I',
-    };
-    hasher.update(&[byte]);
-    if let EntryKind::Summary { version, receipt } = kind {
-        hasher.update(&version.to_le_bytes());
-        hash_list(hasher, receipt.as_deref().into_iter());
-    }
-}
-
-/// Each text behind its length, and after the last one a length that no text has.
-fn hash_list<'t>(hasher: &mut blake3::Hasher, texts: impl Iterator<Item = &'t str>) {
-    for text in texts {
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
-    }
-    hasher.update(&u64::MAX.to_le_bytes());
-}
-
-#[cfg(test)]
-mod tests;

@@ -47,77 +47,39 @@ impl Told {
         }
     }
 
-    /// The same inputs with these words.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "a fresh input is laid under these words"
-    )]
-    fn put_into<'a>(&'a self, input: CompactionInput<'a>) -> CompactionInput<'a> {
-        CompactionInput {
-            conversation: &self.conversation,
-            hashes: &self.hashes,
-            account: &self.account,
-            ledger: &self.ledger,
-            ..input
-        }
+    /// A compaction of these words.
+    fn input(&self) -> CompactionInput<'_> {
+        self.input_counted_by(&Chars4)
+    }
+
+    fn input_counted_by<'a>(&'a self, estimator: &'a dyn Estimator) -> CompactionInput<'a> {
+        CompactionInput::new(
+            &self.conversation,
+            &self.hashes,
+            &self.account,
+            &self.ledger,
+            estimator,
+            Tokens(1_000),
+        )
+        .session_id("s")
+        .original("bytes")
+        .originals(Originals::Archived)
     }
 }
 
-fn receipt_id(input: &CompactionInput<'_>) -> String {
-    // A new input is one more line here, and below.
-    let CompactionInput {
-        conversation: _, // "words", "flags"; its model and tools are in the bytes of `original`
-        session_id: _,   // of the record, not of the receipt: two sessions may share one
-        hashes: _,       // follow from the conversation
-        account: _,      // follows from the conversation and the estimator
-        prior: _,        // "prior"
-        ledger: _,       // follows from the conversation, the prior and the redactor
-        policy: _,       // "policy", "protected"
-        budget: _,       // "budget"
-        summary_limit: _, // "summary limit"
-        original: _,     // "bytes"
-        estimator: _,    // "estimator"
-        rules: _,        // "wire"
-        redactor: _,     // "redaction"
-        beyond: _,       // "redacted archive", "no archive"
-        note: _,         // "note"
-        meaning: _,      // "meaning"
-        words: _,        // "prose"
-    } = input;
-    match engine::compact(input) {
+fn receipt_id(input: CompactionInput<'_>) -> String {
+    match engine::compact(&input) {
         Ok(CompactionOutcome::Compacted(made)) => made.receipt.receipt_id,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a row for each input")]
 fn whatever_can_change_a_view_or_its_archive_changes_the_receipt() {
     let (told, other) = (Told::new("go on", &[]), Told::new("go back", &[]));
     let flagged = Told::new("go on", &["protected"]);
     let policy = Policy::default();
-    let off = Redactor::default();
-    let input = || {
-        told.put_into(CompactionInput {
-            conversation: &told.conversation,
-            session_id: "s",
-            hashes: &told.hashes,
-            account: &told.account,
-            prior: None,
-            ledger: &told.ledger,
-            policy: &policy,
-            budget: Tokens(1_000),
-            summary_limit: None,
-            original: "bytes",
-            estimator: &Chars4,
-            rules: &WireRules::LENIENT,
-            redactor: &off,
-            beyond: Originals::Archived,
-            note: None,
-            meaning: None,
-            words: &SummaryContent::Ledger,
-        })
-    };
+    let input = || told.input();
     let prior = Prior {
         receipt_id: "before".to_owned(),
         summary_version: 1,
@@ -142,109 +104,30 @@ fn whatever_can_change_a_view_or_its_archive_changes_the_receipt() {
         ..ModelProse::default()
     });
     let meaning = vec![vec![0.5]; told.hashes.len()];
-    let heuristic: &dyn Estimator = &Heuristic;
     let ids = BTreeMap::from([
-        ("same", receipt_id(&input())),
-        ("words", receipt_id(&other.put_into(input()))),
-        ("flags", receipt_id(&flagged.put_into(input()))),
-        (
-            "prior",
-            receipt_id(&CompactionInput {
-                prior: Some(&prior),
-                ..input()
-            }),
-        ),
-        (
-            "policy",
-            receipt_id(&CompactionInput {
-                policy: &brief,
-                ..input()
-            }),
-        ),
-        (
-            "protected",
-            receipt_id(&CompactionInput {
-                policy: &protects,
-                ..input()
-            }),
-        ),
-        (
-            "budget",
-            receipt_id(&CompactionInput {
-                budget: Tokens(1_001),
-                ..input()
-            }),
-        ),
+        ("same", receipt_id(input())),
+        ("words", receipt_id(other.input())),
+        ("flags", receipt_id(flagged.input())),
+        ("prior", receipt_id(input().prior(Some(&prior)))),
+        ("policy", receipt_id(input().policy(&brief))),
+        ("protected", receipt_id(input().policy(&protects))),
+        ("budget", receipt_id(input().budget(Tokens(1_001)))),
         (
             "summary limit",
-            receipt_id(&CompactionInput {
-                summary_limit: Some(Tokens(500)),
-                ..input()
-            }),
+            receipt_id(input().summary_limit(Some(Tokens(500)))),
         ),
-        (
-            "bytes",
-            receipt_id(&CompactionInput {
-                original: "other bytes",
-                ..input()
-            }),
-        ),
-        (
-            "estimator",
-            receipt_id(&CompactionInput {
-                estimator: heuristic,
-                ..input()
-            }),
-        ),
-        (
-            "wire",
-            receipt_id(&CompactionInput {
-                rules: &strict,
-                ..input()
-            }),
-        ),
-        (
-            "redaction",
-            receipt_id(&CompactionInput {
-                redactor: &on,
-                ..input()
-            }),
-        ),
+        ("bytes", receipt_id(input().original("other bytes"))),
+        ("estimator", receipt_id(told.input_counted_by(&Heuristic))),
+        ("wire", receipt_id(input().rules(&strict))),
+        ("redaction", receipt_id(input().redactor(&on))),
         (
             "redacted archive",
-            receipt_id(&CompactionInput {
-                beyond: Originals::Redacted(&on),
-                ..input()
-            }),
+            receipt_id(input().originals(Originals::Redacted(&on))),
         ),
-        (
-            "no archive",
-            receipt_id(&CompactionInput {
-                beyond: Originals::Gone,
-                ..input()
-            }),
-        ),
-        (
-            "note",
-            receipt_id(&CompactionInput {
-                note: Some("hurry"),
-                ..input()
-            }),
-        ),
-        (
-            "meaning",
-            receipt_id(&CompactionInput {
-                meaning: Some(&meaning),
-                ..input()
-            }),
-        ),
-        (
-            "prose",
-            receipt_id(&CompactionInput {
-                words: &prose,
-                ..input()
-            }),
-        ),
+        ("no archive", receipt_id(input().originals(Originals::Gone))),
+        ("note", receipt_id(input().note(Some("hurry")))),
+        ("meaning", receipt_id(input().meaning(Some(&meaning)))),
+        ("prose", receipt_id(input().content(&prose))),
     ]);
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, id) in &ids {
@@ -252,9 +135,5 @@ fn whatever_can_change_a_view_or_its_archive_changes_the_receipt() {
     }
     let shared: Vec<_> = names.values().filter(|names| names.len() > 1).collect();
     assert_eq!(shared, Vec::<&Vec<&str>>::new());
-    let elsewhere = CompactionInput {
-        session_id: "t",
-        ..input()
-    };
-    assert_eq!(receipt_id(&elsewhere), ids["same"]);
+    assert_eq!(receipt_id(input().session_id("t")), ids["same"]);
 }

@@ -7,7 +7,6 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryId, EntryMeta, Role};
 use compact_core::plan::RoomClaims;
 use compact_core::policy::{KeepRecent, Policy, Prune};
-use compact_core::prompt::SummaryContent;
 use compact_core::redact::Redactor;
 use compact_core::token::{
     Chars4, Estimator, EstimatorExt, Heuristic, TokenAccount, TokenCache, Tokens,
@@ -246,15 +245,11 @@ pub fn compact_in(
     prior: Option<&Prior>,
 ) -> (Tokens, Result<CompactionOutcome, CompactError>) {
     with_input(conversation, policy, setting, prior, |input| {
-        let bounds = ViewBounds::from_account(window, policy, input.account);
+        let bounds = ViewBounds::from_account(window, policy, &account(conversation, setting));
         let claims = engine::room_claims(&input).map(|claims| claims.total());
-        let budget = bounds.budget_for(input.estimator.to_tokens(claims.unwrap_or_default()));
-        let summary_limit = Some(bounds.summary_limit(budget));
-        let made = engine::compact(&CompactionInput {
-            budget,
-            summary_limit,
-            ..input
-        });
+        let budget = bounds.budget_for(setting.estimator().to_tokens(claims.unwrap_or_default()));
+        let limit = Some(bounds.summary_limit(budget));
+        let made = engine::compact(&input.budget(budget).summary_limit(limit));
         (budget, made)
     })
 }
@@ -267,7 +262,7 @@ pub fn compact(
     prior: Option<&Prior>,
 ) -> Result<CompactionOutcome, CompactError> {
     with_input(conversation, policy, setting, prior, |input| {
-        engine::compact(&CompactionInput { budget, ..input })
+        engine::compact(&input.budget(budget))
     })
 }
 
@@ -291,25 +286,23 @@ fn with_input<T>(
     run: impl FnOnce(CompactionInput<'_>) -> T,
 ) -> T {
     let hashes = EntryHash::from_entries(&conversation.entries);
-    run(CompactionInput {
+    let account = account(conversation, setting);
+    let ledger = engine::session_ledger(conversation, &hashes, prior, &Redactor::default());
+    let (estimator, rules) = (setting.estimator(), setting.rules());
+    let input = CompactionInput::new(
         conversation,
-        session_id: "s",
-        hashes: &hashes,
-        account: &account(conversation, setting),
-        prior,
-        ledger: &engine::session_ledger(conversation, &hashes, prior, &Redactor::default()),
-        policy,
-        budget: Tokens(0),
-        summary_limit: None,
-        original: "",
-        estimator: &*setting.estimator(),
-        rules: &setting.rules(),
-        redactor: &Redactor::default(),
-        beyond: Originals::Archived,
-        note: None,
-        meaning: None,
-        words: &SummaryContent::Ledger,
-    })
+        &hashes,
+        &account,
+        &ledger,
+        &*estimator,
+        Tokens(0),
+    );
+    run(input
+        .session_id("s")
+        .prior(prior)
+        .policy(policy)
+        .rules(&rules)
+        .originals(Originals::Archived))
 }
 
 pub fn prior_of(
@@ -318,10 +311,6 @@ pub fn prior_of(
     before: Option<&Prior>,
 ) -> Prior {
     let hashes = EntryHash::from_entries(&conversation.entries);
-    Prior {
-        receipt_id: made.receipt.receipt_id.clone(),
-        summary_version: made.receipt.summary_version,
-        view: made.view_identity.clone(),
-        ledger: engine::session_ledger(conversation, &hashes, before, &Redactor::default()),
-    }
+    let ledger = engine::session_ledger(conversation, &hashes, before, &Redactor::default());
+    Prior::from_compaction(made, ledger)
 }

@@ -12,7 +12,6 @@ use compact_core::engine::{self, CompactionInput, CompactionOutcome, Originals};
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::policy::{KeepRecent, Policy, Prune};
-use compact_core::prompt::SummaryContent;
 use compact_core::redact::Redactor;
 use compact_core::token::{Heuristic, TokenAccount, TokenCache, Tokens};
 use compact_core::wire::{Placement, WireRules};
@@ -78,26 +77,13 @@ fn compacted(
         &Heuristic,
         &mut TokenCache::default(),
     );
-    let made = engine::compact(&CompactionInput {
-        conversation,
-        session_id: "s",
-        hashes: &hashes,
-        account: &account,
-        prior: None,
-        ledger: &engine::session_ledger(conversation, &hashes, None, &Redactor::default()),
-        policy,
-        budget: Tokens(((account.history.0 as f64 * share) as u64).max(150)),
-        summary_limit: None,
-        original: "",
-        estimator: &Heuristic,
-        rules,
-        redactor: &Redactor::default(),
-        beyond: Originals::Archived,
-        note: None,
-        meaning: None,
-        words: &SummaryContent::Ledger,
-    });
-    match made {
+    let ledger = engine::session_ledger(conversation, &hashes, None, &Redactor::default());
+    let budget = Tokens(((account.history.0 as f64 * share) as u64).max(150));
+    let input = CompactionInput::new(conversation, &hashes, &account, &ledger, &Heuristic, budget)
+        .policy(policy)
+        .rules(rules)
+        .originals(Originals::Archived);
+    match engine::compact(&input) {
         Ok(CompactionOutcome::Compacted(made)) => {
             let out = parsed.document.emit(conversation, &made.view);
             Ok(Some(out.map_err(|e| TestCaseError::fail(e.to_string()))?))

@@ -512,25 +512,25 @@ impl Manager {
         &'a self,
         measured: &'a MeasuredRequest<'a>,
     ) -> CompactionInput<'a> {
-        CompactionInput {
-            conversation: &measured.conversation,
-            session_id: &measured.session_id,
-            hashes: &measured.hashes,
-            account: &measured.account,
-            prior: measured.prior.as_ref(),
-            ledger: &measured.ledger,
-            policy: &measured.policy,
-            budget: measured.budget,
-            summary_limit: measured.summary_limit,
-            original: &measured.original,
-            estimator: &*self.estimator,
-            rules: measured.request.rules,
-            redactor: &self.redactor,
-            beyond: self.beyond_view(),
-            note: measured.note.as_deref(),
-            meaning: measured.advice.meaning.as_deref(),
-            words: &measured.advice.words,
-        }
+        CompactionInput::new(
+            &measured.conversation,
+            &measured.hashes,
+            &measured.account,
+            &measured.ledger,
+            &*self.estimator,
+            measured.budget,
+        )
+        .session_id(&measured.session_id)
+        .prior(measured.prior.as_ref())
+        .policy(&measured.policy)
+        .summary_limit(measured.summary_limit)
+        .original(&measured.original)
+        .rules(measured.request.rules)
+        .redactor(&self.redactor)
+        .originals(self.beyond_view())
+        .note(measured.note.as_deref())
+        .meaning(measured.advice.meaning.as_deref())
+        .content(&measured.advice.words)
     }
 
     /// Where the originals of what a view leaves out are.

@@ -1,10 +1,9 @@
 use super::*;
-use crate::engine::{Originals, session_ledger};
-use crate::message::{Conversation, EntryId, EntryMeta, Role};
-use crate::policy::Policy;
+use crate::engine::session_ledger;
+use crate::identity::EntryHash;
+use crate::message::{Block, Conversation, Entry, EntryId, EntryMeta, Role};
 use crate::redact::Redactor;
 use crate::token::{Chars4, TokenAccount, TokenCache, Tokens};
-use crate::wire::WireRules;
 
 fn entry(kind: EntryKind, flags: &[&str], group: Option<&str>, block: Block) -> Entry {
     Entry {
@@ -61,25 +60,18 @@ fn id_and_shape(conversation: &Conversation) -> (String, u64) {
         &mut TokenCache::default(),
     );
     let redactor = Redactor::default();
-    let input = CompactionInput {
+    let ledger = session_ledger(conversation, &hashes, None, &redactor);
+    let input = CompactionInput::new(
         conversation,
-        session_id: "s",
-        hashes: &hashes,
-        account: &account,
-        prior: None,
-        ledger: &session_ledger(conversation, &hashes, None, &redactor),
-        policy: &Policy::default(),
-        budget: Tokens(100),
-        summary_limit: None,
-        original: "digest",
-        estimator: &Chars4,
-        rules: &WireRules::LENIENT,
-        redactor: &redactor,
-        beyond: Originals::Archived,
-        note: None,
-        meaning: None,
-        words: &SummaryContent::Ledger,
-    };
+        &hashes,
+        &account,
+        &ledger,
+        &Chars4,
+        Tokens(100),
+    )
+    .session_id("s")
+    .original("digest")
+    .originals(Originals::Archived);
     let identity = ReceiptIdentity {
         engine: "compact 0.0.0+0",
         ..receipt_identity(&input)

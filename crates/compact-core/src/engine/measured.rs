@@ -1,0 +1,100 @@
+//! Measure: what is known of a history before anything is planned.
+//!
+//! Its units, which of them are pinned, what each entry will cost and how it is numbered, and the frame
+//! that its summary will have.
+
+use std::borrow::Cow;
+
+use crate::assemble;
+use crate::conform;
+use crate::error::CompactError;
+use crate::frame::Frame;
+use crate::outline::Outline;
+use crate::pin::{PinRules, PinState};
+use crate::plan::{self, Plan, PlanInput};
+use crate::policy::Prune;
+use crate::prune::meaning::{self, MeaningVector};
+use crate::token::{EstimatorExt, Units};
+
+use super::cost::costs_after_conform;
+use super::receipt_id::receipt_identity;
+use super::{CompactionInput, entry_ordinals};
+
+/// A history with all that a plan looks at.
+pub(super) struct MeasuredHistory<'i, 'a> {
+    pub(super) input: &'i CompactionInput<'a>,
+    pub(super) outline: Outline,
+    pub(super) pins: Vec<PinState>,
+    pub(super) ordinals: Vec<u64>,
+    /// The lines around the summary, which name the receipt.
+    pub(super) frame: Frame,
+    /// What they cost with nothing between them.
+    pub(super) frame_cost: Units,
+    /// What the view may cost.
+    pub(super) budget: Units,
+    costs: Vec<Units>,
+    meaning: Cow<'a, [MeaningVector]>,
+}
+
+impl<'i, 'a> MeasuredHistory<'i, 'a> {
+    /// Measures a history. Fails where a pattern of the policy is no regular expression.
+    pub(super) fn new(input: &'i CompactionInput<'a>) -> Result<Self, CompactError> {
+        let outline = Outline::from_conversation(input.conversation);
+        let pins =
+            PinRules::new(input.policy)?.of_units(input.conversation, &outline, input.hashes);
+        let frame = Frame {
+            version: input.prior.map_or(0, |p| p.summary_version) + 1,
+            receipt: Some(receipt_identity(input).receipt_id()),
+        };
+        let empty = assemble::summary_text(&frame, "", input.summary_placement());
+        Ok(MeasuredHistory {
+            pins,
+            ordinals: entry_ordinals(input.conversation, input.hashes, input.prior),
+            frame,
+            frame_cost: input.estimator.count_message(&empty),
+            budget: input.estimator.to_units(input.budget),
+            costs: costs_after_conform(input, &outline),
+            meaning: meaning_vectors(input, &outline),
+            input,
+            outline,
+        })
+    }
+
+    /// The id of the receipt that is to be written.
+    pub(super) fn receipt_id(&self) -> &str {
+        self.frame.receipt.as_deref().unwrap_or_default()
+    }
+
+    /// What a plan looks at.
+    pub(super) fn plan_input(&self) -> PlanInput<'_> {
+        let input = self.input;
+        let limit = input.summary_limit.map(|t| input.estimator.to_units(t));
+        PlanInput {
+            conversation: input.conversation,
+            outline: &self.outline,
+            costs: &self.costs,
+            pins: &self.pins,
+            ordinals: &self.ordinals,
+            meaning: &self.meaning,
+            policy: input.policy,
+            estimator: input.estimator,
+            receipt: self.receipt_id(),
+            frame: self.frame_cost + conform::reserve(input.rules, input.estimator).once,
+            summary_limit: limit.unwrap_or(Units(u64::MAX)),
+        }
+    }
+
+    /// Decides the fate of each unit. Fails where the budget does not hold what must stay.
+    pub(super) fn make_plan(&self) -> Result<Plan, CompactError> {
+        plan::plan_view(&self.plan_input(), self.budget)
+    }
+}
+
+/// What each unit is about, if the policy asks: the caller's embeddings, else their words.
+fn meaning_vectors<'a>(input: &CompactionInput<'a>, outline: &Outline) -> Cow<'a, [MeaningVector]> {
+    match (input.policy.prune, input.meaning) {
+        (Prune::Semantic, Some(given)) => Cow::Borrowed(given),
+        (Prune::Semantic, None) => meaning::vectors(input.conversation, outline).into(),
+        _ => Cow::Borrowed(&[]),
+    }
+}

@@ -1,0 +1,46 @@
+//! What a compaction would do, without doing it: its plan, what it must hold, what it would leave out.
+
+use crate::error::CompactError;
+use crate::message::Entry;
+use crate::plan::{self, Plan, RoomClaims, UnitFate};
+use crate::prompt::SummarySource;
+
+use super::CompactionInput;
+use super::measured::MeasuredHistory;
+
+/// The verdict and shape of a compaction without its summary: what `plan` shows.
+pub fn preview(input: &CompactionInput<'_>) -> Result<Plan, CompactError> {
+    MeasuredHistory::new(input)?.make_plan()
+}
+
+/// What a view of this input must hold, whatever its budget: what budgets are made of.
+pub fn room_claims(input: &CompactionInput<'_>) -> Result<RoomClaims, CompactError> {
+    Ok(plan::count_claims(
+        &MeasuredHistory::new(input)?.plan_input(),
+    ))
+}
+
+/// What the view of this input leaves out or cuts: what a model may be asked to summarize.
+pub fn summary_source<'a>(input: &CompactionInput<'a>) -> Result<SummarySource<'a>, CompactError> {
+    let measured = MeasuredHistory::new(input)?;
+    let plan = measured.make_plan()?;
+    let units = &measured.outline.units;
+    let entries: &'a [Entry] = &input.conversation.entries;
+    let gone = units
+        .iter()
+        .zip(&plan.fates)
+        .filter(|(_, fate)| matches!(fate, UnitFate::Demoted | UnitFate::Clipped(_)));
+    let numbered = gone
+        .flat_map(|(unit, _)| unit.entries.clone())
+        .filter_map(|at| Some((*measured.ordinals.get(at)?, entries.get(at)?)));
+    let first = measured.outline.first_user();
+    let goal = first.and_then(|unit| units.get(unit));
+    Ok(SummarySource {
+        entries: numbered.collect(),
+        told: None,
+        goal: goal.and_then(|unit| entries.get(unit.entries.start)),
+        note: input.note,
+        redactor: input.redactor,
+        estimator: input.estimator,
+    })
+}

@@ -1,0 +1,70 @@
+//! What a view shows: beside its summary, in all its words, and of which entries.
+
+use std::collections::HashSet;
+
+use crate::clip;
+use crate::message::{Block, Conversation};
+use crate::plan::{Plan, PlanInput, UnitFate};
+use crate::summarize::VisibleTexts;
+use crate::view::{BlockEdit, View, ViewItem};
+
+/// The texts that a plan leaves in the view, beside the summary.
+pub(super) fn planned_texts<'s>(scene: &PlanInput<'s>, plan: &Plan) -> VisibleTexts<'s> {
+    let mut visible = VisibleTexts::default();
+    for (unit, fate) in scene.outline.units.iter().zip(&plan.fates) {
+        for at in unit.entries.clone().filter(|_| fate.stays()) {
+            add_texts(scene, at, *fate, &mut visible);
+        }
+    }
+    visible
+}
+
+/// Adds the texts of an entry as its fate leaves them.
+fn add_texts<'s>(scene: &PlanInput<'s>, at: usize, fate: UnitFate, visible: &mut VisibleTexts<'s>) {
+    let Some(entry) = scene.conversation.entries.get(at) else {
+        return;
+    };
+    let edits = match fate {
+        UnitFate::Clipped(level) => {
+            clip::clip_entry(entry, level, scene.estimator, scene.pointer(at))
+        }
+        _ => Vec::new(),
+    };
+    for (block, nth) in entry.blocks.iter().zip(0..) {
+        match edits.iter().find(|(edited, _)| *edited == nth) {
+            Some((_, BlockEdit::SetText(left))) => visible.cut.push(left.clone()),
+            Some((_, BlockEdit::Drop)) => {}
+            None => visible.whole.extend(block.text_parts()),
+        }
+    }
+}
+
+/// The ordinals of the entries that stand in a view as they came.
+pub(super) fn whole_ordinals(view: &View, ordinals: &[u64]) -> HashSet<u64> {
+    view.items
+        .iter()
+        .filter_map(|item| match item {
+            ViewItem::Kept { entry } => ordinals.get(*entry).copied(),
+            _ => None,
+        })
+        .collect()
+}
+
+/// All words of a view's history, in order.
+pub(super) fn view_text(view: &View, conversation: &Conversation) -> String {
+    let leading = conversation.leading_instructions();
+    let mut text = String::new();
+    for item in &view.items {
+        if item.entry_index().is_some_and(|entry| entry < leading) {
+            continue;
+        }
+        let Some(entry) = item.shown_entry(conversation) else {
+            continue;
+        };
+        for part in entry.blocks.iter().flat_map(Block::text_parts) {
+            text.push_str(part);
+            text.push('\n');
+        }
+    }
+    text
+}
