@@ -29,27 +29,24 @@ pub(crate) const PACKAGES: NodePackages = NodePackages {
 
 /// Runs the tests; those of an agent that is not there say so.
 pub(crate) fn test_all() -> Result<()> {
-    test_one("tests/agents", &[])
-}
-
-/// Runs some of them: a folder, a file, or one test of a file.
-pub(crate) fn test_one(test: &str, more: &[(&str, &str)]) -> Result<()> {
     let packages = PACKAGES
         .complete_folder()
         .map(|folder| folder.display().to_string());
-    let mut variables = more.to_vec();
-    variables.extend(
-        packages
-            .iter()
-            .map(|folder| ("COMPACT_AGENTS", folder.as_str())),
-    );
+    let variables: Vec<(&str, &str)> = packages
+        .iter()
+        .map(|folder| ("COMPACT_AGENTS", folder.as_str()))
+        .collect();
     let alone = isolated_command();
     if alone.is_none() {
         println!(
             "no namespace of their own for the agents: unshare is not allowed or ip is missing"
         );
     }
-    ENVIRONMENT.run_pytest(test, &variables, alone.as_deref().unwrap_or_default())
+    ENVIRONMENT.run_pytest(
+        "tests/agents",
+        &variables,
+        alone.as_deref().unwrap_or_default(),
+    )
 }
 
 /// How a program is run with loopback alone; `None` where that is forbidden.

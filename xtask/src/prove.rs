@@ -24,7 +24,6 @@ struct Proof {
 }
 
 /// Where a test lives.
-#[expect(dead_code, reason = "a kind is there for the proofs to come")]
 enum ProofTest {
     /// In a crate, beside a module or in its integration tests.
     Rust {
@@ -33,8 +32,6 @@ enum ProofTest {
     },
     /// Below `tests/python`, with the frameworks of agents.
     Python(&'static str),
-    /// Below `tests/agents`, with real agents.
-    Agents(&'static str),
 }
 
 /// Long runs, one row each.
@@ -192,13 +189,7 @@ fn install_needed(proofs: &[&Proof]) -> Result<()> {
     {
         python::install_release()?;
     }
-    match proofs
-        .iter()
-        .any(|proof| matches!(proof.test, ProofTest::Agents(_)))
-    {
-        true => agents::PACKAGES.install(),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 impl Proof {
@@ -214,7 +205,6 @@ impl Proof {
                 shell::run_with("cargo", &arguments, &variables)
             }
             ProofTest::Python(test) => python::test_one(test, &variables),
-            ProofTest::Agents(test) => agents::test_one(test, &variables),
         }
     }
 }
