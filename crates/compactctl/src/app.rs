@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use compact::config::{
-    Config, ConfigFlag, ConfigSources, EffectiveValue, ExporterKind, LoadedConfig, LoadedFile,
-    StorageAdapter, ValueOrigin,
+    Config, ConfigFlag, ConfigSources, ExporterKind, LoadedConfig, LoadedFile, StorageAdapter,
+    ValueOrigin,
 };
 use compact::event::TraceContext;
 use compact::format::{ParsedTranscript, TranscriptScope};
@@ -132,22 +132,13 @@ impl App {
     }
 
     /// The same under a profile that applies where nobody names one.
-    pub fn load_with_default_profile(
+    pub fn load_with_fallback_profile(
         global: &GlobalArgs,
         profile: Profile,
         flags: Vec<ConfigFlag>,
     ) -> Result<App, Failure> {
-        let loaded = load_config_with_flags(global, flags.clone())?;
-        let named = |value: &EffectiveValue| {
-            value.path == "profile" && value.origin != ValueOrigin::Default
-        };
-        if loaded.values.iter().any(named) {
-            return App::from_loaded(loaded, global);
-        }
-        App::from_loaded(
-            load_config_with_profile(global, Some(profile), flags)?,
-            global,
-        )
+        let sources = config_sources(global, sole_profile(global)?).with_flags(flags);
+        App::from_loaded(sources.with_fallback_profile(profile).load()?, global)
     }
 
     fn from_loaded(loaded: LoadedConfig, global: &GlobalArgs) -> Result<App, Failure> {

@@ -283,7 +283,8 @@ impl ConfigSources {
             .into_iter()
             .chain(self.variables_and_flags(&mut warnings))
             .collect();
-        let mut merge = Merge::new(chosen_profile(&settings)?, files, warnings);
+        let profile = chosen_profile(&settings)?.unwrap_or(self.fallback_profile);
+        let mut merge = Merge::new(profile, files, warnings);
         settings
             .into_iter()
             .for_each(|setting| merge.apply(setting));
@@ -549,10 +550,11 @@ pub(super) fn variable_names(field: &Field) -> impl Iterator<Item = String> {
     std::iter::once(name(&field.path)).chain(short)
 }
 
-fn chosen_profile(settings: &[SourceSetting]) -> Result<Profile, ConfigError> {
+/// The profile that somebody names who may.
+fn chosen_profile(settings: &[SourceSetting]) -> Result<Option<Profile>, ConfigError> {
     let decides = |s: &&SourceSetting| s.path == "profile" && s.limited_by.is_none();
     let Some(last) = settings.iter().rev().find(decides) else {
-        return Ok(Profile::default());
+        return Ok(None);
     };
     let value = last
         .typed_value("profile")
@@ -564,6 +566,9 @@ fn chosen_profile(settings: &[SourceSetting]) -> Result<Profile, ConfigError> {
 fn default_values(profile: Profile) -> BTreeMap<String, EffectiveValue> {
     let policy = serde_json::to_value(profile.policy()).unwrap_or_default();
     let of_profile = |f: &Field| {
+        if f.path == "profile" {
+            return Some(profile.as_str().into());
+        }
         let place = f.path.strip_prefix("policy")?.replace('.', "/");
         policy.pointer(&place).cloned()
     };

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use compact_core::profile::Profile;
 use etcetera::BaseStrategy;
 use serde::Serialize;
 use serde_json::Value;
@@ -21,6 +22,8 @@ pub struct ConfigSources {
     pub env: Vec<(String, String)>,
     /// What the command line sets.
     pub flags: Vec<ConfigFlag>,
+    /// The profile where nobody names one.
+    pub fallback_profile: Profile,
     /// Which files of projects are trusted; without it, none is.
     pub trust: Option<TrustStore>,
     /// What was found and is not read.
@@ -138,6 +141,13 @@ impl ConfigSources {
     #[must_use]
     pub fn with_flags(mut self, flags: impl IntoIterator<Item = ConfigFlag>) -> ConfigSources {
         self.flags.extend(flags);
+        self
+    }
+
+    /// The same under this profile where nobody names one.
+    #[must_use]
+    pub fn with_fallback_profile(mut self, profile: Profile) -> ConfigSources {
+        self.fallback_profile = profile;
         self
     }
 

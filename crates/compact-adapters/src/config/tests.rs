@@ -677,3 +677,15 @@ fn a_model_that_cannot_be_reached_is_told_by_its_key() {
     assert!(error("summarizer:\n  kind: oracle\n").contains("summarizer.kind"));
     assert!(error("summarizer:\n  api_key: sk-1\n").contains("unknown field"));
 }
+
+#[test]
+fn a_fallback_profile_rules_where_nobody_names_one() {
+    let sources = ConfigSources::default().with_fallback_profile(Profile::CheckpointRestart);
+    let config = sources.load().unwrap().config;
+    assert_eq!(config.profile, Profile::CheckpointRestart);
+    assert_eq!(config.policy, Profile::CheckpointRestart.policy());
+    let flag = ConfigFlag::new("--profile", "profile", Profile::HardReset.as_str());
+    let named = sources.with_flags([flag]).load().unwrap().config;
+    assert_eq!(named.profile, Profile::HardReset);
+    assert_eq!(named.policy, Profile::HardReset.policy());
+}

@@ -35,7 +35,7 @@ pub fn run(args: &RunArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure
         .threshold
         .map(|ratio| ConfigFlag::new("--threshold", "policy.trigger_pct", ratio));
     let flags = threshold.into_iter().collect();
-    let app = App::load_with_default_profile(global, Profile::CheckpointRestart, flags)?;
+    let app = App::load_with_fallback_profile(global, Profile::CheckpointRestart, flags)?;
     let (folder, mut saved) = match &args.resume {
         Some(run_id) => {
             RunFolder::open(app.data_directory(), run_id).map_err(|error| folder_failure(&error))?
