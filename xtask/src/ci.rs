@@ -52,6 +52,10 @@ const CHECKS: &[CiCheck] = &[
         run: check_lints,
     },
     CiCheck {
+        name: "lean build",
+        run: check_lean_build,
+    },
+    CiCheck {
         name: "documentation",
         run: check_docs,
     },
@@ -98,6 +102,18 @@ fn check_lints() -> Result<String> {
     ];
     shell::run("cargo", &arguments)?;
     Ok("clippy has nothing to say".into())
+}
+
+/// What is shipped without its features must build, and without what only those need.
+fn check_lean_build() -> Result<String> {
+    let lean = ["--package", "compactctl", "--no-default-features"];
+    shell::run("cargo", &[&["check", "--quiet"], &lean[..]].concat())?;
+    let tree = ["tree", "--edges", "normal", "--prefix", "none"];
+    let tree = shell::output("cargo", &[&tree[..], &lean].concat())?;
+    if tree.lines().any(|line| line.starts_with("compact-eval ")) {
+        bail!("compactctl depends on compact-eval without its feature `eval`");
+    }
+    Ok("compactctl builds without its features, and then without compact-eval".into())
 }
 
 fn check_docs() -> Result<String> {

@@ -4,19 +4,17 @@
 //! Once played call by call, as an agent would, and once handed over at once, which is harder: then one
 //! compaction has to tell everything.
 
-use std::sync::Arc;
-
 use compact_core::message::Conversation;
-use compact_core::policy::Policy;
 use compact_core::token::{Chars4, Estimator, EstimatorExt, Tokens, Units};
+use compact_runtime::parallel::map_on_all_cores;
+use compact_runtime::replay::entries_text;
+use compact_runtime::replay::play::{CallSnapshot, play_conversation, view_at_once};
 use serde::Serialize;
 
-use crate::compaction::EvalError;
+use crate::compaction::{EvalEngine, EvalError, block_on};
 use crate::example;
-use crate::fact_check::{entries_text, parse_session};
+use crate::fact_check::parse_session;
 use crate::generate::{GeneratedSession, PlantedFact};
-use crate::parallel;
-use crate::play::{PlaySettings, play_conversation, view_at_once};
 
 /// How a session came to fill its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -55,7 +53,7 @@ impl AnswerKeyResult {
 }
 
 /// Looks for the facts of every example, told in both manners.
-pub fn score_examples(policy: &Policy) -> Result<Vec<AnswerKeyResult>, EvalError> {
+pub fn score_examples(engine: &EvalEngine) -> Result<Vec<AnswerKeyResult>, EvalError> {
     let names = ["coding", "support", "research"];
     let sessions: Vec<(&'static str, GeneratedSession)> =
         names.into_iter().zip(example::sessions()).collect();
@@ -63,8 +61,8 @@ pub fn score_examples(policy: &Policy) -> Result<Vec<AnswerKeyResult>, EvalError
         .iter()
         .flat_map(|s| [(s, PlayMode::Played), (s, PlayMode::AtOnce)])
         .collect();
-    let found = parallel::map(&cases, |((name, session), manner)| {
-        score_session(name, session, *manner, policy)
+    let found = map_on_all_cores(&cases, |((name, session), manner)| {
+        score_session(name, session, *manner, engine)
     });
     found.into_iter().collect()
 }
@@ -73,26 +71,24 @@ fn score_session(
     name: &'static str,
     session: &GeneratedSession,
     manner: PlayMode,
-    policy: &Policy,
+    engine: &EvalEngine,
 ) -> Result<AnswerKeyResult, EvalError> {
     let parsed = parse_session(session)?;
     let conversation = &parsed.conversation;
-    let terms = PlaySettings {
-        policy: policy.clone(),
-        window: conversation_tokens(conversation),
-        estimator: Arc::new(Chars4),
-    };
+    let terms = engine.play_settings(conversation_tokens(conversation));
     let rules = parsed.document.rules();
     let mut shown = Vec::new();
     match manner {
         PlayMode::AtOnce => {
-            shown = view_at_once(conversation, rules, &terms)?.shown_entries(conversation)
+            let view = block_on(view_at_once(conversation, rules, &terms))?;
+            shown = view.shown_entries(conversation);
         }
         PlayMode::Played => {
-            play_conversation(conversation, rules, &terms, |moment| {
+            let watch = |moment: &CallSnapshot<'_>| {
                 shown = moment.view.shown_entries(moment.said);
                 shown.extend(moment.answer.iter().cloned());
-            })?;
+            };
+            block_on(play_conversation(conversation, rules, &terms, watch))?;
         }
     }
     let text = entries_text(&shown);
@@ -120,11 +116,13 @@ fn conversation_tokens(conversation: &Conversation) -> Tokens {
 
 #[cfg(test)]
 mod tests {
+    use compact_core::policy::Policy;
+
     use super::*;
 
     #[test]
     fn each_example_keeps_nine_facts_in_ten_in_its_own_window() {
-        let found = score_examples(&Policy::default()).unwrap();
+        let found = score_examples(&EvalEngine::new(Policy::default()).unwrap()).unwrap();
         assert_eq!(found.len(), 6);
         for found in &found {
             assert!(found.found_share() >= 0.9, "{found:?}");

@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::metric::entity::{ClassedEntity, MinDigits, find_entities};
+use compact_runtime::replay::entity::{ClassedEntity, MinDigits, find_entities};
+
 use crate::metric::{EventVoice, MetricEvent};
 use crate::text::{count_chars, count_tokens, head, tail};
 

@@ -18,6 +18,7 @@ use compact_core::token::{Chars4, TokenAccount, TokenCache, Tokens};
 use compact_core::wire::WireRules;
 use compact_formats::{FormatError, TranscriptScope};
 use compact_runtime::port::summarizer::Summarizer;
+use compact_runtime::replay::play::PlaySettings;
 use serde_json::Value;
 
 use crate::chat;
@@ -30,7 +31,7 @@ pub use crate::prose::ProseCounts;
 #[derive(Debug)]
 pub struct EvalEngine {
     policy: Policy,
-    redactor: Redactor,
+    redactor: Arc<Redactor>,
     teller: Option<ProseWriter>,
 }
 
@@ -60,7 +61,7 @@ impl EvalEngine {
     pub fn new(policy: Policy) -> Result<EvalEngine, EvalError> {
         Ok(EvalEngine {
             policy,
-            redactor: RedactionRules::default().redactor(RedactionBoundary::Summary)?,
+            redactor: Arc::new(RedactionRules::default().redactor(RedactionBoundary::Summary)?),
             teller: None,
         })
     }
@@ -82,6 +83,16 @@ impl EvalEngine {
     /// The user's decisions.
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// How a session is played in a window of this size.
+    pub(crate) fn play_settings(&self, window: Tokens) -> PlaySettings {
+        PlaySettings {
+            policy: self.policy.clone(),
+            window,
+            estimator: Arc::new(Chars4),
+            redactor: Arc::clone(&self.redactor),
+        }
     }
 
     /// The text of the view of these events. System prompts are left out: the host re-sends them
@@ -173,6 +184,16 @@ impl EvalEngine {
         };
         Ok((outcome, prior))
     }
+}
+
+/// Waits for what the runtime answers.
+pub(crate) fn block_on<T>(
+    work: impl Future<Output = Result<T, compact_runtime::Error>>,
+) -> Result<T, EvalError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    Ok(runtime.block_on(work)?)
 }
 
 /// What one compaction is a function of.

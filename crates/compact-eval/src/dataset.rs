@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use compact_formats::FormatError;
+use compact_runtime::parallel::map_on_all_cores;
+use compact_runtime::replay::entity::MinDigits;
 
 use crate::event;
-use crate::metric::entity::MinDigits;
 use crate::metric::{MetricEvent, MetricSession};
-use crate::parallel;
 
 /// Why a dataset could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,7 @@ impl Dataset {
                 Err(error) => return Err(error),
             }
         }
-        let sessions = parallel::map(&spoken, |(file, events)| {
+        let sessions = map_on_all_cores(&spoken, |(file, events)| {
             (file.clone(), MetricSession::new(events.clone(), digits))
         });
         let sessions = sessions.into_iter();

@@ -7,13 +7,13 @@
 use compact_core::engine::{CompactionOutcome, Prior};
 use compact_core::message::{Conversation, Entry};
 use compact_core::token::Tokens;
+use compact_runtime::parallel::map_on_all_cores;
 use serde::Serialize;
 
 use crate::compaction::{CompactionStep, EvalEngine, EvalError};
 use crate::fact_check::{Scenario, ViewText, history_tokens, parse_session};
 use crate::generate::{GeneratedSession, PlantedFact};
 use crate::interval::{Interval, SessionScores};
-use crate::parallel;
 
 /// How deep a fact may lie to belong to the beginning.
 const BEGINNING: f64 = 0.1;
@@ -48,7 +48,8 @@ pub fn compare_compactions(
     for arc in Scenario::ALL {
         let sessions: Vec<GeneratedSession> = (0..seeds).map(|seed| arc.generate(seed)).collect();
         for budget in budgets {
-            let played = parallel::map(&sessions, |s| DecayRun::measure(s, *budget, parts, engine));
+            let played =
+                map_on_all_cores(&sessions, |s| DecayRun::measure(s, *budget, parts, engine));
             let played = played.into_iter().collect::<Result<Vec<_>, _>>()?;
             lines.extend(compare_runs(arc, *budget, &played));
         }

@@ -8,15 +8,16 @@
 use compact_core::engine::CompactionOutcome;
 use compact_core::frame;
 use compact_core::identity::EntryHash;
-use compact_core::message::{Block, Conversation, Entry};
+use compact_core::message::{Conversation, Entry};
 use compact_core::token::{Chars4, TokenAccount, TokenCache, Tokens};
 use compact_formats::{ParsedTranscript, TranscriptScope};
+use compact_runtime::parallel::map_on_all_cores;
+use compact_runtime::replay::entries_text;
 use serde::Serialize;
 
 use crate::compaction::{CompactionStep, EvalEngine, EvalError};
 use crate::generate::{self, GeneratedSession, PlantedFact, PlantedKind};
 use crate::interval::{Interval, SessionScores};
-use crate::parallel;
 
 /// A kind of generated session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -96,7 +97,7 @@ pub fn run_checks(
         .iter()
         .flat_map(|arc| (0..seeds).map(move |seed| (*arc, seed)))
         .collect();
-    let asked = parallel::map(&places, |(arc, seed)| {
+    let asked = map_on_all_cores(&places, |(arc, seed)| {
         let session = arc.generate(*seed);
         let looks = budgets.iter().map(|budget| {
             let view = ViewText::from_session(&session, *budget, engine)?;
@@ -275,16 +276,6 @@ pub(crate) fn history_tokens(conversation: &Conversation) -> u64 {
     TokenAccount::count_conversation(conversation, &hashes, &Chars4, cache)
         .history
         .0
-}
-
-/// Every text of some entries, calls and results included, reasoning left out.
-pub(crate) fn entries_text(entries: &[Entry]) -> String {
-    let blocks = entries.iter().flat_map(|entry| &entry.blocks);
-    let parts = blocks
-        .filter(|block| !matches!(block, Block::Reasoning { .. }))
-        .flat_map(Block::text_parts)
-        .filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -8,10 +8,12 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use compact_runtime::replay::entity::unescape_json;
+
 use crate::metric::MetricSession;
 use crate::metric::need::{EntityMention, NeededEntities, own_words, split_words};
 use crate::metric::score::{is_bound, is_enough};
-use crate::text::{chars_around, count_chars, unescape_json};
+use crate::text::{chars_around, count_chars};
 
 /// How far a piece may reach, as far as the words of a mention do.
 const REACH: usize = 80;

@@ -4,6 +4,8 @@
 //! the ids of the turns that answer them. No model answers; a turn counts as kept when its words
 //! stand in the view as they were said, an answer when all its words do.
 
+use compact_runtime::parallel::map_on_all_cores;
+use compact_runtime::replay::entity::{MinDigits, find_entities};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -11,10 +13,8 @@ use crate::baseline;
 use crate::compaction::EvalEngine;
 use crate::interval::{Interval, SessionScores};
 use crate::method::Method;
-use crate::metric::entity::{MinDigits, find_entities};
 use crate::metric::need::split_words;
 use crate::metric::{EventVoice, MetricEvent};
-use crate::parallel;
 use crate::text::count_tokens;
 
 /// A conversation with its questions.
@@ -164,7 +164,8 @@ pub fn measure_methods(
     let mut lines = Vec::new();
     for budget in budgets {
         for method in methods {
-            let found = parallel::map(conversations, |c| c.find_evidence(*method, *budget, engine));
+            let found =
+                map_on_all_cores(conversations, |c| c.find_evidence(*method, *budget, engine));
             let found: Vec<(Vec<f64>, Vec<f64>)> = found.into_iter().flatten().collect();
             let (evidence, answer): (SessionScores, SessionScores) = found.into_iter().unzip();
             if !evidence.is_empty() {

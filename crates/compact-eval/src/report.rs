@@ -1,7 +1,6 @@
 //! Rows summed up: one line per dataset, method and budget, and one over all datasets.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 use serde::Serialize;
 
@@ -122,46 +121,4 @@ fn scores_by_session(rows: &[&CutResult], of: fn(&RetentionScore) -> Option<f64>
             .extend(of(&row.score));
     }
     sessions.into_values().collect()
-}
-
-/// The lines as CSV, with a header.
-pub fn to_csv(lines: &[MethodResult]) -> String {
-    let mut out = String::from(
-        "dataset,method,budget,sessions,cuts,failed,over_budget,tokens,\
-         strict,strict_low,strict_high,bound,bound_low,bound_high,all,all_low,all_high\n",
-    );
-    for line in lines {
-        let budget = line
-            .budget
-            .map_or_else(|| "real".to_owned(), |b| b.to_string());
-        let _ = write!(
-            out,
-            "{},{},{budget},{},{},{},{},{:.0}",
-            quote_csv(&line.dataset),
-            line.method,
-            line.sessions,
-            line.cuts,
-            line.failed,
-            line.over_budget,
-            line.tokens,
-        );
-        for interval in [line.strict, line.bound, line.all] {
-            match interval {
-                Some(i) => {
-                    let _ = write!(out, ",{:.4},{:.4},{:.4}", i.mean, i.low, i.high);
-                }
-                None => out.push_str(",,,"),
-            }
-        }
-        out.push('\n');
-    }
-    out
-}
-
-/// A CSV cell whose text may hold anything.
-pub fn quote_csv(cell: &str) -> String {
-    if cell.contains([',', '"', '\n']) {
-        return format!("\"{}\"", cell.replace('"', "\"\""));
-    }
-    cell.to_owned()
 }

@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use compact_runtime::parallel::map_on_all_cores;
+use compact_runtime::replay::entity::{ClassedEntity, MinDigits};
+
 use crate::baseline;
 use crate::compaction::EvalEngine;
 use crate::dataset::Dataset;
 use crate::method::Method;
-use crate::metric::entity::{ClassedEntity, MinDigits};
 use crate::metric::need::{EntityMention, FutureNeed, find_contexts, find_need};
 use crate::metric::score::{RetentionScore, bound_share, kept_share, strict_share};
 use crate::metric::{EventVoice, MetricEvent, MetricSession};
+use crate::oracle;
 use crate::text::count_tokens;
-use crate::{oracle, parallel};
 
 /// What is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +91,7 @@ pub fn measure_dataset(
             CutPoints::Real => cuts.extend(SessionCut::at_compactions(place)),
         }
     }
-    let rows = parallel::map(&cuts, |cut| cut.score_cut(options, engine, dataset.digits));
+    let rows = map_on_all_cores(&cuts, |cut| cut.score_cut(options, engine, dataset.digits));
     rows.into_iter().flatten().collect()
 }
 

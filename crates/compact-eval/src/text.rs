@@ -44,20 +44,6 @@ pub(crate) fn chars_around(text: &str, start: usize, end: usize, count: usize) -
     )
 }
 
-/// A letter, a digit or an underscore, as word boundaries see it.
-pub(crate) fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-/// The text with what a JSON string escapes written out, as people read it.
-pub(crate) fn unescape_json(text: &str) -> std::borrow::Cow<'_, str> {
-    if !text.contains('\\') {
-        return text.into();
-    }
-    let out = text.replace("\\n", "\n").replace("\\t", "\t");
-    out.replace("\\\"", "\"").into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,10 +64,5 @@ mod tests {
             ("ab", "ab", "")
         );
         assert_eq!(chars_around("ab漢cd", 2, 5, 1), ("b", "c"));
-    }
-
-    #[test]
-    fn escapes_are_written_out() {
-        assert_eq!(unescape_json(r#"a\nb\"c"#), "a\nb\"c");
     }
 }

@@ -7,8 +7,10 @@
 pub mod error;
 pub mod host;
 pub mod manager;
+pub mod parallel;
 pub mod port;
 pub mod recall;
+pub mod replay;
 pub mod reset;
 pub mod restart;
 pub mod session;

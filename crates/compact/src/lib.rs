@@ -140,6 +140,13 @@ pub mod redact {
     pub use compact_core::redact::*;
 }
 
+/// Replays: what a policy would have done to a recorded session.
+pub mod replay {
+    pub use compact_runtime::parallel::map_on_all_cores;
+    pub use compact_runtime::replay::play::*;
+    pub use compact_runtime::replay::*;
+}
+
 /// Hard resets: a history that goes on from its summary alone, and the files that this leaves.
 pub mod reset {
     pub use compact_adapters::transcript::TranscriptFiles;

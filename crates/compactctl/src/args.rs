@@ -9,6 +9,7 @@ use compact::format::Format;
 use compact::format::validate::Provider;
 use compact::hook::HookAgent;
 use compact::policy::{Profile, Style};
+#[cfg(feature = "eval")]
 use compact_eval::method::Method;
 
 /// Keeps a long-running LLM agent inside its context window without losing what matters.
@@ -186,7 +187,11 @@ pub enum Command {
     #[command(
         after_help = "Example: compactctl eval sessions/ --budgets 0.05,0.1 --html report.html"
     )]
+    #[cfg(feature = "eval")]
     Eval(EvalArgs),
+    /// Measure what is retained (left out of this build)
+    #[cfg(not(feature = "eval"))]
+    Eval(IgnoredArgs),
     /// Let an agent carry a task across as many sessions as it takes: when its context is full, ask
     /// for a checkpoint and go on from it in a fresh session
     #[command(
@@ -577,7 +582,17 @@ pub struct PruneArgs {
     pub yes: bool,
 }
 
+/// Whatever is asked of a command that was left out of this build.
+#[cfg(not(feature = "eval"))]
+#[derive(Args, Debug)]
+pub struct IgnoredArgs {
+    /// Not looked at.
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<std::ffi::OsString>,
+}
+
 /// `eval`.
+#[cfg(feature = "eval")]
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "examples", "decay", "tasks", "qa"]))]
 pub struct EvalArgs {

@@ -1,5 +1,8 @@
 //! Why a command failed, in words a person can act on, with the exit code scripts rely on.
 
+#[cfg(test)]
+mod tests;
+
 use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
@@ -72,6 +75,15 @@ impl Failure {
     /// Bad usage, and what would be good.
     pub fn usage(message: impl Into<String>, help: &str) -> Failure {
         Failure::new(FailureCode::Usage, message).help(help)
+    }
+
+    /// A command that was left out of this build, and how to get one that has it.
+    #[cfg(any(test, not(feature = "eval")))]
+    pub fn without_feature(name: &str) -> Failure {
+        Failure::usage(
+            format!("this build has no `{name}`: it was made without the cargo feature `{name}`"),
+            &format!("build one that has it: `cargo install compactctl --features {name}`"),
+        )
     }
 
     /// An error with everything that caused it.

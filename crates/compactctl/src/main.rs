@@ -37,9 +37,9 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> ExitCode {
     cli.global.color.apply();
-    let result = command::run(cli).and_then(|answer| {
-        let code = print_answer(&answer, &cli.global)?;
-        command::run_follow_up(cli, &answer);
+    let result = command::run(cli).and_then(|finished| {
+        let code = print_answer(&finished.answer, &cli.global)?;
+        finished.follow_up();
         Ok(code)
     });
     let code = match result {

@@ -7,14 +7,14 @@
 //! entity must still stand among the words that gave it its meaning, which a bare list of
 //! identifiers does not give. Tokens are code points by four, rounded up.
 
-pub mod entity;
 pub mod need;
 pub mod score;
 #[cfg(test)]
 mod tests;
 
+use compact_runtime::replay::entity::{ClassedEntity, MinDigits, find_entities};
+
 use crate::text::count_tokens;
-use entity::{ClassedEntity, MinDigits, find_entities};
 
 /// Who speaks in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::entity::EntityClass;
+use compact_runtime::replay::entity::{EntityClass, unescape_json};
+
 use super::{EventVoice, MetricSession};
-use crate::text::{chars_around, unescape_json};
+use crate::text::chars_around;
 
 /// Entities with their class.
 pub type NeededEntities<'s> = HashMap<&'s str, EntityClass>;

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::entity::EntityClass;
+use compact_runtime::replay::entity::{EntityClass, is_word, unescape_json};
+
 use super::need::{EntityMention, NeededEntities, own_words, words_near};
-use crate::text::{is_word, unescape_json};
 
 /// The fewest needs that make a score.
 const FEWEST: usize = 3;

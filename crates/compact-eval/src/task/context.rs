@@ -1,8 +1,7 @@
 //! A context as a scripted agent reads it: lines in their order, each under its heading.
 
 use compact_core::message::Entry;
-
-use crate::fact_check::entries_text;
+use compact_runtime::replay::entries_text;
 
 /// What an agent can see.
 pub(super) struct AgentContext {

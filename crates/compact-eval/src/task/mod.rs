@@ -17,13 +17,13 @@ use compact_core::engine::{CompactionOutcome, Prior};
 use compact_core::message::{Conversation, Entry, Role};
 use compact_core::token::{Chars4, EstimatorExt, Tokens, Units};
 use compact_core::wire::WireRules;
+use compact_runtime::parallel::map_on_all_cores;
+use compact_runtime::replay::play::{CallSnapshot, play_conversation};
 use serde::Serialize;
 
-use crate::compaction::{CompactionStep, EvalEngine, EvalError};
+use crate::compaction::{CompactionStep, EvalEngine, EvalError, block_on};
 use crate::fact_check::{Scenario, parse_session};
 use crate::interval::{Interval, SessionScores};
-use crate::parallel;
-use crate::play::{PlaySettings, play_conversation};
 use crate::random::Random;
 use context::AgentContext;
 use scene::{TaskScene, weave_scenes};
@@ -118,7 +118,7 @@ pub fn run_trials(
         let trials = (0..seeds).map(|seed| TaskTrial::new(kind, seed));
         let trials = trials.collect::<Result<Vec<_>, _>>()?;
         for budget in budgets {
-            let ends = parallel::map(&trials, |trial| trial.play_to_end(engine, *budget));
+            let ends = map_on_all_cores(&trials, |trial| trial.play_to_end(engine, *budget));
             let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
             lines.extend(score_trials(kind, *budget, &trials, &ends));
         }
@@ -254,18 +254,18 @@ impl TaskTrial {
             entries: self.entries.iter().cloned().chain([answer]).collect(),
             ..Conversation::default()
         };
-        let terms = PlaySettings {
-            policy: engine.policy().clone(),
-            window,
-            estimator: std::sync::Arc::new(Chars4),
-        };
+        let terms = engine.play_settings(window);
         let mut shown = Vec::new();
-        let played = play_conversation(&conversation, &WireRules::LENIENT, &terms, |moment| {
+        let watch = |moment: &CallSnapshot<'_>| {
             if moment.said.entries.len() == self.entries.len() {
                 shown = moment.view.shown_entries(moment.said);
             }
+        };
+        let found = block_on(async {
+            let played =
+                play_conversation(&conversation, &WireRules::LENIENT, &terms, watch).await?;
+            played.recall(&self.task.questions, HITS).await
         })?;
-        let found = played.recall(&self.task.questions, HITS)?;
         Ok((shown.clone(), [found, shown].concat()))
     }
 }

@@ -9,4 +9,6 @@ mod recall;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod replay;
+#[cfg(test)]
 mod session;

@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod convert;
 mod diff;
+#[cfg(feature = "eval")]
 mod eval;
 mod expand;
 mod hook;
@@ -24,17 +25,36 @@ mod run;
 mod validate;
 mod verify;
 
+use std::cell::OnceCell;
+
 use crate::answer::CommandAnswer;
 use crate::app::App;
-use crate::args::{Cli, Command, GlobalArgs};
+use crate::args::{Cli, Command};
 use crate::failure::Failure;
 
+/// A command that did what it was asked.
+pub struct FinishedCommand {
+    /// What it found.
+    pub answer: CommandAnswer,
+    /// What it worked with.
+    app: Option<App>,
+}
+
 /// Runs the command that was asked for.
-pub fn run(cli: &Cli) -> Result<CommandAnswer, Failure> {
+pub fn run(cli: &Cli) -> Result<FinishedCommand, Failure> {
+    let used = OnceCell::new();
+    let answer = run_with(cli, &used)?;
+    let app = used.into_inner();
+    Ok(FinishedCommand { answer, app })
+}
+
+/// Runs a command, and leaves what it worked with in `used`.
+fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
     let global = &cli.global;
     let with = |flags, work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| {
-        let app = App::load_with_flags(global, flags)?;
-        Ok(work(&app)?.with_settings_files(app.config_files()))
+        let loaded = App::load_with_flags(global, flags)?;
+        let app = used.get_or_init(|| loaded);
+        Ok(work(app)?.with_settings_files(app.config_files()))
     };
     let under = |work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| with(Vec::new(), work);
     match &cli.command {
@@ -56,9 +76,12 @@ pub fn run(cli: &Cli) -> Result<CommandAnswer, Failure> {
         Command::Archive { command } => under(&|app| archive::run(command, app, global)),
         Command::Catalog { command } => under(&|app| catalog::run(command, app)),
         Command::Replay(args) => replay::run(args, global),
+        #[cfg(feature = "eval")]
         Command::Eval(args) => with(args.writer.config_flags(), &|app| {
             eval::run(args, app, global)
         }),
+        #[cfg(not(feature = "eval"))]
+        Command::Eval(_) => Err(Failure::without_feature("eval")),
         Command::Mcp => mcp::run(App::load(global)?, global),
         Command::Run(args) => run::run(args, global),
         Command::Models(args) => models::run(args),
@@ -69,17 +92,14 @@ pub fn run(cli: &Cli) -> Result<CommandAnswer, Failure> {
     }
 }
 
-/// What is left to do once the answer is out: let go what may go, and make what was archived
-/// findable. If that fails, the next compaction or `recall` does it, so nobody need be told.
-pub fn run_follow_up(cli: &Cli, answer: &CommandAnswer) {
-    if answer.archived {
-        let app = App::load(&GlobalArgs {
-            quiet: true,
-            ..cli.global.clone()
-        });
-        let _ = app.and_then(|app| {
-            app.block_on(async { Ok(app.compact().apply_retention().await?) })?;
-            recall::update_index(&app)
-        });
+impl FinishedCommand {
+    /// Does what is left once the answer is out: lets go what may go, and makes what was archived
+    /// findable. If that fails, the next compaction or `recall` does it, so nobody need know.
+    pub fn follow_up(&self) {
+        if let Some(app) = self.app.as_ref().filter(|_| self.answer.archived) {
+            let _ = app
+                .block_on(async { Ok(app.compact().apply_retention().await?) })
+                .and_then(|()| recall::update_index(app));
+        }
     }
 }

@@ -2,19 +2,21 @@
 
 mod page;
 
+use std::sync::Arc;
+
 use compact::format::{ParsedTranscript, TranscriptScope};
 use compact::policy::Profile;
+use compact::redact::RedactionBoundary;
+use compact::replay::{
+    PlaySettings, Replay, Totals, call_cost, map_on_all_cores, replay_conversation,
+};
 use compact::token::{self, ModelPrice, Tokens};
-use compact_eval::parallel;
-use compact_eval::play::PlaySettings;
-use compact_eval::replay::{self, Replay, Totals};
-use compact_eval::report::quote_csv;
 use serde_json::{Value, json};
 
 use crate::answer::{CommandAnswer, set_field, settings_line};
-use crate::app::App;
+use crate::app::{self, App};
 use crate::args::{GlobalArgs, ReplayArgs as Args};
-use crate::command::results::{self, ResultDocuments};
+use crate::command::results::{self, ResultDocuments, quote_csv};
 use crate::failure::Failure;
 use crate::input::InputSource;
 use crate::progress::TerminalProgress;
@@ -37,7 +39,7 @@ fn replay_all(args: &Args, global: &GlobalArgs) -> Result<ResultDocuments, Failu
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "replaying");
     let mut played = Vec::new();
     for policy in &policies {
-        let runs = parallel::map(&recordings, |recording| policy.play(recording));
+        let runs = map_on_all_cores(&recordings, |recording| policy.play(recording));
         let runs = runs.into_iter().collect::<Result<Vec<_>, Failure>>()?;
         played.push(PolicyReplay {
             name: policy.name(policies.iter()),
@@ -140,13 +142,16 @@ impl ReplayPolicy {
             policy,
             window,
             estimator: self.app.compact().estimator(model),
+            redactor: Arc::clone(self.app.compact().redactor(RedactionBoundary::Summary)),
         };
         let ParsedTranscript {
             conversation,
             document,
             ..
         } = &recording.parsed;
-        let replay = replay::replay_conversation(conversation, document.rules(), &terms)?;
+        let replay = app::block_on(async {
+            Ok(replay_conversation(conversation, document.rules(), &terms).await?)
+        })?;
         let price = model
             .and_then(token::find_model)
             .and_then(|model| model.price);
@@ -261,10 +266,7 @@ impl SessionReplay {
         };
         let retention = call.receipt.as_ref().map(|r| r.retention.score);
         let remembered = self.replay.remembered.get(at).copied().flatten();
-        let cost = self
-            .price
-            .as_ref()
-            .map(|price| replay::call_cost(call, price));
+        let cost = self.price.as_ref().map(|price| call_cost(call, price));
         let cells = [
             quote_csv(policy),
             quote_csv(&self.file),

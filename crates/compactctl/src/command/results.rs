@@ -57,3 +57,11 @@ fn check_stdout(sheets: &ResultFileArgs, global: &GlobalArgs) -> Result<(), Fail
     }
     Ok(())
 }
+
+/// A CSV cell whose text may hold anything.
+pub fn quote_csv(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) {
+        return format!("\"{}\"", cell.replace('"', "\"\""));
+    }
+    cell.to_owned()
+}

@@ -6,6 +6,7 @@
 pub mod bar;
 pub mod compaction;
 pub mod number;
+pub mod plot;
 pub mod table;
 #[cfg(test)]
 mod tests;

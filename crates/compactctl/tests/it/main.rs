@@ -14,6 +14,7 @@ mod compact;
 mod convert;
 mod diff;
 mod earlier;
+#[cfg(feature = "eval")]
 mod eval;
 mod forge;
 #[cfg(unix)]

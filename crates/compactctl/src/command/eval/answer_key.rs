@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use compact_eval::answer_key::{self, AnswerKeyResult, PlayMode};
 use compact_eval::compaction::EvalEngine;
-use compact_eval::plot;
 use serde_json::json;
 
 use crate::args::GlobalArgs;
@@ -12,6 +11,7 @@ use crate::command::results::ResultDocuments;
 use crate::failure::{Failure, FailureCode};
 use crate::progress::TerminalProgress;
 use crate::report::number::{format_percent, group_digits};
+use crate::report::plot;
 use crate::report::table::{Column, Table};
 
 /// The share of each key that must be found.
@@ -22,7 +22,7 @@ const HEAD: [&str; 6] = ["session", "told", "window", "view", "facts", "found"];
 /// Looks for the facts of every example.
 pub fn run(engine: &EvalEngine, global: &GlobalArgs) -> Result<ResultDocuments, Failure> {
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "playing");
-    let keys = answer_key::score_examples(engine.policy())?;
+    let keys = answer_key::score_examples(engine)?;
     Ok(ResultDocuments {
         json: json!(keys),
         human: render_table(&keys),

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use compact_eval::compaction::EvalEngine;
 use compact_eval::decay::{self, DecayResult};
-use compact_eval::plot;
 use serde_json::json;
 
 use super::interval_cells;
@@ -13,6 +12,7 @@ use crate::command::results::ResultDocuments;
 use crate::failure::Failure;
 use crate::progress::TerminalProgress;
 use crate::report::number::{format_percent, group_digits};
+use crate::report::plot;
 use crate::report::table::{Column, Table};
 
 /// How many parts a session is played in: enough for ten compactions at any usual budget.

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use compact_eval::compaction::EvalEngine;
 use compact_eval::fact_check::{self, CheckResult, Scenario, ViewCheck};
-use compact_eval::plot::{self, Axis, Chart, Series};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
@@ -14,6 +13,7 @@ use crate::command::results::ResultDocuments;
 use crate::failure::Failure;
 use crate::progress::TerminalProgress;
 use crate::report::number::{format_percent, group_digits};
+use crate::report::plot::{self, Axis, Chart, Series};
 use crate::report::table::{Column, Table};
 
 /// Checks every kind of session at every budget.

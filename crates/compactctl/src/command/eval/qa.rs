@@ -5,7 +5,6 @@ use std::path::Path;
 
 use compact_eval::compaction::EvalEngine;
 use compact_eval::interval::Interval;
-use compact_eval::plot;
 use compact_eval::qa::{self, QaResult};
 use serde_json::json;
 
@@ -15,6 +14,7 @@ use crate::command::results::ResultDocuments;
 use crate::failure::{Failure, FailureCode};
 use crate::input::InputSource;
 use crate::report::number::{format_count, format_percent};
+use crate::report::plot;
 use crate::report::table::{Column, Table};
 
 /// Measures the conversations of a file.

@@ -1,22 +1,24 @@
 //! Future-reference retention on transcripts: every method at every cut and budget.
 
+use std::fmt::Write;
+
+use compact::replay::entity::MinDigits;
 use compact_eval::compaction::EvalEngine;
 use compact_eval::dataset::{Dataset, DatasetError};
 use compact_eval::interval::Interval;
 use compact_eval::method::Method;
-use compact_eval::metric::entity::MinDigits;
-use compact_eval::plot::{self, Axis, Chart, Series, Stroke};
 use compact_eval::report::{self, MeasuredDatasets, MethodResult};
 use compact_eval::retention::{CutPoints, RetentionOptions, measure_dataset};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
 use crate::args::{EvalArgs, GlobalArgs};
-use crate::command::results::ResultDocuments;
+use crate::command::results::{ResultDocuments, quote_csv};
 use crate::failure::{Failure, FailureCode};
 use crate::output;
 use crate::progress::TerminalProgress;
 use crate::report::number::{format_count, format_percent, group_digits};
+use crate::report::plot::{self, Axis, Chart, Series, Stroke};
 use crate::report::table::{Column, Table};
 
 /// Measures every dataset.
@@ -46,7 +48,7 @@ pub fn run(
     Ok(ResultDocuments {
         json: json!(lines),
         human: render_datasets(&heads, &measured, &lines),
-        csv: report::to_csv(&lines),
+        csv: to_csv(&lines),
         html: html_page(&lines),
         code: 0,
     })
@@ -225,4 +227,38 @@ fn html_table(lines: &[&MethodResult]) -> String {
         ]
     });
     plot::html_table(head, rows)
+}
+
+/// The lines as CSV, with a header.
+fn to_csv(lines: &[MethodResult]) -> String {
+    let mut out = String::from(
+        "dataset,method,budget,sessions,cuts,failed,over_budget,tokens,\
+         strict,strict_low,strict_high,bound,bound_low,bound_high,all,all_low,all_high\n",
+    );
+    for line in lines {
+        let budget = line
+            .budget
+            .map_or_else(|| "real".to_owned(), |b| b.to_string());
+        let _ = write!(
+            out,
+            "{},{},{budget},{},{},{},{},{:.0}",
+            quote_csv(&line.dataset),
+            line.method,
+            line.sessions,
+            line.cuts,
+            line.failed,
+            line.over_budget,
+            line.tokens,
+        );
+        for interval in [line.strict, line.bound, line.all] {
+            match interval {
+                Some(i) => {
+                    let _ = write!(out, ",{:.4},{:.4},{:.4}", i.mean, i.low, i.high);
+                }
+                None => out.push_str(",,,"),
+            }
+        }
+        out.push('\n');
+    }
+    out
 }

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use compact_eval::compaction::EvalEngine;
 use compact_eval::interval::mean_or_zero;
-use compact_eval::plot;
 use compact_eval::task::{self, TaskResult};
 use serde_json::json;
 
@@ -14,6 +13,7 @@ use crate::command::results::ResultDocuments;
 use crate::failure::{Failure, FailureCode};
 use crate::progress::TerminalProgress;
 use crate::report::number::format_percent;
+use crate::report::plot;
 use crate::report::table::{Column, Table};
 
 /// Runs every kind of task at every budget.

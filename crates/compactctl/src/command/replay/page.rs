@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use compact_eval::plot::{self, Axis, Chart, Series, Stroke};
-use compact_eval::replay::Totals;
+use compact::replay::{Totals, call_cost};
 
 use super::{PolicyReplay, SessionReplay};
 use crate::report::number::group_digits;
+use crate::report::plot::{self, Axis, Chart, Series, Stroke};
 
 /// What a row says.
 pub const HEAD: [&str; 10] = [
@@ -156,7 +156,7 @@ fn cost_chart(runs: &[(&str, &SessionReplay)]) -> Chart {
         let price = run.price.as_ref()?;
         let mut sum = 0.0;
         let calls = run.replay.calls.iter().map(|call| {
-            sum += compact_eval::replay::call_cost(call, price);
+            sum += call_cost(call, price);
             sum
         });
         Some(line_series(name, numbered(calls)))

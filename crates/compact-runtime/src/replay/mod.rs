@@ -1,20 +1,25 @@
 //! What a policy would have done to a recorded session: compactions, pressure, tokens, cost, and how
 //! much of what the agent named next its view still carried.
+//!
+//! A session is played over stores in memory and forgotten; nothing of it is kept, and no model is asked.
+
+pub mod entity;
+pub mod play;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 
-use compact_core::message::{Conversation, Entry};
+use compact_core::message::{Block, Conversation, Entry};
 use compact_core::token::Tokens;
 use compact_core::view::{View, ViewItem};
 use compact_core::window::ModelPrice;
 use compact_core::wire::WireRules;
 use serde::Serialize;
 
-use crate::compaction::EvalError;
-use crate::fact_check::entries_text;
-use crate::interval::mean_or_zero;
-use crate::metric::entity::{MinDigits, find_entities};
-use crate::play::{CallSnapshot, PlaySettings, PlayedCall, play_conversation};
+use crate::error::Error;
+use entity::{MinDigits, find_entities};
+use play::{CallSnapshot, PlaySettings, PlayedCall, play_conversation};
 
 /// A played session.
 #[derive(Clone, Debug)]
@@ -59,16 +64,17 @@ pub struct Totals {
 }
 
 /// Plays a conversation under some terms.
-pub fn replay_conversation(
+pub async fn replay_conversation(
     conversation: &Conversation,
     rules: &WireRules,
     terms: &PlaySettings,
-) -> Result<Replay, EvalError> {
+) -> Result<Replay, Error> {
     let mut memory = EntityMemory::default();
     let mut remembered = Vec::new();
     let played = play_conversation(conversation, rules, terms, |moment| {
         remembered.push(memory.score_call(moment));
-    })?;
+    })
+    .await?;
     Ok(Replay {
         calls: played.calls,
         remembered,
@@ -125,6 +131,16 @@ impl EntityMemory {
     }
 }
 
+/// The words of some entries as a reader meets them: all but reasoning, a line between two parts.
+pub fn entries_text(entries: &[Entry]) -> String {
+    let blocks = entries.iter().flat_map(|entry| &entry.blocks);
+    let parts = blocks
+        .filter(|block| !matches!(block, Block::Reasoning { .. }))
+        .flat_map(Block::text_parts)
+        .filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n")
+}
+
 fn entity_names(entry: &Entry) -> Vec<String> {
     let text = entries_text(std::slice::from_ref(entry));
     let found = find_entities(&text, MinDigits::default()).into_iter();
@@ -158,7 +174,7 @@ impl Replay {
 }
 
 fn mean_or_none(numbers: &[f64]) -> Option<f64> {
-    (!numbers.is_empty()).then(|| mean_or_zero(numbers.iter().copied()))
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
 /// What a call costs: its known beginning is read from the cache, the rest is written to it where
@@ -197,94 +213,5 @@ impl Totals {
             lowest_retention: lower.into_iter().flatten().reduce(f64::min),
             remembered: weigh(self.remembered, self.calls, other.remembered, other.calls),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use compact_core::policy::Policy;
-    use compact_core::token::Chars4;
-    use compact_core::wire::WireRules;
-
-    use super::*;
-    use crate::fact_check;
-
-    fn played(policy: Policy, window: u64) -> Replay {
-        let session = fact_check::Scenario::Support.generate(1);
-        let parsed = fact_check::parse_session(&session).unwrap();
-        let terms = PlaySettings {
-            policy,
-            window: Tokens(window),
-            estimator: Arc::new(Chars4),
-        };
-        replay_conversation(&parsed.conversation, &WireRules::LENIENT, &terms).unwrap()
-    }
-
-    #[test]
-    fn a_window_that_holds_everything_is_never_compacted() {
-        let replay = played(Policy::default(), 1_000_000);
-        let totals = replay.totals(None);
-        assert_eq!(
-            (totals.compactions, totals.overflows, totals.failures),
-            (0, 0, 0)
-        );
-        assert!(
-            replay
-                .remembered
-                .iter()
-                .flatten()
-                .all(|share| *share == 1.0)
-        );
-        // Each request begins with the whole request before it.
-        let pairs = replay.calls.windows(2);
-        assert!(pairs.clone().count() > 10);
-        assert!(pairs.into_iter().all(|pair| pair[1].cached == pair[0].sent));
-    }
-
-    #[test]
-    fn a_small_window_is_compacted_and_never_overflows() {
-        let replay = played(Policy::default(), 8_000);
-        let totals = replay.totals(None);
-        assert!(totals.compactions >= 3, "{totals:?}");
-        assert_eq!((totals.overflows, totals.failures), (0, 0), "{totals:?}");
-        assert!(totals.peak_pressure <= 1.0, "{totals:?}");
-        assert!(totals.retention.is_some() && totals.remembered.is_some());
-    }
-
-    #[test]
-    fn without_compaction_a_small_window_overflows() {
-        let never = Policy {
-            trigger_pct: 1.1,
-            ..Policy::default()
-        };
-        let totals = played(never, 8_000).totals(None);
-        assert_eq!(totals.compactions, 0);
-        assert!(totals.overflows > 0 && totals.peak_pressure > 1.0);
-    }
-
-    #[test]
-    fn cached_tokens_are_read_and_new_ones_written() {
-        let call = PlayedCall {
-            entries: 0,
-            pressure: 0.0,
-            sent: Tokens(3_000_000),
-            cached: Tokens(1_000_000),
-            answered: Tokens(500_000),
-            receipt: None,
-            failure: None,
-        };
-        let price = |cache_read, cache_write| ModelPrice {
-            input: 2.0,
-            output: 10.0,
-            cache_read,
-            cache_write,
-        };
-        assert_eq!(
-            call_cost(&call, &price(Some(0.5), Some(2.5))),
-            0.5 + 5.0 + 5.0
-        );
-        assert_eq!(call_cost(&call, &price(None, None)), 2.0 + 4.0 + 5.0);
     }
 }

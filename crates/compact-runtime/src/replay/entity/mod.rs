@@ -4,13 +4,15 @@
 //! goes on behind it. What the patterns ask of the text before and behind a match (no letter there,
 //! a digit somewhere in the run) is checked here, so that the patterns themselves stay regular.
 
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
 use regex_automata::{Anchored, Input};
-
-use crate::text::{is_word, unescape_json};
 
 /// What an entity looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -380,4 +382,18 @@ impl ByteRun {
         }
         self.leads
     }
+}
+
+/// A letter, a digit or an underscore, as word boundaries see it.
+pub fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The text with what a JSON string escapes written out, as people read it.
+pub fn unescape_json(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return text.into();
+    }
+    let out = text.replace("\\n", "\n").replace("\\t", "\t");
+    out.replace("\\\"", "\"").into()
 }

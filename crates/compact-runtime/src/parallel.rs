@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maps every item; a panic of the work is the caller's.
-pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map_on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -34,7 +34,7 @@ mod tests {
     fn answers_come_in_order() {
         let items: Vec<u64> = (0..500).collect();
         assert_eq!(
-            super::map(&items, |n| n * 2),
+            super::map_on_all_cores(&items, |n| n * 2),
             items.iter().map(|n| n * 2).collect::<Vec<_>>()
         );
     }

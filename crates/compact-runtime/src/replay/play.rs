@@ -10,19 +10,19 @@ use std::sync::Arc;
 use compact_core::message::{Conversation, Entry, Role};
 use compact_core::policy::Policy;
 use compact_core::receipt::Receipt;
-use compact_core::redact::{RedactionBoundary, RedactionRules};
+use compact_core::redact::Redactor;
 use compact_core::token::{Estimator, EstimatorExt, Tokens, Units};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
-use compact_runtime::manager::ArchiveMode;
-use compact_runtime::port::archive::MemoryArchive;
-use compact_runtime::port::catalog::MemoryCatalog;
-use compact_runtime::port::event::SilentSink;
-use compact_runtime::port::index::MemoryIndex;
-use compact_runtime::recall::{EntryPointer, Recall, RecallQuery};
-use compact_runtime::{Manager, Session};
 
-use crate::compaction::EvalError;
+use crate::error::Error;
+use crate::manager::{ArchiveMode, Manager};
+use crate::port::archive::MemoryArchive;
+use crate::port::catalog::MemoryCatalog;
+use crate::port::event::SilentSink;
+use crate::port::index::MemoryIndex;
+use crate::recall::{EntryPointer, Recall, RecallQuery};
+use crate::session::Session;
 
 /// Under what a session is played.
 #[derive(Clone)]
@@ -33,6 +33,8 @@ pub struct PlaySettings {
     pub window: Tokens,
     /// How tokens are counted.
     pub estimator: Arc<dyn Estimator>,
+    /// What is taken out of summaries.
+    pub redactor: Arc<Redactor>,
 }
 
 /// One call of the model.
@@ -68,18 +70,17 @@ pub struct CallSnapshot<'a> {
 }
 
 /// Plays a conversation; the watcher is told each call.
-pub fn play_conversation(
+pub async fn play_conversation(
     conversation: &Conversation,
     rules: &WireRules,
     terms: &PlaySettings,
     mut watch: impl FnMut(&CallSnapshot<'_>),
-) -> Result<PlayedSession, EvalError> {
-    let runtime = build_runtime()?;
+) -> Result<PlayedSession, Error> {
     let mut player = Player::new(conversation, rules, terms)?;
     let mut calls = Vec::new();
     for turn in split_turns(&conversation.entries) {
         player.session.append(turn.before.iter().cloned())?;
-        let (call, view) = runtime.block_on(player.play_call(&turn));
+        let (call, view) = player.play_call(&turn).await;
         watch(&CallSnapshot {
             call: &call,
             said: player.session.state().history(),
@@ -96,17 +97,16 @@ pub fn play_conversation(
 }
 
 /// What is sent when a whole conversation is handed over at once.
-pub fn view_at_once(
+pub async fn view_at_once(
     conversation: &Conversation,
     rules: &WireRules,
     terms: &PlaySettings,
-) -> Result<View, EvalError> {
+) -> Result<View, Error> {
     let mut player = Player::new(conversation, rules, terms)?;
     player
         .session
         .append(conversation.entries.iter().cloned())?;
-    let ready = player.session.preflight();
-    Ok(build_runtime()?.block_on(ready)?.view)
+    Ok(player.session.preflight().await?.view)
 }
 
 /// A session that was played to its end.
@@ -119,39 +119,31 @@ pub struct PlayedSession {
 impl PlayedSession {
     /// What recall finds for some questions, so many entries each, in what the session's compactions
     /// archived, in the order in which it was said.
-    pub fn recall(&self, questions: &[String], limit: usize) -> Result<Vec<Entry>, EvalError> {
+    pub async fn recall(&self, questions: &[String], limit: usize) -> Result<Vec<Entry>, Error> {
         let recall = Recall {
             archive: Arc::clone(&self.stores.archive) as Arc<_>,
             catalog: Arc::clone(&self.stores.catalog) as Arc<_>,
             index: Arc::new(MemoryIndex::default()),
             redactor: Arc::default(),
         };
-        build_runtime()?.block_on(async {
-            recall.update_index().await?;
-            let mut hits = BTreeMap::new();
-            for text in questions {
-                let query = RecallQuery {
-                    text,
-                    session_id: None,
-                    limit,
-                };
-                let found = recall.search(&query).await?.into_iter();
-                hits.extend(found.map(|hit| ((hit.ordinal, hit.entry_id.0.clone()), hit)));
-            }
-            let mut found = Vec::new();
-            for hit in hits.into_values() {
-                let pointer = EntryPointer::parse(&hit.pointer)?;
-                found.push(recall.expand(&pointer).await?.entry);
-            }
-            Ok(found)
-        })
+        recall.update_index().await?;
+        let mut hits = BTreeMap::new();
+        for text in questions {
+            let query = RecallQuery {
+                text,
+                session_id: None,
+                limit,
+            };
+            let found = recall.search(&query).await?.into_iter();
+            hits.extend(found.map(|hit| ((hit.ordinal, hit.entry_id.0.clone()), hit)));
+        }
+        let mut found = Vec::new();
+        for hit in hits.into_values() {
+            let pointer = EntryPointer::parse(&hit.pointer)?;
+            found.push(recall.expand(&pointer).await?.entry);
+        }
+        Ok(found)
     }
-}
-
-fn build_runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
 }
 
 /// Where a played session is kept.
@@ -199,9 +191,9 @@ impl<'t> Player<'t> {
         conversation: &Conversation,
         rules: &WireRules,
         terms: &'t PlaySettings,
-    ) -> Result<Self, EvalError> {
+    ) -> Result<Self, Error> {
         let stores = PlayStores::default();
-        let manager = Arc::new(build_manager(terms, &stores)?);
+        let manager = Arc::new(build_manager(terms, &stores));
         // What runs beside a session may end at any call: a replay must come out the same each time.
         let mut session = Session::new(manager, "replay", rules).without_background();
         session.replace(Conversation {
@@ -282,17 +274,17 @@ fn common_prefix<'v>(last: &[ViewItem], now: &'v [ViewItem]) -> &'v [ViewItem] {
     now.get(..length).unwrap_or_default()
 }
 
-fn build_manager(terms: &PlaySettings, stores: &PlayStores) -> Result<Manager, EvalError> {
-    Ok(Manager {
+fn build_manager(terms: &PlaySettings, stores: &PlayStores) -> Manager {
+    Manager {
         archive: Some(Arc::clone(&stores.archive) as Arc<_>),
         catalog: Arc::clone(&stores.catalog) as Arc<_>,
         sink: Arc::new(SilentSink),
         estimator: Arc::clone(&terms.estimator),
         policy: terms.policy.clone(),
         window: terms.window,
-        redactor: Arc::new(RedactionRules::default().redactor(RedactionBoundary::Summary)?),
+        redactor: Arc::clone(&terms.redactor),
         storing: ArchiveMode::Exact,
         summarizer: None,
         embedder: None,
-    })
+    }
 }
