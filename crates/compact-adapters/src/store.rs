@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use compact_runtime::port::archive::{ArchiveError, ArchiveStore};
 use compact_runtime::port::catalog::{CatalogError, SessionCatalog};
+use compact_runtime::port::clock::{Clock, SystemClock};
 use compact_runtime::port::index::{IndexError, RecallIndex};
 
 use crate::archive::{self, ObjectArchive};
@@ -49,6 +50,7 @@ pub struct Stores {
     root: PathBuf,
     server: Option<PostgresServer>,
     seal: Option<Seal>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Stores {
@@ -65,7 +67,14 @@ impl Stores {
             seal: seal.transpose()?,
             storage: storage.clone(),
             root: root.to_owned(),
+            clock: Arc::new(SystemClock),
         })
+    }
+
+    /// Reads the time from `clock`, but for the leases of a shared catalog, which has its own.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Stores {
+        Stores { clock, ..self }
     }
 
     /// True once something may have been stored.
@@ -135,6 +144,7 @@ impl Stores {
             StorageAdapter::S3 => ObjectArchive::in_bucket(&self.storage.bucket())?,
             _ => ObjectArchive::open(&self.root)?,
         };
+        let archive = archive.with_clock(Arc::clone(&self.clock));
         Ok(match &self.seal {
             Some(seal) => archive.with_seal(seal.clone()),
             None => archive,
@@ -168,7 +178,7 @@ impl Stores {
                 place: file.display().to_string(),
                 state: "empty",
             }),
-            false => Ok(Arc::new(catalog.with_lease_time(self.lease_time()))),
+            false => Ok(Arc::new(self.with_lease_terms(catalog))),
         }
     }
 
@@ -186,14 +196,14 @@ impl Stores {
             Err(error) => Err(error),
         };
         match found {
-            Ok(catalog) => Ok((Arc::new(catalog.with_lease_time(self.lease_time())), None)),
+            Ok(catalog) => Ok((Arc::new(self.with_lease_terms(catalog)), None)),
             Err(CatalogError::Damaged { .. }) => {
                 let aside = move_aside(&file).map_err(|source| CatalogError::Store {
                     action: format!("move {} aside", file.display()),
                     source: source.into(),
                 })?;
-                let catalog = SqliteCatalog::open(&file)?.with_lease_time(self.lease_time());
-                Ok((Arc::new(catalog), Some(aside)))
+                let catalog = SqliteCatalog::open(&file)?;
+                Ok((Arc::new(self.with_lease_terms(catalog)), Some(aside)))
             }
             Err(error) => Err(error),
         }
@@ -203,6 +213,11 @@ impl Stores {
     pub fn shared_catalog(&self) -> Option<PostgresCatalog> {
         let catalog = PostgresCatalog::new(self.server.clone()?);
         Some(catalog.with_lease_time(self.lease_time()))
+    }
+
+    fn with_lease_terms(&self, catalog: SqliteCatalog) -> SqliteCatalog {
+        let catalog = catalog.with_clock(Arc::clone(&self.clock));
+        catalog.with_lease_time(self.lease_time())
     }
 
     fn lease_time(&self) -> Duration {

@@ -54,9 +54,9 @@ impl Exclusion {
     }
 }
 
-/// The verdict on a store: one that was left there not long ago, or a new one.
-pub(super) async fn find_exclusion(store: &dyn ObjectStore) -> Result<Exclusion> {
-    if let Some(known) = read_verdict(store).await {
+/// The verdict on a store: one that was left there not long before `now`, or a new one.
+pub(super) async fn find_exclusion(store: &dyn ObjectStore, now: Timestamp) -> Result<Exclusion> {
+    if let Some(known) = read_verdict(store, now).await {
         return Ok(known);
     }
     let mut verdict = Exclusion::Works;
@@ -66,13 +66,13 @@ pub(super) async fn find_exclusion(store: &dyn ObjectStore) -> Result<Exclusion>
             break;
         }
     }
-    let text = format!("{} {}", verdict.as_str(), Timestamp::now());
+    let text = format!("{} {}", verdict.as_str(), now);
     // Whoever may not write it tries again the next time.
     let _ = store.put(&Path::from(VERDICT_OBJECT), text.into()).await;
     Ok(verdict)
 }
 
-async fn read_verdict(store: &dyn ObjectStore) -> Option<Exclusion> {
+async fn read_verdict(store: &dyn ObjectStore, now: Timestamp) -> Option<Exclusion> {
     let bytes = store
         .get(&Path::from(VERDICT_OBJECT))
         .await
@@ -82,7 +82,7 @@ async fn read_verdict(store: &dyn ObjectStore) -> Option<Exclusion> {
         .ok()?;
     let (word, at) = std::str::from_utf8(&bytes).ok()?.split_once(' ')?;
     let at: Timestamp = at.trim().parse().ok()?;
-    let age = Timestamp::now().duration_since(at);
+    let age = now.duration_since(at);
     let found = Exclusion::ALL.into_iter().find(|e| e.as_str() == word);
     found.filter(|_| age < FRESH && age > -FRESH)
 }

@@ -20,6 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use compact_runtime::port::archive::{ArchiveError, ArchiveStore, PackId, PackInfo};
+use compact_runtime::port::clock::{Clock, SystemClock};
 use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, WriteMultipart};
@@ -80,6 +81,7 @@ pub struct ObjectArchive {
     /// Where a bucket is, for whoever has to be told that something is wrong there.
     place: Option<Arc<str>>,
     seal: Option<Arc<Seal>>,
+    clock: Arc<dyn Clock>,
 }
 
 /// What kind of store it is.
@@ -102,6 +104,7 @@ impl ObjectArchive {
             medium: Medium::Service(Arc::default()),
             place: None,
             seal: None,
+            clock: Arc::new(SystemClock),
         }
     }
 
@@ -144,13 +147,19 @@ impl ObjectArchive {
         }
     }
 
+    /// Dates what it finds out about its store by `clock` instead of the machine's.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> ObjectArchive {
+        ObjectArchive { clock, ..self }
+    }
+
     /// Whether the store lets only one writer create a pack; tried out if it is not known.
     pub async fn exclusion(&self) -> Result<Exclusion, ArchiveError> {
         let Medium::Service(known) = &self.medium else {
             return Ok(Exclusion::Works);
         };
         let verdict = known
-            .get_or_try_init(|| exclusion::find_exclusion(&*self.store))
+            .get_or_try_init(|| exclusion::find_exclusion(&*self.store, self.clock.now()))
             .await;
         verdict
             .copied()

@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod archive;
 pub mod catalog;
+pub mod clock;
 pub mod embedder;
 pub mod event;
 pub mod index;

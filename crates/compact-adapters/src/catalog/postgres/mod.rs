@@ -14,8 +14,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use compact_core::identity::Chain;
 use compact_runtime::port::catalog::{
-    Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
-    SessionInfo,
+    Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MAX_LEASE_TIMES, MIN_PREFIX,
+    SessionCatalog, SessionInfo,
 };
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -232,10 +232,15 @@ impl SessionCatalog for PostgresCatalog {
         const CLAIM: &str = "INSERT INTO compact.leases AS lease (key, ends) \
              VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond') \
              ON CONFLICT (key) DO UPDATE SET fence = DEFAULT, ends = excluded.ends \
-             WHERE lease.ends <= clock_timestamp() RETURNING fence";
+             WHERE lease.ends <= clock_timestamp() \
+             OR lease.ends > clock_timestamp() + $3 * interval '1 millisecond' RETURNING fence";
         let (key, time) = (hash_key(session), self.lease_milliseconds());
+        let furthest = time * f64::from(MAX_LEASE_TIMES);
         let read = |row: &Row| Ok(row.try_get::<_, i64>(0)?);
-        let fence = self.query_rows(CLAIM, &[&key, &time], read).await?.pop();
+        let rows = self
+            .query_rows(CLAIM, &[&key, &time, &furthest], read)
+            .await?;
+        let fence = rows.into_iter().next();
         Ok(fence.map(|fence| Lease {
             session_id: session.to_owned(),
             fence: fence.unsigned_abs(),

@@ -21,7 +21,22 @@ async fn leases_run_out_and_late_writers_are_refused() {
     };
     let catalog = PostgresCatalog::new(database.server());
     let time = Duration::from_millis(400);
-    conformance::lease_suite(&catalog.with_lease_time(time)).await;
+    // The time is the server's, which nobody here can set.
+    conformance::lease_suite(&catalog.with_lease_time(time), tokio::time::sleep).await;
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_blocks_no_session() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let catalog = PostgresCatalog::new(database.server());
+    let set_back = async |time: Duration| {
+        const LATER: &str = "UPDATE compact.leases SET ends = ends + $1 * interval '1 millisecond'";
+        let time = time.as_secs_f64() * 1000.0;
+        assert_eq!(catalog.execute_statement(LATER, &[&time]).await.unwrap(), 1);
+    };
+    conformance::set_back_suite(&catalog, set_back).await;
 }
 
 #[tokio::test]

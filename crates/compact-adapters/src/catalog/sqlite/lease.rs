@@ -1,22 +1,25 @@
-//! Leases in the database. Time is that of the machine, which all of its users share.
+//! Leases in the database. Time is that of the catalog's clock: the machine's, which all who open the
+//! file share.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use compact_runtime::port::catalog::Lease;
+use compact_runtime::port::catalog::{Lease, MAX_LEASE_TIMES};
+use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Takes the lease of a session that nobody holds.
 pub(super) fn claim(
     t: &Transaction<'_>,
     session_id: String,
+    now: Timestamp,
     time: Duration,
 ) -> rusqlite::Result<Option<Lease>> {
-    const FORGET: &str = "DELETE FROM leases WHERE session = ? AND ends <= ?";
+    const FORGET: &str = "DELETE FROM leases WHERE session = ? AND NOT (? < ends AND ends <= ?)";
     const INSERT: &str = "INSERT INTO leases (session, ends) VALUES (?, ?) \
          ON CONFLICT DO NOTHING RETURNING fence";
-    let now = unix_milliseconds(Duration::ZERO);
-    t.execute(FORGET, params![session_id, now])?;
-    let end = unix_milliseconds(time);
+    let furthest = end_of(now, time * MAX_LEASE_TIMES);
+    t.execute(FORGET, params![session_id, now.as_millisecond(), furthest])?;
+    let end = end_of(now, time);
     let fence = t.query_row(INSERT, params![session_id, end], |row| row.get(0));
     Ok(fence.optional()?.map(|fence: i64| Lease {
         session_id,
@@ -25,12 +28,14 @@ pub(super) fn claim(
 }
 
 /// Lets a lease last from now on.
-pub(super) fn renew(t: &Transaction<'_>, lease: &Lease, time: Duration) -> rusqlite::Result<bool> {
+pub(super) fn renew(
+    t: &Transaction<'_>,
+    lease: &Lease,
+    now: Timestamp,
+    time: Duration,
+) -> rusqlite::Result<bool> {
     const UPDATE: &str = "UPDATE leases SET ends = ? WHERE fence = ?";
-    let renewed = t.execute(
-        UPDATE,
-        params![unix_milliseconds(time), signed_fence(lease)],
-    )?;
+    let renewed = t.execute(UPDATE, params![end_of(now, time), signed_fence(lease)])?;
     Ok(renewed > 0)
 }
 
@@ -50,9 +55,8 @@ fn signed_fence(lease: &Lease) -> i64 {
     i64::try_from(lease.fence).unwrap_or(i64::MAX)
 }
 
-/// The time in so long.
-fn unix_milliseconds(from_now: Duration) -> i64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let then = now.unwrap_or_default() + from_now;
-    i64::try_from(then.as_millis()).unwrap_or(i64::MAX)
+/// The end of what lasts so long from now on, in milliseconds since 1970.
+fn end_of(now: Timestamp, time: Duration) -> i64 {
+    let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    now.as_millisecond().saturating_add(time)
 }

@@ -20,6 +20,7 @@ use compact_runtime::port::catalog::{
     Attempt, CatalogError, CompactionRecord, LEASE_TIME, Lease, MIN_PREFIX, SessionCatalog,
     SessionInfo,
 };
+use compact_runtime::port::clock::{Clock, SystemClock};
 use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior};
 use serde_json::Value;
 
@@ -31,6 +32,7 @@ pub struct SqliteCatalog {
     file: Arc<PathBuf>,
     connection: Arc<Mutex<Connection>>,
     lease_time: Duration,
+    clock: Arc<dyn Clock>,
 }
 
 impl SqliteCatalog {
@@ -40,6 +42,12 @@ impl SqliteCatalog {
             lease_time: time,
             ..self
         }
+    }
+
+    /// Reads the time of leases from `clock` instead of the machine's.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> SqliteCatalog {
+        SqliteCatalog { clock, ..self }
     }
 
     /// Opens `file`, creating it (0600) and the directories above it (0700) if they are not there,
@@ -87,6 +95,7 @@ impl SqliteCatalog {
                 file: Arc::new(file.to_owned()),
                 connection: Arc::new(Mutex::new(connection)),
                 lease_time: LEASE_TIME,
+                clock: Arc::new(SystemClock),
             }),
             Err(DatabaseOpenError::Sql(error)) => Err(explain_sqlite_error(file, "open", error)),
             Err(DatabaseOpenError::Io(source)) => Err(sqlite_catalog_error(file, "open", source)),
@@ -187,15 +196,20 @@ impl SessionCatalog for SqliteCatalog {
     }
 
     async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError> {
-        let (session, time) = (session.to_owned(), self.lease_time);
-        self.run_transaction(Access::Write, move |t| lease::claim(t, session, time))
-            .await
+        let (session, clock, time) = (session.to_owned(), self.clock.clone(), self.lease_time);
+        // The time is read under the lock: whoever waited for it long claims as of then.
+        self.run_transaction(Access::Write, move |t| {
+            lease::claim(t, session, clock.now(), time)
+        })
+        .await
     }
 
     async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
-        let (lease, time) = (lease.clone(), self.lease_time);
-        self.run_transaction(Access::Write, move |t| lease::renew(t, &lease, time))
-            .await
+        let (lease, clock, time) = (lease.clone(), self.clock.clone(), self.lease_time);
+        self.run_transaction(Access::Write, move |t| {
+            lease::renew(t, &lease, clock.now(), time)
+        })
+        .await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {

@@ -1,6 +1,8 @@
 use std::process::{Command, Stdio};
 
 use compact_runtime::port::catalog::conformance::{self, ODD_SESSION_IDS, sample_record};
+use compact_runtime::port::clock::ManualClock;
+use jiff::SignedDuration;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -48,9 +50,18 @@ async fn sqlite_conforms() {
 
 #[tokio::test]
 async fn leases_run_out_and_late_writers_are_refused() {
-    let catalog = Fixture::new();
-    let catalog = catalog.open().with_lease_time(Duration::from_millis(300));
-    conformance::lease_suite(&catalog).await;
+    let (fixture, clock) = (Fixture::new(), Arc::new(ManualClock::default()));
+    let catalog = fixture.open().with_clock(clock.clone());
+    let wait = async |time| clock.advance(SignedDuration::try_from(time).unwrap());
+    conformance::lease_suite(&catalog, wait).await;
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_blocks_no_session() {
+    let (fixture, clock) = (Fixture::new(), Arc::new(ManualClock::default()));
+    let catalog = fixture.open().with_clock(clock.clone());
+    let set_back = async |time| clock.advance(-SignedDuration::try_from(time).unwrap());
+    conformance::set_back_suite(&catalog, set_back).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@
     reason = "a conformance suite reports a violation by panicking, like any test"
 )]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use compact_core::identity::{Chain, EntryHash};
 use serde_json::{Value, json};
@@ -34,16 +34,12 @@ pub async fn suite(catalog: &dyn SessionCatalog) {
     removal_forgets(catalog).await;
 }
 
-/// What must happen when time passes, against an empty catalog whose leases last well under a
-/// second.
-pub async fn lease_suite(catalog: &dyn SessionCatalog) {
+/// Checks what must happen when time passes, against an empty catalog; `wait` lets so much of the
+/// catalog's time pass.
+pub async fn lease_suite(catalog: &dyn SessionCatalog, wait: impl AsyncFn(Duration)) {
     let time = catalog.lease_time();
-    assert!(
-        time.as_millis() < 1000,
-        "the suite waits for leases to run out"
-    );
-    let dead = a_renewed_lease_lasts(catalog).await;
-    tokio::time::sleep(time).await;
+    let dead = a_renewed_lease_lasts(catalog, &wait).await;
+    wait(time).await;
     // Late, but nobody else came: what was made is as good as ever.
     let record = sample_record("lease", "late-but-alone");
     catalog.save_record_under(&dead, &record).await.unwrap();
@@ -58,15 +54,34 @@ pub async fn lease_suite(catalog: &dyn SessionCatalog) {
     assert_eq!(catalog.session_records("lease").await.unwrap().len(), 2);
 }
 
+/// Checks that no lease blocks its session for long after the clock of an empty catalog was set back;
+/// `set_back` sets it back by so much.
+pub async fn set_back_suite(catalog: &dyn SessionCatalog, set_back: impl AsyncFn(Duration)) {
+    let time = catalog.lease_time();
+    let held = catalog.claim("lease").await.unwrap().unwrap();
+    set_back(time).await;
+    let other = catalog.claim("lease").await.unwrap();
+    assert_eq!(other, None, "it ends within two lease times");
+    set_back(time + Duration::from_millis(1)).await;
+    let next = catalog.claim("lease").await.unwrap();
+    let next = next.expect("no lease ends as late as that");
+    assert!(next.fence > held.fence);
+    a_late_writer_changes_nothing(catalog, &held).await;
+    assert!(catalog.renew(&next).await.unwrap());
+}
+
 /// Returns the lease. A machine that is too busy to ask in time shows nothing, and is asked again.
-async fn a_renewed_lease_lasts(catalog: &dyn SessionCatalog) -> Lease {
+async fn a_renewed_lease_lasts(
+    catalog: &dyn SessionCatalog,
+    wait: &impl AsyncFn(Duration),
+) -> Lease {
     let time = catalog.lease_time();
     for _ in 0..50 {
         let lease = catalog.claim("lease").await.unwrap().unwrap();
-        tokio::time::sleep(time / 2).await;
+        wait(time / 2).await;
         let renewed = Instant::now();
         assert!(catalog.renew(&lease).await.unwrap());
-        tokio::time::sleep(time * 3 / 4).await;
+        wait(time * 3 / 4).await;
         let other = catalog.claim("lease").await.unwrap();
         if renewed.elapsed() < time {
             assert_eq!(other, None, "it was renewed");

@@ -1,4 +1,5 @@
-//! A catalog for programs that keep nothing: as durable as the process.
+//! A catalog for programs that keep nothing: as durable as the process. Its leases are measured by
+//! Tokio's time, which nobody sets back.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

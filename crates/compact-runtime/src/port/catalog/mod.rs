@@ -25,7 +25,7 @@ use crate::port::archive::PackId;
 
 pub use copy::{CopiedRecords, copy_catalog};
 pub use find::{NamedRecord, find_named_record};
-pub use lease::{LEASE_TIME, Lease};
+pub use lease::{LEASE_TIME, Lease, MAX_LEASE_TIMES};
 pub use memory::MemoryCatalog;
 pub use record::{Attempt, CompactionRecord, InputRelation, SessionInfo};
 pub use stored_receipt::{ArchivedPacks, ArchivedSize, ReceiptTerms, RuntimeFields, StoredReceipt};
@@ -171,7 +171,8 @@ pub trait SessionCatalog: Send + Sync {
         LEASE_TIME
     }
 
-    /// Grants the lease of a session, unless somebody has it. Time is the catalog's own.
+    /// Grants the lease of a session, unless somebody has it. Time is the catalog's own; a lease that
+    /// ends further ahead than [`MAX_LEASE_TIMES`] lease times counts no more.
     async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError>;
 
     /// Lets a lease last its time from now on. False when somebody else was granted it.

@@ -133,6 +133,11 @@ impl StoredReceipt {
         self.text("redaction_fingerprint")
     }
 
+    /// Returns when the compaction was recorded, as RFC 3339 in UTC.
+    pub fn created_at(&self) -> Option<&str> {
+        self.text("created_at")
+    }
+
     /// Returns the person's wish for the compaction.
     pub fn note(&self) -> Option<&str> {
         self.text("note")
