@@ -339,7 +339,7 @@ impl Engine {
 
     /// Returns the receipts of a session as a JSON list, the oldest first.
     fn receipts(&self, py: Python<'_>, session_id: &str) -> PyResult<String> {
-        let chain = async { Ok(self.manager.catalog.session_records(session_id).await?) };
+        let chain = async { Ok(self.manager.catalog().session_records(session_id).await?) };
         let chain = self.run_detached(py, || run_blocking(chain))?;
         let receipts: Vec<Value> = chain
             .into_iter()
@@ -414,7 +414,7 @@ impl Engine {
 
     /// Returns the window, in tokens.
     fn window(&self) -> u64 {
-        self.manager.window.0
+        self.manager.window().0
     }
 }
 
@@ -489,7 +489,7 @@ impl Engine {
         if self.keeping != OriginalStorage::Nothing {
             return Ok(());
         }
-        run_blocking(async { Ok(self.manager.catalog.remove_session(session_id).await?) })
+        run_blocking(async { Ok(self.manager.catalog().remove_session(session_id).await?) })
     }
 
     fn answer_session(
@@ -525,7 +525,7 @@ impl Engine {
     /// Finds the record of a receipt, or the last record of a session.
     fn resolve_record(&self, name: &str) -> PyResult<CompactionRecord> {
         run_blocking(async {
-            let named = find_named_record(&*self.manager.catalog, name).await?;
+            let named = find_named_record(&**self.manager.catalog(), name).await?;
             let named = named.ok_or_else(|| RuntimeError::NotFound(name.to_owned()))?;
             Ok(named.into_record())
         })

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use compact::clock::{Clock, SystemClock};
 use compact::config::ConfigSources;
 use compact::hook::{
     ArchivedTranscript, HOOKS_FOLDER, HookArchiveError, HookStore, HookTranscript,
 };
 use compact::manager::ArchiveMode;
 use compact::redact::{RedactionBoundary, RedactionRules, Redactor};
-use jiff::Timestamp;
+
 use pyo3::prelude::*;
 
 use crate::failure::{ErrorClass, error_with_causes};
@@ -80,7 +81,7 @@ fn archive_redacted(
     let (hooks, _) = hook_settings()?;
     let store = HookStore::for_session(&hooks, Some(repository), session);
     let transcript = transcript.map_or(HookTranscript::Missing, HookTranscript::File);
-    match store.archive(&transcript, Timestamp::now(), redactor) {
+    match store.archive(&transcript, SystemClock.now(), redactor) {
         Ok(ArchivedTranscript { path, bytes }) => Ok((path, bytes)),
         Err(error @ HookArchiveError::Failed(_)) => {
             Err(error_with_causes(ErrorClass::Storage, &error))

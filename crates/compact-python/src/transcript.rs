@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use compact::format::{BoundaryStamp, Format, ParsedTranscript, TranscriptScope};
-use compact::manager::{CommittedCompaction, CompactionRequest, Manager, RequestOutcome, now};
+use compact::manager::{CommittedCompaction, CompactionRequest, Manager, RequestOutcome};
 use pyo3::prelude::*;
 
 use crate::engine::run_blocking;
@@ -20,18 +20,9 @@ pub(crate) fn rewrite_transcript(
     let source = Bytes::from(source);
     let parsed = compact::format::parse(source.clone(), Some(format), TranscriptScope::Live)
         .map_err(|error| error_with_causes(ErrorClass::Format, &error))?;
-    let request = CompactionRequest {
-        conversation: &parsed.conversation,
-        rules: parsed.document.rules(),
-        format: format.name(),
-        original: source,
-        session_id,
-        budget: None,
-        summary_limit: None,
-        note,
-        told: None,
-        parent: None,
-    };
+    let request = CompactionRequest::from_transcript(&parsed, source)
+        .with_session(session_id)
+        .with_note(note);
     let compacted = run_blocking(async {
         let job = manager.measure(&request).await?;
         match note.is_some() || job.measured.decision.verdict.is_now() {
@@ -51,7 +42,7 @@ fn append_view(
 ) -> PyResult<(String, String)> {
     let receipt = &commit.compaction.receipt;
     let stamp = BoundaryStamp {
-        timestamp: &now(),
+        timestamp: commit.receipt.created_at().unwrap_or_default(),
         receipt: &receipt.receipt_id,
         tokens_before: receipt.tokens_before.0,
         tokens_after: receipt.tokens_after.0,

@@ -10,6 +10,7 @@ use compact_core::redact::Scrub;
 use compact_core::token::Estimator;
 use compact_runtime::port::archive::ArchiveStore;
 use compact_runtime::port::catalog::{MemoryCatalog, SessionCatalog};
+use compact_runtime::port::clock::{Clock, SystemClock};
 use compact_runtime::port::embedder::Embedder;
 use compact_runtime::port::event::EventSink;
 use compact_runtime::port::index::{MemoryIndex, RecallIndex};
@@ -49,6 +50,7 @@ pub struct CompactBuilder {
     embedder: Option<Arc<dyn Embedder>>,
     scrub: Option<Arc<dyn Scrub>>,
     sinks: Vec<Arc<dyn EventSink>>,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 /// Where settings come from.
@@ -285,14 +287,33 @@ impl CompactBuilder {
         self
     }
 
+    /// Dates records and events by this clock instead of the machine's, and counts the days of
+    /// retention by it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), compact::Error> {
+    /// use std::sync::Arc;
+    /// use compact::{Compact, clock::{Clock, ManualClock}};
+    ///
+    /// let compact = Compact::builder().clock(Arc::new(ManualClock::default())).in_memory().build()?;
+    /// assert_eq!(compact.clock().timestamp(), "1970-01-01T00:00:00.000Z");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> CompactBuilder {
+        self.clock = Some(clock);
+        self
+    }
+
     /// Checks everything. Stores are opened when they are first used.
     pub fn build(mut self) -> Result<Compact, Error> {
         let config = std::mem::take(&mut self.settings).load()?;
         let config = self.lay_over(config);
         let redactors = Redactors::new(&config.redaction, self.scrub.as_ref())?;
         let lent = (self.archive, self.catalog, self.index);
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         Ok(Compact::from_parts(CompactParts {
-            storage: build_storage(&config, lent)?,
+            storage: build_storage(&config, lent, &clock)?,
             redactors,
             config,
             wrap_catalog: self.wrap_catalog,
@@ -301,6 +322,7 @@ impl CompactBuilder {
             summarizer: self.summarizer,
             embedder: self.embedder,
             sinks: self.sinks,
+            clock,
         }))
     }
 
@@ -334,7 +356,7 @@ type Lent = (
 );
 
 /// The configured stores, unless the program lends one: what it does not lend is in memory then.
-fn build_storage(config: &Config, lent: Lent) -> Result<Storage, Error> {
+fn build_storage(config: &Config, lent: Lent, clock: &Arc<dyn Clock>) -> Result<Storage, Error> {
     let (archive, catalog, index) = lent;
     if archive.is_some() || catalog.is_some() {
         return Ok(Storage::Lent(LentStores {
@@ -348,7 +370,7 @@ fn build_storage(config: &Config, lent: Lent) -> Result<Storage, Error> {
     }
     let root = config.storage.folder();
     let root = root.map_err(|error| Error::NoDataDirectory(error.to_string()))?;
-    let stores = Stores::new(&config.storage, &root)?;
+    let stores = Stores::new(&config.storage, &root)?.with_clock(Arc::clone(clock));
     let configured = ConfiguredStores { root, stores };
     Ok(Storage::Configured(Box::new(configured)))
 }

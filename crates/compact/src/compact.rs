@@ -17,6 +17,7 @@ use compact_runtime::manager::{
     ArchiveMode, MemoryLayers, RerunObstacle, RestoredOriginal, VerificationReport, VerifiedBy,
 };
 use compact_runtime::port::catalog::CompactionRecord;
+use compact_runtime::port::clock::Clock;
 use compact_runtime::port::embedder::Embedder;
 use compact_runtime::port::event::EventSink;
 use compact_runtime::port::index::RecallIndex;
@@ -59,6 +60,7 @@ pub(crate) struct CompactParts {
     pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Compact {
@@ -251,6 +253,11 @@ impl Compact {
         }
     }
 
+    /// The clock that everything is dated by.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.parts.clock
+    }
+
     /// What is applied to whatever crosses a boundary.
     pub fn redactor(&self, boundary: RedactionBoundary) -> &Arc<Redactor> {
         self.parts.redactors.at(boundary)
@@ -314,11 +321,8 @@ impl Compact {
             self.parts.config.policy.clone(),
             self.estimator(model),
         )?;
-        let manager = Arc::new(Manager {
-            summarizer: self.summarizer(model)?,
-            embedder: self.embedder(),
-            ..manager
-        });
+        let manager = manager.with_summarizer(self.summarizer(model)?);
+        let manager = Arc::new(manager.with_embedder(self.embedder()));
         opened.engine = Some((Arc::clone(&manager), store));
         Ok(manager)
     }
@@ -334,18 +338,14 @@ impl Compact {
         policy: Policy,
         estimator: Arc<dyn Estimator>,
     ) -> Result<Manager, Error> {
-        Ok(Manager {
-            archive: self.keeps_originals().then_some(store.archive),
-            catalog: store.catalog,
-            sink: self.sink()?,
-            estimator,
-            policy,
-            window: self.parts.config.window(None).tokens,
-            redactor: Arc::clone(self.redactor(RedactionBoundary::Summary)),
-            storing: self.archive_mode(),
-            summarizer: None,
-            embedder: None,
-        })
+        let redactor = Arc::clone(self.redactor(RedactionBoundary::Summary));
+        let window = self.parts.config.window(None).tokens;
+        let manager = Manager::new(store.catalog, estimator, redactor, window)
+            .with_archive(self.keeps_originals().then_some(store.archive))
+            .with_archive_mode(self.archive_mode())
+            .with_clock(Arc::clone(&self.parts.clock))
+            .with_policy(policy);
+        Ok(manager.with_sink(self.sink()?))
     }
 
     /// A manager that only looks into the store.

@@ -67,6 +67,11 @@ pub mod agent {
     pub use compact_runtime::restart::*;
 }
 
+/// Time: the clock that everything is dated by.
+pub mod clock {
+    pub use compact_runtime::port::clock::*;
+}
+
 /// Events: what they say, and who hears of them.
 pub mod event {
     pub use crate::events::flush_collectors;

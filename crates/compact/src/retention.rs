@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use compact_adapters::config::RetentionConfig;
 use compact_runtime::port::archive::{PackId, reachable_packs};
 use compact_runtime::port::catalog::CompactionRecord;
+use compact_runtime::port::clock::Clock;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::compact::Compact;
@@ -111,7 +112,7 @@ impl Compact {
     /// ```
     pub async fn select_prunable(&self, limits: &PruneLimits) -> Result<PruneSelection, Error> {
         let store = self.store_to_read()?;
-        select_prunable(limits, &store).await
+        select_prunable(limits, &store, self.clock()).await
     }
 
     /// Removes what was selected.
@@ -140,7 +141,7 @@ impl Compact {
             return Ok(());
         }
         let store = self.store_to_read()?;
-        let selection = select_prunable(&limits, &store).await?;
+        let selection = select_prunable(&limits, &store, self.clock()).await?;
         self.remove_selected(&store, &selection).await
     }
 
@@ -181,11 +182,15 @@ async fn pack_sizes(store: &StorePair) -> Result<BTreeMap<PackId, u64>, Error> {
 }
 
 /// The oldest compactions first, as many as the limits ask for.
-async fn select_prunable(limits: &PruneLimits, store: &StorePair) -> Result<PruneSelection, Error> {
+async fn select_prunable(
+    limits: &PruneLimits,
+    store: &StorePair,
+    clock: &dyn Clock,
+) -> Result<PruneSelection, Error> {
     let sizes = &pack_sizes(store).await?;
     let candidates = PruneCandidates::from_store(store).await?;
     let oldest = match limits.days {
-        Some(days) => candidates.count_older_than(&days_ago(days)?),
+        Some(days) => candidates.count_older_than(&days_before(clock.now(), days)?),
         None => 0,
     };
     let largest = match limits.bytes {
@@ -355,9 +360,9 @@ fn add_lineage(named: &mut HashSet<String>, chains: &[Vec<CompactionRecord>]) {
     }
 }
 
-/// The time so many days ago, as records spell it.
-fn days_ago(days: u32) -> Result<String, Error> {
-    let then = Timestamp::now()
+/// The time so many days before `now`, as records spell it.
+fn days_before(now: Timestamp, days: u32) -> Result<String, Error> {
+    let then = now
         .checked_sub(SignedDuration::from_hours(i64::from(days) * 24))
         .map_err(|_| Error::Retention { days })?;
     Ok(format!("{then:.3}"))

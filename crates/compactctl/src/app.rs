@@ -284,12 +284,10 @@ impl App {
     ) -> Result<Manager, Failure> {
         let estimator = Arc::clone(&opened.estimator);
         let manager = self.compact.build_manager(store, policy, estimator)?;
-        Ok(Manager {
-            window: opened.window.tokens,
-            summarizer: self.compact.summarizer(opened.model.as_deref())?,
-            embedder: self.compact.embedder(),
-            ..manager
-        })
+        Ok(manager
+            .with_window(opened.window.tokens)
+            .with_summarizer(self.compact.summarizer(opened.model.as_deref())?)
+            .with_embedder(self.compact.embedder()))
     }
 }
 
@@ -374,18 +372,10 @@ impl OpenedTranscript {
         manner: &'a SummaryArgs,
         global: &'a GlobalArgs,
     ) -> CompactionRequest<'a> {
-        CompactionRequest {
-            conversation: &self.parsed.conversation,
-            rules: self.parsed.document.rules(),
-            format: self.parsed.document.format().name(),
-            original: self.source.bytes.clone(),
-            session_id: global.session.as_deref(),
-            budget: self.budget(goal),
-            summary_limit: None,
-            note: manner.note.as_deref(),
-            told: None,
-            parent: None,
-        }
+        CompactionRequest::from_transcript(&self.parsed, self.source.bytes.clone())
+            .with_session(global.session.as_deref())
+            .with_budget(self.budget(goal))
+            .with_note(manner.note.as_deref())
     }
 
     /// What the view may cost; `None` leaves it to the policy.

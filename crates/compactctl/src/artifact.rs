@@ -54,23 +54,23 @@ pub fn render_summarizer_input(
 /// Keeps the artifacts of a compaction; `None` under other profiles.
 pub fn write_artifacts(
     app: &App,
-    told: Option<&[String]>,
+    rendered: Option<&[String]>,
     session: &str,
     view: Option<&View>,
 ) -> Result<Option<ArtifactPaths>, Failure> {
-    let (Some(folder), Some(told)) = (app.artifact_folder(), told) else {
+    let (Some(folder), Some(rendered)) = (app.artifact_folder(), rendered) else {
         return Ok(None);
     };
     let store = TranscriptFiles::new(folder);
     let summary = view.map(summary_text);
-    let at = Timestamp::now();
+    let at = app.compact().clock().now();
     block_on(async {
         let input = write_artifact(
             &store,
             session,
             Artifact::SummarizerInput,
             at,
-            &told.concat(),
+            &rendered.concat(),
         )
         .await;
         let summary = match &summary {
@@ -103,7 +103,7 @@ async fn write_artifact(
 pub fn explain_failure(
     app: &App,
     opened: &OpenedTranscript,
-    told: Option<&[String]>,
+    rendered: Option<&[String]>,
     session: Option<&str>,
     failure: Failure,
 ) -> Failure {
@@ -114,7 +114,8 @@ pub fn explain_failure(
         return failure;
     }
     let named = session.or(opened.parsed.conversation.session_id.as_deref());
-    let Ok(Some(artifacts)) = write_artifacts(app, told, named.unwrap_or("unnamed"), None) else {
+    let Ok(Some(artifacts)) = write_artifacts(app, rendered, named.unwrap_or("unnamed"), None)
+    else {
         return failure;
     };
     let failure = match artifacts.input {

@@ -77,15 +77,16 @@ impl Shared {
         let dir = tempfile::tempdir().unwrap();
         let server = PostgresServer::new(self.database.parse().unwrap()).unwrap();
         let embedded = place::manager(dir.path());
-        Arc::new(Manager {
-            archive: Some(Arc::new(ObjectArchive::in_bucket(&self.bucket).unwrap())),
-            catalog: Arc::new(PostgresCatalog::new(server).with_lease_time(LEASE)),
-            policy: Policy {
-                wait_seconds: 5,
-                ..embedded.policy.clone()
-            },
-            ..Manager::clone(&embedded)
-        })
+        let archive = ObjectArchive::in_bucket(&self.bucket).unwrap();
+        let catalog = PostgresCatalog::new(server).with_lease_time(LEASE);
+        let policy = Policy {
+            wait_seconds: 5,
+            ..embedded.policy().clone()
+        };
+        let manager = Manager::clone(&embedded)
+            .with_archive(Some(Arc::new(archive)))
+            .with_catalog(Arc::new(catalog));
+        Arc::new(manager.with_policy(policy))
     }
 }
 
@@ -162,7 +163,7 @@ async fn a_process_of_a_cluster() {
         return;
     };
     let manager = Shared::from_env(database, prefix).unwrap().manager();
-    let sessions = manager.catalog.sessions().await.unwrap();
+    let sessions = manager.catalog().sessions().await.unwrap();
     let compacted = sessions.into_iter().map(|info| info.session_id).collect();
     let picker = Mutex::new(Picker::new(seed.parse().unwrap(), &compacted));
     let lane = async || {
@@ -340,10 +341,10 @@ struct Found {
 /// Looks at everything that is left.
 async fn inspect(manager: &Manager, said: &Said) -> Found {
     for name in said.recorded.keys() {
-        let latest = manager.catalog.latest_record(name).await.unwrap();
+        let latest = manager.catalog().latest_record(name).await.unwrap();
         assert!(latest.is_some(), "{name} was compacted and is not there");
     }
-    let sessions = manager.catalog.sessions().await.unwrap();
+    let sessions = manager.catalog().sessions().await.unwrap();
     let looked = stream::iter(&sessions)
         .map(|info| inspect_session(manager, &info.session_id, said))
         .buffer_unordered(LOOKING)
@@ -358,9 +359,9 @@ async fn inspect(manager: &Manager, said: &Said) -> Found {
 
 /// Returns how often a session was compacted.
 async fn inspect_session(manager: &Manager, name: &str, said: &Said) -> usize {
-    let lease = manager.catalog.claim(name).await.unwrap();
+    let lease = manager.catalog().claim(name).await.unwrap();
     assert!(lease.is_some(), "the lease of {name} is stuck");
-    let chain = manager.catalog.session_records(name).await.unwrap();
+    let chain = manager.catalog().session_records(name).await.unwrap();
     let mut previous = None;
     for record in &chain {
         assert_eq!(
@@ -386,9 +387,9 @@ async fn inspect_session(manager: &Manager, name: &str, said: &Said) -> usize {
 
 /// Returns how many there are.
 async fn every_pack_is_sound(manager: &Manager) -> usize {
-    let archive = manager.archive.as_ref().unwrap();
+    let archive = manager.archive().unwrap();
     let stored: BTreeSet<PackId> = archive.list().await.unwrap().into_iter().collect();
-    for pack in manager.catalog.referenced_packs().await.unwrap() {
+    for pack in manager.catalog().referenced_packs().await.unwrap() {
         assert!(
             stored.contains(&pack),
             "{pack} is on record and not in the archive"
@@ -403,11 +404,11 @@ async fn every_pack_is_sound(manager: &Manager) -> usize {
 
 /// What the archive says of itself is what the catalog says.
 async fn every_record_is_true(manager: &Manager) {
-    let archive = manager.archive.as_ref().unwrap();
+    let archive = manager.archive().unwrap();
     for address in archive.list_records().await.unwrap() {
         let kept = read_record(&**archive, &address).await.unwrap();
         let chain = manager
-            .catalog
+            .catalog()
             .session_records(&kept.session_id)
             .await
             .unwrap();

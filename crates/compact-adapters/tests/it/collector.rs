@@ -21,13 +21,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use compact_adapters::exporter::BackgroundSink;
 use compact_adapters::exporter::otlp::{CollectorProtocol, CollectorSettings, otlp_sink};
 use compact_core::message::{Entry, Role};
-use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::Chars4;
 use compact_core::usage::{Semantics, Usage};
 use compact_core::wire::WireRules;
 use compact_formats::usage::ReportedUsage;
-use compact_runtime::manager::ArchiveMode;
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
@@ -145,18 +143,11 @@ fn service(protocol: CollectorProtocol) -> String {
 }
 
 fn manager(sink: Arc<dyn EventSink>) -> Manager {
-    Manager {
-        archive: Some(Arc::new(MemoryArchive::default())),
-        catalog: Arc::new(MemoryCatalog::default()),
-        sink,
-        estimator: Arc::new(Chars4),
-        policy: Policy::default(),
-        window: place::WINDOW,
-        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: ArchiveMode::Exact,
-        summarizer: None,
-        embedder: None,
-    }
+    let redactor = Arc::new(Redactor::new(&Default::default()).unwrap());
+    let catalog = Arc::new(MemoryCatalog::default());
+    Manager::new(catalog, Arc::new(Chars4), redactor, place::WINDOW)
+        .with_archive(Some(Arc::new(MemoryArchive::default())))
+        .with_sink(sink)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -124,7 +124,7 @@ async fn inspect(dir: &Path, session: &str, acknowledged: usize) -> usize {
         .map(|e| serde_json::from_value(e).unwrap());
     assert_eq!(events.collect::<Vec<Entry>>(), expected);
     let manager = place::manager(dir);
-    let chain = manager.catalog.session_records(session).await.unwrap();
+    let chain = manager.catalog().session_records(session).await.unwrap();
     if let Some(last) = chain.last() {
         let verified = manager.verify_receipt(&last.receipt_id).await.unwrap();
         assert_eq!(verified.mismatches, []);

@@ -22,7 +22,7 @@ use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Chars4, Tokens};
 use compact_core::wire::WireRules;
-use compact_runtime::manager::{ArchiveMode, Preflight};
+use compact_runtime::manager::Preflight;
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
@@ -100,32 +100,29 @@ impl EventSink for Fallbacks {
 
 fn manager(server: &Server) -> (Manager, Arc<Fallbacks>) {
     let fallbacks = Arc::new(Fallbacks::default());
-    let manager = Manager {
-        archive: Some(Arc::new(MemoryArchive::default())),
-        catalog: Arc::new(MemoryCatalog::default()),
-        sink: fallbacks.clone(),
-        estimator: Arc::new(Chars4),
-        // The model's tokens are smaller than four characters, so the trigger comes early.
-        policy: Policy {
-            trigger_pct: 0.7,
-            hard_cap_buffer: 128,
-            keep_recent_turns: 2,
-            ..Policy::default()
-        },
-        window: Tokens(WINDOW),
-        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: ArchiveMode::Exact,
-        summarizer: Some(Arc::new(HttpSummarizer {
-            wire: SummarizerWire::Chat,
-            endpoint: Endpoint::new(&server.url, None),
-            model: Some("smollm2".to_owned()),
-            // One small request for each summary: a thread reads some hundred tokens in a second.
-            window: Some(Tokens(WINDOW * 3 / 4)),
-            manner: RequestMode::Standalone,
-            most_requests: 1,
-        })),
-        embedder: None,
+    let summarizer = HttpSummarizer {
+        wire: SummarizerWire::Chat,
+        endpoint: Endpoint::new(&server.url, None),
+        model: Some("smollm2".to_owned()),
+        // One small request for each summary: a thread reads some hundred tokens in a second.
+        window: Some(Tokens(WINDOW * 3 / 4)),
+        manner: RequestMode::Standalone,
+        most_requests: 1,
     };
+    // The model's tokens are smaller than four characters, so the trigger comes early.
+    let policy = Policy {
+        trigger_pct: 0.7,
+        hard_cap_buffer: 128,
+        keep_recent_turns: 2,
+        ..Policy::default()
+    };
+    let redactor = Arc::new(Redactor::new(&Default::default()).unwrap());
+    let catalog = Arc::new(MemoryCatalog::default());
+    let manager = Manager::new(catalog, Arc::new(Chars4), redactor, Tokens(WINDOW))
+        .with_archive(Some(Arc::new(MemoryArchive::default())))
+        .with_sink(fallbacks.clone())
+        .with_policy(policy)
+        .with_summarizer(Some(Arc::new(summarizer)));
     (manager, fallbacks)
 }
 

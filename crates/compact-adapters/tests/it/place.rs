@@ -13,7 +13,6 @@ use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Chars4, Tokens};
 use compact_runtime::Manager;
-use compact_runtime::manager::ArchiveMode;
 use compact_runtime::port::event::{EventSink, FanoutSink};
 use serde_json::Value;
 
@@ -49,25 +48,18 @@ pub(crate) fn manager(dir: &Path) -> Arc<Manager> {
         Box::new(BackgroundSink::new(Hanging)),
         Box::new(BackgroundSink::new(Breaking)),
     ];
-    Arc::new(Manager {
-        archive: Some(Arc::new(ObjectArchive::open(&dir.join("archive")).unwrap())),
-        catalog: Arc::new(
-            SqliteCatalog::open(&dir.join("catalog.db"))
-                .unwrap()
-                .with_lease_time(LEASE),
-        ),
-        sink: Arc::new(FanoutSink(sinks.into())),
-        estimator: Arc::new(Chars4),
-        policy: Policy {
-            soft_pct: Some(0.4),
-            ..Policy::default()
-        },
-        window: WINDOW,
-        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: ArchiveMode::Exact,
-        summarizer: None,
-        embedder: None,
-    })
+    let archive = ObjectArchive::open(&dir.join("archive")).unwrap();
+    let catalog = SqliteCatalog::open(&dir.join("catalog.db")).unwrap();
+    let catalog = Arc::new(catalog.with_lease_time(LEASE));
+    let redactor = Arc::new(Redactor::new(&Default::default()).unwrap());
+    let policy = Policy {
+        soft_pct: Some(0.4),
+        ..Policy::default()
+    };
+    let manager = Manager::new(catalog, Arc::new(Chars4), redactor, WINDOW)
+        .with_archive(Some(Arc::new(archive)))
+        .with_sink(Arc::new(FanoutSink(sinks.into())));
+    Arc::new(manager.with_policy(policy))
 }
 
 pub(crate) fn transcripts(dir: &Path) -> TranscriptFiles {

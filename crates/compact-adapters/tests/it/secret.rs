@@ -12,7 +12,6 @@ use compact_adapters::archive::ObjectArchive;
 use compact_adapters::catalog::SqliteCatalog;
 use compact_adapters::recall::SqliteIndex;
 use compact_core::message::EntryKind;
-use compact_core::policy::Policy;
 use compact_core::redact::{BoundaryRedactors, RedactionBoundary, RedactionCounts, RedactionRules};
 use compact_core::token::{Chars4, Tokens};
 use compact_formats::TranscriptScope;
@@ -225,7 +224,6 @@ fn scene(rules: &RedactionRules, answer: &str) -> Scene {
     let archive = Arc::new(ObjectArchive::open(folder.path()).unwrap());
     let catalog = Arc::new(SqliteCatalog::open(&folder.path().join("catalog.db")).unwrap());
     let at = |boundary| Arc::clone(redaction.redactor_at(boundary));
-    let told = Arc::clone(&heard) as Arc<dyn EventSink>;
     Scene {
         recall: Recall {
             archive: archive.clone(),
@@ -233,21 +231,22 @@ fn scene(rules: &RedactionRules, answer: &str) -> Scene {
             index: Arc::new(SqliteIndex::open(&folder.path().join("recall.db")).unwrap()),
             redactor: at(RedactionBoundary::Summary),
         },
-        manager: Manager {
-            archive: Some(archive),
+        manager: Manager::new(
             catalog,
-            sink: Arc::new(RedactingSink::new(at(RedactionBoundary::Export), told)),
-            estimator: Arc::new(Chars4),
-            policy: Policy::default(),
-            window: Tokens(40_000),
-            redactor: at(RedactionBoundary::Summary),
-            storing: match rules.sinks.archive {
-                true => ArchiveMode::Redacted(at(RedactionBoundary::Archive)),
-                false => ArchiveMode::Exact,
-            },
-            summarizer: Some(asked.clone()),
-            embedder: None,
-        },
+            Arc::new(Chars4),
+            at(RedactionBoundary::Summary),
+            Tokens(40_000),
+        )
+        .with_archive(Some(archive))
+        .with_archive_mode(match rules.sinks.archive {
+            true => ArchiveMode::Redacted(at(RedactionBoundary::Archive)),
+            false => ArchiveMode::Exact,
+        })
+        .with_sink(Arc::new(RedactingSink::new(
+            at(RedactionBoundary::Export),
+            Arc::clone(&heard) as Arc<dyn EventSink>,
+        )))
+        .with_summarizer(Some(asked.clone())),
         heard,
         asked,
         folder,
@@ -258,18 +257,10 @@ impl Scene {
     /// Compacts a body; the summary that its view shows.
     async fn compact(&self, body: &Bytes, note: &str) -> String {
         let parsed = compact_formats::parse(body.clone(), None, TranscriptScope::Live).unwrap();
-        let request = CompactionRequest {
-            conversation: &parsed.conversation,
-            rules: parsed.document.rules(),
-            format: parsed.document.format().name(),
-            original: body.clone(),
-            session_id: Some("zebra"),
-            budget: Some(Tokens(4_000)),
-            summary_limit: None,
-            note: Some(note),
-            told: None,
-            parent: None,
-        };
+        let request = CompactionRequest::from_transcript(&parsed, body.clone())
+            .with_session("zebra")
+            .with_budget(Tokens(4_000))
+            .with_note(note);
         let RequestOutcome::Done(commit) = self.manager.compact(&request).await.unwrap() else {
             panic!("nothing was compacted");
         };
@@ -301,7 +292,7 @@ impl Scene {
 
     /// Everything archived, unpacked.
     async fn archived(&self) -> String {
-        let archive = self.manager.archive.as_ref().unwrap();
+        let archive = self.manager.archive().unwrap();
         let mut all = String::new();
         for pack in archive.list().await.unwrap() {
             let bytes = archive.get(&pack).await.unwrap();

@@ -19,5 +19,13 @@ async fn sinks_that_hang_or_break_affect_no_compaction() {
         live.preflight().await.unwrap();
     }
     live.wait_for_background(Duration::from_secs(60)).await;
-    assert!(manager.catalog.session_records("deaf").await.unwrap().len() > 3);
+    assert!(
+        manager
+            .catalog()
+            .session_records("deaf")
+            .await
+            .unwrap()
+            .len()
+            > 3
+    );
 }

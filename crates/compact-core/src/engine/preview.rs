@@ -37,7 +37,7 @@ pub fn summary_source<'a>(input: &CompactionInput<'a>) -> Result<SummarySource<'
     let goal = first.and_then(|unit| units.get(unit));
     Ok(SummarySource {
         entries: numbered.collect(),
-        told: None,
+        host_rendering: None,
         goal: goal.and_then(|unit| entries.get(unit.entries.start)),
         note: input.note,
         redactor: input.redactor,

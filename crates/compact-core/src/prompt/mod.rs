@@ -75,8 +75,8 @@ pub struct ProseCoverage {
 pub struct SummarySource<'a> {
     /// The entries with their ordinals.
     pub entries: Vec<(u64, &'a Entry)>,
-    /// The same as its host tells it, in the order of the events; `None` to tell the entries.
-    pub told: Option<&'a [String]>,
+    /// The host's own rendering of them, in the order of the events; `None` to render the entries.
+    pub host_rendering: Option<&'a [String]>,
     /// The first request of the user, wherever it stands.
     pub goal: Option<&'a Entry>,
     /// A person's wish for this compaction.
@@ -185,8 +185,8 @@ impl SummarySource<'_> {
 
     /// What a model reads, in pieces that stay whole where they can.
     fn texts(&self) -> Box<dyn Iterator<Item = String> + '_> {
-        match self.told {
-            Some(told) => Box::new(told.iter().map(|text| entry_text::enclosed(text))),
+        match self.host_rendering {
+            Some(sections) => Box::new(sections.iter().map(|text| entry_text::enclosed(text))),
             None => Box::new(
                 self.entries
                     .iter()

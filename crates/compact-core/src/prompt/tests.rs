@@ -18,7 +18,7 @@ const STYLES: [Style; 7] = [
 fn source<'a>(entries: &'a [Entry], redactor: &'a Redactor) -> SummarySource<'a> {
     SummarySource {
         entries: (0..).zip(entries).collect(),
-        told: None,
+        host_rendering: None,
         goal: entries.first(),
         note: None,
         redactor,

@@ -22,18 +22,9 @@ pub(crate) fn over_zstd(subject: &BenchSession) -> Result<f64> {
         let last = ends.get((ends.len() * part / COMPACTIONS).saturating_sub(1));
         let file = subject.file.slice(..=*last.context("no line")?);
         let parsed = parse(file.clone())?;
-        let request = CompactionRequest {
-            conversation: &parsed.conversation,
-            rules: parsed.document.rules(),
-            format: parsed.document.format().name(),
-            original: file,
-            session_id: Some("bench"),
-            budget: Some(Tokens(WINDOW / 10)),
-            summary_limit: None,
-            note: None,
-            told: None,
-            parent: None,
-        };
+        let request = CompactionRequest::from_transcript(&parsed, file)
+            .with_session("bench")
+            .with_budget(Tokens(WINDOW / 10));
         runtime
             .block_on(manager.compact(&request))
             .with_context(|| format!("compaction {part}"))?;

@@ -45,10 +45,7 @@ pub(crate) fn view_of(
     budget: Option<Tokens>,
 ) -> Result<Vec<u8>> {
     let parsed = parse(file)?;
-    let request = CompactionRequest {
-        budget,
-        ..request(&parsed)
-    };
+    let request = request(&parsed).with_budget(budget);
     let RequestOutcome::Done(commit) = runtime.block_on(manager.compact(&request))? else {
         bail!("the session was within its budget: nothing to measure");
     };
@@ -77,16 +74,5 @@ pub(crate) fn stages(subject: &BenchSession) -> Result<Vec<(&'static str, f64)>>
 }
 
 fn request(parsed: &ParsedTranscript) -> CompactionRequest<'_> {
-    CompactionRequest {
-        conversation: &parsed.conversation,
-        rules: parsed.document.rules(),
-        format: parsed.document.format().name(),
-        original: Bytes::new(),
-        session_id: None,
-        budget: None,
-        summary_limit: None,
-        note: None,
-        told: None,
-        parent: None,
-    }
+    CompactionRequest::from_transcript(parsed, Bytes::new())
 }

@@ -6,16 +6,13 @@ use anyhow::Result;
 use bytes::Bytes;
 use compact_adapters::estimator::BpeEstimator;
 use compact_core::message::{Conversation, Entry};
-use compact_core::policy::Policy;
 use compact_core::redact::{RedactionBoundary, RedactionRules, Redactor};
 use compact_core::token::Tokens;
 use compact_eval::generate;
 use compact_formats::{Format, ParsedTranscript, TranscriptScope};
 use compact_runtime::Manager;
-use compact_runtime::manager::ArchiveMode;
 use compact_runtime::port::archive::ArchiveStore;
 use compact_runtime::port::catalog::MemoryCatalog;
-use compact_runtime::port::event::SilentSink;
 use tokio::runtime::Runtime;
 
 /// The window of the models that such sessions run on.
@@ -73,18 +70,15 @@ fn count(entries: &[Entry]) -> u64 {
 /// A manager as the configuration makes it by default, with its records in memory.
 pub(crate) fn manager(window: u64, archive: Option<Arc<dyn ArchiveStore>>) -> Result<Manager> {
     let rules = RedactionRules::default().at_boundary(RedactionBoundary::Summary);
-    Ok(Manager {
-        archive,
-        catalog: Arc::new(MemoryCatalog::default()),
-        sink: Arc::new(SilentSink),
-        estimator: Arc::new(BpeEstimator::O200k),
-        policy: Policy::default(),
-        window: Tokens(window),
-        redactor: Arc::new(Redactor::new(&rules)?),
-        storing: ArchiveMode::Exact,
-        summarizer: None,
-        embedder: None,
-    })
+    let (catalog, redactor) = (MemoryCatalog::default(), Redactor::new(&rules)?);
+    let estimator = Arc::new(BpeEstimator::O200k);
+    let manager = Manager::new(
+        Arc::new(catalog),
+        estimator,
+        Arc::new(redactor),
+        Tokens(window),
+    );
+    Ok(manager.with_archive(archive))
 }
 
 pub(crate) fn runtime() -> Result<Runtime> {

@@ -10,7 +10,7 @@ use compact_core::redact::{RedactionCounts, Redactor};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Manager, MeasuredRequest, ModelAdvice, emit, now};
+use super::{Manager, MeasuredRequest, ModelAdvice, emit};
 use crate::error::Error;
 use crate::port::archive::{PackId, PackInfo};
 use crate::port::catalog::{
@@ -81,8 +81,13 @@ impl Manager {
             view,
             advice,
         });
-        let receipt = self.full_receipt(&made, archive, started)?;
-        let record = build_record(measured, &made, receipt, continues, input.as_ref());
+        let fields = RuntimeFields {
+            archive,
+            exact: matches!(self.archive_mode, ArchiveMode::Exact),
+            created_at: self.clock.timestamp(),
+            elapsed_ms: started.elapsed().as_millis() as u64,
+        };
+        let record = build_record(measured, &made, fields, continues)?;
         Ok(StoredCompaction {
             before: emit::categories(&measured.account),
             started,
@@ -125,7 +130,7 @@ impl Manager {
         let Some(archive) = &self.archive else {
             self.emit(
                 scope
-                    .event(EventKind::NotArchived, &now())
+                    .event(EventKind::NotArchived, &self.clock.timestamp())
                     .with_receipt(&made.receipt),
             );
             return Ok(None);
@@ -145,7 +150,7 @@ impl Manager {
         };
         self.emit(
             scope
-                .event(EventKind::Archived, &now())
+                .event(EventKind::Archived, &self.clock.timestamp())
                 .with_receipt(&made.receipt)
                 .with("pack", pack.id.to_string())
                 .with("stored_bytes", pack.stored_bytes),
@@ -204,32 +209,13 @@ impl Manager {
 
     /// What goes into the archive for an original.
     pub(super) fn bytes_to_archive(&self, original: &Bytes) -> Bytes {
-        match (&self.storing, std::str::from_utf8(original)) {
+        match (&self.archive_mode, std::str::from_utf8(original)) {
             (ArchiveMode::Redacted(redactor), Ok(text)) => {
                 let redacted = redactor.redact_json(text, &mut RedactionCounts::new());
                 Bytes::from(redacted.into_owned().into_bytes())
             }
             _ => original.clone(),
         }
-    }
-
-    /// The engine's receipt with what only the runtime knows.
-    fn full_receipt(
-        &self,
-        made: &Compaction,
-        archive: Option<ArchivedPacks>,
-        started: Instant,
-    ) -> Result<StoredReceipt, Error> {
-        let fields = RuntimeFields {
-            archive,
-            exact: matches!(self.storing, ArchiveMode::Exact),
-            created_at: now(),
-            elapsed_ms: started.elapsed().as_millis() as u64,
-        };
-        StoredReceipt::new(&made.receipt, &fields).map_err(|source| Error::Record {
-            receipt: made.receipt.receipt_id.clone(),
-            source,
-        })
     }
 
     fn emit_committed(&self, scope: &EventScope, stored: &StoredCompaction) {
@@ -240,7 +226,9 @@ impl Manager {
             EventKind::PrunedMessages,
             EventKind::Completed,
         ] {
-            let event = scope.event(kind, &now()).with_receipt(receipt);
+            let event = scope
+                .event(kind, &self.clock.timestamp())
+                .with_receipt(receipt);
             self.emit(match kind {
                 EventKind::PolicyApplied => event.with("rung", receipt.rung.clone()),
                 EventKind::SummaryCreated => event
@@ -262,41 +250,45 @@ impl Manager {
         if receipt.notes.iter().any(is_repair) {
             self.emit(
                 scope
-                    .event(EventKind::Repaired, &now())
+                    .event(EventKind::Repaired, &self.clock.timestamp())
                     .with_receipt(receipt),
             );
         }
         if receipt.kept.newest_cut > 0 {
             let event = scope
-                .event(EventKind::NewestCut, &now())
+                .event(EventKind::NewestCut, &self.clock.timestamp())
                 .with_receipt(receipt);
             self.emit(event.with("entries", receipt.kept.newest_cut));
         }
     }
 }
 
+/// Makes the record of a compaction: the engine's receipt with what only the runtime knows.
 fn build_record(
     measured: &MeasuredRequest<'_>,
     made: &Compaction,
-    receipt: StoredReceipt,
+    fields: RuntimeFields,
     continues: InputRelation,
-    input: Option<&PackInfo>,
-) -> CompactionRecord {
-    CompactionRecord {
+) -> Result<CompactionRecord, Error> {
+    let receipt = StoredReceipt::new(&made.receipt, &fields);
+    Ok(CompactionRecord {
         receipt_id: made.receipt.receipt_id.clone(),
         session_id: measured.session_id.clone(),
-        created_at: now(),
+        created_at: fields.created_at,
         summary_version: made.receipt.summary_version,
         previous: made.receipt.previous.clone(),
-        input_pack: input.map(|p| p.id),
+        input_pack: fields.archive.map(|packs| packs.pack),
         format: measured.request.format.to_owned(),
-        receipt,
+        receipt: receipt.map_err(|source| Error::Record {
+            receipt: made.receipt.receipt_id.clone(),
+            source,
+        })?,
         entry_hashes: measured.hashes.clone(),
         view_hashes: made.view_identity.iter().map(|(hash, _)| *hash).collect(),
         new_from: measured.new_from(),
         continues,
         source_chain: Some(measured.source_chain),
-    }
+    })
 }
 
 impl MeasuredRequest<'_> {

@@ -12,7 +12,7 @@ use compact_core::trigger::TriggerDecision;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Manager, Preflight, SessionState, now};
+use super::{Manager, Preflight, SessionState};
 use crate::error::Error;
 use crate::port::event;
 
@@ -94,7 +94,7 @@ impl Manager {
     pub(crate) fn emit_call_ended(&self, scope: &EventScope, began: &CallStart, outcome: &str) {
         self.emit(
             scope
-                .event(EventKind::CallEnded, &now())
+                .event(EventKind::CallEnded, &self.clock.timestamp())
                 .with("call", began.name)
                 .with("outcome", outcome)
                 .with("duration_ms", milliseconds(began.at.elapsed())),
@@ -108,7 +108,7 @@ impl Manager {
         account: &TokenAccount,
         decision: &TriggerDecision,
     ) {
-        let mut estimate = scope.event(EventKind::TokenEstimate, &now());
+        let mut estimate = scope.event(EventKind::TokenEstimate, &self.clock.timestamp());
         if let Value::Object(tokens) = categories(account) {
             estimate.detail.extend(tokens);
         }
@@ -118,20 +118,20 @@ impl Manager {
     /// The same where nothing is to be done, so that nobody counted by category.
     pub(crate) fn emit_bare_estimate(&self, session: &SessionState, decision: &TriggerDecision) {
         let scope = self.session_scope(session, decision);
-        let estimate = scope.event(EventKind::TokenEstimate, &now());
+        let estimate = scope.event(EventKind::TokenEstimate, &self.clock.timestamp());
         self.emit_with_decision(&scope, estimate, decision);
     }
 
     fn emit_with_decision(&self, scope: &EventScope, estimate: Event, decision: &TriggerDecision) {
         if self.redactor.is_off() {
-            let event = scope.event(EventKind::RedactionDisabled, &now());
+            let event = scope.event(EventKind::RedactionDisabled, &self.clock.timestamp());
             self.emit(event.with("boundary", "summary"));
         }
         self.emit(estimate);
         let verdict = serde_json::to_value(decision.verdict).unwrap_or(Value::Null);
         self.emit(
             scope
-                .event(EventKind::TriggerDecision, &now())
+                .event(EventKind::TriggerDecision, &self.clock.timestamp())
                 .with("verdict", verdict)
                 .with("reason", decision.reason.clone())
                 .with("pressure", decision.pressure),

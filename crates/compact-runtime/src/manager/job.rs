@@ -36,8 +36,7 @@ use super::lineage::ResolvedHistory;
 use super::model_summary::{AdviceVerdict, ModelAdvice};
 use super::session_state::SessionSnapshot;
 use super::{
-    ArchiveMode, CompactionRequest, DOES_NOT_FIT, Manager, RequestOutcome, digest, emit, now,
-    turn_name,
+    ArchiveMode, CompactionRequest, DOES_NOT_FIT, Manager, RequestOutcome, digest, emit, turn_name,
 };
 use crate::error::Error;
 use crate::port::catalog::{Attempt, CatalogError, CompactionRecord, Lease};
@@ -535,7 +534,7 @@ impl Manager {
 
     /// Where the originals of what a view leaves out are.
     fn beyond_view(&self) -> Originals<'_> {
-        match (&self.archive, &self.storing) {
+        match (&self.archive, &self.archive_mode) {
             (Some(_), ArchiveMode::Exact) => Originals::Archived,
             (Some(_), ArchiveMode::Redacted(redactor)) => Originals::Redacted(redactor),
             (None, _) => Originals::Gone,
@@ -556,9 +555,13 @@ impl Manager {
         outcome: &str,
         error: &str,
     ) {
-        self.emit(scope.event(EventKind::Failed, &now()).with("error", error));
+        self.emit(
+            scope
+                .event(EventKind::Failed, &self.clock.timestamp())
+                .with("error", error),
+        );
         let attempt = Attempt {
-            at: now(),
+            at: self.clock.timestamp(),
             turn: turn_name(&measured.conversation, &measured.hashes),
             outcome: outcome.to_owned(),
             tokens: measured.decision.tokens.0,

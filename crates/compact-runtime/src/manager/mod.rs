@@ -3,6 +3,7 @@
 //! Order of a commit: archive the original → record the receipt → emit events → hand out the view.
 //! A failure before the record leaves everything as it was; sinks are told and never asked.
 
+mod build;
 mod catch_up;
 mod clearing;
 mod commit;
@@ -16,6 +17,7 @@ mod model_summary;
 pub(crate) mod outcome;
 mod protect;
 mod remember;
+mod request;
 pub(crate) mod restore;
 pub(crate) mod session_driver;
 pub(crate) mod session_state;
@@ -24,20 +26,18 @@ pub(crate) mod tests;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use compact_core::budget::ViewBounds;
-use compact_core::event::TraceContext;
 use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Estimator, TokenAccount, Tokens};
-use compact_core::wire::WireRules;
 
 use crate::error::Error;
 
 use crate::port::archive::ArchiveStore;
 use crate::port::catalog::SessionCatalog;
+use crate::port::clock::Clock;
 use crate::port::embedder::Embedder;
 use crate::port::event::EventSink;
 use crate::port::summarizer::Summarizer;
@@ -48,6 +48,7 @@ pub use lineage::new_session_name;
 pub use model_summary::ModelAdvice;
 pub use outcome::{read_record, write_record};
 pub use remember::MemoryLayers;
+pub use request::CompactionRequest;
 pub use restore::{FieldMismatch, RerunObstacle, RestoredOriginal, VerificationReport, VerifiedBy};
 pub use session_state::{ENTRIES_FORMAT, Preflight, SessionState, serialize_entries};
 
@@ -62,51 +63,17 @@ pub(super) const DOES_NOT_FIT: &str = "does_not_fit";
 /// `enable_all` gives: a lease is renewed while work goes on.
 #[derive(Clone)]
 pub struct Manager {
-    /// Where originals go; without one, what a view does not show is lost, and an event says so.
-    pub archive: Option<Arc<dyn ArchiveStore>>,
-    /// Where receipts go.
-    pub catalog: Arc<dyn SessionCatalog>,
-    /// Who is told.
-    pub sink: Arc<dyn EventSink>,
-    /// How tokens are counted.
-    pub estimator: Arc<dyn Estimator>,
-    /// The user's decisions.
-    pub policy: Policy,
-    /// What the model takes.
-    pub window: Tokens,
-    /// Applied to every summary.
-    pub redactor: Arc<Redactor>,
-    /// What the archive keeps.
-    pub storing: ArchiveMode,
-    /// Who is asked for prose; without one, the summary is the ledger's alone.
-    pub summarizer: Option<Arc<dyn Summarizer>>,
-    /// Who tells what units are about, for semantic pruning; without one, their words do.
-    pub embedder: Option<Arc<dyn Embedder>>,
-}
-
-/// One conversation to compact.
-pub struct CompactionRequest<'a> {
-    /// The live context.
-    pub conversation: &'a Conversation,
-    /// What the wire accepts.
-    pub rules: &'a WireRules,
-    /// The name of its format, for the record.
-    pub format: &'a str,
-    /// The exact bytes it was read from.
-    pub original: Bytes,
-    /// The session, when the caller names one.
-    pub session_id: Option<&'a str>,
-    /// What the view may cost; `None` for the policy's share of the trigger point, and more where what
-    /// was said last needs it.
-    pub budget: Option<Tokens>,
-    /// What the summary may take of a given budget; `None` for all that the recent part leaves.
-    pub summary_limit: Option<Tokens>,
-    /// A person's wish for this compaction.
-    pub note: Option<&'a str>,
-    /// What a model is given to summarize, when its host tells it better than the entries do.
-    pub told: Option<&'a [String]>,
-    /// The caller's span, within which this call's is drawn.
-    pub parent: Option<&'a TraceContext>,
+    pub(crate) archive: Option<Arc<dyn ArchiveStore>>,
+    pub(crate) catalog: Arc<dyn SessionCatalog>,
+    pub(crate) sink: Arc<dyn EventSink>,
+    pub(crate) estimator: Arc<dyn Estimator>,
+    pub(crate) policy: Policy,
+    pub(crate) window: Tokens,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) archive_mode: ArchiveMode,
+    pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// What came of a request.
@@ -158,12 +125,6 @@ impl Manager {
     pub fn largest_budget(&self, account: &TokenAccount) -> Tokens {
         ViewBounds::from_account(self.window, &self.policy, account).largest()
     }
-}
-
-/// The time, as every record and event spells it.
-pub fn now() -> String {
-    let now = jiff::Timestamp::now();
-    format!("{now:.3}")
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -88,7 +88,7 @@ impl Manager {
     /// A view as it may be archived. Where secrets stay out, what was cut is kept as a whole entry: a cut
     /// could hide half of a secret from the rule that knows it.
     fn stored_view(&self, view: &View) -> Result<View, serde_json::Error> {
-        let ArchiveMode::Redacted(redactor) = &self.storing else {
+        let ArchiveMode::Redacted(redactor) = &self.archive_mode else {
             return Ok(view.clone());
         };
         let items = view.items.iter().map(|item| match item {

@@ -60,7 +60,7 @@ impl Manager {
         if names.is_empty() {
             return Ok(());
         }
-        let event = json!({ "event": event, "entries": names, "ts": super::now() });
+        let event = json!({ "event": event, "entries": names, "ts": self.clock.timestamp() });
         Ok(self.catalog.save_event(session, &event).await?)
     }
 }

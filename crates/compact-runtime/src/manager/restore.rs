@@ -284,18 +284,11 @@ pub(super) fn request_of<'a>(
     rules: &'a WireRules,
     original: &Bytes,
 ) -> CompactionRequest<'a> {
-    CompactionRequest {
-        conversation,
-        rules,
-        format: &record.format,
-        original: original.clone(),
-        session_id: Some(&record.session_id),
-        budget: record.receipt.budget(),
-        summary_limit: record.receipt.summary_limit(),
-        note: record.receipt.note(),
-        told: None,
-        parent: None,
-    }
+    CompactionRequest::new(conversation, rules, &record.format, original.clone())
+        .with_session(record.session_id.as_str())
+        .with_budget(record.receipt.budget())
+        .with_summary_limit(record.receipt.summary_limit())
+        .with_note(record.receipt.note())
 }
 
 fn find_mismatches(recorded: &Value, recomputed: &Value) -> Vec<FieldMismatch> {

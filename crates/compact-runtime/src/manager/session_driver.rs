@@ -19,7 +19,7 @@ use super::job::JobOutcome;
 use super::session_state::{
     AttemptState, FinishedCompaction, Preflight, SessionSnapshot, SessionState, StaleCompaction,
 };
-use super::{Manager, count, now};
+use super::{Manager, count};
 use crate::error::Error;
 use crate::port::catalog::{Attempt, Lease};
 
@@ -104,7 +104,9 @@ impl Manager {
             session.usage.last().unwrap_or_default(),
             session.usage.totals(),
         );
-        let event = self.session_scope(session, &decision).event(kind, &now());
+        let event = self
+            .session_scope(session, &decision)
+            .event(kind, &self.clock.timestamp());
         self.emit(
             event
                 .with("turn_input", last.input_tokens)
@@ -300,7 +302,7 @@ impl Manager {
         if counted {
             self.emit(
                 scope
-                    .event(EventKind::UsageReset, &now())
+                    .event(EventKind::UsageReset, &self.clock.timestamp())
                     .with_receipt(&receipt),
             );
         }
@@ -319,7 +321,7 @@ impl Manager {
         }
         session.note_failure(after.tokens);
         let attempt = Attempt {
-            at: now(),
+            at: self.clock.timestamp(),
             turn: session.current_turn(),
             outcome: "insufficient".to_owned(),
             tokens: after.tokens.0,
@@ -332,7 +334,7 @@ impl Manager {
         let id = &stale.receipt.receipt_id;
         let _ = self.catalog.remove_receipt(&scope.session_id, id).await;
         let event = scope
-            .event(EventKind::Discarded, &now())
+            .event(EventKind::Discarded, &self.clock.timestamp())
             .with_receipt(&stale.receipt);
         self.emit(event.with("reason", stale.reason));
     }

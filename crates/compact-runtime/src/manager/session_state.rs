@@ -766,18 +766,10 @@ impl SessionSnapshot {
 
     /// The request that this snapshot makes.
     pub(super) fn request(&self) -> CompactionRequest<'_> {
-        CompactionRequest {
-            conversation: &self.conversation,
-            rules: &self.rules,
-            format: self.format,
-            original: self.original.clone(),
-            session_id: Some(&self.id),
-            budget: None,
-            summary_limit: None,
-            note: self.note.as_deref(),
-            told: None,
-            parent: None,
-        }
+        let (conversation, original) = (&self.conversation, self.original.clone());
+        CompactionRequest::new(conversation, &self.rules, self.format, original)
+            .with_session(self.id.as_str())
+            .with_note(self.note.as_deref())
     }
 }
 

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -121,18 +122,11 @@ impl ArchiveStore for Faulty {
 
 pub(crate) fn manager(window: u64) -> (Manager, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
-    let manager = Manager {
-        archive: Some(Arc::new(MemoryArchive::default())),
-        catalog: Arc::new(MemoryCatalog::default()),
-        sink: heard.clone(),
-        estimator: Arc::new(Chars4),
-        policy: Policy::default(),
-        window: Tokens(window),
-        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: ArchiveMode::Exact,
-        summarizer: None,
-        embedder: None,
-    };
+    let redactor = Arc::new(Redactor::new(&Default::default()).unwrap());
+    let catalog = Arc::new(MemoryCatalog::default());
+    let manager = Manager::new(catalog, Arc::new(Chars4), redactor, Tokens(window))
+        .with_archive(Some(Arc::new(MemoryArchive::default())))
+        .with_sink(heard.clone());
     (manager, heard)
 }
 
@@ -620,7 +614,8 @@ async fn an_archive_that_fails_leaves_the_conversation_untouched() {
 #[tokio::test]
 async fn a_redacted_archive_says_that_it_is_not_exact() {
     let (mut manager, _) = manager(2_000);
-    manager.storing = ArchiveMode::Redacted(Arc::new(Redactor::new(&Default::default()).unwrap()));
+    manager.archive_mode =
+        ArchiveMode::Redacted(Arc::new(Redactor::new(&Default::default()).unwrap()));
     let secret = ["ghp", "_", &"a1B2".repeat(9)].concat();
     let mut session = SessionState::new("redacted", &WireRules::LENIENT);
     session.append([Entry::from_text(

@@ -8,23 +8,28 @@ use compact_core::token::Tokens;
 use super::rank::QueryTerms;
 use super::{RecallQuery, SearchHit};
 use crate::manager::emit::milliseconds;
-use crate::manager::now;
+use crate::port::clock::Clock;
 
-/// A search was answered.
-pub fn search_event(query: &RecallQuery<'_>, hits: &[SearchHit], took: Duration) -> Event {
+/// Makes the event of a search that was answered within `took`.
+pub fn search_event(
+    clock: &dyn Clock,
+    query: &RecallQuery<'_>,
+    hits: &[SearchHit],
+    took: Duration,
+) -> Event {
     let best = hits.first().map(|hit| hit.score);
-    recalled(query.session_id.unwrap_or_default(), took)
+    recalled(clock, query.session_id.unwrap_or_default(), took)
         .with("hits", hits.len())
         .with("terms", QueryTerms::from_text(query.text).terms.len())
         .with("best_score", best)
 }
 
-/// The entry behind a pointer was given.
-pub fn expand_event(session_id: &str, took: Duration) -> Event {
-    recalled(session_id, took).with("entries", 1)
+/// Makes the event of an entry that was found by its pointer within `took`.
+pub fn expand_event(clock: &dyn Clock, session_id: &str, took: Duration) -> Event {
+    recalled(clock, session_id, took).with("entries", 1)
 }
 
-fn recalled(session_id: &str, took: Duration) -> Event {
+fn recalled(clock: &dyn Clock, session_id: &str, took: Duration) -> Event {
     let scope = EventScope {
         session_id: session_id.to_owned(),
         model: None,
@@ -37,6 +42,6 @@ fn recalled(session_id: &str, took: Duration) -> Event {
         cause: None,
         call: None,
     };
-    let event = scope.event(EventKind::Recalled, &now());
+    let event = scope.event(EventKind::Recalled, &clock.timestamp());
     event.with("duration_ms", milliseconds(took))
 }

@@ -16,10 +16,10 @@ use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 
 use crate::error::Error;
-use crate::manager::{ArchiveMode, Manager};
+use crate::manager::Manager;
 use crate::port::archive::MemoryArchive;
 use crate::port::catalog::MemoryCatalog;
-use crate::port::event::SilentSink;
+use crate::port::clock::ManualClock;
 use crate::port::index::MemoryIndex;
 use crate::recall::{EntryPointer, Recall, RecallQuery};
 use crate::session::Session;
@@ -275,16 +275,11 @@ fn common_prefix<'v>(last: &[ViewItem], now: &'v [ViewItem]) -> &'v [ViewItem] {
 }
 
 fn build_manager(terms: &PlaySettings, stores: &PlayStores) -> Manager {
-    Manager {
-        archive: Some(Arc::clone(&stores.archive) as Arc<_>),
-        catalog: Arc::clone(&stores.catalog) as Arc<_>,
-        sink: Arc::new(SilentSink),
-        estimator: Arc::clone(&terms.estimator),
-        policy: terms.policy.clone(),
-        window: terms.window,
-        redactor: Arc::clone(&terms.redactor),
-        storing: ArchiveMode::Exact,
-        summarizer: None,
-        embedder: None,
-    }
+    let catalog = Arc::clone(&stores.catalog) as Arc<_>;
+    let (estimator, redactor) = (Arc::clone(&terms.estimator), Arc::clone(&terms.redactor));
+    Manager::new(catalog, estimator, redactor, terms.window)
+        .with_archive(Some(Arc::clone(&stores.archive) as Arc<_>))
+        .with_policy(terms.policy.clone())
+        // Played twice, a session leaves the same records.
+        .with_clock(Arc::new(ManualClock::default()))
 }

@@ -4,7 +4,6 @@
 use compact_core::reset::ResetEvent;
 use compact_core::token::Tokens;
 use compact_core::trigger::Verdict;
-use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{
@@ -47,12 +46,12 @@ impl HardReset {
         let mut closed = ClosedInput::new(&self.input);
         self.state.attempt(pressure.decision.tokens);
         self.emit_reset_event(&pressure, &self.started(&pressure));
-        let at = Timestamp::now();
-        let told = self.summarizer_sections(&pressure).await;
+        let at = self.manager.clock.now();
+        let sections = self.summarizer_sections(&pressure).await;
         let input = self
-            .keep_artifact(&pressure, Artifact::SummarizerInput, at, &told.concat())
+            .keep_artifact(&pressure, Artifact::SummarizerInput, at, &sections.concat())
             .await;
-        match self.compact_history(&told).await {
+        match self.compact_history(&sections).await {
             Ok(commit) => {
                 let text = summary_text(&commit.compaction.view);
                 let summary = self
@@ -90,22 +89,17 @@ impl HardReset {
 
     /// All that the window allows is allowed: what a reset keeps is bounded by itself, the summary
     /// by a sixteenth of the window.
-    async fn compact_history(&mut self, told: &[String]) -> Result<CommittedCompaction, Error> {
+    async fn compact_history(&mut self, sections: &[String]) -> Result<CommittedCompaction, Error> {
         let account = self.account();
         let most = self.manager.largest_budget(&account);
         let budget = most.min(account.history - Tokens(1));
-        let request = CompactionRequest {
-            conversation: &self.conversation,
-            rules: &self.rules,
-            format: ENTRIES_FORMAT,
-            original: serialize_entries(&self.conversation.entries),
-            session_id: Some(&self.session_id),
-            budget: Some(budget),
-            summary_limit: Some(Tokens(self.manager.window.0 / 16)),
-            note: None,
-            told: Some(told),
-            parent: None,
-        };
+        let original = serialize_entries(&self.conversation.entries);
+        let request =
+            CompactionRequest::new(&self.conversation, &self.rules, ENTRIES_FORMAT, original)
+                .with_session(self.session_id.as_str())
+                .with_budget(budget)
+                .with_summary_limit(Tokens(self.manager.window.0 / 16))
+                .with_host_rendering(sections);
         match self.manager.compact(&request).await? {
             RequestOutcome::Done(commit) => Ok(*commit),
             RequestOutcome::Unchanged { tokens, .. } => Err(Error::NothingToCompact { tokens }),

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{HardReset, MeasuredPressure};
-use crate::manager::{ArchiveMode, now};
+use crate::manager::ArchiveMode;
 use crate::port::transcript::{Artifact, TranscriptError};
 
 /// How long a reset waits for one thing that a store of files does.
@@ -25,7 +25,7 @@ impl HardReset {
         if !TranscriptEventKind::from_event(event).is_recorded() {
             return;
         }
-        let redacted = match &self.manager.storing {
+        let redacted = match &self.manager.archive_mode {
             ArchiveMode::Exact => None,
             ArchiveMode::Redacted(redactor) => {
                 let text = event.to_string();
@@ -41,7 +41,9 @@ impl HardReset {
             return;
         };
         self.write_down(&Value::Object(fields.clone()));
-        let mut told = self.event_scope(pressure).event(event.kind(), &now());
+        let mut told = self
+            .event_scope(pressure)
+            .event(event.kind(), &self.manager.clock.timestamp());
         told.detail = fields;
         // The event's own name of the model is the one that the limit was looked up for.
         told.model = told
@@ -110,7 +112,7 @@ impl HardReset {
             Err(error) => {
                 let event = self
                     .event_scope(pressure)
-                    .event(EventKind::TranscriptFailed, &now());
+                    .event(EventKind::TranscriptFailed, &self.manager.clock.timestamp());
                 self.manager.emit(event.with("error", error));
                 None
             }

@@ -31,18 +31,12 @@ struct Scene {
 }
 
 fn manager(heard: &Arc<Heard>, archive: &Arc<Faulty>) -> Manager {
-    Manager {
-        archive: Some(archive.clone()),
-        catalog: Arc::new(MemoryCatalog::default()),
-        sink: heard.clone(),
-        estimator: Arc::new(Chars4),
-        policy: Profile::HardReset.policy(),
-        window: Tokens(WINDOW),
-        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: ArchiveMode::Exact,
-        summarizer: None,
-        embedder: None,
-    }
+    let redactor = Arc::new(Redactor::new(&Default::default()).unwrap());
+    let catalog = Arc::new(MemoryCatalog::default());
+    Manager::new(catalog, Arc::new(Chars4), redactor, Tokens(WINDOW))
+        .with_archive(Some(archive.clone()))
+        .with_sink(heard.clone())
+        .with_policy(Profile::HardReset.policy())
 }
 
 fn base() -> Conversation {
@@ -630,7 +624,7 @@ async fn secrets_reach_no_summarizer_and_no_redacted_transcript() {
         let mut scene = Scene::new();
         if redacted {
             let redactor = Redactor::new(&Default::default()).unwrap();
-            scene.session.manager.storing = ArchiveMode::Redacted(Arc::new(redactor));
+            scene.session.manager.archive_mode = ArchiveMode::Redacted(Arc::new(redactor));
         }
         unchanged(scene.ask(&format!("use the token {secret}")).await);
         scene.grow(6_500);

@@ -30,7 +30,7 @@ use compact_formats::usage::ReportedUsage;
 use crate::error::Error;
 use crate::manager::emit::call_within;
 use crate::manager::session_driver::BEFORE_MODEL_CALL;
-use crate::manager::{Manager, Preflight, SessionState, now};
+use crate::manager::{Manager, Preflight, SessionState};
 use background::BackgroundCompaction;
 
 /// A forecast is told when so few calls are left.
@@ -298,7 +298,7 @@ impl Session {
         }
         self.give_up_background().await;
         self.learn_window(overflow.limit);
-        let manager = self.without_models();
+        let manager = Manager::clone(&self.manager).without_models();
         let mut snapshot = self.session.snapshot(&decision, &*manager.estimator);
         snapshot.wanted = Some(smaller(&manager, &snapshot.account, &overflow));
         let ready = manager.compact_session(&mut self.session, snapshot).await?;
@@ -307,7 +307,7 @@ impl Session {
 
     fn emit_overflow(&self, overflow: &Overflow, decision: &TriggerDecision, answer: &str) {
         let event = self.manager.session_scope(&self.session, decision);
-        let event = event.event(EventKind::Overflowed, &now());
+        let event = event.event(EventKind::Overflowed, &self.manager.clock.timestamp());
         self.manager.emit(
             event
                 .with("tokens", overflow.tokens.map(|t| t.0))
@@ -320,16 +320,7 @@ impl Session {
     fn learn_window(&mut self, limit: Option<Tokens>) {
         if let Some(window) = limit.filter(|l| l.0 > 0 && *l < self.manager.window) {
             let manager = Manager::clone(&self.manager);
-            self.manager = Arc::new(Manager { window, ..manager });
-        }
-    }
-
-    /// The same manager with nobody to ask.
-    fn without_models(&self) -> Manager {
-        Manager {
-            summarizer: None,
-            embedder: None,
-            ..Manager::clone(&self.manager)
+            self.manager = Arc::new(manager.with_window(window));
         }
     }
 
@@ -349,10 +340,8 @@ impl Session {
             }
         }
         // What was swapped in may be full again by what came since.
-        let ready = self
-            .without_models()
-            .run_preflight(&mut self.session)
-            .await?;
+        let alone = Manager::clone(&manager).without_models();
+        let ready = alone.run_preflight(&mut self.session).await?;
         Ok(Preflight {
             receipt: ready.receipt.or(taken),
             ..ready
@@ -364,7 +353,7 @@ impl Session {
     fn report_too_late(&mut self, decision: &TriggerDecision) -> bool {
         let scope = self.manager.session_scope(&self.session, decision);
         let waited = self.manager.policy.wait_seconds;
-        let late = scope.event(EventKind::Discarded, &now());
+        let late = scope.event(EventKind::Discarded, &self.manager.clock.timestamp());
         let late = late.with("reason", "it took too long");
         self.manager.emit(late.with("waited_seconds", waited));
         let fails = self.manager.policy.on_summary_failure == OnSummaryFailure::Fail;
@@ -389,7 +378,8 @@ impl Session {
         };
         self.running = Some(running);
         let scope = self.manager.session_scope(&self.session, decision);
-        self.manager.emit(scope.event(EventKind::Scheduled, &now()));
+        self.manager
+            .emit(scope.event(EventKind::Scheduled, &self.manager.clock.timestamp()));
         true
     }
 
@@ -432,7 +422,7 @@ impl Session {
             .await;
         let receipt = ready.receipt?;
         let event = scope
-            .event(EventKind::Swapped, &now())
+            .event(EventKind::Swapped, &self.manager.clock.timestamp())
             .with_receipt(&receipt);
         manager.emit(event.with("appended", appended));
         Some(receipt)
@@ -443,7 +433,7 @@ impl Session {
         self.session.note_failure(decision.tokens);
         if matches!(error, Error::Interrupted) {
             let event = self.manager.session_scope(&self.session, decision);
-            let event = event.event(EventKind::Failed, &now());
+            let event = event.event(EventKind::Failed, &self.manager.clock.timestamp());
             self.manager.emit(event.with("error", error.to_string()));
         }
     }
@@ -469,7 +459,7 @@ impl Session {
         let scope = self.manager.session_scope(&self.session, decision);
         self.manager.emit(
             scope
-                .event(EventKind::Forecast, &now())
+                .event(EventKind::Forecast, &self.manager.clock.timestamp())
                 .with("calls_left", left)
                 .with("tokens_per_call", per_call.0)
                 .with("outruns_budget", outruns),

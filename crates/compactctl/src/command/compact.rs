@@ -8,7 +8,7 @@ use std::path::Path;
 
 use compact::format::{BoundaryStamp, FormatError};
 use compact::manager::{
-    CommittedCompaction, Compaction, CompactionRequest, Manager, RequestOutcome, now,
+    CommittedCompaction, Compaction, CompactionRequest, Manager, RequestOutcome,
 };
 use compact::message::{Chain, EntryHash, View, frame};
 use compact::receipt::Retention;
@@ -93,11 +93,12 @@ fn try_compact(
     destination: ViewDestination,
 ) -> Result<Option<CommandAnswer>, Failure> {
     let progress = TerminalProgress::over_bytes(global, opened.source.bytes.len(), "compacting");
-    let told = artifact::render_summarizer_input(app, opened)?;
-    let told = told.as_deref();
-    let compacted = compact_transcript(args, app, global, (opened, told)).map_err(|failure| {
-        artifact::explain_failure(app, opened, told, global.session.as_deref(), failure)
-    })?;
+    let rendered = artifact::render_summarizer_input(app, opened)?;
+    let rendered = rendered.as_deref();
+    let compacted =
+        compact_transcript(args, app, global, (opened, rendered)).map_err(|failure| {
+            artifact::explain_failure(app, opened, rendered, global.session.as_deref(), failure)
+        })?;
     drop(progress);
     let found = match compacted {
         RequestOutcome::Done(commit) => {
@@ -106,7 +107,7 @@ fn try_compact(
             };
             let session = &commit.compaction.receipt.session_id;
             let view = Some(&commit.compaction.view);
-            let artifacts = artifact::write_artifacts(app, told, session, view)?;
+            let artifacts = artifact::write_artifacts(app, rendered, session, view)?;
             let charset = Charset::detect(global);
             let answer = compacted_answer(args, app, opened, (&commit, artifacts), charset);
             return Ok(Some(answer.with_payload(payload)));
@@ -236,11 +237,14 @@ fn compact_transcript(
     args: &CompactArgs,
     app: &App,
     global: &GlobalArgs,
-    (opened, told): (&OpenedTranscript, Option<&[String]>),
+    (opened, rendered): (&OpenedTranscript, Option<&[String]>),
 ) -> Result<RequestOutcome, Failure> {
-    let mut request = opened.request(&args.goal, &args.manner, global);
-    request.told = told;
-    request.parent = app.caller_span();
+    let mut request = opened
+        .request(&args.goal, &args.manner, global)
+        .within_span(app.caller_span());
+    if let Some(rendered) = rendered {
+        request = request.with_host_rendering(rendered);
+    }
     let has_store = app.compact().has_store();
     let store = match has_store {
         true => app.compact().store_to_write()?,
@@ -267,11 +271,8 @@ async fn compact_first(
     }
     job.plan()?;
     let StorePair { archive, catalog } = app.compact().store_to_write()?;
-    let writing = Manager {
-        archive: manager.archive.as_ref().map(|_| archive),
-        catalog,
-        ..manager.clone()
-    };
+    let archive = manager.archive().map(|_| archive);
+    let writing = manager.clone().with_archive(archive).with_catalog(catalog);
     Ok(job.over(&writing).compact().await?)
 }
 
@@ -287,8 +288,8 @@ fn write_view(
     let Compaction { view, receipt, .. } = &commit.compaction;
     let before = receipt.tokens_before + receipt.tokens_fixed;
     let after = receipt.tokens_after + receipt.tokens_fixed;
-    let now = now();
-    let stamp = make_stamp(&now, &receipt.receipt_id, before, after);
+    let recorded_at = commit.receipt.created_at().unwrap_or_default();
+    let stamp = make_stamp(recorded_at, &receipt.receipt_id, before, after);
     match destination {
         ViewDestination::Nowhere => Ok(Some(None)),
         ViewDestination::Target(target) if args.append => {

@@ -20,10 +20,8 @@ pub fn run(args: &ExpandArgs, app: &App) -> Result<CommandAnswer, Failure> {
     let recall = app.compact().open_recall()?;
     let asked = Instant::now();
     let found = app.block_on(async { Ok(recall.expand(&pointer).await?) })?;
-    emit_event(
-        app,
-        &event::expand_event(&found.session_id, asked.elapsed()),
-    )?;
+    let (clock, took) = (app.compact().clock(), asked.elapsed());
+    emit_event(app, &event::expand_event(clock, &found.session_id, took))?;
     let text = found.text();
     let mut json = json!({
         "pointer": pointer.to_string(),

@@ -4,9 +4,10 @@ use std::io::{IsTerminal, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use compact::clock::{Clock, SystemClock};
 use compact::hook::HOOKS_FOLDER;
 use compact::hook::{HookAgent, HookMoment, HookPayload};
-use jiff::Timestamp;
+
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
@@ -115,7 +116,7 @@ fn read_and_answer(
                 hooks: found.root.join(HOOKS_FOLDER),
                 redaction: found.redaction,
             };
-            host::answer_call(&call, &terms, Timestamp::now(), journal)
+            host::answer_call(&call, &terms, SystemClock.now(), journal)
         }
         Err(failure) => {
             let line = format!("{}: {}", call.event, failure.message());

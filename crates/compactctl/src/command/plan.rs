@@ -135,7 +135,7 @@ fn count_kept(opened: &OpenedTranscript, manager: &Manager) -> Result<KeptCounts
     let conversation = &opened.parsed.conversation;
     let outline = Outline::from_conversation(conversation);
     let hashes = EntryHash::from_entries(&conversation.entries);
-    let pins = PinRules::new(&manager.policy)?.of_units(conversation, &outline, &hashes);
+    let pins = PinRules::new(manager.policy())?.of_units(conversation, &outline, &hashes);
     let pinned = outline.units.iter().zip(&pins);
     let pinned = pinned.filter(|(_, pin)| **pin != PinState::Free);
     Ok(KeptCounts {

@@ -35,7 +35,8 @@ pub fn run(args: &RecallArgs, app: &App, global: &GlobalArgs) -> Result<CommandA
         };
         let asked = Instant::now();
         let hits = recall.search(&query).await?;
-        emit_event(app, &event::search_event(&query, &hits, asked.elapsed()))?;
+        let (clock, took) = (app.compact().clock(), asked.elapsed());
+        emit_event(app, &event::search_event(clock, &query, &hits, took))?;
         Ok((caught_up, hits))
     })?;
     let json = json!({

@@ -6,8 +6,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use compact::clock::{Clock, SystemClock};
 use compact::hook::{HookAgent, private};
-use jiff::Timestamp;
 
 use crate::output;
 
@@ -76,7 +76,7 @@ impl HookLog {
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
-        let line = format!("{} {} {message}\n", Timestamp::now(), level.as_str());
+        let line = format!("{} {} {message}\n", SystemClock.now(), level.as_str());
         // A disk that is full cannot be told about on the disk.
         let is_written = match &self.file {
             Some(file) => append_line(file, &line).is_ok(),

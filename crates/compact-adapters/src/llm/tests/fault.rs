@@ -10,7 +10,6 @@ use compact_core::redact::Redactor;
 use compact_core::token::Chars4;
 use compact_core::view::View;
 use compact_core::wire::WireRules;
-use compact_runtime::manager::ArchiveMode;
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
 use compact_runtime::port::event::EventSink;
@@ -37,18 +36,13 @@ impl Events {
 fn manager(server: &Server, policy: Policy) -> (Manager, Arc<Events>) {
     let events = Arc::new(Events::default());
     let summarizer = summarizer(SummarizerWire::Chat, server);
-    let manager = Manager {
-        archive: Some(Arc::new(MemoryArchive::default())),
-        catalog: Arc::new(MemoryCatalog::default()),
-        sink: events.clone(),
-        estimator: Arc::new(Chars4),
-        policy,
-        window: Tokens(4_000),
-        redactor: Arc::new(Redactor::new(&Default::default()).unwrap()),
-        storing: ArchiveMode::Exact,
-        summarizer: Some(Arc::new(summarizer)),
-        embedder: None,
-    };
+    let redactor = Arc::new(Redactor::new(&Default::default()).unwrap());
+    let catalog = Arc::new(MemoryCatalog::default());
+    let manager = Manager::new(catalog, Arc::new(Chars4), redactor, Tokens(4_000))
+        .with_archive(Some(Arc::new(MemoryArchive::default())))
+        .with_sink(events.clone())
+        .with_policy(policy)
+        .with_summarizer(Some(Arc::new(summarizer)));
     (manager, events)
 }
 
@@ -58,7 +52,7 @@ fn manager_for(act: &Act, server: &Server, policy: Policy) -> (Manager, Arc<Even
     if matches!(act, Act::Hangs) {
         let mut summarizer = summarizer(SummarizerWire::Chat, server);
         summarizer.endpoint.timeout = Duration::from_millis(1_500);
-        manager.summarizer = Some(Arc::new(summarizer));
+        manager = manager.with_summarizer(Some(Arc::new(summarizer)));
     }
     (manager, events)
 }
@@ -156,11 +150,11 @@ fn is_told(event: &Value, field: &str, reason: &str) {
 async fn every_fault_ends_in_the_deterministic_summary() {
     let plain = {
         let (manager, _) = manager(&Server::start([]).await, Policy::default());
-        let manager = Manager {
-            summarizer: None,
-            ..manager
-        };
-        session(manager).preflight().await.unwrap().view
+        session(manager.without_models())
+            .preflight()
+            .await
+            .unwrap()
+            .view
     };
     let tried = faults().into_iter().map(|(act, reason)| {
         let plain = plain.clone();
@@ -193,7 +187,7 @@ async fn every_fault_leaves_the_history_where_the_profile_says_fail() {
         assert!(events.named("compact.completed").is_none());
         assert!(
             manager
-                .catalog
+                .catalog()
                 .session_records("faulty")
                 .await
                 .unwrap()
@@ -339,20 +333,11 @@ async fn abandoning_a_compaction_abandons_the_request_and_changes_nothing() {
     assert_eq!(server.heard().len(), 1);
     assert!(
         manager
-            .catalog
+            .catalog()
             .session_records("faulty")
             .await
             .unwrap()
             .is_empty()
     );
-    assert!(
-        manager
-            .archive
-            .as_ref()
-            .unwrap()
-            .list()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(manager.archive().unwrap().list().await.unwrap().is_empty());
 }

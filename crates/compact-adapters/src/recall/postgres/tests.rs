@@ -1,10 +1,8 @@
-use compact_core::policy::Policy;
 use compact_core::token::{Chars4, Tokens};
 use compact_formats::TranscriptScope;
-use compact_runtime::manager::{ArchiveMode, CompactionRequest, RequestOutcome};
+use compact_runtime::manager::{CompactionRequest, RequestOutcome};
 use compact_runtime::port::archive::MemoryArchive;
 use compact_runtime::port::catalog::MemoryCatalog;
-use compact_runtime::port::event::SilentSink;
 use compact_runtime::port::index::conformance;
 use compact_runtime::recall::RecallQuery;
 use compact_runtime::{Manager, Recall};
@@ -125,32 +123,12 @@ fn questions(name: &str) -> Vec<String> {
 
 /// A manager that compacted an example.
 async fn archived(name: &str) -> Manager {
-    let manager = Manager {
-        archive: Some(Arc::new(MemoryArchive::default())),
-        catalog: Arc::new(MemoryCatalog::default()),
-        sink: Arc::new(SilentSink),
-        estimator: Arc::new(Chars4),
-        policy: Policy::default(),
-        window: Tokens(100_000),
-        redactor: Arc::default(),
-        storing: ArchiveMode::Exact,
-        summarizer: None,
-        embedder: None,
-    };
+    let catalog = Arc::new(MemoryCatalog::default());
+    let manager = Manager::new(catalog, Arc::new(Chars4), Arc::default(), Tokens(100_000))
+        .with_archive(Some(Arc::new(MemoryArchive::default())));
     let bytes = bytes::Bytes::from(example(name));
     let parsed = compact_formats::parse(bytes.clone(), None, TranscriptScope::Live).unwrap();
-    let request = CompactionRequest {
-        conversation: &parsed.conversation,
-        rules: parsed.document.rules(),
-        format: parsed.document.format().name(),
-        original: bytes,
-        session_id: None,
-        budget: Some(Tokens(10_000)),
-        summary_limit: None,
-        note: None,
-        told: None,
-        parent: None,
-    };
+    let request = CompactionRequest::from_transcript(&parsed, bytes).with_budget(Tokens(10_000));
     let compacted = manager.compact(&request).await.unwrap();
     assert!(matches!(compacted, RequestOutcome::Done(_)));
     manager
@@ -158,8 +136,8 @@ async fn archived(name: &str) -> Manager {
 
 fn recall(manager: &Manager, index: Arc<dyn RecallIndex>) -> Recall {
     Recall {
-        archive: manager.archive.clone().unwrap(),
-        catalog: Arc::clone(&manager.catalog),
+        archive: manager.archive().cloned().unwrap(),
+        catalog: Arc::clone(manager.catalog()),
         index,
         redactor: Arc::default(),
     }

@@ -18,7 +18,7 @@ use compact_core::redact::RedactionCounts;
 use compact_core::token::Tokens;
 use serde::{Deserialize, Serialize};
 
-use super::{ArchiveMode, Manager, MeasuredRequest, now};
+use super::{ArchiveMode, Manager, MeasuredRequest};
 use crate::error::Error;
 use crate::port::catalog::CompactionRecord;
 use crate::port::summarizer::Summarizer;
@@ -60,7 +60,7 @@ impl Manager {
         if measured.account.history <= measured.budget {
             return Ok(AdviceVerdict::Go);
         }
-        self.emit(scope.event(EventKind::Started, &now()));
+        self.emit(scope.event(EventKind::Started, &self.clock.timestamp()));
         self.embed_units(measured, scope).await;
         let Some(summarizer) = &self.summarizer else {
             return Ok(AdviceVerdict::Go);
@@ -86,7 +86,7 @@ impl Manager {
             return Ok(None);
         }
         let request = measured.request;
-        source.told = request.told;
+        source.host_rendering = request.host_rendering;
         let allowance = measured.summary_limit.unwrap_or(measured.budget);
         // A limit that nobody asked for leaves room for what somebody did.
         let extra = match (request.budget, measured.summary_limit) {
@@ -163,7 +163,7 @@ impl Manager {
     fn emit_fallback(&self, scope: &EventScope, untold: &SummaryError, taken: &str) {
         self.emit(
             scope
-                .event(EventKind::Fallback, &now())
+                .event(EventKind::Fallback, &self.clock.timestamp())
                 .with("summarizer", self.summarizer_name())
                 .with("reason", untold.kind())
                 .with("fallback", taken),
@@ -182,7 +182,7 @@ impl Manager {
                 .redactor
                 .redact(part, &mut RedactionCounts::new())
                 .into_owned();
-            if let ArchiveMode::Redacted(redactor) = &self.storing {
+            if let ArchiveMode::Redacted(redactor) = &self.archive_mode {
                 text = redactor
                     .redact(&text, &mut RedactionCounts::new())
                     .into_owned();
@@ -217,7 +217,7 @@ impl Manager {
         let name = self.embedder.as_ref().map(|e| e.name());
         self.emit(
             scope
-                .event(EventKind::Fallback, &now())
+                .event(EventKind::Fallback, &self.clock.timestamp())
                 .with("embedder", name)
                 .with("reason", reason)
                 .with("fallback", "words"),

@@ -460,10 +460,7 @@ async fn an_abandoned_compaction_leaves_nothing_behind() {
             .is_empty()
     );
     assert!(heard.last("compact.archived").is_none());
-    let other = Manager {
-        summarizer: None,
-        ..manager
-    };
+    let other = manager.without_models();
     assert!(
         other
             .preflight(&mut session)

@@ -51,10 +51,7 @@ async fn of_another_engine(
         change(&mut record);
         catalog.save_record(&record).await.unwrap();
     }
-    Manager {
-        catalog: Arc::new(catalog),
-        ..manager.clone()
-    }
+    manager.clone().with_catalog(Arc::new(catalog))
 }
 
 #[tokio::test]
@@ -174,7 +171,7 @@ async fn a_redacted_archive_keeps_no_secret_in_a_view() {
     let mut rules = RedactionRules::default();
     rules.sinks.archive = true;
     let redactor = rules.redactor(RedactionBoundary::Archive).unwrap();
-    manager.storing = ArchiveMode::Redacted(Arc::new(redactor));
+    manager.archive_mode = ArchiveMode::Redacted(Arc::new(redactor));
     let secret = "AKIAIOSFODNN7EXAMPLE";
     let mut session = SessionState::new("secret", &WireRules::LENIENT);
     session.append([Entry::from_text("u0", Role::User, "go")]);
@@ -207,14 +204,12 @@ async fn a_redacted_archive_keeps_no_secret_in_a_view() {
 /// A manager over the same store whose summaries, or whose archive, are redacted otherwise.
 fn redacting(manager: &Manager, rules: &RedactionRules) -> Manager {
     let at = |boundary| Arc::new(rules.redactor(boundary).unwrap());
-    Manager {
-        redactor: at(RedactionBoundary::Summary),
-        storing: match rules.sinks.archive {
-            true => ArchiveMode::Redacted(at(RedactionBoundary::Archive)),
-            false => ArchiveMode::Exact,
-        },
-        ..manager.clone()
-    }
+    let mode = match rules.sinks.archive {
+        true => ArchiveMode::Redacted(at(RedactionBoundary::Archive)),
+        false => ArchiveMode::Exact,
+    };
+    let manager = manager.clone().with_archive_mode(mode);
+    manager.with_redactor(at(RedactionBoundary::Summary))
 }
 
 fn hiding(pattern: &str) -> RedactionRules {
@@ -244,18 +239,11 @@ fn told() -> Conversation {
 }
 
 async fn compact(manager: &Manager, conversation: &Conversation) -> CommittedCompaction {
-    let request = CompactionRequest {
-        conversation,
-        rules: &WireRules::LENIENT,
-        format: ENTRIES_FORMAT,
-        original: serialize_entries(&conversation.entries),
-        session_id: Some("told"),
-        budget: Some(Tokens(2_000)),
-        summary_limit: None,
-        note: None,
-        told: None,
-        parent: None,
-    };
+    let original = serialize_entries(&conversation.entries);
+    let request =
+        CompactionRequest::new(conversation, &WireRules::LENIENT, ENTRIES_FORMAT, original)
+            .with_session("told")
+            .with_budget(Tokens(2_000));
     match manager.compact(&request).await.unwrap() {
         RequestOutcome::Done(made) => *made,
         other => panic!("{other:?}"),
@@ -310,10 +298,7 @@ async fn an_original_that_was_first_archived_redacted_is_archived_exact_as_well(
 #[tokio::test]
 async fn an_original_that_was_kept_nowhere_is_archived_by_the_next_who_keeps_it() {
     let (keeping, _) = manager(8_000);
-    let fleeting = Manager {
-        archive: None,
-        ..keeping.clone()
-    };
+    let fleeting = keeping.clone().with_archive(None);
     let first = compact(&fleeting, &told()).await.compaction.receipt;
     let second = compact(&keeping, &told()).await.compaction.receipt;
     assert_eq!((first.retention.recoverable, second.retention.lost), (0, 0));

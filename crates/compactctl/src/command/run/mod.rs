@@ -78,7 +78,10 @@ fn create_run(
         let message = format!("{}: the task is empty", source.name);
         return Err(Failure::new(FailureCode::Input, message).help("write what the agent is to do"));
     }
-    let run_id = global.session.clone().unwrap_or_else(new_run_id);
+    let run_id = global
+        .session
+        .clone()
+        .unwrap_or_else(|| new_run_id(app.compact().clock().now()));
     let here = std::env::current_dir();
     let saved = SavedRun {
         command: command.clone(),
@@ -97,8 +100,7 @@ fn create_run(
 }
 
 /// A name that tells when the run began.
-fn new_run_id() -> String {
-    let now = Timestamp::now();
+fn new_run_id(now: Timestamp) -> String {
     let salt = format!("{} {}", now.as_nanosecond(), std::process::id());
     let salt = blake3::hash(salt.as_bytes()).to_hex();
     let salt: String = salt.chars().take(4).collect();
