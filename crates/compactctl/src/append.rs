@@ -231,20 +231,30 @@ impl SharedTranscript {
 
 /// Which file a name leads to, whatever it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileIdentity(u64, u64);
+struct FileIdentity {
+    device: u64,
+    /// The inode, or the time of its creation where there are none.
+    number: u64,
+}
 
 impl FileIdentity {
     #[cfg(unix)]
     fn from_metadata(found: &Metadata) -> FileIdentity {
         use std::os::unix::fs::MetadataExt;
-        FileIdentity(found.dev(), found.ino())
+        FileIdentity {
+            device: found.dev(),
+            number: found.ino(),
+        }
     }
 
     #[cfg(not(unix))]
     fn from_metadata(found: &Metadata) -> FileIdentity {
         let born = found.created().ok();
         let age = born.and_then(|born| born.duration_since(std::time::UNIX_EPOCH).ok());
-        FileIdentity(0, age.map_or(0, |age| age.as_nanos() as u64))
+        FileIdentity {
+            device: 0,
+            number: age.map_or(0, |age| age.as_nanos() as u64),
+        }
     }
 }
 

@@ -37,27 +37,26 @@ impl Voice {
     }
 }
 
-/// The place of a name: which entry, which block, which byte of the block's reading, and how much
-/// text around it is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Mention(
+/// The place of a block in its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockPlace {
     /// The entry's ordinal.
-    pub u32,
-    /// The block's index.
-    pub u16,
-    /// The first byte of the name in the block's reading.
-    pub u32,
-    /// Bytes kept before it.
-    pub u8,
-    /// Bytes kept after it.
-    pub u8,
-);
+    pub ordinal: u32,
+    /// The block's index in the entry.
+    pub part: u16,
+}
 
-impl Mention {
-    /// The block it stands in: ordinal and block index.
-    pub fn block_place(&self) -> (u32, u16) {
-        (self.0, self.1)
-    }
+/// The place of a name, and how much text around it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mention {
+    /// The block it stands in.
+    pub place: BlockPlace,
+    /// The first byte of the name in the block's reading.
+    pub start: u32,
+    /// Bytes kept before it.
+    pub before: u8,
+    /// Bytes kept after it.
+    pub after: u8,
 }
 
 /// Mentions kept per name in the voices that speak, and in those that are heard.
@@ -132,7 +131,7 @@ impl Entity {
             false => (&mut self.heard, HEARD),
         };
         if let Some(last) = list.last_mut()
-            && last.block_place() == mention.block_place()
+            && last.place == mention.place
         {
             *last = mention;
             return;
@@ -141,7 +140,7 @@ impl Entity {
             list.remove(0);
         }
         list.push(mention);
-        self.last = self.last.max(mention.0);
+        self.last = self.last.max(mention.place.ordinal);
         if let Some(count) = self.counts.get_mut(voice as usize) {
             *count += 1;
         }
@@ -169,28 +168,34 @@ fn append_newest(mentions: &mut Vec<Mention>, later: &[Mention], cap: usize) {
     mentions.drain(..surplus);
 }
 
-/// An entity as it is stored: sessions have thousands, so numbers stand in one flat list: counts,
-/// times, first, last, how many spoken mentions, then five numbers per mention, and the entry that
+/// An entity as it is stored: name, kind and numbers. Sessions have thousands, so the numbers stand in one flat
+/// list: counts, times, first, last, how many spoken mentions, then five numbers per mention, and the entry that
 /// defines it, if any does.
-#[derive(Serialize, Deserialize)]
-struct PackedEntity(Box<str>, NameKind, Vec<u32>);
+type PackedEntity = (Box<str>, NameKind, Vec<u32>);
 
 impl From<Entity> for PackedEntity {
     fn from(e: Entity) -> PackedEntity {
         let mut numbers = e.counts.to_vec();
         numbers.extend([e.times, e.first, e.last, e.spoken.len() as u32]);
         for m in e.mentions() {
-            numbers.extend([m.0, m.1.into(), m.2, m.3.into(), m.4.into()]);
+            let BlockPlace { ordinal, part } = m.place;
+            numbers.extend([
+                ordinal,
+                part.into(),
+                m.start,
+                m.before.into(),
+                m.after.into(),
+            ]);
         }
         numbers.extend(e.defined);
-        PackedEntity(e.text, e.kind, numbers)
+        (e.text, e.kind, numbers)
     }
 }
 
 impl TryFrom<PackedEntity> for Entity {
     type Error = &'static str;
 
-    fn try_from(PackedEntity(text, kind, numbers): PackedEntity) -> Result<Entity, Self::Error> {
+    fn try_from((text, kind, numbers): PackedEntity) -> Result<Entity, Self::Error> {
         let short = "an entity of the ledger lacks numbers";
         let (counts, rest) = numbers.split_first_chunk().ok_or(short)?;
         let (&[times, first, last, spoken], rest) = rest.split_first_chunk().ok_or(short)?;
@@ -216,11 +221,13 @@ fn mention(numbers: &[u32]) -> Option<Mention> {
     let &[ordinal, part, start, before, after] = numbers else {
         return None;
     };
-    Some(Mention(
-        ordinal,
-        part.try_into().ok()?,
+    Some(Mention {
+        place: BlockPlace {
+            ordinal,
+            part: part.try_into().ok()?,
+        },
         start,
-        before.try_into().ok()?,
-        after.try_into().ok()?,
-    ))
+        before: before.try_into().ok()?,
+        after: after.try_into().ok()?,
+    })
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::entity::{Entity, Mention, Voice};
+use super::entity::{BlockPlace, Entity, Mention, Voice};
 use super::reading::BlockReading;
 
 /// How far a window reaches on each side of a name, in bytes: further in prose, whose sentences are
@@ -36,13 +36,44 @@ impl Excerpt {
         self.start + self.text.len() as u32
     }
 
-    fn block_place(&self) -> (u32, u16) {
-        (self.ordinal, self.part)
+    fn place(&self) -> BlockPlace {
+        BlockPlace {
+            ordinal: self.ordinal,
+            part: self.part,
+        }
     }
 }
 
-/// A window in a block's reading: place, first byte, end.
-type ExcerptWindow = ((u32, u16), u32, u32);
+/// A window in a block's reading.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ExcerptWindow {
+    pub(super) place: BlockPlace,
+    /// Its first byte.
+    pub(super) start: u32,
+    /// The byte after it.
+    pub(super) end: u32,
+}
+
+impl ExcerptWindow {
+    /// The text that is kept around a mention of a name of so many bytes.
+    pub(super) fn around(m: &Mention, name: usize) -> ExcerptWindow {
+        ExcerptWindow {
+            place: m.place,
+            start: m.start - u32::from(m.before),
+            end: m.start + name as u32 + u32::from(m.after),
+        }
+    }
+
+    /// Grows to hold the next window too, if that begins before this one ends.
+    pub(super) fn join(&mut self, next: ExcerptWindow) -> bool {
+        let touches = self.place == next.place && next.start <= self.end;
+        if touches {
+            self.start = self.start.min(next.start);
+            self.end = self.end.max(next.end);
+        }
+        touches
+    }
+}
 
 /// Sets how much text around the name at `mention` is kept: whole words within reach.
 pub(super) fn measure(mention: &mut Mention, name: usize, reading: &BlockReading<'_>) {
@@ -51,10 +82,10 @@ pub(super) fn measure(mention: &mut Mention, name: usize, reading: &BlockReading
         Voice::Call | Voice::Tool => REACH,
         _ => PROSE_REACH,
     };
-    let start = mention.2 as usize;
+    let start = mention.start as usize;
     let end = (start + name).min(text.len());
-    mention.3 = (start - word_start(text, start, reach)) as u8;
-    mention.4 = (word_end(text, end, reach) - end) as u8;
+    mention.before = (start - word_start(text, start, reach)) as u8;
+    mention.after = (word_end(text, end, reach) - end) as u8;
 }
 
 fn word_start(text: &str, at: usize, reach: usize) -> usize {
@@ -86,43 +117,31 @@ fn word_end(text: &str, at: usize, reach: usize) -> usize {
     }
 }
 
-/// Blocks, by ordinal and index.
-pub(super) type BlockPlaces = HashSet<(u32, u16), foldhash::fast::FixedState>;
+pub(super) type BlockPlaces = HashSet<BlockPlace, foldhash::fast::FixedState>;
 
 /// The windows of the mentions in these places, sorted and joined where they touch.
 fn windows(entities: &[Entity], places: &BlockPlaces) -> Vec<ExcerptWindow> {
     let mut all: Vec<ExcerptWindow> = entities
         .iter()
         .flat_map(|e| e.mentions().map(|m| (m, e.text.len())))
-        .filter(|(m, _)| places.contains(&m.block_place()))
-        .map(|(m, name)| window(m, name))
+        .filter(|(m, _)| places.contains(&m.place))
+        .map(|(m, name)| ExcerptWindow::around(m, name))
         .collect();
     all.sort_unstable();
     let mut joined: Vec<ExcerptWindow> = Vec::with_capacity(all.len() / 2);
     for next in all {
-        match joined.last_mut() {
-            Some(last) if last.0 == next.0 && next.1 <= last.2 => last.2 = last.2.max(next.2),
-            _ => joined.push(next),
+        if !joined.last_mut().is_some_and(|last| last.join(next)) {
+            joined.push(next);
         }
     }
     joined
-}
-
-fn window(m: &Mention, name: usize) -> ExcerptWindow {
-    let (start, end) = span(m, name);
-    (m.block_place(), start, end)
-}
-
-/// The first byte and the end of a mention's window.
-pub(super) fn span(m: &Mention, name: usize) -> (u32, u32) {
-    (m.2 - u32::from(m.3), m.2 + name as u32 + u32::from(m.4))
 }
 
 /// Cuts the excerpts in these places anew: names were added there, or need them no longer.
 pub(super) fn recut(entities: &[Entity], places: &BlockPlaces, excerpts: &mut Vec<Excerpt>) {
     let in_order = |e: &Excerpt| (e.ordinal, e.part, e.start);
     if !places.is_empty() {
-        let is_stale = |e: &mut Excerpt| places.contains(&e.block_place());
+        let is_stale = |e: &mut Excerpt| places.contains(&e.place());
         let mut stale: Vec<Excerpt> = excerpts.extract_if(.., is_stale).collect();
         stale.sort_by_key(in_order);
         excerpts.extend(cut_windows(&windows(entities, places), stale));
@@ -134,14 +153,14 @@ pub(super) fn recut(entities: &[Entity], places: &BlockPlaces, excerpts: &mut Ve
 fn cut_windows(windows: &[ExcerptWindow], sources: Vec<Excerpt>) -> Vec<Excerpt> {
     let mut out = Vec::with_capacity(windows.len());
     let mut sources = sources.into_iter().peekable();
-    for &(place, start, end) in windows {
+    for &ExcerptWindow { place, start, end } in windows {
         while sources
-            .next_if(|s| (s.block_place(), s.end()) < (place, end))
+            .next_if(|s| (s.place(), s.end()) < (place, end))
             .is_some()
         {}
         // Most are needed as they are.
         if let Some(whole) =
-            sources.next_if(|s| (s.block_place(), s.start, s.end()) == (place, start, end))
+            sources.next_if(|s| (s.place(), s.start, s.end()) == (place, start, end))
         {
             out.push(whole);
             continue;
@@ -151,8 +170,8 @@ fn cut_windows(windows: &[ExcerptWindow], sources: Vec<Excerpt>) -> Vec<Excerpt>
         let to = end.saturating_sub(source.start) as usize;
         if let Some(text) = source.text.get(from..to) {
             out.push(Excerpt {
-                ordinal: place.0,
-                part: place.1,
+                ordinal: place.ordinal,
+                part: place.part,
                 start,
                 voice: source.voice,
                 text: text.into(),

@@ -22,7 +22,7 @@ use std::hash::BuildHasher;
 
 use serde::{Deserialize, Serialize};
 
-pub use entity::{Entity, Mention, Voice};
+pub use entity::{BlockPlace, Entity, Mention, Voice};
 pub use excerpt::Excerpt;
 pub use fact::{Fact, Facts, FileAct, FileFact, PlanStep, TaskPlan, ToolRun, ToolRunOutcome};
 pub use scan::{NameKind, scan_names};
@@ -33,6 +33,7 @@ pub(crate) use cue::{
 pub(crate) use sentence::{clip, find_phrase, has_sentence};
 
 use crate::message::Entry;
+use excerpt::ExcerptWindow;
 use reading::BlockReading;
 
 /// Everything known about a session so far.
@@ -98,7 +99,7 @@ impl Ledger {
         self.entities.retain(|entity| {
             let stays = nth.next().is_some_and(&wanted);
             if !stays {
-                changed.extend(entity.mentions().map(Mention::block_place));
+                changed.extend(entity.mentions().map(|m| m.place));
             }
             stays
         });
@@ -154,7 +155,13 @@ impl NameTable {
             if kind == NameKind::Ident && is_defined(text, start) {
                 entity.defined = Some(ordinal);
             }
-            entity.add_mention(reading.voice, Mention(ordinal, part, start as u32, 0, 0));
+            let mention = Mention {
+                place: BlockPlace { ordinal, part },
+                start: start as u32,
+                before: 0,
+                after: 0,
+            };
+            entity.add_mention(reading.voice, mention);
         });
     }
 
@@ -190,12 +197,7 @@ impl NameTable {
         if known.mentions().next().is_none() {
             *known = later;
         } else {
-            changed.extend(
-                known
-                    .mentions()
-                    .chain(later.mentions())
-                    .map(Mention::block_place),
-            );
+            changed.extend(known.mentions().chain(later.mentions()).map(|m| m.place));
             known.absorb(&later);
         }
     }
@@ -315,24 +317,37 @@ fn is_value(text: &str, start: usize, name: &str) -> bool {
     before.iter().any(|b| matches!(b, b':' | b'=' | b'$'))
 }
 
+/// A mention among those of one session, and whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LocatedMention {
+    place: BlockPlace,
+    start: u32,
+    /// The index of the entity.
+    entity: u32,
+    /// Which of the entity's mentions it is.
+    nth: u8,
+}
+
 /// Measures the mentions that are left and cuts the text around them out of the entries.
 fn cut_excerpts<E: Borrow<Entry>>(
     entries: &[E],
     first: u64,
     entities: &mut [Entity],
 ) -> Vec<Excerpt> {
-    let mut all: Vec<(u32, u16, u32, u32)> = Vec::new();
-    let mut index: Vec<(u32, u32, u8)> = Vec::new();
-    for (entity, i) in entities.iter().zip(0u32..) {
-        for (m, j) in entity.mentions().zip(0u8..) {
-            all.push((m.0, m.1, m.2, index.len() as u32));
-            index.push((i, entity.text.len() as u32, j));
-        }
+    let mut all: Vec<LocatedMention> = Vec::new();
+    for (entity, e) in entities.iter().zip(0..) {
+        let located = |(m, nth): (&Mention, u8)| LocatedMention {
+            place: m.place,
+            start: m.start,
+            entity: e,
+            nth,
+        };
+        all.extend(entity.mentions().zip(0..).map(located));
     }
     all.sort_unstable();
     let mut excerpts: Vec<Excerpt> = Vec::new();
-    for block in all.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        cut_block(entries, first, block, &index, entities, &mut excerpts);
+    for block in all.chunk_by(|a, b| a.place == b.place) {
+        cut_block(entries, first, block, entities, &mut excerpts);
     }
     excerpts
 }
@@ -341,40 +356,34 @@ fn cut_excerpts<E: Borrow<Entry>>(
 fn cut_block<E: Borrow<Entry>>(
     entries: &[E],
     first: u64,
-    block: &[(u32, u16, u32, u32)],
-    index: &[(u32, u32, u8)],
+    block: &[LocatedMention],
     entities: &mut [Entity],
     excerpts: &mut Vec<Excerpt>,
 ) -> Option<()> {
-    let &(ordinal, part, ..) = block.first()?;
+    let BlockPlace { ordinal, part } = block.first()?.place;
     let entry: &Entry = entries.get((u64::from(ordinal) - first) as usize)?.borrow();
     let reading = reading::read_block(entry, entry.blocks.get(usize::from(part))?)?;
-    let mut open: Option<(u32, u32)> = None;
-    let mut close = |window: Option<(u32, u32)>| {
-        let (start, end) = window?;
-        excerpts.push(Excerpt {
+    let mut windows: Vec<ExcerptWindow> = Vec::new();
+    for located in block {
+        let entity = entities.get_mut(located.entity as usize)?;
+        let name = entity.text.len();
+        let mention = entity.mention_mut(usize::from(located.nth))?;
+        excerpt::measure(mention, name, &reading);
+        let window = ExcerptWindow::around(mention, name);
+        if !windows.last_mut().is_some_and(|last| last.join(window)) {
+            windows.push(window);
+        }
+    }
+    let cut = |window: ExcerptWindow| {
+        let bytes = window.start as usize..window.end as usize;
+        Some(Excerpt {
             ordinal,
             part,
-            start,
+            start: window.start,
             voice: reading.voice,
-            text: reading.text.get(start as usize..end as usize)?.into(),
-        });
-        Some(())
+            text: reading.text.get(bytes)?.into(),
+        })
     };
-    for &(.., which) in block {
-        let &(entity, len, nth) = index.get(which as usize)?;
-        let mention = entities
-            .get_mut(entity as usize)?
-            .mention_mut(usize::from(nth))?;
-        excerpt::measure(mention, len as usize, &reading);
-        let (start, end) = excerpt::span(mention, len as usize);
-        open = match open {
-            Some((from, to)) if start <= to => Some((from.min(start), to.max(end))),
-            gap => {
-                close(gap);
-                Some((start, end))
-            }
-        };
-    }
-    close(open)
+    excerpts.extend(windows.into_iter().filter_map(cut));
+    Some(())
 }

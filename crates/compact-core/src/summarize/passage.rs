@@ -69,6 +69,15 @@ fn slack(voice: Voice) -> usize {
     }
 }
 
+/// Where a name stands: in which excerpt and at which byte of it, how long it is, and which group it is of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct NamePlace {
+    excerpt: u32,
+    offset: u32,
+    length: u32,
+    group: u32,
+}
+
 /// The passages that hold mentions of these names, which are given by their indices in the ledger; a
 /// mark says which of them it is of.
 pub(super) fn passages<'l>(
@@ -77,29 +86,33 @@ pub(super) fn passages<'l>(
     root: &RootDirectory<'_>,
 ) -> Vec<QuotablePassage<'l>> {
     let entity = |nth: Option<u32>| ledger.entities.get(nth? as usize);
-    let mut places: Vec<(u32, u32, u32, u32)> = Vec::new();
+    let mut places: Vec<NamePlace> = Vec::new();
     for (name, g) in names.zip(0u32..) {
         let Some(entity) = entity(name) else { continue };
         for m in telling(entity) {
-            let at = ledger
-                .excerpts
-                .partition_point(|e| (e.ordinal, e.part, e.start) <= (m.0, m.1, m.2));
+            let at = ledger.excerpts.partition_point(|e| {
+                (e.ordinal, e.part, e.start) <= (m.place.ordinal, m.place.part, m.start)
+            });
             let Some(at) = at.checked_sub(1) else {
                 continue;
             };
             let Some(excerpt) = ledger.excerpts.get(at) else {
                 continue;
             };
-            let offset = m.2.saturating_sub(excerpt.start);
-            places.push((at as u32, offset, entity.text.len() as u32, g));
+            places.push(NamePlace {
+                excerpt: at as u32,
+                offset: m.start.saturating_sub(excerpt.start),
+                length: entity.text.len() as u32,
+                group: g,
+            });
         }
     }
     places.sort_unstable();
     let tools = tools(ledger);
     places
-        .chunk_by(|a, b| a.0 == b.0)
+        .chunk_by(|a, b| a.excerpt == b.excerpt)
         .filter_map(|chunk| {
-            let excerpt = ledger.excerpts.get(chunk.first()?.0 as usize)?;
+            let excerpt = ledger.excerpts.get(chunk.first()?.excerpt as usize)?;
             let mut passage = passage(excerpt, chunk, root);
             if excerpt.voice == Voice::Call {
                 passage.tool = tools.get(&excerpt.ordinal).copied().flatten();
@@ -136,7 +149,7 @@ fn telling(entity: &Entity) -> impl Iterator<Item = &Mention> {
 
 fn passage<'l>(
     excerpt: &'l Excerpt,
-    places: &[(u32, u32, u32, u32)],
+    places: &[NamePlace],
     root: &RootDirectory<'_>,
 ) -> QuotablePassage<'l> {
     let mut text = String::with_capacity(excerpt.text.len());
@@ -148,14 +161,14 @@ fn passage<'l>(
             true => root.hides(&excerpt.text, i),
             false => 0,
         };
-        while let Some(&(_, _, len, group)) = next.next_if(|p| p.1 as usize <= i) {
+        while let Some(place) = next.next_if(|p| p.offset as usize <= i) {
             if i < skip {
                 continue;
             }
             let lo = text.len() as u32;
-            let hi = lo + len.saturating_sub(hidden as u32);
+            let hi = lo + place.length.saturating_sub(hidden as u32);
             marks.push(NameMark {
-                group,
+                group: place.group,
                 lo,
                 hi,
                 from: lo,
@@ -175,7 +188,7 @@ fn passage<'l>(
     marks.retain(|m| m.hi as usize <= text.len());
     let words = word_ranges(&text);
     for mark in &mut marks {
-        (mark.from, mark.to, mark.need) = context(&text, &words, mark, slack(excerpt.voice));
+        mark.widen(&text, &words, slack(excerpt.voice));
     }
     QuotablePassage {
         excerpt,
@@ -237,43 +250,42 @@ fn collapse(c: char, text: &mut String) {
     }
 }
 
-/// The smallest stretch around a name with enough of the words near it, ended at a line or sentence
-/// where one is close; and how many words are enough.
-fn context(text: &str, words: &[(u32, u32)], mark: &NameMark, slack: usize) -> (u32, u32, u32) {
-    let first = words.partition_point(|w| w.0 < mark.lo.saturating_sub(CONTEXT));
-    let before = words.partition_point(|w| w.1 <= mark.lo);
-    let after = words.partition_point(|w| w.0 < mark.hi);
-    let end = words.partition_point(|w| w.1 <= mark.hi + CONTEXT);
-    let mut left = words
-        .get(first..before)
-        .unwrap_or_default()
-        .iter()
-        .rev()
-        .peekable();
-    let mut right = words.get(after..end).unwrap_or_default().iter().peekable();
-    let around = left.len() + right.len();
-    let need = (around as f64 * SHARE).ceil() as u32;
-    let (mut from, mut to) = (mark.lo, mark.hi);
-    for _ in 0..need {
-        let near = match (left.peek(), right.peek()) {
-            (Some(l), Some(r)) => mark.lo - l.0 <= r.1 - mark.hi,
-            (Some(_), None) => true,
-            _ => false,
-        };
-        match near {
-            true => from = left.next().map_or(from, |w| w.0),
-            false => to = right.next().map_or(to, |w| w.1),
+impl NameMark {
+    /// Finds the smallest stretch around the name with enough of the words near it, ended at a line or sentence
+    /// where one is close, and how many words are enough.
+    fn widen(&mut self, text: &str, words: &[(u32, u32)], slack: usize) {
+        let first = words.partition_point(|w| w.0 < self.lo.saturating_sub(CONTEXT));
+        let before = words.partition_point(|w| w.1 <= self.lo);
+        let after = words.partition_point(|w| w.0 < self.hi);
+        let end = words.partition_point(|w| w.1 <= self.hi + CONTEXT);
+        let mut left = words
+            .get(first..before)
+            .unwrap_or_default()
+            .iter()
+            .rev()
+            .peekable();
+        let mut right = words.get(after..end).unwrap_or_default().iter().peekable();
+        let around = left.len() + right.len();
+        let need = (around as f64 * SHARE).ceil() as u32;
+        let (mut from, mut to) = (self.lo, self.hi);
+        for _ in 0..need {
+            let near = match (left.peek(), right.peek()) {
+                (Some(l), Some(r)) => self.lo - l.0 <= r.1 - self.hi,
+                (Some(_), None) => true,
+                _ => false,
+            };
+            match near {
+                true => from = left.next().map_or(from, |w| w.0),
+                false => to = right.next().map_or(to, |w| w.1),
+            }
         }
+        self.from = widen_left(text, from as usize, slack) as u32;
+        self.to = widen_right(text, to as usize, slack) as u32;
+        self.need = match around < FEWEST {
+            true => u32::MAX,
+            false => need,
+        };
     }
-    let (from, to) = (
-        widen_left(text, from as usize, slack),
-        widen_right(text, to as usize, slack),
-    );
-    let enough = match around < FEWEST {
-        true => u32::MAX,
-        false => need,
-    };
-    (from as u32, to as u32, enough)
 }
 
 /// Words that carry meaning: four letters or three digits and more.

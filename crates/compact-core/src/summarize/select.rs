@@ -79,11 +79,18 @@ struct ChoiceCandidate {
     place: CandidatePlace,
 }
 
+/// What choosing a candidate would show, gain and cost.
+struct ChoiceValue {
+    item: ChosenItem,
+    gain: f64,
+    cost: f64,
+}
+
 /// Where a candidate is found.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CandidatePlace {
     Offer(u32),
-    Mark(u32, u32),
+    Mark { passage: u32, mark: u32 },
 }
 
 impl Ord for ChoiceCandidate {
@@ -131,7 +138,7 @@ impl<'p, 'l> GreedyChoice<'p, 'l> {
         let mut spent = 0.0;
         let mut all = Vec::new();
         while let Some(top) = heap.pop() {
-            let Some((chosen, gain, cost)) = self.evaluate(top.place) else {
+            let Some(ChoiceValue { item, gain, cost }) = self.evaluate(top.place) else {
                 continue;
             };
             if gain <= 0.0 {
@@ -146,8 +153,8 @@ impl<'p, 'l> GreedyChoice<'p, 'l> {
                 continue;
             }
             spent += cost;
-            self.choose(chosen, &mut heap);
-            all.push(chosen);
+            self.choose(item, &mut heap);
+            all.push(item);
         }
         self.round_out(chars - spent, &mut all);
         all
@@ -249,30 +256,36 @@ impl<'p, 'l> GreedyChoice<'p, 'l> {
 
     fn consider(&self, passage: u32, marks: Range<usize>, heap: &mut BinaryHeap<ChoiceCandidate>) {
         for mark in marks {
-            self.enter(CandidatePlace::Mark(passage, mark as u32), heap);
+            self.enter(
+                CandidatePlace::Mark {
+                    passage,
+                    mark: mark as u32,
+                },
+                heap,
+            );
         }
     }
 
     fn enter(&self, place: CandidatePlace, heap: &mut BinaryHeap<ChoiceCandidate>) {
-        if let Some((_, gain, cost)) = self.evaluate(place)
-            && gain > 0.0
+        if let Some(value) = self.evaluate(place)
+            && value.gain > 0.0
         {
-            let ratio = gain / cost;
+            let ratio = value.gain / value.cost;
             heap.push(ChoiceCandidate { ratio, place });
         }
     }
 
     /// What choosing a candidate would gain and cost now; `None` when its own name gains nothing.
-    fn evaluate(&self, place: CandidatePlace) -> Option<(ChosenItem, f64, f64)> {
+    fn evaluate(&self, place: CandidatePlace) -> Option<ChoiceValue> {
         match place {
             CandidatePlace::Offer(nth) => self.evaluate_offer(nth as usize),
-            CandidatePlace::Mark(passage, mark) => {
+            CandidatePlace::Mark { passage, mark } => {
                 self.evaluate_mark(passage as usize, mark as usize)
             }
         }
     }
 
-    fn evaluate_offer(&self, nth: usize) -> Option<(ChosenItem, f64, f64)> {
+    fn evaluate_offer(&self, nth: usize) -> Option<ChoiceValue> {
         let offer = self.offers.get(nth)?;
         let names: f64 = offer
             .shows
@@ -282,10 +295,14 @@ impl<'p, 'l> GreedyChoice<'p, 'l> {
                 self.weight(*group) * more.max(0.0)
             })
             .sum();
-        Some((ChosenItem::Offer(nth), offer.worth + names, offer.cost))
+        Some(ChoiceValue {
+            item: ChosenItem::Offer(nth),
+            gain: offer.worth + names,
+            cost: offer.cost,
+        })
     }
 
-    fn evaluate_mark(&self, at: usize, mark: usize) -> Option<(ChosenItem, f64, f64)> {
+    fn evaluate_mark(&self, at: usize, mark: usize) -> Option<ChoiceValue> {
         let passage = self.passages.get(at)?;
         let mark = passage.marks.get(mark)?;
         if self.state(mark.group) == ShownLevel::InContext {
@@ -316,7 +333,11 @@ impl<'p, 'l> GreedyChoice<'p, 'l> {
             from,
             to,
         };
-        Some((ChosenItem::Span(span), self.gain(at, from, to), cost))
+        Some(ChoiceValue {
+            item: ChosenItem::Span(span),
+            gain: self.gain(at, from, to),
+            cost,
+        })
     }
 
     fn gain(&self, passage: usize, from: u32, to: u32) -> f64 {

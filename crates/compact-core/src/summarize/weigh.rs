@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::template::StyleTemplate;
-use crate::ledger::{Entity, Ledger, Mention, NameKind, Voice};
+use crate::ledger::{BlockPlace, Entity, Ledger, Mention, NameKind, Voice};
 
 /// A name and what it is worth.
 #[derive(Clone, Copy, Debug)]
@@ -92,8 +92,9 @@ struct WeighingContext {
     /// The ordinal that the next entry will get.
     next: u64,
     words: HashSet<String, foldhash::fast::FixedState>,
-    crowds: HashMap<(u32, u16), u32, foldhash::fast::FixedState>,
-    used: Vec<(u32, u16, u32)>,
+    crowds: HashMap<BlockPlace, u32, foldhash::fast::FixedState>,
+    /// Names in use: the block, and the first byte in it.
+    used: Vec<(BlockPlace, u32)>,
 }
 
 /// How close a name in use has to stand, in bytes.
@@ -113,9 +114,9 @@ impl WeighingContext {
         let mut used = Vec::new();
         for entity in &ledger.entities {
             for m in &entity.heard {
-                *crowds.entry(m.block_place()).or_default() += 1;
+                *crowds.entry(m.place).or_default() += 1;
                 if !entity.spoken.is_empty() {
-                    used.push((m.0, m.1, m.2));
+                    used.push((m.place, m.start));
                 }
             }
         }
@@ -152,7 +153,7 @@ impl WeighingContext {
             0.03
         };
         // Names last heard in the same tool answer.
-        let crowd = last.and_then(|m| self.crowds.get(&m.block_place()));
+        let crowd = last.and_then(|m| self.crowds.get(&m.place));
         0.27 * f64::from(entity.times).ln_1p() * template.weight(Voice::Tool)
             + 0.45 * voice_score(entity, Voice::Tool, template)
             + 0.9 * self.related(key)
@@ -164,13 +165,13 @@ impl WeighingContext {
 
     /// Whether a name in use stands close.
     fn is_near(&self, m: &Mention) -> bool {
-        let low = (m.0, m.1, m.2.saturating_sub(NEAR));
+        let low = (m.place, m.start.saturating_sub(NEAR));
         let at = self.used.partition_point(|u| *u < low);
         self.used
             .iter()
             .skip(at)
             .take(3)
-            .any(|u| (u.0, u.1) == m.block_place() && u.2 <= m.2 + NEAR && u.2 != m.2)
+            .any(|&(place, start)| place == m.place && start <= m.start + NEAR && start != m.start)
     }
 
     /// The share of a name's words that are in use.

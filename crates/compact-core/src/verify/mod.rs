@@ -101,7 +101,8 @@ fn rule_anchor(rule: &RuleStatus<'_>) -> Anchor {
 /// Named by the user or the model in a dropped entry; loose kinds more than once.
 fn worth_keeping(entity: &Entity, dropped: &dyn Fn(u32) -> bool) -> bool {
     let loose = matches!(entity.kind, NameKind::Slug | NameKind::Flag);
-    entity.spoken_count() > u32::from(loose) && entity.spoken.iter().any(|m| dropped(m.0))
+    entity.spoken_count() > u32::from(loose)
+        && entity.spoken.iter().any(|m| dropped(m.place.ordinal))
 }
 
 /// Which anchors `text` shows. A path counts when its last two components are there; a rule when

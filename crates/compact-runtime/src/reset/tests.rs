@@ -527,31 +527,30 @@ async fn a_store_that_fails_or_hangs_costs_its_files_alone() {
 
 #[tokio::test]
 async fn input_is_closed_while_it_compacts() {
-    struct Watching(
-        Mutex<Option<watch::Receiver<InputState>>>,
-        Mutex<Vec<(String, InputState)>>,
-    );
+    #[derive(Default)]
+    struct Watching {
+        input: Mutex<Option<watch::Receiver<InputState>>>,
+        seen: Mutex<Vec<(String, InputState)>>,
+    }
     impl EventSink for Watching {
         fn emit(&self, event: &Value) {
-            let input = self.0.lock().unwrap();
+            let input = self.input.lock().unwrap();
             let name = event["event"].as_str().unwrap_or_default();
             if let (Some(input), true) = (&*input, name.starts_with("context_")) {
-                self.1
-                    .lock()
-                    .unwrap()
-                    .push((name.to_owned(), *input.borrow()));
+                let mut seen = self.seen.lock().unwrap();
+                seen.push((name.to_owned(), *input.borrow()));
             }
         }
     }
-    let watching = Arc::new(Watching(Mutex::default(), Mutex::default()));
+    let watching = Arc::new(Watching::default());
     let mut scene = Scene::new();
     scene.session.manager.sink = watching.clone();
-    *watching.0.lock().unwrap() = Some(scene.session.input_state());
+    *watching.input.lock().unwrap() = Some(scene.session.input_state());
     unchanged(scene.ask("go").await);
     scene.grow(6_500);
     compacted(scene.ask("next").await);
     assert_eq!(
-        *watching.1.lock().unwrap(),
+        *watching.seen.lock().unwrap(),
         [
             (
                 "context_compaction_started".to_owned(),
