@@ -11,6 +11,9 @@ use crate::token::Tokens;
 /// What every request says beside its own text: the conversation is data.
 const RULES: &str = include_str!("../../templates/prompts/rules.txt");
 
+/// What opens a request that is appended to a conversation.
+const INTERRUPTION: &str = include_str!("../../templates/prompts/interruption.txt");
+
 /// An answer of this size holds a sentence.
 const SENTENCE: Tokens = Tokens(96);
 
@@ -84,10 +87,7 @@ impl PromptTemplate {
 
     /// The instruction that is appended to a conversation, for the model that is in it.
     pub(super) fn appended(&self, limit: Tokens) -> String {
-        format!(
-            "The conversation is interrupted here to be summarized. Do not go on with the task, do not call tools.\n\n{}",
-            self.instructions(limit)
-        )
+        format!("{INTERRUPTION}\n{}", self.instructions(limit))
     }
 
     fn text_for(&self, limit: Tokens) -> String {
