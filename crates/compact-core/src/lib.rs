@@ -8,6 +8,7 @@ pub mod assemble;
 pub mod budget;
 pub mod clip;
 pub mod conform;
+pub mod cue_list;
 pub mod engine;
 pub mod error;
 pub mod event;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::cue;
+use crate::cue_list::WordList;
 
 /// Where a sentence stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,11 +182,11 @@ impl<'t> Iterator for ClauseIter<'t> {
 /// Whether a full stop after this text only shortens a word.
 fn abbreviates(text: &str) -> bool {
     let word = text.rsplit([' ', '(']).next().unwrap_or("");
-    [
-        "al", "e.g", "i.e", "vs", "cf", "approx", "Dr", "Mr", "Mrs", "Ms", "No", "Fig", "z.B",
-    ]
-    .contains(&word)
+    ABBREVIATIONS.has(word)
 }
+
+static ABBREVIATIONS: WordList =
+    WordList::new(include_str!("../../templates/cues/abbreviation.txt"));
 
 /// Where `text` holds all words of `phrase` and the last of them whole: `host db1` is not in `host db10`.
 pub(crate) fn find_phrase(text: &str, phrase: &str) -> Option<Range<usize>> {

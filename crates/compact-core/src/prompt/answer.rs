@@ -2,6 +2,7 @@
 //!
 //! Judged by its form alone: what it says is judged later, against the ledger, like every summary.
 
+use crate::cue_list::WordList;
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 
 /// What a model answered.
@@ -112,19 +113,9 @@ const ECHOES: [&str; 2] = [
 /// The longest text that is read as a refusal, in bytes: a summary may speak of one.
 const REFUSAL: usize = 400;
 
-const REFUSALS: [&str; 9] = [
-    "i'm sorry",
-    "i am sorry",
-    "sorry,",
-    "i can't",
-    "i cannot",
-    "i'm unable",
-    "i am unable",
-    "i won't",
-    "as an ai",
-];
+static REFUSALS: WordList = WordList::new(include_str!("../../templates/cues/refusal.txt"));
 
 pub(crate) fn is_refusal(text: &str) -> bool {
     let plain = text.replace('\u{2019}', "'").to_lowercase();
-    plain.len() <= REFUSAL && REFUSALS.iter().any(|opening| plain.starts_with(opening))
+    plain.len() <= REFUSAL && REFUSALS.after_opening(&plain).is_some()
 }

@@ -8,10 +8,14 @@
 use std::collections::HashSet;
 
 use super::value::{is_value, sentence_words};
+use crate::cue_list::WordList;
 use crate::ledger::{
     Fact, Facts, clip, find_phrase, is_change, is_prohibition, is_replacement, is_revision,
     rule_label,
 };
+
+static RULE_FILLERS: WordList = WordList::new(include_str!("../../templates/cues/rule_filler.txt"));
+static RULE_FRAME: WordList = WordList::new(include_str!("../../templates/cues/rule_frame.txt"));
 
 /// The rules that a later word of the user took back.
 pub(super) struct RevokedRules<'l>(Vec<&'l Fact>);
@@ -141,7 +145,7 @@ impl<'l> ParsedRule<'l> {
         let label = fact.text.get(..fact.text.len() - body.len()).unwrap_or("");
         subject.extend(meaningful_words(label));
         let said: Vec<String> = sentence_words(body)
-            .filter(|word| !FILLERS.contains(&word.as_str()))
+            .filter(|word| !RULE_FILLERS.has(word))
             .collect();
         ParsedRule {
             fact,
@@ -233,102 +237,6 @@ fn is_name(word: &str) -> bool {
 
 /// A word that says what a rule is about, in the singular.
 fn meaningful_stem(word: &str) -> Option<String> {
-    let carries = word.chars().count() >= 3 && !has_digit(word) && !EMPTY.contains(&word);
+    let carries = word.chars().count() >= 3 && !has_digit(word) && !RULE_FRAME.has(word);
     carries.then(|| word.trim_end_matches('s').to_owned())
 }
-
-/// Words that add nothing to what a rule says.
-const FILLERS: [&str; 10] = [
-    "and", "but", "please", "actually", "no", "ok", "so", "also", "instead", "now",
-];
-
-const EMPTY: [&str; 88] = [
-    "never",
-    "always",
-    "must",
-    "only",
-    "prefer",
-    "avoid",
-    "ensure",
-    "make",
-    "sure",
-    "should",
-    "shall",
-    "from",
-    "with",
-    "without",
-    "that",
-    "this",
-    "these",
-    "those",
-    "when",
-    "then",
-    "than",
-    "have",
-    "has",
-    "had",
-    "keep",
-    "please",
-    "actually",
-    "instead",
-    "forget",
-    "longer",
-    "rather",
-    "anymore",
-    "just",
-    "also",
-    "into",
-    "about",
-    "there",
-    "what",
-    "your",
-    "you",
-    "will",
-    "using",
-    "use",
-    "need",
-    "needs",
-    "the",
-    "and",
-    "but",
-    "for",
-    "not",
-    "don",
-    "does",
-    "are",
-    "was",
-    "were",
-    "been",
-    "its",
-    "one",
-    "any",
-    "all",
-    "every",
-    "each",
-    "now",
-    "new",
-    "old",
-    "earlier",
-    "before",
-    "after",
-    "more",
-    "most",
-    "least",
-    "rule",
-    "rules",
-    "constraint",
-    "condition",
-    "important",
-    "note",
-    "said",
-    "told",
-    "asked",
-    "change",
-    "plan",
-    "correction",
-    "replaces",
-    "void",
-    "again",
-    "today",
-    "holds",
-];

@@ -4,6 +4,12 @@
 //! name what the rule is about, and another number there is another subject. Where it is not plain
 //! that a number is a value, it names.
 
+use crate::cue_list::WordList;
+
+static LIMIT_WORDS: WordList = WordList::new(include_str!("../../templates/cues/limit_word.txt"));
+static COUNT_WORDS: WordList = WordList::new(include_str!("../../templates/cues/count_word.txt"));
+static TEXT_PARTS: WordList = WordList::new(include_str!("../../templates/cues/text_part.txt"));
+
 /// The words of a sentence in lower case, each without the punctuation around it.
 pub(super) fn sentence_words(text: &str) -> impl Iterator<Item = String> {
     text.split_whitespace()
@@ -27,9 +33,9 @@ pub(super) fn is_value(words: &[String], at: usize) -> bool {
         || !unit.is_empty()
         || is_month(before)
         || is_month(after)
-        || MEASURES.contains(&before)
-        || (COUNTS.contains(&before) && is_counted(after))
-        || (number.contains('.') && !PARTS.contains(&before))
+        || LIMIT_WORDS.has(before)
+        || (COUNT_WORDS.has(before) && is_counted(after))
+        || (number.contains('.') && !TEXT_PARTS.has(before))
 }
 
 /// A number and the unit that is written right behind it; a sign before it is left out. A version has
@@ -79,41 +85,4 @@ const MONTHS: [&str; 12] = [
     "october",
     "november",
     "december",
-];
-
-/// Words behind which a number is a limit, whatever follows it.
-const MEASURES: [&str; 21] = [
-    "most",
-    "least",
-    "than",
-    "under",
-    "over",
-    "below",
-    "above",
-    "within",
-    "exactly",
-    "max",
-    "maximum",
-    "min",
-    "minimum",
-    "limit",
-    "budget",
-    "deadline",
-    "timeout",
-    "threshold",
-    "quota",
-    "version",
-    "≤",
-];
-
-/// Words behind which a number counts what follows it.
-const COUNTS: [&str; 26] = [
-    "a", "the", "only", "keep", "use", "allow", "wait", "take", "need", "needs", "for", "of", "to",
-    "in", "with", "after", "before", "every", "by", "is", "are", "last", "first", "and", "about",
-    "up",
-];
-
-/// Words behind which a number with dots names a part of a text.
-const PARTS: [&str; 10] = [
-    "section", "chapter", "figure", "table", "rule", "article", "clause", "step", "item", "part",
 ];

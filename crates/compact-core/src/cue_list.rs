@@ -1,0 +1,126 @@
+//! Words and phrases that show what a text does, read from files: one cue a line.
+//!
+//! The files are `templates/cues/NAME.txt`; their lines that begin with `#` say what a list is for. In a phrase, `*`
+//! stands for a word or the rest of one, and `<number>` for digits. A list is parsed when it is first used, once. What
+//! a match means is for the caller to decide.
+
+use std::sync::OnceLock;
+
+use regex::{Match, Regex};
+
+#[cfg(test)]
+mod tests;
+
+/// Returns the cues of a file, without its comments.
+pub fn cue_lines(file: &'static str) -> impl Iterator<Item = &'static str> {
+    file.lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Phrases that are looked for within a text: as whole words, in upper or lower case.
+///
+/// ```
+/// use compact_core::cue_list::PhraseList;
+///
+/// static GREETING: PhraseList = PhraseList::anywhere("# How people greet.\nhello\ngood *\n");
+/// assert!(GREETING.is_in("Well, good morning!"));
+/// assert!(!GREETING.is_in("Othello"));
+/// ```
+#[derive(Debug)]
+pub struct PhraseList {
+    file: &'static str,
+    start: &'static str,
+    pattern: OnceLock<Option<Regex>>,
+}
+
+impl PhraseList {
+    /// Makes a list whose phrases may stand anywhere in a text.
+    pub const fn anywhere(file: &'static str) -> PhraseList {
+        PhraseList::starting(r"\b", file)
+    }
+
+    /// Makes a list whose phrases count only at the beginning of a text.
+    pub const fn at_start(file: &'static str) -> PhraseList {
+        PhraseList::starting("^", file)
+    }
+
+    const fn starting(start: &'static str, file: &'static str) -> PhraseList {
+        PhraseList {
+            file,
+            start,
+            pattern: OnceLock::new(),
+        }
+    }
+
+    /// Whether the text holds one of the phrases.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.pattern().is_some_and(|pattern| pattern.is_match(text))
+    }
+
+    /// Returns the bytes at which phrases begin in the text.
+    pub fn starts_in(&self, text: &str) -> impl Iterator<Item = usize> {
+        let found = self.pattern().map(|pattern| pattern.find_iter(text));
+        found
+            .into_iter()
+            .flatten()
+            .map(|found: Match<'_>| found.start())
+    }
+
+    /// None for an empty list, which would match everything. What is escaped always compiles.
+    fn pattern(&self) -> Option<&Regex> {
+        let build = || {
+            let phrases: Vec<String> = cue_lines(self.file).map(phrase_pattern).collect();
+            let (start, any) = (self.start, phrases.join("|"));
+            let pattern = (!phrases.is_empty()).then(|| format!(r"(?i-u){start}(?:{any})\b"))?;
+            Regex::new(&pattern).ok()
+        };
+        self.pattern.get_or_init(build).as_ref()
+    }
+}
+
+fn phrase_pattern(phrase: &str) -> String {
+    regex::escape(phrase)
+        .replace(r"\*", r"\w+")
+        .replace("<number>", r"\d+")
+}
+
+/// Words that are compared with whole words, letter by letter.
+#[derive(Debug)]
+pub struct WordList {
+    file: &'static str,
+    words: OnceLock<Vec<&'static str>>,
+}
+
+impl WordList {
+    /// Makes the list of a file.
+    pub const fn new(file: &'static str) -> WordList {
+        WordList {
+            file,
+            words: OnceLock::new(),
+        }
+    }
+
+    /// Whether the word is on the list.
+    pub fn has(&self, word: &str) -> bool {
+        self.sorted_words().binary_search(&word).is_ok()
+    }
+
+    /// Returns what follows the entry that opens the text, if one does.
+    pub fn after_opening<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let mut words = self.sorted_words().iter();
+        words.find_map(|word| text.strip_prefix(word))
+    }
+
+    /// Whether one of the entries stands in the text, be it within a word.
+    pub fn is_part_of(&self, text: &str) -> bool {
+        self.sorted_words().iter().any(|word| text.contains(word))
+    }
+
+    fn sorted_words(&self) -> &[&'static str] {
+        self.words.get_or_init(|| {
+            let mut words: Vec<&'static str> = cue_lines(self.file).collect();
+            words.sort_unstable();
+            words
+        })
+    }
+}

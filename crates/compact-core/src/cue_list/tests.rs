@@ -1,0 +1,144 @@
+//! Each list against a table of its own, `testdata/cues/NAME.txt`: lines that it must recognise, one at least for each
+//! cue, and lines after `!` that it must not. A cue that no line needs, or a line that lost its cue, fails.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// A list with its table.
+struct CueTable {
+    file: &'static str,
+    table: &'static str,
+}
+
+impl CueTable {
+    fn cues(&self) -> Vec<&'static str> {
+        cue_lines(self.file).collect()
+    }
+
+    fn matches(&self) -> impl Iterator<Item = &'static str> {
+        cue_lines(self.table).filter(|line| !line.starts_with('!'))
+    }
+
+    fn near_misses(&self) -> impl Iterator<Item = &'static str> {
+        cue_lines(self.table).filter_map(|line| line.strip_prefix("! "))
+    }
+
+    fn check_lines<L>(&self, build: fn(&'static str) -> L, recognises: fn(&L, &str) -> bool) {
+        let list = build(self.file);
+        for line in self.matches() {
+            assert!(recognises(&list, line), "not recognised: {line}");
+        }
+        for line in self.near_misses() {
+            assert!(!recognises(&list, line), "recognised: {line}");
+        }
+        assert_ne!(self.near_misses().count(), 0);
+        let mut untested: BTreeSet<&str> = self.cues().into_iter().collect();
+        let single: Vec<(&str, L)> = cue_lines(self.file).map(|cue| (cue, build(cue))).collect();
+        for line in self.matches() {
+            let mut by = single.iter().filter(|(_, list)| recognises(list, line));
+            if let (Some((cue, _)), None) = (by.next(), by.next()) {
+                untested.remove(cue);
+            }
+        }
+        assert_eq!(untested, BTreeSet::new(), "cues that no line needs");
+    }
+
+    fn check_words(&self) {
+        let list = WordList::new(self.file);
+        let words: BTreeSet<&str> = self.matches().flat_map(str::split_whitespace).collect();
+        for word in &words {
+            assert!(list.has(word), "not on the list: {word}");
+        }
+        for word in self.near_misses().flat_map(str::split_whitespace) {
+            assert!(!list.has(word), "on the list: {word}");
+        }
+        assert_ne!(self.near_misses().count(), 0);
+        assert_eq!(words, self.cues().into_iter().collect());
+    }
+}
+
+/// One test for each list, and `$all` names them.
+macro_rules! check_tables {
+    ($all:ident, $check:expr, $($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            let check: fn(CueTable) = $check;
+            check(CueTable {
+                file: include_str!(concat!("../../templates/cues/", stringify!($name), ".txt")),
+                table: include_str!(concat!("../../testdata/cues/", stringify!($name), ".txt")),
+            });
+        })*
+
+        const $all: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList::is_in),
+    rule order rule_label revision replacement change prohibition release condition postponement firm task thanks
+    finished unfinished creation decision open_work complaint);
+
+check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
+    disposal deed);
+
+check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),
+    explanation refusal);
+
+check_tables!(WORDS, |list| list.check_words(),
+    softener pointer after_pointer order_opener program_line making abbreviation limit_word count_word text_part
+    rule_filler rule_frame);
+
+#[test]
+fn every_list_has_a_table_and_says_what_it_is_for() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/cues");
+    let mut names = BTreeSet::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# "), "{path:?}");
+        assert!(text.lines().all(|line| line.trim() == line), "{path:?}");
+        names.insert(path.file_stem().unwrap().to_str().unwrap().to_owned());
+    }
+    let tested = [ANYWHERE, AT_START, OPENINGS, WORDS].concat();
+    assert_eq!(names, tested.into_iter().map(str::to_owned).collect());
+}
+
+#[test]
+fn a_phrase_matches_whole_words_in_any_case() {
+    let list =
+        PhraseList::anywhere("# A head.\n\nsupersed*\nneeds <number>\nlater: *\n'm blocked\n");
+    for text in [
+        "Superseded!",
+        "it NEEDS 40 GB",
+        "Later: docs",
+        "I'm blocked",
+    ] {
+        assert!(list.is_in(text), "{text}");
+    }
+    for text in [
+        "supersed",
+        "unneeds 4",
+        "needs four",
+        "later:",
+        "a head",
+        "m blocked",
+    ] {
+        assert!(!list.is_in(text), "{text}");
+    }
+    assert_eq!(
+        list.starts_in("later: a, later: b").collect::<Vec<_>>(),
+        [0, 10]
+    );
+}
+
+#[test]
+fn an_empty_list_recognises_nothing() {
+    let (phrases, words) = (
+        PhraseList::anywhere("# Nothing.\n"),
+        WordList::new("# Nothing.\n"),
+    );
+    assert!(!phrases.is_in("a word") && !phrases.is_in(""));
+    assert!(
+        !words.has("") && !words.is_part_of("a word") && words.after_opening("a word").is_none()
+    );
+}
