@@ -8,6 +8,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use compact_core::cue_list::WordList;
+
 use super::term::{self, SearchTerm};
 use super::{sentence, snippet};
 use crate::port::index::{EntrySpeaker, LookupResult, RecallCandidate};
@@ -50,29 +52,19 @@ pub(super) struct QueryTerms {
     counts: bool,
 }
 
-/// How people ask for a number.
-const COUNTING: [&str; 14] = [
-    "how many",
-    "how much",
-    "how long",
-    "how often",
-    "how large",
-    "how big",
-    "at what",
-    "what rate",
-    "what limit",
-    "what size",
-    "which port",
-    "which version",
-    "what number",
-    "when ",
-];
+static NUMBER_QUESTIONS: WordList =
+    WordList::new(include_str!("../../templates/cues/number_question.txt"));
+
+/// Whether a question, in lower case, asks for a number. "when" asks for one where it does not end the question.
+fn asks_for_number(question: &str) -> bool {
+    NUMBER_QUESTIONS.is_part_of(question) || question.contains("when ")
+}
 
 impl QueryTerms {
     pub(super) fn from_text(text: &str) -> QueryTerms {
         let head: String = text.chars().take(400).collect::<String>().to_lowercase();
         let mut question = QueryTerms {
-            counts: COUNTING.iter().any(|cue| head.contains(cue)),
+            counts: asks_for_number(&head),
             ..QueryTerms::default()
         };
         let mut before: Option<(usize, usize)> = None;
@@ -416,5 +408,41 @@ impl ScoreScale<'_> {
             .map(|(_, weight)| weight)
             .sum();
         sum / self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_for_a_number_is_known() {
+        for question in [
+            "how many replicas are there?",
+            "how much memory does it take?",
+            "how long is the timeout?",
+            "how often is it tried again?",
+            "how large is the index?",
+            "how big is the index?",
+            "at what point is it cut?",
+            "what rate do we allow?",
+            "what limit is set?",
+            "what size is it?",
+            "which port does it use?",
+            "which version runs?",
+            "what number of retries?",
+            "when does it expire?",
+        ] {
+            assert!(asks_for_number(question), "{question}");
+        }
+        for question in [
+            "how does it work?",
+            "what is the name of the host?",
+            "which host runs it?",
+            "since when?",
+            "whatever the size, who cares?",
+        ] {
+            assert!(!asks_for_number(question), "{question}");
+        }
     }
 }

@@ -7,7 +7,13 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use compact_core::cue_list::WordList;
 use rust_stemmers::{Algorithm, Stemmer};
+
+static STOP_WORDS: WordList = WordList::new(include_str!("../../templates/cues/stop_word.txt"));
+static EVERYDAY_VERBS: WordList =
+    WordList::new(include_str!("../../templates/cues/everyday_verb.txt"));
+static PARTICLES: WordList = WordList::new(include_str!("../../templates/cues/particle.txt"));
 
 /// Longer runs are data, not names: encoded blobs, minified code.
 const MAX_TERM: usize = 96;
@@ -119,7 +125,7 @@ pub(super) fn compound_names(text: &str) -> Vec<String> {
     let mut names: Vec<String> = words
         .windows(2)
         .filter_map(|pair| match pair {
-            [verb, end] if !is_stop_word(verb) && PARTICLES.contains(&end.as_str()) => {
+            [verb, end] if !is_stop_word(verb) && PARTICLES.has(end) => {
                 Some(stem(&format!("{}{end}", stem(verb))))
             }
             [a, b] if !is_stop_word(a) && !is_stop_word(b) => Some(join_name(&[a, b])),
@@ -130,9 +136,6 @@ pub(super) fn compound_names(text: &str) -> Vec<String> {
     names.dedup();
     names
 }
-
-/// Verbs with one of these are also written as one word.
-const PARTICLES: [&str; 8] = ["out", "up", "in", "off", "over", "down", "on", "back"];
 
 /// The stem of a word; an expiry is what expires, a delivery what is delivered.
 fn stem(lower: &str) -> String {
@@ -213,37 +216,21 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// Words that hold a sentence or a question together, sorted.
-const STOP_WORDS: &[&str] = &[
-    "a", "about", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
-    "been", "before", "being", "but", "by", "can", "could", "did", "do", "does", "doing", "done",
-    "for", "from", "get", "gets", "got", "had", "has", "have", "he", "her", "here", "him", "his",
-    "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "many", "may", "me", "might",
-    "much", "must", "my", "now", "of", "off", "on", "or", "our", "out", "over", "please", "shall",
-    "she", "should", "so", "some", "such", "tell", "than", "that", "the", "their", "them", "then",
-    "there", "these", "they", "this", "those", "to", "too", "up", "us", "very", "was", "we",
-    "were", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "will",
-    "with", "would", "you", "your",
-];
-
 fn is_stop_word(lower: &str) -> bool {
-    STOP_WORDS.binary_search(&lower).is_ok()
+    STOP_WORDS.has(lower)
 }
-
-/// Stems of verbs that a question is put with whatever it is about, sorted.
-const EVERYDAY: &[&str] = &[
-    "agre", "ask", "come", "decid", "end", "find", "give", "go", "happen", "keep", "know", "like",
-    "look", "make", "mean", "need", "put", "rememb", "remind", "run", "say", "see", "seem", "show",
-    "start", "take", "talk", "think", "tri", "use", "want", "work",
-];
 
 /// Whether a term says little about what is asked for.
 pub(super) fn is_everyday(term: &str) -> bool {
-    EVERYDAY.binary_search(&term).is_ok()
+    EVERYDAY_VERBS.has(term)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use compact_core::cue_list::cue_lines;
+
     use super::*;
 
     fn check(text: &str, want: &[&str]) {
@@ -251,10 +238,46 @@ mod tests {
         assert_eq!(found, want, "{text}");
     }
 
+    /// Every word of a list stands among `words`, and each of those is on the list.
+    fn check_list(file: &'static str, words: &str, others: &str) {
+        let list = WordList::new(file);
+        let listed: BTreeSet<&str> = cue_lines(file).collect();
+        assert_eq!(listed, words.split_whitespace().collect());
+        assert!(listed.iter().all(|word| list.has(word)));
+        assert!(!others.split_whitespace().any(|word| list.has(word)));
+    }
+
     #[test]
-    fn stop_words_are_sorted() {
-        assert!(STOP_WORDS.is_sorted());
-        assert!(EVERYDAY.is_sorted());
+    fn stop_words_hold_sentences_together() {
+        check_list(
+            include_str!("../../templates/cues/stop_word.txt"),
+            "what which who whom whose when where why how many much while if \
+             i me my we us our you your he him his she her it its they them their \
+             this that these those there here some such any all a an the and or but than then \
+             am are is was were be been being do does did doing done get gets got had has have let \
+             can could may might must shall should will would please tell \
+             about again also as at before by for from in into just now of off on out over so to too up very with",
+            "not no port ports when? limit settle says WHO",
+        );
+    }
+
+    #[test]
+    fn particles_follow_verbs() {
+        check_list(
+            include_str!("../../templates/cues/particle.txt"),
+            "out up in off over down on back",
+            "to of with away",
+        );
+    }
+
+    #[test]
+    fn everyday_verbs_are_stems() {
+        check_list(
+            include_str!("../../templates/cues/everyday_verb.txt"),
+            "agre ask come decid end find give go happen keep know like look make mean need put \
+             rememb remind run say see seem show start take talk think tri use want work",
+            "agree decide remember try fail deploy replica",
+        );
     }
 
     #[test]
