@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use async_trait::async_trait;
-use compact::event::EventSink;
+use compact::event::{ConsoleFormat, Event, EventSink};
 use compact::message::Chain;
 use compact::redact::{Scrub, placeholder};
 use compact::store::{
@@ -185,8 +185,8 @@ impl Scrub for PythonScrub {
 pub(crate) struct PythonSink(pub(crate) Py<PyAny>);
 
 impl EventSink for PythonSink {
-    fn emit(&self, event: &Value) {
-        let json = event.to_string();
+    fn emit(&self, event: &Event) {
+        let json = ConsoleFormat::Json.format_event(event);
         // If the queue is gone, nobody receives events.
         let _ = call_python(|py| self.0.call1(py, (json,)).map(drop));
     }

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use compact::event::otlp::otlp_sink;
-use compact::event::{BackgroundSink, EventSink};
+use compact::event::{BackgroundSink, ExportedEvent};
 use pyo3::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failure::{ErrorClass, error_with_causes, error_with_message};
 use crate::function::parse_config;
 
 /// Sends events on its own thread; events that the collector does not accept in time are dropped and counted.
 #[pyclass(frozen, module = "compact._native")]
-pub(crate) struct Collector(BackgroundSink);
+pub(crate) struct Collector(BackgroundSink<ExportedEvent>);
 
 #[pymethods]
 impl Collector {
@@ -33,9 +33,9 @@ impl Collector {
 
     /// Queues an event given as JSON; never waits.
     fn emit(&self, event: &str) -> PyResult<()> {
-        let event =
+        let event: Value =
             serde_json::from_str(event).map_err(|e| error_with_causes(ErrorClass::Format, &e))?;
-        self.0.emit(&event);
+        self.0.push(event.into());
         Ok(())
     }
 

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use compact_adapters::config::{Config, ConfigSources, StorageAdapter};
+use compact_adapters::exporter::CallbackSink;
 use compact_adapters::store::Stores;
+use compact_core::event::Event;
 use compact_core::policy::Policy;
 use compact_core::redact::Scrub;
 use compact_core::token::Estimator;
@@ -15,12 +17,10 @@ use compact_runtime::port::embedder::Embedder;
 use compact_runtime::port::event::EventSink;
 use compact_runtime::port::index::{MemoryIndex, RecallIndex};
 use compact_runtime::port::summarizer::Summarizer;
-use serde_json::Value;
 
 use crate::compact::{Compact, CompactParts};
 use crate::config;
 use crate::error::Error;
-use crate::events::CallbackSink;
 use crate::redaction::Redactors;
 use crate::storage::{ConfiguredStores, LentStores, Storage};
 
@@ -268,7 +268,7 @@ impl CompactBuilder {
     ///
     /// let (sender, events) = mpsc::channel();
     /// let compact = Compact::builder()
-    ///     .events(move |event| drop(sender.send(event["event"].clone())))
+    ///     .events(move |event| drop(sender.send(event.kind.name())))
     ///     .in_memory()
     ///     .build()?;
     /// let messages = vec![json!({"role": "user", "content": "Hello"})];
@@ -277,8 +277,8 @@ impl CompactBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn events(self, callback: impl Fn(&Value) + Send + Sync + 'static) -> CompactBuilder {
-        self.event_sink(Arc::new(CallbackSink(callback)))
+    pub fn events(self, callback: impl Fn(&Event) + Send + Sync + 'static) -> CompactBuilder {
+        self.event_sink(Arc::new(CallbackSink::new(callback)))
     }
 
     /// Hands every event to a sink; may be called more than once.

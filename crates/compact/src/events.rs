@@ -7,24 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use compact_adapters::config::{Config, ExporterKind, OtlpConfig};
-use compact_adapters::exporter::BackgroundSink;
+use compact_adapters::exporter::{BackgroundSink, ExportedEvent};
 use compact_core::redact::Redactor;
 use compact_runtime::port::event::{EventSink, FanoutSink, RedactingSink};
-use serde_json::Value;
 
 use crate::error::Error;
 
+/// A queue in front of a collector.
+type CollectorQueue = Arc<BackgroundSink<ExportedEvent>>;
+
 /// The queues of this process, by where they lead.
-static COLLECTORS: Mutex<Vec<(OtlpConfig, Arc<BackgroundSink>)>> = Mutex::new(Vec::new());
-
-/// Hands events to a function.
-pub(crate) struct CallbackSink<F>(pub(crate) F);
-
-impl<F: Fn(&Value) + Send + Sync> EventSink for CallbackSink<F> {
-    fn emit(&self, event: &Value) {
-        (self.0)(event);
-    }
-}
+static COLLECTORS: Mutex<Vec<(OtlpConfig, CollectorQueue)>> = Mutex::new(Vec::new());
 
 /// The sink of a configuration: its collector, and the program's own sinks behind it.
 pub(crate) fn build_sink(
@@ -59,7 +52,7 @@ pub fn flush_collectors(limit: Duration) -> u64 {
 }
 
 #[cfg(feature = "otlp")]
-fn open_collector(config: &OtlpConfig) -> Result<Arc<BackgroundSink>, Error> {
+fn open_collector(config: &OtlpConfig) -> Result<CollectorQueue, Error> {
     let mut queues = COLLECTORS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, known)) = queues.iter().find(|(known, _)| known == config) {
         return Ok(Arc::clone(known));
@@ -71,6 +64,6 @@ fn open_collector(config: &OtlpConfig) -> Result<Arc<BackgroundSink>, Error> {
 }
 
 #[cfg(not(feature = "otlp"))]
-fn open_collector(_: &OtlpConfig) -> Result<Arc<BackgroundSink>, Error> {
+fn open_collector(_: &OtlpConfig) -> Result<CollectorQueue, Error> {
     Err(Error::NoOtlp)
 }

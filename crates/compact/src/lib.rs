@@ -77,9 +77,7 @@ pub mod event {
     pub use crate::events::flush_collectors;
     pub use compact_adapters::exporter::*;
     pub use compact_core::event::*;
-    pub use compact_runtime::port::event::{
-        EventSink, FanoutSink, RedactingSink, SilentSink, redact_event,
-    };
+    pub use compact_runtime::port::event::{EventSink, FanoutSink, RedactingSink, SilentSink};
     pub use compact_runtime::recall::event::*;
 }
 

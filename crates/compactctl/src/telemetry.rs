@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use compact::config::{Config, EventFormat};
-use compact::event::{ConsoleFormat, ConsoleSink, EventSink, SilentSink, flush_collectors};
-use serde_json::Value;
+use compact::event::{
+    ConsoleFormat, ConsoleSink, Event, EventKind, EventSink, Severity, SilentSink, flush_collectors,
+};
 
 use crate::output;
 
@@ -59,11 +60,11 @@ impl MinSeverity {
         least
     }
 
-    fn allows_event(self, event: &Value) -> bool {
-        let severity = match event.get("severity").and_then(Value::as_str) {
-            Some("high") => MinSeverity::High,
-            Some("warning") => MinSeverity::Warning,
-            _ => MinSeverity::Info,
+    fn allows_event(self, event: &Event) -> bool {
+        let severity = match event.kind.severity() {
+            Severity::Info => MinSeverity::Info,
+            Severity::Warning => MinSeverity::Warning,
+            Severity::High => MinSeverity::High,
         };
         severity >= self
     }
@@ -102,7 +103,7 @@ struct StderrSink {
 }
 
 impl EventSink for StderrSink {
-    fn emit(&self, event: &Value) {
+    fn emit(&self, event: &Event) {
         if self.least.allows_event(event) {
             self.console.emit(event);
         }
@@ -113,19 +114,18 @@ impl EventSink for StderrSink {
 struct FallbackWarnings;
 
 impl EventSink for FallbackWarnings {
-    fn emit(&self, event: &Value) {
-        if event
-            .get("event")
-            .is_none_or(|name| name != "compact.fallback")
-        {
+    fn emit(&self, event: &Event) {
+        let EventKind::Fallback {
+            failed,
+            reason,
+            fallback,
+        } = &event.kind
+        else {
             return;
-        }
-        let text = |field: &str| event.get(field).and_then(Value::as_str);
-        let who = text("summarizer").or(text("embedder")).unwrap_or_default();
-        let why = text("reason").unwrap_or_default();
-        let taken = text("fallback").unwrap_or_default();
+        };
+        let (failed, taken) = (failed.name(), fallback.as_str());
         output::print_stderr(&format!(
-            "warning: {who} failed ({why}); fallback: {taken}\n"
+            "warning: {failed} failed ({reason}); fallback: {taken}\n"
         ));
     }
 }

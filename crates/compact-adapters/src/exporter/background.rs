@@ -9,8 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use compact_core::event::Event;
 use compact_runtime::port::event::EventSink;
-use serde_json::Value;
+
+use super::ExportedEvent;
 
 /// How many events wait at most.
 const CAPACITY: usize = 1024;
@@ -20,9 +22,12 @@ const BURST: usize = 256;
 
 /// Takes events in bursts, on a thread where it may take its time.
 pub trait BatchExporter: Send {
+    /// What it takes as an event.
+    type Item: Send + 'static;
+
     /// Passes a burst on and answers how many of its events were lost. `dropped` is how many were
     /// lost before, for whoever reports it.
-    fn export_batch(&mut self, burst: Vec<Value>, dropped: u64) -> u64;
+    fn export_batch(&mut self, burst: Vec<Self::Item>, dropped: u64) -> u64;
 
     /// When to call [`BatchExporter::flush`] if no event comes before.
     fn time_to_flush(&self) -> Option<Duration> {
@@ -37,7 +42,9 @@ pub trait BatchExporter: Send {
 struct SingleEventExporter<S>(S);
 
 impl<S: EventSink> BatchExporter for SingleEventExporter<S> {
-    fn export_batch(&mut self, burst: Vec<Value>, _dropped: u64) -> u64 {
+    type Item = Event;
+
+    fn export_batch(&mut self, burst: Vec<Event>, _dropped: u64) -> u64 {
         let emit = |event| catch_unwind(AssertUnwindSafe(|| self.0.emit(event)));
         burst.iter().filter(|event| emit(event).is_err()).count() as u64
     }
@@ -46,14 +53,14 @@ impl<S: EventSink> BatchExporter for SingleEventExporter<S> {
 /// Passes events on from a thread of its own. Call [`BackgroundSink::flush`] before the program ends, or
 /// what still waits is lost.
 #[derive(Debug)]
-pub struct BackgroundSink {
-    queue: SyncSender<QueueItem>,
+pub struct BackgroundSink<Item = Event> {
+    queue: SyncSender<QueueItem<Item>>,
     progress: Arc<DeliveryProgress>,
 }
 
 #[derive(Debug)]
-enum QueueItem {
-    Event(Value),
+enum QueueItem<Item> {
+    Event(Item),
     Flush,
 }
 
@@ -94,9 +101,11 @@ impl BackgroundSink {
     pub fn new(sink: impl EventSink + 'static) -> BackgroundSink {
         BackgroundSink::with_exporter(SingleEventExporter(sink))
     }
+}
 
+impl<Item: Send + 'static> BackgroundSink<Item> {
     /// Starts the thread. If the system has none to give, every event counts as dropped.
-    pub fn with_exporter(courier: impl BatchExporter + 'static) -> BackgroundSink {
+    pub fn with_exporter(courier: impl BatchExporter<Item = Item> + 'static) -> Self {
         let (queue, items) = sync_channel(CAPACITY);
         let progress = Arc::new(DeliveryProgress::default());
         let worker = ExportWorker {
@@ -108,6 +117,14 @@ impl BackgroundSink {
             .name("compact-events".to_owned())
             .spawn(move || worker.run());
         BackgroundSink { queue, progress }
+    }
+
+    /// Passes an event on, or drops it where the queue is full; never waits.
+    pub fn push(&self, event: Item) {
+        self.progress.lock_counts().waiting += 1;
+        if self.queue.try_send(QueueItem::Event(event)).is_err() {
+            self.progress.record_delivery(1, 1);
+        }
     }
 
     /// How many events could not be passed on so far.
@@ -130,22 +147,21 @@ impl BackgroundSink {
     }
 }
 
-impl EventSink for BackgroundSink {
-    fn emit(&self, event: &Value) {
-        self.progress.lock_counts().waiting += 1;
-        if self
-            .queue
-            .try_send(QueueItem::Event(event.clone()))
-            .is_err()
-        {
-            self.progress.record_delivery(1, 1);
-        }
+impl EventSink for BackgroundSink<Event> {
+    fn emit(&self, event: &Event) {
+        self.push(event.clone());
     }
 }
 
-struct ExportWorker<C> {
+impl EventSink for BackgroundSink<ExportedEvent> {
+    fn emit(&self, event: &Event) {
+        self.push(event.into());
+    }
+}
+
+struct ExportWorker<C: BatchExporter> {
     courier: C,
-    items: Receiver<QueueItem>,
+    items: Receiver<QueueItem<C::Item>>,
     progress: Arc<DeliveryProgress>,
 }
 
@@ -165,7 +181,7 @@ impl<C: BatchExporter> ExportWorker<C> {
     }
 
     /// Everything that waits, as far as a burst goes; a flush within it comes after its events.
-    fn export_burst(&mut self, first: QueueItem) {
+    fn export_burst(&mut self, first: QueueItem<C::Item>) {
         let mut events = Vec::new();
         let mut flushes = 0;
         for item in std::iter::once(first).chain(self.items.try_iter().take(BURST - 1)) {

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
+use compact_core::event::Event;
 use compact_runtime::port::event::EventSink;
+use serde::Serialize;
 use serde_json::Value;
 
 /// The longest value shown to a person.
@@ -21,11 +23,12 @@ pub enum ConsoleFormat {
 }
 
 impl ConsoleFormat {
-    /// An event as one line, without its end.
-    pub fn format_event(self, event: &Value) -> String {
+    /// Writes an event as one line, without its end: one of ours, or a host's JSON.
+    pub fn format_event(self, event: &impl Serialize) -> String {
+        let json = serde_json::to_value(event).unwrap_or_default();
         match self {
-            ConsoleFormat::Human => human_line(event),
-            ConsoleFormat::Json => event.to_string(),
+            ConsoleFormat::Human => human_line(&json),
+            ConsoleFormat::Json => json.to_string(),
         }
     }
 }
@@ -56,7 +59,7 @@ impl<W: Write + Send> ConsoleSink<W> {
 }
 
 impl<W: Write + Send> EventSink for ConsoleSink<W> {
-    fn emit(&self, event: &Value) {
+    fn emit(&self, event: &Event) {
         let mut line = self.form.format_event(event);
         line.push('\n');
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);

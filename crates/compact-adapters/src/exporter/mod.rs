@@ -7,6 +7,7 @@
 mod background;
 mod callback;
 mod console;
+mod exported;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 #[cfg(test)]
@@ -15,3 +16,4 @@ mod tests;
 pub use background::{BackgroundSink, BatchExporter};
 pub use callback::CallbackSink;
 pub use console::{ConsoleFormat, ConsoleSink};
+pub use exported::ExportedEvent;

@@ -18,8 +18,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use compact_adapters::exporter::BackgroundSink;
 use compact_adapters::exporter::otlp::{CollectorProtocol, CollectorSettings, otlp_sink};
+use compact_adapters::exporter::{BackgroundSink, ExportedEvent};
 use compact_core::message::{Entry, Role};
 use compact_core::redact::Redactor;
 use compact_core::token::Chars4;
@@ -179,7 +179,7 @@ async fn a_collector_hears_of_every_decision_over_both_transports() {
 async fn tell_of_a_compaction(
     manager: &Manager,
     collector: &Collector,
-    queue: &BackgroundSink,
+    queue: &BackgroundSink<ExportedEvent>,
     protocol: CollectorProtocol,
 ) {
     let name = format!("whole-{protocol:?}");

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use compact_adapters::llm::{Endpoint, HttpSummarizer, RequestMode, SummarizerWire};
+use compact_core::event::{Event, EventKind};
 use compact_core::message::{Entry, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
@@ -90,10 +91,9 @@ impl Drop for Server {
 struct Fallbacks(Mutex<Vec<String>>);
 
 impl EventSink for Fallbacks {
-    fn emit(&self, event: &Value) {
-        if event["event"] == "compact.fallback" {
-            let reason = event["reason"].as_str().unwrap_or_default();
-            self.0.lock().unwrap().push(reason.to_owned());
+    fn emit(&self, event: &Event) {
+        if let EventKind::Fallback { reason, .. } = &event.kind {
+            self.0.lock().unwrap().push(reason.clone());
         }
     }
 }

@@ -8,13 +8,13 @@ use compact_adapters::archive::ObjectArchive;
 use compact_adapters::catalog::SqliteCatalog;
 use compact_adapters::exporter::BackgroundSink;
 use compact_adapters::transcript::TranscriptFiles;
+use compact_core::event::Event;
 use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
 use compact_core::token::{Chars4, Tokens};
 use compact_runtime::Manager;
 use compact_runtime::port::event::{EventSink, FanoutSink};
-use serde_json::Value;
 
 pub(crate) const WINDOW: Tokens = Tokens(2_000);
 
@@ -25,7 +25,7 @@ const LEASE: Duration = Duration::from_millis(50);
 struct Hanging;
 
 impl EventSink for Hanging {
-    fn emit(&self, _: &Value) {
+    fn emit(&self, _: &Event) {
         loop {
             std::thread::park();
         }
@@ -36,9 +36,9 @@ impl EventSink for Hanging {
 struct Breaking;
 
 impl EventSink for Breaking {
-    fn emit(&self, event: &Value) {
+    fn emit(&self, event: &Event) {
         // Not `panic!`: its message would fill the output of the test.
-        std::panic::resume_unwind(Box::new(event.to_string()));
+        std::panic::resume_unwind(Box::new(event.kind.name()));
     }
 }
 

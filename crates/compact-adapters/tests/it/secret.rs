@@ -11,6 +11,7 @@ use bytes::Bytes;
 use compact_adapters::archive::ObjectArchive;
 use compact_adapters::catalog::SqliteCatalog;
 use compact_adapters::recall::SqliteIndex;
+use compact_core::event::Event;
 use compact_core::message::EntryKind;
 use compact_core::redact::{BoundaryRedactors, RedactionBoundary, RedactionCounts, RedactionRules};
 use compact_core::token::{Chars4, Tokens};
@@ -198,10 +199,10 @@ fn shown(secrets: &[Secret], text: &str) -> Vec<&'static str> {
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<Value>>);
+struct Heard(Mutex<Vec<Event>>);
 
 impl EventSink for Heard {
-    fn emit(&self, event: &Value) {
+    fn emit(&self, event: &Event) {
         self.0.lock().unwrap().push(event.clone());
     }
 }

@@ -1,7 +1,9 @@
 use serde_json::json;
 
 use super::*;
+use crate::redact::{RedactionBoundary, RedactionRules};
 use crate::reset::{ResetEvent, TriggerReason};
+use crate::trigger::Verdict;
 
 /// The documented JSON of every kind of event, one a line, in the order of [`samples`].
 const GOLDEN: &str = include_str!("testdata/events.jsonl");
@@ -26,45 +28,46 @@ fn plain(kind: EventKind) -> Event {
 }
 
 fn counted(kind: EventKind) -> Event {
-    let mut event = plain(kind);
-    event.kept = KeptCounts {
-        pinned: 3,
-        recent_turns: 6,
-        tool_pairs: 4,
-        clipped: 2,
-        newest_cut: 1,
-    };
-    event.pruned_count = 47;
-    event.summary_tokens = Tokens(480);
-    event.with("receipt_id", "7f3a")
+    Event {
+        receipt: ReceiptBrief {
+            kept: KeptCounts {
+                pinned: 3,
+                recent_turns: 6,
+                tool_pairs: 4,
+                clipped: 2,
+                newest_cut: 1,
+            },
+            pruned_count: 47,
+            summary_tokens: Tokens(480),
+            receipt_id: Some("7f3a".to_owned()),
+        },
+        ..plain(kind)
+    }
 }
 
-fn usage(kind: EventKind, cost: Option<f64>) -> Event {
-    plain(kind)
-        .with("turn_input", 10)
-        .with("turn_output", 5)
-        .with("turn_cache_read", 90)
-        .with("input_tokens", 30)
-        .with("output_tokens", 15)
-        .with("cache_read_tokens", 270)
-        .with("cache_creation_tokens", 7)
-        .with("turn_cache_creation", 0)
-        .with("turn_cost_usd", cost)
-        .with("tracking", true)
-        .with("pressure", 0.25)
+fn usage(turn_cost_usd: Option<f64>) -> UsageReport {
+    UsageReport {
+        turn_input: 10,
+        turn_output: 5,
+        turn_cache_read: 90,
+        input_tokens: 30,
+        output_tokens: 15,
+        cache_read_tokens: 270,
+        cache_creation_tokens: 7,
+        turn_cache_creation: 0,
+        turn_cost_usd,
+        tracking: true,
+        pressure: 0.25,
+    }
 }
 
-fn reset(event: &ResetEvent) -> Event {
-    let Ok(Value::Object(fields)) = serde_json::to_value(event) else {
-        panic!("an event is an object");
+fn reset(event: ResetEvent) -> Event {
+    let scope = EventScope {
+        model: Some("gpt-4o".to_owned()),
+        cause: None,
+        ..scope()
     };
-    let mut out = plain(event.kind());
-    out.detail = fields;
-    out.model = out
-        .detail
-        .shift_remove("model")
-        .and_then(|m| m.as_str().map(str::to_owned));
-    out
+    scope.event(EventKind::Reset(event), "2025-10-19T06:00:00Z")
 }
 
 fn resets() -> Vec<ResetEvent> {
@@ -98,100 +101,140 @@ fn resets() -> Vec<ResetEvent> {
     ]
 }
 
+const BEFORE: CategoryTokens = CategoryTokens {
+    system: Tokens(100),
+    tools: Tokens(50),
+    history: Tokens(9000),
+    memory: Tokens(0),
+    user_input: Some(Tokens(20)),
+    tool_results: Some(Tokens(700)),
+};
+
+const AFTER: CategoryTokens = CategoryTokens {
+    history: Tokens(3000),
+    memory: Tokens(480),
+    user_input: None,
+    tool_results: None,
+    ..BEFORE
+};
+
 /// Every kind of event, in every shape that it has.
 fn samples() -> Vec<Event> {
-    let before = json!({"system": 100, "tools": 50, "history": 9000, "memory": 0,
-        "user_input": 20, "tool_results": 700});
-    let after = json!({"system": 100, "tools": 50, "history": 3000, "memory": 480});
-    let mut estimate = plain(EventKind::TokenEstimate);
-    estimate.detail.extend(before.as_object().unwrap().clone());
-    let mut bare = plain(EventKind::TokenEstimate);
-    bare = Event {
+    let bare = EventScope {
         call: None,
         model: None,
-        ..bare
+        cause: None,
+        ..scope()
     };
-    bare.detail.clear();
     let mut child = plain(EventKind::Started);
-    child.call.as_mut().unwrap().parent_span_id = Some("b7ad6b7169203331".to_owned());
+    child.scope.call.as_mut().unwrap().parent_span_id = Some("b7ad6b7169203331".to_owned());
+    let recalled = |found| EventKind::Recalled {
+        duration_ms: 1.5,
+        found,
+    };
     let mut out = vec![
-        estimate,
-        bare,
-        plain(EventKind::TriggerDecision)
-            .with("verdict", "compact_now")
-            .with("reason", "88 % of the window")
-            .with("pressure", 0.88),
+        plain(EventKind::TokenEstimate {
+            tokens: Some(BEFORE),
+        }),
+        bare.event(
+            EventKind::TokenEstimate { tokens: None },
+            "2025-10-19T06:00:00Z",
+        ),
+        plain(EventKind::TriggerDecision {
+            verdict: Verdict::CompactNow,
+            reason: "88 % of the window".to_owned(),
+            pressure: 0.88,
+        }),
         child,
-        counted(EventKind::Archived)
-            .with("pack", "p1")
-            .with("stored_bytes", 1234),
+        counted(EventKind::Archived {
+            pack: "p1".to_owned(),
+            stored_bytes: 1234,
+        }),
         counted(EventKind::NotArchived),
-        counted(EventKind::PolicyApplied).with("rung", "recent"),
-        counted(EventKind::SummaryCreated)
-            .with("version", 2)
-            .with("summarizer", "deterministic")
-            .with("retention", 0.97),
+        counted(EventKind::PolicyApplied {
+            rung: "recent".to_owned(),
+        }),
+        counted(EventKind::SummaryCreated {
+            version: 2,
+            summarizer: "deterministic".to_owned(),
+            retention: 0.97,
+        }),
         counted(EventKind::PrunedMessages),
-        counted(EventKind::Completed)
-            .with("tokens_before", 9000)
-            .with("tokens_after", 3000)
-            .with("before", before)
-            .with("after", after)
-            .with("retention", 0.97)
-            .with("duration_ms", 40.125),
+        counted(EventKind::Completed {
+            tokens_before: Tokens(9000),
+            tokens_after: Tokens(3000),
+            before: BEFORE,
+            after: AFTER,
+            retention: 0.97,
+            duration_ms: 40.125,
+        }),
         counted(EventKind::Repaired),
-        counted(EventKind::NewestCut).with("entries", 1),
-        plain(EventKind::Failed).with("error", "no room left"),
-        plain(EventKind::Fallback)
-            .with("summarizer", "http")
-            .with("reason", "timeout")
-            .with("fallback", "prune_only"),
-        plain(EventKind::Fallback)
-            .with("embedder", "e5")
-            .with("reason", "1 vectors for 2 texts")
-            .with("fallback", "words"),
-        plain(EventKind::Recalled)
-            .with("duration_ms", 1.5)
-            .with("hits", 2)
-            .with("terms", 3)
-            .with("best_score", 0.75),
-        plain(EventKind::Recalled)
-            .with("duration_ms", 1.5)
-            .with("hits", 0)
-            .with("terms", 3)
-            .with("best_score", None::<f64>),
-        plain(EventKind::Recalled)
-            .with("duration_ms", 1.5)
-            .with("entries", 1),
-        plain(EventKind::CallEnded)
-            .with("call", "before_model_call")
-            .with("outcome", "compacted")
-            .with("duration_ms", 12.5),
-        plain(EventKind::RedactionDisabled).with("boundary", "summary"),
-        plain(EventKind::TranscriptFailed).with("error", "disk full"),
+        counted(EventKind::NewestCut { entries: 1 }),
+        plain(EventKind::Failed {
+            error: "no room left".to_owned(),
+        }),
+        plain(EventKind::Fallback {
+            failed: FailedModel::Summarizer("http".to_owned()),
+            reason: "timeout".to_owned(),
+            fallback: Substitute::PruneOnly,
+        }),
+        plain(EventKind::Fallback {
+            failed: FailedModel::Embedder("e5".to_owned()),
+            reason: "1 vectors for 2 texts".to_owned(),
+            fallback: Substitute::Words,
+        }),
+        plain(recalled(RecallCounts::Search {
+            hits: 2,
+            terms: 3,
+            best_score: Some(0.75),
+        })),
+        plain(recalled(RecallCounts::Search {
+            hits: 0,
+            terms: 3,
+            best_score: None,
+        })),
+        plain(recalled(RecallCounts::Expansion { entries: 1 })),
+        plain(EventKind::CallEnded {
+            call: "before_model_call".to_owned(),
+            outcome: CallOutcome::Compacted,
+            duration_ms: 12.5,
+        }),
+        plain(EventKind::RedactionDisabled {
+            boundary: RedactionBoundary::Summary,
+        }),
+        plain(EventKind::TranscriptFailed {
+            error: "disk full".to_owned(),
+        }),
         plain(EventKind::Scheduled),
-        counted(EventKind::Swapped).with("appended", 4),
-        plain(EventKind::Discarded)
-            .with("reason", "it took too long")
-            .with("waited_seconds", 30),
-        counted(EventKind::Discarded).with("reason", "the history before it was edited"),
-        plain(EventKind::Overflowed)
-            .with("tokens", 130_000)
-            .with("limit", None::<u64>)
-            .with("answer", "given_up"),
-        plain(EventKind::Overflowed)
-            .with("tokens", None::<u64>)
-            .with("limit", 128_000)
-            .with("answer", "smaller"),
-        plain(EventKind::Forecast)
-            .with("calls_left", 3)
-            .with("tokens_per_call", 4000)
-            .with("outruns_budget", false),
-        usage(EventKind::Usage, Some(0.25)),
-        usage(EventKind::UsageMissing, None),
+        counted(EventKind::Swapped { appended: 4 }),
+        plain(EventKind::Discarded {
+            reason: "it took too long".to_owned(),
+            waited_seconds: Some(30),
+        }),
+        counted(EventKind::Discarded {
+            reason: "the history before it was edited".to_owned(),
+            waited_seconds: None,
+        }),
+        plain(EventKind::Overflowed {
+            tokens: Some(Tokens(130_000)),
+            limit: None,
+            answer: OverflowAnswer::GivenUp,
+        }),
+        plain(EventKind::Overflowed {
+            tokens: None,
+            limit: Some(Tokens(128_000)),
+            answer: OverflowAnswer::Smaller,
+        }),
+        plain(EventKind::Forecast {
+            calls_left: 3,
+            tokens_per_call: Tokens(4000),
+            outruns_budget: false,
+        }),
+        plain(EventKind::Usage(usage(Some(0.25)))),
+        plain(EventKind::UsageMissing(usage(None))),
         counted(EventKind::UsageReset),
     ];
-    out.extend(resets().iter().map(reset));
+    out.extend(resets().into_iter().map(reset));
     out
 }
 
@@ -199,9 +242,97 @@ fn samples() -> Vec<Event> {
 fn the_json_of_every_event_is_the_documented_one() {
     let lines: String = samples()
         .iter()
-        .map(|event| format!("{}\n", serde_json::to_value(event).unwrap()))
+        .map(|event| serde_json::to_string(event).unwrap() + "\n")
         .collect();
     assert_eq!(lines, GOLDEN);
+}
+
+#[test]
+fn every_event_is_read_from_its_json() {
+    let read: Vec<Event> = GOLDEN
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(read, samples());
+    let foreign = json!({"event": "compact.of_the_host", "session_id": "abc"});
+    assert!(serde_json::from_value::<Event>(foreign).is_err());
+}
+
+/// Every name in the JSON, each once.
+fn names() -> Vec<String> {
+    let mut names: Vec<String> = samples().iter().map(|event| event.kind.name()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[test]
+fn every_event_has_a_sample_and_a_name() {
+    // The match of `texts_mut` lists every kind; one more there is one more sample here.
+    assert_eq!(names().len(), 28);
+    let golden = GOLDEN.lines().map(|line| {
+        let json: Value = serde_json::from_str(line).unwrap();
+        json["event"].as_str().unwrap().to_owned()
+    });
+    let named = samples().into_iter().map(|event| event.kind.name());
+    assert!(named.eq(golden));
+}
+
+#[test]
+fn the_documentation_lists_every_event_and_no_other() {
+    let page = include_str!("../../../../docs/observability.md");
+    let table = page.split_once("## The events").unwrap().1;
+    let rows = table.lines().skip_while(|line| !line.starts_with('|'));
+    let mut listed: Vec<&str> = rows
+        .take_while(|line| line.starts_with('|'))
+        .filter_map(|row| row.split('|').nth(1))
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    listed.sort_unstable();
+    assert_eq!(listed, names());
+}
+
+/// Words of ours that no redactor looks at, and that stay what they are.
+const OURS: [&str; 11] = [
+    "ts",
+    "event",
+    "type",
+    "severity",
+    "trace_id",
+    "span_id",
+    "parent_span_id",
+    "receipt_id",
+    "pack",
+    "cause",
+    "verdict",
+];
+
+/// Words of our own choice, of which there are a few.
+const CHOICES: [&str; 5] = [
+    "outcome",
+    "fallback",
+    "boundary",
+    "answer",
+    "trigger_reason",
+];
+
+#[test]
+fn redaction_reaches_every_text_of_every_event() {
+    let rules = RedactionRules {
+        patterns: vec![".+".to_owned()],
+        ..RedactionRules::default()
+    };
+    let redactor = rules.redactor(RedactionBoundary::Export).unwrap();
+    for mut event in samples() {
+        let before = serde_json::to_value(&event).unwrap();
+        event.redact(&redactor);
+        let after = serde_json::to_value(&event).unwrap();
+        for (name, value) in after.as_object().unwrap() {
+            let is_ours = OURS.contains(&name.as_str()) || CHOICES.contains(&name.as_str());
+            let stays = is_ours || !value.is_string();
+            assert_eq!(*value == before[name], stays, "{name} of {before}");
+        }
+    }
 }
 
 #[test]

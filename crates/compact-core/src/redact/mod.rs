@@ -47,7 +47,8 @@ pub const SEED_PATTERNS: [&str; 2] = [
 ];
 
 /// A line that text crosses, each with its own needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RedactionBoundary {
     /// The archive on disk or in an object store.
     Archive,

@@ -11,8 +11,6 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::EventKind;
-
 pub use prompt::summary_of;
 pub use state::{CompactionState, TriggerReason};
 
@@ -74,12 +72,39 @@ pub enum ResetEvent {
 }
 
 impl ResetEvent {
-    /// What happened, as every event names it.
-    pub fn kind(&self) -> EventKind {
+    /// The model whose limit counts.
+    pub fn model(&self) -> &str {
         match self {
-            ResetEvent::ContextCompactionStarted { .. } => EventKind::ContextCompactionStarted,
-            ResetEvent::ContextCompacted { .. } => EventKind::ContextCompacted,
-            ResetEvent::ContextCompactionFailed { .. } => EventKind::ContextCompactionFailed,
+            ResetEvent::ContextCompactionStarted { model, .. }
+            | ResetEvent::ContextCompacted { model, .. }
+            | ResetEvent::ContextCompactionFailed { model, .. } => model,
+        }
+    }
+
+    /// Every text: what redaction looks at.
+    pub(crate) fn texts_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            ResetEvent::ContextCompactionStarted { model, .. } => vec![model],
+            ResetEvent::ContextCompacted {
+                model,
+                transcript_path,
+                summarizer_input_path,
+                summary_path,
+                ..
+            } => {
+                let paths = [transcript_path, summarizer_input_path, summary_path];
+                paths.into_iter().flatten().chain([model]).collect()
+            }
+            ResetEvent::ContextCompactionFailed {
+                error,
+                model,
+                transcript_path,
+                summarizer_input_path,
+                ..
+            } => {
+                let paths = [transcript_path, summarizer_input_path];
+                paths.into_iter().flatten().chain([model, error]).collect()
+            }
         }
     }
 }

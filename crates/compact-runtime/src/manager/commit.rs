@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use compact_core::engine::Compaction;
-use compact_core::event::{EventKind, EventScope};
+use compact_core::event::{CategoryTokens, EventKind, EventScope};
 use compact_core::receipt::ReceiptNote;
 use compact_core::redact::{RedactionCounts, Redactor};
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Manager, MeasuredRequest, ModelAdvice, emit};
@@ -41,21 +40,60 @@ pub(super) struct StoredCompaction {
     made: Compaction,
     record: CompactionRecord,
     /// Tokens by category before it.
-    before: Value,
+    before: CategoryTokens,
     started: Instant,
 }
 
 impl StoredCompaction {
     /// Tokens by category after it: the history is the view's, the memory its summary.
-    fn tokens_after(&self) -> Value {
+    fn tokens_after(&self) -> CategoryTokens {
         let receipt = &self.made.receipt;
-        let same = |category: &str| self.before.get(category).cloned().unwrap_or_default();
-        json!({
-            "system": same("system"),
-            "tools": same("tools"),
-            "history": receipt.tokens_after.0,
-            "memory": receipt.summary_tokens.0,
-        })
+        CategoryTokens {
+            history: receipt.tokens_after,
+            memory: receipt.summary_tokens,
+            user_input: None,
+            tool_results: None,
+            ..self.before
+        }
+    }
+
+    /// What there is to emit of it once it is on record, in this order.
+    fn events(&self) -> Vec<EventKind> {
+        let receipt = &self.made.receipt;
+        let mut events = vec![
+            EventKind::PolicyApplied {
+                rung: receipt.rung.clone(),
+            },
+            EventKind::SummaryCreated {
+                version: receipt.summary_version,
+                summarizer: receipt.summarizer.clone(),
+                retention: receipt.retention.score,
+            },
+            EventKind::PrunedMessages,
+            self.completed(),
+        ];
+        let is_repair =
+            |note: &ReceiptNote| matches!(note, ReceiptNote::MalformedToolMessages { .. });
+        if receipt.notes.iter().any(is_repair) {
+            events.push(EventKind::Repaired);
+        }
+        let entries = receipt.kept.newest_cut;
+        if entries > 0 {
+            events.push(EventKind::NewestCut { entries });
+        }
+        events
+    }
+
+    fn completed(&self) -> EventKind {
+        let receipt = &self.made.receipt;
+        EventKind::Completed {
+            tokens_before: receipt.tokens_before,
+            tokens_after: receipt.tokens_after,
+            before: self.before,
+            after: self.tokens_after(),
+            retention: receipt.retention.score,
+            duration_ms: emit::milliseconds(self.started.elapsed()),
+        }
     }
 }
 
@@ -89,7 +127,7 @@ impl Manager {
         };
         let record = build_record(measured, &made, fields, continues)?;
         Ok(StoredCompaction {
-            before: emit::categories(&measured.account),
+            before: CategoryTokens::from_account(&measured.account),
             started,
             made,
             record,
@@ -128,11 +166,7 @@ impl Manager {
         made: &Compaction,
     ) -> Result<Option<PackInfo>, Error> {
         let Some(archive) = &self.archive else {
-            self.emit(
-                scope
-                    .event(EventKind::NotArchived, &self.clock.timestamp())
-                    .with_receipt(&made.receipt),
-            );
+            self.emit_of_receipt(scope, &made.receipt, EventKind::NotArchived);
             return Ok(None);
         };
         let stored = self.bytes_to_archive(&measured.request.original);
@@ -148,13 +182,11 @@ impl Manager {
                 archive.put(stored, base.as_ref()).await?
             }
         };
-        self.emit(
-            scope
-                .event(EventKind::Archived, &self.clock.timestamp())
-                .with_receipt(&made.receipt)
-                .with("pack", pack.id.to_string())
-                .with("stored_bytes", pack.stored_bytes),
-        );
+        let archived = EventKind::Archived {
+            pack: pack.id.to_string(),
+            stored_bytes: pack.stored_bytes,
+        };
+        self.emit_of_receipt(scope, &made.receipt, archived);
         Ok(Some(pack))
     }
 
@@ -220,45 +252,8 @@ impl Manager {
 
     fn emit_committed(&self, scope: &EventScope, stored: &StoredCompaction) {
         let receipt = &stored.made.receipt;
-        for kind in [
-            EventKind::PolicyApplied,
-            EventKind::SummaryCreated,
-            EventKind::PrunedMessages,
-            EventKind::Completed,
-        ] {
-            let event = scope
-                .event(kind, &self.clock.timestamp())
-                .with_receipt(receipt);
-            self.emit(match kind {
-                EventKind::PolicyApplied => event.with("rung", receipt.rung.clone()),
-                EventKind::SummaryCreated => event
-                    .with("version", receipt.summary_version)
-                    .with("summarizer", receipt.summarizer.clone())
-                    .with("retention", receipt.retention.score),
-                EventKind::Completed => event
-                    .with("tokens_before", receipt.tokens_before.0)
-                    .with("tokens_after", receipt.tokens_after.0)
-                    .with("before", stored.before.clone())
-                    .with("after", stored.tokens_after())
-                    .with("retention", receipt.retention.score)
-                    .with("duration_ms", emit::milliseconds(stored.started.elapsed())),
-                _ => event,
-            });
-        }
-        let is_repair =
-            |note: &ReceiptNote| matches!(note, ReceiptNote::MalformedToolMessages { .. });
-        if receipt.notes.iter().any(is_repair) {
-            self.emit(
-                scope
-                    .event(EventKind::Repaired, &self.clock.timestamp())
-                    .with_receipt(receipt),
-            );
-        }
-        if receipt.kept.newest_cut > 0 {
-            let event = scope
-                .event(EventKind::NewestCut, &self.clock.timestamp())
-                .with_receipt(receipt);
-            self.emit(event.with("entries", receipt.kept.newest_cut));
+        for kind in stored.events() {
+            self.emit_of_receipt(scope, receipt, kind);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the manager says: events, each as part of the call that it happened in.
+//! What the manager emits: events, each as part of the call that it happened in.
 //!
 //! Secrets are taken out of every event before a sink sees it. Which sinks there are, and what else
 //! must not reach them, is decided where they are put together.
@@ -6,15 +6,16 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use compact_core::event::{Event, EventKind, EventScope, TraceContext};
-use compact_core::token::TokenAccount;
+use compact_core::event::{
+    CallOutcome, CategoryTokens, Event, EventKind, EventScope, TraceContext,
+};
+use compact_core::receipt::Receipt;
+use compact_core::redact::RedactionBoundary;
 use compact_core::trigger::TriggerDecision;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Manager, Preflight, SessionState};
 use crate::error::Error;
-use crate::port::event;
 
 /// A call that began.
 pub(crate) struct CallStart {
@@ -51,18 +52,6 @@ pub(crate) fn milliseconds(took: Duration) -> f64 {
     took.as_micros() as f64 / 1000.0
 }
 
-/// Tokens by category; memory, user input and tool results are parts of the history.
-pub(super) fn categories(account: &TokenAccount) -> Value {
-    json!({
-        "system": account.system.0,
-        "tools": account.tools.0,
-        "history": account.history.0,
-        "memory": account.memory.0,
-        "user_input": account.user_input.0,
-        "tool_results": account.tool_results.0,
-    })
-}
-
 impl Manager {
     /// A call begins: what is said of the session from now on belongs to it.
     pub(crate) fn begin_call(&self, session: &mut SessionState, name: &'static str) -> CallStart {
@@ -82,67 +71,70 @@ impl Manager {
             Err(_) => self.decide_pressure(session),
         };
         let outcome = match result {
-            Ok(ready) if ready.receipt.is_some() => "compacted",
-            Ok(_) => "unchanged",
-            Err(_) => "failed",
+            Ok(ready) if ready.receipt.is_some() => CallOutcome::Compacted,
+            Ok(_) => CallOutcome::Unchanged,
+            Err(_) => CallOutcome::Failed,
         };
         self.emit_call_ended(&self.session_scope(session, &decision), began, outcome);
         session.call = None;
     }
 
-    /// Says how a call ended, and how long it took.
-    pub(crate) fn emit_call_ended(&self, scope: &EventScope, began: &CallStart, outcome: &str) {
-        self.emit(
-            scope
-                .event(EventKind::CallEnded, &self.clock.timestamp())
-                .with("call", began.name)
-                .with("outcome", outcome)
-                .with("duration_ms", milliseconds(began.at.elapsed())),
-        );
-    }
-
-    /// What was counted and decided, before anything is done about it.
-    pub(super) fn emit_estimate(
+    /// Emits how a call ended, and how long it took.
+    pub(crate) fn emit_call_ended(
         &self,
         scope: &EventScope,
-        account: &TokenAccount,
+        began: &CallStart,
+        outcome: CallOutcome,
+    ) {
+        let ended = EventKind::CallEnded {
+            call: began.name.to_owned(),
+            outcome,
+            duration_ms: milliseconds(began.at.elapsed()),
+        };
+        self.emit(scope, ended);
+    }
+
+    /// Emits a decision where nothing is to be done, so that nobody counted by category.
+    pub(crate) fn emit_bare_decision(&self, session: &SessionState, decision: &TriggerDecision) {
+        self.emit_decision(&self.session_scope(session, decision), None, decision);
+    }
+
+    /// Emits what was counted and decided, before anything is done about it.
+    pub(super) fn emit_decision(
+        &self,
+        scope: &EventScope,
+        tokens: Option<CategoryTokens>,
         decision: &TriggerDecision,
     ) {
-        let mut estimate = scope.event(EventKind::TokenEstimate, &self.clock.timestamp());
-        if let Value::Object(tokens) = categories(account) {
-            estimate.detail.extend(tokens);
-        }
-        self.emit_with_decision(scope, estimate, decision);
-    }
-
-    /// The same where nothing is to be done, so that nobody counted by category.
-    pub(crate) fn emit_bare_estimate(&self, session: &SessionState, decision: &TriggerDecision) {
-        let scope = self.session_scope(session, decision);
-        let estimate = scope.event(EventKind::TokenEstimate, &self.clock.timestamp());
-        self.emit_with_decision(&scope, estimate, decision);
-    }
-
-    fn emit_with_decision(&self, scope: &EventScope, estimate: Event, decision: &TriggerDecision) {
         if self.redactor.is_off() {
-            let event = scope.event(EventKind::RedactionDisabled, &self.clock.timestamp());
-            self.emit(event.with("boundary", "summary"));
+            let boundary = RedactionBoundary::Summary;
+            self.emit(scope, EventKind::RedactionDisabled { boundary });
         }
-        self.emit(estimate);
-        let verdict = serde_json::to_value(decision.verdict).unwrap_or(Value::Null);
-        self.emit(
+        self.emit(scope, EventKind::TokenEstimate { tokens });
+        let decided = EventKind::TriggerDecision {
+            verdict: decision.verdict,
+            reason: decision.reason.clone(),
+            pressure: decision.pressure,
+        };
+        self.emit(scope, decided);
+    }
+
+    /// Emits what happened in a scope, now.
+    pub(crate) fn emit(&self, scope: &EventScope, kind: EventKind) {
+        self.send_event(scope.event(kind, &self.clock.timestamp()));
+    }
+
+    /// Emits what happened to the compaction of a receipt.
+    pub(crate) fn emit_of_receipt(&self, scope: &EventScope, receipt: &Receipt, kind: EventKind) {
+        self.send_event(
             scope
-                .event(EventKind::TriggerDecision, &self.clock.timestamp())
-                .with("verdict", verdict)
-                .with("reason", decision.reason.clone())
-                .with("pressure", decision.pressure),
+                .event(kind, &self.clock.timestamp())
+                .with_receipt(receipt),
         );
     }
 
-    /// Tells the sinks, without secrets.
-    pub(crate) fn emit(&self, event: Event) {
-        if let Ok(mut value) = serde_json::to_value(event) {
-            event::redact_event(&mut value, &self.redactor);
-            self.sink.emit(&value);
-        }
+    fn send_event(&self, mut event: Event) {
+        event.redact(&self.redactor);
+        self.sink.emit(&event);
     }
 }

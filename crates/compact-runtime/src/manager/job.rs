@@ -14,7 +14,7 @@ use compact_core::engine::{
     self, Compaction, CompactionInput, CompactionOutcome, Originals, Prior,
 };
 use compact_core::error::CompactError;
-use compact_core::event::{EventKind, EventScope, TraceContext};
+use compact_core::event::{CallOutcome, CategoryTokens, EventKind, EventScope, TraceContext};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
 use compact_core::message::Conversation;
@@ -184,10 +184,13 @@ impl Manager {
         let CountedHistory { line, decision, .. } = counted;
         let policy = self.policy_of(&line.session_id).await?;
         let model = line.conversation.model.as_deref();
-        let scope = EventScope::new(&line.session_id, model, &decision, &self.policy);
+        let scope = EventScope {
+            call: counted.call,
+            ..EventScope::new(&line.session_id, model, &decision, &self.policy)
+        };
         let mut job = CompactionJob {
             manager: self,
-            scope: scope.with_call(counted.call),
+            scope,
             started,
             measured: MeasuredRequest {
                 conversation: line.conversation,
@@ -260,13 +263,13 @@ impl<'a> CompactionJob<'a> {
         job.scope.cause = job.scope.cause.or(Some(CompactionCause::Asked));
         let (gate, lease) = (CommitGate::default(), held.lease().cloned());
         let outcome = held.run_leased(job.run(&gate, lease.as_ref())).await;
-        let name = match &outcome {
-            Ok(JobOutcome::Done(_)) => "compacted",
-            Ok(_) => "unchanged",
-            Err(_) => "failed",
+        let ended = match &outcome {
+            Ok(JobOutcome::Done(_)) => CallOutcome::Compacted,
+            Ok(_) => CallOutcome::Unchanged,
+            Err(_) => CallOutcome::Failed,
         };
         let began = CallStart::since("compact", job.started);
-        job.manager.emit_call_ended(&job.scope, &began, name);
+        job.manager.emit_call_ended(&job.scope, &began, ended);
         outcome.map(|outcome| job.request_outcome(outcome))
     }
 
@@ -337,7 +340,9 @@ impl CompactionJob<'_> {
         lease: Option<&Lease>,
     ) -> Result<JobOutcome, Error> {
         let (account, decision) = (&self.measured.account, &self.measured.decision);
-        self.manager.emit_estimate(&self.scope, account, decision);
+        let tokens = CategoryTokens::from_account(account);
+        self.manager
+            .emit_decision(&self.scope, Some(tokens), decision);
         let archived = tokio::select! {
             biased;
             () = gate.wait_closed() => return Ok(JobOutcome::GivenUp),
@@ -555,11 +560,10 @@ impl Manager {
         outcome: &str,
         error: &str,
     ) {
-        self.emit(
-            scope
-                .event(EventKind::Failed, &self.clock.timestamp())
-                .with("error", error),
-        );
+        let failed = EventKind::Failed {
+            error: error.to_owned(),
+        };
+        self.emit(scope, failed);
         let attempt = Attempt {
             at: self.clock.timestamp(),
             turn: turn_name(&measured.conversation, &measured.hashes),

@@ -5,7 +5,7 @@
 //! which the catalog remembers for the next process.
 
 use compact_core::error::CompactError;
-use compact_core::event::{EventKind, EventScope};
+use compact_core::event::{EventKind, EventScope, UsageReport};
 use compact_core::message::Entry;
 use compact_core::token::{Estimator, EstimatorExt, Heuristic, Tokens, Units};
 use compact_core::trigger::{self, TriggerDecision};
@@ -46,7 +46,7 @@ impl Manager {
     ) -> Result<Preflight, Error> {
         let decision = self.load_and_decide(session).await;
         if !decision.verdict.is_now() || !self.may_attempt(session, &decision) {
-            self.emit_bare_estimate(session, &decision);
+            self.emit_bare_decision(session, &decision);
             return match session.refusal(&decision) {
                 Some(error) => Err(error.clone().into()),
                 None => Ok(self.hand_out(session, decision)),
@@ -98,29 +98,26 @@ impl Manager {
     }
 
     /// The last turn and the totals, as the seed's log line has them.
-    fn emit_usage(&self, session: &mut SessionState, kind: EventKind) {
+    fn emit_usage(&self, session: &mut SessionState, kind: fn(UsageReport) -> EventKind) {
         let decision = self.decide_pressure(session);
         let (last, totals) = (
             session.usage.last().unwrap_or_default(),
             session.usage.totals(),
         );
-        let event = self
-            .session_scope(session, &decision)
-            .event(kind, &self.clock.timestamp());
-        self.emit(
-            event
-                .with("turn_input", last.input_tokens)
-                .with("turn_output", last.output_tokens)
-                .with("turn_cache_read", last.cache_read_tokens)
-                .with("input_tokens", totals.input_tokens)
-                .with("output_tokens", totals.output_tokens)
-                .with("cache_read_tokens", totals.cache_read_tokens)
-                .with("cache_creation_tokens", totals.cache_creation_tokens)
-                .with("turn_cache_creation", last.cache_creation_tokens)
-                .with("turn_cost_usd", self.request_cost(session, last))
-                .with("tracking", session.usage.is_tracking_enabled())
-                .with("pressure", decision.pressure),
-        );
+        let report = UsageReport {
+            turn_input: last.input_tokens,
+            turn_output: last.output_tokens,
+            turn_cache_read: last.cache_read_tokens,
+            input_tokens: totals.input_tokens,
+            output_tokens: totals.output_tokens,
+            cache_read_tokens: totals.cache_read_tokens,
+            cache_creation_tokens: totals.cache_creation_tokens,
+            turn_cache_creation: last.cache_creation_tokens,
+            turn_cost_usd: self.request_cost(session, last),
+            tracking: session.usage.is_tracking_enabled(),
+            pressure: decision.pressure,
+        };
+        self.emit(&self.session_scope(session, &decision), kind(report));
     }
 
     /// What a request cost, where the model's prices are known.
@@ -135,7 +132,10 @@ impl Manager {
         decision: &TriggerDecision,
     ) -> EventScope {
         let model = session.source.model.as_deref();
-        EventScope::new(&session.id, model, decision, &self.policy).with_call(session.call.clone())
+        EventScope {
+            call: session.call.clone(),
+            ..EventScope::new(&session.id, model, decision, &self.policy)
+        }
     }
 
     /// The verdict on a session, what is on record of its attempts taken in.
@@ -300,11 +300,7 @@ impl Manager {
             }
         };
         if counted {
-            self.emit(
-                scope
-                    .event(EventKind::UsageReset, &self.clock.timestamp())
-                    .with_receipt(&receipt),
-            );
+            self.emit_of_receipt(&scope, &receipt, EventKind::UsageReset);
         }
         self.check_trigger_cleared(session, &decision).await;
         Preflight {
@@ -333,10 +329,11 @@ impl Manager {
     pub(crate) async fn discard(&self, scope: &EventScope, stale: &StaleCompaction) {
         let id = &stale.receipt.receipt_id;
         let _ = self.catalog.remove_receipt(&scope.session_id, id).await;
-        let event = scope
-            .event(EventKind::Discarded, &self.clock.timestamp())
-            .with_receipt(&stale.receipt);
-        self.emit(event.with("reason", stale.reason));
+        let discarded = EventKind::Discarded {
+            reason: stale.reason.to_owned(),
+            waited_seconds: None,
+        };
+        self.emit_of_receipt(scope, &stale.receipt, discarded);
     }
 
     /// Compacts a snapshot: `None` when it is within its budget, or when it was given up before it
@@ -360,7 +357,9 @@ impl Manager {
 
     pub(crate) fn snapshot_scope(&self, snapshot: &SessionSnapshot) -> EventScope {
         let model = snapshot.conversation.model.as_deref();
-        let scope = EventScope::new(&snapshot.id, model, &snapshot.decision, &self.policy);
-        scope.with_call(snapshot.call.clone())
+        EventScope {
+            call: snapshot.call.clone(),
+            ..EventScope::new(&snapshot.id, model, &snapshot.decision, &self.policy)
+        }
     }
 }

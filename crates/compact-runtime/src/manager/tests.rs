@@ -2,6 +2,7 @@ use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use compact_core::event::Event;
 use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
@@ -27,12 +28,14 @@ impl Manager {
     }
 }
 
+/// What a reader sees: the JSON of every event.
 #[derive(Default)]
 pub(crate) struct Heard(pub(crate) Mutex<Vec<Value>>);
 
 impl EventSink for Heard {
-    fn emit(&self, event: &Value) {
-        self.0.lock().unwrap().push(event.clone());
+    fn emit(&self, event: &Event) {
+        let json = serde_json::to_value(event).unwrap();
+        self.0.lock().unwrap().push(json);
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use compact_core::event::{Event, EventKind, EventScope, PolicyBrief};
-use compact_core::token::Tokens;
+use compact_core::event::{Event, EventKind, EventScope, RecallCounts};
 
 use super::rank::QueryTerms;
 use super::{RecallQuery, SearchHit};
@@ -17,31 +16,32 @@ pub fn search_event(
     hits: &[SearchHit],
     took: Duration,
 ) -> Event {
-    let best = hits.first().map(|hit| hit.score);
-    recalled(clock, query.session_id.unwrap_or_default(), took)
-        .with("hits", hits.len())
-        .with("terms", QueryTerms::from_text(query.text).terms.len())
-        .with("best_score", best)
+    let found = RecallCounts::Search {
+        hits: hits.len() as u64,
+        terms: QueryTerms::from_text(query.text).terms.len() as u64,
+        best_score: hits.first().map(|hit| hit.score),
+    };
+    recalled(clock, query.session_id.unwrap_or_default(), found, took)
 }
 
 /// Makes the event of an entry that was found by its pointer within `took`.
 pub fn expand_event(clock: &dyn Clock, session_id: &str, took: Duration) -> Event {
-    recalled(clock, session_id, took).with("entries", 1)
+    recalled(
+        clock,
+        session_id,
+        RecallCounts::Expansion { entries: 1 },
+        took,
+    )
 }
 
-fn recalled(clock: &dyn Clock, session_id: &str, took: Duration) -> Event {
+fn recalled(clock: &dyn Clock, session_id: &str, found: RecallCounts, took: Duration) -> Event {
     let scope = EventScope {
         session_id: session_id.to_owned(),
-        model: None,
-        window: Tokens(0),
-        policy: PolicyBrief {
-            trigger_pct: 0.0,
-            buffer: 0,
-        },
-        tokens: Tokens(0),
-        cause: None,
-        call: None,
+        ..EventScope::default()
     };
-    let event = scope.event(EventKind::Recalled, &clock.timestamp());
-    event.with("duration_ms", milliseconds(took))
+    let duration_ms = milliseconds(took);
+    scope.event(
+        EventKind::Recalled { duration_ms, found },
+        &clock.timestamp(),
+    )
 }

@@ -45,7 +45,7 @@ impl HardReset {
     ) -> Result<ResetCheck, Error> {
         let mut closed = ClosedInput::new(&self.input);
         self.state.attempt(pressure.decision.tokens);
-        self.emit_reset_event(&pressure, &self.started(&pressure));
+        self.emit_reset_event(&pressure, self.started(&pressure));
         let at = self.manager.clock.now();
         let sections = self.summarizer_sections(&pressure).await;
         let input = self
@@ -123,7 +123,7 @@ impl HardReset {
             summary_path: reset.summary.clone(),
             compaction_count: self.state.compaction_count,
         };
-        self.emit_reset_event(pressure, &event);
+        self.emit_reset_event(pressure, event);
         ResetCheck::Compacted(Box::new(reset))
     }
 
@@ -145,7 +145,7 @@ impl HardReset {
             transcript_path: self.transcript_path(),
             summarizer_input_path,
         };
-        self.emit_reset_event(pressure, &event);
+        self.emit_reset_event(pressure, event);
         if exceeded {
             self.input.send_replace(InputState::Dead);
             return Err(Error::SessionDead);

@@ -36,21 +36,19 @@ impl HardReset {
     }
 
     /// Tells the sinks, and the transcript.
-    pub(super) fn emit_reset_event(&self, pressure: &MeasuredPressure, event: &ResetEvent) {
-        let Ok(Value::Object(fields)) = serde_json::to_value(event) else {
+    pub(super) fn emit_reset_event(&self, pressure: &MeasuredPressure, event: ResetEvent) {
+        let Ok(json) = serde_json::to_value(&event) else {
             return;
         };
-        self.write_down(&Value::Object(fields.clone()));
-        let mut told = self
-            .event_scope(pressure)
-            .event(event.kind(), &self.manager.clock.timestamp());
-        told.detail = fields;
-        // The event's own name of the model is the one that the limit was looked up for.
-        told.model = told
-            .detail
-            .shift_remove("model")
-            .and_then(|m| m.as_str().map(str::to_owned));
-        self.manager.emit(told);
+        self.write_down(&json);
+        let scope = EventScope {
+            // The event's own name of the model is the one that the limit was looked up for.
+            model: Some(event.model().to_owned()),
+            // Its reason for the reset is how the tokens were counted.
+            cause: None,
+            ..self.event_scope(pressure)
+        };
+        self.manager.emit(&scope, EventKind::Reset(event));
     }
 
     fn event_scope(&self, pressure: &MeasuredPressure) -> EventScope {
@@ -110,10 +108,8 @@ impl HardReset {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
-                let event = self
-                    .event_scope(pressure)
-                    .event(EventKind::TranscriptFailed, &self.manager.clock.timestamp());
-                self.manager.emit(event.with("error", error));
+                let failed = EventKind::TranscriptFailed { error };
+                self.manager.emit(&self.event_scope(pressure), failed);
                 None
             }
         }

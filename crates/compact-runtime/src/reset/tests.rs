@@ -3,6 +3,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use compact_core::event::{Event, EventKind};
 use compact_core::message::{Block, EntryId, EntryKind, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
@@ -533,12 +534,11 @@ async fn input_is_closed_while_it_compacts() {
         seen: Mutex<Vec<(String, InputState)>>,
     }
     impl EventSink for Watching {
-        fn emit(&self, event: &Value) {
+        fn emit(&self, event: &Event) {
             let input = self.input.lock().unwrap();
-            let name = event["event"].as_str().unwrap_or_default();
-            if let (Some(input), true) = (&*input, name.starts_with("context_")) {
+            if let (Some(input), EventKind::Reset(_)) = (&*input, &event.kind) {
                 let mut seen = self.seen.lock().unwrap();
-                seen.push((name.to_owned(), *input.borrow()));
+                seen.push((event.kind.name(), *input.borrow()));
             }
         }
     }

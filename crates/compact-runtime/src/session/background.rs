@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use compact_core::event::CallOutcome;
 use compact_core::trigger::TriggerDecision;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot::error::TryRecvError;
@@ -97,12 +98,12 @@ async fn run_compaction(
     let began = CallStart::now("background_compact");
     let scope = manager.snapshot_scope(&snapshot);
     let outcome = compact_if_claimed(manager, snapshot, gate).await;
-    let told = match &outcome {
-        Ok(Some(_)) => "compacted",
-        Ok(None) => "unchanged",
-        Err(_) => "failed",
+    let ended = match &outcome {
+        Ok(Some(_)) => CallOutcome::Compacted,
+        Ok(None) => CallOutcome::Unchanged,
+        Err(_) => CallOutcome::Failed,
     };
-    manager.emit_call_ended(&scope, &began, told);
+    manager.emit_call_ended(&scope, &began, ended);
     // Nobody listens any more when the session is gone; what is on record stays true of it.
     let _ = sender.send(outcome);
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_core::event::{EventKind, TraceContext};
+use compact_core::event::{EventKind, OverflowAnswer, TraceContext};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::pin;
@@ -212,7 +212,7 @@ impl Session {
         let ready = match decision.verdict {
             Verdict::CompactNow | Verdict::Exceeded => self.compact_now(decision).await?,
             verdict => {
-                self.manager.emit_bare_estimate(&self.session, &decision);
+                self.manager.emit_bare_decision(&self.session, &decision);
                 if verdict == Verdict::CompactSoon {
                     self.start_background(&decision);
                 }
@@ -291,8 +291,16 @@ impl Session {
             cause: Some(CompactionCause::Overflow),
             ..trigger::decide_manual(tokens, self.manager.window, note)
         };
-        let answer = if again { "given_up" } else { "smaller" };
-        self.emit_overflow(&overflow, &decision, answer);
+        let answer = match again {
+            true => OverflowAnswer::GivenUp,
+            false => OverflowAnswer::Smaller,
+        };
+        let overflowed = EventKind::Overflowed {
+            tokens: overflow.tokens,
+            limit: overflow.limit,
+            answer,
+        };
+        self.emit(&decision, overflowed);
         if again {
             return Ok(None);
         }
@@ -305,15 +313,10 @@ impl Session {
         Ok(ready.receipt.is_some().then_some(ready))
     }
 
-    fn emit_overflow(&self, overflow: &Overflow, decision: &TriggerDecision, answer: &str) {
-        let event = self.manager.session_scope(&self.session, decision);
-        let event = event.event(EventKind::Overflowed, &self.manager.clock.timestamp());
-        self.manager.emit(
-            event
-                .with("tokens", overflow.tokens.map(|t| t.0))
-                .with("limit", overflow.limit.map(|t| t.0))
-                .with("answer", answer),
-        );
+    /// Emits what happened in the session under a decision.
+    fn emit(&self, decision: &TriggerDecision, kind: EventKind) {
+        let scope = self.manager.session_scope(&self.session, decision);
+        self.manager.emit(&scope, kind);
     }
 
     /// A provider knows its window better than any table.
@@ -335,7 +338,7 @@ impl Session {
         if self.running.is_some() {
             taken = self.give_up_background().await;
             if taken.is_none() && self.report_too_late(&decision) {
-                manager.emit_bare_estimate(&self.session, &decision);
+                manager.emit_bare_decision(&self.session, &decision);
                 return Ok(manager.hand_out(&mut self.session, decision));
             }
         }
@@ -351,11 +354,11 @@ impl Session {
     /// Tells that what ran took too long. True where a summary by a model is a condition: then that
     /// is a failure, and no other view takes its place.
     fn report_too_late(&mut self, decision: &TriggerDecision) -> bool {
-        let scope = self.manager.session_scope(&self.session, decision);
-        let waited = self.manager.policy.wait_seconds;
-        let late = scope.event(EventKind::Discarded, &self.manager.clock.timestamp());
-        let late = late.with("reason", "it took too long");
-        self.manager.emit(late.with("waited_seconds", waited));
+        let late = EventKind::Discarded {
+            reason: "it took too long".to_owned(),
+            waited_seconds: Some(self.manager.policy.wait_seconds),
+        };
+        self.emit(decision, late);
         let fails = self.manager.policy.on_summary_failure == OnSummaryFailure::Fail;
         if fails {
             self.session.note_failure(decision.tokens);
@@ -377,9 +380,7 @@ impl Session {
             return false;
         };
         self.running = Some(running);
-        let scope = self.manager.session_scope(&self.session, decision);
-        self.manager
-            .emit(scope.event(EventKind::Scheduled, &self.manager.clock.timestamp()));
+        self.emit(decision, EventKind::Scheduled);
         true
     }
 
@@ -421,10 +422,8 @@ impl Session {
             .adopt_finished(&mut self.session, finished, decision)
             .await;
         let receipt = ready.receipt?;
-        let event = scope
-            .event(EventKind::Swapped, &self.manager.clock.timestamp())
-            .with_receipt(&receipt);
-        manager.emit(event.with("appended", appended));
+        let appended = appended as u64;
+        manager.emit_of_receipt(&scope, &receipt, EventKind::Swapped { appended });
         Some(receipt)
     }
 
@@ -432,9 +431,8 @@ impl Session {
     fn note_background_error(&mut self, error: &Error, decision: &TriggerDecision) {
         self.session.note_failure(decision.tokens);
         if matches!(error, Error::Interrupted) {
-            let event = self.manager.session_scope(&self.session, decision);
-            let event = event.event(EventKind::Failed, &self.manager.clock.timestamp());
-            self.manager.emit(event.with("error", error.to_string()));
+            let error = error.to_string();
+            self.emit(decision, EventKind::Failed { error });
         }
     }
 
@@ -456,14 +454,12 @@ impl Session {
         // Growth beyond what a fresh view leaves of the trigger point outruns it.
         let fresh = point.0 as f64 * self.manager.policy.target_of_trigger;
         let outruns = per_call.0 as f64 > point.0 as f64 - fresh;
-        let scope = self.manager.session_scope(&self.session, decision);
-        self.manager.emit(
-            scope
-                .event(EventKind::Forecast, &self.manager.clock.timestamp())
-                .with("calls_left", left)
-                .with("tokens_per_call", per_call.0)
-                .with("outruns_budget", outruns),
-        );
+        let forecast = EventKind::Forecast {
+            calls_left: left,
+            tokens_per_call: per_call,
+            outruns_budget: outruns,
+        };
+        self.emit(decision, forecast);
     }
 }
 

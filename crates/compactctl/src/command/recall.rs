@@ -53,9 +53,7 @@ pub fn run(args: &RecallArgs, app: &App, global: &GlobalArgs) -> Result<CommandA
 
 /// Tells who is told that something archived was asked for.
 pub fn emit_event(app: &App, event: &Event) -> Result<(), Failure> {
-    if let Ok(event) = serde_json::to_value(event) {
-        app.compact().sink()?.emit(&event);
-    }
+    app.compact().sink()?.emit(event);
     Ok(())
 }
 

@@ -90,10 +90,6 @@ pub(super) fn str_field<'e>(event: &'e Value, field: &str) -> Option<&'e str> {
     event.get(field)?.as_str()
 }
 
-pub(super) fn number_field(event: &Value, field: &str) -> Option<f64> {
-    event.get(field)?.as_f64()
-}
-
 /// When an event was, in nanoseconds since 1970; 0 where it does not say.
 pub(super) fn event_time(event: &Value) -> u64 {
     let ts = str_field(event, "ts").and_then(|ts| ts.parse::<Timestamp>().ok());

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use compact_core::event::{Event, EventKind, UsageReport};
+use compact_core::trigger::CompactionCause;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use opentelemetry_proto::tonic::metrics::v1::{
     AggregationTemporality, Histogram, HistogramDataPoint, Metric, NumberDataPoint, Sum,
 };
-use serde_json::Value;
 
-use super::attribute::{key_value, number_field, str_field, string_value};
+use super::ExportedEvent;
+use super::attribute::{key_value, str_field, string_value};
 
 /// What is measured.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
@@ -155,7 +157,7 @@ impl EventMetrics {
     }
 
     /// Counts what an event says.
-    pub(super) fn count(&mut self, event: &Value) {
+    pub(super) fn count(&mut self, event: &ExportedEvent) {
         for Measurement { name, value, by } in measure_event(event) {
             let mut series = (name, by);
             if self.series.len() >= MOST_SERIES && !self.series.contains_key(&series) {
@@ -271,154 +273,125 @@ fn series_attributes(series: &MetricSeries) -> Vec<KeyValue> {
     series.1.iter().map(label).collect()
 }
 
-/// Everything that an event is counted for.
-fn measure_event(event: &Value) -> Vec<Measurement> {
-    let name = str_field(event, "event").unwrap_or("event");
+/// Everything that an event is counted for; of a host's own, that it happened.
+fn measure_event(exported: &ExportedEvent) -> Vec<Measurement> {
+    let name = str_field(&exported.json, "event").unwrap_or("event");
     let mut out = vec![count_one(
         MetricName::Events,
         vec![("event", name.to_owned())],
     )];
-    match name {
-        "compact.trigger_decision" => {
-            out.extend(measure_field(
-                MetricName::Pressure,
-                event,
-                "pressure",
-                vec![],
-            ));
-        }
-        "compact.completed" => out.extend(measure_completed(event)),
-        "compact.failed" => out.push(count_one(
-            MetricName::Compactions,
-            outcome_labels(event, "failed"),
-        )),
-        "compact.discarded" => out.push(count_one(
-            MetricName::Compactions,
-            outcome_labels(event, "discarded"),
-        )),
-        "compact.fallback" => {
-            let by = vec![label_field(event, "fallback"), label_field(event, "reason")];
-            out.push(count_one(MetricName::Fallbacks, by));
-        }
-        "compact.recalled" => {
-            out.extend(measure_seconds(MetricName::RecallDuration, event, vec![]))
-        }
-        "compact.call_ended" => {
-            let by = vec![label_field(event, "call"), label_field(event, "outcome")];
-            out.extend(measure_seconds(MetricName::CallDuration, event, by));
-        }
-        "compact.usage" => out.extend(measure_usage(event)),
-        _ => {}
-    }
+    out.extend(exported.event.iter().flat_map(measure_kind));
+    out.retain(|measured| measured.value.is_finite());
     out
 }
 
-fn measure_completed(event: &Value) -> Vec<Measurement> {
-    let mut out = vec![count_one(
-        MetricName::Compactions,
-        outcome_labels(event, "completed"),
-    )];
-    let cause = vec![label_field(event, "cause")];
-    out.extend(measure_seconds(
-        MetricName::CompactionDuration,
-        event,
-        cause,
-    ));
-    out.extend(measure_field(
-        MetricName::Retention,
-        event,
-        "retention",
-        vec![],
-    ));
-    for phase in ["before", "after"] {
-        let tokens = event.get(phase).and_then(Value::as_object);
-        for (category, tokens) in tokens.into_iter().flatten() {
-            let by = vec![("category", category.clone()), ("phase", phase.to_owned())];
-            let value = tokens.as_f64().unwrap_or_default();
-            out.push(Measurement {
-                name: MetricName::Tokens,
-                value,
-                by,
-            });
+fn measure_kind(event: &Event) -> Vec<Measurement> {
+    match &event.kind {
+        EventKind::TriggerDecision { pressure, .. } => {
+            vec![observe(MetricName::Pressure, *pressure, vec![])]
         }
+        EventKind::Completed { .. } => measure_completed(event),
+        EventKind::Failed { .. } => vec![count_outcome(event, "failed")],
+        EventKind::Discarded { .. } => vec![count_outcome(event, "discarded")],
+        EventKind::Fallback {
+            reason, fallback, ..
+        } => {
+            let fallback = ("fallback", fallback.as_str().to_owned());
+            let by = vec![fallback, ("reason", reason.clone())];
+            vec![count_one(MetricName::Fallbacks, by)]
+        }
+        EventKind::Recalled { duration_ms, .. } => {
+            vec![observe_ms(MetricName::RecallDuration, *duration_ms, vec![])]
+        }
+        EventKind::CallEnded {
+            call,
+            outcome,
+            duration_ms,
+        } => {
+            let outcome = ("outcome", outcome.as_str().to_owned());
+            let by = vec![("call", call.clone()), outcome];
+            vec![observe_ms(MetricName::CallDuration, *duration_ms, by)]
+        }
+        EventKind::Usage(report) => measure_usage(event, report),
+        _ => Vec::new(),
     }
-    out
 }
 
-fn measure_usage(event: &Value) -> Vec<Measurement> {
-    let model = || {
-        let model = str_field(event, "model").unwrap_or("unknown");
-        ("gen_ai.request.model", model.to_owned())
+fn measure_completed(event: &Event) -> Vec<Measurement> {
+    let EventKind::Completed {
+        before,
+        after,
+        retention,
+        duration_ms,
+        ..
+    } = &event.kind
+    else {
+        return Vec::new();
     };
+    let by = vec![cause_label(event)];
+    let mut out = vec![
+        count_outcome(event, "completed"),
+        observe_ms(MetricName::CompactionDuration, *duration_ms, by),
+        observe(MetricName::Retention, *retention, vec![]),
+    ];
+    for (phase, tokens) in [("before", before), ("after", after)] {
+        out.extend(tokens.by_name().map(|(category, tokens)| {
+            let by = vec![
+                ("category", category.to_owned()),
+                ("phase", phase.to_owned()),
+            ];
+            observe(MetricName::Tokens, tokens.0 as f64, by)
+        }));
+    }
+    out
+}
+
+fn measure_usage(event: &Event, report: &UsageReport) -> Vec<Measurement> {
+    let model = event.scope.model.as_deref().unwrap_or("unknown");
+    let model = || ("gen_ai.request.model", model.to_owned());
     let mut out = Vec::new();
-    for (field, kind) in [
-        ("turn_input", "input"),
-        ("turn_output", "output"),
-        ("turn_cache_read", "cache_read"),
-        ("turn_cache_creation", "cache_creation"),
+    let input = report.turn_input as f64;
+    let output = report.turn_output as f64;
+    let cache_read = report.turn_cache_read as f64;
+    let cache_creation = report.turn_cache_creation as f64;
+    for (kind, tokens) in [
+        ("input", input),
+        ("output", output),
+        ("cache_read", cache_read),
+        ("cache_creation", cache_creation),
     ] {
         let by = vec![("type", kind.to_owned()), model()];
-        out.extend(measure_field(MetricName::UsageTokens, event, field, by));
+        out.push(observe(MetricName::UsageTokens, tokens, by));
     }
-    out.extend(measure_field(
-        MetricName::UsageCost,
-        event,
-        "turn_cost_usd",
-        vec![model()],
-    ));
-    let count = |fields: &[&str]| fields.iter().filter_map(|f| number_field(event, f)).sum();
-    for (kind, value) in [
-        (
-            "input",
-            count(&["turn_input", "turn_cache_read", "turn_cache_creation"]),
-        ),
-        ("output", count(&["turn_output"])),
-    ] {
+    let cost = report.turn_cost_usd;
+    out.extend(cost.map(|cost| observe(MetricName::UsageCost, cost, vec![model()])));
+    let prompt = input + cache_read + cache_creation;
+    for (kind, tokens) in [("input", prompt), ("output", output)] {
         let operation = ("gen_ai.operation.name", "chat".to_owned());
         let by = vec![operation, model(), ("gen_ai.token.type", kind.to_owned())];
-        out.push(Measurement {
-            name: MetricName::GenAiTokens,
-            value,
-            by,
-        });
+        out.push(observe(MetricName::GenAiTokens, tokens, by));
     }
     out
+}
+
+fn observe(name: MetricName, value: f64, by: Vec<(&'static str, String)>) -> Measurement {
+    Measurement { name, value, by }
+}
+
+fn observe_ms(name: MetricName, ms: f64, by: Vec<(&'static str, String)>) -> Measurement {
+    observe(name, ms / 1000.0, by)
 }
 
 fn count_one(name: MetricName, by: Vec<(&'static str, String)>) -> Measurement {
-    Measurement {
-        name,
-        value: 1.0,
-        by,
-    }
+    observe(name, 1.0, by)
 }
 
-fn measure_field(
-    name: MetricName,
-    event: &Value,
-    field: &str,
-    by: Vec<(&'static str, String)>,
-) -> Option<Measurement> {
-    let value = number_field(event, field)?;
-    Some(Measurement { name, value, by })
+fn count_outcome(event: &Event, outcome: &str) -> Measurement {
+    let by = vec![("outcome", outcome.to_owned()), cause_label(event)];
+    count_one(MetricName::Compactions, by)
 }
 
-fn measure_seconds(
-    name: MetricName,
-    event: &Value,
-    by: Vec<(&'static str, String)>,
-) -> Option<Measurement> {
-    let value = number_field(event, "duration_ms")? / 1000.0;
-    Some(Measurement { name, value, by })
-}
-
-fn outcome_labels(event: &Value, outcome: &str) -> Vec<(&'static str, String)> {
-    vec![("outcome", outcome.to_owned()), label_field(event, "cause")]
-}
-
-fn label_field(event: &Value, field: &'static str) -> (&'static str, String) {
-    (
-        field,
-        str_field(event, field).unwrap_or("unknown").to_owned(),
-    )
+fn cause_label(event: &Event) -> (&'static str, String) {
+    let cause = event.scope.cause.map_or("unknown", CompactionCause::as_str);
+    ("cause", cause.to_owned())
 }

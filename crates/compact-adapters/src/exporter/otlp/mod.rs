@@ -28,9 +28,9 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::BackgroundSink;
 use super::background::BatchExporter;
 use super::console;
+use super::{BackgroundSink, ExportedEvent};
 use attribute::{event_attributes, event_time, id_bytes, str_field};
 use metric::EventMetrics;
 use span::SpanAssembler;
@@ -39,7 +39,7 @@ use transport::Transport;
 pub use settings::{CollectorProtocol, CollectorSettings, OtlpSignal};
 
 /// A sink that sends events to a collector. Fails only where there can be no client at all.
-pub fn otlp_sink(settings: CollectorSettings) -> Result<BackgroundSink, String> {
+pub fn otlp_sink(settings: CollectorSettings) -> Result<BackgroundSink<ExportedEvent>, String> {
     Ok(BackgroundSink::with_exporter(OtlpBatchExporter::new(
         settings,
     )?))
@@ -78,13 +78,13 @@ impl OtlpBatchExporter {
         })
     }
 
-    fn logs_request(&self, events: &[Value]) -> Option<ExportLogsServiceRequest> {
+    fn logs_request(&self, events: &[ExportedEvent]) -> Option<ExportLogsServiceRequest> {
         if events.is_empty() || !self.settings.sends(OtlpSignal::Logs) {
             return None;
         }
         let logs = ScopeLogs {
             scope: Some(instrumentation_scope()),
-            log_records: events.iter().map(log_record).collect(),
+            log_records: events.iter().map(|event| log_record(&event.json)).collect(),
             ..ScopeLogs::default()
         };
         Some(ExportLogsServiceRequest {
@@ -134,7 +134,9 @@ impl OtlpBatchExporter {
 }
 
 impl BatchExporter for OtlpBatchExporter {
-    fn export_batch(&mut self, burst: Vec<Value>, dropped: u64) -> LostEvents {
+    type Item = ExportedEvent;
+
+    fn export_batch(&mut self, burst: Vec<ExportedEvent>, dropped: u64) -> LostEvents {
         let mut ended = Vec::new();
         for event in &burst {
             self.metrics.count(event);

@@ -4,14 +4,15 @@
 
 use std::collections::VecDeque;
 
+use compact_core::event::{CallOutcome, EventKind};
 use opentelemetry_proto::tonic::trace::v1::span::{Event, SpanKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use serde_json::Value;
 
+use super::ExportedEvent;
 use super::attribute::{
-    event_attributes, event_time, gen_ai_attributes, id_bytes, key_value, number_field, str_field,
-    string_value,
+    event_attributes, event_time, gen_ai_attributes, id_bytes, key_value, str_field, string_value,
 };
 use super::settings::TraceSampler;
 
@@ -20,9 +21,6 @@ const MOST_OPEN: usize = 512;
 
 /// Events on one span; what is beyond is in the logs alone.
 const MOST_EVENTS: usize = 128;
-
-/// The event that ends a call.
-const CALL_ENDED: &str = "compact.call_ended";
 
 pub(super) struct SpanAssembler {
     sampler: TraceSampler,
@@ -44,22 +42,23 @@ impl SpanAssembler {
     }
 
     /// Adds an event to the span of its call; the span, when this event ends it.
-    pub(super) fn add_event(&mut self, event: &Value) -> Option<Span> {
-        let span_id = id_bytes(event, "span_id");
-        let trace_id = id_bytes(event, "trace_id");
+    pub(super) fn add_event(&mut self, event: &ExportedEvent) -> Option<Span> {
+        let json = &event.json;
+        let span_id = id_bytes(json, "span_id");
+        let trace_id = id_bytes(json, "trace_id");
         if span_id.len() != 8 || trace_id.len() != 16 || !self.sampler.is_sampled(&trace_id) {
             return None;
         }
         let at = self.open.iter().position(|open| open.span_id == span_id);
-        if str_field(event, "event") == Some(CALL_ENDED) {
+        if let Some(end) = SpanEnd::from_event(event) {
             let open = at.and_then(|at| self.open.remove(at));
-            return Some(finish_span(event, trace_id, span_id, open));
+            return Some(end.finish_span(trace_id, span_id, open));
         }
         let open = match at {
             Some(at) => self.open.get_mut(at)?,
             None => self.begin(span_id)?,
         };
-        open.add(event);
+        open.add(json);
         None
     }
 
@@ -91,35 +90,58 @@ impl OpenSpan {
     }
 }
 
-/// The span that an event ends: it began as long before as it took.
-fn finish_span(end: &Value, trace_id: Vec<u8>, span_id: Vec<u8>, open: Option<OpenSpan>) -> Span {
-    let took = number_field(end, "duration_ms")
-        .unwrap_or_default()
-        .max(0.0)
-        * 1e6;
-    let (events, beyond) = open.map_or((Vec::new(), 0), |open| (open.events, open.beyond));
-    // The end is told to the millisecond, what came before it as well: nothing is before its span.
-    let first = events.iter().map(|event| event.time_unix_nano).min();
-    let until = event_time(end);
-    let since = until.saturating_sub(took as u64);
-    let outcome = str_field(end, "outcome").unwrap_or_default();
-    let mut attributes = gen_ai_attributes(end);
-    attributes.push(key_value("compact.outcome", string_value(outcome)));
-    Span {
-        trace_id,
-        span_id,
-        parent_span_id: id_bytes(end, "parent_span_id"),
-        name: str_field(end, "call").unwrap_or("call").to_owned(),
-        kind: SpanKind::Internal as i32,
-        start_time_unix_nano: first.map_or(since, |first| since.min(first)),
-        end_time_unix_nano: until,
-        attributes,
-        events,
-        dropped_events_count: beyond,
-        status: (outcome == "failed").then(|| Status {
-            code: StatusCode::Error as i32,
-            message: String::new(),
-        }),
-        ..Span::default()
+/// The event that ends a call.
+struct SpanEnd<'a> {
+    json: &'a Value,
+    call: &'a str,
+    outcome: CallOutcome,
+    duration_ms: f64,
+}
+
+impl SpanEnd<'_> {
+    fn from_event(event: &ExportedEvent) -> Option<SpanEnd<'_>> {
+        match &event.event.as_ref()?.kind {
+            EventKind::CallEnded {
+                call,
+                outcome,
+                duration_ms,
+            } => Some(SpanEnd {
+                json: &event.json,
+                call,
+                outcome: *outcome,
+                duration_ms: *duration_ms,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The span that ends: it began as long before as it took.
+    fn finish_span(&self, trace_id: Vec<u8>, span_id: Vec<u8>, open: Option<OpenSpan>) -> Span {
+        let took = self.duration_ms.max(0.0) * 1e6;
+        let (events, beyond) = open.map_or((Vec::new(), 0), |open| (open.events, open.beyond));
+        // The end is told to the millisecond, what came before it as well: nothing is before its span.
+        let first = events.iter().map(|event| event.time_unix_nano).min();
+        let until = event_time(self.json);
+        let since = until.saturating_sub(took as u64);
+        let mut attributes = gen_ai_attributes(self.json);
+        let outcome = string_value(self.outcome.as_str());
+        attributes.push(key_value("compact.outcome", outcome));
+        Span {
+            trace_id,
+            span_id,
+            parent_span_id: id_bytes(self.json, "parent_span_id"),
+            name: self.call.to_owned(),
+            kind: SpanKind::Internal as i32,
+            start_time_unix_nano: first.map_or(since, |first| since.min(first)),
+            end_time_unix_nano: until,
+            attributes,
+            events,
+            dropped_events_count: beyond,
+            status: (self.outcome == CallOutcome::Failed).then(|| Status {
+                code: StatusCode::Error as i32,
+                message: String::new(),
+            }),
+            ..Span::default()
+        }
     }
 }

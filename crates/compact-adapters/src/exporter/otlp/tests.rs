@@ -1,5 +1,11 @@
 use std::net::TcpListener;
 
+use compact_core::event::{
+    CallOutcome, CategoryTokens, Event, EventKind, EventScope, FailedModel, Substitute,
+    TraceContext, UsageReport,
+};
+use compact_core::token::Tokens;
+use compact_core::trigger::CompactionCause;
 use compact_runtime::port::event::EventSink;
 use compact_runtime::port::event::conformance::{self, trigger_decision};
 use expect_test::{Expect, expect};
@@ -23,8 +29,8 @@ fn settings(
     CollectorSettings::new(endpoint, protocol, pairs.iter().map(own))
 }
 
-fn check(event: &Value, expected: &Expect) {
-    let told: Vec<String> = event_attributes(event)
+fn check(event: &Event, expected: &Expect) {
+    let told: Vec<String> = event_attributes(&json!(event))
         .into_iter()
         .map(|attribute| {
             let value = match attribute.value.and_then(|v| v.value) {
@@ -46,6 +52,7 @@ fn every_field_of_an_event_is_an_attribute() {
         &expect![[r#"
             compact.session_id = "abc"
             compact.event = "compact.trigger_decision"
+            compact.severity = "info"
             compact.model = "gpt-5-reasoning"
             compact.t_est = 112345
             compact.max = 128000
@@ -54,61 +61,101 @@ fn every_field_of_an_event_is_an_attribute() {
             compact.kept.pinned = 3
             compact.kept.recent_turns = 6
             compact.kept.tool_pairs = 4
+            compact.kept.clipped = 0
+            compact.kept.newest_cut = 0
             compact.pruned_count = 47
             compact.summary_tokens = 480
+            compact.cause = "threshold"
+            compact.verdict = "compact_now"
+            compact.reason = "88 % of the window"
+            compact.pressure = 0.88
             gen_ai.conversation.id = "abc"
             gen_ai.request.model = "gpt-5-reasoning"
         "#]],
     );
 }
 
+fn call() -> Option<TraceContext> {
+    TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+}
+
 #[test]
 fn a_record_has_the_events_time_name_and_severity() {
     let mut event = trigger_decision();
-    event["severity"] = json!("warning");
-    event["trace_id"] = json!("4bf92f3577b34da6a3ce929d0e0e4736");
-    event["span_id"] = json!("00f067aa0ba902b7");
-    let record = log_record(&event);
+    event.kind = EventKind::NotArchived;
+    event.scope.call = call();
+    let record = log_record(&json!(event));
     assert_eq!(record.time_unix_nano, 1_760_853_600_000_000_000);
-    assert_eq!(record.event_name, "compact.trigger_decision");
+    assert_eq!(record.event_name, "compact.not_archived");
     assert_eq!(record.severity_text, "WARN");
     assert_eq!((record.trace_id.len(), record.span_id.len()), (16, 8));
     for odd in conformance::odd_events() {
-        log_record(&odd);
+        log_record(&json!(odd));
     }
 }
 
-fn event_at(event: &str, ts: &str) -> Value {
-    json!({"ts": ts, "event": event, "session_id": "s", "severity": "info",
-        "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "span_id": "00f067aa0ba902b7"})
+/// What a host exports need not be an event of ours, or one at all.
+#[test]
+fn what_a_host_exports_is_recorded_and_counted_by_name() {
+    let odd = [
+        json!({"event": "compact.of_the_host", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+            "span_id": "00f067aa0ba902b7", "ts": "2025-10-19T06:00:00Z", "list": [1, "two"]}),
+        json!({}),
+        json!(null),
+        json!([1, "two"]),
+        json!({"event": 7, "session_id": null, "t_est": "many", "max": 0, "kept": []}),
+        json!({"event": "compact.call_ended"}),
+    ];
+    let mut spans = SpanAssembler::new(set(&[]).sampler);
+    for json in &odd {
+        let exported = ExportedEvent::from(json.clone());
+        assert_eq!(exported.event, None);
+        assert_eq!(spans.add_event(&exported), None);
+        log_record(json);
+    }
+    let own = log_record(&odd[0]);
+    assert_eq!(own.event_name, "compact.of_the_host");
+    assert_eq!(own.time_unix_nano, 1_760_853_600_000_000_000);
+    expect![[r#"
+        compact.events {event=compact.call_ended} AsInt(1)
+        compact.events {event=compact.of_the_host} AsInt(1)
+        compact.events {event=event} AsInt(4)
+        compact.events.dropped {} AsInt(3)"#]]
+    .assert_eq(&sums(&odd.map(ExportedEvent::from)).join("\n"));
+}
+
+#[test]
+fn an_event_of_ours_is_known_by_its_json() {
+    let event = trigger_decision();
+    let exported = ExportedEvent::from(&event);
+    assert_eq!(ExportedEvent::from(json!(event)), exported);
+    assert_eq!(exported.event, Some(event));
+}
+
+fn event_at(kind: EventKind, ts: &str) -> ExportedEvent {
+    let scope = EventScope {
+        call: call(),
+        ..EventScope::default()
+    };
+    ExportedEvent::from(&scope.event(kind, ts))
 }
 
 #[test]
 fn a_calls_events_are_on_its_span_when_it_ends() {
     let mut spans = SpanAssembler::new(set(&[]).sampler);
-    assert_eq!(
-        spans.add_event(&event_at(
-            "compact.token_estimate",
-            "2026-01-01T00:00:00.990Z"
-        )),
-        None
-    );
-    assert_eq!(
-        spans.add_event(&event_at(
-            "compact.trigger_decision",
-            "2026-01-01T00:00:00.991Z"
-        )),
-        None
-    );
-    assert_eq!(
-        spans.add_event(&trigger_decision()),
-        None,
-        "it is part of no call"
-    );
-    let mut end = event_at("compact.call_ended", "2026-01-01T00:00:01.000Z");
-    end["call"] = json!("before_model_call");
-    end["outcome"] = json!("failed");
-    end["duration_ms"] = json!(12.5);
+    let estimate = EventKind::TokenEstimate { tokens: None };
+    let estimate = event_at(estimate, "2026-01-01T00:00:00.990Z");
+    assert_eq!(spans.add_event(&estimate), None);
+    let decision = event_at(trigger_decision().kind, "2026-01-01T00:00:00.991Z");
+    assert_eq!(spans.add_event(&decision), None);
+    let outside = ExportedEvent::from(&trigger_decision());
+    assert_eq!(spans.add_event(&outside), None, "it is part of no call");
+    let end = EventKind::CallEnded {
+        call: "before_model_call".to_owned(),
+        outcome: CallOutcome::Failed,
+        duration_ms: 12.5,
+    };
+    let end = event_at(end, "2026-01-01T00:00:01.000Z");
     let span = spans.add_event(&end).unwrap();
     assert_eq!(span.name, "before_model_call");
     let names: Vec<&str> = span.events.iter().map(|e| e.name.as_str()).collect();
@@ -206,7 +253,7 @@ fn the_variables_of_opentelemetry_are_honoured() {
     );
 }
 
-fn sums(events: &[Value]) -> Vec<String> {
+fn sums(events: &[ExportedEvent]) -> Vec<String> {
     let mut metrics = EventMetrics::new(1);
     events.iter().for_each(|event| metrics.count(event));
     let mut out = Vec::new();
@@ -249,23 +296,67 @@ fn sums(events: &[Value]) -> Vec<String> {
 
 #[test]
 fn events_are_counted_by_what_dashboards_ask_for() {
-    let completed = json!({"event": "compact.completed", "cause": "threshold", "retention": 0.97,
-        "duration_ms": 40.0, "before": {"history": 9000, "system": 100}, "after": {"history": 3000}});
-    let usage = json!({"event": "compact.usage", "model": "m", "turn_input": 10, "turn_output": 5,
-        "turn_cache_read": 90, "turn_cache_creation": 0, "turn_cost_usd": 0.25});
-    let events = [
+    let tokens = |system, history| CategoryTokens {
+        system: Tokens(system),
+        history: Tokens(history),
+        ..CategoryTokens::default()
+    };
+    let completed = EventKind::Completed {
+        tokens_before: Tokens(9000),
+        tokens_after: Tokens(3000),
+        before: CategoryTokens {
+            tool_results: Some(Tokens(700)),
+            ..tokens(100, 9000)
+        },
+        after: tokens(100, 3000),
+        retention: 0.97,
+        duration_ms: 40.0,
+    };
+    let usage = EventKind::Usage(UsageReport {
+        turn_input: 10,
+        turn_output: 5,
+        turn_cache_read: 90,
+        turn_cost_usd: Some(0.25),
+        ..UsageReport::default()
+    });
+    let fallback = EventKind::Fallback {
+        failed: FailedModel::Summarizer("http".to_owned()),
+        reason: "timeout".to_owned(),
+        fallback: Substitute::Deterministic,
+    };
+    let ended = EventKind::CallEnded {
+        call: "before_model_call".to_owned(),
+        outcome: CallOutcome::Compacted,
+        duration_ms: 50.0,
+    };
+    let error = "busy".to_owned();
+    let kinds = [
         completed.clone(),
         completed,
-        json!({"event": "compact.failed", "cause": "asked"}),
+        EventKind::Failed { error },
         usage,
-        json!({"event": "compact.call_ended", "call": "before_model_call", "outcome": "compacted", "duration_ms": 50.0}),
+        fallback,
+        ended,
     ];
+    let scope = EventScope {
+        model: Some("m".to_owned()),
+        cause: Some(CompactionCause::Threshold),
+        ..EventScope::default()
+    };
+    let events = kinds.map(|kind| ExportedEvent::from(&scope.event(kind, "")));
     expect![[r#"
         compact.compactions {outcome=completed cause=threshold} AsInt(2)
-        compact.compactions {outcome=failed cause=asked} AsInt(1)
+        compact.compactions {outcome=failed cause=threshold} AsInt(1)
+        compact.fallbacks {fallback=deterministic reason=timeout} AsInt(1)
         compact.tokens {category=history phase=after} 2×, 6000
         compact.tokens {category=history phase=before} 2×, 18000
+        compact.tokens {category=memory phase=after} 2×, 0
+        compact.tokens {category=memory phase=before} 2×, 0
+        compact.tokens {category=system phase=after} 2×, 200
         compact.tokens {category=system phase=before} 2×, 200
+        compact.tokens {category=tool_results phase=before} 2×, 1400
+        compact.tokens {category=tools phase=after} 2×, 0
+        compact.tokens {category=tools phase=before} 2×, 0
         compact.retention {} 2×, 1.94
         compact.compaction.duration {cause=threshold} 2×, 0.08
         compact.call.duration {call=before_model_call outcome=compacted} 1×, 0.05
@@ -279,6 +370,7 @@ fn events_are_counted_by_what_dashboards_ask_for() {
         compact.events {event=compact.call_ended} AsInt(1)
         compact.events {event=compact.completed} AsInt(2)
         compact.events {event=compact.failed} AsInt(1)
+        compact.events {event=compact.fallback} AsInt(1)
         compact.events {event=compact.usage} AsInt(1)
         compact.events.dropped {} AsInt(3)"#]]
     .assert_eq(&sums(&events).join("\n"));

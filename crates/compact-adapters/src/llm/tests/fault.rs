@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use compact_core::event::{Event, EventKind, FailedModel, Substitute};
 use compact_core::message::{Entry, Role};
 use compact_core::policy::{OnSummaryFailure, Policy};
 use compact_core::profile::Profile;
@@ -18,18 +19,33 @@ use compact_runtime::{Error, Manager, Session};
 use super::*;
 
 #[derive(Default)]
-struct Events(Mutex<Vec<Value>>);
+struct Events(Mutex<Vec<Event>>);
 
 impl EventSink for Events {
-    fn emit(&self, event: &Value) {
+    fn emit(&self, event: &Event) {
         self.0.lock().unwrap().push(event.clone());
     }
 }
 
 impl Events {
-    fn named(&self, name: &str) -> Option<Value> {
+    /// What each event of some kind has to tell, as far as `read` knows the kind.
+    fn read<T>(&self, read: impl Fn(&EventKind) -> Option<T>) -> Vec<T> {
         let events = self.0.lock().unwrap();
-        events.iter().find(|e| e["event"] == name).cloned()
+        events
+            .iter()
+            .filter_map(|event| read(&event.kind))
+            .collect()
+    }
+
+    fn fallbacks(&self) -> Vec<(FailedModel, String, Substitute)> {
+        self.read(|kind| match kind.clone() {
+            EventKind::Fallback {
+                failed,
+                reason,
+                fallback,
+            } => Some((failed, reason, fallback)),
+            _ => None,
+        })
     }
 }
 
@@ -137,8 +153,7 @@ fn faults() -> Vec<(Act, &'static str)> {
     ]
 }
 
-fn is_told(event: &Value, field: &str, reason: &str) {
-    let told = event[field].as_str().unwrap();
+fn is_told(told: &str, reason: &str) {
     assert!(told.contains(reason), "{told} is not {reason}");
     assert!(
         !told.contains("boom") && !told.contains("such model"),
@@ -164,12 +179,12 @@ async fn every_fault_ends_in_the_deterministic_summary() {
             let (manager, events) = manager_for(&act, &server, policy);
             let made = session(manager).preflight().await.unwrap();
             assert_eq!(made.view, plain, "{reason}");
-            let fallback = events.named("compact.fallback").unwrap();
-            assert_eq!(
-                (&fallback["fallback"], &fallback["summarizer"]),
-                (&json!("deterministic"), &json!("openai m"))
-            );
-            is_told(&fallback, "reason", reason);
+            let [(failed, told, fallback)] = &events.fallbacks()[..] else {
+                panic!("{reason}: one fallback");
+            };
+            assert_eq!(*failed, FailedModel::Summarizer("openai m".to_owned()));
+            assert_eq!(*fallback, Substitute::Deterministic);
+            is_told(told, reason);
         }
     });
     futures::future::join_all(tried).await;
@@ -183,8 +198,13 @@ async fn every_fault_leaves_the_history_where_the_profile_says_fail() {
         let mut session = session(manager.clone());
         let error = session.preflight().await.unwrap_err();
         assert!(matches!(error, Error::Summary { .. }), "{error}");
-        is_told(&events.named("compact.failed").unwrap(), "error", reason);
-        assert!(events.named("compact.completed").is_none());
+        let failed = events.read(|kind| match kind {
+            EventKind::Failed { error } => Some(error.clone()),
+            _ => None,
+        });
+        is_told(&failed[0], reason);
+        let is_end = |kind: &EventKind| matches!(kind, EventKind::Completed { .. }).then_some(());
+        assert_eq!(events.read(is_end), []);
         assert!(
             manager
                 .catalog()
@@ -208,17 +228,15 @@ async fn every_fault_leaves_the_history_where_the_profile_says_fail() {
 #[tokio::test]
 async fn other_profiles_fall_back_as_they_say() {
     for (profile, fallback) in [
-        (Profile::CheckpointRestart, "minimal_prompt"),
-        (Profile::NativeArchive, "host"),
+        (Profile::CheckpointRestart, Substitute::MinimalPrompt),
+        (Profile::NativeArchive, Substitute::Host),
     ] {
         let server = Server::start([refuses(400, "no")]).await;
         let (manager, events) = manager(&server, profile.policy());
         let made = session(manager).manual_compact(None).await.unwrap();
-        assert_eq!(made.receipt.is_none(), fallback == "host");
-        assert_eq!(
-            events.named("compact.fallback").unwrap()["fallback"],
-            fallback
-        );
+        assert_eq!(made.receipt.is_none(), fallback == Substitute::Host);
+        let taken: Vec<Substitute> = events.fallbacks().into_iter().map(|f| f.2).collect();
+        assert_eq!(taken, [fallback]);
     }
 }
 
@@ -303,7 +321,7 @@ async fn secrets_in_the_transcript_are_not_in_the_bytes_that_are_sent() {
     session.append(said.chain(entries())).unwrap();
     let made = session.preflight().await.unwrap();
     assert_eq!(made.receipt.unwrap().summarizer, "openai m");
-    assert!(events.named("compact.fallback").is_none());
+    assert_eq!(events.fallbacks(), []);
     let sent = server.heard();
     assert!(sent.iter().any(|h| h.body.contains("REDACTED")));
     for heard in &sent {

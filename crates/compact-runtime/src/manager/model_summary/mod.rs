@@ -8,7 +8,7 @@
 mod tests;
 
 use compact_core::engine;
-use compact_core::event::{EventKind, EventScope};
+use compact_core::event::{EventKind, EventScope, FailedModel, Substitute};
 use compact_core::message::{Block, Conversation};
 use compact_core::outline::Outline;
 use compact_core::policy::{OnSummaryFailure, Prune};
@@ -60,7 +60,7 @@ impl Manager {
         if measured.account.history <= measured.budget {
             return Ok(AdviceVerdict::Go);
         }
-        self.emit(scope.event(EventKind::Started, &self.clock.timestamp()));
+        self.emit(scope, EventKind::Started);
         self.embed_units(measured, scope).await;
         let Some(summarizer) = &self.summarizer else {
             return Ok(AdviceVerdict::Go);
@@ -122,7 +122,7 @@ impl Manager {
             if self.policy.on_summary_failure != OnSummaryFailure::Deterministic {
                 return self.handle_summary_error(measured, scope, untold).await;
             }
-            self.emit_fallback(scope, untold, "deterministic");
+            self.emit_fallback(scope, untold, Substitute::Deterministic);
         }
         measured.advice.words = SummaryContent::Prose(self.redact_prose(told.prose));
         Ok(AdviceVerdict::Go)
@@ -135,12 +135,12 @@ impl Manager {
         scope: &EventScope,
         untold: &SummaryError,
     ) -> Result<AdviceVerdict, Error> {
-        let (name, words) = match self.policy.on_summary_failure {
-            OnSummaryFailure::Deterministic => ("deterministic", SummaryContent::Ledger),
-            OnSummaryFailure::PruneOnly => ("prune_only", SummaryContent::Nothing),
-            OnSummaryFailure::MinimalPrompt => ("minimal_prompt", SummaryContent::Minimal),
+        let (taken, words) = match self.policy.on_summary_failure {
+            OnSummaryFailure::Deterministic => (Substitute::Deterministic, SummaryContent::Ledger),
+            OnSummaryFailure::PruneOnly => (Substitute::PruneOnly, SummaryContent::Nothing),
+            OnSummaryFailure::MinimalPrompt => (Substitute::MinimalPrompt, SummaryContent::Minimal),
             OnSummaryFailure::Host => {
-                self.emit_fallback(scope, untold, "host");
+                self.emit_fallback(scope, untold, Substitute::Host);
                 return Ok(AdviceVerdict::LeaveToHost(untold.to_string()));
             }
             OnSummaryFailure::Fail => {
@@ -154,20 +154,19 @@ impl Manager {
                 return Err(error);
             }
         };
-        self.emit_fallback(scope, untold, name);
+        self.emit_fallback(scope, untold, taken);
         measured.advice.words = words;
         Ok(AdviceVerdict::Go)
     }
 
-    /// A truthful word about who took the summarizer's place, and why.
-    fn emit_fallback(&self, scope: &EventScope, untold: &SummaryError, taken: &str) {
-        self.emit(
-            scope
-                .event(EventKind::Fallback, &self.clock.timestamp())
-                .with("summarizer", self.summarizer_name())
-                .with("reason", untold.kind())
-                .with("fallback", taken),
-        );
+    /// Emits who took the summarizer's place, and why.
+    fn emit_fallback(&self, scope: &EventScope, untold: &SummaryError, fallback: Substitute) {
+        let failed = EventKind::Fallback {
+            failed: FailedModel::Summarizer(self.summarizer_name()),
+            reason: untold.kind(),
+            fallback,
+        };
+        self.emit(scope, failed);
     }
 
     fn summarizer_name(&self) -> String {
@@ -201,27 +200,20 @@ impl Manager {
             return;
         }
         let texts = self.unit_texts(&measured.conversation);
-        match embedder.embed(&texts).await {
+        let reason = match embedder.embed(&texts).await {
             Ok(vectors) if vectors.len() == texts.len() => {
                 measured.advice.meaning = Some(vectors.iter().map(|v| rounded(v)).collect());
+                return;
             }
-            Ok(vectors) => self.emit_embedding_fallback(
-                scope,
-                &format!("{} vectors for {} texts", vectors.len(), texts.len()),
-            ),
-            Err(error) => self.emit_embedding_fallback(scope, &error.kind()),
-        }
-    }
-
-    fn emit_embedding_fallback(&self, scope: &EventScope, reason: &str) {
-        let name = self.embedder.as_ref().map(|e| e.name());
-        self.emit(
-            scope
-                .event(EventKind::Fallback, &self.clock.timestamp())
-                .with("embedder", name)
-                .with("reason", reason)
-                .with("fallback", "words"),
-        );
+            Ok(vectors) => format!("{} vectors for {} texts", vectors.len(), texts.len()),
+            Err(error) => error.kind(),
+        };
+        let failed = EventKind::Fallback {
+            failed: FailedModel::Embedder(embedder.name()),
+            reason,
+            fallback: Substitute::Words,
+        };
+        self.emit(scope, failed);
     }
 
     /// The words of each unit of the outline, redacted.

@@ -8,7 +8,10 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use compact_core::event::{Event, EventKind, EventScope, PolicyBrief, ReceiptBrief};
+use compact_core::receipt::KeptCounts;
+use compact_core::token::Tokens;
+use compact_core::trigger::{CompactionCause, Verdict};
 
 use super::EventSink;
 
@@ -34,32 +37,73 @@ pub fn suite(sink: &dyn EventSink) {
     assert!(took < PATIENCE, "emitting held up its sender for {took:?}");
 }
 
-/// The event of seed 002 §9, and things that are not quite events.
-pub fn odd_events() -> Vec<Value> {
+/// The event of seed 002 §9, and events with odd values.
+pub fn odd_events() -> Vec<Event> {
+    let with_scope = |scope| Event {
+        scope,
+        ..trigger_decision()
+    };
+    let with_pressure = |pressure| Event {
+        kind: EventKind::TriggerDecision {
+            verdict: Verdict::Exceeded,
+            reason: String::new(),
+            pressure,
+        },
+        ..trigger_decision()
+    };
+    let error = "no\nline\0is\u{1b}[2J\u{202e}safe".to_owned();
+    let undated = EventScope::default().event(EventKind::Failed { error }, "yesterday");
     vec![
         trigger_decision(),
-        json!({}),
-        json!(null),
-        json!([1, "two"]),
-        json!("text"),
-        json!({"event": 7, "session_id": null, "t_est": "many", "max": 0, "kept": []}),
-        json!({"event": "compact.\u{1b}[2J", "session_id": "a\nb\0c", "t_est": u64::MAX, "max": 1}),
-        json!({"event": "compact.big", "session_id": "x".repeat(10_000)}),
+        with_scope(EventScope::default()),
+        with_scope(EventScope {
+            session_id: "a\nb\0c\u{1b}[2J".to_owned(),
+            tokens: Tokens(u64::MAX),
+            window: Tokens(1),
+            ..EventScope::default()
+        }),
+        with_scope(EventScope {
+            session_id: "x".repeat(10_000),
+            ..EventScope::default()
+        }),
+        with_pressure(f64::INFINITY),
+        with_pressure(f64::NAN),
+        undated,
     ]
 }
 
 /// A complete event.
-pub fn trigger_decision() -> Value {
-    json!({
-        "ts": "2025-10-19T06:00:00Z",
-        "session_id": "abc",
-        "event": "compact.trigger_decision",
-        "model": "gpt-5-reasoning",
-        "t_est": 112_345,
-        "max": 128_000,
-        "policy": {"trigger_pct": 0.85, "buffer": 1500},
-        "kept": {"pinned": 3, "recent_turns": 6, "tool_pairs": 4},
-        "pruned_count": 47,
-        "summary_tokens": 480,
-    })
+pub fn trigger_decision() -> Event {
+    Event {
+        ts: "2025-10-19T06:00:00Z".to_owned(),
+        kind: EventKind::TriggerDecision {
+            verdict: Verdict::CompactNow,
+            reason: "88 % of the window".to_owned(),
+            pressure: 0.88,
+        },
+        scope: EventScope {
+            session_id: "abc".to_owned(),
+            call: None,
+            model: Some("gpt-5-reasoning".to_owned()),
+            tokens: Tokens(112_345),
+            window: Tokens(128_000),
+            policy: PolicyBrief {
+                trigger_pct: 0.85,
+                buffer: 1500,
+            },
+            cause: Some(CompactionCause::Threshold),
+        },
+        receipt: ReceiptBrief {
+            kept: KeptCounts {
+                pinned: 3,
+                recent_turns: 6,
+                tool_pairs: 4,
+                clipped: 0,
+                newest_cut: 0,
+            },
+            pruned_count: 47,
+            summary_tokens: Tokens(480),
+            receipt_id: None,
+        },
+    }
 }

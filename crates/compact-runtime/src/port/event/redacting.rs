@@ -3,39 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use compact_core::redact::{RedactionCounts, Redactor};
-use serde_json::{Value, json};
+use compact_core::event::{Event, EventKind};
+use compact_core::redact::{RedactionBoundary, Redactor};
 
 use super::EventSink;
-
-/// Fields that we make ourselves. Random digits may look like a card's number, and a trace whose
-/// name was replaced is no trace.
-const OURS: [&str; 8] = [
-    "ts",
-    "event",
-    "severity",
-    "trace_id",
-    "span_id",
-    "parent_span_id",
-    "receipt_id",
-    "pack",
-];
-
-/// Takes out of an event's texts what a redactor finds.
-pub fn redact_event(event: &mut Value, redactor: &Redactor) {
-    let counts = &mut RedactionCounts::new();
-    match event {
-        _ if redactor.is_off() => {}
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                if !OURS.contains(&name.as_str()) {
-                    redactor.redact_value(value, counts);
-                }
-            }
-        }
-        other => redactor.redact_value(other, counts),
-    }
-}
 
 /// Redacts events and passes them on. When it is given nothing to redact with, it says so first, as
 /// loudly as there is.
@@ -55,24 +26,18 @@ impl RedactingSink {
         }
     }
 
-    /// The warning, with everything that the first event says about where and when.
-    fn warn(&self, first: &Value) {
-        let mut warning = first.clone();
-        if let Some(fields) = warning.as_object_mut() {
-            for (name, value) in [
-                ("event", "compact.redaction_disabled"),
-                ("severity", "high"),
-                ("boundary", "export"),
-            ] {
-                fields.insert(name.to_owned(), json!(value));
-            }
-        }
-        self.sink.emit(&warning);
+    /// Warns before the first event, with all that it says about where and when.
+    fn warn(&self, first: &Event) {
+        let boundary = RedactionBoundary::Export;
+        self.sink.emit(&Event {
+            kind: EventKind::RedactionDisabled { boundary },
+            ..first.clone()
+        });
     }
 }
 
 impl EventSink for RedactingSink {
-    fn emit(&self, event: &Value) {
+    fn emit(&self, event: &Event) {
         if self.redactor.is_off() {
             if !self.warned.swap(true, Ordering::Relaxed) {
                 self.warn(event);
@@ -80,7 +45,7 @@ impl EventSink for RedactingSink {
             return self.sink.emit(event);
         }
         let mut event = event.clone();
-        redact_event(&mut event, &self.redactor);
+        event.redact(&self.redactor);
         self.sink.emit(&event);
     }
 }

@@ -1,15 +1,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use compact_core::event::{EventKind, Severity, TraceContext};
 use compact_core::redact::{RedactionBoundary, RedactionRules};
-use serde_json::json;
 
 use super::*;
 
 struct Counter(Arc<AtomicUsize>);
 
 impl EventSink for Counter {
-    fn emit(&self, _event: &Value) {
+    fn emit(&self, _event: &Event) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -28,15 +28,15 @@ fn silent_and_fanout_conform() {
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<Value>>);
+struct Heard(Mutex<Vec<Event>>);
 
 impl EventSink for Heard {
-    fn emit(&self, event: &Value) {
+    fn emit(&self, event: &Event) {
         self.0.lock().unwrap().push(event.clone());
     }
 }
 
-fn heard(rules: &RedactionRules, events: &[Value]) -> Vec<Value> {
+fn heard(rules: &RedactionRules, events: &[Event]) -> Vec<Event> {
     let heard = Arc::new(Heard::default());
     let redactor = Arc::new(rules.redactor(RedactionBoundary::Export).unwrap());
     let redacting = RedactingSink::new(redactor, Arc::clone(&heard) as Arc<dyn EventSink>);
@@ -59,11 +59,17 @@ fn redaction_in_front_conforms() {
 #[test]
 fn what_is_exported_holds_no_secret_and_nothing_personal() {
     let mut event = conformance::trigger_decision();
-    event["session_id"] = json!("jane@acme.dev");
-    event["error"] = json!("refused: password=hunter2");
-    event["list"] = json!([{"phone": "+49 30 1234567"}]);
+    event.scope.session_id = "jane@acme.dev".to_owned();
+    event.scope.model = Some("the model of +49 30 1234567".to_owned());
+    event.kind = EventKind::Failed {
+        error: "refused: password=hunter2".to_owned(),
+    };
     // Digits that we made, and that pass for a card's.
-    event["span_id"] = json!("4111111111111111");
+    event.scope.call = Some(TraceContext {
+        trace_id: "0".repeat(32),
+        span_id: "4111111111111111".to_owned(),
+        parent_span_id: None,
+    });
     let text = serde_json::to_string(&heard(&RedactionRules::default(), &[event.clone()])).unwrap();
     for gone in ["jane", "hunter2", "1234567\""] {
         assert!(!text.contains(gone), "{gone} in {text}");
@@ -73,7 +79,8 @@ fn what_is_exported_holds_no_secret_and_nothing_personal() {
         allow: vec![r".*@acme\.dev".to_owned()],
         ..RedactionRules::default()
     };
-    assert_eq!(heard(&allowing, &[event])[0]["session_id"], "jane@acme.dev");
+    let exported = heard(&allowing, &[event]);
+    assert_eq!(exported[0].scope.session_id, "jane@acme.dev");
 }
 
 #[test]
@@ -81,11 +88,13 @@ fn exporting_without_redaction_is_said_first_and_once() {
     let mut rules = RedactionRules::default();
     rules.sinks.export = false;
     let event = conformance::trigger_decision();
-    let told = heard(&rules, &[event.clone(), event.clone()]);
-    assert_eq!(told.len(), 3);
-    assert_eq!(told[0]["event"], "compact.redaction_disabled");
-    assert_eq!(told[0]["severity"], "high");
-    assert_eq!(told[0]["boundary"], "export");
-    assert_eq!(told[0]["session_id"], event["session_id"]);
-    assert_eq!(told[1..], [event.clone(), event]);
+    let warning = Event {
+        kind: EventKind::RedactionDisabled {
+            boundary: RedactionBoundary::Export,
+        },
+        ..event.clone()
+    };
+    assert_eq!(warning.kind.severity(), Severity::High);
+    let exported = heard(&rules, &[event.clone(), event.clone()]);
+    assert_eq!(exported, [warning, event.clone(), event]);
 }
