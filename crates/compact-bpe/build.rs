@@ -1,0 +1,116 @@
+//! Lays out the tables that the crate reads: the vocabularies as hash tables, and kinds of characters.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a build stops here"
+)]
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use regex_syntax::hir::{Class, HirKind};
+
+#[path = "src/hash.rs"]
+mod hash;
+
+/// Bits of a slot that hold a rank plus one, as in `src/vocabulary.rs`.
+const RANK_BITS: u32 = 18;
+
+/// The numbers of `src/class.rs`, with the characters that have them. Later rows win.
+const CLASSES: [(u8, &str); 7] = [
+    (2, r"\s"),
+    (1, r"[\r\n]"),
+    (3, r"[\p{Lu}\p{Lt}]"),
+    (4, r"\p{Ll}"),
+    (5, r"[\p{Lm}\p{Lo}]"),
+    (6, r"\p{M}"),
+    (7, r"\p{N}"),
+];
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    for name in ["o200k", "cl100k"] {
+        let data = format!("data/{name}.vocabulary");
+        println!("cargo::rerun-if-changed={data}");
+        let data = fs::read(&data).expect("the vocabulary is part of the crate");
+        write_vocabulary(&out, name, &data);
+    }
+    println!("cargo::rerun-if-changed=src/hash.rs");
+    write_classes(&out);
+}
+
+/// Writes a vocabulary, given as each token's length and bytes in the order of ranks.
+fn write_vocabulary(out: &Path, name: &str, data: &[u8]) {
+    let (mut offsets, mut bytes, mut rest) = (vec![0u32], Vec::new(), data);
+    while let Some((length, after)) = rest.split_first() {
+        let (token, after) = after.split_at(usize::from(*length));
+        bytes.extend_from_slice(token);
+        offsets.push(bytes.len() as u32);
+        rest = after;
+    }
+    let tokens: Vec<&[u8]> = offsets
+        .windows(2)
+        .map(|pair| &bytes[pair[0] as usize..pair[1] as usize])
+        .collect();
+    assert!(
+        tokens.len() < 1 << RANK_BITS,
+        "a rank needs more bits than a slot has"
+    );
+    write_numbers(&out.join(format!("{name}.slots")), &slots_of(&tokens));
+    write_numbers(&out.join(format!("{name}.offsets")), &offsets);
+    fs::write(out.join(format!("{name}.bytes")), &bytes).expect("OUT_DIR is writable");
+}
+
+/// A table that is at most half full.
+fn slots_of(tokens: &[&[u8]]) -> Vec<u32> {
+    let size = (tokens.len() * 2).next_power_of_two();
+    let mut slots = vec![0u32; size];
+    for (rank, token) in tokens.iter().enumerate() {
+        let hash = hash::hash_bytes(token);
+        let mut at = hash as usize & (size - 1);
+        while slots[at] != 0 {
+            at = (at + 1) & (size - 1);
+        }
+        slots[at] = ((hash >> 50) as u32) << RANK_BITS | (rank as u32 + 1);
+    }
+    slots
+}
+
+fn write_numbers(path: &Path, numbers: &[u32]) {
+    let bytes: Vec<u8> = numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
+    fs::write(path, bytes).expect("OUT_DIR is writable");
+}
+
+/// Writes the kinds of all characters in blocks of 256, equal blocks once, and those of ASCII apart.
+fn write_classes(out: &Path) {
+    let mut kinds = vec![0u8; 0x11_0000];
+    for (number, pattern) in CLASSES {
+        let hir = regex_syntax::parse(pattern).expect("a pattern of ours");
+        let HirKind::Class(Class::Unicode(class)) = hir.kind() else {
+            panic!("{pattern} is no class of characters");
+        };
+        for range in class.ranges() {
+            kinds[range.start() as usize..=range.end() as usize].fill(number);
+        }
+    }
+    let ascii = format!("static ASCII: [u8; 128] = {:?};\n", &kinds[..128]);
+    fs::write(out.join("ascii.rs"), ascii).expect("OUT_DIR is writable");
+    let (mut blocks, mut distinct) = (Vec::new(), Vec::<&[u8]>::new());
+    for block in kinds.chunks(256) {
+        let at = distinct
+            .iter()
+            .position(|known| *known == block)
+            .unwrap_or_else(|| {
+                distinct.push(block);
+                distinct.len() - 1
+            });
+        blocks.push(u8::try_from(at).expect("at most 256 distinct blocks"));
+    }
+    fs::write(out.join("blocks"), blocks).expect("OUT_DIR is writable");
+    fs::write(out.join("kinds"), distinct.concat()).expect("OUT_DIR is writable");
+}

@@ -1,0 +1,73 @@
+//! The tokens of an encoding with their ranks, as tables that the build script laid out.
+
+use crate::Encoding;
+use crate::hash::hash_bytes;
+
+/// Bits of a slot that hold a rank plus one; the others hold bits of the token's hash.
+const RANK_BITS: u32 = 18;
+
+/// A token's place in the order of merges: the lower, the earlier.
+pub(crate) type Rank = u32;
+
+/// A hash table from bytes to ranks. Numbers are little-endian and have four bytes.
+pub(crate) struct Vocabulary {
+    /// Open addressing, a power of two, no deletions.
+    slots: &'static [u8],
+    /// Where the bytes of each token begin, and where the last ends.
+    offsets: &'static [u8],
+    bytes: &'static [u8],
+}
+
+macro_rules! vocabulary {
+    ($name:literal) => {
+        Vocabulary {
+            slots: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".slots")),
+            offsets: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".offsets")),
+            bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bytes")),
+        }
+    };
+}
+
+static O200K: Vocabulary = vocabulary!("o200k");
+static CL100K: Vocabulary = vocabulary!("cl100k");
+
+impl Encoding {
+    pub(crate) fn vocabulary(self) -> &'static Vocabulary {
+        match self {
+            Encoding::O200k => &O200K,
+            Encoding::Cl100k => &CL100K,
+        }
+    }
+}
+
+impl Vocabulary {
+    /// The rank of a token, if the bytes are one.
+    pub(crate) fn rank(&self, token: &[u8]) -> Option<Rank> {
+        let hash = hash_bytes(token);
+        let mask = self.slots.len() / 4 - 1;
+        let tag = (hash >> 50) as u32;
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = read_number(self.slots, at)?;
+            if slot == 0 {
+                return None;
+            }
+            let rank = (slot & ((1 << RANK_BITS) - 1)) - 1;
+            if slot >> RANK_BITS == tag && self.token(rank) == Some(token) {
+                return Some(rank);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    fn token(&self, rank: Rank) -> Option<&'static [u8]> {
+        let start = read_number(self.offsets, rank as usize)? as usize;
+        let end = read_number(self.offsets, rank as usize + 1)? as usize;
+        self.bytes.get(start..end)
+    }
+}
+
+fn read_number(numbers: &[u8], at: usize) -> Option<u32> {
+    let bytes = numbers.get(at * 4..)?.first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*bytes))
+}
