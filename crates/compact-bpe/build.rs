@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a build stops here"
 )]
 
@@ -60,7 +61,21 @@ fn write_vocabulary(out: &Path, name: &str, data: &[u8]) {
     );
     write_numbers(&out.join(format!("{name}.slots")), &slots_of(&tokens));
     write_numbers(&out.join(format!("{name}.offsets")), &offsets);
+    fs::write(out.join(format!("{name}.longest")), longest_of(&tokens))
+        .expect("OUT_DIR is writable");
     fs::write(out.join(format!("{name}.bytes")), &bytes).expect("OUT_DIR is writable");
+}
+
+/// The length of the longest token for each two first bytes; at least that of one byte.
+fn longest_of(tokens: &[&[u8]]) -> Vec<u8> {
+    let mut longest = vec![1u8; 1 << 16];
+    for token in tokens {
+        if let Some(start) = token.first_chunk::<2>() {
+            let known = &mut longest[usize::from(u16::from_le_bytes(*start))];
+            *known = (*known).max(u8::try_from(token.len()).expect("a token of at most 255 bytes"));
+        }
+    }
+    longest
 }
 
 /// A table that is at most half full.

@@ -10,12 +10,18 @@ use crate::shell;
 /// What each crate may depend on within the workspace. A crate that is listed nowhere may know every
 /// layer.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("compact-bpe", &[]),
     ("compact-core", &[]),
     ("compact-formats", &["compact-core"]),
     ("compact-runtime", &["compact-core", "compact-formats"]),
     (
         "compact-adapters",
-        &["compact-core", "compact-formats", "compact-runtime"],
+        &[
+            "compact-bpe",
+            "compact-core",
+            "compact-formats",
+            "compact-runtime",
+        ],
     ),
     (
         "compact-context",

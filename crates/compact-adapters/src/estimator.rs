@@ -1,8 +1,7 @@
 //! Estimators by name, and those that need tables: OpenAI's byte-pair encodings, and the families
 //! of other makers as o200k's count times a measured factor (docs/models.md).
 //!
-//! The tables are part of the program and unpacked on first use, which takes a few hundredths of a
-//! second and some ten megabytes; a program that never counts with them never pays.
+//! The tables are part of the program and read where they lie: nothing is unpacked on first use.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use bpe_openai::Tokenizer;
+use compact_bpe::Encoding;
 use compact_core::token::{Chars4, Estimator, Heuristic, Units};
 use compact_core::window;
 use schemars::JsonSchema;
@@ -54,10 +53,10 @@ impl BpeEstimator {
         }
     }
 
-    fn tokenizer(self) -> &'static Tokenizer {
+    fn encoding(self) -> Encoding {
         match self {
-            BpeEstimator::O200k => bpe_openai::o200k_base(),
-            BpeEstimator::Cl100k => bpe_openai::cl100k_base(),
+            BpeEstimator::O200k => Encoding::O200k,
+            BpeEstimator::Cl100k => Encoding::Cl100k,
         }
     }
 }
@@ -71,7 +70,7 @@ impl Estimator for BpeEstimator {
     }
 
     fn count_units(&self, text: &str) -> Units {
-        Units(self.tokenizer().count(text) as u64)
+        Units(self.encoding().count(text) as u64)
     }
 
     fn framing_units(&self) -> Units {

@@ -1,7 +1,7 @@
 //! Exact counts of tokens in OpenAI's encodings o200k and cl100k.
 //!
 //! A text is cut into pieces as the encoding's pattern says (`split`), and a piece costs as many tokens
-//! as byte-pair merging leaves of it (`merge`, by the ranks in `vocabulary`). What a short piece costs is
+//! as byte-pair merging leaves of it (`merge`, `backtrack`, by the ranks in `vocabulary`). What a short piece costs is
 //! remembered (`cache`), since texts repeat their words. The vocabularies are laid out by the build script
 //! as hash tables in the program: nothing is loaded, and only the pages that are looked at are read.
 //!
@@ -11,6 +11,7 @@
 //! assert_eq!(Encoding::O200k.count("Nothing is lost."), 4);
 //! ```
 
+mod backtrack;
 mod cache;
 mod class;
 mod hash;
@@ -32,11 +33,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Counts the tokens of a text, in which names of special tokens are text like any other.
-    ///
-    /// The count is that of the encoding, but for a single piece (a run of one letter, of blanks) beyond
-    /// [`LONGEST_PIECE`] bytes: it is counted in parts of that size, and may come out a token higher for
-    /// each.
+    /// Counts the tokens of a text, in which the names of special tokens are text like any other.
     pub fn count(self, text: &str) -> usize {
         let vocabulary = self.vocabulary();
         PieceCache::with(self, |cache, scratch| {
@@ -47,5 +44,3 @@ impl Encoding {
         })
     }
 }
-
-pub use merge::LONGEST_PIECE;

@@ -16,6 +16,8 @@ pub(crate) struct Vocabulary {
     /// Where the bytes of each token begin, and where the last ends.
     offsets: &'static [u8],
     bytes: &'static [u8],
+    /// The length of the longest token that begins with two bytes, by these as a number.
+    longest: &'static [u8],
 }
 
 macro_rules! vocabulary {
@@ -24,6 +26,7 @@ macro_rules! vocabulary {
             slots: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".slots")),
             offsets: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".offsets")),
             bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bytes")),
+            longest: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".longest")),
         }
     };
 }
@@ -58,6 +61,15 @@ impl Vocabulary {
             }
             at = (at + 1) & mask;
         }
+    }
+
+    /// The length of the longest token that may begin a text, by its first two bytes.
+    pub(crate) fn longest_from(&self, text: &[u8]) -> usize {
+        let Some(start) = text.first_chunk::<2>() else {
+            return text.len();
+        };
+        let longest = self.longest.get(usize::from(u16::from_le_bytes(*start)));
+        usize::from(longest.copied().unwrap_or(u8::MAX))
     }
 
     fn token(&self, rank: Rank) -> Option<&'static [u8]> {
