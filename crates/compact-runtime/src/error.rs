@@ -1,4 +1,5 @@
-//! What can go wrong while driving a compaction.
+//! What can go wrong while driving a compaction, and what to do about it: in settings and arguments,
+//! never in commands. A program adds its own words.
 
 use compact_core::error::{CompactError, Hinted};
 use compact_formats::FormatError;
@@ -94,10 +95,7 @@ impl Hinted for Error {
             Error::Record { receipt, .. } => {
                 format!("the record of receipt {receipt} cannot be read or written")
             }
-            Error::Compacting(session) => format!(
-                "session '{session}' is being compacted: try again in a moment, or set \
-                 policy.during_compaction to queue"
-            ),
+            Error::Compacting(session) => format!("session '{session}' is being compacted"),
             Error::Overtaken(session) => format!(
                 "another process took over session '{session}': nothing was changed, its view \
                  counts"
@@ -105,10 +103,9 @@ impl Hinted for Error {
             Error::Interrupted => {
                 "the compaction ended before it was done; nothing was changed".to_owned()
             }
-            Error::NotFound(name) => format!(
-                "'{name}' is neither a receipt nor a session on record: `compactctl archive list` \
-                 shows what is"
-            ),
+            Error::NotFound(name) => {
+                format!("'{name}' is neither a receipt nor a session on record")
+            }
             Error::NotArchived(receipt) => {
                 format!("receipt {receipt} was made without an archive: its original was not kept")
             }
@@ -122,16 +119,29 @@ impl Hinted for Error {
         let hint = match self {
             Error::Compact(error) => return error.hint(),
             Error::Format(error) => return error.hint(),
+            Error::Archive(
+                ArchiveError::Damaged { .. }
+                | ArchiveError::Missing { .. }
+                | ArchiveError::MissingBase { .. },
+            ) => "verify the archive; what was removed can be imported from a copy",
+            Error::Archive(ArchiveError::Store { .. }) => {
+                "nothing was changed; check that the archive is writable and has space"
+            }
             Error::Archive(error) => return error.hint(),
             Error::Catalog(error) => return error.hint(),
+            Error::Index(_) => {
+                "the archive is not affected; the index may be removed, it is drawn again from it"
+            }
+            Error::Compacting(_) => {
+                "try again in a moment, or set policy.during_compaction to queue"
+            }
+            Error::NotFound(_) => "name a session that was compacted, or one of its receipts",
             Error::Summary { .. } => {
                 "nothing was changed, retry, or set policy.on_summary_failure to deterministic"
             }
             Error::EmptyQuery => "give a name, a path or a few telling words",
-            Error::BadPointer(_) => {
-                "write RECEIPT#NUMBER, as a view or `compactctl recall` shows it"
-            }
-            Error::NoSuchEntry(_) => "`compactctl recall` finds entries by their words",
+            Error::BadPointer(_) => "write RECEIPT#NUMBER, as a view or a hit shows it",
+            Error::NoSuchEntry(_) => "recall finds entries by their words",
             _ => return None,
         };
         Some(hint.to_owned())

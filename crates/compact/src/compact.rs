@@ -132,7 +132,7 @@ impl Compact {
     /// # async fn main() -> Result<(), compact::Error> {
     /// let compact = compact::Compact::builder().in_memory().build()?;
     /// let error = compact.expand("not a pointer").await.unwrap_err();
-    /// assert_eq!(error.hint(), Some("write RECEIPT#NUMBER, as a view or a hit shows it"));
+    /// assert_eq!(error.hint().as_deref(), Some("write RECEIPT#NUMBER, as a view or a hit shows it"));
     /// # Ok(())
     /// # }
     /// ```

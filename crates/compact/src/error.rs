@@ -5,7 +5,7 @@
 use compact_adapters::config::ConfigError;
 use compact_adapters::estimator::UnknownEstimator;
 use compact_adapters::store::StoreError;
-use compact_core::error::CompactError;
+use compact_core::error::{CompactError, Hinted};
 use compact_core::redact::RedactError;
 use compact_formats::FormatError;
 use compact_runtime::port::archive::ArchiveError;
@@ -131,34 +131,46 @@ impl Error {
     ///
     /// let error = Compact::builder().config_json(r#"{"max_context_tokens": "many"}"#).build().unwrap_err();
     /// assert!(error.to_string().contains("max_context_tokens"));
-    /// assert_eq!(error.hint(), Some("mend the setting that the message names"));
+    /// assert_eq!(error.hint().as_deref(), Some("mend the setting that the message names"));
     /// ```
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<String> {
+        Hinted::hint(self)
+    }
+}
+
+impl Hinted for Error {
+    fn message(&self) -> String {
         match self {
-            Error::Runtime(error) => runtime_hint(error),
-            Error::Config(_) | Error::Redaction(_) => {
-                Some("mend the setting that the message names")
-            }
-            Error::Stores(_) => Some("set the variable that storage.archive.key_env names"),
-            Error::Estimator(_) => Some("use the estimator that the receipt names"),
-            Error::NoDataDirectory(_) => Some("set storage.path to a directory for the archive"),
-            Error::MissingKey { .. } => Some(
-                "set it, name another variable in summarizer.api_key_env, or another server in \
-                 summarizer.url",
-            ),
-            Error::Collector(_) => Some("set telemetry.exporter to console or none"),
-            Error::NoOtlp => Some(
-                "build it with the feature `otlp`, or set telemetry.exporter to console or none",
-            ),
-            Error::NoCustomStore => {
-                Some("give the builder an archive and a catalog, or set storage.adapter")
-            }
-            Error::NoConfiguredStores => Some("lend no stores to the builder"),
-            Error::NothingArchived(_) => Some("compact something first, with an archive"),
-            Error::OtherVersion(_) => Some("its original can be restored"),
-            Error::Retention { .. } => Some("use fewer days"),
-            Error::Emitted(_) => None,
+            Error::Runtime(error) => error.message(),
+            other => other.to_string(),
         }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Error::Runtime(error) => return error.hint(),
+            Error::Config(_) | Error::Redaction(_) => "mend the setting that the message names",
+            Error::Stores(_) => "set the variable that storage.archive.key_env names",
+            Error::Estimator(_) => "use the estimator that the receipt names",
+            Error::NoDataDirectory(_) => "set storage.path to a directory for the archive",
+            Error::MissingKey { .. } => {
+                "set it, name another variable in summarizer.api_key_env, or another server in \
+                 summarizer.url"
+            }
+            Error::Collector(_) => "set telemetry.exporter to console or none",
+            Error::NoOtlp => {
+                "build it with the feature `otlp`, or set telemetry.exporter to console or none"
+            }
+            Error::NoCustomStore => {
+                "give the builder an archive and a catalog, or set storage.adapter"
+            }
+            Error::NoConfiguredStores => "lend no stores to the builder",
+            Error::NothingArchived(_) => "compact something first, with an archive",
+            Error::OtherVersion(_) => "its original can be restored",
+            Error::Retention { .. } => "use fewer days",
+            Error::Emitted(_) => return None,
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -185,38 +197,6 @@ fn runtime_kind(error: &compact_runtime::Error) -> ErrorKind {
             ErrorKind::NotFound
         }
         _ => ErrorKind::Unexpected,
-    }
-}
-
-fn runtime_hint(error: &compact_runtime::Error) -> Option<&'static str> {
-    use compact_runtime::Error as Runtime;
-    match error {
-        Runtime::Compact(CompactError::InsufficientBudget { .. }) => {
-            Some("protect less, or allow a larger window or budget")
-        }
-        Runtime::Archive(
-            ArchiveError::Damaged { .. }
-            | ArchiveError::Missing { .. }
-            | ArchiveError::MissingBase { .. },
-        ) => Some("verify the archive; what was removed can be imported from a copy"),
-        Runtime::Archive(ArchiveError::Store { .. }) => {
-            Some("nothing was changed; check that the archive is writable and has space")
-        }
-        Runtime::Index(_) => {
-            Some("the archive is not affected; the index may be removed, it is drawn again from it")
-        }
-        Runtime::Summary { .. } => {
-            Some("try again, or set policy.on_summary_failure to deterministic")
-        }
-        Runtime::Compacting(_) => {
-            Some("try again in a moment; policy.wait_seconds is how long to wait")
-        }
-        Runtime::NotFound(_) | Runtime::NoSuchEntry(_) => {
-            Some("recall finds entries by their words")
-        }
-        Runtime::EmptyQuery => Some("give a name, a path or a few telling words"),
-        Runtime::BadPointer(_) => Some("write RECEIPT#NUMBER, as a view or a hit shows it"),
-        _ => None,
     }
 }
 

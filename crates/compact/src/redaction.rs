@@ -66,3 +66,28 @@ fn redactor_at(
         _ => made,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use compact_core::redact::RedactionCounts;
+
+    use super::*;
+
+    #[test]
+    fn a_callback_stands_at_every_boundary_that_is_on_and_keeps_json_whole() {
+        let quotes = |text: &str| text.contains("falcon").then(|| "\"gone\"".to_owned());
+        let scrub: Arc<dyn Scrub> = Arc::new(quotes);
+        let all = Redactors::new(&RedactionRules::default(), Some(&scrub)).unwrap();
+        let json = r#"{"a": "falcon", "b": 1}"#;
+        let at = |boundary| {
+            let redactor = all.at(boundary);
+            redactor
+                .redact_json(json, &mut RedactionCounts::new())
+                .into_owned()
+        };
+        let changed = r#"{"a": "\"gone\"", "b": 1}"#;
+        assert_eq!(at(RedactionBoundary::Summary), changed);
+        assert_eq!(at(RedactionBoundary::Export), changed);
+        assert_eq!(at(RedactionBoundary::Archive), json, "its sink is off");
+    }
+}

@@ -212,13 +212,6 @@ impl From<CompactError> for Failure {
 impl From<compact::Error> for Failure {
     fn from(error: compact::Error) -> Failure {
         use compact::Error as Front;
-        let usage = |error: &Front| {
-            let failure = Failure::from_error(FailureCode::Usage, error);
-            match error.hint() {
-                Some(hint) => failure.help(hint),
-                None => failure,
-            }
-        };
         match error {
             Front::Runtime(error) => error.into(),
             Front::Config(error) => error.into(),
@@ -236,7 +229,7 @@ impl From<compact::Error> for Failure {
                 Failure::usage("--older-than is before the calendar", "use fewer days")
             }
             Front::Emitted(_) => Failure::from_error(FailureCode::Unexpected, &error),
-            error => usage(&error),
+            error => Failure::from_hinted(FailureCode::Usage, &error),
         }
     }
 }
@@ -293,11 +286,16 @@ impl From<CatalogError> for Failure {
             CatalogError::Ambiguous { .. } => Failure::from_error(FailureCode::Usage, &error)
                 .help("`compactctl archive list` shows the sessions and receipts on record"),
             CatalogError::Refused { .. } => Failure::from_hinted(FailureCode::Usage, &error),
-            CatalogError::Unreachable { .. }
-            | CatalogError::Lost { .. }
-            | CatalogError::Damaged { .. } => {
+            CatalogError::Unreachable { .. } => {
                 Failure::from_hinted(FailureCode::Unexpected, &error)
             }
+            CatalogError::Lost { .. } => Failure::from_hinted(FailureCode::Unexpected, &error)
+                .help("`compactctl archive rebuild` makes it again from the archive"),
+            CatalogError::Damaged { .. } => Failure::from_hinted(FailureCode::Unexpected, &error)
+                .help(
+                    "`compactctl archive rebuild` makes it again from the archive, which is not \
+                     affected",
+                ),
             _ => Failure::from_error(FailureCode::Unexpected, &error)
                 .help("the archive is not affected; storage.catalog or COMPACT_STORAGE_PATH names another catalog"),
         }
@@ -320,11 +318,8 @@ impl From<compact::manager::RuntimeError> for Failure {
             Runtime::Format(error) => error.into(),
             Runtime::Archive(error) => error.into(),
             Runtime::Catalog(error) => error.into(),
-            Runtime::NotFound(name) => Failure::new(
-                FailureCode::Input,
-                format!("'{name}' is neither a receipt nor a session on record"),
-            )
-            .help("`compactctl archive list` shows what is"),
+            Runtime::NotFound(_) => Failure::from_hinted(FailureCode::Input, &error)
+                .help("`compactctl archive list` shows what is on record"),
             Runtime::Compacting(session) => Failure::new(
                 FailureCode::Busy,
                 format!("another process is compacting session '{session}'"),
@@ -332,11 +327,12 @@ impl From<compact::manager::RuntimeError> for Failure {
             .help("try again in a moment; policy.wait_seconds says how long to wait"),
             Runtime::NotArchived(_) => Failure::from_error(FailureCode::Input, &error),
             Runtime::Index(error) => error.into(),
-            Runtime::EmptyQuery | Runtime::BadPointer(_) => {
-                Failure::from_hinted(FailureCode::Usage, &error)
-            }
+            Runtime::EmptyQuery => Failure::from_hinted(FailureCode::Usage, &error),
+            Runtime::BadPointer(_) => Failure::from_hinted(FailureCode::Usage, &error)
+                .help("write RECEIPT#NUMBER, as a view or `compactctl recall` shows it"),
             Runtime::Summary { .. } => Failure::from_hinted(FailureCode::Summarizer, &error),
-            Runtime::NoSuchEntry(_) => Failure::from_hinted(FailureCode::Input, &error),
+            Runtime::NoSuchEntry(_) => Failure::from_hinted(FailureCode::Input, &error)
+                .help("`compactctl recall` finds entries by their words"),
             other => Failure::from_error(FailureCode::Unexpected, &other),
         }
     }

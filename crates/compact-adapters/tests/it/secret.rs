@@ -13,7 +13,7 @@ use compact_adapters::catalog::SqliteCatalog;
 use compact_adapters::recall::SqliteIndex;
 use compact_core::event::Event;
 use compact_core::message::EntryKind;
-use compact_core::redact::{BoundaryRedactors, RedactionBoundary, RedactionCounts, RedactionRules};
+use compact_core::redact::{RedactionBoundary, RedactionCounts, RedactionRules};
 use compact_core::token::{Chars4, Tokens};
 use compact_formats::TranscriptScope;
 use compact_runtime::host::{CharCount, HookMemory, find_loss, must_keep, still_known};
@@ -217,14 +217,13 @@ struct Scene {
 
 fn scene(rules: &RedactionRules, answer: &str) -> Scene {
     let folder = tempfile::tempdir().unwrap();
-    let redaction = BoundaryRedactors::new(rules).unwrap();
     let heard = Arc::new(Heard::default());
     let asked = Arc::new(ScriptedSummarizer::new([ScriptedAnswer::Says(
         answer.to_owned(),
     )]));
     let archive = Arc::new(ObjectArchive::open(folder.path()).unwrap());
     let catalog = Arc::new(SqliteCatalog::open(&folder.path().join("catalog.db")).unwrap());
-    let at = |boundary| Arc::clone(redaction.redactor_at(boundary));
+    let at = |boundary| Arc::new(rules.redactor(boundary).unwrap());
     Scene {
         recall: Recall {
             archive: archive.clone(),

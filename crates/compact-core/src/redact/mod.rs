@@ -8,7 +8,6 @@
 //!
 //! It does not decide what may be exported at all; exporters carry counts and ids.
 
-mod boundary;
 mod callback;
 mod entry;
 mod fingerprint;
@@ -31,7 +30,6 @@ use serde_json::Value;
 
 use callback::ScrubCallback;
 
-pub use boundary::BoundaryRedactors;
 pub use callback::Scrub;
 pub use fingerprint::fingerprint;
 pub use pii::PiiClass;

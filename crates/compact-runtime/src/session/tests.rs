@@ -163,10 +163,8 @@ async fn the_trigger_waits_for_what_runs() {
     scene.grow(5_000);
     scene.preflight().await;
     scene.grow(2_500);
-    let opener = tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        archive.open.add_permits(100);
-    });
+    // It runs once the call waits.
+    let opener = tokio::spawn(async move { archive.open.add_permits(100) });
     let now = scene.preflight().await;
     opener.await.unwrap();
     assert!(
@@ -541,10 +539,12 @@ async fn a_session_that_ends_gives_up_what_runs() {
     scene.grow(5_000);
     scene.preflight().await;
     let catalog = Arc::clone(&scene.live.manager.catalog);
-    let Scene { live, .. } = scene;
-    drop(live);
+    let in_use = Arc::downgrade(&scene.live.manager);
+    drop(scene);
     archive.open.add_permits(1);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    while in_use.strong_count() > 0 {
+        tokio::task::yield_now().await;
+    }
     assert!(catalog.session_records("life").await.unwrap().is_empty());
 }
 
@@ -558,7 +558,7 @@ async fn a_session_of_many_windows_lives_on_background_compactions_alone() {
         assert!(scene.tokens(&ready.view) <= WINDOW, "call {call}");
         swapped += usize::from(ready.receipt.is_some());
         sent += scene.tokens(&ready.view);
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        tokio::task::yield_now().await;
     }
     assert!(swapped >= 3, "{swapped}");
     assert!(sent > 10 * WINDOW);

@@ -90,7 +90,7 @@ fn a_folder_without_an_archive_is_an_error_with_a_hint_and_stays_empty() {
     let error = compact.unwrap().open_recall().map(drop).unwrap_err();
     assert_eq!(error.kind(), compact::ErrorKind::NotFound);
     assert_eq!(
-        error.hint(),
+        error.hint().as_deref(),
         Some("compact something first, with an archive")
     );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

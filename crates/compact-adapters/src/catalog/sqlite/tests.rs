@@ -152,7 +152,7 @@ async fn a_file_that_is_no_database_is_named() {
         message.contains(&*fixture.file().to_string_lossy()),
         "{message}"
     );
-    assert!(message.contains("archive rebuild"), "{message}");
+    assert!(message.contains("rebuild it from the archive"), "{message}");
 }
 
 #[tokio::test]

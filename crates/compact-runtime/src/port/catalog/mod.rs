@@ -132,14 +132,10 @@ impl Hinted for CatalogError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            CatalogError::Damaged { .. } => Some(
-                "`compactctl archive rebuild` makes it again from the archive, which is not \
-                 affected"
-                    .to_owned(),
-            ),
-            CatalogError::Lost { .. } => {
-                Some("`compactctl archive rebuild` makes it again from the archive".to_owned())
+            CatalogError::Damaged { .. } => {
+                Some("rebuild it from the archive, which is not affected".to_owned())
             }
+            CatalogError::Lost { .. } => Some("rebuild it from the archive".to_owned()),
             CatalogError::Refused { hint, .. } | CatalogError::Unreachable { hint, .. } => {
                 Some(hint.clone())
             }
