@@ -57,19 +57,12 @@ impl ProseWriter {
         if source.entries.is_empty() {
             return SummaryContent::Ledger;
         }
-        let telling = SummaryRequest {
-            source,
-            style,
-            limit: Tokens(budget.0 / SHARE).min(LONGEST),
-            extra: Tokens(0),
-            model: None,
-            window: LONGEST,
-            conversation: None,
-        };
+        let limit = Tokens(budget.0 / SHARE).min(LONGEST);
+        let request = SummaryRequest::new(source, style, limit, LONGEST);
         self.asked.fetch_add(1, Ordering::Relaxed);
         let told = self.driver.block_on(summary_request::request_summary(
             &*self.summarizer,
-            &telling,
+            &request,
         ));
         match told {
             Ok(told) => {

@@ -59,6 +59,28 @@ pub struct SummaryRequest<'a> {
     pub conversation: Option<WireConversation<'a>>,
 }
 
+impl<'a> SummaryRequest<'a> {
+    /// Asks for prose of at most `limit` tokens about `source`, whose session has a model with this
+    /// `window`. None of it comes on top of the summary's limit, the model is not named, and there is no
+    /// conversation to go on from.
+    pub fn new(
+        source: SummarySource<'a>,
+        style: Style,
+        limit: Tokens,
+        window: Tokens,
+    ) -> SummaryRequest<'a> {
+        SummaryRequest {
+            source,
+            style,
+            limit,
+            extra: Tokens(0),
+            model: None,
+            window,
+            conversation: None,
+        }
+    }
+}
+
 /// A conversation as its provider is sent it.
 #[derive(Clone, Copy)]
 pub struct WireConversation<'a> {

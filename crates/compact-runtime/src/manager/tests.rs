@@ -1,7 +1,7 @@
-use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use compact_core::event::Event;
 use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
@@ -16,6 +16,7 @@ use super::session_driver::BEFORE_MODEL_CALL;
 use super::*;
 use crate::port::archive::{ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo};
 use crate::port::catalog::MemoryCatalog;
+use crate::port::clock::ManualClock;
 use crate::port::event::EventSink;
 
 impl Manager {
@@ -335,6 +336,24 @@ async fn a_compaction_tells_its_story_in_order() {
         .unwrap();
     assert!(pruned["pruned_count"].as_u64().unwrap() > 0);
     assert!(pruned["kept"]["tool_pairs"].as_u64().unwrap() > 0);
+}
+
+#[tokio::test]
+async fn records_receipts_and_events_are_dated_by_the_clock_that_is_passed_in() {
+    let (manager, heard) = manager(3_000);
+    let clock = ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+    let manager = manager.with_clock(Arc::new(clock));
+    let mut session = SessionState::new("dated", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
+    (0..40).for_each(|i| session.append(exchange(i, 25)));
+    manager.preflight(&mut session).await.unwrap();
+    let record = manager.catalog.latest_record("dated").await.unwrap();
+    let record = record.unwrap();
+    let time = "2026-03-01T12:00:00.000Z";
+    assert_eq!(record.created_at, time);
+    assert_eq!(record.receipt.created_at(), Some(time));
+    let events = heard.0.lock().unwrap();
+    assert!(events.len() > 5 && events.iter().all(|event| event["ts"] == time));
 }
 
 #[tokio::test]

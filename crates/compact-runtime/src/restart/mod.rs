@@ -72,22 +72,52 @@ impl Default for WaitLimits {
 
 /// How a run is judged.
 pub struct RunTerms<'r> {
-    /// When a context is full, and how its usage is read.
-    pub policy: &'r Policy,
-    /// The window, if somebody said so; else what the agent or the registry says.
-    pub window: Option<Tokens>,
-    /// The model, where the agent does not name it.
-    pub model: Option<&'r str>,
-    /// How texts are counted.
-    pub estimator: &'r dyn Estimator,
-    /// What takes secrets out of what the run goes on from and of its events. The task is the user's own,
-    /// the answer the agent's, and the lines of a session the original: they stay as they are.
-    pub redactor: &'r Redactor,
-    /// How long things are waited for.
-    pub patience: WaitLimits,
+    policy: &'r Policy,
+    window: Option<Tokens>,
+    model: Option<&'r str>,
+    estimator: &'r dyn Estimator,
+    redactor: &'r Redactor,
+    patience: WaitLimits,
 }
 
-impl RunTerms<'_> {
+impl<'r> RunTerms<'r> {
+    /// Makes the terms of a run whose contexts fill as `policy` says, as `estimator` counts. `redactor`
+    /// takes secrets out of what the run goes on from and of its events. The task is the user's own, the
+    /// answer the agent's, and the lines of a session the original: they stay as they are. The agent or
+    /// the registry says which window there is, and nothing is waited for longer than by default.
+    pub fn new(
+        policy: &'r Policy,
+        estimator: &'r dyn Estimator,
+        redactor: &'r Redactor,
+    ) -> RunTerms<'r> {
+        RunTerms {
+            policy,
+            window: None,
+            model: None,
+            estimator,
+            redactor,
+            patience: WaitLimits::default(),
+        }
+    }
+
+    /// Sets the window that counts, whatever the agent says; with `None` the agent or the registry says it.
+    #[must_use]
+    pub fn with_window(self, window: Option<Tokens>) -> RunTerms<'r> {
+        RunTerms { window, ..self }
+    }
+
+    /// Names the model for where the agent does not.
+    #[must_use]
+    pub fn with_model(self, model: Option<&'r str>) -> RunTerms<'r> {
+        RunTerms { model, ..self }
+    }
+
+    /// Sets how long things are waited for.
+    #[must_use]
+    pub fn with_wait_limits(self, patience: WaitLimits) -> RunTerms<'r> {
+        RunTerms { patience, ..self }
+    }
+
     fn window(&self, about: &SessionDetails) -> Tokens {
         let model = about.model.as_deref().or(self.model);
         Window::for_model(self.window.or(about.window), model).tokens

@@ -111,14 +111,9 @@ impl Scene {
         agent: &ScriptedAgent,
         stop: watch::Receiver<bool>,
     ) -> Result<String, RunError> {
-        let terms = RunTerms {
-            policy: &self.policy,
-            window: Some(Tokens(self.window)),
-            model: None,
-            estimator: &Chars4,
-            redactor: &self.redactor,
-            patience: self.patience,
-        };
+        let terms = RunTerms::new(&self.policy, &Chars4, &self.redactor)
+            .with_window(Some(Tokens(self.window)))
+            .with_wait_limits(self.patience);
         let runner = Runner::new(agent, &mut self.paper, terms, self.state.clone(), stop);
         runner.run().await.map(|(answer, _)| answer)
     }

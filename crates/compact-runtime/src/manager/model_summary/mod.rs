@@ -93,20 +93,18 @@ impl Manager {
             (None, Some(limit)) => Tokens(limit.0 / 2),
             _ => Tokens(0),
         };
-        let telling = SummaryRequest {
-            source,
-            style: self.policy.strategy,
-            limit: Tokens((allowance + extra).min(measured.budget).0 / PROSE_SHARE)
-                .min(LONGEST_PROSE),
+        let limit = Tokens((allowance + extra).min(measured.budget).0 / PROSE_SHARE);
+        let limit = limit.min(LONGEST_PROSE);
+        let question = SummaryRequest {
             extra,
             model: request.conversation.model.as_deref(),
-            window: self.window,
             conversation: Some(summary_request::WireConversation {
                 format: request.format,
                 body: &request.original,
             }),
+            ..SummaryRequest::new(source, self.policy.strategy, limit, self.window)
         };
-        summary_request::request_summary(summarizer, &telling)
+        summary_request::request_summary(summarizer, &question)
             .await
             .map(Some)
     }

@@ -143,14 +143,11 @@ fn run_agent(
         trigger_pct: judged.threshold.unwrap_or(app.base_policy().trigger_pct),
         ..app.base_policy().clone()
     };
-    let terms = RunTerms {
-        policy: &policy,
-        window: judged.window.map(Tokens).or(explicit),
-        model: model.as_deref(),
-        estimator: &*estimator,
-        redactor: app.compact().redactor(RedactionBoundary::Summary),
-        patience: patience(judged),
-    };
+    let redactor = app.compact().redactor(RedactionBoundary::Summary);
+    let terms = RunTerms::new(&policy, &*estimator, redactor)
+        .with_window(judged.window.map(Tokens).or(explicit))
+        .with_model(model.as_deref())
+        .with_wait_limits(patience(judged));
     if !global.quiet && std::io::stderr().is_terminal() {
         output::print_stderr(&format!(
             "run {run_id}, kept in {}\n{}",
