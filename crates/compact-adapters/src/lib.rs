@@ -1,5 +1,9 @@
 //! What stands behind the ports: stores, estimators, exporters, and configuration files.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 pub mod agent;
 pub mod archive;
 pub mod catalog;
@@ -8,6 +12,7 @@ mod database;
 pub mod estimator;
 pub mod exporter;
 pub mod hook_store;
+pub mod leftover;
 pub mod llm;
 pub mod postgres;
 pub mod private;

@@ -92,6 +92,7 @@ pub mod hook {
         HOOKS_FOLDER, StoreWithFiles, count_by_origin, has_session_files,
     };
     pub use compact_adapters::hook_store::*;
+    pub use compact_adapters::leftover;
     pub use compact_adapters::private;
     pub use compact_runtime::host::*;
 }

@@ -2,13 +2,20 @@
 //!
 //! A reader that closes its pipe has seen enough: that is no error.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use compact::hook::leftover;
 use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, FailureCode};
+
+/// How a file begins that did not get its name yet.
+const STAGED: &str = ".compactctl-";
 
 /// Prints one line of plain text on stdout.
 pub fn print_line(text: &str) -> Result<(), Failure> {
@@ -117,7 +124,9 @@ impl StagedFile {
 
 fn stage_file(path: PathBuf, like: Option<&Path>) -> Result<OutputTarget, Failure> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let staged = NamedTempFile::with_prefix_in(".compactctl-", parent.unwrap_or(Path::new(".")));
+    let folder = parent.unwrap_or(Path::new("."));
+    leftover::remove_leftovers(folder, |name| leftover::is_staged_name(name, STAGED));
+    let staged = NamedTempFile::with_prefix_in(STAGED, folder);
     let file = staged.map_err(|error| write_failure(&path, &error))?;
     let model = [Some(path.as_path()), like].into_iter().flatten();
     // Without a file to follow, a transcript is its owner's alone.

@@ -4,9 +4,8 @@
 //! directory is closed to others before a file appears in it, so there is no moment at which
 //! anyone else could open one.
 
+use std::fmt;
 use std::path::Path as FsPath;
-use std::time::Duration;
-use std::{fmt, fs};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -17,6 +16,7 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
+use crate::leftover;
 use crate::private::{self, PathKind};
 
 /// A [`LocalFileSystem`] whose directories are 0700 and whose files are 0600.
@@ -53,21 +53,11 @@ impl PrivateFiles {
     fn remove_abandoned(&self, location: &Path) {
         let place = self.files.path_to_filesystem(location).ok();
         let folder = place.as_deref().and_then(FsPath::parent);
-        let files = folder.and_then(|folder| fs::read_dir(folder).ok());
-        for file in files.into_iter().flatten().flatten() {
-            let is_staged = file.file_name().to_string_lossy().contains(".pack#");
-            let modified = file.metadata().and_then(|found| found.modified());
-            let age = modified.ok().and_then(|at| at.elapsed().ok());
-            if is_staged && age.is_some_and(|age| age > ABANDONED) {
-                // One that stays is removed the next time.
-                let _ = fs::remove_file(file.path());
-            }
+        if let Some(folder) = folder {
+            leftover::remove_leftovers(folder, |name| name.contains(".pack#"));
         }
     }
 }
-
-/// Nobody writes for so long.
-const ABANDONED: Duration = Duration::from_secs(3600);
 
 fn generic_error(source: std::io::Error) -> Error {
     Error::Generic {

@@ -7,7 +7,6 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use compact_core::redact::{RedactionCounts, Redactor};
 use compact_runtime::host::HookTranscript;
@@ -19,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
 use super::{open_regular, stage};
+use crate::leftover;
 use crate::private::{self, PathKind};
 
 const ARCHIVES: &str = "archives";
@@ -30,9 +30,6 @@ const REDACTED: &str = "-redacted";
 
 /// How a file begins that did not get its name yet.
 pub(super) const STAGED: &str = ".staged-";
-
-/// Nobody copies for so long: what was staged before that is left over.
-const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// How many names are tried before giving up.
 const TRIES: u32 = 100;
@@ -349,17 +346,14 @@ pub fn remove_if_contained(earlier: &Path, later: &Path) -> io::Result<()> {
 pub(super) fn remove_leftovers(hooks: &Path) {
     let is_staged = |file: &PathBuf| {
         let name = file.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(STAGED))
+        name.is_some_and(|name| leftover::is_staged_name(name, STAGED))
     };
     let folders = [ARCHIVES, SUMS, super::SESSIONS];
     let staged = folders.map(|folder| files_of_repositories(hooks, folder).filter(is_staged));
     let orphans = files_of_repositories(hooks, SUMS)
         .filter(|sum| archive_path(sum).is_some_and(|a| !a.exists()));
     for file in staged.into_iter().flatten().chain(orphans) {
-        if is_abandoned(&file) {
-            // One that stays is removed the next time.
-            let _ = fs::remove_file(file);
-        }
+        leftover::remove_if_abandoned(&file);
     }
 }
 
@@ -367,12 +361,6 @@ pub(super) fn remove_leftovers(hooks: &Path) {
 fn archive_path(sum: &Path) -> Option<PathBuf> {
     let name = sum.file_name()?.to_str()?.strip_suffix(".json")?;
     Some(sum.parent()?.parent()?.join(ARCHIVES).join(name))
-}
-
-fn is_abandoned(file: &Path) -> bool {
-    let modified = fs::metadata(file).and_then(|found| found.modified());
-    let age = modified.ok().and_then(|at| at.elapsed().ok());
-    age.is_some_and(|age| age > ABANDONED)
 }
 
 /// What names an archive wherever the data directory is.
