@@ -4,6 +4,10 @@
 //! flows one way: measure → decide → plan → summarize → assemble → conform → verify → validate.
 //! See `ARCHITECTURE.md` for the map and the invariants.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 pub mod assemble;
 pub mod budget;
 pub mod clip;

@@ -4,6 +4,10 @@
 //! the material of its benchmarks; their answer keys say what a good view must still carry. Real
 //! transcripts are measured by what their agents named next ([`metric`]).
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 pub mod answer_key;
 pub mod baseline;
 pub mod chat;

@@ -7,6 +7,10 @@
 //! A format is a folder with a `Wire` in it and one row in `format_table!`.
 //! Nothing here reads a file or a clock, counts tokens, or decides what a view shows.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 mod anthropic;
 mod body;
 pub mod branch;

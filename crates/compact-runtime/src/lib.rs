@@ -4,6 +4,10 @@
 //! knows traits only: which file system, database or terminal stands behind them is the adapters'
 //! affair, and every adapter proves itself with the conformance suite of its port.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 pub mod error;
 pub mod host;
 pub mod manager;

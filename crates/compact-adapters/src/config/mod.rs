@@ -51,7 +51,7 @@ pub use storage::{
 pub use trust::TrustStore;
 
 /// A commented file that sets every key, as the founding documents show it.
-pub const EXAMPLE: &str = include_str!("../../../../compact.example.yaml");
+pub const EXAMPLE: &str = include_str!("../../compact.example.yaml");
 
 /// Everything that can be configured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,6 @@
 //! The time limit covers everything, retries included: whoever waits for a summary waits no longer
 //! than was configured. What a server says about an error is shortened, and never holds the key.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -199,8 +198,7 @@ async fn post_with_retries(
 
 /// Between half of a pause and all of it, so that many clients do not come back at once.
 fn add_jitter(pause: Duration) -> Duration {
-    let random = RandomState::new().hash_one(0) % 1000;
-    pause.mul_f64(0.5 + random as f64 / 2000.0)
+    pause.mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
 async fn post_once(

@@ -1,23 +1,17 @@
-//! Encryption of a connection, as `sslmode` asks for it.
+//! Encryption of a connection, as `sslmode` asks for it: whom to trust. The handshake is `tokio-postgres-rustls`'.
 
-use std::future::Future;
-use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
-use tokio_rustls::TlsConnector;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{PostgresAddress, SslMode};
 
@@ -33,7 +27,7 @@ pub(crate) enum TlsError {
 }
 
 /// What connects to a server at an address.
-pub(super) fn build_connector(address: &PostgresAddress) -> Result<PostgresTls, TlsError> {
+pub(super) fn build_connector(address: &PostgresAddress) -> Result<MakeRustlsConnect, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = build_verifier(address, &provider)?;
     let config = ClientConfig::builder_with_provider(provider)
@@ -41,7 +35,7 @@ pub(super) fn build_connector(address: &PostgresAddress) -> Result<PostgresTls, 
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
-    Ok(PostgresTls(Arc::new(config)))
+    Ok(MakeRustlsConnect::new(config))
 }
 
 fn build_verifier(
@@ -151,84 +145,5 @@ impl ServerCertVerifier for CertificateVerifier {
         self.provider
             .signature_verification_algorithms
             .supported_schemes()
-    }
-}
-
-/// Makes encrypted connections.
-#[derive(Clone)]
-pub(super) struct PostgresTls(Arc<ClientConfig>);
-
-/// Encrypts one connection.
-pub(super) struct Handshake {
-    config: Arc<ClientConfig>,
-    name: ServerName<'static>,
-}
-
-impl<S> MakeTlsConnect<S> for PostgresTls
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    type Stream = EncryptedStream<S>;
-    type TlsConnect = Handshake;
-    type Error = InvalidDnsNameError;
-
-    fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, InvalidDnsNameError> {
-        Ok(Handshake {
-            config: Arc::clone(&self.0),
-            name: ServerName::try_from(host.to_owned())?,
-        })
-    }
-}
-
-impl<S> TlsConnect<S> for Handshake
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    type Stream = EncryptedStream<S>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<EncryptedStream<S>>> + Send>>;
-
-    fn connect(self, stream: S) -> Self::Future {
-        Box::pin(async move {
-            let connecting = TlsConnector::from(self.config).connect(self.name, stream);
-            Ok(EncryptedStream(connecting.await?))
-        })
-    }
-}
-
-/// An encrypted stream.
-pub(super) struct EncryptedStream<S>(tokio_rustls::client::TlsStream<S>);
-
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for EncryptedStream<S> {
-    fn channel_binding(&self) -> ChannelBinding {
-        ChannelBinding::none()
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for EncryptedStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
     }
 }

@@ -9,6 +9,8 @@ const GIF: &str = "R0lGODlhQAHIAAAAAA==";
 const JPEG: &str = "/9j/4AAQSkZJRgAAAAAAAAAAAAD/4QAoRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUVFRUX/xAAEaGj//8IAEQgCWAMgAw==";
 const WEBP_X: &str = "UklGRgAAAABXRUJQVlA4WAoAAAAAAAAAfwcANwQA";
 const WEBP: &str = "UklGRgAAAABXRUJQVlA4IAoAAAAAAACdASqAAuAB";
+/// The same, with the bits set that ask for it to be shown larger.
+const WEBP_SCALED: &str = "UklGRgAAAABXRUJQVlA4IAoAAAAAAACdASqAQuAB";
 const WEBP_L: &str = "UklGRgAAAABXRUJQVlA4TAoAAAAvY0AMAA==";
 
 fn raw(json: &str) -> Box<RawValue> {
@@ -27,6 +29,7 @@ fn headers_tell_the_size() {
         (JPEG, (800, 600)),
         (WEBP_X, (1920, 1080)),
         (WEBP, (640, 480)),
+        (WEBP_SCALED, (640, 480)),
         (WEBP_L, (100, 50)),
     ] {
         assert_eq!(size(data), Some(expected));

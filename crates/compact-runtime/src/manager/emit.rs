@@ -3,7 +3,6 @@
 //! Secrets are taken out of every event before a sink sees it. Which sinks there are, and what else
 //! must not reach them, is decided where they are put together.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use compact_core::event::{
@@ -36,7 +35,7 @@ impl CallStart {
 
 /// A call within `parent`'s trace, or in one of its own.
 pub(crate) fn call_within(parent: Option<&TraceContext>) -> TraceContext {
-    let random = || RandomState::new().hash_one(0) | 1;
+    let random = || fastrand::u64(1..);
     TraceContext {
         trace_id: parent.map_or_else(
             || format!("{:016x}{:016x}", random(), random()),
