@@ -220,6 +220,10 @@ impl CompactionReport<'_, '_> {
         if repeated > 0 {
             notes.push(ReceiptNote::RepeatedProtected { count: repeated });
         }
+        let count = self.input.ledger.facts.rules_left_out;
+        if count > 0 {
+            notes.push(ReceiptNote::RulesLeftOut { count });
+        }
         notes
     }
 

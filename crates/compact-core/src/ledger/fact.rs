@@ -106,6 +106,9 @@ pub struct Facts {
     pub requests: Vec<Fact>,
     /// Sentences of the user or the system that rule what may be done.
     pub rules: Vec<Fact>,
+    /// How many of the oldest rules left that list, which is bounded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rules_left_out: u32,
     /// Sentences of the user that allow what a rule may have forbidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub releases: Vec<Fact>,
@@ -339,6 +342,7 @@ impl Facts {
     pub(super) fn merge(&mut self, later: Facts) {
         self.requests.extend(later.requests);
         self.rules.extend(later.rules);
+        self.rules_left_out += later.rules_left_out;
         self.releases.extend(later.releases);
         self.decisions.extend(later.decisions);
         self.open.extend(later.open);
@@ -394,6 +398,7 @@ impl Facts {
             let surplus = self.requests.len() - REQUESTS;
             self.requests.drain(1..=surplus);
         }
+        self.rules_left_out += self.rules.len().saturating_sub(RULES) as u32;
         truncate_to_newest(&mut self.rules, RULES);
         truncate_to_newest(&mut self.releases, RELEASES);
         truncate_to_newest(&mut self.decisions, DECISIONS);
@@ -402,6 +407,10 @@ impl Facts {
         truncate_to_newest(&mut self.made, MADE);
         truncate_to_newest(&mut self.runs, RUNS);
     }
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 fn truncate_to_newest<T>(list: &mut Vec<T>, cap: usize) {

@@ -407,6 +407,27 @@ fn rules_of(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn rules_that_leave_the_ledger_are_counted() {
+    let rule = |n: u32| {
+        Entry::from_text(
+            n.to_string(),
+            Role::User,
+            format!("Never restart host db{n}."),
+        )
+    };
+    let entries: Vec<Entry> = (0..1_030).map(rule).collect();
+    let whole = Ledger::from_entries(&entries, 0);
+    assert_eq!(
+        (whole.facts.rules.len(), whole.facts.rules_left_out),
+        (1_024, 6)
+    );
+    let mut merged = Ledger::from_entries(&entries[..1_027], 0);
+    assert_eq!(merged.facts.rules_left_out, 3);
+    merged.merge(Ledger::from_entries(&entries[1_027..], 1_027));
+    assert_eq!(merged.facts, whole.facts);
+}
+
+#[test]
 fn sentences_that_were_wrapped_at_a_margin_are_whole() {
     let text = "\
 Hold to these rules for the rest of the work:

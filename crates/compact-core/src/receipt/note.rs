@@ -43,6 +43,11 @@ pub enum ReceiptNote {
         /// How many were left out.
         count: usize,
     },
+    /// The oldest rules of the user are in no summary any more.
+    RulesLeftOut {
+        /// How many.
+        count: u32,
+    },
     /// A note that was read back from a receipt.
     Recorded(String),
 }
@@ -85,6 +90,10 @@ impl fmt::Display for ReceiptNote {
             ReceiptNote::RepeatedProtected { count } => write!(
                 f,
                 "{count} repeated protected entries stand once, the newest"
+            ),
+            ReceiptNote::RulesLeftOut { count } => write!(
+                f,
+                "{count} of the oldest rules left the ledger, which holds the newest, and are in no summary any more"
             ),
             ReceiptNote::Recorded(sentence) => f.write_str(sentence),
         }
@@ -141,6 +150,7 @@ mod tests {
             ReceiptNote::RequestCut(CutRequest::Latest),
             ReceiptNote::MalformedToolMessages { count: 2 },
             ReceiptNote::RepeatedProtected { count: 1 },
+            ReceiptNote::RulesLeftOut { count: 3 },
         ];
         let written = serde_json::to_value(&notes).unwrap();
         assert_eq!(
@@ -154,6 +164,7 @@ mod tests {
                 "the user's latest message takes more than its share of the budget and was cut; the whole is archived",
                 "2 malformed tool messages (a call without result, or a result without call) were left out of the view",
                 "1 repeated protected entries stand once, the newest",
+                "3 of the oldest rules left the ledger, which holds the newest, and are in no summary any more",
             ])
         );
         let read: Vec<ReceiptNote> = serde_json::from_value(written).unwrap();

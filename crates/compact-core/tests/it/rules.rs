@@ -3,6 +3,7 @@
 use compact_core::engine::CompactionOutcome;
 use compact_core::message::{Block, Conversation, Entry, Role};
 use compact_core::policy::Policy;
+use compact_core::receipt::ReceiptNote;
 use compact_core::token::Tokens;
 use proptest::prelude::*;
 
@@ -91,4 +92,22 @@ proptest! {
         );
         prop_assert!(gone == 0 || retention.score < 1.0);
     }
+}
+
+#[test]
+fn rules_beyond_what_the_ledger_holds_are_noted() {
+    let rules: Vec<String> = (0..1_030)
+        .map(|n| format!("Never restart host db{n}."))
+        .collect();
+    let notes = |rules: &[String]| {
+        let conversation = session(rules);
+        let policy = Policy::default();
+        match scene::compact(&conversation, &policy, Tokens(2_000), Setting::PLAIN, None) {
+            Ok(CompactionOutcome::Compacted(made)) => made.receipt.notes,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(notes(&rules).contains(&ReceiptNote::RulesLeftOut { count: 6 }));
+    let is_left_out = |note: &ReceiptNote| matches!(note, ReceiptNote::RulesLeftOut { .. });
+    assert!(!notes(&rules[..1_024]).iter().any(is_left_out));
 }
