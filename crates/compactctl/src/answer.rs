@@ -8,7 +8,7 @@ use crate::report::text::printable;
 
 /// The result of a command.
 #[derive(Debug, Default)]
-pub struct CommandAnswer {
+pub(crate) struct CommandAnswer {
     /// For programs: the one document that `--json` prints.
     pub json: Value,
     /// For people, with styles that the terminal may drop.
@@ -23,7 +23,7 @@ pub struct CommandAnswer {
 
 impl CommandAnswer {
     /// An answer of a command that did what it was asked.
-    pub fn new(json: Value, human: String) -> CommandAnswer {
+    pub(crate) fn new(json: Value, human: String) -> CommandAnswer {
         CommandAnswer {
             json,
             human,
@@ -32,19 +32,19 @@ impl CommandAnswer {
     }
 
     /// The same with bytes for stdout.
-    pub fn with_payload(mut self, payload: Option<Vec<u8>>) -> CommandAnswer {
+    pub(crate) fn with_payload(mut self, payload: Option<Vec<u8>>) -> CommandAnswer {
         self.payload = payload;
         self
     }
 
     /// The same, of a command that archived something.
-    pub fn having_archived(mut self) -> CommandAnswer {
+    pub(crate) fn having_archived(mut self) -> CommandAnswer {
         self.archived = true;
         self
     }
 
     /// The same, naming the files of settings that were in force.
-    pub fn with_settings_files(mut self, files: &[LoadedFile]) -> CommandAnswer {
+    pub(crate) fn with_settings_files(mut self, files: &[LoadedFile]) -> CommandAnswer {
         set_field(&mut self.json, "config_files", settings_files_json(files));
         if !self.human.is_empty() {
             self.human.push_str(&settings_line(files));
@@ -53,14 +53,14 @@ impl CommandAnswer {
     }
 
     /// The same with another exit code.
-    pub fn with_code(mut self, code: u8) -> CommandAnswer {
+    pub(crate) fn with_code(mut self, code: u8) -> CommandAnswer {
         self.code = code;
         self
     }
 }
 
 /// The line of a report that names the files of settings; nothing where there are none.
-pub fn settings_line(files: &[LoadedFile]) -> String {
+pub(crate) fn settings_line(files: &[LoadedFile]) -> String {
     let names: Vec<String> = files.iter().map(LoadedFile::to_string).collect();
     let line = format!("  settings  {}", printable(&names.join(", ")));
     match files.is_empty() {
@@ -75,7 +75,7 @@ fn settings_files_json(files: &[LoadedFile]) -> Value {
 }
 
 /// A file of settings by where it really is, for readers who are elsewhere.
-pub fn with_absolute_path(file: &LoadedFile) -> LoadedFile {
+pub(crate) fn with_absolute_path(file: &LoadedFile) -> LoadedFile {
     let path = std::path::absolute(&file.path);
     LoadedFile {
         path: path.unwrap_or_else(|_| file.path.clone()),
@@ -84,7 +84,7 @@ pub fn with_absolute_path(file: &LoadedFile) -> LoadedFile {
 }
 
 /// Sets a field of a JSON object.
-pub fn set_field(json: &mut Value, key: &str, value: impl Into<Value>) {
+pub(crate) fn set_field(json: &mut Value, key: &str, value: impl Into<Value>) {
     if let Some(fields) = json.as_object_mut() {
         fields.insert(key.to_owned(), value.into());
     }

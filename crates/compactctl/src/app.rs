@@ -34,7 +34,7 @@ const TRACEPARENT: &str = "TRACEPARENT";
 
 /// Everything that a command may need, resolved once.
 #[derive(Clone)]
-pub struct App {
+pub(crate) struct App {
     compact: Compact,
     files: Vec<LoadedFile>,
     stores: Stores,
@@ -45,7 +45,7 @@ pub struct App {
 }
 
 /// A transcript that was read, with how it is to be measured.
-pub struct OpenedTranscript {
+pub(crate) struct OpenedTranscript {
     /// The bytes.
     pub source: InputSource,
     /// What they say.
@@ -59,7 +59,7 @@ pub struct OpenedTranscript {
 }
 
 /// Reads the configuration and lays the global flags over it.
-pub fn load_config(global: &GlobalArgs) -> Result<LoadedConfig, Failure> {
+pub(crate) fn load_config(global: &GlobalArgs) -> Result<LoadedConfig, Failure> {
     load_config_with_flags(global, Vec::new())
 }
 
@@ -92,7 +92,7 @@ fn load_config_with_profile(
 }
 
 /// The files, the environment and the global flags.
-pub fn config_sources(global: &GlobalArgs, profile: Option<Profile>) -> ConfigSources {
+pub(crate) fn config_sources(global: &GlobalArgs, profile: Option<Profile>) -> ConfigSources {
     let profile = profile.map(|profile| ConfigFlag::new("--profile", "profile", profile.as_str()));
     let estimator = global
         .estimator
@@ -111,17 +111,17 @@ pub fn config_sources(global: &GlobalArgs, profile: Option<Profile>) -> ConfigSo
 
 impl App {
     /// Resolves configuration and flags; what has no effect is said on stderr.
-    pub fn load(global: &GlobalArgs) -> Result<App, Failure> {
+    pub(crate) fn load(global: &GlobalArgs) -> Result<App, Failure> {
         App::from_loaded(load_config(global)?, global)
     }
 
     /// The same with what a command's own arguments set.
-    pub fn load_with_flags(global: &GlobalArgs, flags: Vec<ConfigFlag>) -> Result<App, Failure> {
+    pub(crate) fn load_with_flags(global: &GlobalArgs, flags: Vec<ConfigFlag>) -> Result<App, Failure> {
         App::from_loaded(load_config_with_flags(global, flags)?, global)
     }
 
     /// The same under a profile, whichever the flags name.
-    pub fn load_with_profile(
+    pub(crate) fn load_with_profile(
         global: &GlobalArgs,
         profile: Option<Profile>,
     ) -> Result<App, Failure> {
@@ -132,7 +132,7 @@ impl App {
     }
 
     /// The same under a profile that applies where nobody names one.
-    pub fn load_with_fallback_profile(
+    pub(crate) fn load_with_fallback_profile(
         global: &GlobalArgs,
         profile: Profile,
         flags: Vec<ConfigFlag>,
@@ -165,17 +165,17 @@ impl App {
     }
 
     /// The engine that every command stands on.
-    pub fn compact(&self) -> &Compact {
+    pub(crate) fn compact(&self) -> &Compact {
         &self.compact
     }
 
     /// The files of settings that are in force.
-    pub fn config_files(&self) -> &[LoadedFile] {
+    pub(crate) fn config_files(&self) -> &[LoadedFile] {
         &self.files
     }
 
     /// The same for one answer, which is given up when the other end of `asker` is dropped.
-    pub fn with_cancellation(&self, asker: watch::Receiver<()>) -> App {
+    pub(crate) fn with_cancellation(&self, asker: watch::Receiver<()>) -> App {
         App {
             asker: Some(asker),
             ..self.clone()
@@ -183,13 +183,13 @@ impl App {
     }
 
     /// The span that the program was called in, if somebody said so.
-    pub fn caller_span(&self) -> Option<&TraceContext> {
+    pub(crate) fn caller_span(&self) -> Option<&TraceContext> {
         self.caller.as_ref()
     }
 
     /// Drives the asynchronous part of a command for as long as its answer is waited for: until its
     /// asker gives up or, where a person asked, interrupts it.
-    pub fn block_on<T>(
+    pub(crate) fn block_on<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
@@ -206,29 +206,29 @@ impl App {
     }
 
     /// Where everything is kept.
-    pub fn stores(&self) -> &Stores {
+    pub(crate) fn stores(&self) -> &Stores {
         &self.stores
     }
 
     /// The data directory.
-    pub fn data_directory(&self) -> &Path {
+    pub(crate) fn data_directory(&self) -> &Path {
         self.compact.data_directory().unwrap_or(Path::new(""))
     }
 
     /// The configured policy.
-    pub fn base_policy(&self) -> &Policy {
+    pub(crate) fn base_policy(&self) -> &Policy {
         &self.compact.config().policy
     }
 
     /// The policy with a command's own wishes.
-    pub fn policy_for(&self, manner: &SummaryArgs) -> Policy {
+    pub(crate) fn policy_for(&self, manner: &SummaryArgs) -> Policy {
         let mut policy = self.base_policy().clone();
         policy.strategy = manner.style.unwrap_or(policy.strategy);
         policy
     }
 
     /// Where a hard reset leaves its artifacts; `None` under other profiles.
-    pub fn artifact_folder(&self) -> Option<PathBuf> {
+    pub(crate) fn artifact_folder(&self) -> Option<PathBuf> {
         let config = self.compact.config();
         if config.profile != Profile::HardReset {
             return None;
@@ -238,18 +238,18 @@ impl App {
     }
 
     /// The model that the configuration names.
-    pub fn model(&self) -> Option<&str> {
+    pub(crate) fn model(&self) -> Option<&str> {
         self.compact.config().model.as_deref()
     }
 
     /// Reads and parses a transcript.
-    pub fn open_transcript(&self, subject: &TranscriptArgs) -> Result<OpenedTranscript, Failure> {
+    pub(crate) fn open_transcript(&self, subject: &TranscriptArgs) -> Result<OpenedTranscript, Failure> {
         let source = InputSource::read(&subject.file)?.select_session(subject.session_index)?;
         self.open_source(subject, source)
     }
 
     /// The same of bytes that were read already.
-    pub fn open_source(
+    pub(crate) fn open_source(
         &self,
         subject: &TranscriptArgs,
         source: InputSource,
@@ -276,7 +276,7 @@ impl App {
     }
 
     /// A manager for a transcript.
-    pub fn transcript_manager(
+    pub(crate) fn transcript_manager(
         &self,
         store: StorePair,
         policy: Policy,
@@ -323,7 +323,7 @@ fn check_adapters(config: &Config) -> Result<(), Failure> {
 
 /// What a hook goes by.
 #[derive(Debug)]
-pub struct HookConfig {
+pub(crate) struct HookConfig {
     /// The data directory.
     pub root: PathBuf,
     /// What is redacted.
@@ -337,7 +337,7 @@ pub struct HookConfig {
 }
 
 /// What a hook goes by.
-pub fn load_hook_config(global: &GlobalArgs) -> Result<HookConfig, Failure> {
+pub(crate) fn load_hook_config(global: &GlobalArgs) -> Result<HookConfig, Failure> {
     let sources = config_sources(global, global.profile.first().copied());
     let (loaded, fault) = sources.load_usable()?;
     // Without a home of its own a process would be given the one in the list of users, which need not
@@ -366,7 +366,7 @@ fn find_data_directory(config: &Config) -> Result<PathBuf, Failure> {
 
 impl OpenedTranscript {
     /// The request that the arguments describe.
-    pub fn request<'a>(
+    pub(crate) fn request<'a>(
         &'a self,
         goal: &BudgetArgs,
         manner: &'a SummaryArgs,
@@ -400,7 +400,7 @@ impl OpenedTranscript {
     }
 
     /// Everything that the next request would carry.
-    pub fn tokens(&self) -> Tokens {
+    pub(crate) fn tokens(&self) -> Tokens {
         self.account(&self.parsed.conversation).total()
     }
 
@@ -412,12 +412,12 @@ impl OpenedTranscript {
 }
 
 /// The estimator that a receipt names.
-pub fn estimator_by_name(name: &str) -> Result<Arc<dyn Estimator>, Failure> {
+pub(crate) fn estimator_by_name(name: &str) -> Result<Arc<dyn Estimator>, Failure> {
     token::by_name(name, None).map_err(|error| Failure::from_error(FailureCode::Input, &error))
 }
 
 /// Drives the asynchronous part of a command.
-pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -28,7 +28,7 @@ const REST_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A transcript that lines are to be written behind, locked against others of our kind.
 #[derive(Debug)]
-pub struct SharedTranscript {
+pub(crate) struct SharedTranscript {
     path: PathBuf,
     /// Reads, and writes within the room that was taken.
     file: File,
@@ -41,7 +41,7 @@ pub struct SharedTranscript {
 
 /// What became of lines that were to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppendOutcome {
+pub(crate) enum AppendOutcome {
     /// They stand at the end of the file.
     Written,
     /// The file is not the one that was read; none of them is in it.
@@ -50,7 +50,7 @@ pub enum AppendOutcome {
 
 impl SharedTranscript {
     /// Opens the file behind a name for reading and appending, and waits for others of our kind.
-    pub fn open(path: &Path) -> Result<SharedTranscript, Failure> {
+    pub(crate) fn open(path: &Path) -> Result<SharedTranscript, Failure> {
         let path = fs::canonicalize(path).map_err(|error| append_failure(path, &error))?;
         let waits_until = Instant::now() + REST_TIMEOUT;
         loop {
@@ -94,7 +94,7 @@ impl SharedTranscript {
     }
 
     /// Reads the whole file once it is at rest and its last line is whole.
-    pub fn read_at_rest(&mut self) -> Result<Bytes, Failure> {
+    pub(crate) fn read_at_rest(&mut self) -> Result<Bytes, Failure> {
         if let Some(agent) = agent_with_session_open(&self.path) {
             return Err(busy_failure(
                 &self.path,
@@ -131,7 +131,7 @@ impl SharedTranscript {
     }
 
     /// Writes lines behind `source`, which is what was read; see the head of this module.
-    pub fn append(&mut self, source: &[u8], lines: &[u8]) -> Result<AppendOutcome, Failure> {
+    pub(crate) fn append(&mut self, source: &[u8], lines: &[u8]) -> Result<AppendOutcome, Failure> {
         self.try_append(source, lines).map_err(|error| {
             let left = match self.has_blanks {
                 // They cannot be cut off: the agent may have written behind them.
@@ -298,7 +298,7 @@ fn agent_with_session_open(path: &Path) -> Option<&'static str> {
 }
 
 /// What is said when lines could not be written because the transcript did not rest.
-pub fn busy_failure(path: &Path, why: &str) -> Failure {
+pub(crate) fn busy_failure(path: &Path, why: &str) -> Failure {
     Failure::new(
         FailureCode::Busy,
         format!("{}: {why}; nothing was appended", path.display()),

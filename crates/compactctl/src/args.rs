@@ -23,7 +23,7 @@ use compact_eval::method::Method;
                   7 refused for now (somebody else is at it), 130 interrupted.\n\
                   Example: compactctl compact session.jsonl -o smaller.jsonl"
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What every command takes.
     #[command(flatten)]
     pub global: GlobalArgs,
@@ -34,7 +34,7 @@ pub struct Cli {
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
-pub struct GlobalArgs {
+pub(crate) struct GlobalArgs {
     /// Print one JSON document on stdout and nothing else there
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
@@ -94,7 +94,7 @@ pub struct GlobalArgs {
 
 /// How events are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     /// A line to read.
     Human,
     /// A line of JSON.
@@ -103,7 +103,7 @@ pub enum LogFormat {
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
+pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set.
     Auto,
     /// Always.
@@ -114,7 +114,7 @@ pub enum Color {
 
 impl Color {
     /// Tells the streams.
-    pub fn apply(self) {
+    pub(crate) fn apply(self) {
         match self {
             Color::Auto => anstream::ColorChoice::Auto,
             Color::Always => anstream::ColorChoice::AlwaysAnsi,
@@ -126,7 +126,7 @@ impl Color {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Count a session: format, pressure, tokens by role and category, biggest entries, problems
     #[command(after_help = "Example: compactctl inspect session.jsonl --window 200000")]
     Inspect(InspectArgs),
@@ -230,7 +230,7 @@ pub enum Command {
 
 /// Which transcript, and how it is measured.
 #[derive(Args, Debug, Default)]
-pub struct TranscriptArgs {
+pub(crate) struct TranscriptArgs {
     /// The session's transcript or request body; - for stdin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -254,7 +254,7 @@ pub struct TranscriptArgs {
 /// How small the view must be.
 #[derive(Args, Debug, Default)]
 #[group(multiple = false)]
-pub struct BudgetArgs {
+pub(crate) struct BudgetArgs {
     /// The most tokens that the view's history may have
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<u64>,
@@ -265,7 +265,7 @@ pub struct BudgetArgs {
 
 /// How the view is made.
 #[derive(Args, Debug, Default)]
-pub struct SummaryArgs {
+pub(crate) struct SummaryArgs {
     /// How the summary is told
     #[arg(long, value_name = "STYLE", value_parser = parse_style)]
     pub style: Option<Style>,
@@ -279,7 +279,7 @@ pub struct SummaryArgs {
 
 /// Who writes the summary.
 #[derive(Args, Debug, Default)]
-pub struct SummarizerArgs {
+pub(crate) struct SummarizerArgs {
     /// Who writes the summary: extractive (the engine itself), or a model to which the conversation
     /// is then sent, redacted: openai (any compatible server), responses, anthropic,
     /// openai_compaction, anthropic_compaction; without it, summarizer.kind of the configuration
@@ -295,7 +295,7 @@ pub struct SummarizerArgs {
 
 impl SummarizerArgs {
     /// The keys of the configuration that these arguments set.
-    pub fn config_flags(&self) -> Vec<ConfigFlag> {
+    pub(crate) fn config_flags(&self) -> Vec<ConfigFlag> {
         let kind = self.summarizer.and_then(|s| s.to_possible_value());
         let kind = kind.map(|value| value.get_name().to_owned());
         let flag = |name: &str, path: &str, value: &Option<String>| {
@@ -321,7 +321,7 @@ impl SummarizerArgs {
 /// Who writes the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum SummarizerChoice {
+pub(crate) enum SummarizerChoice {
     /// The engine itself: deterministic, no model, no network.
     Extractive,
     /// A chat model of OpenAI, or of any server that speaks like it.
@@ -340,7 +340,7 @@ pub enum SummarizerChoice {
 
 /// `inspect`.
 #[derive(Args, Debug)]
-pub struct InspectArgs {
+pub(crate) struct InspectArgs {
     /// The transcript.
     #[command(flatten)]
     pub subject: TranscriptArgs,
@@ -348,7 +348,7 @@ pub struct InspectArgs {
 
 /// `plan`.
 #[derive(Args, Debug)]
-pub struct PlanArgs {
+pub(crate) struct PlanArgs {
     /// The transcript.
     #[command(flatten)]
     pub subject: TranscriptArgs,
@@ -362,7 +362,7 @@ pub struct PlanArgs {
 
 /// `compact`.
 #[derive(Args, Debug)]
-pub struct CompactArgs {
+pub(crate) struct CompactArgs {
     /// The transcript.
     #[command(flatten)]
     pub subject: TranscriptArgs,
@@ -384,7 +384,7 @@ pub struct CompactArgs {
 
 /// `convert`.
 #[derive(Args, Debug)]
-pub struct ConvertArgs {
+pub(crate) struct ConvertArgs {
     /// The session's transcript or request body; - for stdin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -407,7 +407,7 @@ pub struct ConvertArgs {
 
 /// `diff`.
 #[derive(Args, Debug)]
-pub struct DiffArgs {
+pub(crate) struct DiffArgs {
     /// The earlier version; - for stdin
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
@@ -421,7 +421,7 @@ pub struct DiffArgs {
 
 /// How a comparison is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DiffFormat {
+pub(crate) enum DiffFormat {
     /// For a terminal.
     Text,
     /// Markdown.
@@ -432,7 +432,7 @@ pub enum DiffFormat {
 
 /// `validate`.
 #[derive(Args, Debug)]
-pub struct ValidateArgs {
+pub(crate) struct ValidateArgs {
     /// A request body, a JSON list of messages, one message per line, or an agent's transcript; -
     /// for stdin
     #[arg(value_name = "FILE", required_unless_present = "list_rules")]
@@ -454,7 +454,7 @@ pub struct ValidateArgs {
 
 /// `verify`.
 #[derive(Args, Debug)]
-pub struct VerifyArgs {
+pub(crate) struct VerifyArgs {
     /// A receipt's id (8 characters are enough), or its JSON in a file or - for stdin
     #[arg(value_name = "RECEIPT")]
     pub receipt: String,
@@ -462,7 +462,7 @@ pub struct VerifyArgs {
 
 /// `restore`.
 #[derive(Args, Debug)]
-pub struct RestoreArgs {
+pub(crate) struct RestoreArgs {
     /// A receipt's id, or a session's for everything it ever held
     #[arg(value_name = "RECEIPT_OR_SESSION")]
     pub name: String,
@@ -473,7 +473,7 @@ pub struct RestoreArgs {
 
 /// `recall`.
 #[derive(Args, Debug)]
-pub struct RecallArgs {
+pub(crate) struct RecallArgs {
     /// A question or a few words, names or paths; no syntax. - for stdin
     #[arg(value_name = "QUERY", required = true)]
     pub query: Vec<String>,
@@ -484,7 +484,7 @@ pub struct RecallArgs {
 
 /// `expand`.
 #[derive(Args, Debug)]
-pub struct ExpandArgs {
+pub(crate) struct ExpandArgs {
     /// RECEIPT#NUMBER, as a summary, a cut text or `recall` shows it
     #[arg(value_name = "POINTER", required = true)]
     pub pointer: Vec<String>,
@@ -498,7 +498,7 @@ pub struct ExpandArgs {
 
 /// `remember`.
 #[derive(Args, Debug)]
-pub struct RememberArgs {
+pub(crate) struct RememberArgs {
     /// A session's id, or a receipt's for what was remembered then
     #[arg(value_name = "SESSION")]
     pub name: String,
@@ -506,7 +506,7 @@ pub struct RememberArgs {
 
 /// `archive`.
 #[derive(Debug, Subcommand)]
-pub enum ArchiveCommand {
+pub(crate) enum ArchiveCommand {
     /// List sessions and what they take
     #[command(after_help = "Example: compactctl archive list --json")]
     List,
@@ -544,7 +544,7 @@ pub enum ArchiveCommand {
 
 /// `catalog`.
 #[derive(Debug, Subcommand)]
-pub enum CatalogCommand {
+pub(crate) enum CatalogCommand {
     /// Bring the tables up to date and say where they are
     #[command(after_help = "Example: compactctl catalog migrate")]
     Migrate,
@@ -556,7 +556,7 @@ pub enum CatalogCommand {
 /// `catalog copy`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("other").required(true).args(["from", "to"]))]
-pub struct CatalogCopyArgs {
+pub(crate) struct CatalogCopyArgs {
     /// Copy from this catalog to the configured one: a data directory, or a postgres:// address
     #[arg(long, value_name = "FOLDER|URL")]
     pub from: Option<String>,
@@ -567,7 +567,7 @@ pub struct CatalogCopyArgs {
 
 /// `archive prune`. Without a limit, what `storage.retention` says.
 #[derive(Args, Debug)]
-pub struct PruneArgs {
+pub(crate) struct PruneArgs {
     /// Remove compactions that are older than this
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
@@ -595,7 +595,7 @@ pub struct IgnoredArgs {
 #[cfg(feature = "eval")]
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "examples", "decay", "tasks", "qa"]))]
-pub struct EvalArgs {
+pub(crate) struct EvalArgs {
     /// Folders or files of transcripts; each is a dataset
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
@@ -653,7 +653,7 @@ pub struct EvalArgs {
 
 /// `run`.
 #[derive(Args, Debug)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// The agent: claude, codex, the path of one of them, or the command of any program that speaks
     /// the protocol of docs/run.md
     #[arg(long, value_name = "CMD", required_unless_present = "resume")]
@@ -692,7 +692,7 @@ pub struct RunArgs {
 
 /// `replay`.
 #[derive(Args, Debug)]
-pub struct ReplayArgs {
+pub(crate) struct ReplayArgs {
     /// Recorded sessions; - for stdin
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
@@ -718,7 +718,7 @@ pub struct ReplayArgs {
 
 /// Results for other programs and for a browser.
 #[derive(Args, Debug)]
-pub struct ResultFileArgs {
+pub(crate) struct ResultFileArgs {
     /// Write the numbers as CSV; - for stdout
     #[arg(long, value_name = "OUT")]
     pub csv: Option<PathBuf>,
@@ -729,7 +729,7 @@ pub struct ResultFileArgs {
 
 /// `models`.
 #[derive(Args, Debug)]
-pub struct ModelsArgs {
+pub(crate) struct ModelsArgs {
     /// Only models whose name contains this
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
@@ -737,7 +737,7 @@ pub struct ModelsArgs {
 
 /// `config`.
 #[derive(Debug, Subcommand)]
-pub enum ConfigCommand {
+pub(crate) enum ConfigCommand {
     /// Write a commented configuration file, and trust it
     #[command(after_help = "Example: compactctl config init compact.yaml")]
     Init {
@@ -779,7 +779,7 @@ pub enum ConfigCommand {
 
 /// `hook`.
 #[derive(Args, Debug)]
-pub struct HookArgs {
+pub(crate) struct HookArgs {
     /// The agent that calls; without it, told by what it sends
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
@@ -790,7 +790,7 @@ pub struct HookArgs {
 
 /// What to do with an agent's settings.
 #[derive(Debug, Subcommand)]
-pub enum HookCommand {
+pub(crate) enum HookCommand {
     /// Write our hooks into the agent's settings and keep everything else there
     #[command(after_help = "Example: compactctl hook install --agent claude-code --dry-run")]
     Install(HookSettingsArgs),
@@ -808,7 +808,7 @@ pub enum HookCommand {
 
 /// Whose settings, and which.
 #[derive(Args, Debug)]
-pub struct HookSettingsArgs {
+pub(crate) struct HookSettingsArgs {
     /// The agent: claude-code, codex, gemini-cli or opencode
     #[arg(long, value_name = "NAME")]
     pub agent: HookAgent,
@@ -822,7 +822,7 @@ pub struct HookSettingsArgs {
 
 /// Whose settings are edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum HookScope {
+pub(crate) enum HookScope {
     /// The user's.
     User,
     /// Those of the project in the current directory.
@@ -831,7 +831,7 @@ pub enum HookScope {
 
 /// `completions`.
 #[derive(Args, Debug)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]
     pub shell: clap_complete::Shell,

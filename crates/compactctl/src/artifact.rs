@@ -16,7 +16,7 @@ use crate::output;
 
 /// Where they are.
 #[derive(Clone, Debug, Default)]
-pub struct ArtifactPaths {
+pub(crate) struct ArtifactPaths {
     /// What the summarizer was given.
     pub input: Option<String>,
     /// What it gave.
@@ -25,12 +25,12 @@ pub struct ArtifactPaths {
 
 impl ArtifactPaths {
     /// For programs.
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({"summarizer_input": self.input, "summary": self.summary})
     }
 
     /// For people, one row for each that there is.
-    pub fn rows(&self) -> impl Iterator<Item = [String; 2]> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = [String; 2]> {
         let row = |name: &str, path: &Option<String>| Some([name.to_owned(), path.clone()?]);
         [row("input", &self.input), row("summary", &self.summary)]
             .into_iter()
@@ -39,7 +39,7 @@ impl ArtifactPaths {
 }
 
 /// What a summarizer is given under this profile; `None` under others.
-pub fn render_summarizer_input(
+pub(crate) fn render_summarizer_input(
     app: &App,
     opened: &OpenedTranscript,
 ) -> Result<Option<Vec<String>>, Failure> {
@@ -52,7 +52,7 @@ pub fn render_summarizer_input(
 }
 
 /// Keeps the artifacts of a compaction; `None` under other profiles.
-pub fn write_artifacts(
+pub(crate) fn write_artifacts(
     app: &App,
     rendered: Option<&[String]>,
     session: &str,
@@ -100,7 +100,7 @@ async fn write_artifact(
 
 /// A failed compaction under this profile: what the summarizer was given, and whether the session
 /// can go on.
-pub fn explain_failure(
+pub(crate) fn explain_failure(
     app: &App,
     opened: &OpenedTranscript,
     rendered: Option<&[String]>,

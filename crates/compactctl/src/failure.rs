@@ -18,7 +18,7 @@ use crate::report::text::printable;
 
 /// The exit codes of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureCode {
+pub(crate) enum FailureCode {
     /// Something that should not happen: a full disk, a damaged store.
     Unexpected = 1,
     /// Bad usage or configuration.
@@ -54,7 +54,7 @@ impl FailureCode {
 
 /// A failed command.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     code: FailureCode,
     message: String,
     help: Option<String>,
@@ -63,7 +63,7 @@ pub struct Failure {
 
 impl Failure {
     /// A failure with its words.
-    pub fn new(code: FailureCode, message: impl Into<String>) -> Failure {
+    pub(crate) fn new(code: FailureCode, message: impl Into<String>) -> Failure {
         Failure {
             code,
             message: message.into(),
@@ -73,7 +73,7 @@ impl Failure {
     }
 
     /// Bad usage, and what would be good.
-    pub fn usage(message: impl Into<String>, help: &str) -> Failure {
+    pub(crate) fn usage(message: impl Into<String>, help: &str) -> Failure {
         Failure::new(FailureCode::Usage, message).help(help)
     }
 
@@ -87,12 +87,12 @@ impl Failure {
     }
 
     /// An error with everything that caused it.
-    pub fn from_error(code: FailureCode, error: &dyn Error) -> Failure {
+    pub(crate) fn from_error(code: FailureCode, error: &dyn Error) -> Failure {
         Failure::with_causes(code, error.to_string(), error.source())
     }
 
     /// An error with everything that caused it, and with what to do about it.
-    pub fn from_hinted(code: FailureCode, error: &(impl Hinted + Error)) -> Failure {
+    pub(crate) fn from_hinted(code: FailureCode, error: &(impl Hinted + Error)) -> Failure {
         let mut failure = Failure::with_causes(code, error.message(), error.source());
         failure.help = error.hint();
         failure
@@ -114,13 +114,13 @@ impl Failure {
     }
 
     /// Adds what to do.
-    pub fn help(mut self, help: impl Into<String>) -> Failure {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Failure {
         self.help = Some(help.into());
         self
     }
 
     /// Adds more of what to do.
-    pub fn add_help(mut self, more: &str) -> Failure {
+    pub(crate) fn add_help(mut self, more: &str) -> Failure {
         self.help = Some(match self.help {
             Some(help) => format!("{help}; {more}"),
             None => more.to_owned(),
@@ -129,7 +129,7 @@ impl Failure {
     }
 
     /// Puts the subject (a file, say) before the message.
-    pub fn with_context(mut self, subject: &str) -> Failure {
+    pub(crate) fn with_context(mut self, subject: &str) -> Failure {
         self.message = format!("{subject}: {}", self.message);
         self
     }
@@ -140,27 +140,27 @@ impl Failure {
     }
 
     /// What kind of failure it is.
-    pub fn code(&self) -> FailureCode {
+    pub(crate) fn code(&self) -> FailureCode {
         self.code
     }
 
     /// What went wrong.
-    pub fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
     /// What to do about it.
-    pub fn advice(&self) -> Option<&str> {
+    pub(crate) fn advice(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
     /// The process's answer to its parent.
-    pub fn exit_code(&self) -> ExitCode {
+    pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code as u8)
     }
 
     /// Tells a person on stderr, and a program on stdout.
-    pub fn show(&self, json: bool) {
+    pub(crate) fn show(&self, json: bool) {
         use owo_colors::OwoColorize;
         let mut stderr = anstream::stderr().lock();
         // Nobody is left to be told when these fail.

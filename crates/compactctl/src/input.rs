@@ -16,7 +16,7 @@ const LARGE: u64 = 1 << 30;
 
 /// Bytes with the name they came under.
 #[derive(Clone, Debug)]
-pub struct InputSource {
+pub(crate) struct InputSource {
     /// For messages.
     pub name: String,
     /// The file, when it is one.
@@ -27,7 +27,7 @@ pub struct InputSource {
 
 impl InputSource {
     /// Reads a file, or stdin for `-`.
-    pub fn read(path: &Path) -> Result<InputSource, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<InputSource, Failure> {
         if path == Path::new("-") {
             let bytes =
                 read_to_end(io::stdin().lock()).map_err(|e| unreadable_input("stdin", &e))?;
@@ -47,7 +47,7 @@ impl InputSource {
     }
 
     /// One session of a file that holds many; without an index, the file as it is.
-    pub fn select_session(self, index: Option<usize>) -> Result<InputSource, Failure> {
+    pub(crate) fn select_session(self, index: Option<usize>) -> Result<InputSource, Failure> {
         let Some(index) = index else { return Ok(self) };
         let slices = compact::format::sessions(&self.bytes, None)
             .map_err(|error| Failure::from(error).with_context(&self.name))?;
@@ -66,7 +66,7 @@ impl InputSource {
     }
 
     /// Parses the bytes; an error names the file, the line and the field.
-    pub fn parse(
+    pub(crate) fn parse(
         &self,
         format: Option<Format>,
         scope: TranscriptScope,

@@ -19,7 +19,7 @@ const LEASE_RELEASE_TIME: Duration = Duration::from_millis(200);
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Work that ends when a person interrupts it.
-pub async fn until_interrupted<T>(
+pub(crate) async fn until_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let Some(mut interrupted) = interrupt_receiver() else {

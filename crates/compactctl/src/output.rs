@@ -18,18 +18,18 @@ use crate::failure::{Failure, FailureCode};
 const STAGED: &str = ".compactctl-";
 
 /// Prints one line of plain text on stdout.
-pub fn print_line(text: &str) -> Result<(), Failure> {
+pub(crate) fn print_line(text: &str) -> Result<(), Failure> {
     print_bytes(format!("{text}\n").as_bytes())
 }
 
 /// Prints bytes on stdout as they are.
-pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     ignore_broken_pipe(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
 /// Prints styled words on stdout.
-pub fn print_styled(text: &str) -> Result<(), Failure> {
+pub(crate) fn print_styled(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout().lock();
     ignore_broken_pipe(
         stdout
@@ -39,7 +39,7 @@ pub fn print_styled(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints styled words on stderr; if nobody listens there, nobody does.
-pub fn print_stderr(text: &str) {
+pub(crate) fn print_stderr(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -55,7 +55,7 @@ fn ignore_broken_pipe(result: io::Result<()>) -> Result<(), Failure> {
 
 /// Where a command's bytes go.
 #[derive(Debug)]
-pub enum OutputTarget {
+pub(crate) enum OutputTarget {
     /// `-`.
     Stdout,
     /// A file that is replaced in one step, so it may be the input itself.
@@ -66,7 +66,7 @@ pub enum OutputTarget {
 
 /// A file next to its final place.
 #[derive(Debug)]
-pub struct StagedFile {
+pub(crate) struct StagedFile {
     path: PathBuf,
     file: NamedTempFile,
 }
@@ -74,7 +74,7 @@ pub struct StagedFile {
 impl OutputTarget {
     /// Opens the place before any work is done, so that a wrong path costs nothing.
     /// `like` lends its permissions to a new file.
-    pub fn open(path: &Path, like: Option<&Path>) -> Result<OutputTarget, Failure> {
+    pub(crate) fn open(path: &Path, like: Option<&Path>) -> Result<OutputTarget, Failure> {
         if path == Path::new("-") {
             return Ok(OutputTarget::Stdout);
         }
@@ -92,7 +92,7 @@ impl OutputTarget {
 
     /// Writes the bytes; a file is on disk, under its name, when this returns. What goes to stdout
     /// is handed back.
-    pub fn write(self, bytes: Vec<u8>) -> Result<Option<Vec<u8>>, Failure> {
+    pub(crate) fn write(self, bytes: Vec<u8>) -> Result<Option<Vec<u8>>, Failure> {
         let (path, result) = match self {
             OutputTarget::Stdout => return Ok(Some(bytes)),
             OutputTarget::Stream(path) => {

@@ -12,11 +12,11 @@ const LONG_BYTES: usize = 4 << 20;
 
 /// A bar that is cleared when it is dropped.
 #[derive(Debug)]
-pub struct TerminalProgress(Option<ProgressBar>);
+pub(crate) struct TerminalProgress(Option<ProgressBar>);
 
 impl TerminalProgress {
     /// A spinner over `bytes` of input.
-    pub fn over_bytes(global: &GlobalArgs, bytes: usize, message: &str) -> TerminalProgress {
+    pub(crate) fn over_bytes(global: &GlobalArgs, bytes: usize, message: &str) -> TerminalProgress {
         TerminalProgress::show_if_long(global, bytes >= LONG_BYTES, || {
             let bar = ProgressBar::new_spinner().with_message(message.to_owned());
             bar.enable_steady_tick(Duration::from_millis(100));
@@ -25,7 +25,7 @@ impl TerminalProgress {
     }
 
     /// A bar over a number of steps.
-    pub fn over_steps(global: &GlobalArgs, steps: usize, message: &str) -> TerminalProgress {
+    pub(crate) fn over_steps(global: &GlobalArgs, steps: usize, message: &str) -> TerminalProgress {
         TerminalProgress::show_if_long(global, steps >= 16, || {
             let bar = ProgressBar::new(steps as u64).with_message(message.to_owned());
             match ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}") {
@@ -45,7 +45,7 @@ impl TerminalProgress {
     }
 
     /// One step is done.
-    pub fn step(&self) {
+    pub(crate) fn step(&self) {
         if let Some(bar) = &self.0 {
             bar.inc(1);
         }

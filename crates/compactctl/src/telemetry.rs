@@ -17,7 +17,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// How much is told on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StderrLog {
+pub(crate) enum StderrLog {
     /// Events of at least this severity.
     Events(MinSeverity),
     /// Only that a model failed that somebody chose.
@@ -28,7 +28,7 @@ pub enum StderrLog {
 
 /// The least severe event that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MinSeverity {
+pub(crate) enum MinSeverity {
     /// All of them.
     Info,
     /// Those of a lesser path.
@@ -42,7 +42,7 @@ pub enum MinSeverity {
 impl MinSeverity {
     /// What a filter such as `info`, `compact=warn` or `warn,hyper=debug` says about our events; its
     /// last word on them counts. `None` when it says nothing about them.
-    pub fn from_filter(filter: &str) -> Option<MinSeverity> {
+    pub(crate) fn from_filter(filter: &str) -> Option<MinSeverity> {
         let mut least = None;
         for directive in filter.split(',').map(str::trim) {
             let (target, level) = directive.split_once('=').unwrap_or(("compact", directive));
@@ -71,7 +71,7 @@ impl MinSeverity {
 }
 
 /// The log on stderr.
-pub fn stderr_sink(config: &Config, log: StderrLog) -> Arc<dyn EventSink> {
+pub(crate) fn stderr_sink(config: &Config, log: StderrLog) -> Arc<dyn EventSink> {
     let form = match config.telemetry.format {
         EventFormat::Human => ConsoleFormat::Human,
         EventFormat::Json => ConsoleFormat::Json,
@@ -87,7 +87,7 @@ pub fn stderr_sink(config: &Config, log: StderrLog) -> Arc<dyn EventSink> {
 }
 
 /// Waits a little for what a collector has not taken yet, and says what it never will.
-pub fn flush_collector(quiet: bool) {
+pub(crate) fn flush_collector(quiet: bool) {
     let lost = flush_collectors(FLUSH_TIMEOUT);
     if lost > 0 && !quiet {
         output::print_stderr(&format!(

@@ -14,7 +14,7 @@ use crate::failure::{Failure, FailureCode};
 use crate::report::number::format_count;
 
 /// Runs what was asked of the catalog.
-pub fn run(command: &CatalogCommand, app: &App) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(command: &CatalogCommand, app: &App) -> Result<CommandAnswer, Failure> {
     match command {
         CatalogCommand::Migrate => migrate(app),
         CatalogCommand::Copy(args) => copy_receipts(args, app),

@@ -36,7 +36,11 @@ use crate::report::{COLUMNS, Charset};
 const TRIES: usize = 4;
 
 /// Compacts a session.
-pub fn run(args: &CompactArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(
+    args: &CompactArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
     check_streams(args, global)?;
     let output = args.output.as_deref();
     if args.append && output.is_none_or(|output| is_same_file(output, &args.subject.file)) {

@@ -7,7 +7,7 @@ use crate::answer::CommandAnswer;
 use crate::args::{Cli, CompletionsArgs};
 
 /// Generates the script.
-pub fn run(args: &CompletionsArgs) -> CommandAnswer {
+pub(super) fn run(args: &CompletionsArgs) -> CommandAnswer {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "compactctl", &mut script);
     let json = json!({

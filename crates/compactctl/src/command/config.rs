@@ -19,7 +19,7 @@ use crate::report::table::{Column, Table};
 use crate::report::text::{one_line, printable};
 
 /// Runs what was asked of the configuration.
-pub fn run(command: &ConfigCommand, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(command: &ConfigCommand, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     match command {
         ConfigCommand::Init { file, force } => init(file, *force),
         ConfigCommand::Check { file: None } => load_config(global).map(|loaded| check(&loaded)),

@@ -21,7 +21,7 @@ use crate::report::text::printable;
 const SHOWN: usize = 20;
 
 /// Converts a session.
-pub fn run(args: &ConvertArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(args: &ConvertArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     if global.json && path == Path::new("-") {
         return Err(Failure::usage(

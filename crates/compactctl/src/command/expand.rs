@@ -15,7 +15,7 @@ use crate::output::OutputTarget;
 use crate::report::number;
 
 /// Writes the entry to stdout or a file.
-pub fn run(args: &ExpandArgs, app: &App) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(args: &ExpandArgs, app: &App) -> Result<CommandAnswer, Failure> {
     let pointer = EntryPointer::parse(&args.pointer.join(" "))?;
     let recall = app.compact().open_recall()?;
     let asked = Instant::now();

@@ -23,7 +23,7 @@ use crate::output;
 const LONGEST: u64 = 256 << 20;
 
 /// Answers an agent, or changes its settings.
-pub fn run(args: &HookArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(args: &HookArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let found = load_hook_config(global);
     let hooks =
         |found: Result<HookConfig, Failure>| found.map(|terms| terms.root.join(HOOKS_FOLDER));

@@ -35,7 +35,11 @@ struct SessionInspection<'a> {
 }
 
 /// Counts a session.
-pub fn run(args: &InspectArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(
+    args: &InspectArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
     let opened = app.open_transcript(&args.subject)?;
     let size = opened.source.bytes.len();
     let _progress = TerminalProgress::over_bytes(global, size, "counting");

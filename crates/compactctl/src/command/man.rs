@@ -11,7 +11,7 @@ use crate::args::Cli;
 use crate::failure::{Failure, FailureCode};
 
 /// Generates the page.
-pub fn run() -> Result<CommandAnswer, Failure> {
+pub(super) fn run() -> Result<CommandAnswer, Failure> {
     let page =
         render_page().map_err(|error| Failure::from_error(FailureCode::Unexpected, &error))?;
     let json = json!({ "man": String::from_utf8_lossy(&page) });

@@ -33,7 +33,7 @@ use crate::args::{Cli, Command};
 use crate::failure::Failure;
 
 /// A command that did what it was asked.
-pub struct FinishedCommand {
+pub(crate) struct FinishedCommand {
     /// What it found.
     pub answer: CommandAnswer,
     /// What it worked with.
@@ -41,7 +41,7 @@ pub struct FinishedCommand {
 }
 
 /// Runs the command that was asked for.
-pub fn run(cli: &Cli) -> Result<FinishedCommand, Failure> {
+pub(crate) fn run(cli: &Cli) -> Result<FinishedCommand, Failure> {
     let used = OnceCell::new();
     let answer = run_with(cli, &used)?;
     let app = used.into_inner();
@@ -95,7 +95,7 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
 impl FinishedCommand {
     /// Does what is left once the answer is out: lets go what may go, and makes what was archived
     /// findable. If that fails, the next compaction or `recall` does it, so nobody need know.
-    pub fn follow_up(&self) {
+    pub(crate) fn follow_up(&self) {
         if let Some(app) = self.app.as_ref().filter(|_| self.answer.archived) {
             let _ = app
                 .block_on(async { Ok(app.compact().apply_retention().await?) })

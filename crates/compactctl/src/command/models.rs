@@ -11,7 +11,7 @@ use crate::report::number;
 use crate::report::table::{Column, Table};
 
 /// Lists the models.
-pub fn run(args: &ModelsArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(args: &ModelsArgs) -> Result<CommandAnswer, Failure> {
     let found = select(args.name.as_deref());
     if found.is_empty() {
         let name = args.name.as_deref().unwrap_or_default();

@@ -17,7 +17,11 @@ use crate::report::text::fit;
 use crate::report::{COLUMNS, Charset};
 
 /// Plans a compaction.
-pub fn run(args: &PlanArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(
+    args: &PlanArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
     let opened = app.open_transcript(&args.subject)?;
     let _progress = TerminalProgress::over_bytes(global, opened.source.bytes.len(), "planning");
     let store = app

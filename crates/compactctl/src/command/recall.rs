@@ -23,7 +23,11 @@ use crate::report::text::{one_line, printable};
 use crate::report::{COLUMNS, Charset};
 
 /// Looks for a question's answer.
-pub fn run(args: &RecallArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(crate) fn run(
+    args: &RecallArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
     let text = read_query(&args.query)?;
     let recall = app.compact().open_recall()?;
     let (caught_up, hits) = app.block_on(async {
@@ -52,13 +56,13 @@ pub fn run(args: &RecallArgs, app: &App, global: &GlobalArgs) -> Result<CommandA
 }
 
 /// Tells who is told that something archived was asked for.
-pub fn emit_event(app: &App, event: &Event) -> Result<(), Failure> {
+pub(crate) fn emit_event(app: &App, event: &Event) -> Result<(), Failure> {
     app.compact().sink()?.emit(event);
     Ok(())
 }
 
 /// Brings the index up to date, without a word.
-pub fn update_index(app: &App) -> Result<IndexUpdate, Failure> {
+pub(crate) fn update_index(app: &App) -> Result<IndexUpdate, Failure> {
     let recall = app.compact().open_recall()?;
     app.block_on(async { Ok(recall.update_index().await?) })
 }

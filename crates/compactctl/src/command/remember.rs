@@ -16,7 +16,11 @@ use crate::report::text::{one_line, printable};
 use crate::report::{COLUMNS, Charset};
 
 /// Shows the memory of a session.
-pub fn run(args: &RememberArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(
+    args: &RememberArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
     let store = app.compact().store_to_read()?;
     let (record, memory) = app.block_on(async {
         let record = store.find_remembered(&args.name).await?;

@@ -25,7 +25,7 @@ use crate::report::table::{Column, Table};
 use crate::report::text::fit;
 
 /// Replays every session under every policy.
-pub fn run(args: &Args, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(args: &Args, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     results::measure_and_write(&args.sheets, global, || replay_all(args, global))
 }
 

@@ -10,7 +10,7 @@ use crate::output::OutputTarget;
 use crate::report::number;
 
 /// Writes the original to stdout or a file.
-pub fn run(args: &RestoreArgs, app: &App) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(args: &RestoreArgs, app: &App) -> Result<CommandAnswer, Failure> {
     let manager = app.compact().reading_manager()?;
     let original = block_on(async { Ok(manager.restore(&args.name).await?) })?;
     let mut json = json!({

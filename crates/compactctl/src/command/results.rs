@@ -11,7 +11,7 @@ use crate::output::OutputTarget;
 
 /// What was found, for each kind of reader.
 #[derive(Debug, Default)]
-pub struct ResultDocuments {
+pub(super) struct ResultDocuments {
     /// For programs.
     pub json: Value,
     /// For a terminal.
@@ -25,7 +25,7 @@ pub struct ResultDocuments {
 }
 
 /// Opens the files first, so that a wrong path costs no measurement, and writes them last.
-pub fn measure_and_write(
+pub(super) fn measure_and_write(
     sheets: &ResultFileArgs,
     global: &GlobalArgs,
     measure: impl FnOnce() -> Result<ResultDocuments, Failure>,

@@ -16,7 +16,7 @@ use crate::report::text::printable;
 const SHOWN: usize = 50;
 
 /// Checks a file, or lists the rules.
-pub fn run(args: &ValidateArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(args: &ValidateArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let (Some(file), Some(provider), false) = (&args.file, args.provider, args.list_rules) else {
         return Ok(list_rules(args.provider));
     };

@@ -25,7 +25,11 @@ use crate::report::text::one_line;
 const MOMENTARY: [&str; 2] = ["created_at", "elapsed_ms"];
 
 /// Checks a receipt.
-pub fn run(args: &VerifyArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(
+    args: &VerifyArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
     let given = GivenReceipt::read(&args.receipt)?;
     let store = app.compact().store_to_read()?;
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "verifying");

@@ -32,7 +32,7 @@ const STALE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// What a hook goes by.
 #[derive(Debug)]
-pub struct HookOptions {
+pub(crate) struct HookOptions {
     /// The folder of everything that hooks leave behind.
     pub hooks: PathBuf,
     /// What is redacted of it, and of what is told.
@@ -40,7 +40,7 @@ pub struct HookOptions {
 }
 
 /// What a call is answered on stdout.
-pub fn answer_call(
+pub(crate) fn answer_call(
     call: &HookPayload,
     terms: &HookOptions,
     now: Timestamp,

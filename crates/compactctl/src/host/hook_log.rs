@@ -16,7 +16,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogLevel {
+pub(crate) enum LogLevel {
     /// All is well.
     Info,
     /// Something was left undone.
@@ -37,7 +37,7 @@ impl LogLevel {
 
 /// Where lines go.
 #[derive(Clone, Debug)]
-pub struct HookLog {
+pub(crate) struct HookLog {
     file: Option<PathBuf>,
     stderr: StderrUse,
 }
@@ -51,7 +51,7 @@ enum StderrUse {
 
 impl HookLog {
     /// A log in this folder, or on stderr alone.
-    pub fn new(folder: Option<&Path>) -> HookLog {
+    pub(crate) fn new(folder: Option<&Path>) -> HookLog {
         HookLog {
             file: folder.map(|folder| folder.join("hook.log")),
             stderr: StderrUse::Everything,
@@ -59,7 +59,7 @@ impl HookLog {
     }
 
     /// The same for an agent: Gemini CLI shows stderr to the person who works with it.
-    pub fn for_agent(&self, agent: HookAgent) -> HookLog {
+    pub(crate) fn for_agent(&self, agent: HookAgent) -> HookLog {
         let stderr = match agent {
             HookAgent::GeminiCli => StderrUse::WhatIsNotInTheFile,
             HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::OpenCode => StderrUse::Everything,
@@ -71,7 +71,7 @@ impl HookLog {
     }
 
     /// Writes one line.
-    pub fn write_line(&self, level: LogLevel, message: &str) {
+    pub(crate) fn write_line(&self, level: LogLevel, message: &str) {
         let message: String = message
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })

@@ -5,7 +5,7 @@
 
 mod hook_call;
 mod hook_log;
-pub mod settings;
+pub(crate) mod settings;
 
-pub use hook_call::{HookOptions, answer_call};
-pub use hook_log::{HookLog, LogLevel};
+pub(crate) use hook_call::{HookOptions, answer_call};
+pub(crate) use hook_log::{HookLog, LogLevel};

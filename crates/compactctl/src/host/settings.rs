@@ -19,11 +19,11 @@ use crate::args::HookScope;
 use crate::failure::Failure;
 use crate::output::OutputTarget;
 
-pub use location::{AgentEnvironment, auto_compaction, find_hindrance, install_notes};
+pub(crate) use location::{AgentEnvironment, auto_compaction, find_hindrance, install_notes};
 
 /// Why settings were not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
+pub(crate) enum SettingsError {
     /// Not JSON.
     #[error("{}:{line}:{column}: {message}", .path.display())]
     Broken {
@@ -61,7 +61,7 @@ pub enum SettingsError {
 
 /// A file as it is and as it will be; `None` is no file.
 #[derive(Debug, PartialEq, Eq)]
-pub struct SettingsChange {
+pub(crate) struct SettingsChange {
     /// The file.
     pub path: PathBuf,
     /// What is there.
@@ -81,7 +81,7 @@ struct InstallRecord {
 
 /// What is found in a file.
 #[derive(Debug)]
-pub struct HookStatus {
+pub(crate) struct HookStatus {
     /// The file.
     pub path: PathBuf,
     /// Whether our hooks are there.
@@ -92,7 +92,7 @@ pub struct HookStatus {
 
 /// Whether hooks are installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HookState {
+pub(crate) enum HookState {
     /// All of them.
     Installed,
     /// Some of them, or under another command: installing again mends it.
@@ -105,12 +105,12 @@ pub enum HookState {
 
 impl HookState {
     /// Whether any of our hooks is there.
-    pub fn calls_us(self) -> bool {
+    pub(crate) fn calls_us(self) -> bool {
         matches!(self, HookState::Installed | HookState::Outdated)
     }
 
     /// For programs and people.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             HookState::Installed => "installed",
             HookState::Outdated => "outdated",
@@ -121,7 +121,7 @@ impl HookState {
 }
 
 /// The settings with our hooks.
-pub fn plan_install(
+pub(crate) fn plan_install(
     agent: HookAgent,
     scope: HookScope,
     around: &AgentEnvironment,
@@ -151,7 +151,7 @@ pub fn plan_install(
 }
 
 /// The settings without them.
-pub fn plan_uninstall(
+pub(crate) fn plan_uninstall(
     agent: HookAgent,
     scope: HookScope,
     around: &AgentEnvironment,
@@ -175,7 +175,11 @@ pub fn plan_uninstall(
 }
 
 /// What is there now.
-pub fn read_status(agent: HookAgent, scope: HookScope, around: &AgentEnvironment) -> HookStatus {
+pub(crate) fn read_status(
+    agent: HookAgent,
+    scope: HookScope,
+    around: &AgentEnvironment,
+) -> HookStatus {
     let path = around.hooks_file(agent, scope).unwrap_or_default();
     let state = read_settings(&path).and_then(|text| match text {
         None => Ok(HookState::NotInstalled),
@@ -189,7 +193,7 @@ pub fn read_status(agent: HookAgent, scope: HookScope, around: &AgentEnvironment
 }
 
 /// The file that calls our hooks, if it does.
-pub fn installed_path(
+pub(crate) fn installed_path(
     agent: HookAgent,
     scope: HookScope,
     around: &AgentEnvironment,
@@ -224,12 +228,12 @@ fn find_state(
 
 impl SettingsChange {
     /// True when the file stays as it is.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.before == self.after
     }
 
     /// Writes the file, or removes it, and remembers what stood there.
-    pub fn write(&self, around: &AgentEnvironment) -> Result<(), Failure> {
+    pub(crate) fn write(&self, around: &AgentEnvironment) -> Result<(), Failure> {
         let refused = |error: io::Error| {
             Failure::from(SettingsError::Io {
                 path: self.path.clone(),

@@ -6,7 +6,7 @@ use super::Charset;
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// A bar of `width` columns, of which `share` is filled. Anything above zero shows.
-pub fn bar(share: f64, width: usize, charset: Charset) -> String {
+pub(crate) fn bar(share: f64, width: usize, charset: Charset) -> String {
     let share = if share.is_finite() {
         share.clamp(0.0, 1.0)
     } else {

@@ -15,7 +15,7 @@ const BAR: usize = 40;
 const PREVIEW: usize = 8;
 
 /// Two bars on one scale.
-pub fn render_token_bars(before: Tokens, after: Tokens, charset: Charset) -> String {
+pub(crate) fn render_token_bars(before: Tokens, after: Tokens, charset: Charset) -> String {
     let share = |tokens: Tokens| tokens.0 as f64 / before.0.max(1) as f64;
     let saved = 1.0 - share(after);
     let width = group_digits(before.0).len();
@@ -30,7 +30,7 @@ pub fn render_token_bars(before: Tokens, after: Tokens, charset: Charset) -> Str
 }
 
 /// What stayed, what was summarized, what is proved: one row each.
-pub fn receipt_table(receipt: &Receipt, charset: Charset) -> Table<2> {
+pub(crate) fn receipt_table(receipt: &Receipt, charset: Charset) -> Table<2> {
     let mut table = Table::new([Column::left().style(Style::new().bold()), Column::left()]);
     table.add_row(["kept".to_owned(), describe_kept(receipt, charset)]);
     table.add_row(["summarized".to_owned(), describe_summary(receipt)]);
@@ -93,7 +93,7 @@ fn describe_retention(receipt: &Receipt) -> String {
 }
 
 /// The first lines of a summary, quoted.
-pub fn preview(summary: &str, charset: Charset) -> String {
+pub(crate) fn preview(summary: &str, charset: Charset) -> String {
     let lines: Vec<&str> = summary
         .lines()
         .filter(|line| !line.trim().is_empty())

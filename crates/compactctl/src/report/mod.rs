@@ -3,14 +3,14 @@
 //! Pure: values in, text out. Styles are ANSI sequences that the stream drops where they are not
 //! wanted, so nothing here asks what it is printed on.
 
-pub mod bar;
-pub mod compaction;
-pub mod number;
-pub mod plot;
-pub mod table;
+pub(crate) mod bar;
+pub(crate) mod compaction;
+pub(crate) mod number;
+pub(crate) mod plot;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-pub mod text;
+pub(crate) mod text;
 
 use std::env;
 use std::io::IsTerminal;
@@ -18,11 +18,11 @@ use std::io::IsTerminal;
 use crate::args::{Color, GlobalArgs};
 
 /// The most columns that a report uses.
-pub const COLUMNS: usize = 80;
+pub(crate) const COLUMNS: usize = 80;
 
 /// Which characters may be used for drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Charset {
+pub(crate) enum Charset {
     /// Blocks and arrows.
     Unicode,
     /// Nothing beyond ASCII.
@@ -31,7 +31,7 @@ pub enum Charset {
 
 impl Charset {
     /// What the reader's terminal can show, as far as it says.
-    pub fn detect(global: &GlobalArgs) -> Charset {
+    pub(crate) fn detect(global: &GlobalArgs) -> Charset {
         let seen = match global.color {
             Color::Always => true,
             Color::Never => false,
@@ -45,7 +45,7 @@ impl Charset {
     }
 
     /// Between two facts on a line.
-    pub fn separator(self) -> &'static str {
+    pub(crate) fn separator(self) -> &'static str {
         match self {
             Charset::Unicode => " · ",
             Charset::Ascii => ", ",
@@ -53,7 +53,7 @@ impl Charset {
     }
 
     /// Before a quoted line.
-    pub fn quote_mark(self) -> &'static str {
+    pub(crate) fn quote_mark(self) -> &'static str {
         match self {
             Charset::Unicode => "│ ",
             Charset::Ascii => "| ",

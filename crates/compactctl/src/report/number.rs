@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// `1234567` as `1,234,567`.
-pub fn group_digits(number: u64) -> String {
+pub(crate) fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -14,12 +14,12 @@ pub fn group_digits(number: u64) -> String {
 }
 
 /// A share as `12.3 %`.
-pub fn format_percent(share: f64) -> String {
+pub(crate) fn format_percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
 /// A size with a decimal unit.
-pub fn format_bytes(count: u64) -> String {
+pub(crate) fn format_bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if count < 1000 {
         return format!("{count} B");
@@ -37,13 +37,13 @@ pub fn format_bytes(count: u64) -> String {
 }
 
 /// `count` things, in the right number.
-pub fn format_count(count: u64, singular: &str, plural: &str) -> String {
+pub(crate) fn format_count(count: u64, singular: &str, plural: &str) -> String {
     let noun = if count == 1 { singular } else { plural };
     format!("{} {noun}", group_digits(count))
 }
 
 /// Milliseconds as a person says them.
-pub fn format_elapsed(milliseconds: u64) -> String {
+pub(crate) fn format_elapsed(milliseconds: u64) -> String {
     if milliseconds < 1000 {
         format!("{milliseconds} ms")
     } else {

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub(crate) struct Column {
     align: Align,
     style: Style,
 }
@@ -18,7 +18,7 @@ enum Align {
 
 impl Column {
     /// Text.
-    pub fn left() -> Column {
+    pub(crate) fn left() -> Column {
         Column {
             align: Align::Left,
             style: Style::new(),
@@ -26,7 +26,7 @@ impl Column {
     }
 
     /// Numbers.
-    pub fn right() -> Column {
+    pub(crate) fn right() -> Column {
         Column {
             align: Align::Right,
             style: Style::new(),
@@ -34,21 +34,21 @@ impl Column {
     }
 
     /// The same, styled.
-    pub fn style(self, style: Style) -> Column {
+    pub(crate) fn style(self, style: Style) -> Column {
         Column { style, ..self }
     }
 }
 
 /// Rows of cells.
 #[derive(Debug)]
-pub struct Table<const N: usize> {
+pub(crate) struct Table<const N: usize> {
     columns: [Column; N],
     rows: Vec<[String; N]>,
 }
 
 impl<const N: usize> Table<N> {
     /// A table without rows.
-    pub fn new(columns: [Column; N]) -> Self {
+    pub(crate) fn new(columns: [Column; N]) -> Self {
         Table {
             columns,
             rows: Vec::new(),
@@ -56,12 +56,12 @@ impl<const N: usize> Table<N> {
     }
 
     /// Adds a row.
-    pub fn add_row(&mut self, cells: [String; N]) {
+    pub(crate) fn add_row(&mut self, cells: [String; N]) {
         self.rows.push(cells);
     }
 
     /// The rows, indented by two, two spaces between columns, nothing after the last.
-    pub fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let mut widths = [0; N];
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {

@@ -6,7 +6,7 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The text with control characters shown as `?`; line breaks stay.
-pub fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' => c,
@@ -23,7 +23,7 @@ fn is_bidi_control(c: char) -> bool {
 }
 
 /// The first words of a text on one line of at most `width` columns.
-pub fn one_line(text: &str, width: usize) -> String {
+pub(crate) fn one_line(text: &str, width: usize) -> String {
     // More than this cannot be shown; a tool result may be megabytes.
     let head: String = text.chars().take(width.saturating_mul(8)).collect();
     let words: Vec<&str> = head.split_whitespace().collect();
@@ -31,7 +31,7 @@ pub fn one_line(text: &str, width: usize) -> String {
 }
 
 /// The text cut to `width` columns, `...` at the end if something is missing.
-pub fn fit(text: &str, width: usize) -> String {
+pub(crate) fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

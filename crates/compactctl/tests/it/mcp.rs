@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::place::{Place, lines};
 
 /// An agent's end of the protocol.
-pub struct Client {
+pub(crate) struct Client {
     server: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -18,7 +18,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn start(place: &Place, more: &[&str]) -> Client {
+    pub(crate) fn start(place: &Place, more: &[&str]) -> Client {
         let mut server = place
             .command(&[&["mcp"], more].concat())
             .stdin(Stdio::piped())
@@ -74,12 +74,12 @@ impl Client {
         answer["result"].clone()
     }
 
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
     /// Closes stdin; what is left on stdout and stderr, once the server has ended well.
-    pub fn end(mut self) -> (String, String) {
+    pub(crate) fn end(mut self) -> (String, String) {
         self.stdin = None;
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();

@@ -8,48 +8,48 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A place to run in.
-pub struct Place {
+pub(crate) struct Place {
     dir: TempDir,
 }
 
 /// What a run gave.
 #[derive(Debug)]
-pub struct Run {
+pub(crate) struct Run {
     pub code: i32,
     pub stdout: Vec<u8>,
     pub stderr: String,
 }
 
 impl Place {
-    pub fn new() -> Place {
+    pub(crate) fn new() -> Place {
         Place {
             dir: tempfile::tempdir().expect("a temporary directory"),
         }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub fn store(&self) -> PathBuf {
+    pub(crate) fn store(&self) -> PathBuf {
         self.path("store")
     }
 
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), content).expect("a file");
     }
 
-    pub fn read(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).expect("a file")
     }
 
     /// One of the example sessions, as a file here.
-    pub fn example(&self, name: &str) {
+    pub(crate) fn example(&self, name: &str) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         self.write(name, std::fs::read(root.join(name)).expect("an example"));
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_compactctl"));
         command
             .args(arguments)
@@ -60,11 +60,11 @@ impl Place {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         Run::of(&mut self.command(arguments))
     }
 
-    pub fn run_with_stdin(&self, arguments: &[&str], stdin: &[u8]) -> Run {
+    pub(crate) fn run_with_stdin(&self, arguments: &[&str], stdin: &[u8]) -> Run {
         let mut child = self
             .command(arguments)
             .stdin(Stdio::piped())
@@ -78,7 +78,7 @@ impl Place {
     }
 
     /// A run that must succeed, as JSON.
-    pub fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let run = self.run(&[arguments, &["--json"]].concat());
         assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
         run.json()
@@ -86,11 +86,11 @@ impl Place {
 }
 
 impl Run {
-    pub fn of(command: &mut Command) -> Run {
+    pub(crate) fn of(command: &mut Command) -> Run {
         Run::from(command.output().expect("the command runs"))
     }
 
-    pub fn from(output: std::process::Output) -> Run {
+    pub(crate) fn from(output: std::process::Output) -> Run {
         Run {
             code: output.status.code().expect("an exit code, not a signal"),
             stdout: output.stdout,
@@ -98,23 +98,23 @@ impl Run {
         }
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).expect("stdout is text")
     }
 
     /// The one document on stdout.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.stdout).expect("one JSON document on stdout")
     }
 
     /// Succeeded, and said what `want` says.
-    pub fn ok(self) -> Run {
+    pub(crate) fn ok(self) -> Run {
         assert_eq!(self.code, 0, "{}", self.stderr);
         self
     }
 
     /// Failed as told: `error:` and never a panic.
-    pub fn failed(self, code: i32) -> Run {
+    pub(crate) fn failed(self, code: i32) -> Run {
         assert_eq!(self.code, code, "{}\n{}", self.stderr, self.text());
         assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
@@ -123,7 +123,7 @@ impl Run {
 }
 
 /// Plain messages, one per line: turns of a question, an exchange of words and an answer.
-pub fn lines(turns: std::ops::Range<usize>) -> String {
+pub(crate) fn lines(turns: std::ops::Range<usize>) -> String {
     let mut out = String::new();
     for turn in turns {
         let filler = format!("the parser reads field {turn} of record R-{turn:04} ").repeat(12);
@@ -146,7 +146,7 @@ pub fn lines(turns: std::ops::Range<usize>) -> String {
 }
 
 /// A Claude Code session of so many turns with a tool exchange each.
-pub fn claude(turns: usize) -> String {
+pub(crate) fn claude(turns: usize) -> String {
     let mut out = Vec::new();
     let mut parent = Value::Null;
     for turn in 0..turns {
@@ -196,7 +196,7 @@ pub fn claude(turns: usize) -> String {
 }
 
 /// The shape of a report: its words, without the numbers and quotes that the engine answers for.
-pub fn shape(text: &str) -> String {
+pub(crate) fn shape(text: &str) -> String {
     let quoted = |line: &&str| line.starts_with("  | - ") || line.starts_with("  | ##");
     let lines = text.lines().filter(|line| !quoted(line));
     lines.map(shape_of_line).collect::<Vec<_>>().join("\n")

@@ -18,7 +18,11 @@ use crate::failure::{Failure, FailureCode};
 use crate::report::number::{format_bytes, format_count};
 
 /// Copies everything into a folder.
-pub async fn export(store: &StorePair, app: &App, folder: &Path) -> Result<CommandAnswer, Failure> {
+pub(super) async fn export(
+    store: &StorePair,
+    app: &App,
+    folder: &Path,
+) -> Result<CommandAnswer, Failure> {
     let other = stores_in(folder)?;
     let target = StorePair {
         archive: other.open_archive()?,
@@ -29,7 +33,7 @@ pub async fn export(store: &StorePair, app: &App, folder: &Path) -> Result<Comma
 }
 
 /// Copies everything from a folder.
-pub async fn import(app: &App, folder: &Path) -> Result<CommandAnswer, Failure> {
+pub(super) async fn import(app: &App, folder: &Path) -> Result<CommandAnswer, Failure> {
     let other = stores_in(folder)?;
     if !other.has_data() {
         let message = format!("there is no store in {}", folder.display());

@@ -17,7 +17,7 @@ use crate::report::text::one_line;
 
 /// Columns that a session's id may take: those that are made up have half as many, and have to be
 /// whole to be copied.
-pub const SESSION_ID_COLUMNS: usize = 128;
+pub(crate) const SESSION_ID_COLUMNS: usize = 128;
 
 /// A session, and what came of the last attempt where there is no compaction to show.
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ struct ListedSession {
 }
 
 /// Lists the sessions.
-pub async fn run(store: &StorePair, app: &App) -> Result<CommandAnswer, Failure> {
+pub(super) async fn run(store: &StorePair, app: &App) -> Result<CommandAnswer, Failure> {
     let sessions = list_sessions(store).await?;
     let packs = store.archive.list().await?;
     let mut size = 0;
@@ -112,6 +112,6 @@ fn describe_attempt(attempt: &Attempt) -> String {
 }
 
 /// A time down to the minute.
-pub fn format_minute(time: &str) -> String {
+pub(super) fn format_minute(time: &str) -> String {
     time.chars().take(16).collect::<String>().replace('T', " ")
 }

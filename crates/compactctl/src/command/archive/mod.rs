@@ -7,7 +7,7 @@ mod rebuild;
 mod show;
 mod verify;
 
-pub use list::SESSION_ID_COLUMNS;
+pub(super) use list::SESSION_ID_COLUMNS;
 
 use crate::answer::CommandAnswer;
 use crate::app::{App, block_on};
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::report::Charset;
 
 /// Runs what was asked of the archive.
-pub fn run(
+pub(super) fn run(
     command: &ArchiveCommand,
     app: &App,
     global: &GlobalArgs,

@@ -12,7 +12,7 @@ use crate::failure::{Failure, FailureCode};
 use crate::report::number::{format_bytes, format_count};
 
 /// Prunes the archive.
-pub async fn run(
+pub(super) async fn run(
     args: &PruneArgs,
     app: &App,
     global: &GlobalArgs,

@@ -14,7 +14,7 @@ use crate::progress::TerminalProgress;
 use crate::report::number::format_count;
 
 /// Makes the catalog again.
-pub async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let location = app.stores().catalog_location();
     let progress = RecordProgress {
         global,

@@ -15,7 +15,7 @@ use crate::report::table::{Column, Table};
 use crate::report::text::one_line;
 
 /// Shows a receipt or a session.
-pub async fn run(
+pub(super) async fn run(
     store: &StorePair,
     name: &str,
     charset: Charset,

@@ -42,7 +42,7 @@ struct ArchiveFindings {
 }
 
 /// Checks the archive.
-pub async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let mut found = ArchiveFindings::default();
     let archive = archive_with_files(app)?;
     (found.hooks, found.runs) = hook::count_by_origin(app.data_directory());

@@ -38,7 +38,11 @@ struct SessionDiff {
 }
 
 /// Compares two versions.
-pub fn run(args: &DiffArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(
+    args: &DiffArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
     let before = InputSource::read(&args.before)?;
     let after = InputSource::read(&args.after)?;
     let comparison = compare(app, &before, &after)?;

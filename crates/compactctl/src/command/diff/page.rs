@@ -14,7 +14,7 @@ use crate::report::{COLUMNS, Charset};
 const SHOWN: usize = 20;
 
 /// For a terminal.
-pub fn text(comparison: &SessionDiff, charset: Charset) -> String {
+pub(super) fn text(comparison: &SessionDiff, charset: Charset) -> String {
     let [before, after] = &comparison.names;
     let mut out = format!("{} {before}\n{} {after}\n\n", "---".red(), "+++".green());
     out.push_str(&render_token_bars(
@@ -64,7 +64,7 @@ fn render_totals(comparison: &SessionDiff, dot: &str) -> String {
 }
 
 /// For a pull request or a note.
-pub fn markdown(comparison: &SessionDiff) -> String {
+pub(super) fn markdown(comparison: &SessionDiff) -> String {
     let [before, after] = &comparison.names;
     let mut out = format!(
         "# {} → {}\n\n{} → {} tokens · {}\n",
@@ -125,7 +125,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.bar{height:.8rem;backgr
 td,th{border-color:#30363d}.bar{background:#30363d}}";
 
 /// A page that needs nothing else.
-pub fn html(comparison: &SessionDiff) -> String {
+pub(super) fn html(comparison: &SessionDiff) -> String {
     let [before, after] = comparison.names.each_ref().map(|name| escape_html(name));
     let share = comparison.after.0 as f64 / comparison.before.0.max(1) as f64;
     let mut out = format!(

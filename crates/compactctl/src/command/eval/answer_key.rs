@@ -20,7 +20,7 @@ const FLOOR: f64 = 0.9;
 const HEAD: [&str; 6] = ["session", "told", "window", "view", "facts", "found"];
 
 /// Looks for the facts of every example.
-pub fn run(engine: &EvalEngine, global: &GlobalArgs) -> Result<ResultDocuments, Failure> {
+pub(super) fn run(engine: &EvalEngine, global: &GlobalArgs) -> Result<ResultDocuments, Failure> {
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "playing");
     let keys = answer_key::score_examples(engine)?;
     Ok(ResultDocuments {

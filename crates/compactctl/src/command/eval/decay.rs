@@ -19,7 +19,7 @@ use crate::report::table::{Column, Table};
 const PARTS: usize = 16;
 
 /// Compares on every kind of session at every budget.
-pub fn run(
+pub(super) fn run(
     args: &EvalArgs,
     engine: &EvalEngine,
     global: &GlobalArgs,

@@ -17,7 +17,7 @@ use crate::report::plot::{self, Axis, Chart, Series};
 use crate::report::table::{Column, Table};
 
 /// Checks every kind of session at every budget.
-pub fn run(
+pub(super) fn run(
     args: &EvalArgs,
     engine: &EvalEngine,
     global: &GlobalArgs,

@@ -17,7 +17,11 @@ use crate::args::{EvalArgs, GlobalArgs};
 use crate::failure::{Failure, FailureCode};
 
 /// Measures.
-pub fn run(args: &EvalArgs, app: &App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(
+    args: &EvalArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
     results::measure_and_write(&args.sheets, global, || measure_all(args, app, global))
 }
 

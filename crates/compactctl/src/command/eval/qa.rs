@@ -18,7 +18,11 @@ use crate::report::plot;
 use crate::report::table::{Column, Table};
 
 /// Measures the conversations of a file.
-pub fn run(file: &Path, args: &EvalArgs, engine: &EvalEngine) -> Result<ResultDocuments, Failure> {
+pub(super) fn run(
+    file: &Path,
+    args: &EvalArgs,
+    engine: &EvalEngine,
+) -> Result<ResultDocuments, Failure> {
     let source = InputSource::read(file)?;
     let conversations = qa::read_conversations(&source.bytes).map_err(|error| {
         Failure::from_error(FailureCode::Input, &error)

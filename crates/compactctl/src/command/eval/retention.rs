@@ -22,7 +22,7 @@ use crate::report::plot::{self, Axis, Chart, Series, Stroke};
 use crate::report::table::{Column, Table};
 
 /// Measures every dataset.
-pub fn run(
+pub(super) fn run(
     args: &EvalArgs,
     engine: &EvalEngine,
     global: &GlobalArgs,

@@ -17,7 +17,7 @@ use crate::report::plot;
 use crate::report::table::{Column, Table};
 
 /// Runs every kind of task at every budget.
-pub fn run(
+pub(super) fn run(
     args: &EvalArgs,
     engine: &EvalEngine,
     global: &GlobalArgs,

@@ -21,7 +21,7 @@ use crate::report::text::one_line;
 /// What to compact.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CompactToolInput {
+pub(super) struct CompactToolInput {
     /// The transcript: the absolute path of a file
     path: String,
     /// The most tokens that the view's history may have; without it, half of where the policy compacts
@@ -51,7 +51,7 @@ pub struct CompactToolInput {
 
 /// What was done.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub struct CompactToolOutput {
+pub(super) struct CompactToolOutput {
     /// compacted, or unchanged where the history is within its budget
     outcome: String,
     /// What `remember`, `expand` and `compactctl verify` call this compaction; absent if unchanged
@@ -84,7 +84,7 @@ pub struct CompactToolOutput {
 
 /// Counts of what was worth keeping.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub struct RetentionCounts {
+pub(super) struct RetentionCounts {
     /// kept ÷ anchors
     score: f64,
     /// What was worth keeping

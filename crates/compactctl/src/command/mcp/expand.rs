@@ -17,7 +17,7 @@ use crate::report::text::one_line;
 /// Which entry.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ExpandToolInput {
+pub(super) struct ExpandToolInput {
     /// RECEIPT#NUMBER, such as 3f9a1c22abcd#17
     pointer: String,
     /// Give the entry's JSON as it stood in the transcript, not its text
@@ -30,7 +30,7 @@ pub struct ExpandToolInput {
 
 /// The entry.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ExpandToolOutput {
+pub(super) struct ExpandToolOutput {
     /// What the text is
     note: &'static str,
     /// Where it comes from

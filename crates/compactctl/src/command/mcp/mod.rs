@@ -36,7 +36,7 @@ const AT_ONCE: usize = 4;
 const INSTRUCTIONS: &str = include_str!("../../../templates/mcp/instructions.md");
 
 /// Serves until stdin closes.
-pub fn run(app: App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(app: App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     if global.json {
         return Err(Failure::usage(
             "mcp and --json both want stdout",

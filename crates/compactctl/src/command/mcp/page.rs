@@ -6,11 +6,11 @@ use serde::Serialize;
 use crate::failure::Failure;
 
 /// The most characters of one answer: some four thousand tokens, which every client passes on.
-pub const PAGE: usize = 16_000;
+pub(super) const PAGE: usize = 16_000;
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TextPage {
+pub(super) struct TextPage {
     /// The text, or the part of it that begins at offset
     pub text: String,
     /// How many characters stand before this part
@@ -25,7 +25,7 @@ pub struct TextPage {
 
 impl TextPage {
     /// The page of a text that begins after so many characters.
-    pub fn starting_at(whole: &str, offset: u64) -> Result<TextPage, Failure> {
+    pub(super) fn starting_at(whole: &str, offset: u64) -> Result<TextPage, Failure> {
         let total = whole.chars().count() as u64;
         if offset > 0 && offset >= total {
             return Err(Failure::usage(
@@ -45,7 +45,7 @@ impl TextPage {
     }
 
     /// The part between fences, and where it goes on.
-    pub fn quoted(&self) -> String {
+    pub(super) fn quoted(&self) -> String {
         let mut out = fenced(&self.text);
         if let Some(next) = self.next_offset {
             let (offset, total) = (self.offset, self.total_chars);
@@ -58,7 +58,7 @@ impl TextPage {
 }
 
 /// A text between fences that it cannot close itself.
-pub fn fenced(text: &str) -> String {
+pub(super) fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
     format!("{fence}\n{text}\n{fence}\n")

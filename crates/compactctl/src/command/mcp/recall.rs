@@ -22,7 +22,7 @@ const LONGEST_QUERY: usize = 2_000;
 /// What to look for.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RecallToolInput {
+pub(super) struct RecallToolInput {
     /// A question or a few words, names or paths, as they were said; no search syntax
     query: String,
     /// Only this session; without it, all
@@ -44,7 +44,7 @@ fn default_limit() -> u32 {
 
 /// What was found.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RecallToolOutput {
+pub(super) struct RecallToolOutput {
     /// What the snippets are
     note: &'static str,
     /// The best first
@@ -59,7 +59,7 @@ pub struct RecallToolOutput {
 
 /// An entry that answers.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub struct RecallHit {
+pub(super) struct RecallHit {
     /// What `expand` takes to give the entry whole
     pointer: String,
     /// Who said it

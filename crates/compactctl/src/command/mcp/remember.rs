@@ -19,7 +19,7 @@ const NAMED: usize = 10;
 /// Whose memory.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RememberToolInput {
+pub(super) struct RememberToolInput {
     /// A session's id or a receipt's; without it, the only session that is archived
     #[serde(default)]
     #[schemars(with = "String")]
@@ -31,7 +31,7 @@ pub struct RememberToolInput {
 
 /// The memory.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RememberToolOutput {
+pub(super) struct RememberToolOutput {
     /// What the text is
     note: &'static str,
     /// Whose it is

@@ -16,7 +16,7 @@ use crate::failure::{Failure, FailureCode};
 use crate::report::text::printable;
 
 /// Stands before all that comes out of the archive.
-pub const QUOTE_NOTE: &str = include_str!("../../../templates/mcp/quoted.md");
+pub(super) const QUOTE_NOTE: &str = include_str!("../../../templates/mcp/quoted.md");
 
 /// How Claude Code is asked to put a tool before the model at once.
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
@@ -28,7 +28,7 @@ const LONGEST_NAME: usize = 300;
 const LONGEST_WORDS: usize = 2_000;
 
 /// The arguments of a tool.
-pub trait ToolInput: DeserializeOwned + JsonSchema {
+pub(super) trait ToolInput: DeserializeOwned + JsonSchema {
     /// The tool's name.
     const NAME: &'static str;
     /// When to use it, for a model.
@@ -49,14 +49,14 @@ pub trait ToolInput: DeserializeOwned + JsonSchema {
 }
 
 /// What a tool gives: fields for programs, and the same as text.
-pub trait ToolOutput: Serialize + JsonSchema {
+pub(super) trait ToolOutput: Serialize + JsonSchema {
     /// For clients that show a model text only.
     fn text(&self) -> String;
 }
 
 /// A tool, whatever its arguments.
 #[derive(Clone, Copy)]
-pub struct ToolEntry {
+pub(super) struct ToolEntry {
     /// Its name.
     pub name: &'static str,
     /// What a client is told about it.
@@ -66,7 +66,7 @@ pub struct ToolEntry {
 }
 
 /// All of them.
-pub const TOOLS: [ToolEntry; 4] = [
+pub(super) const TOOLS: [ToolEntry; 4] = [
     tool_entry::<recall::RecallToolInput>(),
     tool_entry::<remember::RememberToolInput>(),
     tool_entry::<expand::ExpandToolInput>(),
@@ -160,7 +160,7 @@ fn simplify(value: &mut Value) {
 }
 
 /// A failed call, in words that say what to do.
-pub fn failure_result(failure: &Failure) -> CallToolResult {
+pub(super) fn failure_result(failure: &Failure) -> CallToolResult {
     let mut text = cut(&printable(failure.message()), LONGEST_WORDS);
     if let Some(advice) = failure.advice() {
         let advice = cut(&printable(advice), LONGEST_WORDS);
@@ -170,7 +170,7 @@ pub fn failure_result(failure: &Failure) -> CallToolResult {
 }
 
 /// A name, which a transcript may have made as long as it likes.
-pub fn shorten_name(text: &str) -> String {
+pub(super) fn shorten_name(text: &str) -> String {
     cut(text, LONGEST_NAME)
 }
 
@@ -182,7 +182,7 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 /// Reads a command's JSON; it is ours, so it fits.
-pub fn parse_json<T: DeserializeOwned>(json: Value) -> Result<T, Failure> {
+pub(super) fn parse_json<T: DeserializeOwned>(json: Value) -> Result<T, Failure> {
     serde_json::from_value(json)
         .map_err(|error| Failure::from_error(FailureCode::Unexpected, &error))
 }

@@ -9,7 +9,7 @@ use crate::report::number::group_digits;
 use crate::report::plot::{self, Axis, Chart, Series, Stroke};
 
 /// What a row says.
-pub const HEAD: [&str; 10] = [
+pub(super) const HEAD: [&str; 10] = [
     "policy",
     "calls",
     "compacted",
@@ -23,7 +23,7 @@ pub const HEAD: [&str; 10] = [
 ];
 
 /// One row.
-pub fn totals_cells(name: &str, totals: &Totals) -> [String; 10] {
+pub(super) fn totals_cells(name: &str, totals: &Totals) -> [String; 10] {
     let failed = match totals.failures {
         0 => String::new(),
         failed => format!(" ({failed} failed)"),
@@ -49,7 +49,7 @@ pub fn totals_cells(name: &str, totals: &Totals) -> [String; 10] {
 }
 
 /// The page: all policies in one table, then the curves of each session.
-pub fn html(played: &[PolicyReplay]) -> String {
+pub(super) fn html(played: &[PolicyReplay]) -> String {
     let rows = played
         .iter()
         .map(|policy| totals_cells(&policy.name, &policy.totals()));

@@ -30,7 +30,7 @@ use recorder::RunRecorder;
 use signal::StopRequest;
 
 /// Runs or resumes.
-pub fn run(args: &RunArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+pub(super) fn run(args: &RunArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     let threshold = args
         .threshold
         .map(|ratio| ConfigFlag::new("--threshold", "policy.trigger_pct", ratio));

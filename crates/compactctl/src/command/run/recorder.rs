@@ -43,7 +43,12 @@ pub(super) struct RunRecorder {
 }
 
 impl RunRecorder {
-    pub fn new(global: &GlobalArgs, app: &App, folder: RunFolder, saved: SavedRun) -> RunRecorder {
+    pub(super) fn new(
+        global: &GlobalArgs,
+        app: &App,
+        folder: RunFolder,
+        saved: SavedRun,
+    ) -> RunRecorder {
         let show = match (global.json, global.quiet) {
             (true, _) => DisplayMode::Json,
             (false, true) => DisplayMode::Nothing,
@@ -62,18 +67,18 @@ impl RunRecorder {
     }
 
     /// Whether a person who sees the story and the answer in one place has seen the answer already.
-    pub fn has_shown(&self, answer: &str) -> bool {
+    pub(super) fn has_shown(&self, answer: &str) -> bool {
         let is_one_place = io::stdout().is_terminal() && io::stderr().is_terminal();
         is_one_place && !self.shown.is_empty() && self.shown == answer.trim_end()
     }
 
     /// The event with which the run ended.
-    pub fn finished(self) -> Value {
+    pub(super) fn finished(self) -> Value {
         self.finished
     }
 
     /// Removes what was written down of a run that never began, and says whether it was one.
-    pub fn discard(self) -> bool {
+    pub(super) fn discard(self) -> bool {
         // What cannot be removed is an empty run among others.
         self.folder.discard_if_unused().unwrap_or(true)
     }

@@ -18,7 +18,7 @@ pub(super) struct StopRequest {
 
 impl StopRequest {
     /// Listens from now on; call it within the runtime.
-    pub fn listen() -> Result<StopRequest, Failure> {
+    pub(super) fn listen() -> Result<StopRequest, Failure> {
         let (sender, asked) = watch::channel(false);
         let code = Arc::new(AtomicU8::new(INTERRUPTED));
         spawn_listeners(&sender, &code).map_err(|error| {
@@ -29,12 +29,12 @@ impl StopRequest {
     }
 
     /// What turns true when the run is to stop.
-    pub fn watch(&self) -> watch::Receiver<bool> {
+    pub(super) fn watch(&self) -> watch::Receiver<bool> {
         self.asked.clone()
     }
 
     /// What the process answers its parent.
-    pub fn code(&self) -> u8 {
+    pub(super) fn code(&self) -> u8 {
         self.code.load(Ordering::Relaxed)
     }
 }

@@ -12,7 +12,7 @@ use crate::failure::{Failure, FailureCode};
 
 /// What the environment says.
 #[derive(Debug)]
-pub struct AgentEnvironment {
+pub(crate) struct AgentEnvironment {
     /// The folder of everything that hooks leave behind.
     pub hooks: PathBuf,
     home: Option<PathBuf>,
@@ -23,7 +23,7 @@ pub struct AgentEnvironment {
 
 impl AgentEnvironment {
     /// Those of this process.
-    pub fn from_process(hooks: PathBuf) -> Result<AgentEnvironment, Failure> {
+    pub(crate) fn from_process(hooks: PathBuf) -> Result<AgentEnvironment, Failure> {
         let failed = |error: std::io::Error| Failure::from_error(FailureCode::Unexpected, &error);
         Ok(AgentEnvironment {
             hooks,
@@ -35,7 +35,11 @@ impl AgentEnvironment {
     }
 
     /// The file that holds an agent's hooks.
-    pub fn hooks_file(&self, agent: HookAgent, scope: HookScope) -> Result<PathBuf, SettingsError> {
+    pub(crate) fn hooks_file(
+        &self,
+        agent: HookAgent,
+        scope: HookScope,
+    ) -> Result<PathBuf, SettingsError> {
         let name = match agent {
             HookAgent::ClaudeCode | HookAgent::GeminiCli => "settings.json",
             HookAgent::Codex => "hooks.json",
@@ -45,7 +49,7 @@ impl AgentEnvironment {
     }
 
     /// How an agent is to call us: by path, but in a project, which others share, by name.
-    pub fn hook_command(&self, scope: HookScope) -> String {
+    pub(crate) fn hook_command(&self, scope: HookScope) -> String {
         let path = self.program.display().to_string();
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
         match scope {
@@ -85,7 +89,7 @@ impl AgentEnvironment {
 
 /// Whether an agent compacts by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AutoCompaction {
+pub(crate) enum AutoCompaction {
     /// It does, since nothing says otherwise.
     On,
     /// It does not; what says so.
@@ -94,7 +98,7 @@ pub enum AutoCompaction {
 
 impl AutoCompaction {
     /// For programs.
-    pub fn as_str(&self) -> &'static str {
+    pub(crate) fn as_str(&self) -> &'static str {
         match self {
             AutoCompaction::On => "on",
             AutoCompaction::Off(_) => "off",
@@ -102,7 +106,7 @@ impl AutoCompaction {
     }
 
     /// What says so.
-    pub fn source(&self) -> Option<&str> {
+    pub(crate) fn source(&self) -> Option<&str> {
         match self {
             AutoCompaction::On => None,
             AutoCompaction::Off(source) => Some(source),
@@ -110,7 +114,7 @@ impl AutoCompaction {
     }
 
     /// For people.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             AutoCompaction::On => "on".to_owned(),
             AutoCompaction::Off(source) => format!("off ({source})"),
@@ -118,7 +122,7 @@ impl AutoCompaction {
     }
 
     /// What to tell a person who installs hooks that will rarely be called.
-    pub fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let source = self.source()?;
         Some(format!(
             "auto-compaction is off ({source}): the hooks run only when you compact by hand"
@@ -128,7 +132,7 @@ impl AutoCompaction {
 
 /// Looks for what turns an agent's own compaction off, in its variables and its settings. Codex has
 /// nothing that does: a limit beyond the model's window is cut to the window.
-pub fn auto_compaction(agent: HookAgent, around: &AgentEnvironment) -> AutoCompaction {
+pub(crate) fn auto_compaction(agent: HookAgent, around: &AgentEnvironment) -> AutoCompaction {
     let variables: &[&str] = match agent {
         HookAgent::ClaudeCode => &["DISABLE_AUTO_COMPACT", "DISABLE_COMPACT"],
         HookAgent::OpenCode => &["OPENCODE_DISABLE_AUTOCOMPACT"],
@@ -209,7 +213,7 @@ fn is_off(path: &Path, keys: &[&str]) -> bool {
 }
 
 /// Why hooks that are installed do not run, as far as settings tell.
-pub fn find_hindrance(
+pub(crate) fn find_hindrance(
     agent: HookAgent,
     scope: HookScope,
     around: &AgentEnvironment,
@@ -253,7 +257,7 @@ fn codex_hindrance(hooks: &Path, around: &AgentEnvironment) -> Option<String> {
 }
 
 /// What a person must do beside installing.
-pub fn install_notes(agent: HookAgent) -> &'static [&'static str] {
+pub(crate) fn install_notes(agent: HookAgent) -> &'static [&'static str] {
     match agent {
         HookAgent::ClaudeCode | HookAgent::GeminiCli | HookAgent::OpenCode => {
             &["sessions that run now must be started again"]
