@@ -15,7 +15,7 @@ use crate::wire::{Placement, WireRules};
 const PAIR_TOOL: &str = "recall_session_summary";
 
 /// A summary ready to be placed.
-pub struct PlacedSummary<'a> {
+pub(crate) struct PlacedSummary<'a> {
     /// Version and receipt.
     pub frame: &'a Frame,
     /// The body.
@@ -25,7 +25,7 @@ pub struct PlacedSummary<'a> {
 }
 
 /// Builds the view of a plan.
-pub fn assemble(
+pub(crate) fn assemble(
     scene: &PlanInput<'_>,
     plan: &Plan,
     summary: &PlacedSummary<'_>,
@@ -55,7 +55,7 @@ pub fn assemble(
 }
 
 /// Puts other words into the summary of a view.
-pub fn reword(view: &mut View, summary: &PlacedSummary<'_>, rules: &WireRules) {
+pub(crate) fn reword(view: &mut View, summary: &PlacedSummary<'_>, rules: &WireRules) {
     let words = summary_text(
         summary.frame,
         summary.body,
@@ -133,7 +133,7 @@ fn view_item(scene: &PlanInput<'_>, entry: usize, fate: UnitFate) -> Option<View
 }
 
 /// The text that carries a summary at its place.
-pub fn summary_text(frame: &Frame, body: &str, placement: Placement) -> String {
+pub(crate) fn summary_text(frame: &Frame, body: &str, placement: Placement) -> String {
     let framed = frame::wrap(frame, body);
     match placement {
         Placement::SystemSuffix => include_str!("../templates/continuation_system.md")

@@ -30,7 +30,7 @@ const CALL_SHARE: u64 = 2;
 
 /// Says where the whole text is.
 #[derive(Clone, Copy, Debug)]
-pub struct ClipPointer<'a> {
+pub(crate) struct ClipPointer<'a> {
     /// The receipt that restores it.
     pub receipt: &'a str,
     /// The entry's ordinal in its session.
@@ -39,7 +39,7 @@ pub struct ClipPointer<'a> {
 
 /// Text cut to at most `limit` units; `None` when it fits as it is. A text too short to hide much of is
 /// left alone too, unless there is room for its pointer at most.
-pub fn clip_text(
+pub(crate) fn clip_text(
     text: &str,
     limit: Units,
     estimator: &dyn Estimator,
@@ -141,7 +141,7 @@ fn marker(left_out: usize, pointer: ClipPointer<'_>) -> String {
 }
 
 /// The edits that bring every text block of an entry down to `level` units.
-pub fn clip_entry(
+pub(crate) fn clip_entry(
     entry: &Entry,
     level: Units,
     estimator: &dyn Estimator,
@@ -237,7 +237,7 @@ fn shortened(
 }
 
 /// The level at which blocks of these costs add up to at most `limit`: small ones stay whole.
-pub fn water_level(costs: &[Units], limit: Units) -> Units {
+pub(crate) fn water_level(costs: &[Units], limit: Units) -> Units {
     let mut sorted: Vec<u64> = costs.iter().map(|c| c.0).collect();
     sorted.sort_unstable();
     let mut left = limit.0;
@@ -253,7 +253,7 @@ pub fn water_level(costs: &[Units], limit: Units) -> Units {
 }
 
 /// The costs of an entry's blocks that clipping can lower; a call, which may be longer, in parts.
-pub fn block_costs(entry: &Entry, estimator: &dyn Estimator) -> Vec<Units> {
+pub(crate) fn block_costs(entry: &Entry, estimator: &dyn Estimator) -> Vec<Units> {
     let parts = |block: &Block| {
         let parts = match block {
             Block::Text(_) | Block::ToolResult { .. } => 1,

@@ -51,7 +51,7 @@ const LEVELS: [Tokens; 4] = [Tokens(4096), Tokens(1024), Tokens(512), Tokens(256
 const WORDS_SHARE: u64 = 4;
 
 /// Everything a plan looks at.
-pub struct PlanInput<'a> {
+pub(crate) struct PlanInput<'a> {
     /// The conversation.
     pub conversation: &'a Conversation,
     /// Its units.
@@ -144,7 +144,7 @@ pub struct Plan {
 }
 
 /// Plans a view of at most `budget` units.
-pub fn plan_view(scene: &PlanInput<'_>, budget: Units) -> Result<Plan, CompactError> {
+pub(crate) fn plan_view(scene: &PlanInput<'_>, budget: Units) -> Result<Plan, CompactError> {
     let mut draft = PlanDraft::new(scene, budget);
     draft.keep_pinned()?;
     draft.keep_newest();
@@ -165,7 +165,7 @@ pub fn plan_view(scene: &PlanInput<'_>, budget: Units) -> Result<Plan, CompactEr
 }
 
 /// What a view of this scene must hold.
-pub fn count_claims(scene: &PlanInput<'_>) -> RoomClaims {
+pub(crate) fn count_claims(scene: &PlanInput<'_>) -> RoomClaims {
     let mut draft = PlanDraft::new(scene, Units(u64::MAX));
     draft.pin();
     let newest = draft.unpinned_newest();
@@ -601,21 +601,21 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
 
 impl PlanInput<'_> {
     /// What a unit costs as it is.
-    pub fn cost(&self, unit: usize) -> Units {
+    pub(crate) fn cost(&self, unit: usize) -> Units {
         self.range(unit)
             .and_then(|r| self.costs.get(r))
             .map_or(Units(0), |costs| costs.iter().copied().sum())
     }
 
     /// The entries of a unit.
-    pub fn entries(&self, unit: usize) -> &[Entry] {
+    pub(crate) fn entries(&self, unit: usize) -> &[Entry] {
         self.range(unit)
             .and_then(|r| self.conversation.entries.get(r))
             .unwrap_or_default()
     }
 
     /// The units that hold what was said last. Of those, a reset keeps requests alone.
-    pub fn newest_units(&self) -> Vec<usize> {
+    pub(crate) fn newest_units(&self) -> Vec<usize> {
         let after = self.conversation.newest_start();
         let resets = self.policy.keep_recent == KeepRecent::None;
         let units = self.outline.units.iter().zip(self.pins).enumerate();
@@ -628,7 +628,7 @@ impl PlanInput<'_> {
     }
 
     /// The pointer to entry `index`.
-    pub fn pointer(&self, index: usize) -> ClipPointer<'_> {
+    pub(crate) fn pointer(&self, index: usize) -> ClipPointer<'_> {
         ClipPointer {
             receipt: self.receipt,
             ordinal: self.ordinals.get(index).copied().unwrap_or(index as u64),

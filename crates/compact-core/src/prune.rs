@@ -3,7 +3,7 @@
 //! A rule sees the outline and two counts, and answers with the units it would keep. It does not
 //! know the budget; the plan lowers the counts and asks again. A new policy is one more rule.
 
-pub mod meaning;
+pub(crate) mod meaning;
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use meaning::MeaningVector;
 
 /// How much of the recent part to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeepCounts {
+pub(crate) struct KeepCounts {
     /// Turns whose messages stay.
     pub turns: u32,
     /// Tool exchanges that stay.
@@ -23,7 +23,7 @@ pub struct KeepCounts {
 
 /// What a rule may look at.
 #[derive(Clone, Copy)]
-pub struct PruneInput<'a> {
+pub(crate) struct PruneInput<'a> {
     /// The conversation.
     pub conversation: &'a Conversation,
     /// Its units.
@@ -33,7 +33,7 @@ pub struct PruneInput<'a> {
 }
 
 /// The units that `policy` keeps, ascending.
-pub fn kept_units(policy: Prune, sight: PruneInput<'_>, counts: KeepCounts) -> Vec<usize> {
+pub(crate) fn kept_units(policy: Prune, sight: PruneInput<'_>, counts: KeepCounts) -> Vec<usize> {
     let outline = sight.outline;
     let last_turn = outline.units.last().map_or(0, |u| u.turn);
     let recent = |u: &Unit| u.turn + counts.turns as usize > last_turn;

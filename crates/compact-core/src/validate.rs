@@ -13,7 +13,7 @@ use crate::view::{BlockEdit, View, ViewItem};
 use crate::wire::WireRules;
 
 /// Checks a finished view; `Err` says which rule broke and where.
-pub fn validate(
+pub(crate) fn validate(
     view: &View,
     conversation: &Conversation,
     outline: &Outline,

@@ -3,7 +3,7 @@
 //! A text with our own frame around it is not told apart here: anybody can write one, and only whoever
 //! knows the compaction before can say whether it is ours.
 
-use compact_core::conform::BRIDGE;
+use compact_core::engine::BRIDGE;
 use compact_core::message::{Block, EntryKind, Role};
 
 /// What the user says where a provider wants the user to open and nobody did.

@@ -116,7 +116,10 @@ impl App {
     }
 
     /// The same with what a command's own arguments set.
-    pub(crate) fn load_with_flags(global: &GlobalArgs, flags: Vec<ConfigFlag>) -> Result<App, Failure> {
+    pub(crate) fn load_with_flags(
+        global: &GlobalArgs,
+        flags: Vec<ConfigFlag>,
+    ) -> Result<App, Failure> {
         App::from_loaded(load_config_with_flags(global, flags)?, global)
     }
 
@@ -243,7 +246,10 @@ impl App {
     }
 
     /// Reads and parses a transcript.
-    pub(crate) fn open_transcript(&self, subject: &TranscriptArgs) -> Result<OpenedTranscript, Failure> {
+    pub(crate) fn open_transcript(
+        &self,
+        subject: &TranscriptArgs,
+    ) -> Result<OpenedTranscript, Failure> {
         let source = InputSource::read(&subject.file)?.select_session(subject.session_index)?;
         self.open_source(subject, source)
     }

@@ -73,7 +73,7 @@ pub(super) struct LineSession {
 }
 
 impl LineSession {
-    pub fn new(
+    pub(super) fn new(
         process: AgentProcess,
         dialect: StreamDialect,
         protocol: LineProtocol,
@@ -138,7 +138,7 @@ pub(super) struct TolerantReader {
 }
 
 impl TolerantReader {
-    pub fn new(dialect: StreamDialect) -> TolerantReader {
+    pub(super) fn new(dialect: StreamDialect) -> TolerantReader {
         TolerantReader {
             reader: StreamReader::new(dialect),
             strange: Vec::new(),
@@ -146,7 +146,7 @@ impl TolerantReader {
         }
     }
 
-    pub fn read_line(&mut self, line: String) -> Result<AgentOutput, AgentError> {
+    pub(super) fn read_line(&mut self, line: String) -> Result<AgentOutput, AgentError> {
         match self.reader.read_line(&line) {
             Ok(told) => {
                 self.known += 1;
@@ -169,7 +169,7 @@ impl TolerantReader {
     }
 
     /// Why a stream ended: if none of it could be read, that is why.
-    pub fn explain_end(&mut self, farewell: AgentError) -> AgentError {
+    pub(super) fn explain_end(&mut self, farewell: AgentError) -> AgentError {
         match self.known == 0 && !self.strange.is_empty() {
             true => self.strange.swap_remove(0),
             false => farewell,

@@ -43,7 +43,7 @@ pub(super) struct AgentProcess {
 }
 
 impl AgentProcess {
-    pub fn spawn(launch: &Launch, arguments: &[&str]) -> Result<AgentProcess, AgentError> {
+    pub(super) fn spawn(launch: &Launch, arguments: &[&str]) -> Result<AgentProcess, AgentError> {
         let (program, arguments) = launch.resolve_program(arguments);
         let mut command = Command::new(program);
         command
@@ -77,7 +77,7 @@ impl AgentProcess {
     }
 
     /// The next line of stdout; nothing at its end. Dropping the future loses nothing.
-    pub async fn next_line(&mut self) -> io::Result<Option<String>> {
+    pub(super) async fn next_line(&mut self) -> io::Result<Option<String>> {
         let read = self.stdout.read_until(b'\n', &mut self.line).await?;
         if read == 0 && self.line.is_empty() {
             return Ok(None);
@@ -88,7 +88,7 @@ impl AgentProcess {
     }
 
     /// Writes a line to stdin.
-    pub async fn send(&mut self, line: &str) -> Result<(), AgentError> {
+    pub(super) async fn send(&mut self, line: &str) -> Result<(), AgentError> {
         let Some(stdin) = &mut self.stdin else {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
         };
@@ -98,12 +98,12 @@ impl AgentProcess {
     }
 
     /// Closes stdin.
-    pub fn close_stdin(&mut self) {
+    pub(super) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
     /// Why it ended: what it answered its parent, and the last it said.
-    pub async fn exit_error(&mut self) -> AgentError {
+    pub(super) async fn exit_error(&mut self) -> AgentError {
         let waited = tokio::time::timeout(GRACE, self.child.wait()).await;
         let status = match waited {
             Ok(Ok(status)) => status.to_string(),
@@ -118,7 +118,7 @@ impl AgentProcess {
     }
 
     /// Asks the program, and everything that it started, to end.
-    pub fn signal_group(&self, how: ProcessSignal) {
+    pub(super) fn signal_group(&self, how: ProcessSignal) {
         #[cfg(unix)]
         if let Some(group) = self.group.and_then(|id| i32::try_from(id).ok())
             && let Some(group) = rustix::process::Pid::from_raw(group)
@@ -137,7 +137,7 @@ impl AgentProcess {
     }
 
     /// Waits until it has ended by itself, for a moment.
-    pub async fn wait_for_exit(&mut self) -> bool {
+    pub(super) async fn wait_for_exit(&mut self) -> bool {
         // What it still prints must not keep it from ending.
         let drained = async {
             while let Ok(Some(_)) = self.next_line().await {}
@@ -157,7 +157,7 @@ impl AgentProcess {
     }
 
     /// Ends it, kindly if it lets us, together with everything that it started.
-    pub async fn stop_group(&mut self, first: ProcessSignal) {
+    pub(super) async fn stop_group(&mut self, first: ProcessSignal) {
         self.close_stdin();
         let steps = [ProcessSignal::Interrupt, ProcessSignal::Terminate];
         for how in steps.into_iter().skip_while(|how| *how != first) {

@@ -16,7 +16,7 @@ pub const BRIDGE: &str = "[messages left out here; the summary covers them]";
 
 /// What bridges may cost, so that a plan can set it aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BridgeReserve {
+pub(crate) struct BridgeReserve {
     /// For each unit that stays.
     pub each: Units,
     /// For each instruction within the history.
@@ -26,7 +26,7 @@ pub struct BridgeReserve {
 }
 
 /// What a wire's bridges cost at most.
-pub fn reserve(rules: &WireRules, estimator: &dyn Estimator) -> BridgeReserve {
+pub(crate) fn reserve(rules: &WireRules, estimator: &dyn Estimator) -> BridgeReserve {
     let times = |n: u64| Units(estimator.count_message(BRIDGE).0 * n);
     let loop_end = if rules.reasoning == ReasoningRule::StripOutsideLoop {
         2

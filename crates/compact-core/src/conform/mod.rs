@@ -13,8 +13,10 @@ use crate::outline::Outline;
 use crate::view::View;
 use crate::wire::WireRules;
 
-pub use bridge::{BRIDGE, BridgeReserve, reserve};
-pub use reasoning::{loop_is_whole, loses_reasoning};
+pub use bridge::BRIDGE;
+pub(crate) use bridge::reserve;
+pub use reasoning::loop_is_whole;
+pub(crate) use reasoning::loses_reasoning;
 
 /// Makes a view legal after its edits.
 pub fn conform(

@@ -43,7 +43,7 @@ pub(super) fn strip_reasoning(
 
 /// True when reasoning that stays is stripped once the prefix is edited. In a running loop that
 /// must keep its own, any exchange may turn out to be part of it, so none can be counted out.
-pub fn loses_reasoning(rules: &WireRules, outline: &Outline) -> bool {
+pub(crate) fn loses_reasoning(rules: &WireRules, outline: &Outline) -> bool {
     match rules.reasoning {
         ReasoningRule::Keep => false,
         ReasoningRule::StripAfterEdit => true,

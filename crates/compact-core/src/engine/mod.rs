@@ -23,6 +23,11 @@ use crate::identity::EntryHash;
 use crate::receipt::Receipt;
 use crate::view::View;
 
+pub use crate::assemble::move_summary_for;
+pub use crate::budget::ViewBounds;
+pub use crate::conform::{BRIDGE, conform, loop_is_whole};
+pub use crate::plan::{LadderRung, Plan, RoomClaims, UnitFate};
+pub use crate::prune::meaning::MeaningVector;
 pub use claim::classify_summaries;
 pub use input::{CompactionInput, Originals};
 pub use preview::{preview, room_claims, summary_source};

@@ -21,7 +21,7 @@ const LOOK: usize = 8192;
 const ALIKE: f32 = 0.8;
 
 /// One vector for each unit, from its words alone.
-pub fn vectors(conversation: &Conversation, outline: &Outline) -> Vec<MeaningVector> {
+pub(crate) fn vectors(conversation: &Conversation, outline: &Outline) -> Vec<MeaningVector> {
     let mut vectors: Vec<MeaningVector> = outline
         .units
         .iter()

@@ -11,6 +11,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::transcript::{TranscriptEventKind, events_of, render_sections};
 pub use prompt::summary_of;
 pub use state::{CompactionState, TriggerReason};
 

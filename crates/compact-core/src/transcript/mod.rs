@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::message::{Block, Entry, EntryKind, Role};
 
-pub use render::{render_sections, render_text};
+pub use render::render_sections;
 
 /// What an event is to a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ fn tool_event(block: &Block) -> Option<Value> {
 /// The part of a transcript that the next summary must tell: what follows the last compaction, and
 /// the request that was pending then, which is still in the context. With it, how many turns
 /// came before.
-pub fn since_boundary(events: &[Value]) -> (usize, impl Iterator<Item = &Value>) {
+pub(crate) fn since_boundary(events: &[Value]) -> (usize, impl Iterator<Item = &Value>) {
     let boundary = events
         .iter()
         .rposition(|e| TranscriptEventKind::from_event(e) == TranscriptEventKind::Boundary);

@@ -11,12 +11,8 @@ use super::{TranscriptEventKind, event_type, since_boundary};
 /// How every heading begins.
 const HEADING: &str = "[turn ";
 
-/// The text of what happened since the last compaction, after the summary that it left.
-pub fn render_text(events: &[Value], previous: Option<&str>) -> String {
-    render_sections(events, previous).concat()
-}
-
-/// The same, one text for each event: where it may be divided.
+/// Renders what happened since the last compaction, after the summary that it left: one text for each
+/// event, since it may be divided between them.
 pub fn render_sections(events: &[Value], previous: Option<&str>) -> Vec<String> {
     let (mut turn, events) = since_boundary(events);
     let mut out = Vec::new();

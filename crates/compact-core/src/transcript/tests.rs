@@ -24,6 +24,10 @@ fn session() -> Vec<Value> {
     ]
 }
 
+fn render_text(events: &[Value], previous: Option<&str>) -> String {
+    render_sections(events, previous).concat()
+}
+
 #[test]
 fn a_transcript_is_rendered_as_the_seed_shows() {
     let text = render_text(&session(), None);

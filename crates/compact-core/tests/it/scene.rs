@@ -1,11 +1,11 @@
 //! Random conversations as agents make them, and one call to compact them.
 
-use compact_core::budget::ViewBounds;
-use compact_core::engine::{self, CompactionInput, CompactionOutcome, Originals, Prior};
+use compact_core::engine::{
+    self, CompactionInput, CompactionOutcome, Originals, Prior, RoomClaims, ViewBounds,
+};
 use compact_core::error::CompactError;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryId, EntryMeta, Role};
-use compact_core::plan::RoomClaims;
 use compact_core::policy::{KeepRecent, Policy, Prune};
 use compact_core::redact::Redactor;
 use compact_core::token::{
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 /// One step of an agent's life.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     User(String),
     Say(String),
     Protected(String),
@@ -32,7 +32,7 @@ pub enum Step {
     Forgotten(String),
 }
 
-pub fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-zA-Z_/.0-9 ,:\n]{0,80}",
         "\\PC{0,40}",
@@ -42,7 +42,7 @@ pub fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-pub fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => text().prop_map(Step::User),
         3 => text().prop_map(Step::Say),
@@ -55,7 +55,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-pub fn conversation() -> impl Strategy<Value = Conversation> {
+pub(crate) fn conversation() -> impl Strategy<Value = Conversation> {
     (prop::collection::vec(step(), 1..40), any::<bool>()).prop_map(|(steps, system)| {
         let mut entries = Vec::new();
         if system {
@@ -73,7 +73,7 @@ pub fn conversation() -> impl Strategy<Value = Conversation> {
     })
 }
 
-pub fn lived(steps: &[Step], first: usize) -> Vec<Entry> {
+pub(crate) fn lived(steps: &[Step], first: usize) -> Vec<Entry> {
     steps
         .iter()
         .enumerate()
@@ -137,7 +137,7 @@ fn entries(step: &Step, i: usize) -> Vec<Entry> {
     }
 }
 
-pub fn policy() -> impl Strategy<Value = Policy> {
+pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     (
         1u32..8,
         1u32..6,
@@ -174,7 +174,7 @@ pub fn policy() -> impl Strategy<Value = Policy> {
 
 /// How one test counts and what its wire demands.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub(crate) struct Setting {
     pub heuristic: bool,
     pub reasoning: ReasoningRule,
     /// Roles alternate, a person speaks first and last.
@@ -182,14 +182,14 @@ pub struct Setting {
 }
 
 impl Setting {
-    pub const PLAIN: Setting = Setting {
+    pub(crate) const PLAIN: Setting = Setting {
         heuristic: false,
         reasoning: ReasoningRule::Keep,
         strict: false,
     };
 }
 
-pub fn setting() -> impl Strategy<Value = Setting> {
+pub(crate) fn setting() -> impl Strategy<Value = Setting> {
     let reasoning = prop_oneof![
         Just(ReasoningRule::Keep),
         Just(ReasoningRule::StripAfterEdit),
@@ -203,7 +203,7 @@ pub fn setting() -> impl Strategy<Value = Setting> {
 }
 
 impl Setting {
-    pub fn estimator(self) -> Box<dyn Estimator> {
+    pub(crate) fn estimator(self) -> Box<dyn Estimator> {
         if self.heuristic {
             Box::new(Heuristic)
         } else {
@@ -211,7 +211,7 @@ impl Setting {
         }
     }
 
-    pub fn rules(self) -> WireRules {
+    pub(crate) fn rules(self) -> WireRules {
         WireRules {
             reasoning: self.reasoning,
             alternation: self.strict,
@@ -222,7 +222,7 @@ impl Setting {
     }
 }
 
-pub fn history_tokens(conversation: &Conversation, setting: Setting) -> Tokens {
+pub(crate) fn history_tokens(conversation: &Conversation, setting: Setting) -> Tokens {
     account(conversation, setting).history
 }
 
@@ -237,7 +237,7 @@ fn account(conversation: &Conversation, setting: Setting) -> TokenAccount {
 }
 
 /// A compaction in a window, with the budget that nobody named, and that budget.
-pub fn compact_in(
+pub(crate) fn compact_in(
     window: Tokens,
     conversation: &Conversation,
     policy: &Policy,
@@ -254,7 +254,7 @@ pub fn compact_in(
     })
 }
 
-pub fn compact(
+pub(crate) fn compact(
     conversation: &Conversation,
     policy: &Policy,
     budget: Tokens,
@@ -267,7 +267,7 @@ pub fn compact(
 }
 
 /// What a view must hold, whatever its budget.
-pub fn claims(
+pub(crate) fn claims(
     conversation: &Conversation,
     policy: &Policy,
     setting: Setting,
@@ -305,7 +305,7 @@ fn with_input<T>(
         .originals(Originals::Archived))
 }
 
-pub fn prior_of(
+pub(crate) fn prior_of(
     made: &engine::Compaction,
     conversation: &Conversation,
     before: Option<&Prior>,

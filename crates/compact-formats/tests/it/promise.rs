@@ -322,7 +322,7 @@ fn names_of_formats_read_back() {
 }
 
 /// Texts, calls and results, each kind in its order: a message may put its calls after its words.
-pub fn kept_by_conversion(conversation: &Conversation) -> [Vec<Block>; 3] {
+pub(crate) fn kept_by_conversion(conversation: &Conversation) -> [Vec<Block>; 3] {
     let all = conversation.entries.iter().flat_map(|e| &e.blocks);
     // Where a provider wants the user to open, these words do.
     let is_opening =

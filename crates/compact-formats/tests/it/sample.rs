@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// One thing that happens in a session.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     User(String),
     Assistant(String),
     /// Parallel calls with their results, and what the model thought before them.
@@ -22,7 +22,7 @@ pub enum Step {
     Furniture,
 }
 
-pub fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z \"\\\\\n/]{1,40}",
         "\\PC{1,20}",
@@ -31,7 +31,7 @@ pub fn text() -> impl Strategy<Value = String> {
     .prop_filter("says something", |text| !text.trim().is_empty())
 }
 
-pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         text().prop_map(Step::User),
         text().prop_map(Step::Assistant),
@@ -43,7 +43,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..12)
 }
 
-pub const FORMATS: [Format; 15] = [
+pub(crate) const FORMATS: [Format; 15] = [
     Format::Gemini,
     Format::OpenAiResponses,
     Format::Anthropic,
@@ -62,16 +62,16 @@ pub const FORMATS: [Format; 15] = [
 ];
 
 /// True where a call and its result stand in one object.
-pub fn joins_results(format: Format) -> bool {
+pub(crate) fn joins_results(format: Format) -> bool {
     matches!(format, Format::GeminiCli | Format::OpenCode)
 }
 
-pub fn format() -> impl Strategy<Value = Format> {
+pub(crate) fn format() -> impl Strategy<Value = Format> {
     prop::sample::select(FORMATS.to_vec())
 }
 
 /// The steps as a transcript.
-pub fn transcript(format: Format, steps: &[Step]) -> Vec<u8> {
+pub(crate) fn transcript(format: Format, steps: &[Step]) -> Vec<u8> {
     let lines = |values: Vec<Value>| -> Vec<u8> {
         let lines: Vec<String> = values.iter().map(Value::to_string).collect();
         lines.join("\n").into_bytes()

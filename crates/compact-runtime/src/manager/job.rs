@@ -9,16 +9,14 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use compact_core::budget::ViewBounds;
 use compact_core::engine::{
-    self, Compaction, CompactionInput, CompactionOutcome, Originals, Prior,
+    self, Compaction, CompactionInput, CompactionOutcome, Originals, Plan, Prior, ViewBounds,
 };
 use compact_core::error::CompactError;
 use compact_core::event::{CallOutcome, CategoryTokens, EventKind, EventScope, TraceContext};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
 use compact_core::message::Conversation;
-use compact_core::plan::Plan;
 use compact_core::policy::Policy;
 use compact_core::receipt::Receipt;
 use compact_core::redact::{self, RedactionCounts};

@@ -26,7 +26,7 @@ pub(crate) mod tests;
 
 use std::sync::Arc;
 
-use compact_core::budget::ViewBounds;
+use compact_core::engine::ViewBounds;
 use compact_core::identity::EntryHash;
 use compact_core::message::Conversation;
 use compact_core::policy::Policy;

@@ -24,7 +24,7 @@ const ARCHIVE_FORM: u32 = 1;
 
 /// A view as the archive keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArchivedView {
+pub(crate) struct ArchivedView {
     form: u32,
     /// What was sent, pointing into the archived input.
     pub view: View,

@@ -24,7 +24,6 @@ use compact_core::usage::gauge::UsageReading;
 use compact_core::usage::{ContextUsage, Formula, Semantics, Usage};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
-use compact_core::{assemble, conform};
 use compact_formats::Document;
 
 use super::{CompactionRequest, clearing};
@@ -378,9 +377,9 @@ impl SessionState {
             return;
         };
         let outline = Outline::from_conversation(&self.source);
-        let view = assemble::move_summary_for(frozen.view, rules);
-        let view = conform::conform(view, &self.source, &outline, rules);
-        if conform::loop_is_whole(&view, &self.source, &outline, rules) {
+        let view = engine::move_summary_for(frozen.view, rules);
+        let view = engine::conform(view, &self.source, &outline, rules);
+        if engine::loop_is_whole(&view, &self.source, &outline, rules) {
             let frozen = FrozenView { view, ..frozen };
             self.frozen = Some(frozen.refresh_shown(&self.source));
         }
@@ -600,8 +599,8 @@ impl SessionState {
             return Some(view);
         }
         let outline = Outline::from_conversation(&self.source);
-        let view = conform::conform(view, &self.source, &outline, &self.rules);
-        conform::loop_is_whole(&view, &self.source, &outline, &self.rules).then_some(view)
+        let view = engine::conform(view, &self.source, &outline, &self.rules);
+        engine::loop_is_whole(&view, &self.source, &outline, &self.rules).then_some(view)
     }
 
     fn freeze(&mut self, view: View, prior: Prior) {

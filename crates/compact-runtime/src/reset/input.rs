@@ -3,8 +3,7 @@
 use compact_core::frame;
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::redact::{RedactionCounts, Redactor};
-use compact_core::reset::summary_of;
-use compact_core::transcript::{events_of, render_sections};
+use compact_core::reset::{events_of, render_sections, summary_of};
 use compact_core::view::View;
 use serde_json::Value;
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use compact_core::event::{EventKind, EventScope};
 use compact_core::redact::RedactionCounts;
-use compact_core::reset::ResetEvent;
-use compact_core::transcript::TranscriptEventKind;
+use compact_core::reset::{ResetEvent, TranscriptEventKind};
 use jiff::Timestamp;
 use serde_json::Value;
 

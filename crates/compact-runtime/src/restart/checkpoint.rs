@@ -20,7 +20,7 @@ pub(super) struct CheckpointAnswer {
 
 impl CheckpointAnswer {
     /// No answer, and why.
-    pub fn without_checkpoint(reason: &str) -> CheckpointAnswer {
+    pub(super) fn without_checkpoint(reason: &str) -> CheckpointAnswer {
         CheckpointAnswer {
             found: None,
             reason: Some(reason.to_owned()),

@@ -16,7 +16,7 @@ pub(super) struct WorkProgress {
 
 impl WorkProgress {
     /// Takes what a session did, and tells how many in a row did nothing new.
-    pub fn count_fruitless(&mut self, session: &[Entry]) -> u32 {
+    pub(super) fn count_fruitless(&mut self, session: &[Entry]) -> u32 {
         let blocks = session.iter().flat_map(|entry| &entry.blocks);
         let done: Vec<blake3::Hash> = blocks.filter_map(hash_block).collect();
         let before = self.known.len();

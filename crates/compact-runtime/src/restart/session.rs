@@ -52,7 +52,7 @@ fn is_object(line: &str) -> bool {
 const SHOWN_CHARS: usize = 160;
 
 impl RunSession {
-    pub fn new(
+    pub(super) fn new(
         agent: Box<dyn AgentSession>,
         start: SessionStart,
         task: Option<&str>,
@@ -70,27 +70,32 @@ impl RunSession {
         }
     }
 
-    pub fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         self.about.id.clone().unwrap_or_default()
     }
 
-    pub fn begin_turn(&mut self) {
+    pub(super) fn begin_turn(&mut self) {
         self.deeds = 0;
         self.open.clear();
     }
 
     /// Whether a tool was called in this turn.
-    pub fn has_worked(&self) -> bool {
+    pub(super) fn has_worked(&self) -> bool {
         self.deeds > 0
     }
 
     /// True when nothing was said but the task.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.entries.iter().all(|entry| entry.role == Role::User)
     }
 
     /// True when a fresh session was full before it could do anything: another will be too.
-    pub fn is_full_at_start(&self, why: &ExhaustionCause, window: Tokens, policy: &Policy) -> bool {
+    pub(super) fn is_full_at_start(
+        &self,
+        why: &ExhaustionCause,
+        window: Tokens,
+        policy: &Policy,
+    ) -> bool {
         let at_once = match why {
             ExhaustionCause::TooLong => self.is_empty(),
             ExhaustionCause::Pressure(_) => self
@@ -101,17 +106,17 @@ impl RunSession {
     }
 
     /// True when a session that was to be taken up again never answered.
-    pub fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.start == SessionStart::Resumed && self.is_empty()
     }
 
     /// Everything that was said.
-    pub fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
     /// The agent's last words.
-    pub fn last_words(&self) -> String {
+    pub(super) fn last_words(&self) -> String {
         let words = self
             .entries
             .iter()
@@ -123,7 +128,7 @@ impl RunSession {
             .unwrap_or_default()
     }
 
-    pub fn ledger(&self, first: u64, redactor: &Redactor) -> Ledger {
+    pub(super) fn ledger(&self, first: u64, redactor: &Redactor) -> Ledger {
         Ledger::from_redacted(&self.entries, first, redactor)
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::history::{Exchange, History, Turn};
 
 /// The body, its thinking set to `mode`.
-pub fn body(history: &History, mode: &Value) -> Value {
+pub(super) fn body(history: &History, mode: &Value) -> Value {
     let mut teller = Teller {
         history,
         messages: Vec::new(),

@@ -6,7 +6,7 @@ use super::history::{Exchange, History, Turn};
 
 /// How a server carries what the model thought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub(super) enum Dialect {
     /// Not at all.
     OpenAi,
     /// In `reasoning_content`, without which it takes no calls of the current turn.
@@ -18,7 +18,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    pub const ALL: [Dialect; 4] = [
+    pub(super) const ALL: [Dialect; 4] = [
         Dialect::OpenAi,
         Dialect::DeepSeek,
         Dialect::OpenRouter,
@@ -26,7 +26,7 @@ impl Dialect {
     ];
 }
 
-pub fn body(history: &History, dialect: Dialect) -> Value {
+pub(super) fn body(history: &History, dialect: Dialect) -> Value {
     let mut teller = Teller {
         history,
         dialect,

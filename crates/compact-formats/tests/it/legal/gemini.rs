@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::history::{Exchange, History, Turn};
 
 /// The body; calls have ids when `named`, and signatures when the model thinks.
-pub fn body(history: &History, named: bool) -> Value {
+pub(super) fn body(history: &History, named: bool) -> Value {
     let mut teller = Teller {
         history,
         named,
@@ -23,7 +23,7 @@ pub fn body(history: &History, named: bool) -> Value {
 }
 
 /// The same without thoughts, which some servers do not take back.
-pub fn without_thoughts(mut body: Value) -> Value {
+pub(super) fn without_thoughts(mut body: Value) -> Value {
     for content in body["contents"].as_array_mut().unwrap() {
         let parts = content["parts"].as_array_mut().unwrap();
         parts.retain(|part| part.get("thought").is_none());

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What the model thinks before it speaks or calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinking {
+pub(super) enum Thinking {
     Never,
     /// Once in a turn, at its start.
     Opening,
@@ -14,7 +14,7 @@ pub enum Thinking {
 }
 
 #[derive(Clone, Debug)]
-pub struct Exchange {
+pub(super) struct Exchange {
     pub words: Option<String>,
     /// Arguments and result of each parallel call.
     pub calls: Vec<(String, String)>,
@@ -27,7 +27,7 @@ pub struct Exchange {
 }
 
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub(super) struct Turn {
     pub words: String,
     pub image: bool,
     /// An instruction after the person's words.
@@ -38,7 +38,7 @@ pub struct Turn {
 
 /// How the history ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(super) enum End {
     /// With a person's words.
     Asked,
     /// With results that the model has not seen.
@@ -48,7 +48,7 @@ pub enum End {
 }
 
 #[derive(Clone, Debug)]
-pub struct History {
+pub(super) struct History {
     pub system: Option<String>,
     pub turns: Vec<Turn>,
     pub thinking: Thinking,
@@ -101,7 +101,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         })
 }
 
-pub fn history() -> impl Strategy<Value = History> {
+pub(super) fn history() -> impl Strategy<Value = History> {
     (
         prop::option::of("[a-z ]{1,40}[a-z]"),
         prop::collection::vec(turn(), 1..8),
@@ -130,7 +130,7 @@ pub fn history() -> impl Strategy<Value = History> {
 
 impl History {
     /// How many calls of an exchange are answered.
-    pub fn answered(&self, turn: usize, exchange: usize) -> usize {
+    pub(super) fn answered(&self, turn: usize, exchange: usize) -> usize {
         let exchanges = &self.turns[turn].exchanges;
         let calls = exchanges[exchange].calls.len();
         let is_last = turn + 1 == self.turns.len() && exchange + 1 == exchanges.len();
@@ -144,7 +144,7 @@ impl History {
     }
 
     /// The same without what stricter servers refuse: instructions and asides within the history.
-    pub fn strict(mut self) -> History {
+    pub(super) fn strict(mut self) -> History {
         for turn in &mut self.turns {
             turn.instruction = None;
             turn.exchanges.iter_mut().for_each(|e| e.aside = None);
@@ -153,7 +153,7 @@ impl History {
     }
 
     /// The same, thinking where the mode of an Anthropic body has the model think.
-    pub fn thinking_as(mut self, mode: &Value) -> History {
+    pub(super) fn thinking_as(mut self, mode: &Value) -> History {
         if mode["type"] == "enabled" && self.thinking == Thinking::Never {
             self.thinking = Thinking::Interleaved;
         }
@@ -161,7 +161,7 @@ impl History {
     }
 
     /// Whether the model thinks before a message; `is_first` for the first of a turn.
-    pub fn thinks(&self, is_first: bool) -> bool {
+    pub(super) fn thinks(&self, is_first: bool) -> bool {
         match self.thinking {
             Thinking::Never => false,
             Thinking::Opening => is_first,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::history::{Exchange, History, Turn};
 
 /// The body; `store` says whether the provider keeps it, and reasoning is sealed when it does not.
-pub fn body(history: &History, store: bool, sealed: bool) -> Value {
+pub(super) fn body(history: &History, store: bool, sealed: bool) -> Value {
     let mut teller = Teller {
         history,
         sealed,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Step;
 
-pub fn anthropic(steps: &[Step]) -> Value {
+pub(super) fn anthropic(steps: &[Step]) -> Value {
     let mut messages = Vec::new();
     for (i, step) in steps.iter().enumerate() {
         anthropic_step(i, step, &mut messages);
@@ -58,7 +58,7 @@ fn anthropic_step(i: usize, step: &Step, out: &mut Vec<Value>) {
     }
 }
 
-pub fn responses(steps: &[Step]) -> Value {
+pub(super) fn responses(steps: &[Step]) -> Value {
     let mut input = Vec::new();
     for (i, step) in steps.iter().enumerate() {
         responses_step(i, step, &mut input);
@@ -92,7 +92,7 @@ fn responses_step(i: usize, step: &Step, out: &mut Vec<Value>) {
     }
 }
 
-pub fn gemini(steps: &[Step]) -> Value {
+pub(super) fn gemini(steps: &[Step]) -> Value {
     let mut contents = Vec::new();
     for (i, step) in steps.iter().enumerate() {
         gemini_step(i, step, &mut contents);

@@ -7,13 +7,12 @@
 #[cfg(test)]
 mod tests;
 
-use compact_core::engine;
+use compact_core::engine::{self, MeaningVector};
 use compact_core::event::{EventKind, EventScope, FailedModel, Substitute};
 use compact_core::message::{Block, Conversation};
 use compact_core::outline::Outline;
 use compact_core::policy::{OnSummaryFailure, Prune};
 use compact_core::prompt::{ModelProse, SummaryContent};
-use compact_core::prune::meaning::MeaningVector;
 use compact_core::redact::RedactionCounts;
 use compact_core::token::Tokens;
 use serde::{Deserialize, Serialize};
