@@ -79,7 +79,7 @@ impl Failure {
 
     /// A command that was left out of this build, and how to get one that has it.
     #[cfg(any(test, not(feature = "eval")))]
-    pub fn without_feature(name: &str) -> Failure {
+    pub(crate) fn without_feature(name: &str) -> Failure {
         Failure::usage(
             format!("this build has no `{name}`: it was made without the cargo feature `{name}`"),
             &format!("build one that has it: `cargo install compactctl --features {name}`"),

@@ -59,7 +59,7 @@ fn check_stdout(sheets: &ResultFileArgs, global: &GlobalArgs) -> Result<(), Fail
 }
 
 /// A CSV cell whose text may hold anything.
-pub fn quote_csv(cell: &str) -> String {
+pub(super) fn quote_csv(cell: &str) -> String {
     if cell.contains([',', '"', '\n']) {
         return format!("\"{}\"", cell.replace('"', "\"\""));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// A chart of lines over one axis.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// What it shows.
     pub title: String,
     /// What runs along the bottom.
@@ -17,7 +17,7 @@ pub struct Chart {
 
 /// One side of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// What it measures.
     pub label: String,
     /// Its ends; `None` for those of the points.
@@ -26,7 +26,7 @@ pub struct Axis {
 
 /// One line of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series {
+pub(crate) struct Series {
     /// Its name.
     pub name: String,
     /// Its points from left to right.
@@ -39,7 +39,7 @@ pub struct Series {
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stroke {
+pub(crate) enum Stroke {
     /// What was measured.
     #[default]
     Solid,
@@ -57,7 +57,7 @@ const COLOURS: [&str; 8] = [
 
 impl Chart {
     /// The chart as an `<svg>` element.
-    pub fn to_svg(&self) -> String {
+    pub(crate) fn to_svg(&self) -> String {
         let frame = PlotArea::of_chart(self);
         let mut out = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{0}\" \
@@ -233,7 +233,7 @@ fn trim_zeros(value: f64, digits: usize) -> String {
 }
 
 /// Text that stays text in a page.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -248,7 +248,7 @@ font-variant-numeric:tabular-nums}td:first-child,th:first-child,td.l,th.l{text-a
 @media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}td,th{border-color:#30363d}}";
 
 /// A page of its own.
-pub fn html_page(title: &str, body: &str) -> String {
+pub(crate) fn html_page(title: &str, body: &str) -> String {
     let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -258,7 +258,7 @@ pub fn html_page(title: &str, body: &str) -> String {
 }
 
 /// A table with a head; cells are escaped here.
-pub fn html_table<const N: usize>(
+pub(crate) fn html_table<const N: usize>(
     head: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
