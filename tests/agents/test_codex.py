@@ -108,7 +108,7 @@ def test_what_codex_keeps_is_not_told_again(codex, responses):
     codex.go_on("Go on.")
     check_archive(codex, "auto")
     assert "The conversation was compacted." not in responses.turns()[-1]
-    assert "nothing is told again" in codex.log()
+    assert "nothing is repeated" in codex.log()
 
 
 class Server:

@@ -49,7 +49,7 @@ pub(crate) fn test_all() -> Result<()> {
     )
 }
 
-/// How a program is run with loopback alone; `None` where that is forbidden.
+/// Returns how a program is run with loopback alone; `None` where that is forbidden.
 fn isolated_command() -> Option<Vec<&'static str>> {
     let up = "ip link set lo up && exec \"$@\"";
     let ways = ["-n", "-rn"].map(|flag| vec!["unshare", flag, "sh", "-c", up, "sh"]);

@@ -132,7 +132,7 @@ fn forbidden_edges(package: &Package, all: &[Package]) -> Vec<String> {
         .collect()
 }
 
-/// Forbidden words in the code of a file; comments may speak of anything.
+/// Finds forbidden words in the code of a file, comments aside.
 fn forbidden_words(file: &Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("could not read {}", file.display()))?;
@@ -157,7 +157,7 @@ fn forbidden_words(file: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Every Rust file below a folder, tests left out.
+/// Returns every Rust file below a folder, tests left out.
 fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in

@@ -61,7 +61,7 @@ const CHECKS: &[CiCheck] = &[
     },
 ];
 
-/// Runs every check.
+/// Runs every check, and fails with all that failed.
 pub(crate) fn run() -> Result<()> {
     let mut failed = Vec::new();
     for check in CHECKS {

@@ -15,7 +15,7 @@ pub(crate) const ENVIRONMENT: PythonEnvironment = PythonEnvironment {
     }],
 };
 
-/// The program, once it is there.
+/// Returns the program, once it is there.
 pub(crate) fn find_program() -> Option<String> {
     let python = PathBuf::from(ENVIRONMENT.python_path()?);
     let library = python.parent()?.parent()?.join("lib");

@@ -80,7 +80,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The sessions of a file; one that holds none is named with the reason.
+/// Returns the sessions of a file; one that holds none is named with the reason.
 fn read_sessions(path: &Path) -> Result<Vec<CorpusSession>> {
     let bytes = fs::read(path)?;
     let slices = match compact_formats::sessions(&bytes, None) {
@@ -173,7 +173,7 @@ impl CorpusCounts {
     }
 }
 
-/// The folder and the name of a file, in the width of the table.
+/// Returns the folder and the name of a file, in the width of the table.
 fn short_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let folder = path.parent().and_then(Path::file_name);

@@ -46,7 +46,7 @@ pub(crate) fn check() -> Result<String> {
     Ok(format!("all {count} declared dependencies are used"))
 }
 
-/// Whether a source names a path of a crate, as in `use serde::Deserialize`.
+/// Returns whether a source names a path of a crate, as in `use serde::Deserialize`.
 fn names_crate(source: &str, crate_name: &str) -> bool {
     let path = format!("{crate_name}::");
     source.match_indices(&path).any(|(at, _)| {
@@ -61,14 +61,14 @@ impl Dependency {
     }
 }
 
-/// The crates of the workspace.
+/// Returns the crates of the workspace.
 pub(crate) fn workspace_packages() -> Result<Vec<Package>> {
     let metadata = cargo_metadata(&["--no-deps"])?;
     let packages = metadata.get("packages").and_then(Value::as_array);
     Ok(packages.into_iter().flatten().map(parse_package).collect())
 }
 
-/// What `cargo metadata` says.
+/// Returns what `cargo metadata` says.
 pub(crate) fn cargo_metadata(more: &[&str]) -> Result<Value> {
     let arguments = [&["metadata", "--format-version", "1", "--locked"], more].concat();
     let text = shell::output("cargo", &arguments)?;
@@ -96,7 +96,7 @@ fn parse_package(value: &Value) -> Package {
     }
 }
 
-/// A text field, empty when it is absent.
+/// Returns a text field, empty when it is absent.
 pub(crate) fn text_field(value: &Value, field: &str) -> String {
     value
         .get(field)

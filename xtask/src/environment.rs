@@ -22,16 +22,16 @@ pub(crate) struct PythonEnvironment {
 
 /// A list of requirements.
 pub(crate) struct PipRequirements {
-    /// The file.
+    /// The path of the list in the repository.
     pub(crate) file: &'static str,
-    /// What it says.
+    /// The content of the list.
     pub(crate) text: &'static str,
     /// What pip is told beside it.
     pub(crate) flags: &'static [&'static str],
 }
 
 impl PythonEnvironment {
-    /// True when it is complete.
+    /// Returns whether it is complete.
     pub(crate) fn is_ready(&self) -> bool {
         self.folder()
             .is_ok_and(|folder| completion_mark(&folder).exists())
@@ -90,7 +90,7 @@ impl PythonEnvironment {
     }
 }
 
-/// Where an environment of this name that holds what `text` lists is kept.
+/// Returns where an environment of this name that holds what `text` lists is kept.
 pub(crate) fn cache_folder(name: &str, text: &str) -> Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
@@ -105,12 +105,13 @@ fn python_in(folder: &Path) -> String {
     folder.join("bin/python").display().to_string()
 }
 
-/// Written last, so that an environment cut short is not taken for a complete one.
+/// Returns the file that is written last, so that an incomplete environment is not taken for a complete
+/// one.
 fn completion_mark(folder: &Path) -> PathBuf {
     folder.join("complete")
 }
 
-/// Names a list of requirements: FNV-1a is enough to tell one from the next.
+/// Hashes a list of requirements to a name; FNV-1a is enough to distinguish them.
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

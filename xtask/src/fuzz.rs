@@ -34,7 +34,7 @@ pub(crate) fn run(seconds: u64, target: Option<&str>, seed: Option<u64>) -> Resu
     }
 }
 
-/// The formats that have seeds.
+/// Returns the formats that have seeds.
 fn list_targets(wanted: Option<&str>) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(shell::repo_root().join(CORPUS))? {

@@ -49,7 +49,7 @@ pub(crate) fn check() -> Result<String> {
     ))
 }
 
-/// Our own crates have no source; all others come from the public registry.
+/// Returns whether a package comes from the public registry; our own crates have no source.
 fn is_registered(package: &Value) -> bool {
     let source = text_field(package, "source");
     source.is_empty() || source.starts_with("registry+https://github.com/rust-lang/crates.io-index")
@@ -64,7 +64,7 @@ fn by_cargo_deny() -> Result<String> {
     Ok("cargo-deny accepts licences, bans and sources (advisories were skipped: their database cannot be fetched)".into())
 }
 
-/// The quoted names of `allow = [ … ]` under `[licenses]`.
+/// Returns the quoted names of `allow = [ … ]` under `[licenses]`.
 fn allow_list() -> Result<Vec<String>> {
     let path = shell::repo_root().join("deny.toml");
     let file = std::fs::read_to_string(&path).context("could not read deny.toml")?;
@@ -84,7 +84,7 @@ fn allow_list() -> Result<Vec<String>> {
         .collect())
 }
 
-/// Whether an SPDX expression can be satisfied: one side of `OR`, every part of `AND`.
+/// Returns whether an SPDX expression can be satisfied: one side of `OR`, every part of `AND`.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let mut tokens = split_tokens(expression).into_iter().peekable();
     !expression.is_empty() && any_of(&mut tokens, allowed) && tokens.peek().is_none()

@@ -60,7 +60,7 @@ enum XtaskCommand {
     Examples,
     /// Runs every session below the paths through every command of compactctl.
     Corpus {
-        /// Files and folders.
+        /// Files and folders with sessions.
         #[arg(required = true)]
         paths: Vec<std::path::PathBuf>,
     },
@@ -69,7 +69,7 @@ enum XtaskCommand {
         /// How long each reader is tried.
         #[arg(long, default_value_t = 10)]
         seconds: u64,
-        /// Only this format.
+        /// Only fuzz this format.
         #[arg(long)]
         target: Option<String>,
         /// Tries the inputs of an earlier run again; another run tries others.

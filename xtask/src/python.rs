@@ -144,7 +144,7 @@ fn run_python(python: &str, arguments: &[&str], more: &[(&str, String)]) -> Resu
     shell::run_with(python, arguments, &variables)
 }
 
-/// The wheel, in a folder that holds no other.
+/// Returns the wheel, in a folder that holds no other.
 pub(crate) fn build_wheel(python: &str, how: &[&str]) -> Result<PathBuf> {
     let folder = shell::target_folder().join("wheels");
     if folder.exists() {

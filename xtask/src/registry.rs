@@ -70,7 +70,7 @@ const TOKENIZERS: &[(&str, &str)] = &[
     ("codex", "o200k"),
 ];
 
-/// One model.
+/// A row of the registry.
 #[derive(Clone, Debug, PartialEq)]
 struct ModelRow {
     name: String,
@@ -118,7 +118,7 @@ fn read_json(path: &Path) -> Result<Value> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// The table of litellm's wheel.
+/// Returns the table of litellm's wheel.
 fn fetch_litellm() -> Result<PathBuf> {
     let folder = download_folder()?;
     let table = folder.join("litellm/model_prices_and_context_window_backup.json");
@@ -157,7 +157,7 @@ fn fetch_litellm() -> Result<PathBuf> {
     Ok(table)
 }
 
-/// The table of the crate, wherever cargo keeps it.
+/// Returns the table of the crate, wherever cargo keeps it.
 fn fetch_genai_prices() -> Result<PathBuf> {
     let folder = download_folder()?.join("genai-prices");
     std::fs::create_dir_all(folder.join("src"))?;
@@ -191,7 +191,7 @@ fn fetch_genai_prices() -> Result<PathBuf> {
         .join("data/prices.json"))
 }
 
-/// As the registry compares names.
+/// Normalizes a name as the registry compares names.
 fn normalize_name(name: &str) -> String {
     let plain = |c: char| {
         if c.is_alphanumeric() {
@@ -203,7 +203,7 @@ fn normalize_name(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// The first row of a name stays.
+/// Adds rows for names that have none yet.
 fn add_rows(rows: &mut BTreeMap<String, ModelRow>, more: Vec<ModelRow>) {
     for row in more {
         rows.entry(normalize_name(&row.name)).or_insert(row);
@@ -251,7 +251,7 @@ fn litellm_row(name: &str, entry: &Value) -> Option<ModelRow> {
     })
 }
 
-/// The input limit, and the total where the maker states it apart.
+/// Returns the input limit, and the total where the maker states it apart.
 fn split_limits(name: &str, input: u64, output: Option<u64>) -> (u64, Option<u64>) {
     let is_openai = name.contains("gpt-5") || name.contains("gpt-6");
     let Some(output) = output.filter(|_| is_openai) else {
@@ -318,12 +318,12 @@ fn genai_row(host: &str, model: &Value) -> Option<ModelRow> {
     })
 }
 
-/// What follows the last slash.
+/// Returns what follows the last slash.
 fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// A row for every model that is listed under its hosts' names only: its maker's, else the limit
+/// Returns a row for every model that is listed under its hosts' names only: its maker's, else the limit
 /// that most hosts agree on.
 fn bare_names(rows: &BTreeMap<String, ModelRow>) -> Vec<ModelRow> {
     let mut hosted: BTreeMap<String, Vec<&ModelRow>> = BTreeMap::new();
@@ -380,7 +380,7 @@ fn guess_tokenizer(name: &str) -> &'static str {
         .map_or("other", |(_, tokenizer)| tokenizer)
 }
 
-/// One row per line: `[name, input, tokenizer, output, [prices], total]`, nothing after the last
+/// Returns one row per line: `[name, input, tokenizer, output, [prices], total]`, nothing after the last
 /// thing that is known.
 fn render(rows: &BTreeMap<String, ModelRow>) -> String {
     let source = format!(
@@ -413,7 +413,7 @@ fn render_row(row: &ModelRow) -> String {
     trim_nulls(known).to_string()
 }
 
-/// A list without the nulls at its end.
+/// Returns a list without the nulls at its end.
 fn trim_nulls(values: impl IntoIterator<Item = Value>) -> Value {
     let mut values: Vec<Value> = values.into_iter().collect();
     while values.last().is_some_and(Value::is_null) {
@@ -422,7 +422,7 @@ fn trim_nulls(values: impl IntoIterator<Item = Value>) -> Value {
     Value::Array(values)
 }
 
-/// `3` and not `3.0`: four thousand rows are read on start.
+/// Writes a price as `3` instead of `3.0`, since four thousand rows are read on start.
 fn price_value(price: f64) -> Value {
     if price.fract() == 0.0 {
         json!(price as u64)

@@ -64,7 +64,7 @@ type TestMap = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 /// The tests of each number.
 type TestsById = BTreeMap<RequirementId, Vec<TestPath>>;
 
-/// Writes the page.
+/// Writes `docs/requirements.md`.
 pub(crate) fn write() -> Result<()> {
     fs::write(shell::repo_root().join(PAGE), build_page()?).context(PAGE)
 }
@@ -110,7 +110,7 @@ fn parse_list(text: &str) -> Result<RequirementIndex> {
     Ok(list)
 }
 
-/// `## S3: words` names a document; any other `#` is a comment.
+/// Parses a heading: `## S3: words` names a document; any other `#` is a comment.
 fn parse_heading(line: &str, list: &mut RequirementIndex) -> Option<()> {
     if let Some((document, words)) = line.strip_prefix("## ").and_then(|l| l.split_once(": ")) {
         list.headings.insert(document.to_owned(), words.to_owned());
@@ -124,7 +124,7 @@ fn parse_reason(line: &str, list: &mut RequirementIndex) -> Option<()> {
     Some(())
 }
 
-/// `S1-22..27 @key words`.
+/// Parses an item such as `S1-22..27 @key words`.
 fn parse_item(line: &str, list: &mut RequirementIndex) -> Option<()> {
     let (ids, rest) = line.split_once(char::is_whitespace)?;
     let rest = rest.trim();
@@ -174,7 +174,7 @@ fn check_tests_exist(root: &Path, map: &TestMap) -> Result<()> {
     Ok(())
 }
 
-/// The names of the tests of a file: Rust's have an attribute, Python's a prefix.
+/// Returns the names of the tests of a file: Rust's have an attribute, Python's a prefix.
 fn test_names(text: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     let mut is_test = false;
@@ -300,7 +300,7 @@ fn render_section(
     }
 }
 
-/// What a test says, and where it is.
+/// Returns what a test says, and where it is.
 fn describe_test(test: &TestPath) -> String {
     format!("{} ({})", test.name.replace('_', " "), test.file)
 }

@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn repo_root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// Where cargo puts what it builds.
+/// Returns where cargo puts what it builds.
 pub(crate) fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repo_root().join("target"), PathBuf::from)
 }
@@ -40,7 +40,7 @@ pub(crate) fn run_with(
     Ok(())
 }
 
-/// What a program prints.
+/// Returns what a program prints.
 pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String> {
     let line = format!("{program} {}", arguments.join(" "));
     let output = Command::new(program)
@@ -55,19 +55,19 @@ pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What a program prints, unless it is missing or fails.
+/// Returns what a program prints, unless it is missing or fails.
 pub(crate) fn quiet_output(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     output.status.success().then_some(text)
 }
 
-/// True for who may install packages of the system.
+/// Returns true for who may install packages of the system.
 pub(crate) fn is_root() -> bool {
     quiet_output("id", &["-u"]).is_some_and(|id| id.trim() == "0")
 }
 
-/// True when a program starts and answers with success.
+/// Returns whether a program starts and answers with success.
 pub(crate) fn run_succeeds(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)
         .args(arguments)
@@ -77,7 +77,7 @@ pub(crate) fn run_succeeds(program: &str, arguments: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// True on a build server, where nothing may be skipped.
+/// Returns true on a build server, where nothing may be skipped.
 pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
 }

@@ -34,7 +34,7 @@ const BUCKET: &str = "compact-test";
 /// The name and the secret that one server insists on and the others take; no secret at all.
 const KEY: &str = "S3RVER";
 
-/// Servers that run.
+/// The test servers that are running; they end when this is dropped.
 #[derive(Default)]
 pub(crate) struct TestServers {
     running: Vec<ServerProcess>,
@@ -172,7 +172,7 @@ fn access_keys() -> [(&'static str, String); 2] {
     ]
 }
 
-/// True when PostgreSQL's programs are here.
+/// Returns whether PostgreSQL's programs are here.
 pub(crate) fn has_postgres() -> bool {
     postgres_programs().is_some() && shell::run_succeeds("openssl", &["version"])
 }
@@ -196,7 +196,7 @@ pub(crate) fn install_postgres() -> Result<()> {
     )
 }
 
-/// The folder of `initdb` and `postgres`, which Debian keeps out of the path.
+/// Returns the folder of `initdb` and `postgres`, which Debian keeps out of the path.
 fn postgres_programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -209,7 +209,7 @@ fn postgres_programs() -> Option<PathBuf> {
         .find(|folder| folder.join("initdb").exists() && folder.join("postgres").exists())
 }
 
-/// PostgreSQL refuses to run as root: the words that make a command run as somebody else.
+/// Returns the words that make a command run as somebody else, since PostgreSQL refuses to run as root.
 fn user_prefix(data: &Path) -> Result<Vec<&'static str>> {
     if user_id()? != "0" {
         return Ok(Vec::new());
@@ -262,7 +262,7 @@ fn run_quietly(owner: &[&str], program: &str, arguments: &[&str]) -> Result<()> 
     Ok(())
 }
 
-/// An authority, and a certificate for `localhost` that it signed.
+/// Creates a certificate authority and a certificate for `localhost` signed by it.
 fn make_certificates(folder: &Path) -> Result<()> {
     std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost\n")?;
     let openssl = |line: &str| {

@@ -5,6 +5,7 @@
 //! What fails is said with its file and line.
 
 mod module;
+mod python;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -23,10 +24,13 @@ const LENGTH_P90: usize = 24;
 /// May only be raised.
 const LEAST_DOCTESTS: usize = 25;
 
-/// Words for what an agent or a person said; a function that does anything else has a name for it.
-const SPEECH: [&str; 5] = ["told", "tell", "say", "said", "hear"];
-/// Functions that may have such a name: path, name, and whose words it is about.
-const LITERAL_SPEECH: &[(&str, &str, &str)] = &[];
+/// Words for what an agent or a person said. A function or type that is about anything else has a name for
+/// what that is: `encode_messages` and not `tell`.
+const SPEECH: [&str; 11] = [
+    "told", "untold", "tell", "tells", "say", "says", "saying", "said", "hear", "hears", "heard",
+];
+/// Names that may have such a word, because somebody literally said it.
+const LITERAL_SPEECH: [&str; 3] = ["is_said", "keep_last_saying", "says_the_same"];
 
 /// Names of modules that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 7] = [
@@ -53,7 +57,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The same as a check.
+/// Checks the sources like [`run`], and returns the measures in one line.
 pub(crate) fn check() -> Result<String> {
     let (measures, problems) = inspect_sources()?;
     fail_on(&problems)?;
@@ -79,6 +83,7 @@ fn inspect_sources() -> Result<(Vec<TidyMeasure>, Vec<String>)> {
         problems.extend(number_problems(file));
     }
     problems.extend(twin_types(&files));
+    problems.extend(python::name_problems(&root)?);
     let (measures, over) = measure_sources(&files);
     problems.extend(over);
     Ok((measures, problems))
@@ -130,7 +135,7 @@ fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// The places of each name of a type.
+/// Returns the places of each name of a type.
 fn types_by_name(files: &[SourceFile]) -> BTreeMap<&str, Vec<(&SourceFile, usize)>> {
     let mut types: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for file in files {
@@ -183,21 +188,40 @@ fn name_problems(file: &SourceFile) -> Vec<String> {
     }
     for function in file.functions() {
         let (name, path, line) = (function.name, &file.path, function.line);
-        let is_literal = LITERAL_SPEECH
-            .iter()
-            .any(|(p, n, _)| p == path && *n == name);
-        if SPEECH.contains(&name) && !is_literal {
-            problems.push(format!(
-                "{path}:{line}: `{name}` is for what an agent or a person said"
-            ));
-        }
+        problems.extend(speech_problem(path, line, name));
         if GENERATIONS.iter().any(|end| name.ends_with(end)) {
             problems.push(format!(
                 "{path}:{line}: `{name}`: a second generation replaces the first"
             ));
         }
     }
+    let types = file.types();
+    let speech = |t: &source::SourceType<'_>| speech_problem(&file.path, t.line, t.name);
+    problems.extend(types.iter().filter_map(speech));
     problems
+}
+
+/// Returns what is wrong with a name that is about speech, unless somebody literally said it.
+fn speech_problem(path: &str, line: usize, name: &str) -> Option<String> {
+    let is_speech = name_words(name)
+        .iter()
+        .any(|word| SPEECH.contains(&&**word));
+    let is_banned = is_speech && !LITERAL_SPEECH.contains(&name);
+    is_banned.then(|| format!("{path}:{line}: `{name}` is for what an agent or a person said"))
+}
+
+/// Returns the words of a name in lower case, written `in_snake_case` or `InCamelCase`.
+fn name_words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in name.chars() {
+        if c == '_' || c.is_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c != '_') {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words
 }
 
 /// Numbers of requirements in comments, which belong into docs/requirements.toml.

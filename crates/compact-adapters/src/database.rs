@@ -37,7 +37,7 @@ impl From<rusqlite::Error> for DatabaseOpenError {
     }
 }
 
-/// How much of a power cut a database survives.
+/// How much of the latest writes survives a power cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Durability {
     /// What was acknowledged is there afterwards.
@@ -67,7 +67,7 @@ pub(crate) fn open(
     Ok(connection)
 }
 
-/// The same, as it is where nothing can be written: on a full disk, or one that may only be read.
+/// Opens a database only for reading, even on a full disk or a read-only mount.
 pub(crate) fn open_to_read(
     file: &Path,
     durability: Durability,
@@ -122,7 +122,7 @@ fn has_log(file: &Path) -> bool {
     std::fs::metadata(Path::new(&name)).is_ok_and(|log| log.len() > 0)
 }
 
-/// A path as SQLite reads one with parameters.
+/// Returns a path as SQLite reads one with parameters.
 fn sqlite_uri(file: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in file.as_os_str().as_encoded_bytes() {
@@ -154,7 +154,7 @@ fn is_unwritable(error: &DatabaseOpenError) -> bool {
     }
 }
 
-/// SQLite gives its log and index files the mode of the database, so this one decides for all.
+/// Creates the file with private permissions, which SQLite copies to its log and index files.
 fn create_private(file: &Path) -> io::Result<()> {
     if let Some(dir) = file.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         private::create_dir(dir)?;
@@ -162,7 +162,8 @@ fn create_private(file: &Path) -> io::Result<()> {
     private::open(OpenOptions::new().append(true).create(true), file).map(drop)
 }
 
-/// Changing the journal needs the file for itself, and SQLite does not wait for that by itself.
+/// Switches to the write-ahead log. It retries, because SQLite does not wait for the exclusive access that
+/// this needs.
 fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
     let start = Instant::now();
     loop {

@@ -30,7 +30,7 @@ pub enum BpeEstimator {
 }
 
 impl BpeEstimator {
-    /// The encoding of a model; `o200k` stands in for those that are not OpenAI's.
+    /// Returns the encoding of a model; `o200k` stands in for those that are not OpenAI's.
     pub fn for_model(model: &str) -> BpeEstimator {
         let old = [
             "gpt-4",
@@ -107,7 +107,7 @@ impl ScaledEstimator {
         }
     }
 
-    /// The estimator of a model's family, where that is none of OpenAI's.
+    /// Returns the estimator of a model's family, where that is none of OpenAI's.
     pub fn for_model(model: &str) -> Option<ScaledEstimator> {
         let known = window::find_model(model);
         let name = model.to_ascii_lowercase();
@@ -119,7 +119,7 @@ impl ScaledEstimator {
         Some(ScaledEstimator::new(*percent))
     }
 
-    /// The estimator that a receipt names.
+    /// Returns the estimator that a receipt names.
     fn from_name(name: &str) -> Option<ScaledEstimator> {
         let factor = name.strip_prefix("o200k")?.strip_prefix(['×', 'x'])?;
         let (whole, hundredths) = factor.split_once('.')?;
@@ -155,16 +155,16 @@ impl Estimator for ScaledEstimator {
     }
 }
 
-/// What `--estimator` takes.
+/// The estimators that can be chosen by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EstimatorChoice {
     /// What fits the model: its encoding, or o200k times its family's factor.
     #[default]
     Auto,
-    /// OpenAI's o200k.
+    /// OpenAI's o200k BPE.
     O200k,
-    /// OpenAI's cl100k.
+    /// OpenAI's cl100k BPE.
     Cl100k,
     /// Characters ÷ 4, a token per CJK character.
     Heuristic,
@@ -182,7 +182,7 @@ impl EstimatorChoice {
         EstimatorChoice::Chars4,
     ];
 
-    /// The name that people type.
+    /// Returns the name that people type.
     pub fn as_str(self) -> &'static str {
         match self {
             EstimatorChoice::Auto => "auto",
@@ -193,7 +193,7 @@ impl EstimatorChoice {
         }
     }
 
-    /// The estimator itself; the model matters to [`EstimatorChoice::Auto`] alone.
+    /// Returns the estimator itself; the model matters to [`EstimatorChoice::Auto`] alone.
     pub fn build_estimator(self, model: Option<&str>) -> Arc<dyn Estimator> {
         match self {
             EstimatorChoice::Auto => estimator_for_model(model.unwrap_or_default()),
@@ -205,7 +205,7 @@ impl EstimatorChoice {
     }
 }
 
-/// The estimator that fits a model.
+/// Returns the estimator that fits a model.
 fn estimator_for_model(model: &str) -> Arc<dyn Estimator> {
     match ScaledEstimator::for_model(model) {
         Some(scaled) => Arc::new(scaled),
@@ -234,7 +234,7 @@ impl FromStr for EstimatorChoice {
     }
 }
 
-/// The estimator called `name`, for a model if one is known.
+/// Returns the estimator called `name`, for a model if one is known.
 pub fn by_name(name: &str, model: Option<&str>) -> Result<Arc<dyn Estimator>, UnknownEstimator> {
     match ScaledEstimator::from_name(name) {
         Some(scaled) => Ok(Arc::new(scaled)),

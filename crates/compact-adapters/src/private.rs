@@ -28,7 +28,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What a path is, and so which bits it gets.
+/// The kind of a path, which decides its permissions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathKind {
     File,

@@ -30,11 +30,11 @@ const RUNS: &str = "runs";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavedRun {
-    /// The agent's command.
+    /// The command that starts the agent.
     pub command: String,
     /// What else it is given.
     pub arguments: Vec<String>,
-    /// Where it works.
+    /// The working directory of the agent.
     pub folder: PathBuf,
     /// How it is judged, as far as somebody said so.
     pub judged: RunLimits,
@@ -42,7 +42,7 @@ pub struct SavedRun {
     pub state: RunState,
 }
 
-/// What was asked for when a run began or went on; it holds until something else is asked for.
+/// The limits of a run; they hold until others are given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunLimits {
@@ -57,7 +57,7 @@ pub struct RunLimits {
 }
 
 impl RunLimits {
-    /// These, and the earlier ones where nothing new is said.
+    /// Returns these limits, and the earlier ones for those that are not set.
     #[must_use]
     pub fn or_earlier(self, earlier: RunLimits) -> RunLimits {
         RunLimits {
@@ -76,9 +76,9 @@ impl RunLimits {
 pub enum RunFolderError {
     /// There is one of that name.
     Exists(String),
-    /// There is none.
+    /// There is no run of that name.
     Missing {
-        /// The name.
+        /// The name that was given.
         name: String,
         /// The runs that there are, the latest first.
         known: Vec<String>,
@@ -94,9 +94,9 @@ pub enum RunFolderError {
 impl Hinted for RunFolderError {
     fn message(&self) -> String {
         match self {
-            RunFolderError::Exists(name) => format!("there is a run '{name}' already"),
+            RunFolderError::Exists(name) => format!("run '{name}' already exists"),
             RunFolderError::Missing { name, .. } => format!("there is no run '{name}'"),
-            RunFolderError::Busy(name) => format!("run '{name}' is driven by another process"),
+            RunFolderError::Busy(name) => format!("run '{name}' is in use by another process"),
             RunFolderError::Unreadable(path, _) => format!("{} cannot be read", path.display()),
             RunFolderError::Io(path, _) => {
                 format!("{} cannot be written or read", path.display())
@@ -109,8 +109,8 @@ impl Hinted for RunFolderError {
             RunFolderError::Exists(_) => "resume it, or choose another name".to_owned(),
             RunFolderError::Missing { known, .. } => describe_runs(known),
             RunFolderError::Busy(_) => "end that first".to_owned(),
-            RunFolderError::Unreadable(..) => "it may be of another version".to_owned(),
-            RunFolderError::Io(..) => "check its rights and the space left".to_owned(),
+            RunFolderError::Unreadable(..) => "it may be from another version".to_owned(),
+            RunFolderError::Io(..) => "check its permissions and the free space".to_owned(),
         })
     }
 }
@@ -179,7 +179,7 @@ impl RunFolder {
         })
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -231,7 +231,7 @@ impl RunFolder {
 pub struct KeptSession {
     /// The lines that the agent printed.
     pub file: PathBuf,
-    /// The run.
+    /// The run that the session belongs to.
     pub run_id: String,
     /// How they are read.
     dialect: StreamDialect,
@@ -239,7 +239,7 @@ pub struct KeptSession {
     task: Option<String>,
 }
 
-/// What is read of a run's state to find its sessions.
+/// The part of a run's state that is needed to find its sessions.
 #[derive(Deserialize)]
 struct SavedRunHead {
     command: String,
@@ -252,7 +252,7 @@ struct RunTask {
     task: String,
 }
 
-/// Every session that the runs below a data directory kept.
+/// Returns every session that the runs below a data directory kept.
 pub fn kept_sessions(root: &Path) -> Vec<KeptSession> {
     let runs = fs::read_dir(root.join(RUNS)).into_iter().flatten();
     let mut all: Vec<KeptSession> = runs
@@ -292,7 +292,7 @@ fn sessions_of_run(folder: &Path) -> Vec<KeptSession> {
 }
 
 impl KeptSession {
-    /// What was said in it; lines that are not of the agent's stream say nothing.
+    /// Returns what was said in it; lines that are not of the agent's stream say nothing.
     pub fn read_entries(&self) -> io::Result<Vec<Entry>> {
         let text = fs::read(&self.file)?;
         let mut reader = StreamReader::new(self.dialect);
@@ -311,7 +311,7 @@ impl KeptSession {
     }
 }
 
-/// The runs that there are, the latest first.
+/// Returns the runs that there are, the latest first.
 fn list_runs(root: &Path) -> Vec<String> {
     let found = fs::read_dir(root.join(RUNS))
         .into_iter()

@@ -18,7 +18,7 @@ pub struct Seal {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SealError {
     /// The variable is not set.
-    #[error("the variable {0}, which is to hold the key of the archive, is not set")]
+    #[error("the variable {0}, which must hold the archive's key, is not set")]
     Unset(String),
     /// The variable holds something else.
     #[error(
@@ -32,7 +32,7 @@ pub enum SealError {
 pub(crate) struct CipherError;
 
 impl Seal {
-    /// The key in an environment variable.
+    /// Returns the key in an environment variable.
     pub fn from_env(variable: &str) -> Result<Seal, SealError> {
         let text = std::env::var(variable).unwrap_or_default();
         if text.trim().is_empty() {
@@ -43,12 +43,12 @@ impl Seal {
         Ok(Seal::new(*key.as_bytes()))
     }
 
-    /// A key that a program has from elsewhere.
+    /// Returns a key that a program has from elsewhere.
     pub fn new(key: [u8; 32]) -> Seal {
         Seal { key }
     }
 
-    /// The sealed form of `plain`, bound to what it is (`name`) and to what stands beside it in the
+    /// Returns the sealed form of `plain`, bound to what it is (`name`) and to what stands beside it in the
     /// clear (`beside`).
     pub(crate) fn seal(
         &self,
@@ -68,7 +68,7 @@ impl Seal {
         Ok([nonce.as_slice(), &sealed].concat())
     }
 
-    /// What [`Self::seal`] was given.
+    /// Returns what [`Self::seal`] was given.
     pub(crate) fn open(
         &self,
         name: &[u8],
@@ -83,7 +83,7 @@ impl Seal {
         plain.map(|plain| plain.to_vec()).map_err(|_| CipherError)
     }
 
-    /// A name that says nothing to whoever does not have the key, and is always the same.
+    /// Returns a name that says nothing to whoever does not have the key, and is always the same.
     pub(crate) fn blind_word(&self, word: &str) -> String {
         let hash = blake3::keyed_hash(&self.derive_key("compact blind word 1"), word.as_bytes());
         hash.to_hex().chars().take(32).collect()

@@ -43,7 +43,7 @@ pub enum StoreError {
     Thread(#[source] std::io::Error),
 }
 
-/// Where everything is.
+/// The configured stores, opened when they are needed.
 #[derive(Clone, Debug)]
 pub struct Stores {
     storage: StorageConfig,
@@ -54,7 +54,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// The stores of a configuration; `root` is the data directory. Secrets are read from the
+    /// Returns the stores of a configuration; `root` is the data directory. Secrets are read from the
     /// environment now.
     pub fn new(storage: &StorageConfig, root: &Path) -> Result<Stores, StoreError> {
         let address = storage
@@ -82,7 +82,7 @@ impl Stores {
         self.server.is_some() || self.catalog_file().exists() || self.has_objects()
     }
 
-    /// True when there are packs or records in the folder.
+    /// Returns whether there are packs or records in the folder.
     fn has_objects(&self) -> bool {
         let is_folder = self.storage.adapter != StorageAdapter::S3;
         let folders = [archive::PACKS, archive::RECORDS];
@@ -92,12 +92,12 @@ impl Stores {
                 .any(|folder| has_file(&self.root.join(folder)))
     }
 
-    /// True when there are records in the folder: each was in the catalog before.
+    /// Returns whether there are records in the folder: each was in the catalog before.
     fn has_records(&self) -> bool {
         self.storage.adapter != StorageAdapter::S3 && has_file(&self.root.join(archive::RECORDS))
     }
 
-    /// Why an embedded catalog does not tell what the archive holds; `None` when it may.
+    /// Returns why an embedded catalog does not tell what the archive holds; `None` when it may.
     fn find_catalog_loss(&self, file: &Path) -> Option<CatalogError> {
         let state = match fs::metadata(file) {
             Err(error) if error.kind() == ErrorKind::NotFound => "missing",
@@ -115,7 +115,7 @@ impl Stores {
         named.unwrap_or_else(|| self.root.join(CATALOG))
     }
 
-    /// Where originals are, in words.
+    /// Returns where originals are, in words.
     pub fn archive_location(&self) -> String {
         let bucket = self.storage.bucket();
         match self.storage.adapter {
@@ -125,7 +125,7 @@ impl Stores {
         }
     }
 
-    /// Where receipts are, in words.
+    /// Returns where receipts are, in words.
     pub fn catalog_location(&self) -> String {
         match &self.server {
             Some(server) => server.location().to_owned(),
@@ -133,12 +133,12 @@ impl Stores {
         }
     }
 
-    /// The originals.
+    /// Opens the archive of originals.
     pub fn open_archive(&self) -> Result<Arc<dyn ArchiveStore>, ArchiveError> {
         Ok(Arc::new(self.open_object_archive()?))
     }
 
-    /// The originals as what they are stored in.
+    /// Returns the originals as what they are stored in.
     pub fn open_object_archive(&self) -> Result<ObjectArchive, ArchiveError> {
         let archive = match self.storage.adapter {
             StorageAdapter::S3 => ObjectArchive::in_bucket(&self.storage.bucket())?,
@@ -151,12 +151,12 @@ impl Stores {
         })
     }
 
-    /// The receipts.
+    /// Opens the catalog of receipts.
     pub fn open_catalog(&self) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
         self.open_catalog_with(SqliteCatalog::open)
     }
 
-    /// The receipts, also where nothing can be written.
+    /// Returns the receipts, also where nothing can be written.
     pub fn open_catalog_to_read(&self) -> Result<Arc<dyn SessionCatalog>, CatalogError> {
         self.open_catalog_with(SqliteCatalog::open_to_read)
     }
@@ -182,7 +182,7 @@ impl Stores {
         }
     }
 
-    /// The receipts to be made again: one that is damaged is moved aside first, and its new place is
+    /// Returns the receipts to be made again: one that is damaged is moved aside first, and its new place is
     /// said.
     pub async fn open_catalog_to_rebuild(
         &self,
@@ -209,7 +209,7 @@ impl Stores {
         }
     }
 
-    /// The shared catalog, if the configuration names one.
+    /// Returns the shared catalog, if the configuration names one.
     pub fn shared_catalog(&self) -> Option<PostgresCatalog> {
         let catalog = PostgresCatalog::new(self.server.clone()?);
         Some(catalog.with_lease_time(self.lease_time()))
@@ -224,7 +224,7 @@ impl Stores {
         Duration::from_secs(self.storage.lease_seconds)
     }
 
-    /// The recall index.
+    /// Returns the recall index.
     pub fn open_index(&self) -> Result<Arc<dyn RecallIndex>, IndexError> {
         let (server, seal) = (self.server.clone(), self.seal.clone());
         Ok(match (server, seal) {
@@ -242,7 +242,7 @@ impl Stores {
         })
     }
 
-    /// The recall index, if there is one.
+    /// Returns the recall index, if there is one.
     pub fn open_index_if_any(&self) -> Result<Option<Arc<dyn RecallIndex>>, IndexError> {
         let files = [RECALL, SEALED_RECALL];
         let is_there = files.iter().any(|file| self.root.join(file).exists());
@@ -252,7 +252,7 @@ impl Stores {
     }
 }
 
-/// True when one of the folders in a folder has a file.
+/// Returns whether one of the folders in a folder has a file.
 fn has_file(folder: &Path) -> bool {
     let shards = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files = shards.flat_map(|shard| fs::read_dir(shard.path()));

@@ -25,11 +25,11 @@ pub struct Policy {
     pub trigger_tokens_left: Option<u64>,
     /// Start compacting in the background at this share of the window.
     pub soft_pct: Option<f64>,
-    /// The share of the trigger point that a fresh view may fill, system and tools included. What was
-    /// said last is never cut for its sake.
+    /// The share of the trigger point that a fresh view may fill, system and tools included. The newest
+    /// messages are never cut for it.
     pub target_of_trigger: f64,
-    /// The share of a view that its summary may take before earlier turns are kept beside it. A budget
-    /// that a person names is left to the summary.
+    /// The share of a view that its summary may take before earlier turns are kept beside it. It does not
+    /// apply to a budget that you give.
     pub summary_share: f64,
     /// Tokens of the window reserved for the next user or tool step.
     pub hard_cap_buffer: u64,
@@ -37,34 +37,34 @@ pub struct Policy {
     pub keep_recent_turns: u32,
     /// How many of the last tool exchanges stay verbatim.
     pub keep_tool_io_pairs: u32,
-    /// What of the recent part survives a compaction.
+    /// Which recent messages a compaction keeps.
     pub keep_recent: KeepRecent,
-    /// Which part of the history goes first.
+    /// Which part of the history is dropped first.
     pub prune: Prune,
     /// Roles whose entries are never pruned.
     pub roles_never_prune: Vec<Role>,
     /// The key of a message's `meta` that protects it when it is truthy.
     pub protected_flag: String,
-    /// Regular expressions; an entry in which a person or the model says what matches one is protected. A
-    /// tool's result is not looked at: no tool protects itself.
+    /// Regular expressions; an entry is protected if the user's or the model's text matches one. Tool
+    /// results are not searched, so that no tool can protect itself.
     pub protected_patterns: Vec<String>,
-    /// Hashes of entries that are protected: those that a caller named in `protect`, mostly.
+    /// Hashes of protected entries, usually set by `protect`.
     #[schemars(with = "Vec<String>")]
     pub protected_entries: Vec<EntryHash>,
-    /// How the summary is told.
+    /// The style of the summary.
     pub strategy: Style,
-    /// Where the summary stands, if the provider allows it there.
+    /// Where the summary is put, if the provider allows it there.
     pub placement: Placement,
     /// What happens when a summarizer fails.
     pub on_summary_failure: OnSummaryFailure,
     /// Failed attempts allowed in one turn before the next success, growth or manual retry.
     pub attempts_per_turn: u32,
-    /// Compact a session in the background when it was idle for so long, at the soft threshold or,
-    /// without one, at half of the trigger.
+    /// Compact a session in the background when it was idle for so many seconds and is above the soft
+    /// threshold or, without one, half of the trigger.
     pub idle_seconds: Option<u64>,
-    /// How long a call at the trigger waits for a compaction that runs in the background.
+    /// How many seconds a call at the trigger waits for a compaction that runs in the background.
     pub wait_seconds: u64,
-    /// What becomes of input that arrives while a session is compacted.
+    /// What happens to input that arrives while a session is compacted.
     pub during_compaction: DuringCompaction,
     /// How pressure is read from what providers report.
     pub usage: UsagePolicy,
@@ -125,7 +125,7 @@ pub enum KeepRecent {
     Recent,
 }
 
-/// Which part of the history goes first.
+/// Which part of the history is dropped first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Prune {
@@ -140,7 +140,7 @@ pub enum Prune {
     Semantic,
 }
 
-/// What becomes of input that arrives while a session is compacted.
+/// What happens to input that arrives while a session is compacted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DuringCompaction {

@@ -16,17 +16,17 @@ use crate::example;
 use crate::fact_check::parse_session;
 use crate::generate::{GeneratedSession, PlantedFact};
 
-/// How a session came to fill its window.
+/// How a session fills its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlayMode {
-    /// Call by call.
+    /// The session is played call by call.
     Played,
-    /// In one call.
+    /// The whole session is passed in one call.
     AtOnce,
 }
 
-/// What was found of an answer key.
+/// The facts of an answer key that were found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AnswerKeyResult {
     /// The kind of session.
@@ -46,7 +46,7 @@ pub struct AnswerKeyResult {
 }
 
 impl AnswerKeyResult {
-    /// The share that was found.
+    /// Returns the share that was found.
     pub fn found_share(&self) -> f64 {
         self.found as f64 / self.asked.max(1) as f64
     }

@@ -8,7 +8,7 @@ use compact_runtime::replay::entity::{ClassedEntity, MinDigits, find_entities};
 use crate::metric::{EventVoice, MetricEvent};
 use crate::text::{count_chars, count_tokens, head, tail};
 
-/// The last events that fit, the first of them cut.
+/// Returns the last events that fit, the first of them cut.
 pub fn keep_last<'t>(texts: impl DoubleEndedIterator<Item = &'t str>, budget: usize) -> String {
     let (mut kept, mut used) = (Vec::new(), 0);
     for text in texts.rev() {
@@ -24,7 +24,7 @@ pub fn keep_last<'t>(texts: impl DoubleEndedIterator<Item = &'t str>, budget: us
     kept.join("\n")
 }
 
-/// The system prompt and the first request in a quarter of the budget, the end in the rest.
+/// Returns the system prompt and the first request in a quarter of the budget, the end in the rest.
 pub fn head_tail(events: &[MetricEvent], budget: usize) -> String {
     let (mut first, mut used) = (Vec::new(), 0);
     let leading = events.iter().take(4);
@@ -37,7 +37,7 @@ pub fn head_tail(events: &[MetricEvent], budget: usize) -> String {
     format!("{}\n{rest}", first.join("\n"))
 }
 
-/// Tool results shortened to their ends, then the last that fit.
+/// Shortens tool results to their ends, then keeps the last messages that fit.
 pub fn trim_tools(events: &[MetricEvent], budget: usize) -> String {
     let shortened: Vec<String> = events.iter().map(shorten).collect();
     keep_last(shortened.iter().map(String::as_str), budget)
@@ -51,7 +51,7 @@ fn shorten(event: &MetricEvent) -> String {
     format!("{}\n...\n{}", head(text, 200), tail(text, 200))
 }
 
-/// Half the budget for the end, half for identifiers: those that agent and user use most, newest
+/// Spends half the budget on the end and half on identifiers: those that agent and user use most, newest
 /// first.
 pub fn identifier_list(
     events: &[MetricEvent],
@@ -109,7 +109,7 @@ fn weight(voice: EventVoice) -> f64 {
     }
 }
 
-/// All but system prompts, which the host sends again and no method compacts.
+/// Returns all but system prompts, which the host sends again and no method compacts.
 pub(crate) fn keep_all(events: &[MetricEvent]) -> String {
     let spoken = events.iter().filter(|e| e.voice != EventVoice::System);
     spoken
@@ -118,7 +118,7 @@ pub(crate) fn keep_all(events: &[MetricEvent]) -> String {
         .join("\n")
 }
 
-/// The texts of events.
+/// Returns the texts of events.
 pub(crate) fn event_texts(events: &[MetricEvent]) -> impl DoubleEndedIterator<Item = &str> {
     events.iter().map(|e| e.text.as_str())
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::metric::{EventVoice, MetricEvent};
 
-/// The body of a request that carries these events.
+/// Returns the body of a request that carries these events.
 pub fn build_request(events: &[MetricEvent]) -> Value {
     let mut chat = ChatBuilder::default();
     for event in events {
@@ -90,7 +90,7 @@ fn function_call(id: &str, text: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
-/// A JSON string in which everything beyond ASCII is escaped, as many clients write it.
+/// Returns a JSON string in which everything beyond ASCII is escaped, as many clients write it.
 fn ascii_json(text: &str) -> String {
     let mut out = String::new();
     for c in Value::from(text).to_string().chars() {
@@ -112,7 +112,7 @@ fn add_call(message: &mut Map<String, Value>, call: Value) {
     }
 }
 
-/// Every text of a request's messages, calls as `name arguments`, one below the other.
+/// Returns every text of a request's messages, calls as `name arguments`, one below the other.
 pub fn request_text(request: &Value) -> String {
     let messages = request.get("messages").and_then(Value::as_array);
     let mut parts = Vec::new();

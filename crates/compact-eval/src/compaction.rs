@@ -39,7 +39,7 @@ pub struct EvalEngine {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// The engine refused.
+    /// The engine refused the compaction.
     #[error(transparent)]
     Compact(#[from] CompactError),
     /// The request could not be read or the view not be written.
@@ -57,7 +57,7 @@ pub enum EvalError {
 }
 
 impl EvalEngine {
-    /// An engine under a policy, with the redaction rules of every default configuration.
+    /// Returns an engine under a policy, with the redaction rules of every default configuration.
     pub fn new(policy: Policy) -> Result<EvalEngine, EvalError> {
         Ok(EvalEngine {
             policy,
@@ -66,7 +66,7 @@ impl EvalEngine {
         })
     }
 
-    /// The same with a model to ask for prose.
+    /// Builds an engine that asks a model for prose.
     pub fn with_summarizer(
         mut self,
         summarizer: Arc<dyn Summarizer>,
@@ -75,12 +75,12 @@ impl EvalEngine {
         Ok(self)
     }
 
-    /// What asking the model came to, if there is one.
+    /// Returns what asking the model came to, if there is one.
     pub fn prose_counts(&self) -> Option<ProseCounts> {
         self.teller.as_ref().map(ProseWriter::counts)
     }
 
-    /// The user's decisions.
+    /// Returns the user's decisions.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
@@ -101,7 +101,7 @@ impl EvalEngine {
         self.view_text(events, budget, None)
     }
 
-    /// The same with a model's words in the summary; without an answer, with our own alone.
+    /// Compacts with a model's words in the summary, or with our own if it does not answer.
     pub fn compact_with_prose(
         &self,
         events: &[MetricEvent],
@@ -136,7 +136,7 @@ impl EvalEngine {
         Ok(chat::request_text(&request))
     }
 
-    /// One compaction, and what the next one needs of it.
+    /// Returns one compaction, and what the next one needs of it.
     pub fn compact_step(
         &self,
         step: &CompactionStep<'_>,
@@ -196,14 +196,14 @@ pub(crate) fn block_on<T>(
     Ok(runtime.block_on(work)?)
 }
 
-/// What one compaction is a function of.
+/// The input of one compaction.
 #[derive(Clone, Copy)]
 pub struct CompactionStep<'a> {
-    /// The live context.
+    /// The live context that is compacted.
     pub conversation: &'a Conversation,
     /// What its wire accepts.
     pub rules: &'a WireRules,
-    /// The compaction before.
+    /// The previous compaction, which this one continues.
     pub prior: Option<&'a Prior>,
     /// What the view may cost.
     pub budget: Tokens,

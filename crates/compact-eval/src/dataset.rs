@@ -17,7 +17,7 @@ pub enum DatasetError {
     /// A path that is not there or may not be read.
     #[error("cannot read {path}")]
     Unreadable {
-        /// The path.
+        /// The path that cannot be read.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -25,7 +25,7 @@ pub enum DatasetError {
     /// A file that is no transcript.
     #[error("{path} is no transcript that can be read")]
     Format {
-        /// The file.
+        /// The file that is not a transcript.
         path: PathBuf,
         /// What is wrong with it.
         source: FormatError,
@@ -79,13 +79,14 @@ impl Dataset {
         })
     }
 
-    /// The tokens of all sessions.
+    /// Returns the tokens of all sessions.
     pub fn total_tokens(&self) -> usize {
         self.sessions.iter().map(|(_, s)| s.total_tokens()).sum()
     }
 }
 
-/// Customer-service sets speak of three-digit flights and rooms, where coding logs count lines.
+/// Returns the fewest digits that count: customer-service sets have three-digit flights and rooms, where
+/// coding logs count lines.
 fn usual_digits(name: &str) -> MinDigits {
     MinDigits(if name.starts_with("tau") { 3 } else { 4 })
 }
@@ -98,7 +99,7 @@ fn read_sessions(file: &Path) -> Result<Vec<Vec<MetricEvent>>, DatasetError> {
     })
 }
 
-/// The files below a path in the order of their names, hidden ones left out.
+/// Returns the files below a path in the order of their names, hidden ones left out.
 fn list_files(path: &Path) -> Result<Vec<PathBuf>, DatasetError> {
     let found = fs::metadata(path).map_err(|source| unreadable(path, source))?;
     if !found.is_dir() {

@@ -33,7 +33,7 @@ pub struct DecayResult {
     pub once: Interval,
     /// The share of them after all compactions.
     pub successive: Interval,
-    /// Successive by once.
+    /// The share kept by successive compactions over the share kept by one.
     pub ratio: f64,
 }
 
@@ -103,7 +103,7 @@ impl DecayRun {
     }
 }
 
-/// The last view of a session that is compacted after each part, and how often it was.
+/// Returns the last view of a session that is compacted after each part, and how often it was.
 fn compact_repeatedly(
     session: &GeneratedSession,
     share: f64,
@@ -136,7 +136,8 @@ fn compact_repeatedly(
     Ok((ViewText::from_entries(&live.entries), compactions))
 }
 
-/// About equal parts; none begins with the answer to a call of the part before.
+/// Splits entries into about equal parts, none of which begins with the answer to a call in the part
+/// before.
 fn split(entries: &[Entry], parts: usize) -> Vec<&[Entry]> {
     let size = entries.len().div_ceil(parts.max(1)).max(1);
     let mut out = Vec::new();

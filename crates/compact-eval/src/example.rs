@@ -7,11 +7,11 @@ use crate::generate::{self, AnswerKey, GeneratedSession};
 pub struct ExampleFile {
     /// Its name in the folder.
     pub name: &'static str,
-    /// Its content.
+    /// The content of the file.
     pub content: String,
 }
 
-/// The sessions: of an API that is changed, of a customer, of a literature review.
+/// Returns the sessions: of an API that is changed, of a customer, of a literature review.
 pub fn sessions() -> [GeneratedSession; 3] {
     [
         generate::coding_session(11, 150_000),
@@ -20,7 +20,7 @@ pub fn sessions() -> [GeneratedSession; 3] {
     ]
 }
 
-/// Every file of the folder.
+/// Returns every file of the folder.
 pub fn all_files() -> Vec<ExampleFile> {
     let [coding, support, research] = sessions();
     [
@@ -56,7 +56,7 @@ fn session_files(
     ]
 }
 
-/// One fact per line, so that a change of the generator can be reviewed.
+/// Returns one fact per line, so that a change of the generator can be reviewed.
 fn render_key(planted: &AnswerKey) -> String {
     let facts: Vec<String> = planted
         .facts

@@ -27,15 +27,15 @@ pub enum Scenario {
     Coding,
     /// One customer, many orders.
     Support,
-    /// A literature review.
+    /// Reading for a literature review.
     Research,
 }
 
 impl Scenario {
-    /// All.
+    /// Every scenario.
     pub const ALL: [Scenario; 3] = [Scenario::Coding, Scenario::Support, Scenario::Research];
 
-    /// Its name.
+    /// Returns the name of the scenario.
     pub fn as_str(self) -> &'static str {
         match self {
             Scenario::Coding => "coding",
@@ -44,7 +44,7 @@ impl Scenario {
         }
     }
 
-    /// A session of this kind. Seeds are moved away from those of the repository's examples.
+    /// Returns a session of this kind. Seeds are moved away from those of the repository's examples.
     pub fn generate(self, seed: u64) -> GeneratedSession {
         match self {
             Scenario::Coding => generate::coding_session(1000 + seed, 80_000),
@@ -54,7 +54,7 @@ impl Scenario {
     }
 }
 
-/// What is asked of a view.
+/// A check of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ViewCheck {
@@ -79,9 +79,9 @@ pub struct CheckResult {
     pub arc: Scenario,
     /// The budget as a share of the history.
     pub budget: f64,
-    /// What was asked.
+    /// The check that was made.
     pub check: ViewCheck,
-    /// How often.
+    /// How often the check was made.
     pub count: usize,
     /// How often it was so.
     pub passed: Interval,
@@ -148,17 +148,17 @@ fn check_scores(answers: &CheckAnswers, check: ViewCheck) -> Vec<f64> {
         .collect()
 }
 
-/// What a view says.
+/// The texts of a view.
 #[derive(Clone, Debug, Default)]
 pub struct ViewText {
-    /// All its texts.
+    /// All texts of the view.
     pub view: String,
     /// The body of its summary.
     pub summary: String,
 }
 
 impl ViewText {
-    /// The view of a session at a share of its history.
+    /// Returns the view of a session at a share of its history.
     pub fn from_session(
         session: &GeneratedSession,
         share: f64,
@@ -179,7 +179,7 @@ impl ViewText {
         Ok(ViewText::from_entries(&shown))
     }
 
-    /// What these entries say.
+    /// Returns what these entries say.
     pub fn from_entries(entries: &[Entry]) -> ViewText {
         let texts = entries.iter().map(Entry::plain_text);
         let summaries = texts.filter_map(|text| frame::body(&text).map(str::to_owned));
@@ -230,7 +230,7 @@ impl ViewText {
     }
 }
 
-/// A replaced rule whose very words a later, live one says again: they ought to stand.
+/// Returns a replaced rule whose very words a later, live one says again: they ought to stand.
 fn is_back_in_force(fact: &PlantedFact, session: &GeneratedSession) -> bool {
     let mut rules = session.planted.facts_of(PlantedKind::Constraint);
     !fact.is_live() && rules.any(|other| other.is_live() && other.text == fact.text)
@@ -247,7 +247,7 @@ const OPEN: [&str; 7] = [
     "unfinished",
 ];
 
-/// The lines of a summary under headings of open work.
+/// Returns the lines of a summary under headings of open work.
 pub fn open_part(summary: &str) -> String {
     let mut is_open = false;
     let lines = summary.lines().filter(|line| {
@@ -260,7 +260,7 @@ pub fn open_part(summary: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A generated session as the engine reads it.
+/// Returns a generated session as the engine reads it.
 pub(crate) fn parse_session(session: &GeneratedSession) -> Result<ParsedTranscript, EvalError> {
     Ok(compact_formats::parse(
         session.text.clone(),
@@ -269,7 +269,7 @@ pub(crate) fn parse_session(session: &GeneratedSession) -> Result<ParsedTranscri
     )?)
 }
 
-/// The tokens that a budget bounds.
+/// Returns the tokens that a budget bounds.
 pub(crate) fn history_tokens(conversation: &Conversation) -> u64 {
     let hashes = EntryHash::from_entries(&conversation.entries);
     let cache = &mut TokenCache::default();

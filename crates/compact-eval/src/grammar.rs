@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use crate::random::Random;
 
-/// A compiled grammar.
+/// A grammar that is compiled to symbols.
 #[derive(Debug, Default)]
 pub(crate) struct Grammar {
     rules: HashMap<&'static str, Vec<Vec<GrammarSymbol>>>,
@@ -196,7 +196,7 @@ fn push_indented(out: &mut String, text: &str) {
     }
 }
 
-/// The sections of a file: what stands between the outer brackets of the head, and the body.
+/// Returns the sections of a file: what stands between the outer brackets of the head, and the body.
 fn split_sections(file: &'static str) -> Vec<(&'static str, &'static str)> {
     let mut heads = Vec::new();
     let mut at = 0;
@@ -222,7 +222,7 @@ fn split_sections(file: &'static str) -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// A closing `%%` keeps the empty lines at the end of the last alternative.
+/// Strips the line ends of a text of several lines; a closing `%%` keeps the empty lines before it.
 fn several_lines(body: &'static str) -> &'static str {
     body.strip_suffix("\n%%\n")
         .unwrap_or_else(|| body.trim_end_matches('\n'))

@@ -17,9 +17,9 @@ const SEED: u64 = 0x5EED;
 pub struct Interval {
     /// The mean of all scores.
     pub mean: f64,
-    /// The lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -27,12 +27,12 @@ pub struct Interval {
 pub type SessionScores = Vec<Vec<f64>>;
 
 impl Interval {
-    /// The interval of one dataset; `None` without a score.
+    /// Returns the interval of one dataset; `None` without a score.
     pub fn from_scores(sample: &SessionScores) -> Option<Interval> {
         Interval::over_datasets(std::slice::from_ref(sample))
     }
 
-    /// The interval of the mean over datasets, each with its own sessions. Those without a score do
+    /// Returns the interval of the mean over datasets, each with its own sessions. Those without a score do
     /// not count.
     pub fn over_datasets(samples: &[SessionScores]) -> Option<Interval> {
         let filled: Vec<SessionScores> = samples.iter().map(without_empty).collect();
@@ -63,13 +63,13 @@ fn without_empty(sample: &SessionScores) -> SessionScores {
     sample.iter().filter(|s| !s.is_empty()).cloned().collect()
 }
 
-/// The mean of as many sessions as there are, drawn with repetition.
+/// Returns the mean of as many sessions as there are, drawn with repetition.
 fn draw_mean(sample: &SessionScores, random: &mut Random) -> f64 {
     let draws = (0..sample.len()).filter_map(|_| random.pick(sample));
     mean_or_zero(draws.flatten().copied().collect::<Vec<_>>())
 }
 
-/// The mean of some numbers; zero of none.
+/// Returns the mean of some numbers; zero of none.
 pub fn mean_or_zero(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0);
     for number in numbers {

@@ -8,11 +8,11 @@ use serde::{Serialize, Serializer};
 /// A way to make a text of a prefix within a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
-    /// This engine.
+    /// This engine, without a model.
     Compact,
     /// This engine with a model's words in the summary.
     CompactLlm,
-    /// The last events.
+    /// The last events that fit.
     KeepLast,
     /// The first request and the last events.
     HeadTail,

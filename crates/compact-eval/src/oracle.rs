@@ -18,7 +18,7 @@ use crate::text::{chars_around, count_chars};
 /// How far a piece may reach, as far as the words of a mention do.
 const REACH: usize = 80;
 
-/// The text that hindsight would keep.
+/// Returns the text that hindsight would keep.
 pub fn pack_excerpts<'s>(
     session: &'s MetricSession,
     needed: &NeededEntities<'s>,
@@ -50,7 +50,7 @@ pub fn pack_excerpts<'s>(
     out
 }
 
-/// The shortest piece around a mention that carries the entity; the bare entity where none is known.
+/// Returns the shortest piece around a mention that carries the entity; the bare entity where none is known.
 fn shortest_excerpt(
     session: &MetricSession,
     entity: &str,

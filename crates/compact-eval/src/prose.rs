@@ -12,7 +12,7 @@ use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::summary_request::{self, SummaryRequest};
 use tokio::runtime::Runtime;
 
-/// Asks, and counts.
+/// Asks a model for prose and counts the requests.
 pub(crate) struct ProseWriter {
     summarizer: Arc<dyn Summarizer>,
     driver: Runtime,
@@ -20,7 +20,7 @@ pub(crate) struct ProseWriter {
     answered: AtomicU64,
 }
 
-/// What asking came to.
+/// How many summaries were asked for, and how many came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProseCounts {
     /// Summaries that prose was asked for.

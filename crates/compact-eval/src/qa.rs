@@ -36,7 +36,7 @@ struct LocomoQuestion {
 /// One method at one budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QaResult {
-    /// The method.
+    /// The method that was measured.
     pub method: Method,
     /// The budget as a share of the conversation.
     pub budget: f64,
@@ -103,7 +103,7 @@ impl LocomoTurn {
     }
 }
 
-/// The turns of all sessions, `session_1` first. The first speaker is the user.
+/// Returns the turns of all sessions, `session_1` first. The first speaker is the user.
 fn collect_turns(conversation: &Map<String, Value>) -> Vec<LocomoTurn> {
     let text = |key: &str| conversation.get(key).and_then(Value::as_str);
     let first = text("speaker_a").unwrap_or_default();
@@ -133,7 +133,7 @@ fn collect_turns(conversation: &Map<String, Value>) -> Vec<LocomoTurn> {
     turns
 }
 
-/// The words, names and numbers of an answer; short ones when there are no others.
+/// Returns the words, names and numbers of an answer; short ones when there are no others.
 fn answer_words(answer: &Value) -> Vec<String> {
     let text = match answer {
         Value::String(text) => text.clone(),
@@ -183,8 +183,8 @@ pub fn measure_methods(
 }
 
 impl QaConversation {
-    /// For each evidence turn and each answer whether it is there; `None` for methods that need to
-    /// know the future.
+    /// Finds out for each evidence turn and each answer whether it is there; `None` for methods that need
+    /// to know the future.
     fn find_evidence(
         &self,
         method: Method,

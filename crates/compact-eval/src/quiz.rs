@@ -156,7 +156,7 @@ const NAMES: [&str; 24] = [
     "limits", "report", "ledger", "invoice", "cache", "queue",
 ];
 
-/// What a decision is about.
+/// The subject of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct QuizTopic {
     service: (usize, usize),
@@ -179,7 +179,7 @@ struct PlannedMessage {
 /// A question with its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuizQuestion {
-    /// The words.
+    /// The text of the question.
     pub text: String,
     /// The value that it asks for.
     pub answer: String,
@@ -190,7 +190,7 @@ pub struct QuizQuestion {
 /// A session of the quiz.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuizSession {
-    /// Its name.
+    /// The id of the session.
     pub id: String,
     /// One `{role, content}` per line.
     pub text: String,
@@ -201,7 +201,7 @@ pub struct QuizSession {
 /// Sessions and questions that a seed determines.
 #[derive(Clone, Debug)]
 pub struct Quiz {
-    /// The questions.
+    /// All questions, over all sessions.
     pub questions: Vec<QuizQuestion>,
     seed: u64,
     sessions: usize,
@@ -213,7 +213,7 @@ pub struct Quiz {
 pub const DISTRACTORS: usize = 6;
 
 impl Quiz {
-    /// A quiz of so many questions over sessions of so many bytes.
+    /// Returns a quiz of so many questions over sessions of so many bytes.
     pub fn new(seed: u64, sessions: usize, bytes: usize, questions: usize) -> Quiz {
         let mut quiz = Quiz {
             questions: Vec::new(),
@@ -302,12 +302,12 @@ impl Quiz {
         });
     }
 
-    /// How many sessions there are.
+    /// Returns how many sessions there are.
     pub fn session_count(&self) -> usize {
         self.sessions
     }
 
-    /// Writes a session.
+    /// Writes the session of that number, with its questions.
     pub fn write_session(&self, number: usize) -> QuizSession {
         let mut random = Random::new(self.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9));
         let mut sayings: Vec<&PlannedMessage> = self
@@ -353,7 +353,7 @@ impl QuizSession {
     }
 }
 
-/// What a session is about: three services, and now and then another.
+/// The services of a session: three, and now and then another.
 struct ServiceFocus([(usize, usize); 3]);
 
 impl ServiceFocus {
@@ -391,7 +391,7 @@ fn write_talk(focus: &ServiceFocus, random: &mut Random, sentences: u64) -> Stri
     said.join(" ")
 }
 
-/// A template with its `{slots}` filled.
+/// Returns a template with its `{slots}` filled.
 fn fill_template(template: &str, focus: &ServiceFocus, random: &mut Random) -> String {
     let mut out = String::with_capacity(template.len() + 40);
     let mut rest = template;
@@ -429,7 +429,7 @@ impl QuizTopic {
         }
     }
 
-    /// Two services that share a half of the name, two other environments, another setting.
+    /// Returns two services that share a half of the name, two other environments, another setting.
     fn distractors(self) -> [QuizTopic; DISTRACTORS - 1] {
         let (first, second) = self.service;
         let moved = |by: usize| (self.environment + by) % ENVIRONMENTS.len();
@@ -489,7 +489,7 @@ impl QuizTopic {
             .replace("{v}", value)
     }
 
-    /// The service as people say it, now and then without its hyphen.
+    /// Returns the service as people say it, now and then without its hyphen.
     fn render_question(self) -> String {
         let service = match (self.service.0 + self.service.1) % 2 {
             0 => self.service_name(),

@@ -9,12 +9,12 @@
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// Returns the stream of a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Random(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -23,27 +23,27 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number in `low..=high`.
+    /// Returns a number in `low..=high`.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high.saturating_sub(low) + 1)
     }
 
-    /// A place in a list of `len` items; 0 when it is empty.
+    /// Returns a place in a list of `len` items; 0 when it is empty.
     pub(crate) fn index(&mut self, len: usize) -> usize {
         (self.next() % (len.max(1) as u64)) as usize
     }
 
-    /// One of the items.
+    /// Returns one of the items.
     pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.index(items.len()))
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true in so many of a hundred cases.
     pub(crate) fn roll_percent(&mut self, chance: u64) -> bool {
         self.next() % 100 < chance
     }
 
-    /// So many characters of an alphabet.
+    /// Returns so many characters of an alphabet.
     pub(crate) fn letters(&mut self, alphabet: &str, len: usize) -> String {
         let letters: Vec<char> = alphabet.chars().collect();
         (0..len)
@@ -51,12 +51,12 @@ impl Random {
             .collect()
     }
 
-    /// So many hexadecimal digits.
+    /// Returns so many hexadecimal digits.
     pub(crate) fn hex(&mut self, len: usize) -> String {
         self.letters("0123456789abcdef", len)
     }
 
-    /// A version 4 UUID.
+    /// Returns a version 4 UUID.
     pub(crate) fn uuid(&mut self) -> String {
         let variant = self.letters("89ab", 1);
         format!(
@@ -69,7 +69,7 @@ impl Random {
         )
     }
 
-    /// So many letters and digits, as in a provider's ids.
+    /// Returns so many letters and digits, as in a provider's ids.
     pub(crate) fn base62(&mut self, len: usize) -> String {
         self.letters(
             "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",

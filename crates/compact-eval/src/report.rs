@@ -15,9 +15,9 @@ pub const ALL_DATASETS: &str = "ALL";
 /// One method at one budget on one dataset.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodResult {
-    /// The dataset.
+    /// The name of the dataset.
     pub dataset: String,
-    /// The method.
+    /// The method that was measured.
     pub method: Method,
     /// The budget as a share of the prefix; `None` for the size of the real summary.
     pub budget: Option<f64>,
@@ -80,7 +80,7 @@ fn aggregate_all(measured: &MeasuredDatasets) -> Vec<MethodResult> {
     lines.collect()
 }
 
-/// The line of some datasets' rows, all of one method and budget.
+/// Returns the line of some datasets' rows, all of one method and budget.
 fn aggregate_group(name: &str, parts: &[&Vec<&CutResult>]) -> MethodResult {
     let rows = || parts.iter().flat_map(|rows| rows.iter().copied());
     let first = rows().next();
@@ -111,7 +111,7 @@ fn aggregate_group(name: &str, parts: &[&Vec<&CutResult>]) -> MethodResult {
     }
 }
 
-/// The scores by session.
+/// Returns the scores by session.
 fn scores_by_session(rows: &[&CutResult], of: fn(&RetentionScore) -> Option<f64>) -> SessionScores {
     let mut sessions: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for row in rows {

@@ -17,12 +17,12 @@ use crate::metric::{EventVoice, MetricEvent, MetricSession};
 use crate::oracle;
 use crate::text::count_tokens;
 
-/// What is measured.
+/// The methods, cuts and budgets to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetentionOptions {
-    /// Where sessions are cut.
+    /// The points at which sessions are cut.
     pub cuts: CutPoints,
-    /// The methods.
+    /// The methods to compare.
     pub methods: Vec<Method>,
     /// Cuts with a smaller budget do not count: no summary fits.
     pub least_budget: usize,
@@ -33,9 +33,9 @@ pub struct RetentionOptions {
 pub enum CutPoints {
     /// At shares of a session's tokens, each with budgets that are shares of the prefix.
     Shares {
-        /// The cuts.
+        /// The cuts, as shares of the tokens.
         at: Vec<f64>,
-        /// The budgets.
+        /// The budgets, as shares of what is compacted.
         budgets: Vec<f64>,
     },
     /// Where the agent itself compacted, at the size of its own summary.
@@ -45,7 +45,7 @@ pub enum CutPoints {
 /// One method at one cut and budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CutResult {
-    /// The session's file.
+    /// The file of the session.
     pub file: PathBuf,
     /// Which session of the dataset.
     pub session: usize,
@@ -53,11 +53,11 @@ pub struct CutResult {
     pub cut: f64,
     /// The budget as a share of the prefix; `None` for the size of the real summary.
     pub budget: Option<f64>,
-    /// The method.
+    /// The method that was measured.
     pub method: Method,
     /// Tokens before the cut.
     pub prefix: usize,
-    /// Tokens allowed.
+    /// The budget in tokens.
     pub allowed: usize,
     /// Tokens of the method's text; `None` where it failed.
     pub kept: Option<usize>,
@@ -68,14 +68,14 @@ pub struct CutResult {
 }
 
 impl CutResult {
-    /// True when the text is larger than allowed.
+    /// Returns whether the text is larger than allowed.
     pub fn is_over_budget(&self) -> bool {
         let is_bound = !matches!(self.method, Method::Real | Method::Whole);
         is_bound && self.kept.is_some_and(|kept| kept > self.allowed)
     }
 }
 
-/// Measures a dataset.
+/// Measures all methods on every session of a dataset.
 pub fn measure_dataset(
     dataset: &Dataset,
     options: &RetentionOptions,
@@ -126,7 +126,7 @@ impl<'s> SessionCut<'s> {
         })
     }
 
-    /// The genuine compactions: window, summary, next window.
+    /// Returns the genuine compactions: window, summary, next window.
     fn at_compactions(place: DatasetSession<'s>) -> Vec<SessionCut<'s>> {
         let events = &place.2.events;
         let boundary = |(_, e): &(usize, &MetricEvent)| e.voice == EventVoice::Boundary;
@@ -187,7 +187,7 @@ impl<'s> SessionCut<'s> {
     }
 }
 
-/// What a method is given.
+/// The part of a session before a cut, as a method gets it.
 struct CutPrefix<'s> {
     events: Vec<MetricEvent>,
     entities: Vec<&'s [ClassedEntity]>,
@@ -287,7 +287,7 @@ impl CutTrial<'_, '_> {
         })
     }
 
-    /// What a method makes of the prefix; `None` when it fails.
+    /// Returns what a method makes of the prefix; `None` when it fails.
     fn run_method(&self, method: Method, budget: usize, engine: &EvalEngine) -> Option<String> {
         let CutPrefix {
             events, entities, ..

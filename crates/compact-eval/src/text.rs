@@ -1,6 +1,6 @@
 //! Texts by code points: the metric counts and cuts by them, wherever a byte may fall.
 
-/// How many code points.
+/// Returns how many code points.
 pub(crate) fn count_chars(text: &str) -> usize {
     if text.is_ascii() {
         text.len()
@@ -9,12 +9,12 @@ pub(crate) fn count_chars(text: &str) -> usize {
     }
 }
 
-/// Tokens at four code points each, rounded up.
+/// Returns tokens at four code points each, rounded up.
 pub(crate) fn count_tokens(text: &str) -> usize {
     count_chars(text).div_ceil(4)
 }
 
-/// The first code points.
+/// Returns the first code points.
 pub(crate) fn head(text: &str, count: usize) -> &str {
     let end = text
         .char_indices()
@@ -23,7 +23,7 @@ pub(crate) fn head(text: &str, count: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// The last code points.
+/// Returns the last code points.
 pub(crate) fn tail(text: &str, count: usize) -> &str {
     if count == 0 {
         return "";
@@ -36,7 +36,7 @@ pub(crate) fn tail(text: &str, count: usize) -> &str {
     text.get(start..).unwrap_or(text)
 }
 
-/// The text around a byte range: up to so many code points before and after it.
+/// Returns the text around a byte range: up to so many code points before and after it.
 pub(crate) fn chars_around(text: &str, start: usize, end: usize, count: usize) -> (&str, &str) {
     (
         tail(text.get(..start).unwrap_or_default(), count),

@@ -32,7 +32,7 @@ pub(crate) struct BodyMember {
     pub(crate) json: String,
 }
 
-/// The place of a value beside the list; `part` says which one of several.
+/// Returns the place of a value beside the list; `part` says which one of several.
 pub(crate) fn place_beside(source: &[u8], value: &RawValue, part: Option<usize>) -> EntryPlace {
     let start = (value.get().as_ptr() as usize).wrapping_sub(source.as_ptr() as usize);
     EntryPlace {
@@ -42,12 +42,12 @@ pub(crate) fn place_beside(source: &[u8], value: &RawValue, part: Option<usize>)
     }
 }
 
-/// True for an entry that stands beside the list.
+/// Returns true for an entry that stands beside the list.
 pub(crate) fn is_beside(place: &EntryPlace) -> bool {
     place.line == BESIDE
 }
 
-/// The text of a body, without a byte order mark.
+/// Returns the text of a body, without a byte order mark.
 pub(crate) fn read_text(source: &[u8]) -> Result<(&str, ItemContext<'_>), FormatError> {
     let offset = source::start_offset(source);
     let text = source::span_text(source, offset..source.len())?;
@@ -57,7 +57,7 @@ pub(crate) fn read_text(source: &[u8]) -> Result<(&str, ItemContext<'_>), Format
     Ok((text, ItemContext { source, offset }))
 }
 
-/// The body with these messages, and with a member changed.
+/// Returns the body with these messages, and with a member changed.
 pub(crate) fn emit(
     document: &Document,
     messages: &[Cow<'_, str>],
@@ -76,7 +76,7 @@ pub(crate) fn emit(
     Ok(out)
 }
 
-/// The first document followed by the messages of the later one from the entry on.
+/// Returns the first document followed by the messages of the later one from the entry on.
 pub(crate) fn extend(
     dialect: &dyn MessageDialect,
     first: &Document,
@@ -91,7 +91,7 @@ pub(crate) fn extend(
     Ok(list::extend(first, &added))
 }
 
-/// The parts of the instructions beside the list, when the view changes them.
+/// Returns the parts of the instructions beside the list, when the view changes them.
 pub(crate) fn changed_instructions(
     dialect: &dyn MessageDialect,
     page: &DocumentContext<'_>,
@@ -132,7 +132,7 @@ pub(crate) fn changed_instructions(
     Ok((!is_same).then_some(parts))
 }
 
-/// The one piece of instructions: a string, or a part with a text.
+/// Returns the one piece of instructions: a string, or a part with a text.
 pub(crate) fn instruction_pieces<'a>(
     at: ItemContext<'_>,
     field: &str,

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use crate::Format;
 use crate::claude_code;
 
-/// The line that the next prompt hangs on if nobody rewinds.
+/// Returns the line that the next prompt hangs on if nobody rewinds.
 pub fn leaf(format: Format, piece: &[u8]) -> Option<String> {
     match format {
         Format::ClaudeCode => claude_code::read_links(piece)
@@ -19,7 +19,7 @@ pub fn leaf(format: Format, piece: &[u8]) -> Option<String> {
     }
 }
 
-/// True when a prompt in a piece hangs on something other than `leaf` and the piece itself, when it
+/// Returns whether a prompt in a piece hangs on something other than `leaf` and the piece itself, when it
 /// goes back to `leaf` after others, or when the piece repeats what was said before it.
 pub fn has_rewind(format: Format, leaf: Option<&str>, piece: &[u8]) -> bool {
     if format != Format::ClaudeCode {

@@ -25,7 +25,7 @@ pub(crate) struct LineChain {
 }
 
 impl LineChain {
-    /// A chain that begins, with line ends as in `source`.
+    /// Returns a chain that begins, with line ends as in `source`.
     pub(crate) fn new(source: &[u8]) -> LineChain {
         LineChain {
             lines: LineWriter::new(source),
@@ -35,7 +35,7 @@ impl LineChain {
         }
     }
 
-    /// A chain that continues a document, into `writer`.
+    /// Returns a chain that continues a document, into `writer`.
     pub(crate) fn following_document(source: &[u8], writer: LineWriter) -> LineChain {
         let lines = crate::source::line_spans(source);
         let members = |span: &std::ops::Range<usize>| {
@@ -76,7 +76,7 @@ impl LineChain {
         }
     }
 
-    /// The parent of the next line, as JSON.
+    /// Returns the parent of the next line, as JSON.
     fn parent(&self) -> String {
         self.last.as_deref().map_or("null".to_owned(), quote)
     }
@@ -117,7 +117,7 @@ impl LineChain {
     }
 }
 
-/// The JSON of a line of the document.
+/// Returns the JSON of a line of the document.
 pub(crate) fn line_json<'a>(page: &DocumentContext<'a>, index: usize) -> &'a str {
     let SourceLayout::Lines { lines, .. } = &page.document.layout else {
         return "";
@@ -128,7 +128,7 @@ pub(crate) fn line_json<'a>(page: &DocumentContext<'a>, index: usize) -> &'a str
     std::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
 }
 
-/// How many lines the document has.
+/// Returns how many lines the document has.
 pub(crate) fn line_count(page: &DocumentContext<'_>) -> usize {
     match &page.document.layout {
         SourceLayout::Lines { lines, .. } => lines.len(),
@@ -136,7 +136,7 @@ pub(crate) fn line_count(page: &DocumentContext<'_>) -> usize {
     }
 }
 
-/// The first document and the later one's lines from the entry on.
+/// Returns the first document and the later one's lines from the entry on.
 pub(crate) fn extend(
     first: &Document,
     later: &DocumentContext<'_>,

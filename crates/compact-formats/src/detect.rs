@@ -16,7 +16,7 @@ use crate::surrogate::readable_json;
 /// Members whose value is a list that holds the entries of a session, or sessions.
 const LISTS: [&str; 4] = ["messages", "history", "traj", "simulations"];
 
-/// What the members of an object say about its format, as far as the object could be read.
+/// The signs of a format in the members of an object, as far as it could be read.
 #[derive(Debug, Default)]
 pub(crate) struct FormatClues {
     /// The value of `type`.
@@ -40,7 +40,7 @@ impl FormatClues {
         (clues, result.and_then(|()| reader.end()))
     }
 
-    /// The clues of the first element of a list.
+    /// Returns the clues of the first element of a list.
     pub(crate) fn from_first_element(json: &[u8]) -> FormatClues {
         let mut clues = FormatClues::default();
         let mut reader = serde_json::Deserializer::from_slice(json);
@@ -53,7 +53,7 @@ impl FormatClues {
         self.keys.iter().any(|known| known == key)
     }
 
-    /// The clues of the first element of the list under `key`.
+    /// Returns the clues of the first element of the list under `key`.
     fn first_element(&self, key: &str) -> Option<&FormatClues> {
         let mut firsts = self.firsts.iter();
         firsts.find(|(name, _)| *name == key).map(|(_, c)| c)
@@ -63,7 +63,7 @@ impl FormatClues {
         self.has_member("action") || self.has_member("observation")
     }
 
-    /// True for an object that holds a whole session among others of its kind.
+    /// Returns true for an object that holds a whole session among others of its kind.
     pub(crate) fn is_session(&self) -> bool {
         let is_entry = self.has_member("role") || self.is_event();
         let holds = |key: &&str| self.first_element(key).is_some_and(|first| first.in_list);
@@ -184,12 +184,12 @@ pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
 /// How much of a long line is looked at first.
 const GLANCE_BYTES: usize = 1 << 18;
 
-/// True for an object with `messages`, on one line or over many.
+/// Returns true for an object with `messages`, on one line or over many.
 pub(crate) fn is_document(body: &[u8]) -> bool {
     document_clues(body).is_some()
 }
 
-/// The clues of a body that is one object with the entries of a session in it.
+/// Returns the clues of a body that is one object with the entries of a session in it.
 fn document_clues(body: &[u8]) -> Option<FormatClues> {
     let body = body.trim_ascii();
     let line = memchr::memchr(b'\n', body)
@@ -212,7 +212,7 @@ fn document_clues(body: &[u8]) -> Option<FormatClues> {
 }
 
 impl FormatClues {
-    /// True when no later member could change the answer.
+    /// Returns whether no later member could change the answer.
     fn is_decisive(&self) -> bool {
         let is_message = self
             .first_element("messages")
@@ -221,7 +221,7 @@ impl FormatClues {
     }
 }
 
-/// The format of an object that holds a session.
+/// Returns the format of an object that holds a session.
 fn format_of_document(clues: &FormatClues) -> Option<Format> {
     let first = |key: &str, member: &str| {
         clues
@@ -260,7 +260,7 @@ fn format_of_document(clues: &FormatClues) -> Option<Format> {
         .then_some(Format::OpenAiChat)
 }
 
-/// The format of a list: of messages, of events, or of sessions.
+/// Returns the format of a list: of messages, of events, or of sessions.
 fn format_of_list(body: &[u8]) -> Option<Format> {
     let first = FormatClues::from_first_element(body);
     if first.is_event() {
@@ -275,7 +275,8 @@ fn format_of_list(body: &[u8]) -> Option<Format> {
     (format != Format::Messages || !is_silent).then_some(format)
 }
 
-/// Only a JSON string, never the inside of one, has these bytes between two bare quotes.
+/// Returns whether a body names tool calls. Only a whole JSON string, never part of one, stands between two
+/// bare quotes.
 fn calls_tools(body: &[u8]) -> bool {
     [
         &b"\"tool_calls\""[..],

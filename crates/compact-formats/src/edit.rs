@@ -18,7 +18,7 @@ pub(crate) struct BlockPiece<'a> {
     pub(crate) texts: Vec<TextSite<'a>>,
 }
 
-/// What goes when the block is dropped.
+/// The part of an item that is removed with a block.
 #[derive(Clone, Copy)]
 pub(crate) enum Holder<'a> {
     /// The whole item.
@@ -51,7 +51,7 @@ impl<'a> TextSite<'a> {
     }
 }
 
-/// The blocks of pieces. Collecting them in place would keep the room of the pieces.
+/// Returns the blocks of pieces. Collecting them in place would keep the room of the pieces.
 pub(crate) fn into_blocks(pieces: Vec<BlockPiece<'_>>) -> Vec<Block> {
     let mut blocks = Vec::with_capacity(pieces.len());
     blocks.extend(pieces.into_iter().map(|piece| piece.block));
@@ -70,7 +70,7 @@ impl<'e> EntryEdits<'e> {
             .map(|(_, edit)| edit)
     }
 
-    /// True when nothing is left of an item: all blocks are dropped, or the one that is the item.
+    /// Returns whether nothing is left of an item: all blocks are dropped, or the one that is the item.
     fn removes_all(self, pieces: &[BlockPiece<'_>]) -> bool {
         let is_dropped = |i: usize| matches!(self.for_block(i), Some(BlockEdit::Drop));
         let is_item = |piece: &BlockPiece<'_>| matches!(piece.holder, Holder::Item);
@@ -80,7 +80,7 @@ impl<'e> EntryEdits<'e> {
     }
 }
 
-/// The item with its edits, or nothing when no block of it is left.
+/// Returns the item with its edits, or nothing when no block of it is left.
 ///
 /// `part` writes a text where the block was something else.
 pub(crate) fn apply_edits(
@@ -92,7 +92,7 @@ pub(crate) fn apply_edits(
     apply_edits_with(item, pieces, edits, part, &|_, _, _| {})
 }
 
-/// [`apply_edits`] where a new text changes more than the piece says: `more` gets the block and its text.
+/// Applies edits like [`apply_edits`], and calls `more` with each changed block and its new text.
 pub(crate) fn apply_edits_with(
     item: &str,
     pieces: &[BlockPiece<'_>],
@@ -149,7 +149,7 @@ fn set_text<'a>(
     }
 }
 
-/// A new text as the value's own type: arguments that are an object stay one, a list stays a list.
+/// Returns a new text as the value's own type: arguments that are an object stay one, a list stays a list.
 fn encode(block: &Block, value: &RawValue, text: &str, part: &dyn Fn(&str) -> String) -> String {
     if is_string(value) {
         return quote(text);
@@ -171,7 +171,7 @@ pub(crate) fn to_arguments_object(text: &str) -> String {
     }
 }
 
-/// What is left out of an item.
+/// The parts that are removed from an item.
 #[derive(Default)]
 struct RemovedParts<'a> {
     members: Vec<&'a RawValue>,
@@ -218,7 +218,7 @@ impl<'a> RemovedParts<'a> {
         self.remove_members(item, patch);
     }
 
-    /// `content` may be null where other members must be absent.
+    /// Removes members, except `content`, which becomes null.
     fn remove_members(&self, item: &str, patch: &mut Patch<'_>) {
         let members = Members::from_json(item);
         let is_gone = |value: &RawValue| self.members.iter().any(|gone| is_same_value(gone, value));

@@ -9,14 +9,14 @@ use crate::Format;
 /// A place in the input, counted from 1 as editors do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The line.
+    /// The line, counted from 1.
     pub line: usize,
     /// The byte within the line.
     pub column: usize,
 }
 
 impl Position {
-    /// The position of a byte offset.
+    /// Returns the position of a byte offset.
     pub(crate) fn at_offset(source: &[u8], offset: usize) -> Position {
         let before = source.get(..offset).unwrap_or(source);
         let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
@@ -50,7 +50,7 @@ pub enum FormatError {
     },
     /// A file of many sessions where one was asked for.
     ManySessions {
-        /// How many.
+        /// The number of sessions.
         count: usize,
     },
     /// A name that no format has.
@@ -58,16 +58,16 @@ pub enum FormatError {
         /// The name as given.
         name: String,
     },
-    /// Not JSON.
+    /// The input is not valid JSON.
     Json {
-        /// Where.
+        /// The position of the error.
         at: Position,
         /// What the parser said.
         reason: String,
     },
-    /// Not text.
+    /// The input is not valid UTF-8.
     Utf8 {
-        /// Where.
+        /// The position of the first invalid byte.
         at: Position,
     },
     /// JSON of the wrong type.
@@ -78,12 +78,12 @@ pub enum FormatError {
         field: String,
         /// What the wire allows.
         expected: &'static str,
-        /// What is there.
+        /// The type that was found.
         found: &'static str,
     },
     /// The format cannot mark a compaction.
     NoBoundary {
-        /// The format.
+        /// The format without a boundary.
         format: Format,
     },
     /// A history that is not in the body.
@@ -93,7 +93,7 @@ pub enum FormatError {
     },
     /// A view of another conversation.
     NoSuchEntry {
-        /// The index.
+        /// The index that the view names.
         entry: usize,
         /// How many there are.
         entries: usize,
@@ -111,7 +111,7 @@ impl Hinted for FormatError {
     fn message(&self) -> String {
         match self {
             FormatError::Empty => "the input is empty".to_owned(),
-            FormatError::Unrecognised { at } => format!("{at}: cannot tell the format"),
+            FormatError::Unrecognised { at } => format!("{at}: cannot detect the format"),
             FormatError::ManySessions { count } => format!("the file holds {count} sessions"),
             FormatError::UnknownName { name } => format!("unknown format `{name}`"),
             FormatError::Json { at, reason } => format!("{at}: not valid JSON: {reason}"),
@@ -149,7 +149,7 @@ impl Hinted for FormatError {
             FormatError::UnknownName { .. } => return Some(format!("one of {}", Format::names())),
             FormatError::Field { .. } => return None,
             FormatError::Empty => "pass a transcript or a request body",
-            FormatError::Json { .. } => "mend or remove it",
+            FormatError::Json { .. } => "fix or remove it",
             FormatError::Utf8 { .. } => "re-encode the file as UTF-8",
             FormatError::NoBoundary { .. } => "write the view with -o instead",
             FormatError::ServerState { .. } => {

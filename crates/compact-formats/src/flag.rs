@@ -30,7 +30,7 @@ pub(crate) fn note_flags(source: &[u8], reading: &mut TranscriptReading) {
     }
 }
 
-/// The flags of a message: truthy members of its `meta`, and `protected` beside it.
+/// Returns the flags of a message: truthy members of its `meta`, and `protected` beside it.
 fn read_flags(json: &str) -> BTreeSet<String> {
     let mut flags = BTreeSet::new();
     if may_have_flags(json) {
@@ -63,14 +63,14 @@ fn is_truthy(raw: &RawValue) -> bool {
     )
 }
 
-/// False when no member can be ours: most messages are seen through without being read again. A name
+/// Returns false when no member can be ours: most messages are seen through without being read again. A name
 /// may be written with escapes.
 fn may_have_flags(json: &str) -> bool {
     let has = |needle: &str| memmem::find(json.as_bytes(), needle.as_bytes()).is_some();
     has("\"meta\"") || has("\"protected\"") || has("\\u00")
 }
 
-/// A message as its provider takes it: the same bytes without what is for us alone.
+/// Returns a message as its provider takes it: the same bytes without what is for us alone.
 pub(crate) fn strip_own_members(json: &str) -> Cow<'_, str> {
     if !may_have_flags(json) {
         return Cow::Borrowed(json);

@@ -1,6 +1,6 @@
 //! Names and places for what the engine writes itself: the same input always gives the same ones.
 
-/// The same name and index always give the same uuid (version 8: of our own making).
+/// Returns a uuid (version 8) that depends only on the name and the index.
 pub(crate) fn stable_uuid(name: &str, index: usize) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(name.as_bytes());

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{FormatError, Position};
 
-/// Where a value stands, for errors: its item's offset in the source.
+/// The offset of an item in the source, for errors.
 #[derive(Clone, Copy)]
 pub(crate) struct ItemContext<'s> {
     pub(crate) source: &'s [u8],
@@ -25,7 +25,7 @@ impl ItemContext<'_> {
         Position::at_offset(self.source, self.offset)
     }
 
-    /// A field of the wrong type.
+    /// Returns a field of the wrong type.
     pub(crate) fn wrong_type(
         self,
         field: &str,
@@ -40,7 +40,7 @@ impl ItemContext<'_> {
         }
     }
 
-    /// A field that is not there.
+    /// Returns a field that is not there.
     pub(crate) fn missing_field(self, field: &str, expected: &'static str) -> FormatError {
         FormatError::Field {
             at: self.position(),
@@ -50,7 +50,7 @@ impl ItemContext<'_> {
         }
     }
 
-    /// What serde says about the item at this place.
+    /// Returns what serde says about the item at this place.
     pub(crate) fn json_error(self, error: &serde_json::Error) -> FormatError {
         let at = match (self.position(), error.line(), error.column()) {
             (start, 0, _) => start,
@@ -77,7 +77,7 @@ impl ItemContext<'_> {
         serde_json::from_str(json).map_err(|error| self.narrowed_to(json).json_error(&error))
     }
 
-    /// The place of a slice of the source; this place for any other text.
+    /// Returns the place of a slice of the source; this place for any other text.
     fn narrowed_to(self, json: &str) -> Self {
         let offset = (json.as_ptr() as usize).wrapping_sub(self.source.as_ptr() as usize);
         if offset < self.source.len() {
@@ -87,7 +87,7 @@ impl ItemContext<'_> {
         }
     }
 
-    /// A field that must be a string.
+    /// Returns a field that must be a string.
     pub(crate) fn read_string(self, field: &str, raw: &RawValue) -> Result<String, FormatError> {
         if !is_string(raw) {
             return Err(self.wrong_type(field, "a string", raw));
@@ -95,7 +95,7 @@ impl ItemContext<'_> {
         self.read(raw.get())
     }
 
-    /// An optional field that must be a string.
+    /// Returns an optional field that must be a string.
     pub(crate) fn read_optional_string(
         self,
         field: &str,
@@ -104,7 +104,7 @@ impl ItemContext<'_> {
         raw.map(|raw| self.read_string(field, raw)).transpose()
     }
 
-    /// A field that must be a list.
+    /// Returns a field that must be a list.
     pub(crate) fn read_list<'a>(
         self,
         field: &str,
@@ -144,7 +144,7 @@ pub(crate) fn is_true(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| raw.get() == "true")
 }
 
-/// The string a field holds, if it holds one; anything else counts as absent.
+/// Returns the string a field holds, if it holds one; anything else counts as absent.
 pub(crate) fn string_value(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -154,7 +154,7 @@ pub(crate) fn string_value(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
         .map(|text| text.0)
 }
 
-/// A string as JSON.
+/// Returns a string as JSON.
 pub(crate) fn quote(text: &str) -> String {
     // Serializing a string into memory cannot fail; the fallback keeps the output JSON.
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
@@ -170,7 +170,7 @@ pub(crate) struct Member<'a> {
 pub(crate) struct Members<'a>(pub(crate) Vec<Member<'a>>);
 
 impl<'a> Members<'a> {
-    /// The members of `json`, or none when it is not an object.
+    /// Returns the members of `json`, or none when it is not an object.
     pub(crate) fn from_json(json: &'a str) -> Members<'a> {
         serde_json::from_str(json).unwrap_or(Members(Vec::new()))
     }
@@ -236,7 +236,7 @@ impl<'a> Patch<'a> {
         }
     }
 
-    /// Where `part`, a slice of the source, stands in it.
+    /// Returns where `part`, a slice of the source, stands in it.
     pub(crate) fn span(&self, part: &str) -> Range<usize> {
         span_in(self.source, part)
     }
@@ -286,7 +286,8 @@ impl<'a> Patch<'a> {
         self.remove(&spans, gone);
     }
 
-    /// Each removal takes the comma before it; a run at the front takes the one after it.
+    /// Removes spans from a list. Each removal takes the comma before it; a run at the front takes the one
+    /// after it.
     fn remove(&mut self, spans: &[Range<usize>], gone: &[bool]) {
         let front = gone.iter().take_while(|gone| **gone).count();
         let run_end = front
@@ -314,7 +315,7 @@ impl<'a> Patch<'a> {
         }
     }
 
-    /// The item with every change; a change within a removed part is lost with it.
+    /// Returns the item with every change; a change within a removed part is lost with it.
     pub(crate) fn finish(mut self) -> String {
         self.changes
             .sort_by_key(|(span, _)| (span.start, std::cmp::Reverse(span.end)));
@@ -333,7 +334,7 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// Where `part`, a slice of `whole`, stands in it.
+/// Returns where `part`, a slice of `whole`, stands in it.
 pub(crate) fn span_in(whole: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
     if start > whole.len() {

@@ -80,7 +80,7 @@ macro_rules! format_table {
             /// Every format, in the order in which messages list them.
             pub const ALL: &'static [Format] = &[$(Format::$format),+];
 
-            /// The name that `--format` takes.
+            /// Returns the name that `--format` takes.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Format::$format => $name,)+
@@ -130,18 +130,18 @@ format_table! {
 }
 
 impl Format {
-    /// All names, for messages to people.
+    /// Returns all names, for messages to people.
     pub fn names() -> String {
         let names: Vec<&str> = Self::ALL.iter().map(|format| format.name()).collect();
         names.join(", ")
     }
 
-    /// What the provider behind this format accepts.
+    /// Returns what the provider behind this format accepts.
     pub fn rules(self) -> &'static WireRules {
         self.wire().rules
     }
 
-    /// True for what is sent to a provider, or stands for it; false for what an agent keeps to itself.
+    /// Returns true for what is sent to a provider, or stands for it; false for what an agent keeps to itself.
     pub fn is_sent(self) -> bool {
         match self {
             Format::OpenAiChat
@@ -183,7 +183,7 @@ impl FromStr for Format {
     }
 }
 
-/// The rules that go by this name, as a receipt gives it.
+/// Returns the rules that go by this name, as a receipt gives it.
 pub fn rules_named(name: &str) -> Option<&'static WireRules> {
     Format::ALL
         .iter()
@@ -196,7 +196,7 @@ pub fn rules_named(name: &str) -> Option<&'static WireRules> {
         .find(|rules| rules.name == name)
 }
 
-/// How much of a transcript that has been compacted before is the conversation.
+/// How much of a transcript to read, if it was compacted before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TranscriptScope {
     /// What the next request would carry: everything after the last compaction boundary.
@@ -213,7 +213,7 @@ pub struct TranscriptProblem {
     pub entry: Option<usize>,
     /// The line of the file, from 1, for formats of lines.
     pub line: Option<usize>,
-    /// What it is.
+    /// The problem in words.
     pub message: String,
 }
 
@@ -222,13 +222,13 @@ pub struct TranscriptProblem {
 pub struct ParsedTranscript {
     /// The bytes and the places of the entries in them.
     pub document: Document,
-    /// What was said.
+    /// The conversation in the one shape of all formats.
     pub conversation: Conversation,
     /// What is odd about it.
     pub problems: Vec<TranscriptProblem>,
 }
 
-/// When and for what a boundary is appended. Time is the caller's to tell.
+/// The time and the receipt of a boundary that is appended; the caller passes the time.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundaryStamp<'a> {
     /// RFC 3339 with milliseconds and `Z`.
@@ -286,7 +286,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// A document with no entries, to be written into.
+    /// Returns a document with no entries, to be written into.
     fn blank(format: Format, source: String, layout: SourceLayout) -> Document {
         Document {
             format,
@@ -297,17 +297,17 @@ impl Document {
         }
     }
 
-    /// The format that it was read as.
+    /// Returns the format that it was read as.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// What the provider accepts of this document.
+    /// Returns what the provider accepts of this document.
     pub fn rules(&self) -> &'static WireRules {
         self.rules
     }
 
-    /// What the strictest servers accept of it: chat templates and Bedrock, which want roles to
+    /// Returns what the strictest servers accept of it: chat templates and Bedrock, which want roles to
     /// alternate, and a person to speak first and last.
     pub fn strict_rules(&self) -> &'static WireRules {
         let mut pairs = self.format.wire().strict.iter();
@@ -316,17 +316,17 @@ impl Document {
             .map_or(self.rules, |(_, strict)| *strict)
     }
 
-    /// The input, byte for byte.
+    /// Returns the input, byte for byte.
     pub fn original(&self) -> &[u8] {
         &self.source
     }
 
-    /// The JSON of an entry of the conversation, as it stands in the input.
+    /// Returns the JSON of an entry of the conversation, as it stands in the input.
     pub fn entry_bytes(&self, entry: usize) -> Option<&[u8]> {
         self.source.get(self.places.get(entry)?.span.clone())
     }
 
-    /// The view as a transcript of the same format. The view that changes nothing is the input.
+    /// Returns the view as a transcript of the same format. The view that changes nothing is the input.
     pub fn emit(&self, conversation: &Conversation, view: &View) -> Result<Vec<u8>, FormatError> {
         if self.is_identity(view) {
             return Ok(self.source.to_vec());
@@ -334,7 +334,7 @@ impl Document {
         (self.format.wire().emit)(&self.with_conversation(conversation), view)
     }
 
-    /// The input as a provider takes it: the same bytes without `meta`, which is for us alone. An
+    /// Returns the input as a provider takes it: the same bytes without `meta`, which is for us alone. An
     /// agent's own transcript stays as it is.
     pub fn without_flags(&self) -> Result<Vec<u8>, FormatError> {
         if !self.format.is_sent() {
@@ -352,7 +352,7 @@ impl Document {
         Ok(list::emit(self, &bare?))
     }
 
-    /// The input with [`Document::lines_to_append`] behind it.
+    /// Returns the input with [`Document::lines_to_append`] behind it.
     pub fn append(
         &self,
         conversation: &Conversation,
@@ -363,7 +363,7 @@ impl Document {
         Ok([self.original(), &lines].concat())
     }
 
-    /// The lines that stand behind the input for the agent to resume from the view: a boundary, and
+    /// Returns the lines that stand behind the input for the agent to resume from the view: a boundary, and
     /// the view. The last one has its end, so that whoever writes next begins a line of its own.
     pub fn lines_to_append(
         &self,

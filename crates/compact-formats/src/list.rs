@@ -39,7 +39,7 @@ pub(crate) fn find_elements<'a>(
     Ok((places, layout))
 }
 
-/// What stands between two elements.
+/// Returns what stands between two elements.
 fn separator(document: &Document) -> &[u8] {
     match &document.layout {
         SourceLayout::List { messages, .. } => match messages.as_slice() {
@@ -73,7 +73,7 @@ pub(crate) fn emit(document: &Document, elements: &[Cow<'_, str>]) -> Vec<u8> {
     out
 }
 
-/// The document with more elements at the end of its list.
+/// Returns the document with more elements at the end of its list.
 pub(crate) fn extend(first: &Document, added: &[&str]) -> Vec<u8> {
     let source = &first.source;
     let SourceLayout::List { open, messages } = &first.layout else {

@@ -25,7 +25,7 @@ pub(crate) struct ImageSize {
     pub(crate) height: u64,
 }
 
-/// Whose formula.
+/// The formula by which a provider counts images and documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaPricing {
     /// 85 tokens and 170 for each tile of 512 pixels.
@@ -37,7 +37,7 @@ pub(crate) enum MediaPricing {
 }
 
 impl MediaPricing {
-    /// The formula of a model, by the maker that its name tells.
+    /// Returns the formula of a model, by the maker that its name tells.
     pub(crate) fn of_model(model: &str) -> MediaPricing {
         if model.contains("claude") {
             MediaPricing::Anthropic
@@ -48,7 +48,7 @@ impl MediaPricing {
         }
     }
 
-    /// The tokens of data of a MIME type; `data` is the JSON string that holds it or says where it is.
+    /// Returns the tokens of data of a MIME type; `data` is the JSON string that holds it or says where it is.
     pub(crate) fn data_tokens(self, mime: &str, data: Option<&RawValue>) -> u64 {
         let length = data.map_or(0, |data| data.get().len());
         match mime {
@@ -58,7 +58,7 @@ impl MediaPricing {
         }
     }
 
-    /// The tokens of an image.
+    /// Returns the tokens of an image.
     pub(crate) fn image_tokens(self, size: Option<ImageSize>) -> u64 {
         match (self, size) {
             (MediaPricing::OpenAi, size) => openai_image_tokens(size.unwrap_or(DEFAULT_SIZE)),
@@ -67,7 +67,7 @@ impl MediaPricing {
         }
     }
 
-    /// The tokens of a document of so many base64 characters, by pages of the usual weight.
+    /// Returns the tokens of a document of so many base64 characters, by pages of the usual weight.
     pub(crate) fn document_tokens(self, characters: usize) -> u64 {
         let pages = (characters as u64).div_ceil(PAGE_CHARACTERS).max(1);
         let page = match self {
@@ -112,7 +112,8 @@ fn anthropic_image_tokens(size: ImageSize) -> u64 {
 
 const GEMINI_TILE: u64 = 258;
 
-/// Small images are one tile; larger ones are cut into squares of two thirds of the short side.
+/// Counts the tokens of an image: small ones are one tile, larger ones are cut into squares of two thirds
+/// of the short side.
 fn gemini_image_tokens(size: ImageSize) -> u64 {
     let ImageSize { width, height } = size;
     if width <= 384 && height <= 384 {
@@ -123,12 +124,12 @@ fn gemini_image_tokens(size: ImageSize) -> u64 {
 }
 
 impl ImageSize {
-    /// Scaled down, if need be, until the long side fits.
+    /// Returns the size scaled down, if need be, until the long side fits.
     fn fit_long_side(self, limit: u64) -> ImageSize {
         self.scaled(limit, self.width.max(self.height))
     }
 
-    /// Scaled down, if need be, until the short side fits.
+    /// Returns the size scaled down, if need be, until the short side fits.
     fn fit_short_side(self, limit: u64) -> ImageSize {
         self.scaled(limit, self.width.min(self.height))
     }
@@ -144,7 +145,7 @@ impl ImageSize {
     }
 }
 
-/// Data within a part as Gemini writes it, or nothing when there is none.
+/// Returns the data within a part as Gemini writes it, or `None`.
 pub(crate) fn gemini_media(part: &RawValue) -> Option<Block> {
     let members = Members::from_json(part.get());
     let either = |camel: &str, snake: &str| members.get(camel).or_else(|| members.get(snake));
@@ -158,7 +159,7 @@ pub(crate) fn gemini_media(part: &RawValue) -> Option<Block> {
     })
 }
 
-/// The tokens of a part that is an image: `image_url` or `source` tells whose it is.
+/// Returns the tokens of a part that is an image: `image_url` or `source` tells whose it is.
 pub(crate) fn image_part_tokens(part: &RawValue) -> u64 {
     let members = Members::from_json(part.get());
     if let Some(source) = members.get("source") {
@@ -186,7 +187,7 @@ fn size_in(object: &RawValue, member: &str) -> Option<ImageSize> {
     size_of(Members::from_json(object.get()).get(member)?)
 }
 
-/// The size of an image in a JSON string: base64 as it is, or in a `data:` address.
+/// Returns the size of an image in a JSON string: base64 as it is, or in a `data:` address.
 pub(crate) fn size_of(value: &RawValue) -> Option<ImageSize> {
     if !is_string(value) {
         return None;
@@ -202,7 +203,7 @@ pub(crate) fn size_of(value: &RawValue) -> Option<ImageSize> {
         .filter(|size| size.width > 0 && size.height > 0)
 }
 
-/// The first bytes of a base64 text, as far as it is one. JSON may have put `\` before a `/`.
+/// Returns the first bytes of a base64 text, as far as it is one. JSON may have put `\` before a `/`.
 fn decode_base64(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut bits: u32 = 0;
@@ -288,7 +289,7 @@ impl ImageHeader<'_> {
         }
     }
 
-    /// Three kinds, each with its own place and width of the numbers.
+    /// Reads the size from one of three kinds of header, each with its own place and width of the numbers.
     fn webp_size(&self) -> Option<ImageSize> {
         match self.0.get(12..16)? {
             b"VP8X" => Some(ImageSize {

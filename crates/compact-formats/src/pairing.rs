@@ -63,7 +63,7 @@ struct EntryNames {
 }
 
 impl EntryNames {
-    /// The wire's id when it is the first of its name, else one made from the place.
+    /// Returns the wire's id when it is the first of its name, else one made from the place.
     fn unique(&mut self, id: Option<String>, place: &EntryPlace) -> EntryId {
         let id = id.filter(|id| !id.is_empty() && !self.taken.contains(id));
         let mut name = id.unwrap_or_else(|| format!("m{}", place.name()));
@@ -75,8 +75,8 @@ impl EntryNames {
     }
 }
 
-/// A result that repeats an earlier one is not said again. A call id that is used again, as some
-/// agents do, opens a new pair; only a result beyond its calls is a repeat.
+/// Drops results that repeat an earlier one. A call id that is used again, as some agents do, opens a new
+/// pair; only a result beyond the open calls is a repetition.
 fn drop_repeated_results(
     drafts: &mut Vec<EntryDraft>,
     layout: &SourceLayout,
@@ -152,7 +152,7 @@ fn note_broken_pairs(
     }
 }
 
-/// Where the latest message begins that only results follow: its calls may still run.
+/// Returns where the latest message begins that only results follow: its calls may still run.
 fn latest_message(entries: &[Entry]) -> usize {
     let last = entries.iter().rev().find(|entry| entry.role != Role::Tool);
     let group = last.and_then(|entry| entry.meta.group.as_ref());

@@ -19,7 +19,7 @@ struct ContentPart<'a> {
     file: Option<&'a RawValue>,
 }
 
-/// A text with the value that holds it.
+/// Returns a text with the value that holds it.
 pub(crate) fn text_piece<'a>(
     text: String,
     holder: Holder<'a>,
@@ -32,7 +32,7 @@ pub(crate) fn text_piece<'a>(
     }
 }
 
-/// The pieces of a `content` that may be a string or a list. An empty string says nothing.
+/// Returns the pieces of a `content` that may be a string or a list. An empty string says nothing.
 pub(crate) fn read_content<'a>(
     at: ItemContext<'_>,
     field: &str,
@@ -53,7 +53,7 @@ pub(crate) fn read_content<'a>(
         .collect()
 }
 
-/// One part of a list.
+/// Returns one part of a list.
 pub(crate) fn read_part<'a>(
     at: ItemContext<'_>,
     field: &str,
@@ -123,7 +123,7 @@ fn file_label(part: &ContentPart<'_>) -> String {
 pub(crate) struct ToolAnswer<'a> {
     /// The texts, joined by newlines.
     pub(crate) text: String,
-    /// Where they stand.
+    /// The places of the texts in the JSON.
     pub(crate) sites: Vec<TextSite<'a>>,
     /// The parts that are not text.
     pub(crate) media: Vec<BlockPiece<'a>>,

@@ -49,7 +49,7 @@ pub(crate) struct TextEcho<'a> {
     pub(crate) with: EchoReplacement,
 }
 
-/// What takes the place of an echo when its block's text changes.
+/// What replaces an echo when its block's text changes.
 pub(crate) enum EchoReplacement {
     /// The same JSON whatever the text.
     Fixed(&'static str),
@@ -59,17 +59,17 @@ pub(crate) enum EchoReplacement {
 
 /// A wire of such messages.
 pub(crate) trait SegmentedWire {
-    /// The segments of a message; nothing for one that is never sent to the model.
+    /// Returns the segments of a message; nothing for one that is never sent to the model.
     fn read_message<'a>(
         &self,
         at: ItemContext<'_>,
         json: &'a str,
     ) -> Result<Option<SegmentedMessage<'a>>, FormatError>;
 
-    /// A text as a part of a message.
+    /// Returns a text as a part of a message.
     fn text_part(&self, text: &str) -> String;
 
-    /// Entries that have no message yet as messages; `before` is the one that they follow.
+    /// Returns entries that have no message yet as messages; `before` is the one that they follow.
     fn compose_messages(
         &self,
         page: &DocumentContext<'_>,
@@ -77,13 +77,13 @@ pub(crate) trait SegmentedWire {
         entries: &[&Entry],
     ) -> Vec<String>;
 
-    /// The session's id, from the members around the messages.
+    /// Returns the session's id, from the members around the messages.
     fn session_id(&self, head: &Members<'_>) -> Option<String>;
 
-    /// The model that a message names.
+    /// Returns the model that a message names.
     fn model_name(&self, json: &str) -> Option<String>;
 
-    /// The message with which the context begins.
+    /// Returns the message with which the context begins.
     fn live_from(&self, _messages: &[&RawValue]) -> usize {
         0
     }
@@ -123,7 +123,7 @@ pub(crate) fn read(
     Ok(reading)
 }
 
-/// The entries of a message at its place.
+/// Returns the entries of a message at its place.
 pub(crate) fn draft_segments(message: SegmentedMessage<'_>, place: &EntryPlace) -> Vec<EntryDraft> {
     let SegmentedMessage {
         id,
@@ -157,7 +157,7 @@ pub(crate) fn draft_segments(message: SegmentedMessage<'_>, place: &EntryPlace) 
     segments.into_iter().enumerate().map(draft).collect()
 }
 
-/// The view as a document of the same layout.
+/// Returns the view as a document of the same layout.
 pub(crate) fn emit(
     wire: &dyn SegmentedWire,
     page: &DocumentContext<'_>,
@@ -166,7 +166,7 @@ pub(crate) fn emit(
     Ok(list::emit(page.document, &view_messages(wire, page, view)?))
 }
 
-/// The view as messages.
+/// Returns the view as messages.
 pub(crate) fn view_messages<'p>(
     wire: &dyn SegmentedWire,
     page: &'p DocumentContext<'p>,
@@ -201,7 +201,7 @@ fn new_entry(item: &ViewItem) -> Option<&Entry> {
     }
 }
 
-/// How many items at the front are new text, or segments of one message.
+/// Returns how many items at the front are new text, or segments of one message.
 fn run_length(page: &DocumentContext<'_>, items: &[ViewItem]) -> usize {
     let line = |item: &ViewItem| {
         let place = item.entry_index().and_then(|i| page.document.places.get(i));
@@ -218,7 +218,7 @@ fn run_length(page: &DocumentContext<'_>, items: &[ViewItem]) -> usize {
     1 + items.windows(2).take_while(|pair| belongs(pair)).count()
 }
 
-/// One message with the segments that are shown.
+/// Returns one message with the segments that are shown.
 fn shown_message<'p>(
     wire: &dyn SegmentedWire,
     page: &'p DocumentContext<'p>,
@@ -300,7 +300,7 @@ impl EchoReplacement {
     }
 }
 
-/// A document followed by the later one's messages. A message that has grown since takes the place
+/// Returns a document followed by the later one's messages. A message that has grown since takes the place
 /// of its earlier self.
 pub(crate) fn extend(
     first: &Document,
@@ -341,7 +341,7 @@ pub(crate) struct ReplyWithResults<'e> {
 }
 
 impl<'e> ReplyWithResults<'e> {
-    /// The result of a call.
+    /// Returns the result of a call.
     pub(crate) fn result_of(&self, id: &str) -> Option<(&'e str, bool)> {
         self.results.iter().find_map(|block| match block {
             Block::ToolResult {
@@ -354,7 +354,7 @@ impl<'e> ReplyWithResults<'e> {
     }
 }
 
-/// Entries as replies: a result joins the entry that made its call, or stands alone.
+/// Returns entries as replies: a result joins the entry that made its call, or stands alone.
 pub(crate) fn group_replies<'e>(entries: &[&'e Entry]) -> Vec<ReplyWithResults<'e>> {
     let mut replies: Vec<ReplyWithResults<'e>> = Vec::new();
     for &entry in entries {

@@ -28,7 +28,7 @@ pub struct SessionSlice {
     pub span: Range<usize>,
 }
 
-/// The sessions of a file in order; a file that is one session has one.
+/// Returns the sessions of a file in order; a file that is one session has one.
 pub fn sessions(source: &[u8], format: Option<Format>) -> Result<Vec<SessionSlice>, FormatError> {
     let source = &*readable_json(source);
     let whole = || std::iter::once(0..source.len()).collect();
@@ -45,7 +45,7 @@ pub fn sessions(source: &[u8], format: Option<Format>) -> Result<Vec<SessionSlic
     spans.into_iter().enumerate().map(slice).collect()
 }
 
-/// The spans of the sessions when the source is a container of sessions.
+/// Returns the spans of the sessions when the source is a container of sessions.
 pub(crate) fn session_spans(source: &[u8]) -> Result<Option<Vec<Range<usize>>>, FormatError> {
     let start = source::start_offset(source);
     let body = source.get(start..).unwrap_or_default().trim_ascii_start();

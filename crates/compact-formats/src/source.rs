@@ -10,7 +10,7 @@ use crate::TranscriptProblem;
 use crate::error::{FormatError, Position};
 use crate::json::ItemContext;
 
-/// Where an entry stands in the source.
+/// The place of an entry in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntryPlace {
     /// The index of its line, or of its message in a list.
@@ -22,7 +22,7 @@ pub(crate) struct EntryPlace {
 }
 
 impl EntryPlace {
-    /// A name made from the place, for what has none of its own.
+    /// Returns a name made from the place, for what has none of its own.
     pub(crate) fn name(&self) -> String {
         match self.part {
             None => format!("{}", self.line),
@@ -40,7 +40,7 @@ pub(crate) struct EntryDraft {
     pub(crate) place: EntryPlace,
 }
 
-/// How the source is laid out around its entries.
+/// The layout of the source around its entries.
 #[derive(Debug)]
 pub(crate) enum SourceLayout {
     /// A JSON list, perhaps within a document.
@@ -60,7 +60,7 @@ pub(crate) enum SourceLayout {
 }
 
 impl SourceLayout {
-    /// The line of a place as people count, where lines are what they see.
+    /// Returns the line of a place as people count, where lines are what they see.
     pub(crate) fn line_number(&self, place: &EntryPlace) -> Option<usize> {
         match self {
             SourceLayout::List { .. } => None,
@@ -94,7 +94,7 @@ impl TranscriptReading {
         }
     }
 
-    /// The role of the next entry where it goes by a name that no one knows; `line` is the file's.
+    /// Returns the role of the next entry where it goes by a name that no one knows; `line` is the file's.
     pub(crate) fn unknown_role(&mut self, name: &str, line: Option<usize>) -> Role {
         self.problems.push(TranscriptProblem {
             entry: Some(self.drafts.len()),
@@ -105,7 +105,7 @@ impl TranscriptReading {
     }
 }
 
-/// The error for lines among which none is of the format asked for.
+/// Returns the error for lines among which none is of the format asked for.
 pub(crate) fn unrecognised_error(source: &[u8]) -> FormatError {
     if source
         .get(start_offset(source)..)
@@ -123,7 +123,7 @@ pub(crate) fn unrecognised_error(source: &[u8]) -> FormatError {
 /// The byte order mark that some editors put first.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// The offset of the first byte after a byte order mark.
+/// Returns the offset of the first byte after a byte order mark.
 pub(crate) fn start_offset(source: &[u8]) -> usize {
     if source.starts_with(BOM) {
         BOM.len()
@@ -132,7 +132,7 @@ pub(crate) fn start_offset(source: &[u8]) -> usize {
     }
 }
 
-/// The span of every line, without its newline.
+/// Returns the span of every line, without its newline.
 pub(crate) fn line_spans(source: &[u8]) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut begin = start_offset(source);
@@ -146,7 +146,7 @@ pub(crate) fn line_spans(source: &[u8]) -> Vec<Range<usize>> {
     spans
 }
 
-/// The text of a span.
+/// Returns the text of a span.
 pub(crate) fn span_text(source: &[u8], span: Range<usize>) -> Result<&str, FormatError> {
     let start = span.start;
     std::str::from_utf8(source.get(span).unwrap_or_default()).map_err(|error| FormatError::Utf8 {
@@ -164,12 +164,12 @@ pub(crate) struct SourceLine<'s, T> {
 }
 
 impl<T> SourceLine<'_, T> {
-    /// False for a line of another kind: a list would be read as an object without names.
+    /// Returns false for a line of another kind: a list would be read as an object without names.
     pub(crate) fn is_object(&self) -> bool {
         self.json.starts_with('{')
     }
 
-    /// Where an entry that is the whole line stands.
+    /// Returns where an entry that is the whole line stands.
     pub(crate) fn entry_place(&self) -> EntryPlace {
         EntryPlace {
             line: self.index,
@@ -179,7 +179,7 @@ impl<T> SourceLine<'_, T> {
     }
 }
 
-/// Every line that is an object.
+/// Returns every line that is an object.
 pub(crate) fn read_objects<'s, T: Deserialize<'s>>(
     source: &'s [u8],
     spans: &[Range<usize>],
@@ -227,7 +227,7 @@ const BOUNDARIES: [&str; 5] = [
     "\"session.compaction_complete\"",
 ];
 
-/// A line that is no JSON because its writer stopped within it: the last one without its newline,
+/// Returns a line that is no JSON because its writer stopped within it: the last one without its newline,
 /// or one that a compaction was appended after.
 fn is_torn(source: &[u8], spans: &[Range<usize>], index: usize) -> bool {
     let bytes = |at: usize| spans.get(at).and_then(|span| source.get(span.clone()));

@@ -16,7 +16,7 @@ const CONTINUATIONS: [&str; 2] = [
     "Another language model started to solve this problem and produced a summary",
 ];
 
-/// What a text is when it is an agent's summary, or words of ours that hold a place.
+/// Returns what a text is when it is an agent's summary, or words of ours that hold a place.
 pub(crate) fn summary_kind(text: &str) -> Option<EntryKind> {
     if text == BRIDGE || text == OPENING {
         return Some(EntryKind::Injected);
@@ -56,7 +56,7 @@ const INJECTED: [&str; 22] = [
     "hook_context",
 ];
 
-/// True for a text that a client wrote; `own` are elements that only one format knows as such. The
+/// Returns true for a text that a client wrote; `own` are elements that only one format knows as such. The
 /// arguments of a command are the user's words.
 pub(crate) fn is_injected(text: &str, own: &[&str]) -> bool {
     let has_arguments =
@@ -65,7 +65,7 @@ pub(crate) fn is_injected(text: &str, own: &[&str]) -> bool {
     is_notice(text) || has_only_elements(text, &names) && !has_arguments()
 }
 
-/// What agents say in the user's place without an element around it.
+/// Returns what agents say in the user's place without an element around it.
 fn is_notice(text: &str) -> bool {
     let interruption = text.strip_prefix("[Request interrupted by user");
     interruption.is_some_and(|rest| rest.trim_end().find(']') == Some(rest.trim_end().len() - 1))
@@ -73,7 +73,7 @@ fn is_notice(text: &str) -> bool {
         || text == "System: Please continue."
 }
 
-/// What a message is by its texts: a summary, words that a client wrote, or what somebody said.
+/// Returns what a message is by its texts: a summary, words that a client wrote, or what somebody said.
 pub(crate) fn entry_kind(role: Role, blocks: &[Block]) -> EntryKind {
     let mut said = blocks.iter().filter_map(|block| match block {
         Block::Text(text) if !is_injected(text, &[]) => Some(text.as_str()),
@@ -89,7 +89,7 @@ pub(crate) fn entry_kind(role: Role, blocks: &[Block]) -> EntryKind {
     }
 }
 
-/// True when a text is nothing but elements with these names, one after another.
+/// Returns whether a text is nothing but elements with these names, one after another.
 pub(crate) fn has_only_elements(text: &str, names: &[&str]) -> bool {
     let mut rest = text.trim();
     if rest.is_empty() {
@@ -104,7 +104,7 @@ pub(crate) fn has_only_elements(text: &str, names: &[&str]) -> bool {
     true
 }
 
-/// What follows the element `name` that opens `text`.
+/// Returns what follows the element `name` that opens `text`.
 fn after_element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let inside = text.strip_prefix('<')?.strip_prefix(name)?;
     if !inside.starts_with(['>', ' ', '\n']) {
@@ -114,7 +114,7 @@ fn after_element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     inside.split_once(close.as_str()).map(|(_, after)| after)
 }
 
-/// The content of the element `name`, wherever it stands.
+/// Returns the content of the element `name`, wherever it stands.
 pub(crate) fn element_content<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(format!("<{name}>").as_str())?;
     rest.split_once(format!("</{name}>").as_str())

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-/// The source as a JSON reader takes it; the very same bytes where every pair is whole.
+/// Returns the source as a JSON reader takes it; the very same bytes where every pair is whole.
 pub(crate) fn readable_source(source: &Bytes) -> Bytes {
     match readable_json(source) {
         Cow::Borrowed(_) => source.clone(),
@@ -14,7 +14,7 @@ pub(crate) fn readable_source(source: &Bytes) -> Bytes {
     }
 }
 
-/// JSON in which every escape stands for a character, of the same length as `json`.
+/// Returns JSON of the same length in which every escape stands for a character.
 pub fn readable_json(json: &[u8]) -> Cow<'_, [u8]> {
     let mut mended = Cow::Borrowed(json);
     let mut pair_end = 0;
@@ -32,7 +32,7 @@ pub fn readable_json(json: &[u8]) -> Cow<'_, [u8]> {
     mended
 }
 
-/// A piece of JSON in which every escape stands for a character.
+/// Returns a piece of JSON in which every escape stands for a character.
 pub(crate) fn readable_text(json: &str) -> Cow<'_, str> {
     match readable_json(json.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(json),
@@ -50,7 +50,7 @@ enum SurrogateHalf {
     Low,
 }
 
-/// The half of a pair that is escaped at `at`, if one is.
+/// Returns the half of a pair that is escaped at `at`, if one is.
 fn surrogate_at(json: &[u8], at: usize) -> Option<SurrogateHalf> {
     let (head, tail) = json.split_at_checked(at)?;
     let digits = tail.strip_prefix(b"\\u")?.get(..4)?;

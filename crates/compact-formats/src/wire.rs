@@ -36,7 +36,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// A wire without a boundary, whose servers are all alike.
+    /// Returns a wire without a boundary, whose servers are all alike.
     pub(crate) const fn new(
         rules: &'static WireRules,
         read: ReadFn,
@@ -67,7 +67,7 @@ impl Wire {
     }
 }
 
-/// What a format without boundaries answers.
+/// Returns what a format without boundaries answers.
 pub(crate) fn no_boundary(
     page: &DocumentContext<'_>,
     _: &View,
@@ -108,7 +108,7 @@ impl<'a> DocumentContext<'a> {
         &self.document.source
     }
 
-    /// An entry's place and JSON.
+    /// Returns an entry's place and JSON.
     pub(crate) fn entry_source(
         &self,
         index: usize,
@@ -185,12 +185,12 @@ impl LineWriter {
         self.out.extend_from_slice(self.newline);
     }
 
-    /// The lines, each with its end: whoever writes next begins a line of its own.
+    /// Returns the lines, each with its end: whoever writes next begins a line of its own.
     pub(crate) fn into_lines(self) -> Vec<u8> {
         self.out
     }
 
-    /// The lines; `source` says whether the last one ends in a newline.
+    /// Returns the lines; `source` says whether the last one ends in a newline.
     pub(crate) fn finish(mut self, source: &[u8]) -> Vec<u8> {
         if !source.ends_with(b"\n") && self.out.ends_with(self.newline) {
             self.out.truncate(self.out.len() - self.newline.len());

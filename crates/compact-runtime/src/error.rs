@@ -139,7 +139,7 @@ impl Hinted for Error {
             Error::Summary { .. } => {
                 "nothing was changed, retry, or set policy.on_summary_failure to deterministic"
             }
-            Error::EmptyQuery => "give a name, a path or a few telling words",
+            Error::EmptyQuery => "use a name, a path or a few distinctive words",
             Error::BadPointer(_) => "write RECEIPT#NUMBER, as a view or a hit shows it",
             Error::NoSuchEntry(_) => "recall finds entries by their words",
             _ => return None,

@@ -24,14 +24,14 @@ use crate::error::Error;
 use crate::redaction::Redactors;
 use crate::storage::{ConfiguredStores, LentStores, Storage};
 
-/// Stands around a store that is opened later.
+/// Wraps a catalog that is opened later.
 pub(crate) type WrapCatalog =
     Arc<dyn Fn(Arc<dyn SessionCatalog>) -> Arc<dyn SessionCatalog> + Send + Sync>;
 
-/// Stands around an index that is opened later.
+/// Wraps an index that is opened later.
 pub(crate) type WrapIndex = Arc<dyn Fn(Arc<dyn RecallIndex>) -> Arc<dyn RecallIndex> + Send + Sync>;
 
-/// Gathers settings; see [`Compact::builder`].
+/// Builds a [`Compact`]; see [`Compact::builder`].
 #[derive(Default)]
 #[must_use]
 pub struct CompactBuilder {
@@ -53,17 +53,17 @@ pub struct CompactBuilder {
     clock: Option<Arc<dyn Clock>>,
 }
 
-/// Where settings come from.
+/// The source of the settings.
 #[derive(Default)]
 enum Settings {
-    /// The defaults.
+    /// The default settings.
     #[default]
     Defaults,
-    /// These.
+    /// The settings that the program passed.
     Given(Box<Config>),
     /// A JSON object of keys, over the defaults.
     Json(String),
-    /// Files and variables.
+    /// Files, variables and flags.
     Sources(ConfigSources),
 }
 
@@ -130,7 +130,7 @@ impl CompactBuilder {
         self
     }
 
-    /// Names the model whose window and tokens count.
+    /// Sets the model, which determines the window and how tokens are counted.
     pub fn model(mut self, model: impl Into<String>) -> CompactBuilder {
         self.model = Some(model.into());
         self
@@ -142,7 +142,7 @@ impl CompactBuilder {
         self
     }
 
-    /// Decides by this policy.
+    /// Sets the policy.
     pub fn policy(mut self, policy: Policy) -> CompactBuilder {
         self.policy = Some(policy);
         self
@@ -192,7 +192,7 @@ impl CompactBuilder {
         self
     }
 
-    /// Stands around whichever catalog is used.
+    /// Wraps the catalog in another one, whichever is used.
     pub fn wrap_catalog(
         mut self,
         wrap: impl Fn(Arc<dyn SessionCatalog>) -> Arc<dyn SessionCatalog> + Send + Sync + 'static,
@@ -201,7 +201,7 @@ impl CompactBuilder {
         self
     }
 
-    /// Stands around whichever recall index is used.
+    /// Wraps the recall index in another one, whichever is used.
     pub fn wrap_index(
         mut self,
         wrap: impl Fn(Arc<dyn RecallIndex>) -> Arc<dyn RecallIndex> + Send + Sync + 'static,
@@ -216,7 +216,7 @@ impl CompactBuilder {
         self
     }
 
-    /// Lets this model write summaries instead of the configured one.
+    /// Uses this model to write summaries instead of the configured one.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -234,13 +234,13 @@ impl CompactBuilder {
         self
     }
 
-    /// Lets this model say what messages are about, for semantic pruning.
+    /// Uses this model to compare messages for semantic pruning.
     pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> CompactBuilder {
         self.embedder = Some(embedder);
         self
     }
 
-    /// Redacts with this function too, wherever redaction is on.
+    /// Adds a redaction function, which is applied wherever redaction is on.
     ///
     /// ```
     /// # fn main() -> Result<(), compact::Error> {
@@ -257,7 +257,7 @@ impl CompactBuilder {
         self
     }
 
-    /// Hands every event to a function, which must not block.
+    /// Calls a function with every event; it must not block.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -281,7 +281,7 @@ impl CompactBuilder {
         self.event_sink(Arc::new(CallbackSink::new(callback)))
     }
 
-    /// Hands every event to a sink; may be called more than once.
+    /// Sends every event to a sink; may be called more than once.
     pub fn event_sink(mut self, sink: Arc<dyn EventSink>) -> CompactBuilder {
         self.sinks.push(sink);
         self
@@ -326,7 +326,7 @@ impl CompactBuilder {
         }))
     }
 
-    /// The settings with what the program sets by itself.
+    /// Returns the settings with the values that the program sets.
     fn lay_over(&mut self, mut config: Config) -> Config {
         config.model = self.model.take().or(config.model);
         config.max_context_tokens = self.window.or(config.max_context_tokens);
@@ -348,14 +348,14 @@ impl Settings {
     }
 }
 
-/// What a program may lend: an archive, a catalog, an index.
+/// The stores that a program may pass: an archive, a catalog, an index.
 type Lent = (
     Option<Arc<dyn ArchiveStore>>,
     Option<Arc<dyn SessionCatalog>>,
     Option<Arc<dyn RecallIndex>>,
 );
 
-/// The configured stores, unless the program lends one: what it does not lend is in memory then.
+/// Returns the configured stores; if the program passes one, those that it does not pass are in memory.
 fn build_storage(config: &Config, lent: Lent, clock: &Arc<dyn Clock>) -> Result<Storage, Error> {
     let (archive, catalog, index) = lent;
     if archive.is_some() || catalog.is_some() {

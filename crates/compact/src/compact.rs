@@ -38,7 +38,7 @@ use crate::storage::{ConfiguredStores, Storage, StorePair};
 #[derive(Clone)]
 pub struct Compact {
     parts: Arc<CompactParts>,
-    /// What sessions hold open, once there are some.
+    /// The stores that sessions hold open; without any, each caller opens them.
     opened: Arc<Mutex<OpenedParts>>,
 }
 
@@ -49,7 +49,7 @@ struct OpenedParts {
     index: Option<Arc<dyn RecallIndex>>,
 }
 
-/// What a builder gathered.
+/// The parts that a builder has collected.
 pub(crate) struct CompactParts {
     pub(crate) config: Config,
     pub(crate) storage: Storage,
@@ -64,8 +64,8 @@ pub(crate) struct CompactParts {
 }
 
 impl Compact {
-    /// Gathers settings. Without any, originals go to the user's data directory, tokens are
-    /// estimated, summaries are written without a model, and nobody hears of it.
+    /// Starts a builder. By default originals go to the user's data directory, tokens are estimated,
+    /// summaries are written without a model, and no events are exported.
     ///
     /// ```
     /// # fn main() -> Result<(), compact::Error> {
@@ -86,13 +86,13 @@ impl Compact {
         }
     }
 
-    /// The session of that name; taken up again where an earlier process left it, once it is given its
-    /// history.
+    /// Returns the session of that name. Once it gets its history, it continues where an earlier process
+    /// left it.
     pub fn session(&self, id: impl Into<String>) -> Session {
         Session::new(self.clone(), id.into())
     }
 
-    /// The entries of everything archived that answer a question best, the best first.
+    /// Searches everything archived, and returns the entries that answer a question best, the best first.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -100,14 +100,11 @@ impl Compact {
     /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
     /// # let turn = |n: u32| [
     /// #     serde_json::json!({"role": "user", "content": format!("Which port does service {n} use?")}),
-    /// #     serde_json::json!({"role": "assistant", "content": format!("Service {n} uses port {}. ", 8000 + n).repeat(60)}),
-    /// # ];
-    /// # let messages: Vec<_> = (0..40).flat_map(turn).collect();
-    /// # compact.session("ports").compact(&messages, None).await?;
-    /// let hits = compact.recall("port of service 7").await?;
-    /// assert!(hits[0].snippet.contains("8007") || hits[0].snippet.contains("service 7"));
-    /// # Ok(())
-    /// # }
+    /// #     serde_json::json!({"role": "assistant", "content": format!("Service {n} uses port {}. ", 8000
+    /// + n).repeat(60)}), # ]; # let messages: Vec<_> = (0..40).flat_map(turn).collect(); #
+    /// compact.session("ports").compact(&messages, None).await?; let hits = compact.recall("port of service
+    /// 7").await?; assert!(hits[0].snippet.contains("8007") || hits[0].snippet.contains("service 7")); #
+    /// Ok(()) # }
     /// ```
     pub async fn recall(&self, question: &str) -> Result<Vec<SearchHit>, Error> {
         let query = RecallQuery {
@@ -118,14 +115,14 @@ impl Compact {
         self.search(&query).await
     }
 
-    /// The same within one session, or with more hits.
+    /// Searches everything archived, within one session or with another limit than [`Compact::recall`].
     pub async fn search(&self, query: &RecallQuery<'_>) -> Result<Vec<SearchHit>, Error> {
         let recall = self.open_recall()?;
         recall.update_index().await?;
         Ok(recall.search(query).await?)
     }
 
-    /// The entry that a pointer names, whole: `RECEIPT#NUMBER`, as views and hits show it.
+    /// Returns the whole entry that a pointer names: `RECEIPT#NUMBER`, as views and hits show it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -141,7 +138,7 @@ impl Compact {
         Ok(recall.expand(&EntryPointer::parse(pointer)?).await?)
     }
 
-    /// The input of a receipt, or the whole of a session, byte for byte as it was archived.
+    /// Returns the original of a receipt, or of a whole session, byte for byte as it was archived.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -164,7 +161,8 @@ impl Compact {
         Ok(manager.restore(receipt_or_session).await?)
     }
 
-    /// Holds a receipt against the archive, by the terms that it was made under, and says what differs.
+    /// Recomputes a receipt from the archive, with the settings that it was made with, and returns what
+    /// differs.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -192,7 +190,7 @@ impl Compact {
         Ok(manager.verify_receipt(&record.receipt_id).await?)
     }
 
-    /// What a session knows after its last compaction, layer by layer; of a receipt, after that one.
+    /// Returns what a session knows after its last compaction, layer by layer; of a receipt, after that one.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -217,35 +215,35 @@ impl Compact {
         Ok(manager.memory_layers(&record).await?)
     }
 
-    /// The record of a receipt, or of a session's last compaction.
+    /// Returns the record of a receipt, or of a session's last compaction.
     pub async fn find_record(&self, session_or_receipt: &str) -> Result<CompactionRecord, Error> {
         let named = self.store_to_read()?.find_named(session_or_receipt).await?;
         Ok(named.into_record())
     }
 
-    /// The settings.
+    /// Returns the configuration in force.
     pub fn config(&self) -> &Config {
         &self.parts.config
     }
 
-    /// What the settings let go.
+    /// Returns the configured limits of retention.
     pub fn retention(&self) -> RetentionConfig {
         self.parts.config.storage.retention
     }
 
-    /// The directory of the configured stores; `None` where the program lends its own.
+    /// Returns the directory of the configured stores; `None` if the program passed its own.
     pub fn data_directory(&self) -> Option<&Path> {
         self.parts.storage.root()
     }
 
-    /// The window of a model: the configured one, the registry's or the default.
+    /// Returns the window of a model: the configured one, the registry's or the default.
     pub fn window(&self, model: Option<&str>) -> Window {
         let config = &self.parts.config;
         let window = Window::for_model(config.max_context_tokens.map(Tokens), model);
         window.at_most(config.window_limit.map(Tokens))
     }
 
-    /// How tokens are counted for a model.
+    /// Returns the estimator that counts tokens for a model.
     pub fn estimator(&self, model: Option<&str>) -> Arc<dyn Estimator> {
         match &self.parts.estimator {
             Some(lent) => Arc::clone(lent),
@@ -258,17 +256,17 @@ impl Compact {
         &*self.parts.clock
     }
 
-    /// What is applied to whatever crosses a boundary.
+    /// Returns the redactor for a boundary.
     pub fn redactor(&self, boundary: RedactionBoundary) -> &Arc<Redactor> {
         self.parts.redactors.at(boundary)
     }
 
-    /// What is applied to an original that a store of the program's own is handed.
+    /// Returns the redactor for originals that go to the program's own store.
     pub fn redactor_for_handed_original(&self) -> &Arc<Redactor> {
         self.parts.redactors.for_handed_original()
     }
 
-    /// What the archive keeps of an original.
+    /// Returns whether the archive keeps originals exact or redacted.
     pub fn archive_mode(&self) -> ArchiveMode {
         let redactor = self.redactor(RedactionBoundary::Archive);
         match redactor.is_off() {
@@ -277,13 +275,13 @@ impl Compact {
         }
     }
 
-    /// Who hears of what happens, everything redacted for export.
+    /// Returns the sink that receives all events, redacted for export.
     pub fn sink(&self) -> Result<Arc<dyn EventSink>, Error> {
         let redactor = self.redactor(RedactionBoundary::Export);
         events::build_sink(&self.parts.config, &self.parts.sinks, redactor)
     }
 
-    /// The model that writes summaries, if one was chosen; without one of its own, the session's.
+    /// Returns the configured summarizer, if there is one; without a model of its own it uses `model`.
     pub fn summarizer(&self, model: Option<&str>) -> Result<Option<Arc<dyn Summarizer>>, Error> {
         if let Some(lent) = &self.parts.summarizer {
             return Ok(Some(Arc::clone(lent)));
@@ -299,7 +297,7 @@ impl Compact {
         }))
     }
 
-    /// The model that says what messages are about, if one was chosen.
+    /// Returns the configured embedder, if there is one.
     pub fn embedder(&self) -> Option<Arc<dyn Embedder>> {
         if let Some(lent) = &self.parts.embedder {
             return Some(Arc::clone(lent));
@@ -308,7 +306,7 @@ impl Compact {
         Some(Arc::new(built))
     }
 
-    /// The manager of all sessions: opens the stores once, and asks the chosen models.
+    /// Returns the manager of all sessions; opens the stores and the configured models on first use.
     pub fn manager(&self) -> Result<Arc<Manager>, Error> {
         let mut opened = self.lock_opened();
         if let Some((manager, _)) = &opened.engine {
@@ -331,7 +329,7 @@ impl Compact {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A manager over a store, under these terms; it asks no model.
+    /// Builds a manager over a store with these settings; it uses no model.
     pub fn build_manager(
         &self,
         store: StorePair,
@@ -348,13 +346,13 @@ impl Compact {
         Ok(manager.with_sink(self.sink()?))
     }
 
-    /// A manager that only looks into the store.
+    /// Builds a manager that only reads from the store.
     pub fn reading_manager(&self) -> Result<Manager, Error> {
         let policy = self.parts.config.policy.clone();
         self.build_manager(self.store_to_read()?, policy, self.estimator(None))
     }
 
-    /// A manager under the terms that a receipt was made under.
+    /// Builds a manager with the settings that a receipt was made with.
     pub fn manager_under_terms(
         &self,
         store: StorePair,
@@ -364,8 +362,7 @@ impl Compact {
         self.build_manager(store, policy, estimator)
     }
 
-    /// The policy and the estimator of a receipt; what a hook or a run left is looked at under the
-    /// present ones.
+    /// Returns the policy and the estimator of a receipt; for files of hooks and runs, the present ones.
     fn receipt_terms(
         &self,
         record: &CompactionRecord,
@@ -382,7 +379,7 @@ impl Compact {
         Ok((terms.policy, estimator::by_name(&terms.estimator, None)?))
     }
 
-    /// False where the settings say that nothing is archived.
+    /// Returns whether the settings archive originals.
     fn keeps_originals(&self) -> bool {
         match &self.parts.storage {
             Storage::Configured(_) => self.parts.config.storage.adapter != StorageAdapter::None,
@@ -390,12 +387,12 @@ impl Compact {
         }
     }
 
-    /// The store, created if it is not there.
+    /// Returns the store, and creates it if it does not exist.
     pub fn store_to_write(&self) -> Result<StorePair, Error> {
         Ok(self.wrapped(self.parts.storage.to_write()?))
     }
 
-    /// The store as it is, with what hooks and runs left beside it.
+    /// Returns the store as it is, together with the files of hooks and runs.
     pub fn store_to_read(&self) -> Result<StorePair, Error> {
         let StorePair { archive, catalog } = self.store_as_is()?;
         let Some(root) = self.data_directory() else {
@@ -407,13 +404,14 @@ impl Compact {
         })
     }
 
-    /// The stores that the settings name; `None` where the program lends its own.
+    /// Returns the stores that the settings name; `None` if the program passed its own.
     pub fn stores(&self) -> Option<&Stores> {
         let configured = self.parts.storage.configured()?;
         Some(&configured.stores)
     }
 
-    /// The store alone; an empty one in memory where there is none, so that reading never writes.
+    /// Returns the store without other files; an empty one in memory if there is none, so that reading
+    /// never writes.
     pub fn store_as_is(&self) -> Result<StorePair, Error> {
         if let Some((_, store)) = &self.lock_opened().engine {
             return Ok(store.clone());
@@ -421,7 +419,7 @@ impl Compact {
         Ok(self.wrapped(self.parts.storage.as_is()?))
     }
 
-    /// The store that planning needs: none, unless the conversation names an earlier compaction.
+    /// Returns the store that planning needs: none, unless the conversation names an earlier compaction.
     pub fn store_for_planning(&self, conversation: &Conversation) -> Result<StorePair, Error> {
         let mut entries = conversation.entries.iter();
         match entries.any(|entry| frame::find_frame(&entry.blocks).is_some()) {
@@ -440,12 +438,12 @@ impl Compact {
         }
     }
 
-    /// True once something may have been stored.
+    /// Returns whether something may have been stored.
     pub fn has_store(&self) -> bool {
         self.parts.storage.has_data()
     }
 
-    /// Everything archived, to be searched; an error where nothing ever was.
+    /// Opens everything archived for searching; fails if nothing was ever archived.
     pub fn open_recall(&self) -> Result<Recall, Error> {
         let store = self.store_to_recall()?;
         Ok(Recall {
@@ -485,7 +483,7 @@ impl Compact {
         Ok(index)
     }
 
-    /// The recall index, if there is one.
+    /// Returns the recall index, if there is one.
     pub fn recall_index(&self) -> Result<Option<Arc<dyn RecallIndex>>, Error> {
         self.parts.storage.index_if_any()
     }
@@ -499,7 +497,7 @@ impl fmt::Debug for Compact {
     }
 }
 
-/// What a hook or a run left has no receipt but its own bytes.
+/// Verifies a file of a hook or a run, which has no receipt, by its own bytes.
 async fn verify_file(
     store: &StorePair,
     record: &CompactionRecord,

@@ -29,7 +29,7 @@ pub fn sources_from_json(place: &str, json: &str) -> Result<ConfigSources, Error
     Ok(ConfigSources::default().with_flags(flags))
 }
 
-/// Every key that has a value.
+/// Adds a flag for every key that has a value.
 fn push_flags(place: &str, path: &str, value: Value, flags: &mut Vec<ConfigFlag>) {
     match value {
         Value::Null => {}

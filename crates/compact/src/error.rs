@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Unexpected,
 }
 
-/// Everything that can go wrong.
+/// An error of any operation; [`Error::kind`] says what a caller can do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -62,18 +62,18 @@ pub enum Error {
         variable: String,
     },
     /// There is no client for the collector.
-    #[error("telemetry.exporter: no client for the collector: {0}")]
+    #[error("telemetry.exporter: cannot create a client for the collector: {0}")]
     Collector(String),
     /// This program was built without OpenTelemetry.
     #[error("telemetry.exporter: this program was built without OpenTelemetry")]
     NoOtlp,
     /// The configuration leaves the store to the program, which gave none.
-    #[error("storage.adapter is `custom`, and the program gave no archive")]
+    #[error("storage.adapter is `custom`, but the program provides no archive")]
     NoCustomStore,
     /// The stores are the program's own, and this is about the configured ones.
     #[error("the stores are the program's own, not those that the configuration names")]
     NoConfiguredStores,
-    /// Nothing is archived.
+    /// Nothing was archived in the data directory yet.
     #[error("there is no archive in {0}: nothing was compacted yet")]
     NothingArchived(String),
     /// The receipt says too little to work by.
@@ -83,15 +83,15 @@ pub enum Error {
     #[error("the view is not valid JSON")]
     Emitted(#[source] serde_json::Error),
     /// A retention that reaches back before the calendar.
-    #[error("a retention of {days} days is before the calendar")]
+    #[error("a retention of {days} days is too long")]
     Retention {
-        /// So many days.
+        /// The configured number of days.
         days: u32,
     },
 }
 
 impl Error {
-    /// What a caller can do about it.
+    /// Returns what a caller can do about the error.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -124,14 +124,14 @@ impl Error {
         }
     }
 
-    /// What to do about it, where there is something to do that the message does not say.
+    /// Returns what to do about the error, if the message does not say it.
     ///
     /// ```
     /// use compact::Compact;
     ///
     /// let error = Compact::builder().config_json(r#"{"max_context_tokens": "many"}"#).build().unwrap_err();
     /// assert!(error.to_string().contains("max_context_tokens"));
-    /// assert_eq!(error.hint().as_deref(), Some("mend the setting that the message names"));
+    /// assert_eq!(error.hint().as_deref(), Some("fix the setting that the message names"));
     /// ```
     pub fn hint(&self) -> Option<String> {
         Hinted::hint(self)
@@ -149,7 +149,7 @@ impl Hinted for Error {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Error::Runtime(error) => return error.hint(),
-            Error::Config(_) | Error::Redaction(_) => "mend the setting that the message names",
+            Error::Config(_) | Error::Redaction(_) => "fix the setting that the message names",
             Error::Stores(_) => "set the variable that storage.archive.key_env names",
             Error::Estimator(_) => "use the estimator that the receipt names",
             Error::NoDataDirectory(_) => "set storage.path to a directory for the archive",
@@ -164,7 +164,7 @@ impl Hinted for Error {
             Error::NoCustomStore => {
                 "give the builder an archive and a catalog, or set storage.adapter"
             }
-            Error::NoConfiguredStores => "lend no stores to the builder",
+            Error::NoConfiguredStores => "pass no stores to the builder",
             Error::NothingArchived(_) => "compact something first, with an archive",
             Error::OtherVersion(_) => "its original can be restored",
             Error::Retention { .. } => "use fewer days",

@@ -19,7 +19,7 @@ type CollectorQueue = Arc<BackgroundSink<ExportedEvent>>;
 /// The queues of this process, by where they lead.
 static COLLECTORS: Mutex<Vec<(OtlpConfig, CollectorQueue)>> = Mutex::new(Vec::new());
 
-/// The sink of a configuration: its collector, and the program's own sinks behind it.
+/// Builds the sink of a configuration: its collector, then the program's own sinks.
 pub(crate) fn build_sink(
     config: &Config,
     own: &[Arc<dyn EventSink>],
@@ -36,7 +36,8 @@ pub(crate) fn build_sink(
     Ok(Arc::new(RedactingSink::new(Arc::clone(redactor), all)))
 }
 
-/// Waits at most `limit` for what collectors have not taken yet: how many events they never took.
+/// Waits at most `limit` for collectors to accept what is left; returns how many events they never
+/// accepted.
 ///
 /// ```
 /// use std::time::Duration;

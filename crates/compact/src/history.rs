@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// A whole history: a request body, a list of messages, or a transcript that was read already.
+/// A whole history: a request body, a list of messages, or a parsed transcript.
 ///
 /// ```
 /// use compact::{History, format::Format};
@@ -29,14 +29,14 @@ enum HistoryContent {
 }
 
 impl History {
-    /// Names the format, where the content does not tell it.
+    /// Sets the format, if it cannot be detected from the content.
     #[must_use]
     pub fn in_format(mut self, format: Format) -> History {
         self.format = Some(format);
         self
     }
 
-    /// Reads it.
+    /// Parses the history; fails if it cannot be read.
     pub(crate) fn parse(self) -> Result<ParsedTranscript, Error> {
         match self.content {
             HistoryContent::Bytes(bytes) => Ok(compact_formats::parse(

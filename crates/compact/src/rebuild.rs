@@ -14,7 +14,7 @@ use compact_runtime::port::catalog::{CompactionRecord, SessionCatalog};
 use crate::compact::Compact;
 use crate::error::Error;
 
-/// What was done.
+/// What a rebuild found and wrote.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RebuildReport {
@@ -36,11 +36,11 @@ pub struct RebuildReport {
     pub moved_aside: Option<PathBuf>,
 }
 
-/// Hears how far a rebuild is.
+/// Receives the progress of a rebuild.
 pub trait RebuildProgress: Send + Sync {
-    /// So many records will be read.
+    /// Is called once with the number of records to read.
     fn begin(&self, records: usize);
-    /// One of them was.
+    /// Is called after each record.
     fn step(&self);
 }
 
@@ -86,7 +86,7 @@ impl Compact {
     }
 }
 
-/// Every record that can be read.
+/// Returns every record that can be read.
 async fn read_records(
     archive: &dyn ArchiveStore,
     progress: &dyn RebuildProgress,
@@ -126,7 +126,7 @@ async fn write_missing(
     Ok(())
 }
 
-/// The sessions, the one first that began first.
+/// Returns the sessions, the one first that began first.
 fn group_by_session(mut records: Vec<CompactionRecord>) -> Vec<(String, Vec<CompactionRecord>)> {
     let time = |record: &CompactionRecord| record.created_at.clone();
     records.sort_by_key(|record| (time(record), record.summary_version));
@@ -143,7 +143,8 @@ fn group_by_session(mut records: Vec<CompactionRecord>) -> Vec<(String, Vec<Comp
     sessions
 }
 
-/// The same records, each behind the one that it builds on: clocks of several machines differ.
+/// Sorts records so that each follows the one that it builds on, since the clocks of several machines
+/// differ.
 fn sort_by_previous(mut open: Vec<CompactionRecord>) -> Vec<CompactionRecord> {
     let mut ordered: Vec<CompactionRecord> = Vec::new();
     while !open.is_empty() {

@@ -35,7 +35,7 @@ impl Redactors {
         })
     }
 
-    /// The redactor of one boundary.
+    /// Returns the redactor of one boundary.
     pub(crate) fn at(&self, boundary: RedactionBoundary) -> &Arc<Redactor> {
         match boundary {
             RedactionBoundary::Archive => &self.archive,
@@ -44,7 +44,7 @@ impl Redactors {
         }
     }
 
-    /// What is applied to an original that a store of the program's own is handed.
+    /// Returns the redactor for originals that go to the program's own store.
     pub(crate) fn for_handed_original(&self) -> &Arc<Redactor> {
         &self.handed_original
     }

@@ -18,14 +18,14 @@ use crate::compact::Compact;
 use crate::error::Error;
 use crate::storage::StorePair;
 
-/// What may stay.
+/// The limits of what an archive keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneLimits {
     days: Option<u32>,
     bytes: Option<u64>,
 }
 
-/// What would go.
+/// The compactions and packs that a limit would remove.
 #[derive(Clone, Debug, Default)]
 pub struct PruneSelection {
     records: Vec<CompactionRecord>,
@@ -35,31 +35,31 @@ pub struct PruneSelection {
 }
 
 impl PruneLimits {
-    /// Lets everything stay.
+    /// Returns limits that keep everything.
     pub fn none() -> PruneLimits {
         PruneLimits::default()
     }
 
-    /// Lets what is older than so many days go.
+    /// Removes what is older than so many days.
     #[must_use]
     pub fn older_than_days(mut self, days: Option<u32>) -> PruneLimits {
         self.days = days;
         self
     }
 
-    /// Lets the oldest go until the archive has at most so many bytes.
+    /// Removes the oldest until the archive has at most so many bytes.
     #[must_use]
     pub fn at_most_bytes(mut self, bytes: Option<u64>) -> PruneLimits {
         self.bytes = bytes;
         self
     }
 
-    /// The most bytes that may stay.
+    /// Returns the most bytes that may stay.
     pub fn max_bytes(&self) -> Option<u64> {
         self.bytes
     }
 
-    /// True when something may go.
+    /// Returns whether any limit is set.
     pub fn is_set(&self) -> bool {
         self.days.is_some() || self.bytes.is_some()
     }
@@ -75,29 +75,29 @@ impl From<RetentionConfig> for PruneLimits {
 }
 
 impl PruneSelection {
-    /// The compactions that go, the oldest first.
+    /// Returns the compactions to remove, the oldest first.
     pub fn records(&self) -> &[CompactionRecord] {
         &self.records
     }
 
-    /// The packs that go.
+    /// Returns the packs to remove.
     pub fn packs(&self) -> &BTreeSet<PackId> {
         &self.packs
     }
 
-    /// The bytes that this frees.
+    /// Returns how many bytes are freed.
     pub fn bytes_freed(&self) -> u64 {
         self.freed
     }
 
-    /// The bytes that stay.
+    /// Returns how many bytes remain.
     pub fn bytes_left(&self) -> u64 {
         self.total - self.freed
     }
 }
 
 impl Compact {
-    /// What would go under these limits; changes nothing.
+    /// Returns what these limits would remove, and changes nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -121,8 +121,8 @@ impl Compact {
         self.remove_selected(&store, selection).await
     }
 
-    /// Lets go what `storage.retention` says may go; nothing unless it says so. A session does this
-    /// after each compaction.
+    /// Removes what `storage.retention` allows, which by default is nothing. A session does this after each
+    /// compaction.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -204,7 +204,7 @@ async fn select_prunable(
     })
 }
 
-/// What may go, the oldest first, and what must stay.
+/// The compactions that may be removed, the oldest first, and those that must stay.
 struct PruneCandidates {
     open: Vec<CompactionRecord>,
     live: Vec<CompactionRecord>,
@@ -232,7 +232,7 @@ impl PruneCandidates {
         Ok(all)
     }
 
-    /// How many are older than a time.
+    /// Returns how many are older than a time.
     fn count_older_than(&self, time: &str) -> usize {
         let old = self
             .open
@@ -241,7 +241,7 @@ impl PruneCandidates {
         old.count()
     }
 
-    /// The fewest that must go for the archive to fit.
+    /// Returns the fewest that must go for the archive to fit.
     async fn count_to_fit(
         &self,
         most: u64,
@@ -262,7 +262,7 @@ impl PruneCandidates {
         Ok(low)
     }
 
-    /// What goes with the oldest `number`. A record whose packs must all stay, because newer ones
+    /// Returns what goes with the oldest `number`. A record whose packs must all stay, because newer ones
     /// build on them, stays as well: forgetting it would free nothing.
     async fn select_oldest(
         &self,
@@ -300,7 +300,7 @@ enum NamedReceipts {
 }
 
 impl NamedReceipts {
-    /// A view's texts come from its input, so the receipts that it names are named there; an input
+    /// Returns a view's texts come from its input, so the receipts that it names are named there; an input
     /// that cannot be read may name any.
     async fn from_latest(store: &StorePair, chains: &[Vec<CompactionRecord>]) -> NamedReceipts {
         let mut named = HashSet::new();
@@ -330,7 +330,7 @@ fn short_receipt(receipt: &str) -> String {
     receipt.chars().take(POINTER_CHARS).collect()
 }
 
-/// What may be the id of a receipt, or the start of one.
+/// Returns what may be the id of a receipt, or the start of one.
 fn receipts_in(bytes: &[u8]) -> impl Iterator<Item = String> + '_ {
     bytes
         .split(|byte| !byte.is_ascii_hexdigit())
@@ -338,7 +338,7 @@ fn receipts_in(bytes: &[u8]) -> impl Iterator<Item = String> + '_ {
         .map(|run| String::from_utf8_lossy(run).into_owned())
 }
 
-/// A summary's numbers reach back to the first compaction of its chain.
+/// Adds the earlier compactions of each chain, since the numbers in a summary reach back to the first.
 fn add_lineage(named: &mut HashSet<String>, chains: &[Vec<CompactionRecord>]) {
     let previous: HashMap<String, String> = chains
         .iter()

@@ -32,7 +32,7 @@ pub struct Session {
     live: Option<compact_runtime::Session>,
 }
 
-/// What to send.
+/// A prompt to send, and the decision behind it.
 #[derive(Debug)]
 pub struct Prompt {
     emitted: Bytes,
@@ -53,17 +53,17 @@ impl Session {
         }
     }
 
-    /// Its name.
+    /// Returns the session's name.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What is known of it; `None` before its first history.
+    /// Returns the state of the session; `None` before its first history.
     pub fn state(&self) -> Option<&SessionState> {
         self.live.as_ref().map(compact_runtime::Session::state)
     }
 
-    /// What to send for a history: itself while there is room, else a view of it. Compacts when it
+    /// Returns what to send: the history itself while there is room, or else a view of it. Compacts if it
     /// must; on an error nothing has changed.
     ///
     /// ```
@@ -86,8 +86,8 @@ impl Session {
         self.hand_out(ready).await
     }
 
-    /// What to send for a history, compacted whatever the pressure. A note says what the summary
-    /// should dwell on.
+    /// Compacts whatever the pressure, and returns what to send. A note says what the summary should
+    /// emphasise.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -97,8 +97,8 @@ impl Session {
     ///
     /// let compact = Compact::builder().in_memory().window(20_000).build()?;
     /// let turn = |n: u32| [
-    ///     json!({"role": "user", "content": format!("Measure run {n}.")}),
-    ///     json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
+    /// json!({"role": "user", "content": format!("Measure run {n}.")}),
+    /// json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
     /// ];
     /// let messages: Vec<Value> = (0..40).flat_map(turn).collect();
     /// let prompt = compact.session("runs").compact(&messages, Some("keep the timings")).await?;
@@ -117,7 +117,7 @@ impl Session {
         self.hand_out(ready).await
     }
 
-    /// A smaller prompt for a history that the provider refused, to be sent once. `None` when its
+    /// Returns a smaller prompt for a history that the provider refused, to be sent once. `None` when its
     /// answer is no overflow, when the smaller prompt was refused too, or when nothing smaller can be
     /// made: then the provider's error is the caller's answer.
     ///
@@ -147,7 +147,8 @@ impl Session {
         }
     }
 
-    /// The same for an overflow that was recognised already.
+    /// Returns a smaller prompt for an overflow that was recognised already; otherwise like
+    /// [`Session::overflowed`].
     pub async fn shrink(
         &mut self,
         history: impl Into<History>,
@@ -186,15 +187,15 @@ impl Session {
         self.observe_report(reported);
     }
 
-    /// The same for a report that was read already.
+    /// Records a usage report that was parsed already; `None` if the provider reported nothing.
     pub fn observe_report(&mut self, reported: Option<ReportedUsage>) {
         if let Some(live) = &mut self.live {
             live.observe(reported);
         }
     }
 
-    /// Notes that nothing happened for so long. Starts a compaction beside the session if the policy
-    /// wants one then; true when one was started.
+    /// Reports that the session was idle for so long. Starts a background compaction if the policy wants
+    /// one; returns whether it did.
     pub async fn report_idle(&mut self, quiet: Duration) -> bool {
         match &mut self.live {
             Some(live) => live.report_idle(quiet).await,
@@ -211,7 +212,7 @@ impl Session {
         Ok(())
     }
 
-    /// Lets entries go that were protected by name.
+    /// Ends the protection of entries by name.
     pub async fn unprotect(&mut self, names: &BTreeSet<EntryHash>) -> Result<(), Error> {
         match &mut self.live {
             Some(live) => live.unprotect(names).await?,
@@ -262,8 +263,8 @@ impl Session {
 }
 
 impl Prompt {
-    /// The body to send, in the form of the history: a request body, or a list of messages. Flags,
-    /// which are for us alone, are left out.
+    /// Returns the body to send in the form of the history: a request body, or a list of messages. Flags,
+    /// which only Compact reads, are left out.
     pub fn body(&self) -> Result<Bytes, Error> {
         if !self.is_flagged {
             return Ok(self.emitted.clone());
@@ -273,7 +274,7 @@ impl Prompt {
         Ok(parsed.document.without_flags()?.into())
     }
 
-    /// The messages to send.
+    /// Returns the messages to send.
     pub fn messages(&self) -> Result<Vec<Value>, Error> {
         let body = serde_json::from_slice(&self.body()?).map_err(Error::Emitted)?;
         let list = match body {
@@ -286,27 +287,27 @@ impl Prompt {
         }
     }
 
-    /// The body as the view gives it, flags and all.
+    /// Returns the body of the view with its flags.
     pub fn emitted(&self) -> &Bytes {
         &self.emitted
     }
 
-    /// True when the history itself is sent.
+    /// Returns whether the history is sent unchanged.
     pub fn is_unchanged(&self) -> bool {
         self.is_unchanged
     }
 
-    /// What is sent, as a view of the history.
+    /// Returns what is sent, as a view of the history.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// The verdict on the history, with its tokens and its reason.
+    /// Returns the verdict on the history, with its tokens and its reason.
     pub fn decision(&self) -> &TriggerDecision {
         &self.decision
     }
 
-    /// The receipt, when this call compacted or took over what was compacted beside it.
+    /// Returns the receipt, when this call compacted or took over what was compacted beside it.
     pub fn receipt(&self) -> Option<&Receipt> {
         self.receipt.as_ref()
     }

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 /// The folder of what hooks left behind in the data directory.
 pub const HOOKS_FOLDER: &str = "hooks";
 
-/// A store with what hooks and runs left in the data directory beside it.
+/// A store together with the files that hooks and runs left in the data directory.
 pub struct StoreWithFiles<S: ?Sized> {
     beneath: Arc<S>,
     copies: Vec<SessionFile>,
@@ -42,7 +42,7 @@ struct SessionFile {
     origin: FileOrigin,
 }
 
-/// Who left it.
+/// What wrote the file.
 #[derive(Clone, Debug)]
 enum FileOrigin {
     /// A hook: a transcript.
@@ -52,7 +52,7 @@ enum FileOrigin {
 }
 
 impl<S: ?Sized> StoreWithFiles<S> {
-    /// A store, and what lies in a data directory.
+    /// Combines a store with the files in a data directory.
     pub fn new(beneath: Arc<S>, root: &Path) -> StoreWithFiles<S> {
         let mut copies: Vec<SessionFile> = find_session_files(root).collect();
         copies.sort_by(|a, b| (a.at, a.path()).cmp(&(b.at, b.path())));
@@ -68,12 +68,12 @@ impl<S: ?Sized> StoreWithFiles<S> {
     }
 }
 
-/// True when a hook or a run left something.
+/// Returns whether hooks or runs left any file.
 pub fn has_session_files(root: &Path) -> bool {
     find_session_files(root).next().is_some()
 }
 
-/// How many files hooks left in a data directory, and how many runs did.
+/// Counts the files of hooks and of runs in a data directory.
 pub fn count_by_origin(root: &Path) -> (usize, usize) {
     let (hooks, runs): (Vec<SessionFile>, Vec<SessionFile>) =
         find_session_files(root).partition(|copy| matches!(copy.origin, FileOrigin::Hook(_)));
@@ -126,7 +126,7 @@ impl SessionFile {
         }
     }
 
-    /// What is searched and expanded.
+    /// Reads the content for searching and expanding.
     fn read(&self) -> Option<Bytes> {
         match &self.origin {
             FileOrigin::Hook(archive) => hook_store::read_regular_file(&archive.path)
@@ -139,7 +139,7 @@ impl SessionFile {
         }
     }
 
-    /// The name of the format, and what tells its entries apart; `None` for a file that nobody can read.
+    /// Returns the name of the format and the hashes of the entries; `None` if the file cannot be read.
     fn format_and_hashes(&self) -> Option<(String, Vec<EntryHash>)> {
         if let FileOrigin::Run(kept, _) = &self.origin {
             let hashes = EntryHash::from_entries(&kept.read_entries().ok()?);
@@ -150,7 +150,7 @@ impl SessionFile {
         Some((parsed.document.format().name().to_owned(), hashes))
     }
 
-    /// What stands for a receipt.
+    /// Returns a receipt for the file.
     fn receipt(&self) -> StoredReceipt {
         let (origin, bytes) = match &self.origin {
             FileOrigin::Hook(_) => (
@@ -199,7 +199,7 @@ impl SessionFile {
         self.pack_id().to_string()
     }
 
-    /// The record of a compaction that took everything; `None` for a file that nobody can read.
+    /// Returns a record as of a compaction that took the whole file; `None` if it cannot be read.
     fn to_record(&self) -> Option<CompactionRecord> {
         let (format, entry_hashes) = self.format_and_hashes()?;
         Some(CompactionRecord {
@@ -413,12 +413,12 @@ impl SessionCatalog for StoreWithFiles<dyn SessionCatalog> {
     }
 }
 
-/// When it was made, whichever way it was written down.
+/// Returns the time of a record; the beginning of time if it cannot be read.
 fn record_time(record: &CompactionRecord) -> Timestamp {
     record.created_at.parse().unwrap_or_default()
 }
 
-/// True when a file is later than all that is on record of its session.
+/// Returns whether a file is newer than everything recorded of its session.
 fn is_after(copy: &SessionFile, info: &SessionInfo) -> bool {
     let last = info.last_at.as_deref();
     let last: Timestamp = last.and_then(|at| at.parse().ok()).unwrap_or_default();

@@ -18,9 +18,9 @@ use crate::error::Error;
 /// An archive with its catalog.
 #[derive(Clone)]
 pub struct StorePair {
-    /// The packs.
+    /// The archive of originals and views.
     pub archive: Arc<dyn ArchiveStore>,
-    /// The records.
+    /// The catalog of receipts.
     pub catalog: Arc<dyn SessionCatalog>,
 }
 
@@ -53,7 +53,7 @@ impl StorePair {
     }
 }
 
-/// What a program lends instead of the configured stores.
+/// The stores that a program passes instead of the configured ones.
 #[derive(Clone)]
 pub(crate) struct LentStores {
     pub(crate) archive: Option<Arc<dyn ArchiveStore>>,
@@ -71,7 +71,7 @@ impl LentStores {
         }
     }
 
-    /// The pair; what was never archived is in an empty archive.
+    /// Returns the pair, with an empty archive if none was passed.
     fn pair(&self) -> StorePair {
         let none = || Arc::new(MemoryArchive::default()) as Arc<dyn ArchiveStore>;
         StorePair {
@@ -88,7 +88,7 @@ pub(crate) struct ConfiguredStores {
     pub(crate) stores: Stores,
 }
 
-/// Where everything is kept.
+/// The stores in use.
 #[derive(Clone)]
 pub(crate) enum Storage {
     /// Where the configuration says; nothing is opened before it is used.
@@ -98,7 +98,7 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    /// The configured stores, where those are used.
+    /// Returns the configured stores, if those are used.
     pub(crate) fn configured(&self) -> Option<&ConfiguredStores> {
         match self {
             Storage::Configured(configured) => Some(configured),
@@ -106,13 +106,13 @@ impl Storage {
         }
     }
 
-    /// The data directory, where there is one.
+    /// Returns the data directory, if there is one.
     pub(crate) fn root(&self) -> Option<&Path> {
         self.configured()
             .map(|configured| configured.root.as_path())
     }
 
-    /// True once something may have been stored.
+    /// Returns whether something may have been stored.
     pub(crate) fn has_data(&self) -> bool {
         match self {
             Storage::Configured(configured) => configured.stores.has_data(),
@@ -120,7 +120,7 @@ impl Storage {
         }
     }
 
-    /// The stores alone; empty ones in memory where there are none.
+    /// Returns the stores as they are; empty ones in memory if there are none.
     pub(crate) fn as_is(&self) -> Result<StorePair, Error> {
         match self {
             Storage::Lent(lent) => Ok(lent.pair()),
@@ -132,7 +132,7 @@ impl Storage {
         }
     }
 
-    /// The stores, created if they are not there.
+    /// Returns the stores, and creates them if they do not exist.
     pub(crate) fn to_write(&self) -> Result<StorePair, Error> {
         match self {
             Storage::Lent(lent) => Ok(lent.pair()),
@@ -143,7 +143,7 @@ impl Storage {
         }
     }
 
-    /// The recall index, created if it is not there.
+    /// Returns the recall index, and creates it if it does not exist.
     pub(crate) fn index(&self) -> Result<Arc<dyn RecallIndex>, Error> {
         match self {
             Storage::Lent(lent) => Ok(Arc::clone(&lent.index)),
@@ -151,7 +151,7 @@ impl Storage {
         }
     }
 
-    /// The recall index, if there is one.
+    /// Returns the recall index, if there is one.
     pub(crate) fn index_if_any(&self) -> Result<Option<Arc<dyn RecallIndex>>, Error> {
         match self {
             Storage::Lent(lent) => Ok(Some(Arc::clone(&lent.index))),

@@ -135,8 +135,10 @@ impl SharedTranscript {
         self.try_append(source, lines).map_err(|error| {
             let left = match self.has_blanks {
                 // They cannot be cut off: the agent may have written behind them.
-                true => "a line of blanks stands behind the transcript now, which agents pass over; nothing else of it",
-                false => "nothing of the transcript",
+                true => {
+                    "a blank line now follows the transcript, which agents ignore; nothing else"
+                }
+                false => "nothing in the transcript",
             };
             Failure::from_error(FailureCode::Unexpected, &error)
                 .with_context(&format!("cannot append to {}", self.path.display()))

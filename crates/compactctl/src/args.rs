@@ -20,14 +20,14 @@ use compact_eval::method::Method;
     max_term_width = 100,
     after_help = "Exit codes: 0 done, 1 unexpected failure, 2 bad usage or configuration, 3 unreadable input,\n\
                   4 insufficient budget, 5 a check failed, 6 the summarizer failed,\n\
-                  7 refused for now (somebody else is at it), 130 interrupted.\n\
+                  7 refused for now (in use elsewhere), 130 interrupted.\n\
                   Example: compactctl compact session.jsonl -o smaller.jsonl"
 )]
 pub(crate) struct Cli {
-    /// What every command takes.
+    /// The options that every command has.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GlobalArgs {
-    /// Print one JSON document on stdout and nothing else there
+    /// Print one JSON document on stdout, and nothing else
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
     /// Read this configuration file
@@ -54,7 +54,7 @@ pub(crate) struct GlobalArgs {
         help_heading = "Global options"
     )]
     pub profile: Vec<Profile>,
-    /// Print no report, only errors and what was asked for
+    /// Print no report, only errors and requested output
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub quiet: bool,
     /// Colour the report
@@ -74,7 +74,7 @@ pub(crate) struct GlobalArgs {
         help_heading = "Global options"
     )]
     pub estimator: Option<String>,
-    /// Log events on stderr, in this form; RUST_LOG=warn logs fewer
+    /// Log events to stderr in this format; RUST_LOG=warn logs fewer
     #[arg(
         long,
         global = true,
@@ -95,13 +95,13 @@ pub(crate) struct GlobalArgs {
 /// How events are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// A line to read.
+    /// One line for people.
     Human,
-    /// A line of JSON.
+    /// One JSON object a line.
     Json,
 }
 
-/// When to colour.
+/// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set.
@@ -113,7 +113,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Tells the streams.
+    /// Sets the choice for stdout and stderr.
     pub(crate) fn apply(self) {
         match self {
             Color::Auto => anstream::ColorChoice::Auto,
@@ -124,16 +124,16 @@ impl Color {
     }
 }
 
-/// What to do.
+/// A command with its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Count a session: format, pressure, tokens by role and category, biggest entries, problems
+    /// Count a session: format, pressure, tokens by role and category, largest entries, problems
     #[command(after_help = "Example: compactctl inspect session.jsonl --window 200000")]
     Inspect(InspectArgs),
-    /// Show what a compaction would do; change nothing
+    /// Show what a compaction would do, without changing anything
     #[command(after_help = "Example: compactctl plan session.jsonl --target 0.4")]
     Plan(PlanArgs),
-    /// Compact a session: archive the original, write the smaller view
+    /// Compact a session: archive the original and write the smaller view
     #[command(
         after_help = "Example: compactctl compact session.jsonl --budget 20000 -o smaller.jsonl"
     )]
@@ -141,10 +141,10 @@ pub(crate) enum Command {
     /// Compare two versions of a session: what is gone, kept and new
     #[command(after_help = "Example: compactctl diff session.jsonl smaller.jsonl --format md")]
     Diff(DiffArgs),
-    /// Check any message list or request body against what a provider refuses
+    /// Check a message list or request body for what a provider would refuse
     #[command(after_help = "Example: compactctl validate request.json --provider anthropic")]
     Validate(ValidateArgs),
-    /// Write a session in another format, and say what that format cannot carry
+    /// Convert a session to another format, and report what that format cannot hold
     #[command(
         after_help = "Example: compactctl convert session.jsonl --to openai-chat -o body.json"
     )]
@@ -152,53 +152,53 @@ pub(crate) enum Command {
     /// Recompute a receipt from the archive
     #[command(after_help = "Example: compactctl verify 3f9a1c22")]
     Verify(VerifyArgs),
-    /// Give back an original, byte for byte
+    /// Restore an original, byte for byte
     #[command(after_help = "Example: compactctl restore 3f9a1c22 -o session.jsonl")]
     Restore(RestoreArgs),
     /// Search everything archived, in all sessions or in the one that --session names
     #[command(after_help = "Example: compactctl recall which port serves the metrics")]
     Recall(RecallArgs),
-    /// Print an archived entry whole, byte for byte
+    /// Print an archived entry in full
     #[command(after_help = "Example: compactctl expand 3f9a1c22abcd#17")]
     Expand(ExpandArgs),
     /// Show what a session remembers now: pinned, ledger, summary, recent
     #[command(after_help = "Example: compactctl remember my-session")]
     Remember(RememberArgs),
-    /// Look after the store of originals
+    /// List, check, prune and copy the archive of originals
     #[command(after_help = "Example: compactctl archive list")]
     Archive {
-        /// What to do with it.
+        /// The subcommand to run.
         #[command(subcommand)]
         command: ArchiveCommand,
     },
-    /// Look after the database of receipts
+    /// Update or copy the database of receipts
     #[command(after_help = "Example: compactctl catalog copy --from ~/.local/share/compact")]
     Catalog {
-        /// What to do with it.
+        /// The subcommand to run.
         #[command(subcommand)]
         command: CatalogCommand,
     },
-    /// Play recorded sessions forward: compactions, pressure, tokens, cost and what is remembered
+    /// Replay recorded sessions under a policy: compactions, pressure, tokens, cost and retention
     #[command(
         after_help = "Example: compactctl replay session.jsonl --window 32000 --profile rolling --profile hard-reset"
     )]
     Replay(ReplayArgs),
-    /// Measure what is retained: on transcripts, generated sessions, scripted tasks and questions
+    /// Measure retention on transcripts, generated sessions, scripted tasks and questions
     #[command(
         after_help = "Example: compactctl eval sessions/ --budgets 0.05,0.1 --html report.html"
     )]
     #[cfg(feature = "eval")]
     Eval(EvalArgs),
-    /// Measure what is retained (left out of this build)
+    /// Measure retention (left out of this build)
     #[cfg(not(feature = "eval"))]
     Eval(IgnoredArgs),
-    /// Let an agent carry a task across as many sessions as it takes: when its context is full, ask
-    /// for a checkpoint and go on from it in a fresh session
+    /// Run an agent on a task across as many sessions as it takes: when its context is full, ask for
+    /// a checkpoint and continue from it in a fresh session
     #[command(
         after_help = "Example: compactctl run --agent claude --prompt task.md --timeout 4h -- --permission-mode acceptEdits"
     )]
     Run(RunArgs),
-    /// Serve recall, remember, expand and compact to an agent, as an MCP server on stdio
+    /// Run an MCP server on stdio that offers recall, remember, expand and compact to an agent
     #[command(after_help = "Example: compactctl mcp --session my-session")]
     Mcp,
     /// List models with their windows, prices and tokenizers
@@ -207,12 +207,12 @@ pub(crate) enum Command {
     /// Write, check and show the configuration
     #[command(after_help = "Example: compactctl config init")]
     Config {
-        /// What to do with it.
+        /// The subcommand to run.
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Archive an agent's transcript before it compacts, tell it what to keep, and what it lost.
-    /// Called by the agent: its JSON on stdin, its answer on stdout
+    /// Archive an agent's transcript before it compacts, tell it what to keep, and afterwards what
+    /// was lost. Agents call it with their JSON on stdin and read the answer from stdout
     #[command(
         args_conflicts_with_subcommands = true,
         after_help = "Example: compactctl hook install --agent claude-code"
@@ -228,7 +228,7 @@ pub(crate) enum Command {
     Man,
 }
 
-/// Which transcript, and how it is measured.
+/// The transcript, and how it is measured.
 #[derive(Args, Debug, Default)]
 pub(crate) struct TranscriptArgs {
     /// The session's transcript or request body; - for stdin
@@ -237,7 +237,7 @@ pub(crate) struct TranscriptArgs {
     /// Read FILE as this format instead of detecting it
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     pub format: Option<Format>,
-    /// Which session of a FILE that holds many, from 0; it is read and written by itself
+    /// Which session to use if FILE holds several, counted from 0
     #[arg(long, value_name = "N")]
     pub session_index: Option<usize>,
     /// The model, instead of the one that FILE names
@@ -246,7 +246,7 @@ pub(crate) struct TranscriptArgs {
     /// The model's window in tokens, instead of the registry's
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub window: Option<u64>,
-    /// Take the whole transcript, not what follows its last compaction
+    /// Use the whole transcript, not only what follows its last compaction
     #[arg(long)]
     pub whole: bool,
 }
@@ -266,13 +266,13 @@ pub(crate) struct BudgetArgs {
 /// How the view is made.
 #[derive(Args, Debug, Default)]
 pub(crate) struct SummaryArgs {
-    /// How the summary is told
+    /// The style of the summary
     #[arg(long, value_name = "STYLE", value_parser = parse_style)]
     pub style: Option<Style>,
     /// Who writes the summary.
     #[command(flatten)]
     pub writer: SummarizerArgs,
-    /// A wish for this compaction, told to the summarizer and kept in the receipt
+    /// A note for this compaction, passed to the summarizer and kept in the receipt
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
 }
@@ -280,15 +280,15 @@ pub(crate) struct SummaryArgs {
 /// Who writes the summary.
 #[derive(Args, Debug, Default)]
 pub(crate) struct SummarizerArgs {
-    /// Who writes the summary: extractive (the engine itself), or a model to which the conversation
-    /// is then sent, redacted: openai (any compatible server), responses, anthropic,
-    /// openai_compaction, anthropic_compaction; without it, summarizer.kind of the configuration
+    /// Who writes the summary: extractive (the engine itself, without a model), or a model that is
+    /// sent the redacted conversation: openai (any compatible server), responses, anthropic,
+    /// openai_compaction or anthropic_compaction [default: summarizer.kind in the configuration]
     #[arg(long, value_name = "NAME", hide_possible_values = true)]
     pub summarizer: Option<SummarizerChoice>,
-    /// Where that model is, e.g. http://localhost:11434/v1
+    /// The URL of that model, such as http://localhost:11434/v1
     #[arg(long, value_name = "URL")]
     pub summarizer_url: Option<String>,
-    /// Which model; without it, the session's
+    /// The name of that model [default: the session's]
     #[arg(long, value_name = "MODEL")]
     pub summarizer_model: Option<String>,
 }
@@ -324,7 +324,7 @@ impl SummarizerArgs {
 pub(crate) enum SummarizerChoice {
     /// The engine itself: deterministic, no model, no network.
     Extractive,
-    /// A chat model of OpenAI, or of any server that speaks like it.
+    /// A chat model of OpenAI, or of any compatible server.
     #[value(name = "openai")]
     OpenAi,
     /// A model behind OpenAI's Responses.
@@ -366,12 +366,12 @@ pub(crate) struct CompactArgs {
     /// The transcript.
     #[command(flatten)]
     pub subject: TranscriptArgs,
-    /// Write the view here, in FILE's own format; - for stdout, FILE itself is fine. A session that
-    /// is within its budget is copied as it is
+    /// Write the view here, in FILE's own format; - for stdout, or FILE itself. A session that is
+    /// within its budget is copied unchanged
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// Append boundary and view to the original lines instead, so that the agent can resume; without
-    /// -o, in place
+    /// Append a boundary and the view to the original lines, so that the agent can resume from it;
+    /// in place unless -o is given
     #[arg(long)]
     pub append: bool,
     /// The budget.
@@ -391,16 +391,16 @@ pub(crate) struct ConvertArgs {
     /// The format to write
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     pub to: Format,
-    /// Write it here; - for stdout, which is the default
+    /// Write to this file; - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Read FILE as this format instead of detecting it
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     pub format: Option<Format>,
-    /// Which session of a FILE that holds many, from 0
+    /// Which session to use if FILE holds several, counted from 0
     #[arg(long, value_name = "N")]
     pub session_index: Option<usize>,
-    /// Take the whole transcript, not what follows its last compaction
+    /// Use the whole transcript, not only what follows its last compaction
     #[arg(long)]
     pub whole: bool,
 }
@@ -414,7 +414,7 @@ pub(crate) struct DiffArgs {
     /// The later version
     #[arg(value_name = "AFTER")]
     pub after: PathBuf,
-    /// How the comparison is written
+    /// The format of the comparison
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: DiffFormat,
 }
@@ -426,7 +426,7 @@ pub(crate) enum DiffFormat {
     Text,
     /// Markdown.
     Md,
-    /// A page that needs nothing else.
+    /// A self-contained page.
     Html,
 }
 
@@ -437,17 +437,17 @@ pub(crate) struct ValidateArgs {
     /// for stdin
     #[arg(value_name = "FILE", required_unless_present = "list_rules")]
     pub file: Option<PathBuf>,
-    /// Whose rules: openai-chat, openai-responses, anthropic or gemini
+    /// The provider: openai-chat, openai-responses, anthropic or gemini
     #[arg(long, value_name = "NAME", required_unless_present = "list_rules", value_parser = parse_provider)]
     pub provider: Option<Provider>,
-    /// Which session of a FILE that holds many, from 0
+    /// Which session to use if FILE holds several, counted from 0
     #[arg(long, value_name = "N")]
     pub session_index: Option<usize>,
-    /// Also ask for what stricter servers of the same protocol want: Mistral, chat templates,
+    /// Also apply the rules of stricter servers with the same protocol: Mistral, chat templates,
     /// Bedrock, Vertex
     #[arg(long)]
     pub strict: bool,
-    /// List the rules with their sources instead, of one provider or of all
+    /// Only list the rules with their sources, of one provider or of all
     #[arg(long, conflicts_with = "file")]
     pub list_rules: bool,
 }
@@ -463,7 +463,7 @@ pub(crate) struct VerifyArgs {
 /// `restore`.
 #[derive(Args, Debug)]
 pub(crate) struct RestoreArgs {
-    /// A receipt's id, or a session's for everything it ever held
+    /// A receipt's id, or a session's id for everything that it ever held
     #[arg(value_name = "RECEIPT_OR_SESSION")]
     pub name: String,
     /// Write it here instead of stdout
@@ -477,7 +477,7 @@ pub(crate) struct RecallArgs {
     /// A question or a few words, names or paths; no syntax. - for stdin
     #[arg(value_name = "QUERY", required = true)]
     pub query: Vec<String>,
-    /// The most hits
+    /// The maximum number of hits
     #[arg(short = 'n', long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub limit: u32,
 }
@@ -499,7 +499,7 @@ pub(crate) struct ExpandArgs {
 /// `remember`.
 #[derive(Args, Debug)]
 pub(crate) struct RememberArgs {
-    /// A session's id, or a receipt's for what was remembered then
+    /// A session's id, or a receipt's id for what was remembered at that time
     #[arg(value_name = "SESSION")]
     pub name: String,
 }
@@ -507,33 +507,33 @@ pub(crate) struct RememberArgs {
 /// `archive`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArchiveCommand {
-    /// List sessions and what they take
+    /// List sessions and their sizes
     #[command(after_help = "Example: compactctl archive list --json")]
     List,
     /// Show a receipt, or the compactions of a session
     #[command(after_help = "Example: compactctl archive show 3f9a1c22")]
     Show {
-        /// A receipt's id or a session's
+        /// The id of a receipt or a session
         #[arg(value_name = "RECEIPT_OR_SESSION")]
         name: String,
     },
     /// Read every pack and check it against its name
     #[command(after_help = "Example: compactctl archive verify")]
     Verify,
-    /// Make the catalog again from what the archive says of itself
+    /// Rebuild the catalog from the archive
     #[command(after_help = "Example: compactctl archive rebuild")]
     Rebuild,
-    /// Remove old originals; what a session's latest view points at always stays
+    /// Remove old originals, but never what a session's latest view points at
     #[command(after_help = "Example: compactctl archive prune --older-than 90 --dry-run")]
     Prune(PruneArgs),
-    /// Copy every original and receipt into a folder, which is a store by itself
+    /// Copy every original and receipt into a folder that is a complete store
     #[command(after_help = "Example: compactctl archive export backup/")]
     Export {
-        /// The folder; what it holds already stays
+        /// The folder; what it already holds is kept
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
-    /// Copy every original and receipt of a folder into this store
+    /// Copy every original and receipt from a folder into this store
     #[command(after_help = "Example: compactctl archive import backup/")]
     Import {
         /// A data directory, or what `archive export` wrote
@@ -545,10 +545,10 @@ pub(crate) enum ArchiveCommand {
 /// `catalog`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogCommand {
-    /// Bring the tables up to date and say where they are
+    /// Update the tables and print where they are
     #[command(after_help = "Example: compactctl catalog migrate")]
     Migrate,
-    /// Copy receipts from or to another catalog; originals stay where they are
+    /// Copy receipts from or to another catalog; originals are not copied
     #[command(after_help = "Example: compactctl catalog copy --to postgres://ann@db.example/team")]
     Copy(CatalogCopyArgs),
 }
@@ -565,7 +565,7 @@ pub(crate) struct CatalogCopyArgs {
     pub to: Option<String>,
 }
 
-/// `archive prune`. Without a limit, what `storage.retention` says.
+/// `archive prune`. Without a limit, `storage.retention` applies.
 #[derive(Args, Debug)]
 pub(crate) struct PruneArgs {
     /// Remove compactions that are older than this
@@ -574,10 +574,10 @@ pub(crate) struct PruneArgs {
     /// Remove the oldest until the archive is no larger than this
     #[arg(long, value_name = "BYTES")]
     pub max_bytes: Option<u64>,
-    /// Say what would go and remove nothing
+    /// List what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
 }
@@ -614,7 +614,7 @@ pub(crate) struct EvalArgs {
     /// Look for the evidence of questions in compacted conversations (LoCoMo's format) instead
     #[arg(long, value_name = "FILE")]
     pub qa: Option<PathBuf>,
-    /// How many generated sessions or tasks of each kind
+    /// The number of generated sessions or tasks of each kind
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// Budgets as shares of what is compacted
@@ -623,7 +623,8 @@ pub(crate) struct EvalArgs {
     /// Where sessions are cut, as shares of their tokens
     #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.5,0.75", value_parser = parse_ratio)]
     pub cuts: Vec<f64>,
-    /// What is compared: compact, compact_llm (with a model's words), keep_last, head_tail, trim_tools, entity_ledger, real, oracle, whole (the ceiling)
+    /// The methods to compare: compact, compact_llm (with a model's words), keep_last, head_tail,
+    /// trim_tools, entity_ledger, real, oracle, whole (the ceiling)
     #[arg(
         long,
         value_name = "NAMES",
@@ -646,7 +647,7 @@ pub(crate) struct EvalArgs {
     /// Who writes the summaries of compact_llm.
     #[command(flatten)]
     pub writer: SummarizerArgs,
-    /// Where else the results go
+    /// Further outputs
     #[command(flatten)]
     pub sheets: ResultFileArgs,
 }
@@ -654,38 +655,38 @@ pub(crate) struct EvalArgs {
 /// `run`.
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// The agent: claude, codex, the path of one of them, or the command of any program that speaks
-    /// the protocol of docs/run.md
+    /// The agent: claude, codex, the path of one of them, or any command that speaks the protocol of
+    /// docs/run.md
     #[arg(long, value_name = "CMD", required_unless_present = "resume")]
     pub agent: Option<String>,
-    /// The task; - for stdin
+    /// The file with the task; - for stdin
     #[arg(long, value_name = "FILE", required_unless_present = "resume")]
     pub prompt: Option<PathBuf>,
-    /// Go on with a run that was stopped
+    /// Continue a run that was stopped
     #[arg(long, value_name = "RUN", conflicts_with_all = ["agent", "prompt", "until", "arguments"])]
     pub resume: Option<String>,
     /// The model's window in tokens, instead of the agent's or the registry's
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub window: Option<u64>,
-    /// The share of the window at which a session ends; above 1 only the provider's refusal ends one
+    /// The share of the window at which a session ends; above 1, only a refusal by the provider ends it
     #[arg(long, value_name = "RATIO", value_parser = parse_threshold)]
     pub threshold: Option<f64>,
     /// How long all sessions together may take: 90s, 45m, 4h
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub timeout: Option<Duration>,
-    /// How many sessions may follow the first
+    /// The maximum number of sessions after the first
     #[arg(long, value_name = "N")]
     pub max_restarts: Option<u32>,
-    /// Go on until an answer of the agent contains this; without it, its first answer is the end
+    /// Continue until an answer of the agent contains this; without it, the first answer ends the run
     #[arg(long, value_name = "TEXT")]
     pub until: Option<String>,
-    /// How long a checkpoint is waited for [default: 2m]
+    /// How long to wait for a checkpoint [default: 2m]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub checkpoint_timeout: Option<Duration>,
-    /// How long an agent may say nothing [default: 30m]
+    /// How long an agent may print nothing [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub max_silence: Option<Duration>,
-    /// What else the agent is given, in every session
+    /// Further arguments for the agent, in every session
     #[arg(last = true, value_name = "ARGUMENT")]
     pub arguments: Vec<String>,
 }
@@ -699,7 +700,8 @@ pub(crate) struct ReplayArgs {
     /// The model's window in tokens, instead of the registry's; several to compare them
     #[arg(long, value_name = "TOKENS", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     pub window: Vec<u64>,
-    /// What a fresh view may fill of the trigger point, instead of policy.target_of_trigger; several to compare them
+    /// How much of the trigger point a fresh view may fill, instead of policy.target_of_trigger; several to
+    /// compare them
     #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = parse_ratio)]
     pub target: Vec<f64>,
     /// The model, for window and price, instead of the one that FILE names
@@ -708,10 +710,10 @@ pub(crate) struct ReplayArgs {
     /// Read FILE as this format instead of detecting it
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     pub format: Option<Format>,
-    /// Which session of a FILE that holds many, from 0
+    /// Which session to use if FILE holds several, counted from 0
     #[arg(long, value_name = "N")]
     pub session_index: Option<usize>,
-    /// Where else the results go
+    /// Further outputs
     #[command(flatten)]
     pub sheets: ResultFileArgs,
 }
@@ -722,7 +724,7 @@ pub(crate) struct ResultFileArgs {
     /// Write the numbers as CSV; - for stdout
     #[arg(long, value_name = "OUT")]
     pub csv: Option<PathBuf>,
-    /// Write a page with tables and curves that needs nothing else; - for stdout
+    /// Write a self-contained page with tables and curves; - for stdout
     #[arg(long, value_name = "OUT")]
     pub html: Option<PathBuf>,
 }
@@ -741,31 +743,31 @@ pub(crate) enum ConfigCommand {
     /// Write a commented configuration file, and trust it
     #[command(after_help = "Example: compactctl config init compact.yaml")]
     Init {
-        /// Where to; - for stdout
+        /// The file to write; - for stdout
         #[arg(value_name = "FILE", default_value = "compact.yaml")]
         file: PathBuf,
-        /// Replace a file that is there
+        /// Replace an existing file
         #[arg(long)]
         force: bool,
     },
-    /// Check the configuration in force, or what a project's file may and may not set
+    /// Check the configuration in force, or a file as if it were a project's
     #[command(after_help = "Example: compactctl config check compact.yaml")]
     Check {
-        /// A file that is read as a project's, trusted or not
+        /// A file to check as a project's, whether it is trusted or not
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Obey a project's file in everything, as long as it is not changed
+    /// Trust a project's file to set any key, until the file changes
     #[command(after_help = "Example: compactctl config trust compact.yaml")]
     Trust {
-        /// The file; without it, the one in the working directory
+        /// The file [default: the one in the working directory]
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Obey a project's file no longer in what projects may not set
+    /// Withdraw the trust in a project's file
     #[command(after_help = "Example: compactctl config distrust compact.yaml")]
     Distrust {
-        /// The file; without it, the one in the working directory
+        /// The file [default: the one in the working directory]
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
@@ -780,7 +782,7 @@ pub(crate) enum ConfigCommand {
 /// `hook`.
 #[derive(Args, Debug)]
 pub(crate) struct HookArgs {
-    /// The agent that calls; without it, told by what it sends
+    /// The agent that calls [default: detected from its input]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// What to do with the agent's settings.
@@ -791,16 +793,16 @@ pub(crate) struct HookArgs {
 /// What to do with an agent's settings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HookCommand {
-    /// Write our hooks into the agent's settings and keep everything else there
+    /// Add the hooks to the agent's settings, and keep everything else in them
     #[command(after_help = "Example: compactctl hook install --agent claude-code --dry-run")]
     Install(HookSettingsArgs),
-    /// Take them out again
+    /// Remove the hooks from the agent's settings
     #[command(after_help = "Example: compactctl hook uninstall --agent claude-code")]
     Uninstall(HookSettingsArgs),
-    /// Say where hooks are installed, and whether the agents compact by themselves
+    /// Show where hooks are installed, and whether the agents compact automatically
     #[command(after_help = "Example: compactctl hook status")]
     Status {
-        /// One agent alone: claude-code, codex, gemini-cli or opencode
+        /// Only this agent: claude-code, codex, gemini-cli or opencode
         #[arg(long, value_name = "NAME")]
         agent: Option<HookAgent>,
     },
@@ -815,7 +817,7 @@ pub(crate) struct HookSettingsArgs {
     /// The user's settings, or those of the project in the current directory
     #[arg(long, value_name = "SCOPE", default_value = "user")]
     pub scope: HookScope,
-    /// Say what would be written, and write nothing
+    /// Show what would be written, and write nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -861,7 +863,7 @@ fn parse_threshold(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A time with its unit; bare numbers are seconds.
+/// Parses a time with its unit; a bare number is in seconds.
 fn parse_time(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| c.is_ascii_alphabetic());
     let (number, unit) = text
@@ -881,7 +883,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The names of the configuration; hyphens do as well as underscores.
+/// Parses a style as the configuration names it, with hyphens or underscores.
 fn parse_style(name: &str) -> Result<Style, String> {
     let name = serde_json::Value::from(name.replace('-', "_"));
     serde_json::from_value(name).map_err(|error| {

@@ -226,7 +226,7 @@ impl From<compact::Error> for Failure {
             Front::OtherVersion(_) => Failure::from_error(FailureCode::Input, &error)
                 .help("`compactctl restore` gives its original back"),
             Front::Retention { .. } => {
-                Failure::usage("--older-than is before the calendar", "use fewer days")
+                Failure::usage("--older-than is too large", "use fewer days")
             }
             Front::Emitted(_) => Failure::from_error(FailureCode::Unexpected, &error),
             error => Failure::from_hinted(FailureCode::Usage, &error),
@@ -237,7 +237,7 @@ impl From<compact::Error> for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
         Failure::from_error(FailureCode::Usage, &error)
-            .help("`compactctl config show` lists every key, `config init` writes a file with all")
+            .help("`compactctl config show` lists every key, `config init` writes a file with all of them")
     }
 }
 
@@ -264,14 +264,12 @@ impl From<ArchiveError> for Failure {
             }
             ArchiveError::Damaged { .. }
             | ArchiveError::Missing { .. }
-            | ArchiveError::MissingBase { .. } => Failure::from_error(
-                FailureCode::Unexpected,
-                &error,
-            )
-            .help(
-                "`compactctl archive verify` names all that is not whole; where it was removed, \
+            | ArchiveError::MissingBase { .. } => {
+                Failure::from_error(FailureCode::Unexpected, &error).help(
+                    "`compactctl archive verify` lists everything damaged or missing; \
                  `archive import DIR` takes it from a copy",
-            ),
+                )
+            }
             _ => Failure::from_error(FailureCode::Unexpected, &error).help(
                 "nothing was changed; check that the archive is writable and has space, and run \
                  `compactctl archive verify`",
@@ -305,7 +303,7 @@ impl From<CatalogError> for Failure {
 impl From<IndexError> for Failure {
     fn from(error: IndexError) -> Failure {
         Failure::from_error(FailureCode::Unexpected, &error).help(
-            "the archive is not affected; the index may be removed, it is drawn again from it",
+            "the archive is not affected; the index may be deleted, and is rebuilt from the archive",
         )
     }
 }

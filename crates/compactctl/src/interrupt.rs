@@ -44,7 +44,7 @@ pub(crate) async fn until_interrupted<T>(
 
 fn interrupted_failure() -> Failure {
     Failure::new(FailureCode::Interrupted, "interrupted before it was done")
-        .help("run it again: what was begun is there whole or not at all")
+        .help("run it again; nothing was left half done")
 }
 
 /// Tells when a person interrupts the program, from the first time that it is asked for; `None` where

@@ -143,5 +143,5 @@ fn stage_file(path: PathBuf, like: Option<&Path>) -> Result<OutputTarget, Failur
 fn write_failure(path: &Path, error: &io::Error) -> Failure {
     Failure::from_error(FailureCode::Unexpected, error)
         .with_context(&format!("cannot write {}", path.display()))
-        .help("choose another place with -o")
+        .help("choose another file with -o")
 }

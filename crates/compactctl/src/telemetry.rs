@@ -91,7 +91,7 @@ pub(crate) fn flush_collector(quiet: bool) {
     let lost = flush_collectors(FLUSH_TIMEOUT);
     if lost > 0 && !quiet {
         output::print_stderr(&format!(
-            "warning: the collector did not take {lost} events; is telemetry.otlp.endpoint right?\n"
+            "warning: the collector did not accept {lost} events; check telemetry.otlp.endpoint\n"
         ));
     }
 }

@@ -39,7 +39,7 @@ impl CommandRunner {
         })
     }
 
-    /// One session through every command; a row of the table, or nothing when it is small.
+    /// Runs every command on one session; returns a row of the table, or nothing if it is small.
     pub(super) fn try_session(&self, session: &CorpusSession) -> super::SessionOutcome {
         let found = self.run_json("inspect", session, &[])?;
         let history = number_at(&found, "/tokens/history");
@@ -81,7 +81,7 @@ impl CommandRunner {
         Ok(number_at(&found, "/tokens/history"))
     }
 
-    /// The view, written for each provider, is what that provider accepts.
+    /// Checks that each provider accepts the view written for it.
     fn validate_view(&self, view: &str) -> Result<()> {
         for provider in Provider::ALL {
             let body = self.folder.join("body").to_string_lossy().into_owned();
@@ -133,7 +133,7 @@ impl CommandRunner {
     }
 }
 
-/// How many messages a body has.
+/// Returns how many messages a body has.
 pub(super) fn count_messages(body: &[u8]) -> Result<usize> {
     let body: Value = serde_json::from_slice(body)?;
     let mut lists = ["messages", "input", "contents"].into_iter();

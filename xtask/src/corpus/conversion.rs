@@ -88,7 +88,7 @@ enum ConversationPart {
 }
 
 impl ConversationPart {
-    /// What it is, without what it says.
+    /// Returns what it is, without what it says.
     fn describe(&self) -> String {
         match self {
             ConversationPart::Text(text) => format!("a text of {} bytes", text.len()),
@@ -104,7 +104,7 @@ impl ConversationPart {
     }
 }
 
-/// Everything that is said; blank texts say nothing.
+/// Returns everything that is said; blank texts say nothing.
 fn spoken_parts(conversation: &Conversation) -> Vec<ConversationPart> {
     let mut said = Vec::new();
     // Some agents use an id again: the call that waits longest is answered first.

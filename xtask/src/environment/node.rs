@@ -16,14 +16,14 @@ const OLDEST: u32 = 20;
 pub(crate) struct NodePackages {
     /// The first part of its name.
     pub(crate) name: &'static str,
-    /// What `package.json` says.
+    /// The content of `package.json`.
     pub(crate) manifest: &'static str,
-    /// What `package-lock.json` says.
+    /// The content of `package-lock.json`.
     pub(crate) lock: &'static str,
 }
 
 impl NodePackages {
-    /// The folder, once it is complete.
+    /// Returns the folder, once it is complete.
     pub(crate) fn complete_folder(&self) -> Option<PathBuf> {
         let folder = self.folder().ok()?;
         (completion_mark(&folder).exists() && has_node()).then_some(folder)

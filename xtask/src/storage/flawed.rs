@@ -41,7 +41,7 @@ pub(super) struct InstalledServer {
 impl FlawedServer {
     const ALL: [FlawedServer; 2] = [FlawedServer::Ignoring, FlawedServer::Racing];
 
-    /// What starts it, once it is there.
+    /// Returns what starts it, once it is there.
     pub(super) fn find_installed(self) -> Option<InstalledServer> {
         let (flaw, program) = match self {
             FlawedServer::Ignoring => {
@@ -77,7 +77,7 @@ impl FlawedServer {
     }
 }
 
-/// Where what cargo builds is kept.
+/// Returns where what cargo builds is kept.
 fn build_folder() -> Result<PathBuf> {
     environment::cache_folder("storage-cargo", &S3S.join(" "))
 }

@@ -62,7 +62,7 @@ fn read_graph<'a>(files: impl Iterator<Item = &'a SourceFile> + Clone) -> Module
     graph
 }
 
-/// The modules that a path after `crate::` begins with: one, or those of `{a::B, c}`.
+/// Returns the modules that a path after `crate::` begins with: one, or those of `{a::B, c}`.
 fn first_names(rest: &str) -> Vec<&str> {
     let Some(group) = rest.strip_prefix('{') else {
         return vec![identifier(rest)];
@@ -145,7 +145,7 @@ fn circle_problems(package: &str, mut graph: ModuleGraph) -> Vec<String> {
     problems
 }
 
-/// True if a module uses another, directly or by way of others.
+/// Returns true if a module uses another, directly or by way of others.
 fn reaches(graph: &ModuleGraph, from: &str, to: &str) -> bool {
     let mut seen = BTreeSet::new();
     let mut waiting = vec![from];

@@ -90,7 +90,7 @@ impl SourceFile {
         file
     }
 
-    /// The module at the top of the crate that this file belongs to; `None` for its root.
+    /// Returns the module at the top of the crate that this file belongs to; `None` for its root.
     pub(super) fn top_module(&self) -> Option<&str> {
         let (_, inside) = self.path.split_once("/src/")?;
         let first = inside.split('/').next()?;
@@ -137,7 +137,7 @@ impl SourceFile {
         }
     }
 
-    /// The functions, in order.
+    /// Returns the functions, in order.
     pub(super) fn functions(&self) -> Vec<SourceFunction<'_>> {
         let mut functions = Vec::new();
         for (at, _) in self.code.match_indices("fn ") {
@@ -156,7 +156,7 @@ impl SourceFile {
         functions
     }
 
-    /// The types, in order.
+    /// Returns the types, in order.
     pub(super) fn types(&self) -> Vec<SourceType<'_>> {
         let mut types = Vec::new();
         for (line, text) in self.code.lines().enumerate() {
@@ -175,7 +175,7 @@ impl SourceFile {
     }
 }
 
-/// The kind and the length of what a text begins with, given the character before it.
+/// Returns the kind and the length of what a text begins with, given the character before it.
 fn next_token(rest: &str, last: char) -> (TokenKind, usize) {
     let until = |end: &str| rest.find(end).map_or(rest.len(), |at| at + end.len());
     if rest.starts_with("//") {
@@ -197,7 +197,7 @@ fn next_token(rest: &str, last: char) -> (TokenKind, usize) {
     }
 }
 
-/// The length of `r#"…"#`, with or without `b` or `c` before it.
+/// Returns the length of `r#"…"#`, with or without `b` or `c` before it.
 fn raw_string(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix(['b', 'c']).unwrap_or(rest);
     let body = body.strip_prefix('r')?;
@@ -208,7 +208,7 @@ fn raw_string(rest: &str) -> Option<usize> {
     Some(rest.len() - text.len() + length)
 }
 
-/// The length of a string, from its opening quote.
+/// Returns the length of a string, from its opening quote.
 fn quoted(rest: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -221,7 +221,7 @@ fn quoted(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of a character literal; `None` where the quote begins a lifetime.
+/// Returns the length of a character literal; `None` where the quote begins a lifetime.
 fn character(rest: &str) -> Option<usize> {
     let mut chars = rest.char_indices().skip(1);
     let (_, first) = chars.next()?;
@@ -233,7 +233,7 @@ fn character(rest: &str) -> Option<usize> {
     (second == '\'').then_some(at + 1)
 }
 
-/// How many lines a function has, from its name to the brace that closes its body.
+/// Returns how many lines a function has, from its name to the brace that closes its body.
 fn body_lines(rest: &str) -> Option<usize> {
     let (mut braces, mut others, mut lines) = (0_usize, 0_usize, 1);
     for c in rest.chars() {
@@ -255,13 +255,13 @@ fn body_lines(rest: &str) -> Option<usize> {
     None
 }
 
-/// The identifier that a text begins with.
+/// Returns the identifier that a text begins with.
 pub(super) fn identifier(text: &str) -> &str {
     let end = text.find(|c| !is_word(c)).unwrap_or(text.len());
     text.get(..end).unwrap_or_default()
 }
 
-/// The line of a position, from 1.
+/// Returns the line of a position, from 1.
 pub(super) fn line_at(text: &str, at: usize) -> usize {
     let before = text.get(..at).unwrap_or_default();
     before.matches('\n').count() + 1

@@ -27,7 +27,8 @@ fn inline_tests_are_left_out() {
 
 #[test]
 fn names_and_numbers_are_found_with_their_lines() {
-    let text = "\n// as S2-77 wants\nfn told() {}\nfn run_inner() {}\n";
+    let text = "\n// as S2-77 wants\nfn told() {}\nfn run_inner() {}\nfn tell_all() {}\n\
+                struct Untold;\nfn is_said() {}\nfn essay() {}\n";
     let file = source("crates/x/src/util.rs", text);
     assert_eq!(
         name_problems(&file),
@@ -35,6 +36,8 @@ fn names_and_numbers_are_found_with_their_lines() {
             "crates/x/src/util.rs:1: `util` says nothing about what is inside",
             "crates/x/src/util.rs:3: `told` is for what an agent or a person said",
             "crates/x/src/util.rs:4: `run_inner`: a second generation replaces the first",
+            "crates/x/src/util.rs:5: `tell_all` is for what an agent or a person said",
+            "crates/x/src/util.rs:6: `Untold` is for what an agent or a person said",
         ]
     );
     assert_eq!(
@@ -42,6 +45,19 @@ fn names_and_numbers_are_found_with_their_lines() {
         ["crates/x/src/util.rs:2: the number of a requirement belongs into docs/requirements.toml"]
     );
     assert!(!has_number("// SHA-256, UTF-8, C-311054x and CP-1252"));
+}
+
+#[test]
+fn names_in_python_are_found_with_their_lines() {
+    let text =
+        "class Told:\n    async def tell_lines(self): ...\n\ndef encode(told): ...\n# def say()\n";
+    assert_eq!(
+        python::problems_in("python/compact/wire.py", text),
+        [
+            "python/compact/wire.py:1: `Told` is for what an agent or a person said",
+            "python/compact/wire.py:2: `tell_lines` is for what an agent or a person said",
+        ]
+    );
 }
 
 #[test]

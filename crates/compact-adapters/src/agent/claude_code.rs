@@ -21,7 +21,7 @@ const STREAM: [&str; 6] = [
 /// Keeps it from compacting by itself.
 const NO_COMPACTION: (&str, &str) = ("DISABLE_AUTO_COMPACT", "1");
 
-/// Claude Code.
+/// Runs Claude Code as a program that reads and prints JSON lines.
 #[derive(Clone, Debug)]
 pub struct ClaudeCodeAgent(pub Launch);
 

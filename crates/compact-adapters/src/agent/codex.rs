@@ -26,7 +26,7 @@ const NO_COMPACTION: &str = "model_auto_compact_token_limit=9000000000000";
 /// How often the rollout is looked at while nothing is said.
 const ROLLOUT_POLL: Duration = Duration::from_millis(200);
 
-/// Codex.
+/// Runs Codex, one process for each turn.
 #[derive(Clone, Debug)]
 pub struct CodexAgent(pub Launch);
 
@@ -84,7 +84,7 @@ async fn start_turn(
     Ok(process)
 }
 
-/// How far a turn is.
+/// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CodexTurn {
     Running,
@@ -117,7 +117,7 @@ impl CodexSession {
         }
     }
 
-    /// A program that was started in the background may not hear an interruption.
+    /// Terminates the agent if it ignores an interruption, as a program started in the background may.
     fn enforce_interrupt(&mut self) {
         match self.turn {
             CodexTurn::Interrupted(since) if since.elapsed() > GRACE => {
@@ -194,7 +194,7 @@ struct RolloutReader {
 }
 
 impl RolloutReader {
-    /// The rollout of a thread from its end on: what it cost before is of another turn.
+    /// Returns the rollout of a thread from its end on: what it cost before is of another turn.
     fn at_end(thread: &str) -> RolloutReader {
         let file = find_rollout(thread);
         let size = file.as_ref().and_then(|file| std::fs::metadata(file).ok());
@@ -205,7 +205,7 @@ impl RolloutReader {
         }
     }
 
-    /// What was written since.
+    /// Returns what was written since.
     fn read_new_usage(&mut self, thread: Option<&str>) -> Vec<AgentActivity> {
         if self.file.is_none() {
             self.file = thread.and_then(find_rollout);
@@ -242,7 +242,7 @@ fn usage_activities(
     [AgentActivity::Session(about), AgentActivity::Used(report)]
 }
 
-/// The bytes of a file from a place on, if there are any.
+/// Returns the bytes of a file from a place on, if there are any.
 fn read_from(file: &Path, place: u64) -> Option<Vec<u8>> {
     let mut file = File::open(file).ok()?;
     if file.metadata().ok()?.len() <= place {

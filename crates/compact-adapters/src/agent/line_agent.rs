@@ -49,11 +49,11 @@ impl AgentProgram for LineAgent {
     }
 }
 
-/// How a process is spoken to.
+/// The lines that begin and end a turn of a process.
 pub(super) struct LineProtocol {
-    /// Begins a turn.
+    /// Formats the line that begins a turn.
     pub prompt: fn(&str) -> String,
-    /// Ends it.
+    /// Formats the line that ends a turn early.
     pub interrupt: fn() -> String,
 }
 

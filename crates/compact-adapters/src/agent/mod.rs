@@ -22,7 +22,7 @@ pub use claude_code::ClaudeCodeAgent;
 pub use codex::CodexAgent;
 pub use line_agent::LineAgent;
 
-/// How an agent is started.
+/// The command, folder and arguments that an agent is started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
     /// A program on the path, the path of one, or a command line for the shell.
@@ -36,7 +36,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// How the agent speaks, by the name of its program.
+    /// Returns how the agent speaks, by the name of its program.
     pub fn dialect(&self) -> StreamDialect {
         let name = Path::new(&self.command).file_name();
         match name.and_then(|name| name.to_str()) {
@@ -46,7 +46,7 @@ impl Launch {
         }
     }
 
-    /// The agent.
+    /// Converts the launch to the agent that it names.
     pub fn into_agent(self) -> Box<dyn AgentProgram> {
         match self.dialect() {
             StreamDialect::ClaudeCode => Box::new(ClaudeCodeAgent(self)),
@@ -55,7 +55,7 @@ impl Launch {
         }
     }
 
-    /// The program and its arguments. A command with blanks that is no file is the shell's to read.
+    /// Returns the program and its arguments. A command with blanks that is no file is the shell's to read.
     fn resolve_program(&self, arguments: &[&str]) -> (OsString, Vec<OsString>) {
         let given = arguments.iter().map(OsString::from);
         if !self.command.contains(char::is_whitespace) || Path::new(&self.command).exists() {

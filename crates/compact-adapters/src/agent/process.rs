@@ -20,18 +20,18 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long the rest of what it says is waited for.
 const STDERR_WAIT: Duration = Duration::from_millis(500);
 
-/// How a program is asked to end.
+/// A signal that asks a program to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProcessSignal {
-    /// As by Ctrl-C.
+    /// Asks the program to end its turn, as Ctrl-C does.
     Interrupt,
-    /// As by kill.
+    /// Asks the program to end, as `kill` does.
     Terminate,
     /// It is not asked.
     Kill,
 }
 
-/// A running program.
+/// A running agent with its pipes and its process group.
 pub(super) struct AgentProcess {
     child: Child,
     stdin: Option<ChildStdin>,

@@ -19,10 +19,10 @@ const FRESH: SignedDuration = SignedDuration::from_hours(24);
 /// So many writers try to create the same object at once.
 const WRITERS: usize = 8;
 
-/// So many times.
+/// How often the test is repeated, since a race need not show the first time.
 const ROUNDS: usize = 2;
 
-/// What a store does when several create the same object.
+/// The behaviour of a store when several writers create the same object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exclusion {
     /// One writer wins, the others are told.
@@ -43,7 +43,7 @@ impl Exclusion {
         Exclusion::Refused,
     ];
 
-    /// A word for it.
+    /// Returns a word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Exclusion::Works => "works",
@@ -87,7 +87,7 @@ async fn read_verdict(store: &dyn ObjectStore, now: Timestamp) -> Option<Exclusi
     found.filter(|_| age < FRESH && age > -FRESH)
 }
 
-/// Several create one object at once, and then one more.
+/// Tests conditional writes: several writers create one object at once, and then one more does.
 async fn probe_store(store: &dyn ObjectStore) -> Result<Exclusion> {
     let mut random = [0; 16];
     SystemRandom::new()
@@ -120,7 +120,7 @@ fn judge_probe<T>(at_once: Vec<Result<T>>, later: Result<T>) -> Result<Exclusion
     }
 }
 
-/// Whether an error is about the condition, rather than about the store or the object.
+/// Returns whether an error is about the condition, rather than about the store or the object.
 fn is_condition_refused(error: &Error) -> bool {
     let said = || {
         let text = error.to_string();

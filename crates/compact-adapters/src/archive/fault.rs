@@ -6,7 +6,7 @@ use object_store::Error;
 use super::ObjectArchive;
 
 impl ObjectArchive {
-    /// The error of an `action` that the store stopped.
+    /// Returns the error of an `action` that the store stopped.
     pub(super) fn explain_store_error(&self, action: String, error: Error) -> ArchiveError {
         match &self.place {
             Some(place) => explain_bucket_error(action, place, error),
@@ -14,7 +14,7 @@ impl ObjectArchive {
         }
     }
 
-    /// The error of a pack that cannot be read.
+    /// Returns the error of a pack that cannot be read.
     pub(super) fn explain_read_error(&self, pack: PackId, error: Error) -> ArchiveError {
         match error {
             Error::NotFound { .. } if !names_no_bucket(&error) => ArchiveError::Missing { pack },
@@ -44,7 +44,7 @@ fn explain_bucket_error(action: String, place: &str, error: Error) -> ArchiveErr
         let code = error_code(&said).unwrap_or("access denied");
         return ArchiveError::Refused {
             action,
-            reason: format!("the {place} does not let us do that ({code})"),
+            reason: format!("the {place} denies access ({code})"),
             hint: "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may read, \
                      write and list there"
                 .to_owned(),
@@ -55,7 +55,7 @@ fn explain_bucket_error(action: String, place: &str, error: Error) -> ArchiveErr
         return ArchiveError::Unreachable {
             action,
             reason: format!("the {place} does not answer: {cause}"),
-            hint: "check storage.s3.endpoint, and that the server runs".to_owned(),
+            hint: "check storage.s3.endpoint, and that the server is running".to_owned(),
         };
     }
     super::archive_error(action, error)
@@ -74,7 +74,7 @@ fn is_denial(error: &Error) -> bool {
         .any(|status| error.to_string().contains(status))
 }
 
-/// The server's own word for what is wrong.
+/// Returns the server's own word for what is wrong.
 fn error_code(said: &str) -> Option<&str> {
     let (_, after) = said.split_once("<Code>")?;
     after.split_once("</Code>").map(|(code, _)| code)

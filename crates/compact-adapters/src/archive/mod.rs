@@ -39,7 +39,7 @@ pub(crate) const PACKS: &str = "packs";
 
 pub(crate) const RECORDS: &str = "receipts";
 
-/// Where the objects of a kind are.
+/// The kinds of objects in an archive, each in its own folder.
 #[derive(Clone, Copy, Debug)]
 enum ObjectKind {
     Packs,
@@ -60,7 +60,7 @@ impl ObjectKind {
         Path::from_iter([self.prefix(), &shard, &format!("{name}.pack")])
     }
 
-    /// The object that lives at a place; none for a file that this archive did not write.
+    /// Returns the object that lives at a place; none for a file that this archive did not write.
     fn id_at(self, place: &Path) -> Option<PackId> {
         let id = place.filename()?.strip_suffix(".pack")?.parse().ok()?;
         (self.location(&id) == *place).then_some(id)
@@ -84,7 +84,7 @@ pub struct ObjectArchive {
     clock: Arc<dyn Clock>,
 }
 
-/// What kind of store it is.
+/// The kind of store behind an archive.
 #[derive(Clone, Debug)]
 enum Medium {
     /// A folder: only one creates a file, and files are written in one piece.
@@ -97,7 +97,7 @@ enum Medium {
 const READ_AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(400)];
 
 impl ObjectArchive {
-    /// An archive in a store that is already open.
+    /// Returns an archive in a store that is already open.
     pub fn new(store: Arc<dyn ObjectStore>) -> ObjectArchive {
         ObjectArchive {
             store,
@@ -108,7 +108,7 @@ impl ObjectArchive {
         }
     }
 
-    /// An archive in a program's own store, which takes each object in one piece.
+    /// Returns an archive in a program's own store, which takes each object in one piece.
     pub fn in_program_store(store: Arc<dyn ObjectStore>) -> ObjectArchive {
         ObjectArchive {
             medium: Medium::Folder,
@@ -116,7 +116,7 @@ impl ObjectArchive {
         }
     }
 
-    /// An archive in a directory, created if it is not there: files 0600 in directories 0700,
+    /// Returns an archive in a directory, created if it is not there: files 0600 in directories 0700,
     /// synced before `put` returns.
     pub fn open(root: &FsPath) -> Result<ObjectArchive, ArchiveError> {
         let files = fs::PrivateFiles::open(root).map_err(|source| {
@@ -128,7 +128,7 @@ impl ObjectArchive {
         })
     }
 
-    /// An archive in a bucket; nothing is sent before it is used.
+    /// Returns an archive in a bucket; nothing is sent before it is used.
     pub fn in_bucket(bucket: &Bucket) -> Result<ObjectArchive, ArchiveError> {
         let store = s3::open(bucket)
             .map_err(|source| archive_error(format!("open the bucket {}", bucket.name), source))?;
@@ -138,8 +138,8 @@ impl ObjectArchive {
         })
     }
 
-    /// The same, encrypting whatever it writes from now on. What was written in the clear before is
-    /// read as it is.
+    /// Returns the archive with encryption for whatever it writes from now on. What was written in the
+    /// clear before stays readable.
     pub fn with_seal(self, seal: Seal) -> ObjectArchive {
         ObjectArchive {
             seal: Some(Arc::new(seal)),
@@ -166,7 +166,7 @@ impl ObjectArchive {
             .map_err(|source| self.explain_store_error("write to the archive".to_owned(), source))
     }
 
-    /// The stored bytes of an object, checked, with its head.
+    /// Returns the stored bytes of an object, checked, with its head.
     async fn fetch(
         &self,
         shelf: ObjectKind,
@@ -178,7 +178,7 @@ impl ObjectArchive {
         Ok((stored, head))
     }
 
-    /// The stored bytes; an answer that breaks off is asked for again.
+    /// Returns the stored bytes; an answer that breaks off is asked for again.
     async fn read_with_retries(&self, place: &Path) -> Result<Bytes, object_store::Error> {
         for pause in READ_AGAIN_AFTER {
             match self.store.get(place).await?.bytes().await {
@@ -189,7 +189,7 @@ impl ObjectArchive {
         self.store.get(place).await?.bytes().await
     }
 
-    /// The pack and what it builds on, the pack itself first.
+    /// Returns the pack and what it builds on, the pack itself first.
     async fn fetch_chain(&self, id: PackId) -> Result<Vec<StoredPack>, ArchiveError> {
         let (stored, head) = self.fetch(ObjectKind::Packs, id).await?;
         let mut depth = head.depth;
@@ -217,7 +217,7 @@ impl ObjectArchive {
         Ok(chain)
     }
 
-    /// What a new pack can build on: nothing when the base is unreadable or at the end of a long
+    /// Returns what a new pack can build on: nothing when the base is unreadable or at the end of a long
     /// chain. Archiving what is at hand matters more than damage below, which reading names.
     async fn read_history(&self, base: Option<&PackId>) -> Result<PackHistory, ArchiveError> {
         let Some(&base) = base else {
@@ -268,7 +268,7 @@ impl ObjectArchive {
         Ok(())
     }
 
-    /// Every object of a kind, in the order of their ids.
+    /// Returns every object of a kind, in the order of their ids.
     async fn list_ids(&self, shelf: ObjectKind) -> Result<Vec<PackId>, ArchiveError> {
         let prefix = Path::from(shelf.prefix());
         let mut ids: Vec<PackId> = self

@@ -75,7 +75,7 @@ impl PackHistory {
     }
 }
 
-/// What is wrong with the bytes of a pack.
+/// A flaw in the bytes of a pack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PackFlaw {
     #[error("it is cut short")]
@@ -94,7 +94,7 @@ pub(super) enum PackFlaw {
     Frame(String),
     #[error("its content does not match its name")]
     Content,
-    #[error("it is encrypted, and the key does not fit")]
+    #[error("it is encrypted with another key")]
     Locked,
 }
 
@@ -109,7 +109,7 @@ impl PackHead {
         }
     }
 
-    /// Everything but the checksum, as it is stored.
+    /// Returns everything but the checksum, as it is stored.
     fn encode_fields(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD_BYTES);
         out.extend_from_slice(&MAGIC);
@@ -155,7 +155,7 @@ impl PackHead {
     }
 }
 
-/// The stored form of `plain` under the name `id`, sealed where there is a key.
+/// Returns the stored form of `plain` under the name `id`, sealed where there is a key.
 pub(super) fn encode(
     plain: &[u8],
     history: &PackHistory,
@@ -186,7 +186,7 @@ pub(super) fn check(pack: &[u8]) -> Result<PackHead, PackFlaw> {
     intact.then_some(head).ok_or(PackFlaw::Checksum)
 }
 
-/// The frame of a pack, opened where it is sealed.
+/// Returns the frame of a pack, opened where it is sealed.
 fn open_frame<'a>(
     head: &PackHead,
     frame: &'a [u8],
@@ -200,7 +200,7 @@ fn open_frame<'a>(
     plain.map(Cow::Owned).ok_or(PackFlaw::Locked)
 }
 
-/// The plain bytes of the pack `id` that was [`check`]ed, given what stands below it.
+/// Returns the plain bytes of the pack `id` that was [`check`]ed, given what stands below it.
 pub(super) fn decode(
     pack: &[u8],
     id: &PackId,
@@ -240,7 +240,7 @@ fn compress(plain: &[u8], prefix: &[u8]) -> Result<Vec<u8>, ErrorCode> {
     Ok(frame)
 }
 
-/// A pack with a sound checksum whose head declares `declared` and whose frame holds `actual`.
+/// Returns a pack with a sound checksum whose head declares `declared` and whose frame holds `actual`.
 #[cfg(test)]
 pub(super) fn forged(declared: &[u8], actual: &[u8]) -> Vec<u8> {
     let head = PackHead::new(declared, &PackHistory::default(), PackForm::Clear);

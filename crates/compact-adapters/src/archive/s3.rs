@@ -10,16 +10,16 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::prefix::PrefixStore;
 use object_store::{ClientOptions, ObjectStore, Result, RetryConfig};
 
-/// Where a bucket is.
+/// The address of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its name.
+    /// The name of the bucket.
     pub name: String,
     /// What all names in it begin with; empty for none.
     pub prefix: String,
     /// The server, where it is not Amazon's.
     pub endpoint: Option<String>,
-    /// The region.
+    /// The region; `None` leaves it to the environment.
     pub region: Option<String>,
     /// Where the name of the bucket stands.
     pub style: BucketAddressing,
@@ -28,7 +28,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Where it is, in words.
+    /// Returns where it is, in words.
     pub(super) fn display_name(&self) -> String {
         match &self.endpoint {
             Some(endpoint) => format!("bucket {} at {endpoint}", self.name),
@@ -37,7 +37,7 @@ impl Bucket {
     }
 }
 
-/// Where the name of a bucket stands in a request.
+/// Where a request names the bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BucketAddressing {
     /// In the path: what most servers but Amazon's expect.
@@ -47,7 +47,7 @@ pub enum BucketAddressing {
     Host,
 }
 
-/// What a server encrypts with.
+/// The encryption that a server is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BucketEncryption {
     /// What the bucket says.
@@ -70,7 +70,7 @@ pub(super) fn open(bucket: &Bucket) -> Result<Arc<dyn ObjectStore>> {
     open_with(AmazonS3Builder::from_env(), bucket)
 }
 
-/// The same for who is known already.
+/// Opens a bucket with credentials that are already known.
 pub(super) fn open_with(builder: AmazonS3Builder, bucket: &Bucket) -> Result<Arc<dyn ObjectStore>> {
     // One provider of cryptography for the process; whoever was first has chosen it.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -32,7 +32,7 @@ pub struct ObjectCatalog {
 }
 
 impl ObjectCatalog {
-    /// The catalog in a store; nothing is read before it is asked.
+    /// Returns the catalog in a store; nothing is read before it is asked.
     pub fn new(store: Arc<dyn ObjectStore>) -> ObjectCatalog {
         ObjectCatalog {
             store,
@@ -72,7 +72,7 @@ impl ObjectCatalog {
         Ok(())
     }
 
-    /// The record at a place; none where it has just been removed.
+    /// Returns the record at a place; none where it has just been removed.
     async fn fetch_record(
         &self,
         place: Path,
@@ -162,7 +162,7 @@ fn root_folder() -> Path {
     Path::from(PREFIX)
 }
 
-/// A session id is no path: its hash is.
+/// Returns the folder of a session, named by a hash because a session id is not a path.
 fn session_folder(session: &str) -> Path {
     let hash = blake3::hash(session.as_bytes()).to_hex();
     Path::from_iter([PREFIX, &hash])

@@ -10,7 +10,7 @@ pub enum ConfigError {
     /// The file cannot be read.
     #[error("{} cannot be read: name another one with --config, or make it readable", path.display())]
     Unreadable {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -18,7 +18,7 @@ pub enum ConfigError {
     /// The file is neither YAML nor JSON.
     #[error("{}{} is not valid YAML or JSON: {message}", path.display(), line.map(|n| format!(":{n}")).unwrap_or_default())]
     Syntax {
-        /// The file.
+        /// The file that is not valid.
         path: PathBuf,
         /// The line at fault, if the parser knows it.
         line: Option<u64>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Config;
 
-/// One key.
+/// A key of the configuration, as the schema describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// Its dotted path, e.g. `policy.trigger_pct`.
@@ -16,22 +16,22 @@ pub struct Field {
     pub kind: FieldKind,
     /// Whether it may be unset (`null`).
     pub optional: bool,
-    /// What it means.
+    /// The doc comment of the setting.
     pub description: String,
     /// Its value in the default profile.
     pub default: Value,
 }
 
-/// What values a key takes.
+/// The type of a key's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// `true` or `false`.
     Bool,
     /// A whole number from zero up.
     Integer,
-    /// Any number.
+    /// A number with or without a fraction.
     Number,
-    /// Text.
+    /// Any text.
     Text,
     /// One of these names.
     Choice(Vec<String>),
@@ -47,17 +47,17 @@ static FIELDS: LazyLock<Vec<Field>> = LazyLock::new(|| {
     fields
 });
 
-/// Every key, in the order of the types.
+/// Returns every key, in the order of the types.
 pub fn all_fields() -> &'static [Field] {
     &FIELDS
 }
 
-/// The key at a path.
+/// Returns the key at a path.
 pub(super) fn find_field(path: &str) -> Option<&'static Field> {
     all_fields().iter().find(|field| field.path == path)
 }
 
-/// True for a group of keys such as `policy`; the root is one too.
+/// Returns true for a group of keys such as `policy`; the root is one too.
 pub(super) fn is_section(path: &str) -> bool {
     path.is_empty()
         || all_fields()
@@ -65,12 +65,12 @@ pub(super) fn is_section(path: &str) -> bool {
             .any(|f| parent_paths(&f.path).any(|p| p == path))
 }
 
-/// `a.b.c` → `a.b`, `a`.
+/// Returns the paths of the sections around a key: for `a.b.c`, `a.b` and `a`.
 pub(super) fn parent_paths(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |p| Some(p.rsplit_once('.')?.0)).skip(1)
 }
 
-/// The path of a key within a section.
+/// Returns the path of a key within a section.
 pub(super) fn join_path(section: &str, key: &str) -> String {
     if section.is_empty() {
         key.to_owned()
@@ -129,7 +129,7 @@ fn resolve_reference<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
         .unwrap_or(schema)
 }
 
-/// The kind of a leaf and whether it may be null; `None` for a section.
+/// Returns the kind of a leaf and whether it may be null; `None` for a section.
 fn leaf_kind(root: &Value, schema: &Value) -> Option<(FieldKind, bool)> {
     if let Some(options) = schema.get("anyOf").and_then(Value::as_array) {
         let is_null = |s: &&Value| s.get("type").is_some_and(|t| t == "null");
@@ -178,7 +178,7 @@ fn choice_names(schema: &Value) -> Option<Vec<String>> {
 }
 
 impl FieldKind {
-    /// True when a value is of this kind.
+    /// Returns whether a value is of this kind.
     pub(super) fn accepts(&self, value: &Value) -> bool {
         match (self, value) {
             (FieldKind::Bool, Value::Bool(_)) | (FieldKind::Number, Value::Number(_)) => true,

@@ -34,7 +34,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// The most keys, values and items, aliases written out: many times what there is to set.
 const MOST_NODES: usize = 20_000;
 
-/// What a file held when it was read.
+/// The content of a file at the time it was read.
 #[derive(Clone, Debug)]
 pub struct FileText {
     path: PathBuf,
@@ -71,7 +71,7 @@ impl FileText {
         })
     }
 
-    /// What somebody just wrote into a file.
+    /// Returns what somebody just wrote into a file.
     pub fn from_written(path: &Path, bytes: &[u8]) -> FileText {
         FileText {
             path: path.to_owned(),
@@ -80,22 +80,22 @@ impl FileText {
         }
     }
 
-    /// Where it was read.
+    /// Returns where it was read.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it held.
+    /// Returns what it held.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The hash of what it held.
+    /// Returns the hash of what it held.
     pub fn hash(&self) -> String {
         blake3::hash(&self.bytes).to_hex().to_string()
     }
 
-    /// True when somebody other than its user could have written it.
+    /// Returns whether somebody other than its user could have written it.
     pub(super) fn may_be_written_by_others(&self) -> bool {
         self.is_shared
     }
@@ -115,7 +115,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Every key of the file, in order.
+/// Returns every key of the file, in order.
 pub(super) fn parse(file: &FileText) -> Result<Vec<KeyLine>, ConfigError> {
     let path = file.path();
     let syntax = |line, message| ConfigError::Syntax {
@@ -160,7 +160,7 @@ fn no_keys_error(path: &Path) -> ConfigError {
     }])
 }
 
-/// A section's keys become keys of their own; anything else stays one value.
+/// Flattens the keys of a section into paths; any other value stays one value.
 fn flatten_section(section: &str, keys: Vec<(String, u64, Node)>, out: &mut Vec<KeyLine>) {
     for (key, number, node) in keys {
         let path = join_path(section, &key);
@@ -178,7 +178,7 @@ fn flatten_section(section: &str, keys: Vec<(String, u64, Node)>, out: &mut Vec<
     }
 }
 
-/// What a document may hold; keys know their lines.
+/// A node of a parsed document; keys know their lines.
 enum Node {
     Leaf(Value),
     Map(Vec<(String, u64, Node)>),

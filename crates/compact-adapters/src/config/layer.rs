@@ -19,26 +19,26 @@ use super::{
     project, validate,
 };
 
-/// Who set a key.
+/// The layer that set a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueOrigin {
-    /// Nobody.
+    /// Not set anywhere: the default.
     Default,
-    /// The profile.
+    /// Set by the profile.
     Profile(Profile),
     /// A line of a file.
     File {
-        /// The file.
+        /// The file that sets it.
         path: PathBuf,
-        /// The line.
+        /// The line in the file, counted from 1.
         line: u64,
         /// Whose file it is.
         role: FileRole,
     },
-    /// An environment variable.
+    /// Set by the environment variable of this name.
     Env(String),
-    /// A flag.
+    /// Set by the command-line flag of this name.
     Flag(String),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for ValueOrigin {
 }
 
 impl ValueOrigin {
-    /// The layer that it belongs to, as a word.
+    /// Returns the layer that it belongs to, as a word.
     pub fn layer(&self) -> &'static str {
         match self {
             ValueOrigin::Default => "default",
@@ -65,7 +65,7 @@ impl ValueOrigin {
         }
     }
 
-    /// The name for a message: `compact.yaml`, `COMPACT_MODEL`, `--model`.
+    /// Returns the name for a message: `compact.yaml`, `COMPACT_MODEL`, `--model`.
     fn short_name(&self) -> String {
         match self {
             ValueOrigin::File { path, .. } => path
@@ -77,7 +77,7 @@ impl ValueOrigin {
         }
     }
 
-    /// Where exactly, when the name does not say it all.
+    /// Returns where exactly, when the name does not say it all.
     fn location_suffix(&self) -> String {
         match self {
             ValueOrigin::File { .. } => format!(" ({self})"),
@@ -91,16 +91,16 @@ impl ValueOrigin {
 pub struct EffectiveValue {
     /// The key's dotted path.
     pub path: String,
-    /// Its value.
+    /// The value in force.
     pub value: Value,
-    /// Who set it.
+    /// The layer that set it.
     pub origin: ValueOrigin,
 }
 
 /// A configuration that can be used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedConfig {
-    /// The configuration.
+    /// The merged configuration.
     pub config: Config,
     /// Every key with its value and who set it, in the order of the reference.
     pub values: Vec<EffectiveValue>,
@@ -113,9 +113,9 @@ pub struct LoadedConfig {
 /// A file that has its part in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoadedFile {
-    /// The file.
+    /// The file in force.
     pub path: PathBuf,
-    /// Whose it is.
+    /// Whether it is the user's, the project's or a named file.
     pub role: FileRole,
     /// Whether it may decide everything.
     pub trusted: bool,
@@ -128,13 +128,13 @@ pub struct LoadedFile {
 pub struct IgnoredKey {
     /// The key as the file has it.
     pub key: String,
-    /// Its line.
+    /// The line of the key, counted from 1.
     pub line: u64,
     /// What would be accepted; empty where nothing would be.
     pub reason: String,
 }
 
-/// What a file sets, and what of it no project may set by itself.
+/// The keys that a file sets, and those that no project may set by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileReview {
     /// Every key with its value, in order.
@@ -166,18 +166,18 @@ impl fmt::Display for LoadedFile {
 }
 
 impl LoadedFile {
-    /// What the file set in vain, and how it would not be in vain.
+    /// Returns what the file set in vain, and how it would not be in vain.
     fn warning(&self) -> Option<String> {
         let ignored: Vec<String> = self.ignored.iter().map(IgnoredKey::to_string).collect();
         let (path, keys) = (self.path.display(), ignored.join(", "));
         let (cause, help) = match self.role {
             FileRole::User => (
-                "others may write it, so these keys are ignored",
-                "take that right from them (chown, chmod o-w), or name the file with --config",
+                "other users may write to it, so these keys are ignored",
+                "remove that permission (chown, chmod o-w), or name the file with --config",
             ),
             _ => (
                 "a project may not set these keys, and they are ignored",
-                "read the file, then run `compactctl config trust` to obey it",
+                "read the file, then run `compactctl config trust` to apply them",
             ),
         };
         (!ignored.is_empty()).then(|| format!("{path}: {cause}: {keys}; {help}"))
@@ -193,7 +193,7 @@ struct SourceSetting {
     limited_by: Option<usize>,
 }
 
-/// What a key means under a profile.
+/// The meaning of a key under a profile.
 enum KeyMeaning {
     /// The key at this path.
     Key(String),
@@ -203,7 +203,7 @@ enum KeyMeaning {
     Deprecated(String),
     /// Something under another profile.
     Elsewhere(ConfigProblem),
-    /// Nothing.
+    /// A key that does not exist.
     Unknown(ConfigProblem),
 }
 
@@ -247,7 +247,7 @@ impl ConfigSources {
         Ok((loaded, Some(fault)))
     }
 
-    /// What a file would decide above the user's own, as it was read.
+    /// Returns what a file would decide above the user's own, as it was read.
     pub fn review_file(&self, text: &FileText) -> Result<FileReview, ConfigError> {
         let under = |role| {
             let own = self.files.iter().filter(|file| file.role == FileRole::User);
@@ -291,7 +291,7 @@ impl ConfigSources {
         merge.finish()
     }
 
-    /// The files, with what each sets, the weakest first.
+    /// Returns the files, with what each sets, the weakest first.
     fn read_files(
         &self,
         read: &ReadFile<'_>,
@@ -329,7 +329,7 @@ impl ConfigSources {
         }
     }
 
-    /// What variables and flags set, weakest first.
+    /// Returns what variables and flags set, weakest first.
     fn variables_and_flags(&self, warnings: &mut Vec<String>) -> Vec<SourceSetting> {
         let mut settings: Vec<SourceSetting> =
             self.env.iter().filter_map(borrowed_setting).collect();
@@ -346,7 +346,7 @@ impl ConfigSources {
     }
 }
 
-/// How a file is read.
+/// A function that reads a file.
 type ReadFile<'a> = dyn Fn(&ConfigFile) -> Result<FileText, ConfigError> + 'a;
 
 /// Reads a file; one that nobody named must be a regular one.
@@ -459,7 +459,7 @@ impl Merge {
         }
     }
 
-    /// The configuration, if nothing is wrong with it.
+    /// Returns the configuration, if nothing is wrong with it.
     fn finish(mut self) -> Result<LoadedConfig, ConfigError> {
         if !self.problems.is_empty() {
             return Err(ConfigError::Invalid(self.problems));
@@ -495,7 +495,7 @@ impl Merge {
     }
 }
 
-/// The key that another program's variable sets; an empty one sets nothing.
+/// Returns the key that another program's variable sets; an empty one sets nothing.
 fn borrowed_setting((name, text): &(String, String)) -> Option<SourceSetting> {
     let (_, path) = BORROWED.iter().find(|(theirs, _)| theirs == name)?;
     (!text.is_empty()).then(|| SourceSetting {
@@ -506,7 +506,7 @@ fn borrowed_setting((name, text): &(String, String)) -> Option<SourceSetting> {
     })
 }
 
-/// The key that a variable sets: `COMPACT_POLICY_TRIGGER_PCT`, or `COMPACT_TRIGGER_PCT` for short.
+/// Returns the key that a variable sets: `COMPACT_POLICY_TRIGGER_PCT`, or `COMPACT_TRIGGER_PCT` for short.
 fn variable_setting(name: &str, text: &str, warnings: &mut Vec<String>) -> Option<SourceSetting> {
     let key = name
         .strip_prefix(PREFIX)
@@ -543,7 +543,7 @@ fn unknown_variable_warning(name: &str) -> String {
     format!("unknown variable {name} is ignored")
 }
 
-/// The variables that set a key; keys of `policy` have a short one.
+/// Returns the variables that set a key; keys of `policy` have a short one.
 pub(super) fn variable_names(field: &Field) -> impl Iterator<Item = String> {
     let name = |path: &str| format!("{PREFIX}{}", path.replace('.', "_").to_ascii_uppercase());
     let short = field.path.strip_prefix("policy.").map(name);
@@ -612,7 +612,7 @@ fn build_config(values: &BTreeMap<String, EffectiveValue>) -> Result<Config, Con
     })
 }
 
-/// Why a value is none of its key's type, if it is none.
+/// Returns why a value is none of its key's type, if it is none.
 fn type_error_of(effective: &EffectiveValue) -> Option<String> {
     let mut root = Map::new();
     insert_at_path(&mut root, &effective.path, effective.value.clone());
@@ -633,7 +633,7 @@ fn insert_at_path(map: &mut Map<String, Value>, path: &str, value: Value) {
 }
 
 impl KeyMeaning {
-    /// Why a file that is not trusted may not say it, if it may not.
+    /// Returns why a file that is not trusted may not say it, if it may not.
     fn refusal(&self, profile: Profile) -> Option<String> {
         let path = match self {
             KeyMeaning::Key(path) => path.as_str(),
@@ -646,7 +646,7 @@ impl KeyMeaning {
 }
 
 impl SourceSetting {
-    /// What the key means.
+    /// Returns what the key means.
     fn meaning(&self, profile: Profile) -> KeyMeaning {
         if find_field(&self.path).is_some() {
             return KeyMeaning::Key(self.path.clone());
@@ -676,7 +676,7 @@ impl SourceSetting {
         }
     }
 
-    /// `false` gives what turns the key off; `true` leaves it as it is.
+    /// Returns the value that switches the key off for `false`, and none for `true`.
     fn switch_value(&self, off: f64) -> Result<Option<Value>, ConfigProblem> {
         let on = match &self.value {
             Value::Bool(on) => Some(*on),
@@ -712,7 +712,7 @@ impl SourceSetting {
         ))
     }
 
-    /// The value as the kind of the key at `path`; text from variables and flags is read first.
+    /// Returns the value as the kind of the key at `path`; text from variables and flags is read first.
     fn typed_value(&self, path: &str) -> Result<Value, ConfigProblem> {
         let Some(field) = find_field(path) else {
             return Err(self.unknown_key_problem());
@@ -745,7 +745,7 @@ impl SourceSetting {
     }
 }
 
-/// A problem with the value that a key ended up with.
+/// Returns a problem with the value that a key ended up with.
 pub(super) fn value_problem(effective: &EffectiveValue, message: &str) -> ConfigProblem {
     let EffectiveValue {
         path,
@@ -774,7 +774,7 @@ fn describe_value(value: &Value) -> String {
     }
 }
 
-/// The key that was probably meant: a sibling by its name, else the same name elsewhere.
+/// Returns the key that was probably meant: a sibling by its name, else the same name elsewhere.
 fn suggest_key(path: &str) -> Option<String> {
     let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
     let with_sections =
@@ -793,14 +793,14 @@ fn suggest_key(path: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The name that a slip of the fingers would turn into `typed`.
+/// Returns the name that a slip of the fingers would turn into `typed`.
 fn closest_name<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let scored = names.map(|name| (strsim::jaro_winkler(typed, name), name));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 >= 0.85).then_some(best.1)
 }
 
-/// An address without the password that should not be in it: messages end up in logs.
+/// Returns an address without the password that should not be in it: messages end up in logs.
 fn without_password(text: &str) -> String {
     let found = text.split_once("://").and_then(|(scheme, rest)| {
         let (user, host) = rest.rsplit_once('@')?;

@@ -57,7 +57,7 @@ pub const EXAMPLE: &str = include_str!("../../compact.example.yaml");
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The model whose window counts; unset, the one that the transcript names.
+    /// The model; unset, the one that the transcript names.
     pub model: Option<String>,
     /// The window in tokens; unset, the registry's for the model, else 128,000.
     pub max_context_tokens: Option<u64>,
@@ -71,7 +71,7 @@ pub struct Config {
     pub summarizer: SummarizerConfig,
     /// Who tells what messages are about.
     pub embeddings: EmbeddingsConfig,
-    /// Who is told about it.
+    /// The exporter of events.
     pub telemetry: TelemetryConfig,
     /// Where originals, receipts and sessions are kept.
     pub storage: StorageConfig,
@@ -89,9 +89,9 @@ pub struct Config {
 pub struct TelemetryConfig {
     /// Where events go.
     pub exporter: ExporterKind,
-    /// How the console writes them.
+    /// The format of events on the console.
     pub format: EventFormat,
-    /// Where the collector is.
+    /// The collector. OpenTelemetry's own variables apply to what is not set here.
     pub otlp: OtlpConfig,
 }
 
@@ -99,39 +99,39 @@ pub struct TelemetryConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OtlpConfig {
-    /// Its address; unset, `OTEL_EXPORTER_OTLP_ENDPOINT`, else port 4318 (4317 for gRPC) of this
+    /// The collector's address; unset, `OTEL_EXPORTER_OTLP_ENDPOINT`, else port 4318 (4317 for gRPC) of this
     /// machine.
     pub endpoint: Option<String>,
     /// How requests travel; unset, `OTEL_EXPORTER_OTLP_PROTOCOL`, else HTTP.
     pub protocol: Option<OtlpProtocol>,
 }
 
-/// How requests to a collector travel.
+/// The protocol of requests to a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OtlpProtocol {
-    /// gRPC.
+    /// OTLP over gRPC.
     Grpc,
     /// Protocol buffers over HTTP.
     Http,
 }
 
-/// Where events go.
+/// The exporter of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExporterKind {
-    /// To standard error.
+    /// Lines on standard error.
     #[default]
     Console,
     /// To an OpenTelemetry collector.
     Otlp,
     /// To a function of the program that embeds Compact.
     Custom,
-    /// Nowhere.
+    /// No exporter.
     None,
 }
 
-/// How the console writes events.
+/// The format of events on the console.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventFormat {
@@ -144,7 +144,7 @@ pub enum EventFormat {
 
 #[cfg(feature = "otlp")]
 impl OtlpConfig {
-    /// How to reach the collector, OpenTelemetry's variables of this process taken in.
+    /// Returns how to reach the collector, OpenTelemetry's variables of this process taken in.
     pub fn collector_settings(&self) -> otlp::CollectorSettings {
         let protocol = self.protocol.map(|protocol| match protocol {
             OtlpProtocol::Grpc => otlp::CollectorProtocol::Grpc,
@@ -157,14 +157,14 @@ impl OtlpConfig {
 }
 
 impl Config {
-    /// The window for a conversation whose transcript names `model`: what is configured wins.
+    /// Returns the window for a conversation whose transcript names `model`: what is configured wins.
     pub fn window(&self, model: Option<&str>) -> Window {
         let model = self.model.as_deref().or(model);
         let window = Window::for_model(self.max_context_tokens.map(Tokens), model);
         window.at_most(self.window_limit.map(Tokens))
     }
 
-    /// The JSON Schema of a configuration file.
+    /// Returns the JSON Schema of a configuration file.
     pub fn schema() -> serde_json::Value {
         let mut schema = schemars::schema_for!(Config).to_value();
         if let Some(root) = schema.as_object_mut() {

@@ -14,27 +14,27 @@ use crate::llm::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SummarizerConfig {
-    /// Who writes it: the engine itself (`extractive`), or a model, to whom the conversation is then
-    /// sent, redacted.
+    /// Who writes the summary: the engine itself (`extractive`), or a model, which is sent the redacted
+    /// conversation.
     pub kind: SummarizerKind,
-    /// Where the model is; unset, its provider.
+    /// The URL of the model; unset, its provider's.
     pub url: Option<String>,
     /// The model; unset, the session's.
     pub model: Option<String>,
     /// The environment variable that holds the key; unset, the provider's usual one.
     pub api_key_env: Option<String>,
-    /// What the model takes in one request, in tokens; unset, the registry's for the model.
+    /// The model's context window in tokens; unset, the registry's for the model.
     pub window: Option<u64>,
-    /// Whether the model is asked in a request of its own, or behind the conversation's request so
-    /// that the provider's prompt cache is used.
+    /// Whether the summary is requested separately, or appended to the conversation's own request so that
+    /// the provider's prompt cache is used.
     pub request: SummarizerRequestKind,
     /// The longest that one answer may take, retries included, in seconds.
     pub timeout_seconds: f64,
     /// The longest that connecting may take, in seconds.
     pub connect_timeout_seconds: f64,
-    /// How often a request is repeated that failed for want of capacity or a connection.
+    /// How often a request is repeated if the server is overloaded or the connection fails.
     pub retries: u32,
-    /// The most requests that one summary may take; what they do not cover, the ledger does.
+    /// The maximum number of requests for one summary; the ledger covers the rest.
     pub max_requests: u32,
 }
 
@@ -76,7 +76,7 @@ pub enum SummarizerKind {
     AnthropicCompaction,
 }
 
-/// How a model is asked.
+/// The kind of request that asks a model for a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SummarizerRequestKind {
@@ -87,13 +87,13 @@ pub enum SummarizerRequestKind {
     CacheAligned,
 }
 
-/// Who tells what messages are about, for `semantic` pruning.
+/// How `semantic` pruning finds out what messages are about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbeddingsConfig {
-    /// Who tells: their words, or a model, to whom they are then sent, redacted.
+    /// How it is found out: by their words, or by a model, which is sent the redacted texts.
     pub kind: EmbeddingsKind,
-    /// Where the model is; unset, its provider.
+    /// The URL of the model; unset, its provider's.
     pub url: Option<String>,
     /// The model.
     pub model: Option<String>,
@@ -115,7 +115,7 @@ impl Default for EmbeddingsConfig {
     }
 }
 
-/// Who tells what messages are about.
+/// How the subject of messages is found out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EmbeddingsKind {
@@ -141,7 +141,7 @@ impl SummarizerKind {
 }
 
 impl SummarizerConfig {
-    /// The variable that must hold a key and does not: a provider answers nobody without one, while
+    /// Returns the variable that must hold a key and does not: a provider answers nobody without one, while
     /// a server of one's own may.
     pub fn missing_key(&self) -> Option<&str> {
         let wire = self.kind.wire()?;
@@ -151,7 +151,7 @@ impl SummarizerConfig {
         (needed && ApiKey::from_env(variable).is_none()).then_some(variable)
     }
 
-    /// The model that is to be asked; `None` when the engine writes the summary itself.
+    /// Returns the model that is to be asked; `None` when the engine writes the summary itself.
     pub fn build(&self) -> Option<HttpSummarizer> {
         let wire = self.kind.wire()?;
         let place = ModelLocation {
@@ -179,7 +179,7 @@ impl SummarizerConfig {
 }
 
 impl EmbeddingsConfig {
-    /// The model that is to be asked, if one is.
+    /// Returns the model that is to be asked, if one is.
     pub fn build(&self) -> Option<HttpEmbedder> {
         if self.kind == EmbeddingsKind::Words {
             return None;
@@ -217,7 +217,7 @@ impl ModelLocation<'_> {
 /// What is wrong with an address that is none.
 pub(super) const URL_EXPECTED: &str = "must begin with http:// or https://";
 
-/// True for an address, and for none.
+/// Returns true for an address, and for none.
 pub(super) fn is_url(url: Option<&str>) -> bool {
     url.is_none_or(|url| url.starts_with("http://") || url.starts_with("https://"))
 }

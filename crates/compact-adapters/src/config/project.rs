@@ -24,7 +24,7 @@ pub enum Allowance {
     Larger,
     /// Set one of these names.
     OneOf(&'static [&'static str]),
-    /// Switch it on.
+    /// Set it to `true` only.
     On,
     /// Add to the list.
     Added,
@@ -64,14 +64,14 @@ const MOST_ADDED: usize = 32;
 /// The longest of them, and the longest name of a model.
 const LONGEST_TEXT: usize = 256;
 
-/// What a project's file may do to the key at a path; `None` if nothing.
+/// Returns what a project's file may do to the key at a path; `None` if nothing.
 pub fn find_allowance(path: &str) -> Option<Allowance> {
     let mut rows = ALLOWED.iter();
     rows.find(|(allowed, _)| *allowed == path)
         .map(|(_, allowance)| *allowance)
 }
 
-/// The value that a key gets when a project's file sets it to `wanted`, or why it does not.
+/// Returns the value that a key gets when a project's file sets it to `wanted`, or why it does not.
 pub(super) fn permit_value(path: &str, wanted: &Value, current: &Value) -> Result<Value, String> {
     let Some(allowance) = find_allowance(path) else {
         return Err(String::new());
@@ -98,7 +98,7 @@ pub(super) fn permit_value(path: &str, wanted: &Value, current: &Value) -> Resul
     }
 }
 
-/// The limits as words for the reference; `None` for a key that only a trusted file may set.
+/// Returns the limits as words for the reference; `None` for a key that only a trusted file may set.
 pub(super) fn describe_allowance(path: &str) -> Option<String> {
     Some(match find_allowance(path)? {
         Any => "yes".to_owned(),
@@ -115,7 +115,7 @@ pub(super) fn describe_allowance(path: &str) -> Option<String> {
     })
 }
 
-/// True where nothing is in force, or what is wanted is on the right side of it.
+/// Returns true where nothing is in force, or what is wanted is on the right side of it.
 fn is_tighter(wanted: &Value, current: &Value, holds: fn(&f64, &f64) -> bool) -> bool {
     match (
         wanted.as_number().and_then(Number::as_f64),
@@ -134,7 +134,7 @@ fn is_overlong(value: &Value) -> bool {
     }
 }
 
-/// The list in force with what is new to it behind.
+/// Returns the list in force with what is new to it behind.
 fn add_to_list(wanted: &Value, current: &Value) -> Result<Value, String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let (mut all, wanted) = (list(current), list(wanted));

@@ -23,7 +23,7 @@ const PROFILE_KEYS: [&str; 7] = [
     "cooldown_seconds",
 ];
 
-/// The whole reference as Markdown.
+/// Returns the whole reference as Markdown.
 pub fn reference_markdown() -> String {
     let mut out = HEAD.to_owned();
     out.push_str("\n## Keys\n");
@@ -90,7 +90,7 @@ fn render_row(field: &Field) -> String {
     )
 }
 
-/// Text that cannot end a cell of a table.
+/// Escapes a text so that it cannot end the cell of a table.
 fn escape_cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
@@ -105,7 +105,7 @@ fn render_value(value: &Value) -> String {
     }
 }
 
-/// What each profile sets apart from the default one.
+/// Returns what each profile sets apart from the default one.
 fn render_profiles() -> String {
     let mut out = "\n## What profiles set\n\nEverything else is as in the tables above.\n\n| profile | sets |\n|---|---|\n".to_owned();
     for profile in Profile::ALL {
@@ -126,7 +126,7 @@ fn render_profiles() -> String {
     out
 }
 
-/// Old names, and what became of them.
+/// Renders the table of keys that only some profiles know.
 fn render_profile_keys() -> String {
     let mut out =
         "\n## Keys that only some profiles know\n\n| key | profile | status |\n|---|---|---|\n"

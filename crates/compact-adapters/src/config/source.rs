@@ -33,13 +33,13 @@ pub struct ConfigSources {
 /// A file of settings, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Whose it is.
+    /// Whether it is the user's, the project's or a named file.
     pub role: FileRole,
 }
 
-/// Whose a file of settings is.
+/// The owner of a file of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileRole {
@@ -52,7 +52,7 @@ pub enum FileRole {
 }
 
 impl FileRole {
-    /// The word for it in reports.
+    /// Returns the word for it in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             FileRole::User => "user",
@@ -74,7 +74,7 @@ pub struct ConfigFlag {
 }
 
 impl ConfigFlag {
-    /// A flag that sets a key.
+    /// Returns a flag that sets a key.
     pub fn new(
         name: impl Into<String>,
         path: impl Into<String>,
@@ -104,7 +104,7 @@ pub(super) const BORROWED: [(&str, &str); 1] = [("VT_SESSION_DIR", "storage.tran
 pub(super) const RESERVED: [&str; 2] = [CONFIG_VARIABLE, RUN_VARIABLE];
 
 impl ConfigSources {
-    /// The environment of this process and the files that apply: the user's,
+    /// Returns the environment of this process and the files that apply: the user's,
     /// `compact/config.{yaml,yml,json}` in the configuration directory, and above it the given one, the
     /// one that `COMPACT_CONFIG` names, or `./compact.{…}`. None is fine.
     pub fn discover(file: Option<PathBuf>) -> ConfigSources {
@@ -129,7 +129,7 @@ impl ConfigSources {
         sources
     }
 
-    /// One file that somebody named, and nothing else.
+    /// Returns one file that somebody named, and nothing else.
     pub fn from_file(path: impl Into<PathBuf>) -> ConfigSources {
         ConfigSources {
             files: vec![named_file(path.into())],
@@ -144,28 +144,28 @@ impl ConfigSources {
         self
     }
 
-    /// The same under this profile where nobody names one.
+    /// Sets the profile that applies if nobody names one.
     #[must_use]
     pub fn with_fallback_profile(mut self, profile: Profile) -> ConfigSources {
         self.fallback_profile = profile;
         self
     }
 
-    /// The same without the file that was found in the working directory.
+    /// Returns the sources without the file that was found in the working directory.
     #[must_use]
     pub fn without_project(mut self) -> ConfigSources {
         self.files.retain(|file| file.role != FileRole::Project);
         self
     }
 
-    /// The same without any file.
+    /// Returns the sources without any file.
     #[must_use]
     pub fn without_files(mut self) -> ConfigSources {
         self.files.clear();
         self
     }
 
-    /// The file that was found in the working directory.
+    /// Returns the file that was found in the working directory.
     pub fn project_file(&self) -> Option<&Path> {
         let mut files = self.files.iter();
         let found = files.find(|file| file.role == FileRole::Project)?;
@@ -185,7 +185,7 @@ impl ConfigSources {
                         .push(format!("{shown} is not a regular file and is ignored"));
                 }
                 (Ok(_), Some(first)) => self.notes.push(format!(
-                    "{shown} is ignored: {} stands beside it",
+                    "{shown} is ignored: {} takes precedence",
                     first.display()
                 )),
                 (Ok(_), None) => taken = Some(path),
@@ -196,7 +196,7 @@ impl ConfigSources {
     }
 }
 
-/// The folder `compact` in the user's configuration directory.
+/// Returns the folder `compact` in the user's configuration directory.
 pub(super) fn user_folder() -> Option<PathBuf> {
     let directories = etcetera::choose_base_strategy().ok()?;
     Some(directories.config_dir().join("compact"))
@@ -209,7 +209,8 @@ fn named_file(path: PathBuf) -> ConfigFile {
     }
 }
 
-/// A relative path means another file in every folder: whichever is found there is the project's.
+/// Returns the file that a variable names; a relative path, which means another file in every folder,
+/// counts as the project's.
 fn file_from_variable(path: PathBuf) -> ConfigFile {
     let role = match path.is_absolute() {
         true => FileRole::Named,

@@ -32,7 +32,7 @@ pub fn starter_file() -> String {
     format!("{INTRODUCTION}\n{}", lines.collect::<String>())
 }
 
-/// A line of the example with the value that holds if nobody sets it.
+/// Returns a line of the example with the value that holds if nobody sets it.
 fn with_default(line: &str) -> String {
     let differs = EXAMPLE_VALUES
         .iter()

@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 use crate::archive::{Bucket, BucketAddressing, BucketEncryption};
 use crate::postgres::PostgresAddress;
 
-/// Where originals, receipts and sessions are kept.
+/// The stores of originals, receipts and sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StorageConfig {
-    /// What keeps the originals.
+    /// The store for originals.
     pub adapter: StorageAdapter,
-    /// The folder that holds them, and the catalog where that is embedded; unset, one in the user's
-    /// data directory.
+    /// The folder of the store and of the embedded catalog; unset, one in the user's data directory.
     pub path: Option<PathBuf>,
-    /// The folder of session transcripts and of what profile `hard-reset` leaves beside them; unset,
-    /// `sessions` in the folder above. `VT_SESSION_DIR` sets it too.
+    /// The folder of session transcripts and the other files of profile `hard-reset`; unset, `sessions` in
+    /// the folder above. `VT_SESSION_DIR` sets it too.
     pub transcripts: Option<PathBuf>,
     /// The database that holds receipts and the recall index, as
     /// `postgres://user@host/database?sslmode=verify-full`; the password comes from `PGPASSWORD`. Or the
     /// SQLite file of the receipts, as `sqlite:receipts.db`. Unset, SQLite files in the folder above.
     pub catalog: Option<String>,
-    /// How long a process that compacts a session may be silent before another one takes over.
+    /// After how many seconds without a sign of life a process loses the session that it compacts to
+    /// another one.
     pub lease_seconds: u64,
     /// The bucket, for `storage.adapter: s3`. Keys come from `AWS_ACCESS_KEY_ID` and the other variables
     /// of Amazon's clients, or from the machine's role.
     pub s3: S3Config,
-    /// What must be kept, and how.
+    /// The rules for archiving originals.
     pub archive: ArchiveConfig,
-    /// What may go.
+    /// What may be removed; never what the latest view of a session points at.
     pub retention: RetentionConfig,
 }
 
@@ -51,11 +51,11 @@ impl Default for StorageConfig {
     }
 }
 
-/// What keeps the originals.
+/// The store for originals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StorageAdapter {
-    /// A folder.
+    /// A folder on this machine.
     #[default]
     Fs,
     /// A bucket that speaks S3.
@@ -72,21 +72,21 @@ pub enum StorageAdapter {
 pub struct S3Config {
     /// Its name.
     pub bucket: Option<String>,
-    /// What the names of all objects begin with.
+    /// The prefix of all object names.
     pub prefix: Option<String>,
     /// The server, such as `https://minio.example:9000`; unset, `AWS_ENDPOINT`, else Amazon's.
     pub endpoint: Option<String>,
     /// The region; unset, `AWS_REGION`.
     pub region: Option<String>,
-    /// Where the name of the bucket stands in requests: `path`, as most servers expect it, or `host`.
+    /// Where requests name the bucket: `path`, as most servers expect it, or `host`.
     pub style: AddressingStyle,
-    /// What the server is asked to encrypt with.
+    /// The server-side encryption to ask for.
     pub sse: ServerSideEncryption,
     /// The key for `sse: kms`; unset, the account's own.
     pub kms_key: Option<String>,
 }
 
-/// Where the name of a bucket stands in requests.
+/// Where requests name the bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressingStyle {
@@ -97,7 +97,7 @@ pub enum AddressingStyle {
     Host,
 }
 
-/// What a server is asked to encrypt with.
+/// The server-side encryption to ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerSideEncryption {
@@ -114,7 +114,7 @@ pub enum ServerSideEncryption {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArchiveConfig {
-    /// Whether a compaction without an archive is refused; if not, an event warns of it.
+    /// Whether a compaction without an archive is refused; if not, an event warns about it.
     pub required: bool,
     /// The variable that holds the key (64 hexadecimal digits) with which originals and the recall
     /// index are encrypted before they are stored; unset, they are not.
@@ -134,9 +134,9 @@ impl Default for ArchiveConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// Compactions older than so many days go; unset, none do.
+    /// Remove compactions that are older than so many days; unset, none.
     pub days: Option<u32>,
-    /// The oldest go until the archive is no larger than this; unset, it may grow.
+    /// Remove the oldest compactions until the archive has at most so many bytes; unset, it may grow.
     pub max_bytes: Option<u64>,
 }
 
@@ -144,7 +144,7 @@ pub struct RetentionConfig {
 const SQLITE: &str = "sqlite:";
 
 impl StorageConfig {
-    /// The folder that is configured, or the one in the user's data directory.
+    /// Returns the folder that is configured, or the one in the user's data directory.
     pub fn folder(&self) -> Result<PathBuf, HomeDirError> {
         match &self.path {
             Some(path) => Ok(path.clone()),
@@ -152,18 +152,18 @@ impl StorageConfig {
         }
     }
 
-    /// The SQLite file of the catalog, if one is named.
+    /// Returns the SQLite file of the catalog, if one is named.
     pub fn catalog_file(&self) -> Option<PathBuf> {
         let file = self.catalog.as_deref()?.strip_prefix(SQLITE)?;
         Some(PathBuf::from(file))
     }
 
-    /// The address of the shared catalog, if there is one. It was validated when it was read.
+    /// Returns the address of the shared catalog, if there is one. It was validated when it was read.
     pub fn catalog_address(&self) -> Option<PostgresAddress> {
         self.catalog.as_deref()?.parse().ok()
     }
 
-    /// The bucket that is configured.
+    /// Returns the bucket that is configured.
     pub fn bucket(&self) -> Bucket {
         let s3 = self.s3.clone();
         Bucket {
@@ -208,7 +208,7 @@ pub(super) fn check_storage(storage: &StorageConfig) -> Vec<(&'static str, Strin
     {
         wrong.push((
             "storage.catalog",
-            "sqlite: needs a file behind it".to_owned(),
+            "sqlite: must be followed by a file".to_owned(),
         ));
     }
     if !(1..=3600).contains(&storage.lease_seconds) {

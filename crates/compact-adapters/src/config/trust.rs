@@ -27,22 +27,22 @@ pub struct TrustStore {
     folder: PathBuf,
 }
 
-/// What was trusted.
+/// A file that the user trusts.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct TrustRecord {
     /// The file, for people.
     file: String,
-    /// What it held.
+    /// The hash of its content when it was trusted.
     blake3: String,
 }
 
 impl TrustStore {
-    /// The records in the user's configuration directory; `None` for a user without a home.
+    /// Returns the records in the user's configuration directory; `None` for a user without a home.
     pub fn of_user() -> Option<TrustStore> {
         Some(TrustStore::new(user_folder()?.join(FOLDER)))
     }
 
-    /// The records in a folder.
+    /// Returns the records in a folder.
     pub fn new(folder: PathBuf) -> TrustStore {
         TrustStore { folder }
     }
@@ -69,14 +69,14 @@ impl TrustStore {
         }
     }
 
-    /// True when exactly this content is trusted at exactly this path.
+    /// Returns whether exactly this content is trusted at exactly this path.
     pub fn trusts(&self, text: &FileText) -> bool {
         let record = || -> io::Result<TrustRecord> {
             let path = self.record_path(&own_path(text.path())?);
             let folder = fs::metadata(&self.folder)?;
             let record = FileText::read_regular(&path)?;
             if may_be_written_by_others(&folder) || record.may_be_written_by_others() {
-                return Err(io::Error::other("others may write it"));
+                return Err(io::Error::other("other users may write to it"));
             }
             Ok(serde_json::from_slice(record.bytes())?)
         };
@@ -89,13 +89,13 @@ impl TrustStore {
     }
 }
 
-/// The path with every link but the last resolved: a link is not the file that it leads to.
+/// Returns the path with every link but the last resolved: a link is not the file that it leads to.
 fn own_path(file: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(file)?;
     let (Some(folder), Some(name)) = (absolute.parent(), absolute.file_name()) else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it names no file",
+            "it does not name a file",
         ));
     };
     Ok(fs::canonicalize(folder)?.join(name))
@@ -123,7 +123,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// True when somebody other than its user and the system's may change a file or folder.
+/// Returns whether somebody other than its user and the system's may change a file or folder.
 #[cfg(unix)]
 pub(super) fn may_be_written_by_others(found: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -132,7 +132,7 @@ pub(super) fn may_be_written_by_others(found: &Metadata) -> bool {
     is_foreign || found.mode() & 0o002 != 0
 }
 
-/// Without Unix permissions the platform's defaults apply.
+/// Returns false, since the defaults apply on platforms without Unix permissions.
 #[cfg(not(unix))]
 pub(super) fn may_be_written_by_others(_found: &Metadata) -> bool {
     false

@@ -92,7 +92,7 @@ fn check_ranges(config: &Config) -> Vec<(&'static str, String)> {
     wrong
 }
 
-/// Regular expressions that do not compile; their errors name the field.
+/// Checks the regular expressions; a problem names the field.
 fn check_patterns(config: &Config) -> Vec<ConfigProblem> {
     let redaction = Redactor::new(&config.redaction)
         .err()

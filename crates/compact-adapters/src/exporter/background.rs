@@ -29,7 +29,7 @@ pub trait BatchExporter: Send {
     /// lost before, for whoever reports it.
     fn export_batch(&mut self, burst: Vec<Self::Item>, dropped: u64) -> u64;
 
-    /// When to call [`BatchExporter::flush`] if no event comes before.
+    /// Returns when to call [`BatchExporter::flush`] if no event comes before.
     fn time_to_flush(&self) -> Option<Duration> {
         None
     }
@@ -97,7 +97,7 @@ impl DeliveryProgress {
 }
 
 impl BackgroundSink {
-    /// A sink behind a queue.
+    /// Returns a sink behind a queue.
     pub fn new(sink: impl EventSink + 'static) -> BackgroundSink {
         BackgroundSink::with_exporter(SingleEventExporter(sink))
     }

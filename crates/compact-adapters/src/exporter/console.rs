@@ -12,7 +12,7 @@ use serde_json::Value;
 /// The longest value shown to a person.
 const MAX_CHARS: usize = 64;
 
-/// How an event is written.
+/// The format of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConsoleFormat {
     /// For people: `12:00:01 compact.trigger_decision session=abc 112,345/128,000 (88%) compact`.
@@ -83,7 +83,7 @@ const PLACED: [&str; 12] = [
     "verdict",
 ];
 
-/// One line for a person: time, name, session, how full the window is, the verdict, and whatever
+/// Returns one line for a person: time, name, session, how full the window is, the verdict, and whatever
 /// else the event says that is not nothing.
 fn human_line(event: &Value) -> String {
     let time = time_of_day(event);
@@ -93,7 +93,7 @@ fn human_line(event: &Value) -> String {
     }
 }
 
-/// The same without the time.
+/// Formats an event as one line for people, without the time.
 pub(super) fn event_line(event: &Value) -> String {
     let mut parts = vec![text_field(event, "event").unwrap_or_else(|| "event".to_owned())];
     parts.extend(
@@ -113,7 +113,7 @@ pub(super) fn event_line(event: &Value) -> String {
     parts.join(" ")
 }
 
-/// The time of day of an ISO-8601 timestamp.
+/// Returns the time of day of an ISO-8601 timestamp.
 fn time_of_day(event: &Value) -> String {
     let ts = text_field(event, "ts").unwrap_or_default();
     let time = ts.split_once('T').map_or(ts.as_str(), |(_, time)| time);
@@ -131,7 +131,7 @@ fn window_fullness(event: &Value) -> Option<String> {
     ))
 }
 
-/// `key=value`, or `key.inner=value` for each field of an object; zeros and blanks are left out.
+/// Appends `key=value`, or `key.inner=value` for each field of an object; zeros and blanks are left out.
 fn push_details(key: &str, value: &Value, parts: &mut Vec<String>) {
     match value {
         Value::Null | Value::Bool(false) => {}
@@ -158,12 +158,12 @@ fn render_detail(value: &Value) -> String {
     }
 }
 
-/// A text field, fit to be shown.
+/// Returns a text field, fit to be shown.
 fn text_field(event: &Value, key: &str) -> Option<String> {
     event.get(key)?.as_str().map(make_printable)
 }
 
-/// A short text without anything that could move a cursor or break a line.
+/// Returns a short text without anything that could move a cursor or break a line.
 fn make_printable(text: &str) -> String {
     let mut out = String::new();
     for (n, c) in text.chars().enumerate() {
@@ -183,7 +183,7 @@ fn make_printable(text: &str) -> String {
     out
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();

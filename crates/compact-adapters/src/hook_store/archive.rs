@@ -51,13 +51,13 @@ pub enum HookArchiveError {
 /// A new file, with its size.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ArchivedTranscript {
-    /// Where it is.
+    /// The path of the archive.
     pub path: PathBuf,
     /// How many bytes it has.
     pub bytes: u64,
 }
 
-/// What was written down of an archive when it was made.
+/// The size and checksum of an archive, recorded when it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ArchiveChecksum {
     /// The session, as its agent calls it.
@@ -69,7 +69,7 @@ struct ArchiveChecksum {
 /// An archive that a hook left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookArchive {
-    /// Where it is.
+    /// The path of the archive.
     pub path: PathBuf,
     /// The session, as its agent calls it.
     pub session: String,
@@ -80,7 +80,7 @@ pub struct HookArchive {
     sum: Option<ArchiveChecksum>,
 }
 
-/// What is wrong with an archive.
+/// A flaw of an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum HookArchiveFlaw {
     /// It is there and cannot be read.
@@ -89,7 +89,7 @@ pub enum HookArchiveFlaw {
     /// It is not what was written.
     #[error("it has {found} bytes and {recorded} were written")]
     Size {
-        /// Its size.
+        /// The size of the file in bytes.
         found: u64,
         /// The size it had.
         recorded: u64,
@@ -166,7 +166,7 @@ fn publish(
     Err(refused)
 }
 
-/// Where the sum of an archive is.
+/// Returns where the sum of an archive is.
 fn checksum_path(archive: &Path) -> Option<PathBuf> {
     let folder = archive.parent()?.parent()?;
     let name = archive.file_name()?.to_str()?;
@@ -203,7 +203,7 @@ impl<'a> TranscriptSource<'a> {
         }
     }
 
-    /// The original extension with its dot, `.txt` where there is none.
+    /// Returns the original extension with its dot, `.txt` where there is none.
     fn extension(&self) -> String {
         match self {
             TranscriptSource::Bytes(_) => ".json".to_owned(),
@@ -241,7 +241,7 @@ impl<'a> TranscriptSource<'a> {
     }
 }
 
-/// The sum of what a file holds from where it is read.
+/// Returns the sum of what a file holds from where it is read.
 fn checksum_file(file: &mut File) -> io::Result<ArchiveChecksum> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file)?;
@@ -252,19 +252,19 @@ fn checksum_file(file: &mut File) -> io::Result<ArchiveChecksum> {
     })
 }
 
-/// JSON, or lines of JSON, without secrets.
+/// Redacts a JSON document or JSON lines.
 fn redact_bytes(bytes: &[u8], redactor: &Redactor) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let redacted = redactor.redact_json(&text, &mut RedactionCounts::new());
     redacted.into_owned().into_bytes()
 }
 
-/// Everything that hooks archived below their folder.
+/// Returns everything that hooks archived below their folder.
 pub fn list_archives(hooks: &Path) -> impl Iterator<Item = HookArchive> + use<> {
     files_of_repositories(hooks, ARCHIVES).filter_map(HookArchive::from_path)
 }
 
-/// The files in a folder of each repository.
+/// Returns the files in a folder of each repository.
 pub(super) fn files_of_repositories(
     hooks: &Path,
     folder: &'static str,
@@ -274,7 +274,7 @@ pub(super) fn files_of_repositories(
     folders.flatten().flatten().map(|entry| entry.path())
 }
 
-/// The latest archive of a session in the folder of its repository.
+/// Returns the latest archive of a session in the folder of its repository.
 pub(super) fn find_latest(folder: &Path, session: &str) -> Option<PathBuf> {
     let start = format!("{session}_");
     let archives = folder.join(ARCHIVES);
@@ -357,13 +357,13 @@ pub(super) fn remove_leftovers(hooks: &Path) {
     }
 }
 
-/// The archive that a sum is of.
+/// Returns the archive that a sum is of.
 fn archive_path(sum: &Path) -> Option<PathBuf> {
     let name = sum.file_name()?.to_str()?.strip_suffix(".json")?;
     Some(sum.parent()?.parent()?.join(ARCHIVES).join(name))
 }
 
-/// What names an archive wherever the data directory is.
+/// Returns what names an archive wherever the data directory is.
 pub fn receipt_of(archive: &Path) -> PackId {
     let mut parts: Vec<_> = archive.components().rev().take(3).collect();
     parts.reverse();

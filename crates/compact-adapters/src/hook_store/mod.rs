@@ -36,7 +36,7 @@ use crate::transcript::plain_name;
 
 const SESSIONS: &str = "sessions";
 
-/// What lies on disk for one session of one repository.
+/// The files of one session of one repository.
 #[derive(Debug)]
 pub struct HookStore {
     folder: PathBuf,
@@ -47,7 +47,7 @@ pub struct HookStore {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PendingCompaction {
-    /// The archived transcript.
+    /// The path of the archived transcript.
     pub archive: PathBuf,
     /// How many summaries the transcript held before.
     pub summaries: u64,
@@ -56,12 +56,12 @@ pub struct PendingCompaction {
 }
 
 impl HookStore {
-    /// The shelf of a call, below the folder of all hooks.
+    /// Returns the shelf of a call, below the folder of all hooks.
     pub fn for_call(hooks: &Path, call: &HookPayload) -> HookStore {
         HookStore::for_session(hooks, call.folder.as_deref(), &call.session)
     }
 
-    /// The shelf of a session of the repository around a folder.
+    /// Returns the shelf of a session of the repository around a folder.
     pub fn for_session(hooks: &Path, folder: Option<&Path>, session: &str) -> HookStore {
         let key = folder.map(|folder| repository_key(&repository_root(folder)));
         HookStore {
@@ -70,7 +70,7 @@ impl HookStore {
         }
     }
 
-    /// Where everything of its repository is.
+    /// Returns where everything of its repository is.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -86,12 +86,12 @@ impl HookStore {
         archive::copy(&self.folder, &self.session, transcript, at, redactor)
     }
 
-    /// The latest archive of the session.
+    /// Returns the latest archive of the session.
     pub fn latest_archive(&self) -> Option<PathBuf> {
         archive::find_latest(&self.folder, &plain_name(&self.session))
     }
 
-    /// The ledger of a file, carried on from the last prompt where the file goes on from there.
+    /// Returns the ledger of a file, carried on from the last prompt where the file goes on from there.
     pub fn load_ledger(&self, file: &Path, redactor: &Redactor) -> io::Result<HookMemory> {
         let mut source = open_regular(file)?;
         let known = self.read_saved_ledger();
@@ -119,7 +119,7 @@ impl HookStore {
         )
     }
 
-    /// The ledger as it was kept, if all of it is there.
+    /// Returns the ledger as it was kept, if all of it is there.
     fn read_saved_ledger(&self) -> Option<HookMemory> {
         let bytes = fs::read(self.session_file("ledger.sealed")).ok()?;
         let (hash, packed) = bytes.split_first_chunk::<{ blake3::OUT_LEN }>()?;
@@ -129,7 +129,7 @@ impl HookStore {
             .flatten()
     }
 
-    /// The compaction that is not closed yet.
+    /// Returns the compaction that is not closed yet.
     pub fn pending_compaction(&self) -> Option<PendingCompaction> {
         let bytes = fs::read(self.session_file("open.json")).ok()?;
         serde_json::from_slice(&bytes).ok()
@@ -143,7 +143,7 @@ impl HookStore {
         )
     }
 
-    /// Closes it.
+    /// Forgets the compaction that was not closed yet.
     pub fn clear_pending(&self) {
         // One that stays open is told twice, which does no harm.
         let _ = fs::remove_file(self.session_file("open.json"));
@@ -155,7 +155,7 @@ impl HookStore {
     }
 }
 
-/// A ledger with what a file says since; `None` when the file is not the one that was read.
+/// Returns a ledger with what a file says since; `None` when the file is not the one that was read.
 fn continue_ledger(
     mut memory: HookMemory,
     source: &mut File,
@@ -201,7 +201,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::new(ErrorKind::InvalidInput, message))
 }
 
-/// The root of the repository around a folder, or the folder itself.
+/// Returns the root of the repository around a folder, or the folder itself.
 fn repository_root(folder: &Path) -> PathBuf {
     let mut above = folder.ancestors();
     above
@@ -213,7 +213,7 @@ fn repository_root(folder: &Path) -> PathBuf {
 /// The longest key that is the path itself.
 const LONGEST: usize = 120;
 
-/// A folder's name for a repository: its path with `-` for `/`. Where that could be the name of
+/// Returns a folder's name for a repository: its path with `-` for `/`. Where that could be the name of
 /// another path, or is no plain name, a hash tells them apart.
 pub fn repository_key(path: &Path) -> String {
     let text = path.to_string_lossy();
@@ -240,7 +240,7 @@ pub fn write_atomically(file: &Path, parts: &[&[u8]]) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that waits beside its place for its name.
+/// Returns a file that waits beside its place for its name.
 fn stage(file: &Path, parts: &[&[u8]]) -> io::Result<NamedTempFile> {
     let folder = file.parent().unwrap_or(Path::new("."));
     private::create_dir(folder)?;

@@ -46,7 +46,7 @@ pub(super) fn parse_answer(answer: &Value) -> Result<SummarizerAnswer, Summarize
     })
 }
 
-/// Everything about an answer but its words.
+/// Returns everything about an answer but its words.
 pub(super) fn parse_answer_metadata(answer: &Value) -> Result<SummarizerAnswer, SummarizerError> {
     let finish = match text_at(answer, "/stop_reason").as_deref() {
         Some("max_tokens") => AnswerFinish::CutOff,

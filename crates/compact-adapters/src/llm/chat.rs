@@ -59,7 +59,7 @@ pub(super) fn parse_answer(answer: &Value) -> Result<SummarizerAnswer, Summarize
     })
 }
 
-/// Content is a text, or a list of parts.
+/// Returns the text of a content that is a string or a list of parts.
 fn content_text(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),

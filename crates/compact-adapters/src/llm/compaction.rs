@@ -12,7 +12,7 @@ use super::{anthropic, continued_body, malformed_answer, set_field, text_at};
 /// Switches compaction on demand on.
 pub(super) const BETA: (&str, &str) = ("anthropic-beta", "compact-2026-09-04");
 
-/// The conversation as input items, for `/responses/compact`.
+/// Returns the conversation as input items, for `/responses/compact`.
 pub(super) fn compact_request(
     question: &ModelQuestion,
     model: &str,
@@ -52,7 +52,7 @@ pub(super) fn read_out_request(
     }))
 }
 
-/// The conversation with the wish that it be compacted.
+/// Returns the conversation with the wish that it be compacted.
 pub(super) fn on_demand_request(
     question: &ModelQuestion,
     model: &str,
@@ -76,7 +76,7 @@ pub(super) fn on_demand_request(
     Ok(body)
 }
 
-/// The words of a compaction block; without words the provider says that it failed.
+/// Returns the words of a compaction block; without words the provider says that it failed.
 pub(super) fn parse_answer(answer: &Value) -> Result<SummarizerAnswer, SummarizerError> {
     let blocks = answer.get("content").and_then(Value::as_array);
     let block = blocks

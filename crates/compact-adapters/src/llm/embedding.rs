@@ -10,9 +10,9 @@ use super::{Endpoint, http, malformed_answer};
 /// A model that embeds, behind HTTP.
 #[derive(Debug)]
 pub struct HttpEmbedder {
-    /// Where it is.
+    /// The server, its key and its timeouts.
     pub endpoint: Endpoint,
-    /// Its model.
+    /// The name of the model.
     pub model: String,
 }
 
@@ -43,12 +43,12 @@ impl Embedder for HttpEmbedder {
             .all(|v| Some(v.len()) == length && !v.is_empty())
         {
             true => Ok(vectors),
-            false => Err(malformed_answer("its vectors are not of one length")),
+            false => Err(malformed_answer("its vectors have different lengths")),
         }
     }
 }
 
-/// The vectors by their `index`, which servers need not keep.
+/// Returns the vectors by their `index`, which servers need not keep.
 fn vectors_in_order(answer: &Value, number: usize) -> Result<Vec<Vec<f32>>, SummarizerError> {
     let data = answer.get("data").and_then(Value::as_array);
     let mut vectors = vec![None; number];

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::ApiKey;
 
-/// Where a model is, and how long it may take.
+/// The server of a model, and how long it may take.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// The address that paths are appended to, e.g. `https://api.openai.com/v1`.
@@ -25,19 +25,19 @@ pub struct Endpoint {
     pub timeout: Duration,
     /// The longest that connecting may take.
     pub connect_timeout: Duration,
-    /// How often a request is repeated that failed for want of capacity or a connection.
+    /// How often a request is repeated if the server is overloaded or the connection fails.
     pub retries: u32,
     client: OnceLock<Client>,
 }
 
-/// What is the same for every body of a wire.
+/// The parts of a request that are the same for every body of a wire.
 pub(super) struct RequestTarget<'a> {
     pub(super) path: &'a str,
     pub(super) headers: &'a [(&'static str, &'static str)],
     pub(super) key: KeyHeader,
 }
 
-/// Which header carries the key.
+/// The header that carries the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyHeader {
     Bearer,
@@ -52,7 +52,7 @@ const MAX_MESSAGE_CHARS: usize = 300;
 const PAUSE: Duration = Duration::from_millis(400);
 
 impl Endpoint {
-    /// An endpoint with the usual patience.
+    /// Returns an endpoint with the usual patience.
     pub fn new(url: impl Into<String>, key: Option<ApiKey>) -> Endpoint {
         Endpoint {
             url: url.into(),
@@ -76,7 +76,10 @@ impl Endpoint {
             .user_agent(concat!("compact/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| {
-                SummarizerError::Setup(format!("no HTTP client: {}", error_chain(&error)))
+                SummarizerError::Setup(format!(
+                    "cannot create an HTTP client: {}",
+                    error_chain(&error)
+                ))
             })?;
         Ok(self.client.get_or_init(|| client))
     }
@@ -85,7 +88,7 @@ impl Endpoint {
         format!("{}/{path}", self.url.trim_end_matches('/'))
     }
 
-    /// A server's words: one line, not long, without the key.
+    /// Returns a server's words: one line, not long, without the key.
     fn clean_message(&self, text: &str) -> String {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = match &self.key {
@@ -157,7 +160,7 @@ pub(super) async fn post_json(
     }
 }
 
-/// A failed attempt.
+/// An attempt that failed, and whether another may succeed.
 struct FailedAttempt {
     error: SummarizerError,
     retry: Retry,
@@ -196,7 +199,7 @@ async fn post_with_retries(
     Err(SummarizerError::Timeout(endpoint.timeout))
 }
 
-/// Between half of a pause and all of it, so that many clients do not come back at once.
+/// Shortens a pause by up to half at random, so that many clients do not retry at once.
 fn add_jitter(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + fastrand::f64() / 2.0)
 }
@@ -269,18 +272,20 @@ async fn read_response(mut response: Response) -> Result<Vec<u8>, SummarizerErro
 
 fn parse_response(headers: &HeaderMap, bytes: &[u8]) -> Result<Value, SummarizerError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(super::malformed_answer("status 200 with nothing in it"));
+        return Err(super::malformed_answer("status 200 with an empty body"));
     }
     let value: Value = serde_json::from_slice(bytes).map_err(|_| {
         let kind = headers.get("content-type").and_then(|t| t.to_str().ok());
         super::malformed_answer(&format!(
             "it is {}, not JSON",
-            kind.unwrap_or("of no known type")
+            kind.unwrap_or("of an unknown type")
         ))
     })?;
     // Some servers report an error with status 200.
     match value.get("error").filter(|e| !e.is_null()) {
-        Some(_) => Err(super::malformed_answer("status 200 with an error in it")),
+        Some(_) => Err(super::malformed_answer(
+            "status 200 with an error in the body",
+        )),
         None => Ok(value),
     }
 }
@@ -318,7 +323,7 @@ fn refused_failure(
     }
 }
 
-/// What a server says is wrong, in whichever field it says so.
+/// Returns what a server says is wrong, in whichever field it says so.
 fn error_message(bytes: &[u8]) -> String {
     let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let told = ["/error/message", "/message", "/detail", "/error"]
@@ -330,7 +335,7 @@ fn error_message(bytes: &[u8]) -> String {
     )
 }
 
-/// How long a server asks to wait, in seconds or milliseconds.
+/// Returns how long a server asks to wait, in seconds or milliseconds.
 fn retry_delay(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let seconds = number("retry-after-ms")
@@ -339,7 +344,7 @@ fn retry_delay(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// An error with everything that caused it.
+/// Returns an error with everything that caused it.
 fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

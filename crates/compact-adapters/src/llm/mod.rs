@@ -29,14 +29,14 @@ pub use embedding::HttpEmbedder;
 pub use http::Endpoint;
 pub use secret::ApiKey;
 
-/// What a summarizer speaks.
+/// The API of a summarizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SummarizerWire {
     /// `/chat/completions`, as OpenAI and every compatible server has it.
     Chat,
-    /// `/responses`.
+    /// OpenAI's Responses, `/responses`.
     Responses,
-    /// `/messages`.
+    /// Anthropic's Messages, `/messages`.
     Anthropic,
     /// `/responses/compact`, and `/responses` to read out what came of it.
     OpenAiCompaction,
@@ -44,7 +44,7 @@ pub enum SummarizerWire {
     AnthropicCompaction,
 }
 
-/// How a summarizer is asked.
+/// The kind of request that a summarizer gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestMode {
     /// In a request of its own, with the conversation as data.
@@ -60,9 +60,9 @@ const SEED: u64 = 7;
 /// A model behind HTTP.
 #[derive(Debug)]
 pub struct HttpSummarizer {
-    /// What it speaks.
+    /// The API that the model is reached by.
     pub wire: SummarizerWire,
-    /// Where it is.
+    /// The server, its key and its timeouts.
     pub endpoint: Endpoint,
     /// Its model; without one, the session's.
     pub model: Option<String>,
@@ -75,7 +75,7 @@ pub struct HttpSummarizer {
 }
 
 impl SummarizerWire {
-    /// The name in configuration, receipts and events.
+    /// Returns the name in configuration, receipts and events.
     pub fn name(self) -> &'static str {
         match self {
             SummarizerWire::Chat => "openai",
@@ -86,7 +86,7 @@ impl SummarizerWire {
         }
     }
 
-    /// Where its provider is.
+    /// Returns where its provider is.
     pub fn default_url(self) -> &'static str {
         match self {
             SummarizerWire::Chat | SummarizerWire::Responses | SummarizerWire::OpenAiCompaction => {
@@ -98,7 +98,7 @@ impl SummarizerWire {
         }
     }
 
-    /// The variable that its provider's key is usually in.
+    /// Returns the variable that its provider's key is usually in.
     pub fn default_key_variable(self) -> &'static str {
         match self {
             SummarizerWire::Chat | SummarizerWire::Responses | SummarizerWire::OpenAiCompaction => {
@@ -108,7 +108,7 @@ impl SummarizerWire {
         }
     }
 
-    /// The format of the conversations that it carries.
+    /// Returns the format of the conversations that it carries.
     fn format(self) -> &'static str {
         match self {
             SummarizerWire::Chat => "openai-chat",
@@ -208,7 +208,7 @@ impl Summarizer for HttpSummarizer {
 }
 
 impl SummarizerWire {
-    /// The provider's own compaction works on the conversation itself.
+    /// Returns whether the provider compacts, which works on the conversation itself.
     fn is_compaction(self) -> bool {
         matches!(
             self,
@@ -222,7 +222,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long connecting may take when nobody says.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The conversation's own body, to be gone on from: not streamed, and the model that was asked for.
+/// Returns the conversation's own body, to be gone on from: not streamed, and the model that was asked for.
 fn continued_body(
     question: &ModelQuestion,
     list: &str,
@@ -233,9 +233,9 @@ fn continued_body(
     };
     let unsuitable = |reason: &str| SummarizerError::Unsuitable(reason.to_owned());
     let mut body: Value =
-        serde_json::from_slice(bytes).map_err(|_| unsuitable("it is no request body"))?;
+        serde_json::from_slice(bytes).map_err(|_| unsuitable("it is not a request body"))?;
     let Some(fields) = body.as_object_mut() else {
-        return Err(unsuitable("it is no request body"));
+        return Err(unsuitable("it is not a request body"));
     };
     for streaming in ["stream", "stream_options"] {
         fields.remove(streaming);
@@ -247,12 +247,12 @@ fn continued_body(
         .and_then(|l| l.last());
     match last {
         None => Err(unsuitable("it has no messages")),
-        Some(last) if has_open_calls(last) => Err(unsuitable("calls wait for their results")),
+        Some(last) if has_open_calls(last) => Err(unsuitable("tool calls wait for their results")),
         Some(_) => Ok(Some(body)),
     }
 }
 
-/// Whether a message ends in calls that are not answered.
+/// Returns whether a message ends in calls that are not answered.
 fn has_open_calls(message: &Value) -> bool {
     let is_call = |v: &Value| {
         let kind = v.get("type").and_then(Value::as_str);

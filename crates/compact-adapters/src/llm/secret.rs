@@ -7,24 +7,24 @@ use std::fmt;
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// The key in an environment variable; `None` when that is unset or empty.
+    /// Returns the key in an environment variable; `None` when that is unset or empty.
     pub fn from_env(variable: &str) -> Option<ApiKey> {
         let value = std::env::var(variable).ok()?;
         let value = value.trim();
         (!value.is_empty()).then(|| ApiKey(value.to_owned()))
     }
 
-    /// A key that a program has from elsewhere.
+    /// Returns a key that a program has from elsewhere.
     pub fn new(value: impl Into<String>) -> ApiKey {
         ApiKey(value.into())
     }
 
-    /// The key itself, for the one header that carries it.
+    /// Returns the key itself, for the one header that carries it.
     pub(super) fn expose(&self) -> &str {
         &self.0
     }
 
-    /// A text without the key, whoever put it there.
+    /// Returns a text without the key, whoever put it there.
     pub(super) fn scrub(&self, text: &str) -> String {
         text.replace(&self.0, "[key]")
     }

@@ -15,10 +15,10 @@ use super::CONNECTIONS;
 /// The variable that holds the password.
 const PASSWORD: &str = "PGPASSWORD";
 
-/// How a connection is protected; what the names mean is PostgreSQL's convention.
+/// The protection of a connection, with the names of PostgreSQL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SslMode {
-    /// Not at all.
+    /// No encryption.
     Disable,
     /// Encrypted if the server can, with whoever answers.
     #[default]
@@ -78,13 +78,13 @@ pub enum PostgresAddressError {
     /// A parameter has a value that it cannot have.
     #[error("has a bad {parameter}: use {expected}")]
     Parameter {
-        /// The parameter.
+        /// The name of the parameter.
         parameter: &'static str,
-        /// What it takes.
+        /// The values that it may have.
         expected: &'static str,
     },
     /// The client library does not take it.
-    #[error("cannot be understood: {0}")]
+    #[error("cannot be parsed: {0}")]
     Malformed(String),
 }
 
@@ -125,7 +125,7 @@ impl FromStr for PostgresAddress {
 }
 
 impl PostgresAddress {
-    /// The same with the password that the environment holds, if it does.
+    /// Adds the password from the environment, if it is set.
     pub fn with_password_from_env(mut self) -> PostgresAddress {
         if let Some(password) = std::env::var_os(PASSWORD)
             && let Some(password) = password.to_str()
@@ -172,7 +172,7 @@ impl OwnParameters {
     }
 }
 
-/// `%2F` and the like, as they stand in addresses.
+/// Decodes percent escapes such as `%2F`.
 fn percent_decode(value: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = value.as_bytes();
@@ -195,7 +195,7 @@ fn percent_decode(value: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What the library says of an address, without repeating it.
+/// Returns what the library says of an address, without repeating it.
 fn malformed_reason(error: &tokio_postgres::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)

@@ -7,17 +7,17 @@ use tokio_postgres::error::SqlState;
 
 use super::{PostgresError, tls::TlsError};
 
-/// What is wrong, and what to do about it.
+/// A fault of a server, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ServerFault {
     /// The address, the password or the user's rights are not right.
     Refused { reason: String, hint: String },
-    /// Nobody answers.
+    /// The server does not answer, which may pass.
     Unreachable { reason: String, hint: String },
 }
 
 impl PostgresError {
-    /// The error of a catalog whose `action` this stopped.
+    /// Returns the error of a catalog whose `action` this stopped.
     pub(crate) fn into_catalog_error(self, action: String) -> CatalogError {
         match self.to_fault() {
             Some(ServerFault::Refused { reason, hint }) => CatalogError::Refused {
@@ -37,7 +37,7 @@ impl PostgresError {
         }
     }
 
-    /// `None` for what no setting can mend.
+    /// Explains an error that a setting can fix; `None` for any other.
     pub(super) fn to_fault(&self) -> Option<ServerFault> {
         match self {
             PostgresError::Unreachable { source, .. } => Some(explain_connect_error(source)),
@@ -57,33 +57,33 @@ fn explain_connect_error(error: &tokio_postgres::Error) -> ServerFault {
         return refused_fault(said, "set PGPASSWORD to the password of this user");
     }
     if state == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) {
-        return refused_fault(said, "name another user, or let this one in (pg_hba.conf)");
+        return refused_fault(said, "name another user, or admit this one (pg_hba.conf)");
     }
     if state == Some(&SqlState::INVALID_CATALOG_NAME) {
         return refused_fault(said, "create it (`createdb`), or name another one");
     }
     if said.contains("does not support TLS") {
-        let hint = "turn TLS on there, or say sslmode=prefer or sslmode=disable";
+        let hint = "turn on TLS there, or use sslmode=prefer or sslmode=disable";
         return refused_fault(said, hint);
     }
     if said.contains("TLS") || said.contains("certificate") {
-        let hint = "name the server's authority with sslrootcert, and the server as its \
-                      certificate does";
+        let hint = "name the certificate authority with sslrootcert, and the host as in its \
+                      certificate";
         return refused_fault(said, hint);
     }
     ServerFault::Unreachable {
         reason: said,
-        hint: "check host and port in storage.catalog, and that the server runs".to_owned(),
+        hint: "check host and port in storage.catalog, and that the server is running".to_owned(),
     }
 }
 
 fn explain_query_error(error: &tokio_postgres::Error) -> Option<ServerFault> {
     let state = error.code()?;
     let hint = if *state == SqlState::INSUFFICIENT_PRIVILEGE {
-        "let a user who may create a schema run `compactctl catalog migrate`, and grant this one \
-         what it lacks"
+        "let a user who may create a schema run `compactctl catalog migrate`, and grant this \
+         user the rights that it lacks"
     } else if *state == SqlState::READ_ONLY_SQL_TRANSACTION {
-        "name a server that may be written to"
+        "name a server that is writable"
     } else {
         return None;
     };
@@ -97,7 +97,7 @@ fn refused_fault(reason: String, hint: &str) -> ServerFault {
     }
 }
 
-/// An error in the server's own words, the client's wrapping left out.
+/// Returns an error in the server's own words, the client's wrapping left out.
 fn server_words(error: &dyn Error) -> String {
     let mut said = Vec::new();
     let mut next = Some(error);

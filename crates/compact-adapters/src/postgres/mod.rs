@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Any number: every process that migrates takes the same lock.
 const MIGRATION_LOCK: i64 = 0x636f_6d70_6163_7401;
 
-/// What can go wrong on the way to a server.
+/// An error on the way to a server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PostgresError {
     #[error("cannot reach {place}")]
@@ -56,19 +56,19 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// A server that is connected to when it is first needed.
+    /// Returns a server that is connected to when it is first needed.
     pub fn new(address: PostgresAddress) -> Result<PostgresServer, std::io::Error> {
         Ok(PostgresServer {
             pool: Arc::new(Pool::new(address)?),
         })
     }
 
-    /// Where it is, without any secret.
+    /// Returns where it is, without any secret.
     pub(crate) fn location(&self) -> &str {
         self.pool.location()
     }
 
-    /// A connection that answers.
+    /// Returns a connection that answers.
     pub(crate) async fn acquire_client(&self) -> Result<PooledClient<'_>, PostgresError> {
         self.pool.acquire_client().await
     }
@@ -120,18 +120,18 @@ async fn migrated_version(
     Ok(row.map_or(0, |row| row.get::<_, i32>(0).unsigned_abs()))
 }
 
-/// The key of a name: PostgreSQL's indexes do not take texts of any length, nor its texts any
+/// Returns the key of a name: PostgreSQL's indexes do not take texts of any length, nor its texts any
 /// character.
 pub(crate) fn hash_key(name: &str) -> Vec<u8> {
     blake3::hash(name.as_bytes()).as_bytes().to_vec()
 }
 
-/// What a `TEXT` column cannot hold cannot be in one.
+/// Returns what a `TEXT` column cannot hold cannot be in one.
 pub(crate) fn is_text(value: &str) -> bool {
     !value.contains('\0')
 }
 
-/// PostgreSQL's integers are signed.
+/// Converts a number for PostgreSQL, whose integers are signed; a larger one becomes the largest.
 pub(crate) fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -69,7 +69,7 @@ impl Pool {
         &self.place
     }
 
-    /// A connection that answers: one that is there, or a new one.
+    /// Returns a connection that answers: one that is there, or a new one.
     pub(super) async fn acquire_client(&self) -> Result<PooledClient<'_>, PostgresError> {
         let permit = self.permits.acquire().await;
         let permit = permit.map_err(|_| PostgresError::Closed)?;
@@ -95,7 +95,7 @@ impl Pool {
         })
     }
 
-    /// One that has a connection if there is any, so that no more are opened than are needed.
+    /// Returns one that has a connection if there is any, so that no more are opened than are needed.
     fn free_slot(&self) -> Option<MutexGuard<'_, Option<PooledConnection>>> {
         let mut free: Vec<_> = self
             .slots

@@ -197,7 +197,7 @@ async fn a_server_without_tls_is_told_where_it_was_asked_for() {
     assert_eq!(
         error.to_string(),
         "cannot open it: error performing TLS handshake: server does not support TLS; \
-         turn TLS on there, or say sslmode=prefer or sslmode=disable"
+         turn on TLS there, or use sslmode=prefer or sslmode=disable"
     );
     assert!(matches!(error, CatalogError::Refused { .. }));
 }

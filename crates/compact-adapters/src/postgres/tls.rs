@@ -26,7 +26,7 @@ pub(crate) enum TlsError {
     Setup(#[from] rustls::Error),
 }
 
-/// What connects to a server at an address.
+/// Builds what connects to a server at an address.
 pub(super) fn build_connector(address: &PostgresAddress) -> Result<MakeRustlsConnect, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = build_verifier(address, &provider)?;

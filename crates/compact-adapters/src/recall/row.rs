@@ -16,7 +16,7 @@ pub(super) fn compress_text(text: &str) -> io::Result<Vec<u8>> {
     zstd::bulk::compress(text.as_bytes(), LEVEL)
 }
 
-/// In one piece when the frame says how long it is, as those that are written here do.
+/// Decompresses a text, in one piece if the frame records its length, as ours do.
 pub(super) fn decompress_text(frame: &[u8], texts: &mut Decompressor<'_>) -> io::Result<Vec<u8>> {
     match zstd::zstd_safe::get_frame_content_size(frame) {
         Ok(Some(size)) if size <= MAX_TEXT => texts.decompress(frame, size as usize),
@@ -24,13 +24,13 @@ pub(super) fn decompress_text(frame: &[u8], texts: &mut Decompressor<'_>) -> io:
     }
 }
 
-/// A role or a voice as its serialized name.
+/// Returns a role or a voice as its serialized name.
 pub(super) fn serialized_name(value: impl Serialize) -> String {
     let name = serde_json::to_value(value).unwrap_or_default();
     name.as_str().unwrap_or_default().to_owned()
 }
 
-/// What [`serialized_name`] wrote.
+/// Returns what [`serialized_name`] wrote.
 pub(super) fn parse_name<T: DeserializeOwned>(name: &str) -> serde_json::Result<T> {
     serde_json::from_value(name.into())
 }

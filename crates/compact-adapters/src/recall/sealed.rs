@@ -40,7 +40,7 @@ impl<I> SealedIndex<I> {
         Ok(())
     }
 
-    /// The candidate with its words; `None` when the key does not fit.
+    /// Returns the candidate with its words; `None` when the key does not fit.
     fn open_candidate(&self, candidate: RecallCandidate) -> Option<RecallCandidate> {
         let sealed = decode_hex(&candidate.text)?;
         let packed = self.seal.open(&candidate.hash.0, &[], &sealed).ok()?;
@@ -52,7 +52,7 @@ impl<I> SealedIndex<I> {
     }
 }
 
-/// What hexadecimal digits stand for.
+/// Returns what hexadecimal digits stand for.
 fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     let (pairs, _) = digits.as_bytes().as_chunks::<2>();
     let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -105,7 +105,7 @@ impl TranscriptStore for TranscriptFiles {
     }
 }
 
-/// Every line that is an event; empty lines are where a torn one was closed.
+/// Returns every line that is an event; empty lines are where a torn one was closed.
 fn parse(bytes: &[u8]) -> Transcript {
     let mut transcript = Transcript::default();
     for line in bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
@@ -146,7 +146,7 @@ fn write_artifact(dir: &Path, stem: &str, text: &str) -> io::Result<PathBuf> {
     }
     Err(io::Error::new(
         ErrorKind::AlreadyExists,
-        "every name of this moment is taken",
+        "every file name for this moment is taken",
     ))
 }
 

@@ -13,18 +13,18 @@ const LONGEST: usize = 120;
 /// How much of an odd id its name shows.
 const SHOWN: usize = 40;
 
-/// The file of a session's transcript.
+/// Returns the file of a session's transcript.
 pub(super) fn transcript_file_name(session: &str) -> String {
     format!("transcript-{}.jsonl", plain_name(session))
 }
 
-/// The name of an artifact, without its extension.
+/// Returns the name of an artifact, without its extension.
 pub(super) fn artifact_file_stem(artifact: Artifact, session: &str, at: Timestamp) -> String {
     let at = at.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%.6fZ");
     format!("{}-{}-{at}", artifact.as_str(), plain_name(session))
 }
 
-/// A session's name in a file's name.
+/// Returns a session's name in a file's name.
 pub fn plain_name(session: &str) -> String {
     let is_plain = !session.is_empty()
         && session.len() <= LONGEST
@@ -43,7 +43,7 @@ pub fn plain_name(session: &str) -> String {
     format!("{shown}~{}", hash.chars().take(32).collect::<String>())
 }
 
-/// Where names ignore case, capitals are no plain characters: `A` and `a` are two sessions.
+/// Returns where names ignore case, capitals are no plain characters: `A` and `a` are two sessions.
 fn is_plain_char(c: char) -> bool {
     const IGNORES_CASE: bool = cfg!(any(target_os = "macos", windows));
     matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.')

@@ -32,7 +32,7 @@ pub(super) struct MissingEvents {
 /// One thing for the writer to do.
 #[derive(Debug)]
 pub(super) enum WriterJob {
-    /// Append a line.
+    /// Append a line to a session's transcript.
     Line { session: String, line: Vec<u8> },
     /// Say that so many events are missing here.
     Gap { session: String, events: u64 },
@@ -126,7 +126,7 @@ impl WriterQueue {
         self.work.notify_one();
     }
 
-    /// What a session lost for want of a writer.
+    /// Returns what a session lost for want of a writer.
     fn take_lost(&self, session: &str) -> MissingEvents {
         MissingEvents {
             events: self.lock_state().lost.remove(session).unwrap_or(0),
@@ -134,7 +134,7 @@ impl WriterQueue {
         }
     }
 
-    /// The next job; `None` once the store is closed and everything done.
+    /// Returns the next job; `None` once the store is closed and everything done.
     pub(super) fn next(&self) -> Option<WriterJob> {
         let waiting = |state: &mut QueueState| state.jobs.is_empty() && !state.closed;
         let state = self.work.wait_while(self.lock_state(), waiting);
@@ -148,7 +148,7 @@ impl WriterQueue {
         job
     }
 
-    /// The writer has ended: whoever waits for it is told, what waits for it is lost.
+    /// Marks the writer as ended: whoever waits for it gets an error, and queued events are lost.
     pub(super) fn mark_ended(&self) {
         let mut state = self.lock_state();
         state.ended = true;
@@ -160,7 +160,7 @@ impl WriterQueue {
         self.room.notify_all();
     }
 
-    /// No more will come: lets the writer finish, and waits for it a little.
+    /// Closes the queue, lets the writer finish, and waits for it a little.
     pub(super) fn close(&self) {
         let mut state = self.lock_state();
         state.closed = true;

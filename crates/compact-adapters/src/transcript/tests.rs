@@ -160,7 +160,7 @@ async fn a_file_has_one_writing_process() {
     other.append("s", &json!({"n": 2}));
     let error = other.flush("s").await.unwrap_err().to_string();
     assert!(
-        error.contains("another process writes this transcript"),
+        error.contains("another process is writing this transcript"),
         "{error}"
     );
     drop(f.files);

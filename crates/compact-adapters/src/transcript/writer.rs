@@ -60,7 +60,7 @@ struct TranscriptWriter {
     missing: HashMap<String, UnwrittenEvents>,
 }
 
-/// What a session's transcript lacks.
+/// The events that a session's transcript lacks.
 #[derive(Default)]
 struct UnwrittenEvents {
     /// Events that no line of the transcript speaks of yet.
@@ -120,7 +120,7 @@ impl TranscriptWriter {
         }
     }
 
-    /// A file that is closed can no longer be synced by a flush, so it is synced now.
+    /// Syncs and closes all files, since a later flush can no longer sync a closed one.
     fn close_all(&mut self) {
         for (session, lines) in std::mem::take(&mut self.files) {
             if let Err(error) = lines.sync() {
@@ -195,7 +195,7 @@ fn lock_for_process(file: &File) -> io::Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(io::Error::new(
             io::ErrorKind::ResourceBusy,
-            "another process writes this transcript",
+            "another process is writing this transcript",
         )),
         // Some file systems have no locks; there, one writer is the host's to ensure.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),

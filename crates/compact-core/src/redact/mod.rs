@@ -61,7 +61,7 @@ pub enum RedactionBoundary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sinks {
-    /// Redact what is archived. Restore then gives the redacted bytes, and the receipt says so.
+    /// Redact what is archived. Restore then returns the redacted bytes, and the receipt says so.
     pub archive: bool,
     /// Redact what exporters, logs and hooks receive.
     pub export: bool,
@@ -83,9 +83,9 @@ impl Default for Sinks {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RedactionRules {
-    /// Off means that nothing is redacted anywhere; a high-severity event says so.
+    /// Whether anything is redacted; if not, an event of high severity reports it.
     pub enabled: bool,
-    /// Further patterns, added to the maintained ones. The group `secret` is replaced if the
+    /// Further patterns, in addition to the built-in rules. The group `secret` is replaced if the
     /// pattern has one, the whole match if not. Matching takes linear time.
     pub patterns: Vec<String>,
     /// Classes of personal data that are replaced where text leaves the process.

@@ -6,7 +6,7 @@ use super::json::{first_filled, flatten_content, list_of, str_of, value_text};
 use super::{call_event, text_event};
 use crate::metric::{EventVoice, MetricEvent};
 
-/// The messages of a body, of a run, or of a list.
+/// Returns the messages of a body, of a run, or of a list.
 pub(super) fn read_messages(document: &Value) -> Vec<MetricEvent> {
     let named = ["messages", "traj"]
         .iter()
@@ -15,7 +15,7 @@ pub(super) fn read_messages(document: &Value) -> Vec<MetricEvent> {
     list.into_iter().flatten().flat_map(read_message).collect()
 }
 
-/// One message.
+/// Reads the events of one message.
 pub(super) fn read_message(message: &Value) -> Vec<MetricEvent> {
     let content = flatten_content(message.get("content"));
     let voice = match str_of(message, "role") {

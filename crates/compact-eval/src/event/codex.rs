@@ -6,7 +6,7 @@ use super::json::{first_filled, flatten_content, list_of, str_of, value_text};
 use super::{call_event, text_event};
 use crate::metric::{EventVoice, MetricEvent};
 
-/// A line of a rollout.
+/// Returns a line of a rollout.
 pub(super) fn read_rollout_line(line: &Value) -> Vec<MetricEvent> {
     let none = Value::Null;
     let payload = line.get("payload").unwrap_or(&none);

@@ -6,7 +6,7 @@ use compact_formats::{Format, FormatError, TranscriptScope};
 use super::{call_event, text_event};
 use crate::metric::{EventVoice, MetricEvent};
 
-/// The events of a session in a format.
+/// Returns the events of a session in a format.
 pub(super) fn read_entries(
     session: &[u8],
     format: Format,

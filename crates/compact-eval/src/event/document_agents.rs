@@ -6,7 +6,7 @@ use super::json::{first_filled, flatten_content, is_filled, list_of, str_of, val
 use super::{call_event, text_event};
 use crate::metric::{EventVoice, MetricEvent};
 
-/// A chat of Gemini CLI.
+/// Returns a chat of Gemini CLI.
 pub(super) fn read_gemini_cli(chat: &Value) -> Vec<MetricEvent> {
     let mut events = Vec::new();
     for message in list_of(chat, "messages") {
@@ -28,12 +28,12 @@ pub(super) fn read_gemini_cli(chat: &Value) -> Vec<MetricEvent> {
     events
 }
 
-/// The first filled member as text, or nothing.
+/// Returns the first filled member as text, or nothing.
 fn filled_text(value: &Value, keys: &[&str]) -> String {
     first_filled(value, keys).map_or_else(String::new, |member| value_text(Some(member)))
 }
 
-/// An export of opencode.
+/// Returns an export of opencode.
 pub(super) fn read_opencode(export: &Value) -> Vec<MetricEvent> {
     let mut events = Vec::new();
     for message in list_of(export, "messages") {
@@ -73,7 +73,7 @@ fn opencode_part(part: &Value, role: &str, events: &mut Vec<MetricEvent>) {
     }
 }
 
-/// A trajectory of SWE-agent.
+/// Returns a trajectory of SWE-agent.
 pub(super) fn read_swe_agent(run: &Value) -> Vec<MetricEvent> {
     let head = list_of(run, "history").iter().take(2).map(|message| {
         let voice = match str_of(message, "role") {
@@ -95,7 +95,7 @@ pub(super) fn read_swe_agent(run: &Value) -> Vec<MetricEvent> {
     head.chain(steps).collect()
 }
 
-/// The events of OpenHands: a list, or the `history` of a run, of events or of pairs of them.
+/// Returns the events of OpenHands: a list, or the `history` of a run, of events or of pairs of them.
 pub(super) fn read_openhands(document: &Value) -> Vec<MetricEvent> {
     let history = document.get("history").unwrap_or(document).as_array();
     let mut events = Vec::new();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-/// One value per line; what is no JSON is skipped.
+/// Returns one value per line; what is no JSON is skipped.
 pub(super) fn parse_lines(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -16,29 +16,29 @@ pub(super) fn parse_lines(bytes: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// One value.
+/// Parses bytes as one JSON document.
 pub(super) fn parse_document(bytes: &[u8]) -> Option<Value> {
     serde_json::from_slice(bytes).ok()
 }
 
-/// The member of an object as text, or nothing.
+/// Returns the member of an object as text, or nothing.
 pub(super) fn str_of<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The elements under a key.
+/// Returns the elements under a key.
 pub(super) fn list_of<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     let list = value.get(key).and_then(Value::as_array);
     list.map_or(&[], Vec::as_slice)
 }
 
-/// The first of these members that is not empty, zero, false or absent.
+/// Returns the first of these members that is not empty, zero, false or absent.
 pub(super) fn first_filled<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v Value> {
     let mut members = keys.iter().filter_map(|key| value.get(key));
     members.find(|member| is_filled(member))
 }
 
-/// False for what is empty, zero or false.
+/// Returns false for what is empty, zero or false.
 pub(super) fn is_filled(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -50,7 +50,7 @@ pub(super) fn is_filled(value: &Value) -> bool {
     }
 }
 
-/// A string as it is, anything else as JSON; what is absent is `null`.
+/// Returns a string as it is, anything else as JSON; what is absent is `null`.
 pub(super) fn value_text(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
@@ -64,7 +64,7 @@ pub(super) fn value_text(value: Option<&Value>) -> String {
     }
 }
 
-/// The texts of a content: a string, a block, or a list of them, images left out.
+/// Returns the texts of a content: a string, a block, or a list of them, images left out.
 pub(super) fn flatten_content(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
@@ -126,7 +126,7 @@ impl Formatter for SpacedFormatter {
     }
 }
 
-/// The shortest decimals that read back as the number; exponents have a sign and two digits.
+/// Returns the shortest decimals that read back as the number; exponents have a sign and two digits.
 fn format_float(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || (1e-4..1e16).contains(&size) {

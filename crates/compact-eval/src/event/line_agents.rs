@@ -6,7 +6,7 @@ use super::json::{first_filled, flatten_content, is_filled, list_of, str_of, val
 use super::{call_event, text_event};
 use crate::metric::{EventVoice, MetricEvent};
 
-/// A line of Claude Code. Sub-agents' lines are other contexts.
+/// Returns a line of Claude Code. Sub-agents' lines are other contexts.
 pub(super) fn read_claude_code(line: &Value) -> Vec<MetricEvent> {
     if line.get("isSidechain").is_some_and(is_filled) {
         return Vec::new();
@@ -55,7 +55,7 @@ fn claude_block(block: &Value, voice: EventVoice) -> Option<MetricEvent> {
     }
 }
 
-/// A line of pi.
+/// Returns a line of pi.
 pub(super) fn read_pi(line: &Value) -> Vec<MetricEvent> {
     if str_of(line, "type") == "compaction" {
         return vec![
@@ -106,7 +106,7 @@ fn pi_block(block: &Value, voice: EventVoice) -> Option<MetricEvent> {
     }
 }
 
-/// An event of Copilot CLI.
+/// Returns an event of Copilot CLI.
 pub(super) fn read_copilot(line: &Value) -> Vec<MetricEvent> {
     let none = Value::Null;
     let data = line.get("data").unwrap_or(&none);

@@ -16,7 +16,7 @@ use compact_formats::{Format, FormatError, SessionSlice, TranscriptScope, sessio
 
 use crate::metric::{EventVoice, MetricEvent};
 
-/// The sessions of a file as events. A session that cannot be read is an error of the whole file.
+/// Returns the sessions of a file as events. A session that cannot be read is an error of the whole file.
 pub fn read_transcript(bytes: &[u8]) -> Result<Vec<Vec<MetricEvent>>, FormatError> {
     let slices = sessions(bytes, None)?;
     slices
@@ -65,12 +65,12 @@ fn read_slice(bytes: &[u8], slice: &SessionSlice) -> Result<Vec<MetricEvent>, Fo
     Ok(events)
 }
 
-/// A text event.
+/// Returns a text event.
 fn text_event(voice: EventVoice, text: impl Into<String>) -> MetricEvent {
     MetricEvent::new(voice, text)
 }
 
-/// A call: its name and arguments.
+/// Returns a call: its name and arguments.
 fn call_event(name: &str, arguments: &str) -> MetricEvent {
     MetricEvent::new(EventVoice::Call, format!("{name} {arguments}"))
 }

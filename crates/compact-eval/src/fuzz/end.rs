@@ -15,7 +15,7 @@ pub struct HistoryEnd {
 }
 
 impl HistoryEnd {
-    /// The end of a conversation, as it was read from the body in question.
+    /// Returns the end of a conversation, as it was read from the body in question.
     pub fn of_conversation(conversation: &Conversation) -> HistoryEnd {
         let entries = &conversation.entries;
         let is_answer = |role: Role| role == Role::Tool;
@@ -41,7 +41,7 @@ impl HistoryEnd {
         HistoryEnd { reach }
     }
 
-    /// True for what is refused only because of the end; `messages` is how many there are.
+    /// Returns true for what is refused only because of the end; `messages` is how many there are.
     pub fn excuses(&self, violation: &Violation, messages: usize) -> bool {
         let from = messages.saturating_sub(self.reach);
         RULES.contains(&violation.rule.id) && violation.entry >= Some(from)

@@ -39,7 +39,7 @@ pub fn exercise(format: Format, input: &[u8]) -> Result<String, String> {
     Ok(outcome)
 }
 
-/// Everything that can be written of what was read.
+/// Checks everything that can be written from what was read.
 fn check_writing(parsed: &ParsedTranscript, input: &[u8]) -> Result<(), String> {
     let (document, conversation) = (&parsed.document, &parsed.conversation);
     let emit = |view: &View, what: &str| {
@@ -70,7 +70,7 @@ fn check_writing(parsed: &ParsedTranscript, input: &[u8]) -> Result<(), String> 
         .try_for_each(|provider| check_accepted(conversation, provider))
 }
 
-/// What is written for a provider is what that provider accepts.
+/// Checks that the provider accepts what is written for it.
 fn check_accepted(conversation: &Conversation, provider: Provider) -> Result<(), String> {
     let failed = |error: FormatError| format!("convert to {provider}: {error}");
     let body = convert(conversation, provider.format())
@@ -90,7 +90,7 @@ fn check_accepted(conversation: &Conversation, provider: Provider) -> Result<(),
     }
 }
 
-/// How many messages a body has.
+/// Returns how many messages a body has.
 fn count_messages(body: &[u8]) -> usize {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let mut lists = ["messages", "input", "contents"].into_iter();
@@ -98,7 +98,7 @@ fn count_messages(body: &[u8]) -> usize {
     list.map_or(0, Vec::len)
 }
 
-/// What was written can be read; nothing said may leave nothing to read.
+/// Checks that what was written can be read; output without content may be unreadable.
 fn check_readable(out: Vec<u8>, format: Format, what: &str) -> Result<(), String> {
     match parse(out, Some(format), TranscriptScope::Live) {
         Ok(_) | Err(FormatError::Empty | FormatError::Unrecognised { .. }) => Ok(()),
@@ -106,7 +106,7 @@ fn check_readable(out: Vec<u8>, format: Format, what: &str) -> Result<(), String
     }
 }
 
-/// The second half, every other entry, and everything with its texts replaced.
+/// Returns the second half, every other entry, and everything with its texts replaced.
 fn sample_views(conversation: &Conversation) -> [(&'static str, View); 3] {
     let entries = conversation.entries.len();
     let kept = |range: &mut dyn Iterator<Item = usize>| View {
@@ -137,7 +137,7 @@ fn edit_block(block: &Block) -> BlockEdit {
     }
 }
 
-/// The kinds of blocks in order, as far as they tell inputs apart.
+/// Returns the kinds of blocks in order, as far as they tell inputs apart.
 fn outcome_shape(parsed: &ParsedTranscript) -> String {
     let letter = |block: &Block| match block {
         Block::Text(_) => 't',
@@ -157,7 +157,7 @@ fn outcome_shape(parsed: &ParsedTranscript) -> String {
     format!("{blocks}!{}", parsed.problems.len().min(4))
 }
 
-/// An error without the place and the words of the input.
+/// Returns an error without the place and the words of the input.
 fn error_kind(error: &FormatError) -> String {
     let text = error.to_string();
     let words = text

@@ -11,7 +11,7 @@ pub(crate) struct JsonSpans {
     pub(crate) keys: Vec<Range<usize>>,
 }
 
-/// One value.
+/// The place of a value in a text, and of its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueSpan {
     pub(crate) span: Range<usize>,
@@ -20,7 +20,7 @@ pub(crate) struct ValueSpan {
 }
 
 impl ValueSpan {
-    /// The value with its name.
+    /// Returns the value with its name.
     pub(crate) fn member_span(&self) -> Range<usize> {
         self.key.unwrap_or(self.span.start)..self.span.end
     }
@@ -71,7 +71,7 @@ impl JsonScan {
         self.places.values.push(ValueSpan { span, key });
     }
 
-    /// A string is the name of what follows it when a colon does.
+    /// Notes a string as the name of a member if a colon follows it, or else as a value; returns its end.
     fn scan_string(&mut self, text: &[u8], start: usize) -> usize {
         let end = string_end(text, start);
         let blank = count_while(text, end, |b| b.is_ascii_whitespace());
@@ -95,7 +95,7 @@ fn is_scalar_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 
-/// One past the closing quote of the string that opens at `start`.
+/// Returns one past the closing quote of the string that opens at `start`.
 fn string_end(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(&byte) = text.get(at) {

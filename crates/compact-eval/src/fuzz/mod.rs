@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often an input that took longer is tried.
 const ATTEMPTS: usize = 4;
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzRun {
     /// How many inputs were tried.
@@ -54,7 +54,7 @@ pub fn fuzz_format(
     search_for_failure(&target, seeds, seed, time, before)
 }
 
-/// What is tried: the outcome in short, or the promise that was broken.
+/// A function under test: returns the outcome in short, or the promise that was broken.
 type FuzzTarget<'t> = dyn Fn(&[u8]) -> Result<String, String> + 't;
 
 fn search_for_failure(

@@ -75,7 +75,7 @@ const HARMS: &[&[u8]] = &[
 /// Larger inputs take long and tell no more.
 const LARGEST: usize = 1 << 16;
 
-/// Makes inputs.
+/// Makes new inputs from a pool of seeds.
 pub(crate) struct Mutator {
     random: Random,
 }
@@ -85,7 +85,7 @@ impl Mutator {
         Mutator { random }
     }
 
-    /// An input of the pool with some changes, most of which leave it JSON.
+    /// Returns an input of the pool with some changes, most of which leave it JSON.
     pub(crate) fn mutate(&mut self, pool: &[Vec<u8>]) -> Vec<u8> {
         let mut input = self.random.pick(pool).cloned().unwrap_or_default();
         let other = self.random.pick(pool).cloned().unwrap_or_default();
@@ -112,7 +112,7 @@ impl Mutator {
         self.random.pick(&json::find_spans(text).values).cloned()
     }
 
-    /// A value in the place of another.
+    /// Returns a value in the place of another.
     fn replace(&mut self, input: &[u8], with: &[u8]) -> Vec<u8> {
         match self.pick_value(input) {
             Some(place) => splice(input, place.span, with),
@@ -125,7 +125,7 @@ impl Mutator {
         self.replace(input, odd.as_bytes())
     }
 
-    /// A value of another input, or of this one.
+    /// Returns a value of another input, or of this one.
     fn copy_value(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let from = if self.random.roll_percent(50) {
             input
@@ -138,7 +138,7 @@ impl Mutator {
         }
     }
 
-    /// A member under the name of another.
+    /// Returns a member under the name of another.
     fn rename(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let from = if self.random.roll_percent(50) {
             input
@@ -153,7 +153,7 @@ impl Mutator {
         }
     }
 
-    /// An element or a member again, once or many times.
+    /// Returns an element or a member again, once or many times.
     fn repeat(&mut self, input: &[u8]) -> Vec<u8> {
         let Some(place) = self.pick_value(input) else {
             return input.to_vec();
@@ -164,7 +164,7 @@ impl Mutator {
         splice(input, end..end, &again.repeat(times))
     }
 
-    /// An element or a member gone, and a comma with it.
+    /// Returns an element or a member gone, and a comma with it.
     fn remove(&mut self, input: &[u8]) -> Vec<u8> {
         let Some(place) = self.pick_value(input) else {
             return input.to_vec();
@@ -179,7 +179,7 @@ impl Mutator {
         splice(input, gone, b"")
     }
 
-    /// A value within many lists or objects.
+    /// Returns a value within many lists or objects.
     fn deepen(&mut self, input: &[u8]) -> Vec<u8> {
         let depths = [1, 5, 130, 2_000, 20_000];
         let depth = self.random.pick(&depths).copied().unwrap_or(1);
@@ -196,7 +196,7 @@ impl Mutator {
         splice(input, place.span, &nested)
     }
 
-    /// Two values in each other's places.
+    /// Returns two values in each other's places.
     fn swap_values(&mut self, input: &[u8]) -> Vec<u8> {
         let (Some(a), Some(b)) = (self.pick_value(input), self.pick_value(input)) else {
             return input.to_vec();
@@ -213,7 +213,7 @@ impl Mutator {
         splice(&moved, first, slice(input, second))
     }
 
-    /// A text that is far longer than others.
+    /// Returns a text that is far longer than others.
     fn stretch(&mut self, input: &[u8]) -> Vec<u8> {
         let words = ["a", "src/a.rs:12 error ", "\\n", "漢", "\\u0000", "\\\""];
         let word = self.random.pick(&words).copied().unwrap_or("a");
@@ -241,7 +241,7 @@ impl Mutator {
         input
     }
 
-    /// A line twice, gone, or in another place.
+    /// Returns a line twice, gone, or in another place.
     fn shuffle_lines(&mut self, input: &[u8]) -> Vec<u8> {
         let mut lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
         let from = self.random.index(lines.len());
@@ -257,7 +257,7 @@ impl Mutator {
         lines.join(&b'\n')
     }
 
-    /// The beginning of one input with the end of another: at a line where there are several, else
+    /// Returns the beginning of one input with the end of another: at a line where there are several, else
     /// at a value.
     fn cross(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let breaks = |text: &[u8]| -> Vec<usize> {

@@ -37,12 +37,12 @@ impl<'g> Author<'g> {
         };
     }
 
-    /// A text of a rule.
+    /// Returns a text of a rule.
     pub(crate) fn write(&mut self, rule: &str) -> String {
         self.write_with(rule, &[])
     }
 
-    /// A text of a rule in which some names are given.
+    /// Returns a text of a rule in which some names are given.
     pub(crate) fn write_with(&mut self, rule: &str, given: &[(&'static str, &str)]) -> String {
         let mut names = vec![
             ("main", self.focus.entity.as_str()),
@@ -52,13 +52,13 @@ impl<'g> Author<'g> {
         with_articles(&self.grammar.expand(rule, &names, &mut self.random))
     }
 
-    /// A text of a rule in so many of a hundred cases.
+    /// Returns a text of a rule in so many of a hundred cases.
     pub(crate) fn write_maybe(&mut self, percent: u64, rule: &str) -> Option<String> {
         self.random.roll_percent(percent).then(|| self.write(rule))
     }
 }
 
-/// `a invoice` becomes `an invoice`.
+/// Corrects articles: `a invoice` becomes `an invoice`.
 fn with_articles(text: &str) -> String {
     const VOWELS: [char; 5] = ['a', 'e', 'i', 'o', 'u'];
     let mut parts = text.split(" a ");

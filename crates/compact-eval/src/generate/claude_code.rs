@@ -24,13 +24,13 @@ struct ClaudeCodeLog {
     message: Map<String, Value>,
 }
 
-/// Where the session took place.
+/// The folder and branch of a session.
 pub(crate) struct WorkLocation<'a> {
     pub(crate) cwd: &'a str,
     pub(crate) branch: &'a str,
 }
 
-/// Writes the script.
+/// Writes the script as a transcript of Claude Code.
 pub(crate) fn write_transcript(
     script: &SessionScript,
     place: &WorkLocation<'_>,

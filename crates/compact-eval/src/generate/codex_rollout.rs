@@ -23,7 +23,7 @@ struct RolloutLog {
     context: usize,
 }
 
-/// Writes the script.
+/// Writes the script as a rollout of Codex.
 pub(crate) fn write_transcript(script: &SessionScript, random: Random) -> WrittenScript {
     let mut rollout = RolloutLog {
         out: WrittenScript::default(),

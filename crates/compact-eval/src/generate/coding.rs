@@ -146,7 +146,7 @@ impl CodingSession<'_> {
         }
     }
 
-    /// Mostly something new; sometimes back to a file that was open before.
+    /// Chooses a file, mostly a new one, sometimes one that was open before.
     fn choose_file(&mut self) -> FileId {
         match self.project.pick_known(&mut self.author) {
             Some(file) if self.author.random.roll_percent(25) => {
@@ -165,7 +165,7 @@ impl CodingSession<'_> {
         self.project.path(file).to_owned()
     }
 
-    /// The user's message: the work, and at times a rule, a replaced rule, a decision, later work.
+    /// Adds the user's message: the work, and sometimes a rule, a replaced rule, a decision or later work.
     fn ask_for_work(&mut self, file: FileId) {
         let path = self.path(file);
         let mut parts = vec![self.author.write_with("ask", &[("path", &path)])];

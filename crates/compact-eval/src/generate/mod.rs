@@ -29,7 +29,7 @@ use script::{SessionScript, WrittenScript};
 /// session is never smaller than it was asked to be.
 const MILLIBYTES_PER_TOKEN: usize = 3_800;
 
-/// A generated session.
+/// A generated session with its answer key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneratedSession {
     /// The transcript, in its format.
@@ -38,7 +38,7 @@ pub struct GeneratedSession {
     pub planted: AnswerKey,
 }
 
-/// A coding session of at least so many tokens, as Claude Code JSONL.
+/// Returns a coding session of at least so many tokens, as Claude Code JSONL.
 pub fn coding_session(seed: u64, tokens: usize) -> GeneratedSession {
     let session = coding::write_script(Author::new(&GRAMMAR, seed), tokens_to_bytes(tokens));
     let place = claude_code::WorkLocation {
@@ -49,7 +49,7 @@ pub fn coding_session(seed: u64, tokens: usize) -> GeneratedSession {
     GeneratedSession::from_script(&session.script, written)
 }
 
-/// A support chat of at least so many tokens, as the body of an OpenAI chat request.
+/// Returns a support chat of at least so many tokens, as the body of an OpenAI chat request.
 pub fn support_session(seed: u64, tokens: usize) -> GeneratedSession {
     let (script, frame) =
         support::write_script(Author::new(&GRAMMAR, seed), tokens_to_bytes(tokens));
@@ -57,7 +57,7 @@ pub fn support_session(seed: u64, tokens: usize) -> GeneratedSession {
     GeneratedSession::from_script(&script, written)
 }
 
-/// A literature review of at least so many tokens, as Codex rollout JSONL.
+/// Returns a literature review of at least so many tokens, as Codex rollout JSONL.
 pub fn research_session(seed: u64, tokens: usize) -> GeneratedSession {
     let script = research::write_script(Author::new(&GRAMMAR, seed), tokens_to_bytes(tokens));
     let written = codex_rollout::write_transcript(&script, Random::new(!seed));

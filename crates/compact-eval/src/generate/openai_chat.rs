@@ -7,7 +7,7 @@ use super::script::{
 };
 use crate::random::Random;
 
-/// What stands around the conversation.
+/// The instructions and tools around the conversation.
 pub(crate) struct ChatSetup {
     pub(crate) system: String,
     pub(crate) tools: Vec<Value>,

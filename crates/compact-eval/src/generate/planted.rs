@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of thing a fact is.
+/// The kind of a planted fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlantedKind {
@@ -28,12 +28,12 @@ pub enum PlantedKind {
     File,
 }
 
-/// One planted fact.
+/// A fact that was planted in a session, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlantedFact {
     /// Its name within the session: `constraint-3`.
     pub id: String,
-    /// What it is.
+    /// The kind of fact.
     pub kind: PlantedKind,
     /// The fact as it was said.
     pub text: String,
@@ -55,12 +55,12 @@ pub struct PlantedFact {
 }
 
 impl PlantedFact {
-    /// True when the text carries the fact.
+    /// Returns whether the text carries the fact.
     pub fn is_in(&self, text: &str) -> bool {
         self.needles.iter().all(|needle| text.contains(needle))
     }
 
-    /// False for a rule that a later one replaced.
+    /// Returns false for a rule that a later one replaced.
     pub fn is_live(&self) -> bool {
         self.superseded_by.is_none()
     }
@@ -71,12 +71,12 @@ impl PlantedFact {
 pub struct AnswerKey {
     /// How many entries the session has: JSONL lines, or elements of `messages`.
     pub entries: usize,
-    /// The facts.
+    /// All facts that were planted.
     pub facts: Vec<PlantedFact>,
 }
 
 impl AnswerKey {
-    /// The facts of one kind.
+    /// Returns the facts of one kind.
     pub fn facts_of(&self, kind: PlantedKind) -> impl Iterator<Item = &PlantedFact> {
         self.facts.iter().filter(move |fact| fact.kind == kind)
     }

@@ -41,18 +41,18 @@ impl Project {
         self.get(id).map_or("", |file| &file.path)
     }
 
-    /// A file that the session has seen before, if there is one.
+    /// Returns a file that the session has seen before, if there is one.
     pub(crate) fn pick_known(&self, author: &mut Author<'_>) -> Option<FileId> {
         (!self.files.is_empty()).then(|| FileId(author.random.index(self.files.len())))
     }
 
-    /// A module that nobody has opened yet, about something else than before.
+    /// Returns a module that nobody has opened yet, about something else than before.
     pub(crate) fn open_module(&mut self, author: &mut Author<'_>) -> FileId {
         author.refocus();
         self.open_file(author, "module_path", "py_module")
     }
 
-    /// Any other file that nobody has opened yet: test, migration, settings, document.
+    /// Opens a file that nobody has opened yet: a test, a migration, settings or a document.
     pub(crate) fn open_neighbour(&mut self, author: &mut Author<'_>) -> FileId {
         match author.random.between(0, 5) {
             0 => self.open_file(author, "sql_path", "sql_migration"),
@@ -103,7 +103,7 @@ impl Project {
 }
 
 impl SourceFile {
-    /// The index of a line that occurs once and stands inside a function.
+    /// Returns the index of a line that occurs once and stands inside a function.
     fn pick_statement(&self, author: &mut Author<'_>) -> Option<usize> {
         let candidates: Vec<usize> = (0..self.lines.len())
             .filter(|at| {
@@ -117,7 +117,7 @@ impl SourceFile {
         author.random.pick(&candidates).copied()
     }
 
-    /// The file as `cat -n` shows it, from a line on, at most so many lines.
+    /// Returns the file as `cat -n` shows it, from a line on, at most so many lines.
     pub(crate) fn numbered_lines(&self, from: usize, limit: usize) -> String {
         self.lines
             .iter()

@@ -65,17 +65,17 @@ pub(crate) struct WrittenScript {
 }
 
 impl SessionScript {
-    /// The user speaks.
+    /// Adds a message of the user.
     pub(crate) fn add_user(&mut self, text: String) -> ScriptPosition {
         self.push(text.len(), ScriptStep::User(text))
     }
 
-    /// The model speaks and calls nothing.
+    /// Adds a reply of the model without tool calls.
     pub(crate) fn add_reply(&mut self, text: String) -> ScriptPosition {
         self.add_assistant(None, Some(text), Vec::new())
     }
 
-    /// The model speaks and calls tools, which answer.
+    /// Adds a reply of the model with tool calls and their results.
     pub(crate) fn add_assistant(
         &mut self,
         thinking: Option<String>,
@@ -139,7 +139,7 @@ impl SessionScript {
         }
     }
 
-    /// The answer key, once the script has been written.
+    /// Returns the answer key, once the script has been written.
     pub(crate) fn answer_key(&self, written: &WrittenScript) -> AnswerKey {
         let facts = self.facts.iter().filter_map(|(spot, fact)| {
             let (entry, byte) = *written.places.get(spot)?;
@@ -158,7 +158,7 @@ impl SessionScript {
 }
 
 impl ScriptPosition {
-    /// The answer of a call of the same step.
+    /// Returns the answer of a call of the same step.
     pub(crate) fn at_result(self, call: usize) -> ScriptPosition {
         ScriptPosition {
             part: StepPart::Result(call),
@@ -166,7 +166,7 @@ impl ScriptPosition {
         }
     }
 
-    /// The message before this one.
+    /// Returns the message before this one.
     pub(crate) fn at_previous(self) -> ScriptPosition {
         ScriptPosition {
             step: self.step.saturating_sub(1),
@@ -174,7 +174,7 @@ impl ScriptPosition {
         }
     }
 
-    /// A call of the same step.
+    /// Returns a call of the same step.
     pub(crate) fn at_call(self, call: usize) -> ScriptPosition {
         ScriptPosition {
             part: StepPart::Call(call),

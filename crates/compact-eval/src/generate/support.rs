@@ -85,7 +85,7 @@ impl<'g> SupportChat<'g> {
         self.author.write_with(rule, &given)
     }
 
-    /// What people say in a case, about one product.
+    /// Returns what people say in a case, about one product.
     fn write_speech(&mut self, rule: &str, order: &str) -> String {
         let given = [
             ("order", order),

@@ -16,12 +16,12 @@ use compact_runtime::replay::entity::{ClassedEntity, MinDigits, find_entities};
 
 use crate::text::count_tokens;
 
-/// Who speaks in an event.
+/// The author of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventVoice {
     /// The host's instructions.
     System,
-    /// The person.
+    /// The user's words.
     User,
     /// The model's words.
     Assistant,
@@ -36,23 +36,23 @@ pub enum EventVoice {
 }
 
 impl EventVoice {
-    /// True for what the model writes.
+    /// Returns true for what the model writes.
     pub fn is_agent(self) -> bool {
         matches!(self, EventVoice::Assistant | EventVoice::Call)
     }
 }
 
-/// One thing said.
+/// A text of a session and its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricEvent {
-    /// Who.
+    /// The author of the text.
     pub voice: EventVoice,
-    /// What.
+    /// The text itself.
     pub text: String,
 }
 
 impl MetricEvent {
-    /// An event.
+    /// Makes an event from its author and text.
     pub fn new(voice: EventVoice, text: impl Into<String>) -> MetricEvent {
         let text = text.into();
         MetricEvent { voice, text }
@@ -86,12 +86,12 @@ impl MetricSession {
         }
     }
 
-    /// All tokens.
+    /// Returns the tokens of all events.
     pub fn total_tokens(&self) -> usize {
         self.tokens.iter().sum()
     }
 
-    /// The first event after so large a share of the tokens; never between a call and its result.
+    /// Returns the first event after so large a share of the tokens; never between a call and its result.
     pub fn cut_index(&self, share: f64) -> usize {
         let goal = self.total_tokens() as f64 * share;
         let mut sum = 0;

@@ -11,7 +11,7 @@ use crate::text::chars_around;
 /// Entities with their class.
 pub type NeededEntities<'s> = HashMap<&'s str, EntityClass>;
 
-/// What the agent named after a cut and had met before it.
+/// The entities that the agent named after a cut and had met before it.
 #[derive(Clone, Debug, Default)]
 pub struct FutureNeed<'s> {
     /// Everything it named again.
@@ -20,7 +20,7 @@ pub struct FutureNeed<'s> {
     pub strict: NeededEntities<'s>,
 }
 
-/// The needs of `after` that occurred in `before`, both ranges of events.
+/// Returns the needs of `after` that occurred in `before`, both ranges of events.
 pub fn find_need(
     session: &MetricSession,
     before: Range<usize>,
@@ -60,7 +60,7 @@ pub type ContextWords = HashSet<String>;
 /// One of the last mentions of an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityMention {
-    /// The event.
+    /// The index of the event.
     pub event: usize,
     /// Where the entity begins in the event's unescaped text.
     pub at: usize,
@@ -75,7 +75,7 @@ const REACH: usize = 80;
 /// The fewest words that are a context.
 const FEWEST: usize = 3;
 
-/// The last mentions of each entity in `before` that have a context, those of agent and user first.
+/// Returns the last mentions of each entity in `before` that have a context, those of agent and user first.
 pub fn find_contexts<'s>(
     session: &'s MetricSession,
     before: Range<usize>,
@@ -121,12 +121,12 @@ fn collect_mentions<'s>(
     }
 }
 
-/// The words of an entity itself, which are no context.
+/// Returns the words of an entity itself, which are no context.
 pub(crate) fn own_words(entity: &str) -> ContextWords {
     split_words(entity).map(|(_, word)| word).collect()
 }
 
-/// The words within so many code points of a byte range, without some.
+/// Returns the words within so many code points of a byte range, without some.
 pub(crate) fn words_near(
     text: &str,
     start: usize,
@@ -142,7 +142,7 @@ pub(crate) fn words_near(
         .collect()
 }
 
-/// The words of a text in lower case, each with its byte range: four letters or three digits at least.
+/// Returns the words of a text in lower case, each with its byte range: four letters or three digits at least.
 pub(crate) fn split_words(text: &str) -> impl Iterator<Item = (Range<usize>, String)> {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {

@@ -26,7 +26,7 @@ pub struct RetentionScore {
     pub bound: Option<f64>,
 }
 
-/// The share of the needed entities that occur in the text.
+/// Returns the share of the needed entities that occur in the text.
 pub fn kept_share(needed: &NeededEntities<'_>, text: &str) -> Option<f64> {
     let text = unescape_json(text);
     let kept = |(entity, class): &(&&str, &EntityClass)| {
@@ -40,12 +40,12 @@ pub fn kept_share(needed: &NeededEntities<'_>, text: &str) -> Option<f64> {
     (!needed.is_empty()).then(|| count as f64 / needed.len() as f64)
 }
 
-/// As [`kept_share`], for at least three.
+/// Returns [`kept_share`] if at least three entities are needed.
 pub fn strict_share(needed: &NeededEntities<'_>, text: &str) -> Option<f64> {
     kept_share(needed, text).filter(|_| needed.len() >= FEWEST)
 }
 
-/// The share of the entities with a context that stand in the text among words of that context.
+/// Returns the share of the entities with a context that stand in the text among words of that context.
 pub fn bound_share(contexts: &HashMap<&str, Vec<EntityMention>>, text: &str) -> Option<f64> {
     let text = unescape_json(text);
     let known: Vec<_> = contexts.iter().filter(|(_, m)| !m.is_empty()).collect();
@@ -53,7 +53,7 @@ pub fn bound_share(contexts: &HashMap<&str, Vec<EntityMention>>, text: &str) -> 
     (known.len() >= FEWEST).then(|| bound as f64 / known.len() as f64)
 }
 
-/// True when one occurrence has enough of the words of one mention around it.
+/// Returns whether one occurrence has enough of the words of one mention around it.
 pub fn is_bound(entity: &str, mentions: &[EntityMention], text: &str) -> bool {
     let name = if entity.contains('/') && !entity.contains("://") {
         last_two(entity)
@@ -70,19 +70,19 @@ pub fn is_bound(entity: &str, mentions: &[EntityMention], text: &str) -> bool {
     })
 }
 
-/// True when so many words of a context are a context still.
+/// Returns whether so many words of a context are a context still.
 pub(crate) fn is_enough(common: usize, of: usize) -> bool {
     common as f64 >= SHARE * of as f64
 }
 
-/// A path is known by its last two parts: an agent knows where it works.
+/// Returns the last two parts of a path, by which it is recognised: an agent knows where it works.
 fn last_two(path: &str) -> String {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let from = parts.len().saturating_sub(2);
     parts.get(from..).unwrap_or_default().join("/")
 }
 
-/// Where an entity stands in a text by itself, not as a part of a longer word.
+/// Returns where an entity stands in a text by itself, not as a part of a longer word.
 fn find_occurrences<'t>(entity: &'t str, text: &'t str) -> impl Iterator<Item = usize> + 't {
     let opens = entity.chars().next().is_some_and(char::is_alphanumeric);
     let step = entity.chars().next().map_or(1, char::len_utf8);

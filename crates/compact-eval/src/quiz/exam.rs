@@ -23,7 +23,7 @@ pub struct Exam<'a> {
     pub archived: u64,
 }
 
-/// How a quiz went.
+/// The result of a quiz.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExamResult {
     /// Questions whose answer came first.
@@ -37,7 +37,7 @@ pub struct ExamResult {
 }
 
 impl ExamResult {
-    /// The time that 95 of 100 questions stayed within.
+    /// Returns the time that 95 of 100 questions stayed within.
     pub fn p95(&self) -> Duration {
         let at = (self.times.len() * 95).div_ceil(100).saturating_sub(1);
         self.times.get(at).copied().unwrap_or_default()
@@ -102,7 +102,7 @@ impl<'a> Exam<'a> {
         Ok(())
     }
 
-    /// Asks every question.
+    /// Asks every question, and scores the answers.
     pub async fn ask_all(&self) -> std::result::Result<ExamResult, Error> {
         let mut result = ExamResult::default();
         for (number, question) in self.quiz.questions.iter().enumerate() {

@@ -91,7 +91,7 @@ pub(super) fn write_task(random: &mut Random) -> ScriptedTask {
     }
 }
 
-/// The agent obeys what it read last about the subject.
+/// Returns whether the agent, which obeys what it read last about the subject, obeys the live rule.
 fn obeys_rule(context: &AgentContext, rule: &ConstraintRule, live: &str) -> bool {
     let (start, end) = rule.around;
     let mut told = context.lines_with(rule.about).rev();

@@ -3,7 +3,7 @@
 use compact_core::message::Entry;
 use compact_runtime::replay::entries_text;
 
-/// What an agent can see.
+/// The context that an agent can see.
 pub(super) struct AgentContext {
     lines: Vec<ContextLine>,
 }
@@ -15,7 +15,7 @@ pub(super) struct ContextLine {
 }
 
 impl AgentContext {
-    /// The lines of all entries but the last, which is the request.
+    /// Returns the lines of all entries but the last, which is the request.
     pub(super) fn from_entries(entries: &[Entry]) -> AgentContext {
         let seen = entries.split_last().map_or(entries, |(_, rest)| rest);
         let mut lines = Vec::new();
@@ -34,7 +34,7 @@ impl AgentContext {
         AgentContext { lines }
     }
 
-    /// The lines that contain all of these, whatever their case.
+    /// Returns the lines that contain all of these, whatever their case.
     pub(super) fn lines_with<'c>(
         &'c self,
         words: &[&str],
@@ -50,14 +50,14 @@ impl AgentContext {
 const FINISHED: [&str; 6] = ["done", "completed", "finished", "applied", "[x]", "✓"];
 
 impl ContextLine {
-    /// True when the line or its heading says that the work is behind us.
+    /// Returns whether the line or its heading says that the work is behind us.
     pub(super) fn is_finished(&self) -> bool {
         let text = self.text.to_lowercase();
         let says = |text: &str| FINISHED.iter().any(|word| text.contains(word));
         says(&text) || says(&self.heading)
     }
 
-    /// The text between a beginning and an end, at the last place where both are.
+    /// Returns the text between a beginning and an end, at the last place where both are.
     pub(super) fn text_between(&self, start: &str, end: &str) -> Option<&str> {
         let (_, rest) = self.text.rsplit_once(start)?;
         rest.split_once(end).map(|(inner, _)| inner)

@@ -68,7 +68,7 @@ fn repair_scene(fault: &str, code: &str, command: &str, depth: f64) -> TaskScene
     )
 }
 
-/// The agent runs the command that stands behind the code on a line.
+/// Returns the command that the agent would run: the one behind the error code on a line.
 fn known_fix(context: &AgentContext, code: &str) -> Option<String> {
     context.lines_with(&[code, "`"]).rev().find_map(|line| {
         let (_, behind) = line.text.split_once(code)?;

@@ -52,7 +52,7 @@ fn deployment_scene(service: &str, id: &str, told: String, depth: f64) -> TaskSc
     )
 }
 
-/// The agent takes the id that stands on a line with the service.
+/// Returns the id that the agent would use: the one on a line with the service.
 fn find_deployment(context: &AgentContext, service: &str) -> Option<String> {
     context
         .lines_with(&["dep-", service])

@@ -28,7 +28,7 @@ use crate::random::Random;
 use context::AgentContext;
 use scene::{TaskScene, weave_scenes};
 
-/// What a task asks of the memory.
+/// The kind of memory that a task needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
@@ -45,7 +45,7 @@ pub enum TaskKind {
 }
 
 impl TaskKind {
-    /// All.
+    /// Every kind of task.
     pub const ALL: [TaskKind; 5] = [
         TaskKind::FollowConstraint,
         TaskKind::FinishOpenTodos,
@@ -54,7 +54,7 @@ impl TaskKind {
         TaskKind::ReuseFix,
     ];
 
-    /// In words.
+    /// Returns the name of the task as the report prints it.
     pub fn as_str(self) -> &'static str {
         match self {
             TaskKind::FollowConstraint => "follow an early rule",
@@ -88,11 +88,11 @@ struct ScriptedTask {
 /// One kind of task at one budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskResult {
-    /// What is asked.
+    /// The kind of task.
     pub kind: TaskKind,
     /// What a view may cost, as a share of the whole session.
     pub budget: f64,
-    /// How many tasks.
+    /// The number of tasks.
     pub tasks: usize,
     /// The fewest compactions on the way.
     pub compactions: usize,
@@ -166,7 +166,7 @@ struct TaskTrial {
     entries: Vec<Entry>,
 }
 
-/// What the context is when the request comes.
+/// The contexts at the time of the request.
 struct TrialEnd {
     live: Vec<Entry>,
     compactions: usize,
@@ -243,7 +243,7 @@ impl TaskTrial {
 }
 
 impl TaskTrial {
-    /// What the runtime shows at the request, in a window of this size, without and with recall.
+    /// Returns what the runtime shows at the request, in a window of this size, without and with recall.
     fn play_in_window(
         &self,
         engine: &EvalEngine,

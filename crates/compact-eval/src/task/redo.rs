@@ -61,7 +61,7 @@ fn migration_scene(name: &str, depth: f64) -> TaskScene {
     )
 }
 
-/// The agent runs what it reads no success of.
+/// Returns the migrations that the agent would run: those whose success it does not read of.
 fn believed_missing(context: &AgentContext, names: &[String]) -> Vec<String> {
     let is_missing = |name: &&String| !context.lines_with(&[name]).any(|line| line.is_finished());
     names.iter().filter(is_missing).cloned().collect()

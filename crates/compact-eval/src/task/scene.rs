@@ -29,7 +29,7 @@ impl TaskScene {
     }
 }
 
-/// A tool that answers well.
+/// Returns a tool that answers well.
 pub(super) fn tool_step(name: &'static str, arguments: String, result: String) -> SceneStep {
     SceneStep::Tool {
         name,
@@ -39,7 +39,7 @@ pub(super) fn tool_step(name: &'static str, arguments: String, result: String) -
     }
 }
 
-/// The session with the scenes in it, each before the first request at or after its depth.
+/// Returns the session with the scenes in it, each before the first request at or after its depth.
 pub(super) fn weave_scenes(session: Vec<Entry>, scenes: &[TaskScene]) -> Vec<Entry> {
     let count = session.len().max(1) as f64;
     let mut open: Vec<(usize, &TaskScene)> = scenes.iter().enumerate().collect();

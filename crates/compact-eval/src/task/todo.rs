@@ -72,7 +72,7 @@ fn finished_scene(work: &str, depth: f64) -> TaskScene {
     )
 }
 
-/// The agent takes up all work it reads of, unless it also reads that it was done.
+/// Returns the work that the agent would do: all that it reads of, unless it also reads that it was done.
 fn believed_open(context: &AgentContext) -> Vec<&'static str> {
     let is_open = |work: &&&str| {
         let mut mentions = context.lines_with(&[work]).peekable();

@@ -27,7 +27,7 @@ pub(super) fn limit_breakpoints(messages: &mut [Cow<'_, str>], before: usize) {
     }
 }
 
-/// How many breakpoints a piece of JSON has.
+/// Returns how many breakpoints a piece of JSON has.
 pub(super) fn count_breakpoints(json: &str) -> usize {
     memchr::memmem::find_iter(json.as_bytes(), b"\"cache_control\"").count()
 }

@@ -25,7 +25,7 @@ struct AnthropicBlock<'a> {
     is_error: Option<&'a RawValue>,
 }
 
-/// The pieces of a content that may be a string or a list of blocks; `field` is its path.
+/// Returns the pieces of a content that may be a string or a list of blocks; `field` is its path.
 pub(crate) fn read_pieces<'a>(
     at: ItemContext<'_>,
     field: &str,

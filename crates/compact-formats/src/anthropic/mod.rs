@@ -57,7 +57,8 @@ static BARE: WireRules = WireRules {
     ..BODY
 };
 
-/// Bedrock's Converse does not merge neighbours of one role.
+/// Returns the rules with alternating roles, because Bedrock's Converse does not merge neighbours of one
+/// role.
 const fn with_alternation(name: &'static str, rules: &WireRules) -> WireRules {
     WireRules {
         name,

@@ -59,7 +59,8 @@ pub(super) fn read(source: &[u8]) -> Result<TranscriptReading, FormatError> {
     Ok(reading)
 }
 
-/// Claude Code names its session in the user's id: as JSON, or after `_session_` in earlier versions.
+/// Reads the session's name that Claude Code puts into the user's id: as JSON, or after `_session_` in
+/// earlier versions.
 fn session_id(metadata: &RawValue) -> Option<String> {
     let user = string_value(Members::from_json(metadata.get()).get("user_id"))?;
     let named = string_value(Members::from_json(&user).get("session_id")).map(String::from);
@@ -77,7 +78,7 @@ fn thinking_rules(thinking: &RawValue) -> Option<&'static WireRules> {
     drops.then_some(&DROPS_UNBOUND)
 }
 
-/// The system prompt: one entry, or one for each of its blocks.
+/// Returns the system prompt: one entry, or one for each of its blocks.
 fn read_system(
     source: &[u8],
     at: ItemContext<'_>,
@@ -182,7 +183,7 @@ fn parse_role(name: &str) -> Option<Role> {
     })
 }
 
-/// The blocks of each entry of a message: compaction blocks by themselves, and a person's words
+/// Returns the blocks of each entry of a message: compaction blocks by themselves, and a person's words
 /// apart from the results before them.
 pub(super) fn split_message(role: Role, blocks: &[Block]) -> Vec<Range<usize>> {
     let is_said = if role == Role::User {
@@ -197,7 +198,7 @@ fn is_compaction(block: &Block) -> bool {
     matches!(block, Block::Opaque { kind, .. } if kind == "compaction")
 }
 
-/// True for words that a person may have said.
+/// Returns true for words that a person may have said.
 fn is_said(block: &Block) -> bool {
     match block {
         Block::Text(text) => !special_text::is_injected(text, &[]),

@@ -59,7 +59,7 @@ fn text_block(text: &str) -> String {
     format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))
 }
 
-/// A new entry as a message: results first, because the provider wants them there.
+/// Returns a new entry as a message: results first, because the provider wants them there.
 fn compose_message(entry: &Entry) -> Option<String> {
     let role = match entry.role {
         Role::Assistant => "assistant",
@@ -77,7 +77,7 @@ fn compose_message(entry: &Entry) -> Option<String> {
     (!blocks.is_empty()).then(|| format!("{{\"role\":\"{role}\",\"content\":{content}}}"))
 }
 
-/// A block as JSON; blank texts and what cannot be said anew have none.
+/// Returns a block as JSON; blank texts and what cannot be said anew have none.
 fn render_block(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) if text.trim().is_empty() => None,

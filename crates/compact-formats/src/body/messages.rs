@@ -18,31 +18,31 @@ use crate::source::{EntryDraft, EntryPlace};
 use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, ShownItem};
 
-/// How a provider writes a message.
+/// The way in which a provider writes a message.
 pub(crate) trait MessageDialect {
-    /// The pieces of a message in order.
+    /// Returns the pieces of a message in order.
     fn read_pieces<'a>(
         &self,
         at: ItemContext<'_>,
         json: &'a str,
     ) -> Result<Vec<BlockPiece<'a>>, FormatError>;
 
-    /// The blocks of each entry of a message.
+    /// Returns the blocks of each entry of a message.
     fn entry_ranges(&self, json: &str, blocks: &[Block]) -> Vec<Range<usize>>;
 
-    /// A text as a part of a message.
+    /// Returns a text as a part of a message.
     fn text_part(&self, text: &str) -> String;
 
-    /// Whether new entries of one side that follow each other are one message.
+    /// Returns whether new entries of one side that follow each other are one message.
     fn joins_neighbours(&self) -> bool {
         false
     }
 
-    /// A new entry as a message; nothing when it says nothing. `tools` names the tool of a call.
+    /// Returns a new entry as a message; nothing when it says nothing. `tools` names the tool of a call.
     fn compose_message(&self, entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String>;
 }
 
-/// The blocks of each entry: those that `is_alone` by themselves, and what a person said apart from
+/// Returns the blocks of each entry: those that `is_alone` by themselves, and what a person said apart from
 /// the results before it.
 pub(crate) fn split_into_entries(
     blocks: &[Block],
@@ -71,12 +71,12 @@ pub(crate) fn split_into_entries(
         .collect()
 }
 
-/// True when a block answers a call.
+/// Returns whether a block answers a call.
 pub(crate) fn has_results(blocks: &[Block]) -> bool {
     blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }))
 }
 
-/// The entries of a message, one for each range of its blocks; `said` tells who speaks and how.
+/// Returns the entries of a message, one for each range of its blocks; `said` tells who speaks and how.
 pub(crate) fn draft_entries(
     mut blocks: Vec<Block>,
     ranges: &[Range<usize>],
@@ -106,7 +106,7 @@ pub(crate) fn draft_entries(
     drafts
 }
 
-/// The messages of a view, without what stands beside the list.
+/// Returns the messages of a view, without what stands beside the list.
 pub(crate) fn write_messages<'a>(
     dialect: &'a dyn MessageDialect,
     page: &'a DocumentContext<'a>,
@@ -134,7 +134,7 @@ pub(crate) fn write_messages<'a>(
     Ok(writer.messages)
 }
 
-/// The tool of every call, by the call's id, when a new entry may have to name it.
+/// Returns the tool of every call, by the call's id, when a new entry may have to name it.
 fn tools_by_call<'a>(
     page: &DocumentContext<'a>,
     items: &'a [ViewItem],
@@ -213,7 +213,8 @@ impl<'a> MessageWriter<'a> {
         Ok(())
     }
 
-    /// Only the entry of a whole message has no part, and only it needs no second look.
+    /// Returns the blocks of each entry of a message. Only an entry that is the whole message has no part,
+    /// and needs no second reading.
     fn message_ranges(
         &self,
         place: &EntryPlace,

@@ -8,7 +8,7 @@ use crate::json::{Patch, is_string, quote};
 use crate::source::{EntryDraft, SourceLine};
 use crate::special_text;
 
-/// Who says what in a line.
+/// The role and content of a line.
 pub(crate) struct LineContent<'a> {
     pub(crate) role: Role,
     pub(crate) kind: EntryKind,
@@ -18,7 +18,7 @@ pub(crate) struct LineContent<'a> {
 }
 
 impl<'a> LineContent<'a> {
-    /// What is said, of this kind unless it is a summary of ours.
+    /// Returns what is said, of this kind unless it is a summary of ours.
     pub(crate) fn new(role: Role, kind: EntryKind, pieces: Vec<BlockPiece<'a>>) -> LineContent<'a> {
         let ours = pieces.iter().find_map(|piece| match &piece.block {
             Block::Text(text) => special_text::summary_kind(text),
@@ -32,7 +32,7 @@ impl<'a> LineContent<'a> {
         }
     }
 
-    /// The line with its edits; what repeats a changed text changes with it or goes.
+    /// Returns the line with its edits; what repeats a changed text changes with it or goes.
     pub(crate) fn apply_edits(
         &self,
         json: &str,
@@ -51,7 +51,7 @@ impl<'a> LineContent<'a> {
         edit::apply_edits_with(json, &self.pieces, edits, part, &repeat)
     }
 
-    /// The entry of a line.
+    /// Returns the entry of a line.
     pub(crate) fn into_draft<T>(self, id: Option<String>, line: &SourceLine<'_, T>) -> EntryDraft {
         EntryDraft {
             id,

@@ -19,11 +19,11 @@ use crate::wire::{DocumentContext, LineWriter, ShownItem};
 
 /// An agent whose sessions are chained lines.
 pub(crate) trait ChainedAgent {
-    /// A line as it may stand within a view: a boundary there would cut off what stands before it,
+    /// Returns a line as it may stand within a view: a boundary there would cut off what stands before it,
     /// so it becomes a message.
     fn as_message<'a>(&self, json: &'a str) -> Cow<'a, str>;
 
-    /// The line with its edits; nothing when nothing is left of it.
+    /// Returns the line with its edits; nothing when nothing is left of it.
     fn edit_line(
         &self,
         at: ItemContext<'_>,
@@ -31,30 +31,30 @@ pub(crate) trait ChainedAgent {
         edits: EntryEdits<'_>,
     ) -> Result<Option<String>, FormatError>;
 
-    /// A new entry as the members that make each of its lines what it is.
+    /// Returns a new entry as the members that make each of its lines what it is.
     fn compose_lines(&self, entry: &Entry, model: Option<&str>) -> Vec<String>;
 
-    /// The members of a boundary with this summary.
+    /// Returns the members of a boundary with this summary.
     fn compose_boundary(&self, summary: &str, stamp: &BoundaryStamp<'_>) -> String;
 
-    /// The names by which furniture may speak of an entry that the view shows.
+    /// Returns the names by which furniture may speak of an entry that the view shows.
     fn shown_names<'e>(&self, item: &ViewItem, entry: &'e Entry) -> Vec<&'e str>;
 
-    /// Whether a line that is no entry stays, where it may speak of these names only.
+    /// Returns whether a line that is no entry stays, where it may speak of these names only.
     fn keeps_line(&self, at: ItemContext<'_>, json: &str, names: &HashSet<&str>) -> bool;
 
-    /// Whether an entry stays in force after a boundary without being repeated.
+    /// Returns whether an entry stays in force after a boundary without being repeated.
     fn outlasts_boundary(&self, _entry: &Entry) -> bool {
         false
     }
 
-    /// Whether the lines of a session have ids.
+    /// Returns whether the lines of a session have ids.
     fn has_ids(&self, _page: &DocumentContext<'_>) -> bool {
         true
     }
 }
 
-/// The view's lines. Furniture follows the line that it stands after.
+/// Returns the view's lines. Furniture follows the line that it stands after.
 pub(crate) fn emit(
     agent: &dyn ChainedAgent,
     page: &DocumentContext<'_>,
@@ -81,7 +81,7 @@ pub(crate) fn emit(
     Ok(writer.chain.lines.finish(page.bytes()))
 }
 
-/// A boundary with the view's summary, and the rest of the view as lines after it.
+/// Returns a boundary with the view's summary, and the rest of the view as lines after it.
 ///
 /// The summary of a boundary comes first, so what the view shows before it follows it.
 pub(crate) fn append(

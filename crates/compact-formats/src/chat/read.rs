@@ -32,7 +32,7 @@ struct ChatBody<'a> {
 }
 
 impl<'a> ChatBody<'a> {
-    /// The messages, under the name that the writer of the document gave them.
+    /// Returns the messages, under the name that the writer of the document gave them.
     fn messages_under(&self) -> Option<(&'static str, &'a RawValue)> {
         let named = [
             ("messages", self.messages),
@@ -211,7 +211,7 @@ impl<'s> ChatReader<'s> {
         Ok(self.reading.unknown_role(&name, line))
     }
 
-    /// A legacy call takes its id from its place; the next `function` message answers it.
+    /// Names legacy calls by their place; the next `function` message answers such a call.
     fn name_function_calls(&mut self, blocks: &mut [Block], place: &EntryPlace) {
         for block in blocks {
             match block {
@@ -242,7 +242,7 @@ pub(super) fn parse_role(name: &str) -> Option<Role> {
     })
 }
 
-/// The pieces of a message in reading order: reasoning, content, refusal, calls.
+/// Returns the pieces of a message in reading order: reasoning, content, refusal, calls.
 pub(super) fn read_pieces<'a>(
     at: ItemContext<'_>,
     message: &ChatMessage<'a>,
@@ -280,7 +280,7 @@ pub(super) fn read_pieces<'a>(
     Ok(pieces)
 }
 
-/// A tool's answer: its texts are one block, its images blocks after it.
+/// Reads a tool's answer: its texts become one block, and its images blocks after it.
 fn read_result<'a>(
     at: ItemContext<'_>,
     message: &ChatMessage<'a>,
@@ -311,7 +311,7 @@ fn read_result<'a>(
     Ok(())
 }
 
-/// The first of the calls that a message answers, where a writer lists them.
+/// Returns the first of the calls that a message answers, where a writer lists them.
 fn first_id(ids: Option<&RawValue>) -> Option<String> {
     let ids = ids.filter(|raw| is_list(raw))?;
     let ids: Vec<&RawValue> = serde_json::from_str(ids.get()).ok()?;

@@ -14,7 +14,7 @@ use crate::list;
 use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, ShownItem};
 
-/// The view in the document's own layout; `finish` has the last word on a message that changed.
+/// Returns the view in the document's own layout; `finish` has the last word on a message that changed.
 pub(crate) fn emit(
     page: &DocumentContext<'_>,
     view: &View,
@@ -70,7 +70,7 @@ fn text_part(text: &str) -> String {
     format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))
 }
 
-/// What the first call of a new message carries beside itself: Gemini 3 wants a signature back, and
+/// Returns what the first call of a new message carries beside itself: Gemini 3 wants a signature back, and
 /// takes this in place of one that it never made.
 fn extra_content(page: &DocumentContext<'_>) -> &'static str {
     let model = page.conversation.model.as_deref().unwrap_or_default();
@@ -81,7 +81,7 @@ fn extra_content(page: &DocumentContext<'_>) -> &'static str {
     }
 }
 
-/// A new entry as messages: one, or one per tool result.
+/// Returns a new entry as messages: one, or one per tool result.
 fn compose_messages(entry: &Entry, extra: &str) -> Vec<String> {
     let mut messages: Vec<String> = entry.blocks.iter().filter_map(render_result).collect();
     let texts: Vec<&str> = entry

@@ -37,7 +37,7 @@ pub(super) struct ClaudeCodeLine<'a> {
     pub(super) timestamp: Option<&'a RawValue>,
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClaudeCodeLineKind {
     User,
@@ -80,7 +80,7 @@ impl<'a> ClaudeCodeLine<'a> {
         }
     }
 
-    /// Every line of a session has a type.
+    /// Returns whether the line has a type, as every line of a session does.
     pub(super) fn is_typed(&self) -> bool {
         self.r#type.is_some()
     }
@@ -97,14 +97,14 @@ impl<'a> ClaudeCodeLine<'a> {
         string_value(self.compacted_from)
     }
 
-    /// The lines that this one speaks about, beside its parent.
+    /// Returns the lines that this one speaks about, beside its parent.
     pub(super) fn referenced_uuids(&self) -> impl Iterator<Item = Cow<'a, str>> {
         [self.message_id, self.leaf_uuid]
             .into_iter()
             .filter_map(string_value)
     }
 
-    /// True for a prompt: a user's line that answers no tool and is not the client's.
+    /// Returns true for a prompt: a user's line that answers no tool and is not the client's.
     pub(super) fn is_prompt(&self) -> bool {
         self.kind() == ClaudeCodeLineKind::User
             && !is_true(self.is_meta)
@@ -114,7 +114,7 @@ impl<'a> ClaudeCodeLine<'a> {
             })
     }
 
-    /// What the entry of this line is.
+    /// Returns what the entry of this line is.
     pub(super) fn entry_kind(&self, blocks: &[Block]) -> EntryKind {
         let texts = || {
             blocks.iter().filter_map(|block| match block {
@@ -154,7 +154,7 @@ impl<'a> ClaudeCodeLine<'a> {
             .and_then(|attachment| Members::from_json(attachment.get()).get(key))
     }
 
-    /// The pieces of the line's message or attachment, and who speaks.
+    /// Returns the pieces of the line's message or attachment, and who speaks.
     pub(super) fn read_pieces(
         &self,
         at: ItemContext<'_>,
@@ -184,7 +184,7 @@ impl<'a> ClaudeCodeLine<'a> {
         Ok((role, pieces))
     }
 
-    /// What the client attached, when it carries words: a prompt queued meanwhile, or content. The list
+    /// Returns what the client attached, when it carries words: a prompt queued meanwhile, or content. The list
     /// of its skills is none: like its tools and agents, it tells that anew in every context.
     fn attachment_pieces(&self, at: ItemContext<'_>) -> Result<Vec<BlockPiece<'a>>, FormatError> {
         if string_value(self.attachment_member("type")).as_deref() == Some("skill_listing") {

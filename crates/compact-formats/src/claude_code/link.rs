@@ -13,7 +13,7 @@ pub(crate) struct BranchLink {
     pub(crate) repeats: Option<String>,
 }
 
-/// The lines of a piece; what cannot be read is left out.
+/// Returns the lines of a piece; what cannot be read is left out.
 pub(crate) fn read_links(piece: &[u8]) -> impl Iterator<Item = BranchLink> {
     let spans = source::line_spans(piece).into_iter();
     spans.filter_map(|span| {

@@ -58,7 +58,7 @@ pub(super) fn read(
     Ok(reading)
 }
 
-/// The rows that were said to the model, without the branches that a later prompt rewound.
+/// Returns the rows that were said to the model, without the branches that a later prompt rewound.
 fn rows_in_context<'r, 's>(rows: &'r [ClaudeCodeRow<'s>]) -> Vec<&'r ClaudeCodeRow<'s>> {
     let mut places: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(rows.len());
     let mut order: Vec<(usize, &ClaudeCodeRow<'_>)> = Vec::with_capacity(rows.len());

@@ -17,7 +17,7 @@ use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, LineWriter, ShownItem};
 use crate::{BoundaryStamp, Document};
 
-/// The view's lines. Furniture stays where all that it refers to stays; boundaries go, because the
+/// Returns the view's lines. Furniture stays where all that it refers to stays; boundaries go, because the
 /// whole of the result is the context.
 pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
     let SourceLayout::Lines { lines, live_from } = &page.document.layout else {
@@ -177,7 +177,7 @@ impl<'a> ClaudeCodeWriter<'a> {
 /// What repeats the words of a line beside them: the tool's result, and an attachment as it was sent.
 const REPEATING: [&str; 2] = ["toolUseResult", "rendered"];
 
-/// A line with its edits, without what would repeat the words that were changed.
+/// Returns a line with its edits, without what would repeat the words that were changed.
 fn edit_line(
     page: &DocumentContext<'_>,
     json: &str,
@@ -208,7 +208,7 @@ fn quote_or_null(text: Option<&str>) -> String {
     text.map_or_else(|| "null".to_owned(), quote)
 }
 
-/// What every line of a session repeats.
+/// The members that every line of a session repeats.
 struct LineTemplate<'a> {
     members: Vec<(&'static str, Cow<'a, str>)>,
     /// The latest timestamp, as JSON.
@@ -253,7 +253,7 @@ impl<'a> LineTemplate<'a> {
         }
     }
 
-    /// A line of our own around `body`, the members that make it what it is.
+    /// Returns a line of our own around `body`, the members that make it what it is.
     fn wrap(&self, link: &ChainPosition<'_>, body: &str) -> String {
         let repeated: String = self
             .members
@@ -268,7 +268,7 @@ impl<'a> LineTemplate<'a> {
         )
     }
 
-    /// A new entry as a line.
+    /// Returns a new entry as a line.
     fn build_line(
         &self,
         page: &DocumentContext<'_>,
@@ -313,11 +313,11 @@ const NO_USAGE: &str = "{\"input_tokens\":0,\"cache_creation_input_tokens\":0,\
 struct ChainPosition<'a> {
     uuid: &'a str,
     parent: Option<&'a str>,
-    /// As JSON.
+    /// The time of new lines, as a JSON string.
     timestamp: &'a str,
 }
 
-/// A new entry's content: a string where one text says it all.
+/// Returns a new entry's content: a string where one text says it all.
 fn render_content(entry: &Entry) -> String {
     if let ([Block::Text(text)], false) = (entry.blocks.as_slice(), entry.role == Role::Assistant) {
         return quote(text);
@@ -352,7 +352,7 @@ fn render_block(block: &Block) -> Option<String> {
     }
 }
 
-/// A boundary, and the view as lines after it.
+/// Returns a boundary, and the view as lines after it.
 pub(super) fn append(
     page: &DocumentContext<'_>,
     view: &View,
@@ -468,7 +468,7 @@ impl<'a> CopiedLines<'a> {
     }
 }
 
-/// The first session and the later one's lines from the entry on, hung on the first one's end.
+/// Returns the first session and the later one's lines from the entry on, hung on the first one's end.
 pub(super) fn extend(
     first: &Document,
     later: &DocumentContext<'_>,

@@ -123,7 +123,7 @@ impl CodexReader<'_> {
         }
     }
 
-    /// The first one is the session's own; a fork repeats its parent's after it.
+    /// Reads the session's metadata: the first counts, since a fork repeats its parent's after its own.
     fn read_session_meta(
         &mut self,
         at: ItemContext<'_>,
@@ -192,7 +192,8 @@ impl CodexReader<'_> {
         });
     }
 
-    /// A compaction: live, the history is the replacement; over the whole, only a summary is new.
+    /// Reads a compaction. In live scope its replacement becomes the history; in whole scope only its
+    /// summary is new.
     fn read_compaction(
         &mut self,
         at: ItemContext<'_>,
@@ -246,7 +247,8 @@ impl CodexReader<'_> {
         self.add_compaction_summary(at, payload, place, items.len(), before)
     }
 
-    /// The summary of a compaction, if its items, which are the drafts from `first` on, do not say it.
+    /// Adds the summary of a compaction, unless its items, which are the drafts from `first` on, contain
+    /// it.
     fn add_compaction_summary(
         &mut self,
         at: ItemContext<'_>,
@@ -284,7 +286,7 @@ impl CodexReader<'_> {
         Ok(())
     }
 
-    /// A token count measures the request that made the latest response.
+    /// Reads a token count, which measures the request that made the latest response.
     fn read_event(&mut self, payload: &RawValue) {
         let members = Members::from_json(payload.get());
         if string_value(members.get("type")).as_deref() != Some("token_count") {
@@ -312,8 +314,8 @@ impl CodexReader<'_> {
     }
 }
 
-/// The base instructions stay in every context; without a replacement, so do the user's words and
-/// the instructions before them.
+/// Returns whether an entry survives a compaction: the base instructions always do, and without a
+/// replacement also the user's words and the instructions before them.
 fn survives_compaction(
     draft: &EntryDraft,
     base: Option<usize>,

@@ -19,7 +19,7 @@ use crate::surrogate::readable_text;
 use crate::wire::{DocumentContext, LineWriter, ShownItem};
 use crate::{BoundaryStamp, Document};
 
-/// The view's lines, led by the session's own metadata.
+/// Returns the view's lines, led by the session's own metadata.
 ///
 /// Furniture follows the entry it stands after, except token counts: they measured another context.
 pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
@@ -42,7 +42,7 @@ pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, F
     Ok(writer.lines.finish(page.bytes()))
 }
 
-/// A compaction's message is a string in the source and a user's message in a context.
+/// Converts the message of a compaction, which is a string in the source, to a user's message.
 fn as_item(json: &str) -> Cow<'_, str> {
     match serde_json::from_str::<String>(&readable_text(json)) {
         Ok(text) => Cow::Owned(item::message_item(Role::User, &text)),
@@ -118,7 +118,7 @@ impl<'a> CodexWriter<'a> {
         string_value(self.parse_line(index).r#type).as_deref() == Some(kind)
     }
 
-    /// The metadata, without instructions that the view does not show, and the latest settings.
+    /// Writes the metadata, without instructions that the view does not show, and the latest settings.
     fn write_head(&mut self, view: &View) -> Result<(), FormatError> {
         if let Some(base) = self.base {
             let line = self.parse_line(base);
@@ -231,7 +231,7 @@ fn response_item(timestamp: &str, item: &str) -> String {
     format!("{{\"timestamp\":{timestamp},\"type\":\"response_item\",\"payload\":{item}}}")
 }
 
-/// A new entry as items: a message, then calls, then outputs.
+/// Returns a new entry as items: a message, then calls, then outputs.
 fn compose_items(entry: &Entry) -> Vec<String> {
     let role = if entry.role == Role::Tool {
         Role::User
@@ -279,7 +279,7 @@ fn call_or_output(block: &Block) -> Option<String> {
     }
 }
 
-/// A `compacted` line whose replacement history is the view.
+/// Returns a `compacted` line whose replacement history is the view.
 ///
 /// The base instructions are not part of a history: the session's metadata stays in force. Neither
 /// are its surroundings where Codex tells them anew.
@@ -293,7 +293,7 @@ pub(super) fn append(
         offset: 0,
     };
     let mut items: Vec<Cow<'_, str>> = Vec::with_capacity(view.items.len());
-    let tells_anew = tells_surroundings_anew(page.bytes());
+    let tells_anew = repeats_surroundings(page.bytes());
     for item in &view.items {
         let entry = item
             .entry_index()
@@ -322,7 +322,7 @@ pub(super) fn append(
     Ok(writer.into_lines())
 }
 
-/// The number of the next line, where lines are numbered: Codex resumes no rollout with a gap in it.
+/// Returns the number of the next line, where lines are numbered: Codex resumes no rollout with a gap in it.
 fn next_ordinal(source: &[u8]) -> Option<u64> {
     let ordinal = |span: Range<usize>| {
         let line = std::str::from_utf8(source.get(span)?).ok()?;
@@ -333,9 +333,9 @@ fn next_ordinal(source: &[u8]) -> Option<u64> {
     last.checked_add(1)
 }
 
-/// Whether this Codex keeps track of what it told the model of itself, and tells all of it again after
+/// Returns whether this Codex keeps track of what it told the model of itself, and tells all of it again after
 /// a compaction.
-fn tells_surroundings_anew(source: &[u8]) -> bool {
+fn repeats_surroundings(source: &[u8]) -> bool {
     memchr::memmem::find(source, b"\"type\":\"world_state\"").is_some()
 }
 
@@ -356,7 +356,7 @@ fn is_surroundings(entry: &Entry) -> bool {
     is_said && !entry.blocks.is_empty() && entry.blocks.iter().all(is_element)
 }
 
-/// False for the session's metadata, which is no item of a history.
+/// Returns false for the session's metadata, which is no item of a history.
 fn is_item(json: &str) -> bool {
     match serde_json::from_str::<&RawValue>(json) {
         Ok(raw) if is_object(raw) => Members::from_json(json).get("type").is_some(),
@@ -364,7 +364,7 @@ fn is_item(json: &str) -> bool {
     }
 }
 
-/// The first rollout and the later one's lines from the entry on.
+/// Returns the first rollout and the later one's lines from the entry on.
 pub(super) fn extend(
     first: &Document,
     later: &DocumentContext<'_>,

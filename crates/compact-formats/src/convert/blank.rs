@@ -8,7 +8,7 @@ use crate::error::FormatError;
 use crate::source::SourceLayout;
 use crate::{Document, Format, TranscriptScope, fresh};
 
-/// A document of a format that names the session and the model and holds no entry.
+/// Returns a document of a format that names the session and the model and holds no entry.
 pub(super) fn document(
     circumstances: &Circumstances,
     conversation: &Conversation,
@@ -26,7 +26,7 @@ pub(super) fn document(
     Ok(Document::blank(format, source, layout))
 }
 
-/// The bytes, and whether they are the head of the document or only tell how its lines look.
+/// Returns the bytes, and whether they are the head of the document or only tell how its lines look.
 fn source(
     circumstances: &Circumstances,
     conversation: &Conversation,
@@ -78,7 +78,7 @@ fn source(
     }
 }
 
-/// A request body; tool schemas go along when they are of this provider's shape.
+/// Returns a request body; tool schemas go along when they are of this provider's shape.
 fn chat_body(conversation: &Conversation, model: &str) -> Value {
     let mut body = json!({"model": model, "messages": []});
     let tools = conversation.tools.as_deref();

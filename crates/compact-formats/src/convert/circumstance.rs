@@ -15,10 +15,10 @@ use crate::source::{EntryPlace, SourceLayout};
 /// What agents note of a session on its lines or in its head.
 const SETTINGS: [&str; 3] = ["cwd", "gitBranch", "version"];
 
-/// When the entries of a session were said, and where.
+/// The times of a session's entries, and the session's settings such as its folder.
 #[derive(Default)]
 pub(crate) struct Circumstances {
-    /// As JSON strings.
+    /// The timestamps of entries, as JSON strings.
     moments: HashMap<EntryId, String>,
     first: Option<String>,
     settings: HashMap<&'static str, String>,
@@ -39,22 +39,22 @@ impl Circumstances {
         found
     }
 
-    /// When an entry was said, as JSON.
+    /// Returns when an entry was said, as JSON.
     pub(crate) fn moment_of(&self, entry: &EntryId) -> Option<&str> {
         self.moments.get(entry).map(String::as_str)
     }
 
-    /// When the first of them was, as JSON.
+    /// Returns when the first of them was, as JSON.
     pub(super) fn first_moment(&self) -> Option<&str> {
         self.first.as_deref()
     }
 
-    /// The folder that the session ran in.
+    /// Returns the folder that the session ran in.
     pub(super) fn folder(&self) -> &str {
         self.settings.get("cwd").map_or("", String::as_str)
     }
 
-    /// What `after` does not say of this.
+    /// Returns what `after` does not say of this.
     pub(super) fn lost_in(&self, after: &Circumstances) -> Vec<ConversionLoss> {
         let kept: HashSet<&str> = after.moments.values().map(String::as_str).collect();
         let lost = self
@@ -76,7 +76,7 @@ impl Circumstances {
     }
 }
 
-/// The moment of the line or message that an entry stands in. One without a time zone is none that
+/// Returns the moment of the line or message that an entry stands in. One without a time zone is none that
 /// another agent could read.
 fn read_moment(parsed: &ParsedTranscript, place: &EntryPlace) -> Option<String> {
     let span = match &parsed.document.layout {
@@ -88,7 +88,7 @@ fn read_moment(parsed: &ParsedTranscript, place: &EntryPlace) -> Option<String> 
     moment.ends_with("Z\"").then(|| moment.to_owned())
 }
 
-/// The settings that the last line or head says that has them.
+/// Returns the settings that the last line or head says that has them.
 fn read_settings(parsed: &ParsedTranscript) -> HashMap<&'static str, String> {
     let mut found = HashMap::new();
     let SourceLayout::Lines { lines, .. } = &parsed.document.layout else {

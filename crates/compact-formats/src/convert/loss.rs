@@ -11,11 +11,11 @@ use crate::special_text::OPENING;
 pub struct ConversionLoss {
     /// The entry of the source, unless it is the session as a whole.
     pub entry: Option<usize>,
-    /// What it is.
+    /// What was lost, in words.
     pub what: String,
 }
 
-/// What `before` says that `after` does not.
+/// Returns what `before` says that `after` does not.
 pub(super) fn find_losses(before: &Conversation, after: &Conversation) -> Vec<ConversionLoss> {
     let mut heard = RemainingContent::from_conversation(after);
     let mut losses = session_losses(before, after);
@@ -38,7 +38,7 @@ pub(super) fn find_losses(before: &Conversation, after: &Conversation) -> Vec<Co
     losses
 }
 
-/// What callers said about entries, which no provider is told.
+/// Returns what callers said about entries, which no provider is told.
 pub(super) fn flag_losses(conversation: &Conversation) -> Vec<ConversionLoss> {
     let entries = conversation.entries.iter().enumerate();
     entries
@@ -56,7 +56,7 @@ fn flags_of(entry: &Entry) -> Option<String> {
     (!flags.is_empty()).then(|| format!("flags: {}", flags.join(", ")))
 }
 
-/// What the session as a whole loses.
+/// Returns what the session as a whole loses.
 fn session_losses(before: &Conversation, after: &Conversation) -> Vec<ConversionLoss> {
     let lost = |what: &str, before: &Option<String>, after: &Option<String>| {
         (before.is_some() && before != after).then(|| ConversionLoss {
@@ -115,7 +115,7 @@ impl<'a> RemainingContent<'a> {
         }
     }
 
-    /// What of a block was not heard, if anything.
+    /// Returns what of a block was not heard, if anything.
     fn find_missing(&mut self, entry: &Entry, block: &Block) -> Option<String> {
         match block {
             Block::Text(text) if text.trim().is_empty() || text == OPENING => None,
@@ -176,13 +176,13 @@ impl<'a> RemainingContent<'a> {
     }
 }
 
-/// White space between tokens says nothing.
+/// Returns whether two texts are equal as JSON, where white space between tokens means nothing.
 fn is_same_json(a: &str, b: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     a == b || value(a).is_some() && value(a) == value(b)
 }
 
-/// The first that is left.
+/// Returns the first that is left.
 fn take_first<T>(left: Option<&mut Vec<T>>) -> Option<T> {
     let left = left.filter(|left| !left.is_empty())?;
     Some(left.remove(0))

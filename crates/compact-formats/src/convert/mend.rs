@@ -20,7 +20,7 @@ const UNKNOWN_TOOL: &str = "unknown_tool";
 /// Providers take no longer ids.
 const LONGEST_ID: usize = 64;
 
-/// An id of the letters that every provider takes.
+/// Returns an id of the letters that every provider takes.
 pub(super) fn legal_id(id: &str) -> String {
     let letter = |c: char| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
@@ -86,14 +86,14 @@ fn split_results(mut entry: Entry) -> impl Iterator<Item = Entry> {
     rest.into_iter().chain(answer)
 }
 
-/// Only the model calls, whoever the transcript says it was.
+/// Makes the model the author of an entry with calls, whatever role the transcript names.
 fn set_caller_role(entry: &mut Entry) {
     if entry.call_ids().next().is_some() {
         entry.role = Role::Assistant;
     }
 }
 
-/// The message whose calls may still run: the last one, with at most some of its results behind it.
+/// Returns the message whose calls may still run: the last one, with at most some of its results behind it.
 fn find_waiting(entries: &[Entry]) -> Option<usize> {
     let at = entries.iter().rposition(|entry| entry.role != Role::Tool)?;
     let (asked, answers) = entries.split_at_checked(at + 1)?;
@@ -116,7 +116,7 @@ fn collect_results(entries: &[Entry]) -> ResultsByCall {
     results
 }
 
-/// The results of an entry's calls.
+/// Returns the results of an entry's calls.
 fn take_results(
     at: usize,
     entry: &Entry,
@@ -146,7 +146,7 @@ fn take_results(
     entry.call_ids().filter_map(&mut answer).collect()
 }
 
-/// What an answer holds beyond the calls before it, under names that no call has.
+/// Returns what an answer holds beyond the calls before it, under names that no call has.
 fn take_leftover_results(
     at: usize,
     entry: &Entry,
@@ -191,7 +191,7 @@ fn pair_orphans(entry: &Entry, left: Vec<Block>, made_up: &mut Vec<ConversionLos
     asked.into_iter().chain(answered).collect()
 }
 
-/// An entry beside another; nothing when it says nothing.
+/// Returns an entry beside another; nothing when it says nothing.
 fn entry_beside(beside: &Entry, name: &str, role: Role, blocks: Vec<Block>) -> Option<Entry> {
     let mut entry = Entry {
         id: beside.id.clone(),

@@ -26,7 +26,7 @@ use crate::{Format, ParsedTranscript, TranscriptScope, parse};
 /// A conversation in another format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvertedDocument {
-    /// The document.
+    /// The converted document.
     pub bytes: Vec<u8>,
     /// What it does not say that the conversation said.
     pub losses: Vec<ConversionLoss>,
@@ -116,12 +116,12 @@ fn write_entries(
     (to.wire().emit)(&page, &view)
 }
 
-/// True for what is sent to a provider, which has the last word on it.
+/// Returns true for what is sent to a provider, which has the last word on it.
 fn is_body(format: Format) -> bool {
     Provider::ALL.iter().any(|p| p.format() == format)
 }
 
-/// How a format wants the ids of calls.
+/// Returns how a format wants the ids of calls.
 fn call_id_rule(format: Format) -> fn(&str) -> String {
     if is_body(format) {
         mend::legal_id

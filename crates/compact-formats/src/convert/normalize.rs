@@ -6,7 +6,7 @@ use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
 
 use crate::special_text::OPENING;
 
-/// The entries of a conversation: lines of one message become one entry, the results of parallel
+/// Returns the entries of a conversation: lines of one message become one entry, the results of parallel
 /// calls one answer, and words beside results an entry of their own. What says nothing is left out.
 /// A model that has asked for tools says no more before they answer, so what it says is one message.
 pub(super) fn writable_entries(conversation: &Conversation) -> Vec<Entry> {
@@ -68,7 +68,7 @@ fn push_entry(out: &mut Vec<Entry>, entry: &Entry) {
     }
 }
 
-/// Texts, calls and results: what a format can be told anew.
+/// Returns the texts, calls and results of an entry, which any format can write.
 fn writable_blocks(entry: &Entry) -> impl Iterator<Item = &Block> {
     entry.blocks.iter().filter(|block| match block {
         Block::Text(text) => !text.trim().is_empty() && text != OPENING,

@@ -54,7 +54,7 @@ impl CopilotEventData<'_> {
         self.success.is_none_or(|raw| raw.get() != "false")
     }
 
-    /// True for a notice that a boundary's summary became within a view.
+    /// Returns true for a notice that a boundary's summary became within a view.
     fn is_summary(&self) -> bool {
         let kind = Members::from_json(self.kind.map_or("", RawValue::get)).get("type");
         string_value(kind).as_deref() == Some("compaction_summary")
@@ -100,7 +100,7 @@ impl<'a> CopilotEvent<'a> {
         }
     }
 
-    /// What the event says to the model, if anything.
+    /// Returns what the event says to the model, if anything.
     pub(super) fn read_content(
         &self,
         at: ItemContext<'_>,
@@ -138,20 +138,20 @@ impl<'a> CopilotEvent<'a> {
         }
     }
 
-    /// True for a compaction that was carried out.
+    /// Returns true for a compaction that was carried out.
     pub(super) fn is_boundary(&self, at: ItemContext<'_>) -> Result<bool, FormatError> {
         let is_compaction = self.kind() == "session.compaction_complete";
         Ok(is_compaction && self.read_data(at)?.succeeded())
     }
 
-    /// The call that an event of the furniture belongs to.
+    /// Returns the call that an event of the furniture belongs to.
     pub(super) fn call_id(&self, at: ItemContext<'_>) -> Option<String> {
         let data = self.read_data(at).ok()?;
         string_value(data.tool_call_id.or(data.parent_tool_call_id)).map(String::from)
     }
 }
 
-/// A text that must stay where it is, be it empty.
+/// Returns a text that must stay where it is, be it empty.
 fn text_pieces<'a>(
     at: ItemContext<'_>,
     value: Option<&'a RawValue>,
@@ -169,7 +169,7 @@ fn text_pieces<'a>(
     Ok(pieces)
 }
 
-/// The user's words. What is attached is named, not held; the client repeats both for the model.
+/// Returns the user's words. What is attached is named, not held; the client repeats both for the model.
 fn read_user<'a>(
     at: ItemContext<'_>,
     data: &CopilotEventData<'a>,
@@ -277,7 +277,7 @@ fn read_result<'a>(
     Ok(said)
 }
 
-/// The event with its edits.
+/// Returns the event with its edits.
 pub(super) fn edit_event(
     at: ItemContext<'_>,
     json: &str,
@@ -295,7 +295,7 @@ pub(super) fn edit_event(
     Ok(edited.map(|json| if forgets { without_replay(&json) } else { json }))
 }
 
-/// The event without what the provider would want back with its reasoning.
+/// Returns the event without what the provider would want back with its reasoning.
 fn without_replay(json: &str) -> String {
     let mut patch = Patch::new(json);
     let data = Members::from_json(

@@ -14,7 +14,8 @@ use crate::edit::{EntryEdits, to_arguments_object};
 use crate::error::FormatError;
 use crate::json::{ItemContext, Members, Patch, quote, string_value};
 
-/// A compaction within a view is a user's message: as a boundary it would cut off what stands before.
+/// Converts a compaction within a view to a user's message, because as a boundary it would cut off what
+/// stands before it.
 fn as_message(json: &str) -> Cow<'_, str> {
     let members = Members::from_json(json);
     if string_value(members.get("type")).as_deref() != Some("session.compaction_complete") {
@@ -75,7 +76,7 @@ impl ChainedAgent for CopilotAgent {
         )
     }
 
-    /// The calls that the view shows as they were made.
+    /// Returns the calls that the view shows as they were made.
     fn shown_names<'e>(&self, item: &ViewItem, entry: &'e Entry) -> Vec<&'e str> {
         match item {
             ViewItem::Kept { .. } => entry.call_ids().collect(),
@@ -90,13 +91,13 @@ impl ChainedAgent for CopilotAgent {
         known && KEPT.contains(&event.kind().as_ref())
     }
 
-    /// The system's words.
+    /// Returns the system's words.
     fn outlasts_boundary(&self, entry: &Entry) -> bool {
         entry.role == Role::System
     }
 }
 
-/// A new entry as events: the results it holds, then what it says.
+/// Returns a new entry as events: the results it holds, then what it says.
 fn compose_events(entry: &Entry, model: Option<&str>) -> Vec<(&'static str, String)> {
     let mut events: Vec<(&str, String)> = entry.blocks.iter().filter_map(render_result).collect();
     let requests: Vec<String> = entry.blocks.iter().filter_map(render_request).collect();

@@ -24,7 +24,7 @@ const RESPONSES: [&str; 5] = [
     "\"encrypted_content\"",
 ];
 
-/// The format of an object whose members name a provider's request.
+/// Returns the format of an object whose members name a provider's request.
 pub(super) fn format_of_request(clues: &FormatClues) -> Option<Format> {
     let is_request =
         clues.kind.is_empty() && !clues.has_member("role") && !clues.has_member("messages");
@@ -39,7 +39,7 @@ pub(super) fn format_of_request(clues: &FormatClues) -> Option<Format> {
         .map(|(_, format)| format)
 }
 
-/// The format of a body with `messages`.
+/// Returns the format of a body with `messages`.
 pub(super) fn format_of_messages(body: &[u8]) -> Format {
     if calls_tools(body) {
         return Format::OpenAiChat;
@@ -55,7 +55,7 @@ pub(super) fn format_of_messages(body: &[u8]) -> Format {
     Format::OpenAiChat
 }
 
-/// The format of a list whose first element has these clues.
+/// Returns the format of a list whose first element has these clues.
 pub(super) fn format_of_message_list(first: &FormatClues, body: &[u8]) -> Format {
     if first.has_member("parts") {
         return Format::Gemini;
@@ -73,7 +73,8 @@ pub(super) fn format_of_message_list(first: &FormatClues, body: &[u8]) -> Format
     Format::Messages
 }
 
-/// Only a JSON string, never the inside of one, has these bytes between two bare quotes.
+/// Returns whether a body contains one of these quoted words. Only a whole JSON string, never part of one,
+/// stands between two bare quotes.
 fn contains_any(body: &[u8], words: &[&str]) -> bool {
     words
         .iter()

@@ -38,7 +38,7 @@ struct GeminiFunction<'a> {
     parts: Option<&'a RawValue>,
 }
 
-/// The pieces of a content's parts.
+/// Returns the pieces of a content's parts.
 pub(super) fn read_pieces<'a>(
     at: ItemContext<'_>,
     list: &'a RawValue,
@@ -145,7 +145,7 @@ fn read_response<'a>(
     Ok(())
 }
 
-/// What a response says: its one string, or all of it as JSON.
+/// Returns what a response says: its one string, or all of it as JSON.
 fn response_text(response: &RawValue) -> (String, Vec<TextSite<'_>>, bool) {
     let members = Members::from_json(response.get());
     let is_error = members.get("error").is_some();
@@ -158,7 +158,7 @@ fn response_text(response: &RawValue) -> (String, Vec<TextSite<'_>>, bool) {
     (text, TextSite::in_value(response), is_error)
 }
 
-/// A part that is data, or one that is known by the name of its first member.
+/// Returns a part that is data, or one that is known by the name of its first member.
 fn data_piece<'a>(element: &RawValue, holder: Holder<'a>) -> BlockPiece<'a> {
     let opaque = || {
         let members = Members::from_json(element.get());

@@ -64,7 +64,7 @@ pub(super) fn read(source: &[u8]) -> Result<TranscriptReading, FormatError> {
 
 const FIELD: &str = "systemInstruction";
 
-/// The system instruction: a content, each part of which is an entry, or a string.
+/// Returns the system instruction: a content, each part of which is an entry, or a string.
 fn read_instructions(
     source: &[u8],
     at: ItemContext<'_>,
@@ -175,7 +175,7 @@ impl GeminiReader {
         }
     }
 
-    /// The open call with this id; the first one of this name; the first one.
+    /// Returns the open call with this id; the first one of this name; the first one.
     fn find_open_call(&self, call: &str) -> Option<usize> {
         match call.strip_prefix(part::BY_NAME) {
             None => self.open.iter().position(|(id, _)| id == call),
@@ -195,7 +195,7 @@ impl<'a> GeminiContent<'a> {
         at.read(json)
     }
 
-    /// Who speaks; a content without a role is the user's.
+    /// Returns who speaks; a content without a role is the user's.
     pub(super) fn role(&self) -> Result<Role, String> {
         match string_value(self.role).as_deref() {
             None | Some("user" | "function" | "tool") => Ok(Role::User),
@@ -213,7 +213,7 @@ impl<'a> GeminiContent<'a> {
     }
 }
 
-/// The blocks of each entry of a content: a person's words apart from the responses before them.
+/// Returns the blocks of each entry of a content: a person's words apart from the responses before them.
 pub(super) fn split_content(role: Role, blocks: &[Block]) -> Vec<Range<usize>> {
     let is_said: fn(&Block) -> bool = match role {
         Role::User => |block| matches!(block, Block::Text(text) if !text.is_empty()),

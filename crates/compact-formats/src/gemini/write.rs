@@ -63,7 +63,7 @@ fn text_part(text: &str) -> String {
     format!("{{\"text\":{}}}", quote(text))
 }
 
-/// A new entry as a content: responses first, because the provider wants them there.
+/// Returns a new entry as a content: responses first, because the provider wants them there.
 fn compose_content(entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String> {
     let role = match entry.role {
         Role::Assistant => "model",
@@ -80,7 +80,7 @@ fn compose_content(entry: &Entry, tools: &HashMap<&str, &str>) -> Option<String>
     (!parts.is_empty()).then(|| format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(",")))
 }
 
-/// A block as JSON; only the first call of a content is signed.
+/// Returns a block as JSON; only the first call of a content is signed.
 fn render_part(block: &Block, tools: &HashMap<&str, &str>, is_first: &mut bool) -> Option<String> {
     match block {
         Block::Text(text) if text.is_empty() => None,

@@ -41,7 +41,7 @@ impl GeminiCliRecord<'_> {
     }
 }
 
-/// True for records, one per line; false for one document.
+/// Returns true for records, one per line; false for one document.
 pub(super) fn is_lines(source: &[u8]) -> bool {
     let mut said = source::line_spans(source).into_iter().filter_map(|span| {
         let line = source.get(span)?.trim_ascii();
@@ -53,7 +53,7 @@ pub(super) fn is_lines(source: &[u8]) -> bool {
     is_record() && (said.next().is_some() || Members::from_json(head).get("messages").is_none())
 }
 
-/// Reads the records.
+/// Reads the records of a chat, one per line.
 pub(super) fn read(
     source: &[u8],
     scope: TranscriptScope,
@@ -162,7 +162,7 @@ impl GeminiCliChat {
         }
     }
 
-    /// The message and what was said since is taken back; all of it when nobody knows the message.
+    /// Takes back a message and what was said since; everything, if the message is unknown.
     fn rewind(&mut self, id: &str) {
         let from = self.places.get(id).copied().unwrap_or(0);
         for (id, _) in self.messages.drain(from..) {
@@ -170,7 +170,7 @@ impl GeminiCliChat {
         }
     }
 
-    /// The messages without those that only repeat what tools answered: the reply holds it already.
+    /// Returns the messages without those that only repeat what tools answered: the reply holds it already.
     fn shown_spans(self, source: &[u8]) -> Result<Vec<Range<usize>>, FormatError> {
         let mut answered = HashSet::new();
         let mut shown = Vec::with_capacity(self.messages.len());
@@ -199,7 +199,7 @@ fn list_elements(list: Option<&RawValue>) -> impl Iterator<Item = &RawValue> {
     elements.into_iter().flatten()
 }
 
-/// The call that a part answers.
+/// Returns the call that a part answers.
 fn answered_call(part: &RawValue) -> Option<String> {
     let response = Members::from_json(part.get()).get("functionResponse")?;
     owned_string(Members::from_json(response.get()).get("id"))
@@ -209,7 +209,7 @@ fn owned_string(raw: Option<&RawValue>) -> Option<String> {
     string_value(raw).map(Cow::into_owned)
 }
 
-/// The view as a chat: the head, and one message per line.
+/// Returns the view as a chat: the head, and one message per line.
 pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
     let source = page.bytes();
     let mut writer = LineWriter::new(source);
@@ -226,7 +226,7 @@ pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, F
     Ok(writer.finish(source))
 }
 
-/// One record that makes the view the list of messages, as a compression does.
+/// Returns one record that makes the view the list of messages, as a compression does.
 pub(super) fn append(
     page: &DocumentContext<'_>,
     view: &View,
@@ -243,7 +243,7 @@ pub(super) fn append(
     Ok(writer.into_lines())
 }
 
-/// The records followed by the later one's messages; one that has grown since comes again.
+/// Returns the records followed by the later one's messages; one that has grown since comes again.
 pub(super) fn extend(
     first: &Document,
     later: &DocumentContext<'_>,

@@ -150,7 +150,7 @@ fn read_thoughts<'a>(
     Ok(elements.into_iter().map(thought).collect())
 }
 
-/// A string, a part, or a list of parts. A string must stay one, be it empty.
+/// Returns a string, a part, or a list of parts. A string must stay one, be it empty.
 fn read_content<'a>(
     at: ItemContext<'_>,
     raw: &'a RawValue,
@@ -179,7 +179,7 @@ fn read_content<'a>(
     Ok(pieces)
 }
 
-/// Data within a message: an image, a document, audio.
+/// Replaces an opaque block by its data, if it is an image, a document or audio.
 fn name_data(piece: &mut BlockPiece<'_>, element: &RawValue) {
     if let (Block::Opaque { .. }, Some(data)) = (&piece.block, media::gemini_media(element)) {
         piece.block = data;
@@ -204,7 +204,7 @@ fn call_piece<'a>(
     })
 }
 
-/// The answer of a call, when there is one: the first function response, and data beside it.
+/// Returns the answer of a call, when there is one: the first function response, and data beside it.
 fn read_result<'a>(
     at: ItemContext<'_>,
     call: &GeminiCliCall<'a>,
@@ -279,7 +279,7 @@ fn read_result<'a>(
     Ok(echoes)
 }
 
-/// A call whose only answer is what the terminal showed.
+/// Returns a call whose only answer is what the terminal showed.
 fn shown_only<'a>(
     call: &GeminiCliCall<'a>,
     id: String,
@@ -305,7 +305,7 @@ fn shown_only<'a>(
     Vec::new()
 }
 
-/// A text as a response, or as a list with one in it.
+/// Returns a text as a response, or as a list with one in it.
 fn response_replacement(is_list: bool, call: &GeminiCliCall<'_>) -> EchoReplacement {
     if !is_list {
         return EchoReplacement::Text {
@@ -343,7 +343,7 @@ fn entry_kind(role: Role, pieces: &[BlockPiece<'_>]) -> EntryKind {
     kind_of_words(&texts)
 }
 
-/// What the texts of a user's message are: a person's words, the client's, or its summary.
+/// Returns what the texts of a user's message are: a person's words, the client's, or its summary.
 pub(crate) fn kind_of_words(texts: &[&str]) -> EntryKind {
     if texts
         .iter()
@@ -362,7 +362,7 @@ pub(crate) fn kind_of_words(texts: &[&str]) -> EntryKind {
     }
 }
 
-/// An entry as a message. A result that answers nothing here says what it is.
+/// Returns an entry as a message. A result that answers nothing here says what it is.
 fn compose_message(
     reply: &ReplyWithResults<'_>,
     index: usize,

@@ -137,7 +137,7 @@ impl SegmentedWire for OpenCodeWire {
         model_name(json)
     }
 
-    /// The summary of the last compaction that has one.
+    /// Returns the summary of the last compaction that has one.
     fn live_from(&self, messages: &[&RawValue]) -> usize {
         let boundary = messages.windows(2).rposition(|pair| match pair {
             [asked, told] => is_compaction(asked.get()) && is_summary(told.get()),
@@ -147,7 +147,7 @@ impl SegmentedWire for OpenCodeWire {
     }
 }
 
-/// True for the message that asks for a compaction.
+/// Returns true for the message that asks for a compaction.
 fn is_compaction(json: &str) -> bool {
     let parts = Members::from_json(json).get("parts");
     let parts: Vec<&RawValue> = parts
@@ -158,13 +158,13 @@ fn is_compaction(json: &str) -> bool {
     })
 }
 
-/// True for a reply that is the summary of a compaction.
+/// Returns true for a reply that is the summary of a compaction.
 fn is_summary(json: &str) -> bool {
     let info = Members::from_json(json).get("info");
     info.is_some_and(|info| is_true(Members::from_json(info.get()).get("summary")))
 }
 
-/// The model that a message names.
+/// Returns the model that a message names.
 fn model_name(json: &str) -> Option<String> {
     let info = Members::from_json(Members::from_json(json).get("info")?.get());
     let nested = info
@@ -316,7 +316,7 @@ impl<'a> OpenCodeReader<'a, '_> {
         Ok(())
     }
 
-    /// A file as its URL holds it, charged as the message's model would.
+    /// Returns a file as its URL holds it, charged as the message's model would.
     fn file_piece(&self, element: &'a RawValue, holder: Holder<'a>) -> BlockPiece<'a> {
         let members = Members::from_json(element.get());
         let label = string_value(members.get("mime")).unwrap_or("file".into());
@@ -330,7 +330,7 @@ impl<'a> OpenCodeReader<'a, '_> {
         }
     }
 
-    /// A new step begins once the tools of the one before have answered.
+    /// Ends the current step if a tool has answered in it, so that a new one begins.
     fn close_step(&mut self) {
         if self.answered.is_empty() {
             return;
@@ -424,7 +424,7 @@ impl OpenCodeComposer<'_> {
     }
 }
 
-/// The members of a part that make it what it is.
+/// Returns the members of a part that make it what it is.
 fn part_members(reply: &ReplyWithResults<'_>, block: &Block) -> Option<String> {
     match block {
         Block::Text(text) | Block::ToolResult { content: text, .. } => {

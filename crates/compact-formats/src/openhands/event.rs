@@ -35,7 +35,7 @@ pub(super) struct OpenHandsEvent<'a> {
     extras: Option<&'a RawValue>,
 }
 
-/// What an event says.
+/// The content of an event.
 pub(super) struct EventContent<'a> {
     pub(super) role: Role,
     pub(super) kind: EntryKind,
@@ -88,12 +88,12 @@ const CLIENT: [&str; 12] = [
 pub(super) const FOREIGN_ACTION: &str = "call_tool";
 
 impl<'a> OpenHandsEvent<'a> {
-    /// The event's number as text.
+    /// Returns the event's number as text.
     pub(super) fn id(&self) -> Option<String> {
         self.id.map(|raw| raw.get().trim_matches('"').to_owned())
     }
 
-    /// The number of the event that this one answers.
+    /// Returns the number of the event that this one answers.
     pub(super) fn cause(&self) -> Option<String> {
         let cause = self.cause?.get().trim_matches('"').to_owned();
         (cause != "null").then_some(cause)
@@ -123,7 +123,7 @@ impl<'a> OpenHandsEvent<'a> {
         string_value(self.model_response_member("model")).map(String::from)
     }
 
-    /// The response that made this call among others.
+    /// Returns the response that made this call among others.
     pub(super) fn response_id(&self) -> Option<String> {
         let calls = self.metadata_member("total_calls_in_response")?;
         let is_one = calls.get() == "1";
@@ -134,13 +134,13 @@ impl<'a> OpenHandsEvent<'a> {
         UsageSource::OpenAiChat.read_entry_usage(self.model_response_member("usage")?)
     }
 
-    /// The tool schemas that come with the system's words.
+    /// Returns the tool schemas that come with the system's words.
     pub(super) fn tools(&self) -> Option<String> {
         let tools = Members::from_json(self.args?.get()).get("tools")?;
         (tools.get() != "null").then(|| tools.get().to_owned())
     }
 
-    /// Where the arguments stand: in `args`, or beside the action.
+    /// Returns where the arguments stand: in `args`, or beside the action.
     fn arguments_holder(&self, json: &'a str) -> &'a str {
         match self.args {
             Some(args) if is_object(args) => args.get(),
@@ -148,7 +148,7 @@ impl<'a> OpenHandsEvent<'a> {
         }
     }
 
-    /// What the event says to the model, if anything.
+    /// Returns what the event says to the model, if anything.
     pub(super) fn read_content(
         &self,
         at: ItemContext<'_>,
@@ -215,7 +215,7 @@ impl<'a> OpenHandsEvent<'a> {
         ))
     }
 
-    /// The thought and the call of an action. To think is a tool: its thought is the argument.
+    /// Returns the thought and the call of an action. To think is a tool: its thought is the argument.
     fn read_call(
         &self,
         at: ItemContext<'_>,
@@ -240,7 +240,7 @@ impl<'a> OpenHandsEvent<'a> {
         Ok(pieces)
     }
 
-    /// The words before a call.
+    /// Returns the words before a call.
     fn thought(&self, action: &str, json: &'a str) -> Option<&'a RawValue> {
         if action == "think" || action == FOREIGN_ACTION {
             return None;
@@ -263,7 +263,7 @@ impl<'a> OpenHandsEvent<'a> {
         format!("{{{}}}", told.join(","))
     }
 
-    /// The events that a condensation forgets.
+    /// Returns the events that a condensation forgets.
     pub(super) fn forgotten_ids(
         &self,
         at: ItemContext<'_>,
@@ -293,7 +293,7 @@ impl<'a> OpenHandsEvent<'a> {
         Ok(Some(forgotten))
     }
 
-    /// The summary of a condensation and the place among the entries that it takes.
+    /// Returns the summary of a condensation and the place among the entries that it takes.
     pub(super) fn read_summary(
         &self,
         at: ItemContext<'_>,
@@ -350,7 +350,7 @@ fn text_pieces<'a>(
     Ok(pieces)
 }
 
-/// Something the user did that is not words.
+/// Returns a block for something that the user did without words.
 fn opaque_pieces<'a>(action: &str, json: &str) -> Vec<BlockPiece<'a>> {
     let block = Block::Opaque {
         kind: action.to_owned(),
@@ -366,7 +366,7 @@ fn opaque_pieces<'a>(action: &str, json: &str) -> Vec<BlockPiece<'a>> {
 /// Values of `extras` longer than this repeat what was observed.
 const SHORT: usize = 200;
 
-/// The event with its edits; members that repeat what changed go.
+/// Returns the event with its edits; members that repeat what changed go.
 pub(super) fn edit_event(
     at: ItemContext<'_>,
     json: &str,
@@ -416,7 +416,7 @@ impl OpenHandsEvent<'_> {
     }
 }
 
-/// An action with other words or arguments; without its call it is words alone.
+/// Returns an action with other words or arguments; without its call it is words alone.
 fn edit_action(
     event: &OpenHandsEvent<'_>,
     json: &str,
@@ -463,7 +463,7 @@ fn edit_action(
     }
 }
 
-/// The object that holds an action's arguments with others in their place.
+/// Returns the object that holds an action's arguments with others in their place.
 fn with_arguments(
     action: &str,
     is_flat: bool,

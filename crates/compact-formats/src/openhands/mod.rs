@@ -88,7 +88,7 @@ impl<'s> OpenHandsReader<'s> {
         }
     }
 
-    /// An event, or events that belong together.
+    /// Reads an event, or events that belong together.
     fn read_element(&mut self, raw: &RawValue, place: &EntryPlace) -> Result<(), FormatError> {
         let at = ItemContext {
             source: self.source,

@@ -13,7 +13,7 @@ use crate::list;
 use crate::source::EntryPlace;
 use crate::wire::{DocumentContext, ShownItem};
 
-/// The view's events; those that stood together stay together.
+/// Returns the view's events; those that stood together stay together.
 pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, FormatError> {
     let at = ItemContext {
         source: page.bytes(),
@@ -36,7 +36,8 @@ pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, F
     Ok(list::emit(page.document, &out.finish()))
 }
 
-/// A condensation within a view is words: as a boundary it would forget what stands before it.
+/// Converts a condensation within a view to words, because as a boundary it would forget what stands before
+/// it.
 fn as_message(json: &str) -> Cow<'_, str> {
     let members = Members::from_json(json);
     if string_value(members.get("action")).as_deref() != Some("condensation") {
@@ -95,7 +96,7 @@ impl<'a> EventElements<'a> {
     }
 }
 
-/// A new entry as events, one per block.
+/// Returns a new entry as events, one per block.
 fn compose_events(entry: &Entry) -> Vec<String> {
     let source = match (entry.role, &entry.meta.kind) {
         (Role::Assistant, _) => "agent",

@@ -23,7 +23,7 @@ pub struct Overflow {
     pub sign: OverflowSign,
 }
 
-/// How an overflow shows.
+/// The way in which an overflow was recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverflowSign {
     /// The provider said so.
@@ -80,7 +80,7 @@ pub fn find_in_response(status: u16, content_type: Option<&str>, body: &[u8]) ->
     }
 }
 
-/// An error that arrived as a value: an event of a stream, the result of an SDK.
+/// Returns an error that arrived as a value: an event of a stream, the result of an SDK.
 pub fn find_in_event(event: &Value) -> Option<Overflow> {
     let failed = event.get("error").is_some_and(|e| !e.is_null())
         || event.get("is_error") == Some(&Value::Bool(true))
@@ -127,7 +127,7 @@ fn event_type(value: &Value) -> Option<&str> {
     value.get("type")?.as_str()
 }
 
-/// True when the error names a limit that a smaller prompt does not answer to.
+/// Returns whether the error names a limit that a smaller prompt does not answer to.
 fn is_other_limit(value: &Value) -> bool {
     let error = value.get("error").unwrap_or(value);
     let named = ["code", "type"].map(|key| error.get(key).and_then(Value::as_str));
@@ -166,7 +166,7 @@ fn find_in_object(fields: &Map<String, Value>) -> Option<Overflow> {
     }
 }
 
-/// The numbers that llama.cpp adds.
+/// Returns the numbers that llama.cpp adds.
 fn read_counts(fields: &Map<String, Value>) -> Overflow {
     let tokens = |key: &str| fields.get(key).and_then(Value::as_u64).map(Tokens);
     Overflow {
@@ -176,7 +176,7 @@ fn read_counts(fields: &Map<String, Value>) -> Overflow {
     }
 }
 
-/// A sentence, an error within, or an error that a proxy passes on as text.
+/// Returns a sentence, an error within, or an error that a proxy passes on as text.
 fn find_in_part(part: &Value) -> Option<Overflow> {
     let Value::String(text) = part else {
         return find_in_value(part);

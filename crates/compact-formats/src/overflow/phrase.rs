@@ -26,7 +26,7 @@ fn build_pattern(phrase: &str) -> String {
     format!("(?is){phrase}")
 }
 
-/// The first sentence that says it.
+/// Returns the first sentence that says it.
 pub(super) fn find_phrase(text: &str) -> Option<Overflow> {
     let found = PATTERNS.iter().find_map(|pattern| pattern.captures(text))?;
     let number = |name: &str| -> Option<Tokens> {

@@ -78,12 +78,12 @@ impl<'a> PiLine<'a> {
         self.compacted_from.is_some()
     }
 
-    /// The line that this one speaks about.
+    /// Returns the line that this one speaks about.
     pub(super) fn target_id(&self) -> Option<Cow<'a, str>> {
         string_value(self.target_id)
     }
 
-    /// The first line before a compaction that it keeps: its id, or its place in the file.
+    /// Returns the first line before a compaction that it keeps: its id, or its place in the file.
     pub(super) fn first_kept(&self) -> (Option<Cow<'a, str>>, Option<usize>) {
         let index = self.first_kept_entry_index;
         (
@@ -92,7 +92,7 @@ impl<'a> PiLine<'a> {
         )
     }
 
-    /// What the line says to the model, if anything.
+    /// Returns what the line says to the model, if anything.
     pub(super) fn read_content(
         &self,
         at: ItemContext<'_>,
@@ -256,7 +256,7 @@ fn result_pieces<'a>(
     Ok(pieces)
 }
 
-/// A command that the user ran, and what it printed.
+/// Returns a command that the user ran, and what it printed.
 fn execution_pieces<'a>(
     at: ItemContext<'_>,
     message: &PiMessage<'a>,
@@ -279,7 +279,7 @@ fn execution_pieces<'a>(
     Ok(pieces)
 }
 
-/// The line with its edits.
+/// Returns the line with its edits.
 pub(super) fn edit_line(
     at: ItemContext<'_>,
     json: &str,
@@ -290,12 +290,12 @@ pub(super) fn edit_line(
     Ok(said.and_then(|said| said.apply_edits(json, edits, &text_part)))
 }
 
-/// A text as a part of a message.
+/// Returns a text as a part of a message.
 pub(super) fn text_part(text: &str) -> String {
     format!("{{\"type\":\"text\",\"text\":{}}}", quote(text))
 }
 
-/// A summary of another program as a message: as a boundary it would cut off what stands before it.
+/// Returns a summary of another program as a message: as a boundary it would cut off what stands before it.
 pub(super) fn as_message(json: &str) -> Cow<'_, str> {
     let members = Members::from_json(json);
     let role = match string_value(members.get("type")).as_deref() {

@@ -48,7 +48,7 @@ pub(super) fn read(
     Ok(reading)
 }
 
-/// The rows of the context: the way to the last line, from its last compaction on.
+/// Returns the rows of the context: the way to the last line, from its last compaction on.
 fn live_rows<'r, 's>(rows: &'r [PiRow<'s>]) -> Vec<&'r PiRow<'s>> {
     let way = path_to_last_row(rows);
     let boundary = way.iter().rposition(|row| row.value.kind() == "compaction");
@@ -68,7 +68,7 @@ fn live_rows<'r, 's>(rows: &'r [PiRow<'s>]) -> Vec<&'r PiRow<'s>> {
     std::iter::once(boundary).chain(kept).chain(after).collect()
 }
 
-/// The rows from the root to the last line; all rows where they have no ids.
+/// Returns the rows from the root to the last line; all rows where they have no ids.
 fn path_to_last_row<'r, 's>(rows: &'r [PiRow<'s>]) -> Vec<&'r PiRow<'s>> {
     let in_tree = |row: &&PiRow<'s>| row.value.id().is_some() && row.value.kind() != "session";
     let parents: HashMap<Cow<'_, str>, Option<Cow<'_, str>>> = rows

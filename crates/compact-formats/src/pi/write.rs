@@ -78,7 +78,7 @@ impl ChainedAgent for PiAgent {
     }
 }
 
-/// A new entry as messages: one, or one per tool result.
+/// Returns a new entry as messages: one, or one per tool result.
 fn compose_messages(entry: &Entry, model: Option<&str>) -> Vec<String> {
     let mut messages: Vec<String> = entry.blocks.iter().filter_map(render_result).collect();
     let parts: Vec<String> = entry.blocks.iter().filter_map(render_part).collect();

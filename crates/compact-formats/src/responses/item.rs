@@ -53,7 +53,7 @@ pub(crate) struct ResponsesItem<'a> {
 }
 
 impl<'a> ResponsesItem<'a> {
-    /// The id of the call that an output answers; one of the provider's own tools names none.
+    /// Returns the id of the call that an output answers; one of the provider's own tools names none.
     fn answered_call_id(&self, kind: &str) -> Option<&'a RawValue> {
         match kind {
             "local_shell_call_output" => self.call_id.or(self.id),
@@ -62,7 +62,7 @@ impl<'a> ResponsesItem<'a> {
     }
 }
 
-/// What an item reads as.
+/// The content of an item.
 pub(crate) struct ItemContent<'a> {
     pub(crate) id: Option<String>,
     pub(crate) role: Role,
@@ -116,7 +116,7 @@ pub(crate) fn read<'a>(
     }))
 }
 
-/// The item with its edits.
+/// Returns the item with its edits.
 pub(crate) fn apply_edits(
     at: ItemContext<'_>,
     json: &str,
@@ -143,7 +143,7 @@ pub(crate) fn apply_edits(
     ))
 }
 
-/// True when the edits leave an item what it is.
+/// Returns whether the edits leave an item what it is.
 pub(crate) fn keeps_its_type(
     at: ItemContext<'_>,
     json: &str,
@@ -154,7 +154,7 @@ pub(crate) fn keeps_its_type(
     Ok(reads.is_some_and(|reads| words_instead(&reads, edits).is_none()))
 }
 
-/// An item that is not words becomes a message when words take its place.
+/// Converts an item that is not words to a message when words replace it.
 fn words_instead<'e>(reads: &ItemContent<'_>, edits: EntryEdits<'e>) -> Option<&'e str> {
     match (reads.pieces.as_slice(), edits.for_block(0)) {
         (
@@ -174,7 +174,8 @@ fn words_instead<'e>(reads: &ItemContent<'_>, edits: EntryEdits<'e>) -> Option<&
 /// The shortest string of an action that may be a name and not words.
 const NAME_LENGTH: usize = 64;
 
-/// New arguments of a call whose own are an action: with the action's members, names untouched.
+/// Returns an edit of a call whose arguments are an object as the whole object with its texts shortened,
+/// names untouched.
 fn shape_edit(piece: Option<&BlockPiece<'_>>, edit: &BlockEdit) -> BlockEdit {
     let value = piece
         .filter(|piece| matches!(piece.block, Block::ToolCall { .. }))
@@ -213,7 +214,7 @@ fn shorten(whole: &mut Value, cut: &Value) {
     }
 }
 
-/// A text as a part of a message.
+/// Returns a text as a part of a message.
 pub(crate) fn text_part(role: Role, text: &str) -> String {
     let kind = if role == Role::Assistant {
         "output_text"
@@ -223,7 +224,7 @@ pub(crate) fn text_part(role: Role, text: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"text\":{}}}", quote(text))
 }
 
-/// A text as a message.
+/// Returns a text as a message.
 pub(crate) fn message_item(role: Role, text: &str) -> String {
     format!(
         "{{\"type\":\"message\",\"role\":\"{role}\",\"content\":[{}]}}",
@@ -277,7 +278,7 @@ fn reasoning_piece<'a>(
     })
 }
 
-/// A call that the client answers.
+/// Returns a call that the client answers.
 fn call_piece<'a>(
     at: ItemContext<'_>,
     item: &ResponsesItem<'a>,
@@ -313,7 +314,7 @@ fn tool_name(item: &ResponsesItem<'_>, kind: &str) -> String {
         .into_owned()
 }
 
-/// A call that the provider carries out: it has no output of its own and reads as text.
+/// Returns a call that the provider carries out: it has no output of its own and reads as text.
 fn hosted_call_piece<'a>(item: &ResponsesItem<'a>, kind: &str) -> BlockPiece<'a> {
     let said = [
         item.arguments,
@@ -338,7 +339,7 @@ fn hosted_call_piece<'a>(item: &ResponsesItem<'a>, kind: &str) -> BlockPiece<'a>
     }
 }
 
-/// A picture that the provider made.
+/// Returns a picture that the provider made.
 fn image_piece<'a>(data: Option<&RawValue>) -> BlockPiece<'a> {
     BlockPiece {
         block: Block::Media {
@@ -427,7 +428,7 @@ fn read_output<'a>(
     Ok(pieces)
 }
 
-/// The streams of a shell, one after another; silent ones say nothing.
+/// Returns the streams of a shell, one after another; silent ones say nothing.
 fn shell_output_piece<'a>(
     at: ItemContext<'_>,
     call: String,
@@ -454,7 +455,7 @@ fn shell_output_piece<'a>(
     Ok(result_piece(call, texts.join("\n"), sites))
 }
 
-/// The base instructions of a session: `{"text": …}`, or a string in earlier versions.
+/// Returns the base instructions of a session: `{"text": …}`, or a string in earlier versions.
 fn read_instructions<'a>(
     at: ItemContext<'_>,
     item: &ResponsesItem<'a>,

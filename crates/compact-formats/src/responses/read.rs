@@ -56,13 +56,13 @@ pub(super) fn read(source: &[u8]) -> Result<TranscriptReading, FormatError> {
     Ok(reading)
 }
 
-/// Codex names its session in the metadata of the turn.
+/// Reads the session's name that Codex puts into the metadata of the turn.
 fn session_id(metadata: &RawValue) -> Option<String> {
     let turn = string_value(Members::from_json(metadata.get()).get("x-codex-turn-metadata"))?;
     string_value(Members::from_json(&turn).get("session_id")).map(String::from)
 }
 
-/// True when reasoning is named by its id alone.
+/// Returns whether reasoning is named by its id alone.
 fn leaves_reasoning_behind(reading: &TranscriptReading) -> bool {
     let mut blocks = reading.drafts.iter().flat_map(|draft| &draft.blocks);
     blocks.any(|b| {
@@ -105,7 +105,7 @@ fn draft_instructions(
     })
 }
 
-/// An input that is a string is one message of the user.
+/// Reads an input that is a string as one message of the user.
 fn read_prompt(
     source: &[u8],
     at: ItemContext<'_>,

@@ -117,7 +117,7 @@ impl<'a> ResponsesWriter<'a> {
         Ok(out)
     }
 
-    /// An item of a torn response goes without its reasoning and its id.
+    /// Finishes an item of a view: one of a torn response loses its reasoning and its id.
     fn finish_item(
         &self,
         item: &ViewItem,
@@ -141,7 +141,7 @@ impl<'a> ResponsesWriter<'a> {
     }
 }
 
-/// An input that is a string, as an item.
+/// Returns an input that is a string, as an item.
 fn as_item(json: &str) -> Cow<'_, str> {
     if json.starts_with('"') {
         return Cow::Owned(format!(
@@ -155,7 +155,7 @@ fn is_reasoning(entry: &Entry) -> bool {
     matches!(entry.blocks.as_slice(), [Block::Reasoning { .. }])
 }
 
-/// True when an item shows its entry as the item that it was.
+/// Returns whether an item shows its entry as the item that it was.
 fn is_shown_whole(page: &DocumentContext<'_>, item: &ViewItem) -> Result<bool, FormatError> {
     let at = ItemContext {
         source: page.bytes(),
@@ -171,7 +171,7 @@ fn is_shown_whole(page: &DocumentContext<'_>, item: &ViewItem) -> Result<bool, F
     }
 }
 
-/// An item without the id by which the provider would look for its reasoning. A tool that the
+/// Returns an item without the id by which the provider would look for its reasoning. A tool that the
 /// provider ran is known by its id alone, so words take its place.
 fn without_id(json: &str, entry: &Entry) -> String {
     let members = Members::from_json(json);
@@ -199,7 +199,7 @@ fn text_of(block: &Block) -> Option<&str> {
     }
 }
 
-/// The instructions, when the view changes them.
+/// Returns the instructions, when the view changes them.
 fn changed_instructions(
     page: &DocumentContext<'_>,
     view: &View,
@@ -238,7 +238,7 @@ fn render_message(role: Role, text: &str) -> String {
     )
 }
 
-/// A new entry as items: a message for each of its texts, then calls, then outputs.
+/// Returns a new entry as items: a message for each of its texts, then calls, then outputs.
 fn compose_items(entry: &Entry) -> Vec<String> {
     let words = entry.blocks.iter().filter_map(|block| match block {
         Block::Text(text) if !text.is_empty() => Some(render_message(entry.role, text)),

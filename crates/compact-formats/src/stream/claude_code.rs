@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     AgentActivity, SessionDetails, TurnEnd, arguments_text, content_text, event_type, failed_end,
-    owned_member, said_activity, string_member,
+    message_activity, owned_member, string_member,
 };
 use crate::usage::UsageSource;
 
@@ -49,7 +49,7 @@ fn read_answer(value: &Value) -> Vec<AgentActivity> {
     let used = UsageSource::AgentMessage.read(value);
     let mut told = Vec::new();
     if !blocks.is_empty() {
-        told.push(said_activity(Role::Assistant, blocks));
+        told.push(message_activity(Role::Assistant, blocks));
     }
     told.extend(used.map(|used| AgentActivity::Used(used.into())));
     told
@@ -80,7 +80,7 @@ fn read_results(value: &Value) -> Vec<AgentActivity> {
         .collect();
     match results.is_empty() {
         true => Vec::new(),
-        false => vec![said_activity(Role::Tool, results)],
+        false => vec![message_activity(Role::Tool, results)],
     }
 }
 
@@ -119,7 +119,7 @@ fn turn_end(value: &Value) -> TurnEnd {
     )
 }
 
-/// The window of the model that read the most: subagents may use another.
+/// Returns the window of the model that read the most: subagents may use another.
 fn window(value: &Value) -> Option<Tokens> {
     let models = value.get("modelUsage")?.as_object()?;
     let number = |model: &Value, key: &str| model.get(key).and_then(Value::as_u64).unwrap_or(0);

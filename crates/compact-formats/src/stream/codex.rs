@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     AgentActivity, SessionDetails, TurnEnd, UsageReport, arguments_text, event_type, failed_end,
-    owned_member, said_activity, string_member,
+    message_activity, owned_member, string_member,
 };
 use crate::usage::UsageSource;
 
@@ -51,7 +51,7 @@ fn read_item(value: &Value) -> Option<CodexStreamItem<'_>> {
 }
 
 impl CodexStreamItem<'_> {
-    /// The call that this item is, if it is one that was not told yet.
+    /// Returns the call that this item is, if it is one that was not told yet.
     fn call_activities(&self, open: &HashSet<String>) -> Vec<AgentActivity> {
         let value = self.value;
         let (name, arguments) = match self.kind {
@@ -73,7 +73,7 @@ impl CodexStreamItem<'_> {
         if open.contains(self.id) {
             return Vec::new();
         }
-        vec![said_activity(
+        vec![message_activity(
             Role::Assistant,
             vec![Block::ToolCall {
                 id: self.id.to_owned(),
@@ -87,20 +87,20 @@ impl CodexStreamItem<'_> {
         match self.kind {
             "agent_message" => {
                 let text = owned_member(self.value, "text").unwrap_or_default();
-                vec![said_activity(Role::Assistant, vec![Block::Text(text)])]
+                vec![message_activity(Role::Assistant, vec![Block::Text(text)])]
             }
             "todo_list" => self.plan_activities(),
             _ => {
                 let mut told = self.call_activities(open);
                 if !told.is_empty() || open.contains(self.id) {
-                    told.push(said_activity(Role::Tool, vec![self.result_block()]));
+                    told.push(message_activity(Role::Tool, vec![self.result_block()]));
                 }
                 told
             }
         }
     }
 
-    /// A list of steps, as a call that keeps a plan.
+    /// Returns a list of steps, as a call that keeps a plan.
     fn plan_activities(&self) -> Vec<AgentActivity> {
         let items = self.value.get("items").and_then(Value::as_array);
         let steps = items.into_iter().flatten().map(|item| {
@@ -120,8 +120,8 @@ impl CodexStreamItem<'_> {
             arguments: json!({"plan": steps.collect::<Vec<_>>()}).to_string(),
         };
         vec![
-            said_activity(Role::Assistant, vec![call]),
-            said_activity(Role::Tool, vec![answer]),
+            message_activity(Role::Assistant, vec![call]),
+            message_activity(Role::Tool, vec![answer]),
         ]
     }
 
@@ -145,7 +145,7 @@ impl CodexStreamItem<'_> {
     }
 }
 
-/// Changed files as the lines of a patch, which say what became of each.
+/// Formats changed files as the lines of a patch, which say what became of each.
 fn patch_text(value: &Value) -> String {
     let changes = value.get("changes").and_then(Value::as_array);
     let lines = changes.into_iter().flatten().filter_map(|change| {
@@ -181,7 +181,7 @@ fn read_failure(value: &Value) -> TurnEnd {
     failed_end(value, message.unwrap_or("no reason"))
 }
 
-/// What a line of a rollout says of the last request, and of the window.
+/// Returns what a line of a rollout says of the last request, and of the window.
 pub fn read_token_count(line: &str) -> Option<(UsageReport, Option<Tokens>)> {
     if !line.contains("\"token_count\"") {
         return None;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     AgentActivity, SessionDetails, TurnEnd, UsageReport, arguments_text, content_text, event_type,
-    failed_end, owned_member, said_activity, string_member,
+    failed_end, message_activity, owned_member, string_member,
 };
 use crate::usage::UsageSource;
 
@@ -14,7 +14,7 @@ pub(super) fn read(value: &Value) -> Vec<AgentActivity> {
     let told = match event_type(value) {
         Some("session") => Some(read_session(value)),
         Some("text") => owned_member(value, "text")
-            .map(|t| said_activity(Role::Assistant, vec![Block::Text(t)])),
+            .map(|t| message_activity(Role::Assistant, vec![Block::Text(t)])),
         Some("tool_call") => read_call(value),
         Some("tool_result") => read_result(value),
         Some("usage") => read_usage(value),
@@ -38,7 +38,7 @@ fn read_call(value: &Value) -> Option<AgentActivity> {
         name: owned_member(value, "name")?,
         arguments: arguments_text(value.get("arguments")),
     };
-    Some(said_activity(Role::Assistant, vec![block]))
+    Some(message_activity(Role::Assistant, vec![block]))
 }
 
 fn read_result(value: &Value) -> Option<AgentActivity> {
@@ -47,7 +47,7 @@ fn read_result(value: &Value) -> Option<AgentActivity> {
         content: content_text(value.get("content")),
         is_error: value.get("is_error") == Some(&Value::Bool(true)),
     };
-    Some(said_activity(Role::Tool, vec![block]))
+    Some(message_activity(Role::Tool, vec![block]))
 }
 
 fn read_usage(value: &Value) -> Option<AgentActivity> {

@@ -21,7 +21,7 @@ pub use codex::read_token_count;
 
 use crate::usage::ReportedUsage;
 
-/// How an agent tells what it does.
+/// The format in which an agent reports what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamDialect {
     /// Claude Code with `--output-format stream-json`.
@@ -45,12 +45,12 @@ pub enum AgentActivity {
     Ended(TurnEnd),
 }
 
-/// What is known about a session; each field as far as it was told.
+/// The details of a session, as far as the agent reported them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionDetails {
     /// The name under which the agent can take it up again.
     pub id: Option<String>,
-    /// The model.
+    /// The name of the model, if it is reported.
     pub model: Option<String>,
     /// What the model takes, as the agent believes.
     pub window: Option<Tokens>,
@@ -59,9 +59,9 @@ pub struct SessionDetails {
 /// Numbers with what they measure; `None` where the agent does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageReport {
-    /// The counters.
+    /// The reported counters.
     pub usage: Usage,
-    /// What they measure.
+    /// What the counters measure, if that is reported.
     pub measures: Option<Semantics>,
 }
 
@@ -74,7 +74,7 @@ impl From<ReportedUsage> for UsageReport {
     }
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
     /// The agent had nothing more to do; its last words, where it repeats them.
@@ -103,7 +103,7 @@ pub struct StreamReader {
 const SHOWN_CHARS: usize = 120;
 
 impl StreamReader {
-    /// A reader of a new session.
+    /// Returns a reader of a new session.
     pub fn new(dialect: StreamDialect) -> StreamReader {
         StreamReader {
             dialect,
@@ -112,7 +112,7 @@ impl StreamReader {
         }
     }
 
-    /// What a line tells.
+    /// Returns what a line tells.
     pub fn read_line(&mut self, line: &str) -> Result<Vec<AgentActivity>, UnreadableLine> {
         let value = serde_json::from_str::<Value>(line).ok();
         let value = value.filter(|value| event_type(value).is_some());
@@ -164,7 +164,7 @@ fn owned_member(value: &Value, key: &str) -> Option<String> {
     string_member(value, key).map(str::to_owned)
 }
 
-fn said_activity(role: Role, blocks: Vec<Block>) -> AgentActivity {
+fn message_activity(role: Role, blocks: Vec<Block>) -> AgentActivity {
     AgentActivity::Said(Entry {
         id: EntryId(String::new()),
         role,
@@ -182,7 +182,7 @@ fn arguments_text(value: Option<&Value>) -> String {
     }
 }
 
-/// The words of a content that is a text, or a list of blocks some of which are.
+/// Returns the words of a content that is a text, or a list of blocks some of which are.
 fn content_text(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
@@ -196,7 +196,7 @@ fn content_text(content: Option<&Value>) -> String {
     }
 }
 
-/// How a failed turn ended, going by what the agent says of it.
+/// Returns how a failed turn ended, going by what the agent says of it.
 fn failed_end(value: &Value, message: &str) -> TurnEnd {
     match crate::overflow::find_in_event(value) {
         Some(_) => TurnEnd::TooLong,

@@ -55,7 +55,7 @@ fn is_demonstration(source: &[u8], draft: &EntryDraft) -> bool {
     is_true(Members::from_json(json).get("is_demo"))
 }
 
-/// A changed reply without the members that repeat it.
+/// Returns a changed reply without the members that repeat it.
 fn without_repeats(message: &str) -> String {
     let mut patch = Patch::new(message);
     patch.remove_members(&Members::from_json(message), |member| {
@@ -64,7 +64,7 @@ fn without_repeats(message: &str) -> String {
     patch.finish()
 }
 
-/// The document with the steps that the view still shows as they were.
+/// Returns the document with the steps that the view still shows as they were.
 fn with_steps_of(page: &DocumentContext<'_>, view: &View, out: Vec<u8>) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(&out) else {
         return out;
@@ -88,7 +88,7 @@ fn with_steps_of(page: &DocumentContext<'_>, view: &View, out: Vec<u8>) -> Vec<u
     patch.finish().into_bytes()
 }
 
-/// For every reply, whether the view shows it and what follows it as they were.
+/// Finds out for every reply whether the view shows it and what follows it unchanged.
 fn shown_steps(page: &DocumentContext<'_>, view: &View) -> Vec<bool> {
     let kept = |item: &ViewItem| match item {
         ViewItem::Kept { entry } => Some(*entry),

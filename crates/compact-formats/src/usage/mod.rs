@@ -12,7 +12,7 @@ use compact_core::usage::{Semantics, Usage};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Where a usage object comes from.
+/// The source of a usage object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UsageSource {
@@ -43,9 +43,9 @@ pub enum UsageSource {
 /// A report with what it measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedUsage {
-    /// The counters.
+    /// The reported counters.
     pub usage: Usage,
-    /// What they measure.
+    /// What the counters measure.
     pub semantics: Semantics,
 }
 
@@ -66,7 +66,7 @@ enum CacheCounting {
     Beside,
 }
 
-/// Where the counters of a usage object are.
+/// The places of the counters in a usage object.
 struct UsageShape {
     cached: CacheCounting,
     input: &'static [&'static str],
@@ -151,7 +151,7 @@ const PI: UsageShape = UsageShape {
 };
 
 impl UsageSource {
-    /// Every source.
+    /// All sources of usage reports.
     pub const ALL: [UsageSource; 11] = [
         UsageSource::OpenAiChat,
         UsageSource::OpenAiResponses,
@@ -166,7 +166,7 @@ impl UsageSource {
         UsageSource::Pi,
     ];
 
-    /// What the numbers of this source measure.
+    /// Returns what the numbers of this source measure.
     pub fn semantics(self) -> Semantics {
         match self {
             UsageSource::AgentResult => Semantics::PerTurnDelta,
@@ -175,7 +175,7 @@ impl UsageSource {
         }
     }
 
-    /// The report in a response, an event of a stream, or a usage object itself. Nothing when there
+    /// Returns the report in a response, an event of a stream, or a usage object itself. Nothing when there
     /// is none, or when it says that no request was made.
     pub fn read(self, value: &Value) -> Option<ReportedUsage> {
         let usage = match self {
@@ -193,7 +193,7 @@ impl UsageSource {
         })
     }
 
-    /// The usage of a request that a transcript tells of.
+    /// Returns the usage of a request that a transcript tells of.
     pub(crate) fn read_entry_usage(self, raw: &RawValue) -> Option<Usage> {
         let value: Value = serde_json::from_str(raw.get()).ok()?;
         let usage = self.read(&value)?.usage;
@@ -216,7 +216,7 @@ impl UsageSource {
         }
     }
 
-    /// The usage object, wherever a response or an event carries it.
+    /// Returns the usage object, wherever a response or an event carries it.
     fn find_object(self, value: &Value) -> Option<&Value> {
         let places: &[&str] = match self {
             UsageSource::OpenAiResponses => &["/response/usage", "/usage"],
@@ -268,14 +268,14 @@ fn sum_counters(object: &Value, paths: &[&str]) -> u64 {
     counters.map(counter_value).fold(0, u64::saturating_add)
 }
 
-/// A counter; what is missing, null, negative or no number counts as zero.
+/// Returns a counter; what is missing, null, negative or no number counts as zero.
 fn counter_value(value: &Value) -> u64 {
     let whole = value.as_u64();
     whole.unwrap_or_else(|| value.as_f64().map_or(0, |n| n.max(0.0) as u64))
 }
 
-/// One message may be sampled several times; the last pass is the size of the context, and a
-/// compaction among them is not.
+/// Returns the last sampling pass of a message, which is the size of the context; a compaction among the
+/// passes is not.
 fn last_iteration(usage: &Value) -> &Value {
     let passes = usage.get("iterations").and_then(Value::as_array);
     let is_message = |pass: &&Value| pass.get("type").is_some_and(|kind| kind == "message");
@@ -283,7 +283,7 @@ fn last_iteration(usage: &Value) -> &Value {
     last.unwrap_or(usage)
 }
 
-/// All models of a session together.
+/// Returns all models of a session together.
 fn sum_models(value: &Value) -> Option<Usage> {
     let found = ["/modelUsage", "/model_usage"];
     let found = found.iter().find_map(|place| value.pointer(place));

@@ -203,7 +203,7 @@ fn is_instruction(message: &Value) -> bool {
     matches!(role(message), "system" | "developer")
 }
 
-/// The parts that the content of a role may have.
+/// Returns the parts that the content of a role may have.
 fn parts_of(role: &str) -> &'static [&'static str] {
     match role {
         "user" => &["text", "image_url", "input_audio", "file"],
@@ -212,7 +212,8 @@ fn parts_of(role: &str) -> &'static [&'static str] {
     }
 }
 
-/// Tool messages have a rule of their own, and an assistant may have no content at all.
+/// Checks the shape of contents. Tool messages have a rule of their own, and an assistant may have no
+/// content at all.
 fn content_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     for (i, message) in request.entries().iter().enumerate() {
         let role = role(message);
@@ -247,7 +248,7 @@ fn content_shape(request: &CheckedRequest, findings: &mut RuleFindings) {
     }
 }
 
-/// Why a part may not stand in a message of a role.
+/// Returns why a part may not stand in a message of a role.
 fn bad_part(part: &Value, role: &str) -> Option<String> {
     let Some(part_type) = text_member(part, "type") else {
         return Some("has no `type`".to_owned());
@@ -313,14 +314,14 @@ fn bad_call(call: &Value) -> Option<&'static str> {
     }
 }
 
-/// The ids of a message's calls.
+/// Returns the ids of a message's calls.
 fn call_ids(message: &Value) -> impl Iterator<Item = &str> {
     message_calls(message)
         .iter()
         .filter_map(|call| text_member(call, "id"))
 }
 
-/// Tool messages with the message that should hold their calls.
+/// Returns tool messages with the message that should hold their calls.
 fn results_with_caller(entries: &[Value]) -> impl Iterator<Item = (usize, &str, Option<&Value>)> {
     let mut caller = None;
     entries.iter().enumerate().filter_map(move |(i, message)| {
@@ -401,7 +402,7 @@ fn assistant_needs_content(request: &CheckedRequest, findings: &mut RuleFindings
     }
 }
 
-/// The bodies of a message's function calls, with their paths.
+/// Returns the bodies of a message's function calls, with their paths.
 fn function_calls(i: usize, message: &Value) -> impl Iterator<Item = (String, &Value)> {
     let named = message_calls(message)
         .iter()
@@ -473,7 +474,8 @@ fn last_role(request: &CheckedRequest, findings: &mut RuleFindings) {
     }
 }
 
-/// As templates count: messages with calls and their results are part of the answer that follows.
+/// Checks that roles alternate as templates count: messages with calls and their results are part of the
+/// answer that follows.
 fn alternation(request: &CheckedRequest, findings: &mut RuleFindings) {
     let mut expected = "user";
     for (i, message) in request.entries().iter().enumerate() {
@@ -508,7 +510,7 @@ fn system_first(request: &CheckedRequest, findings: &mut RuleFindings) {
     }
 }
 
-/// Messages with calls since the user last spoke.
+/// Returns messages with calls since the user last spoke.
 fn current_calls(entries: &[Value]) -> impl Iterator<Item = (usize, &Value)> {
     let start = entries.iter().rposition(|message| role(message) == "user");
     let turn = entries.iter().enumerate().skip(start.unwrap_or(0));

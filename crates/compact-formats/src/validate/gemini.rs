@@ -197,7 +197,7 @@ const BESIDE: &[&str] = &[
     "speechMetadata",
 ];
 
-/// The camelCase of a field that may be written in snake_case.
+/// Returns the camelCase of a field that may be written in snake_case.
 fn to_camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let first = words.next().unwrap_or_default().to_owned();
@@ -209,7 +209,7 @@ fn to_camel_case(name: &str) -> String {
     })
 }
 
-/// A field in either spelling.
+/// Returns a field in either spelling.
 fn field_value<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     let found = value.get(name).or_else(|| {
         let fields = value.as_object()?.iter();
@@ -254,7 +254,7 @@ fn contents(request: &CheckedRequest) -> impl Iterator<Item = (usize, &Value)> {
     request.entries().iter().enumerate()
 }
 
-/// Each content with the one before it.
+/// Returns each content with the one before it.
 fn contents_with_previous(
     request: &CheckedRequest,
 ) -> impl Iterator<Item = (usize, Option<&Value>, &Value)> {
@@ -262,7 +262,7 @@ fn contents_with_previous(
     contents(request).map(move |(i, content)| (i, before(i), content))
 }
 
-/// Every part with its path and its content.
+/// Calls `visit` with every part, its path and its content.
 fn each_part<'r>(request: &'r CheckedRequest, mut visit: impl FnMut(usize, String, &'r Value)) {
     for (i, content) in contents(request) {
         for (j, part) in parts(content).iter().enumerate() {
@@ -439,7 +439,7 @@ fn name_of(value: &Value) -> CallName<'_> {
     )
 }
 
-/// The calls of a turn and the responses of the next, where there are as many of each. Ids count
+/// Returns the calls of a turn and the responses of the next, where there are as many of each. Ids count
 /// where every one has one.
 fn answered_calls(
     request: &CheckedRequest,
@@ -506,7 +506,7 @@ fn asks_for_signatures(request: &CheckedRequest) -> bool {
     }
 }
 
-/// Where the current turn begins: at the user's last words that come with no responses.
+/// Returns where the current turn begins: at the user's last words that come with no responses.
 fn current_turn(request: &CheckedRequest) -> usize {
     let speaks = |content: &Value| {
         role(content) == "user"
@@ -537,7 +537,7 @@ fn thought_signature(request: &CheckedRequest, findings: &mut RuleFindings) {
     }
 }
 
-/// Either alphabet of base64, padded or not.
+/// Returns whether a text is base64, in either alphabet, padded or not.
 fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     let letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_');

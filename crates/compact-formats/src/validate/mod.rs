@@ -22,21 +22,21 @@ use crate::flag::OWN_MEMBERS;
 use crate::{Format, TranscriptScope, detect, parse};
 use request::CheckedRequest;
 
-/// Whose rules.
+/// A provider whose rules are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provider {
     /// OpenAI chat completions and the servers that speak it.
     OpenAiChat,
-    /// OpenAI responses.
+    /// OpenAI's Responses.
     OpenAiResponses,
-    /// Anthropic messages.
+    /// Anthropic's Messages.
     Anthropic,
-    /// Gemini generateContent.
+    /// Gemini's generateContent.
     Gemini,
 }
 
 impl Provider {
-    /// Every provider.
+    /// All providers.
     pub const ALL: [Provider; 4] = [
         Provider::OpenAiChat,
         Provider::OpenAiResponses,
@@ -44,7 +44,7 @@ impl Provider {
         Provider::Gemini,
     ];
 
-    /// The name that `--provider` takes.
+    /// Returns the name that `--provider` takes.
     pub fn name(self) -> &'static str {
         match self {
             Provider::OpenAiChat => "openai-chat",
@@ -54,12 +54,12 @@ impl Provider {
         }
     }
 
-    /// All names, for messages to people.
+    /// Returns all names, for messages to people.
     pub fn names() -> String {
         Self::ALL.map(Provider::name).join(", ")
     }
 
-    /// The format of its bodies.
+    /// Returns the format of its bodies.
     pub fn format(self) -> Format {
         match self {
             Provider::OpenAiChat => Format::OpenAiChat,
@@ -69,7 +69,7 @@ impl Provider {
         }
     }
 
-    /// The field of a request body that holds the messages.
+    /// Returns the field of a request body that holds the messages.
     fn list_field(self) -> &'static str {
         match self {
             Provider::OpenAiChat | Provider::Anthropic => "messages",
@@ -104,10 +104,10 @@ pub struct UnknownProvider {
     name: String,
 }
 
-/// Which servers must accept the request.
+/// The servers that must accept the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strictness {
-    /// The provider's own.
+    /// Only the provider's own servers.
     #[default]
     Vendor,
     /// Also those that speak its protocol and accept less: Mistral, chat templates, Bedrock, Vertex.
@@ -124,11 +124,11 @@ pub struct ProviderRule {
     pub name: &'static str,
     /// Whose rule it is.
     pub provider: Provider,
-    /// What must hold.
+    /// The rule in one sentence.
     pub summary: &'static str,
     /// Where that was learnt.
     pub source: &'static str,
-    /// Which servers insist.
+    /// The servers that enforce the rule.
     pub strictness: Strictness,
     /// What of it a request alone does not show.
     pub unseen: Option<&'static str>,
@@ -156,7 +156,7 @@ impl ProviderRule {
         }
     }
 
-    /// Only the stricter servers insist.
+    /// Marks a rule that only stricter servers enforce.
     const fn strict(self) -> ProviderRule {
         ProviderRule {
             strictness: Strictness::Strict,
@@ -164,7 +164,7 @@ impl ProviderRule {
         }
     }
 
-    /// Part of the rule needs more than the request.
+    /// Marks a rule of which a part needs more than the request to be checked.
     const fn unseen(self, why: &'static str) -> ProviderRule {
         ProviderRule {
             unseen: Some(why),
@@ -172,7 +172,7 @@ impl ProviderRule {
         }
     }
 
-    /// The whole rule needs more than the request: it is listed and never found broken.
+    /// Marks a rule that needs more than the request: it is listed and never reported as broken.
     const fn unchecked(self) -> ProviderRule {
         ProviderRule {
             check: None,
@@ -180,7 +180,7 @@ impl ProviderRule {
         }
     }
 
-    /// False for a rule that needs more than the request.
+    /// Returns false for a rule that needs more than the request.
     pub fn is_checked(&self) -> bool {
         self.check.is_some()
     }
@@ -203,7 +203,7 @@ impl Eq for ProviderRule {}
 /// A rule that is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The rule that is broken.
     pub rule: &'static ProviderRule,
     /// The index of the message or item, unless it is the request as a whole.
     pub entry: Option<usize>,
@@ -211,7 +211,7 @@ pub struct Violation {
     pub message: String,
 }
 
-/// The rules of a provider, in the order of their ids.
+/// Returns the rules of a provider, in the order of their ids.
 pub fn rules(provider: Provider) -> &'static [ProviderRule] {
     match provider {
         Provider::OpenAiChat => chat::RULES,
@@ -221,7 +221,7 @@ pub fn rules(provider: Provider) -> &'static [ProviderRule] {
     }
 }
 
-/// What a provider would refuse in a request body, a list of messages or one message per line. An
+/// Returns what a provider would refuse in a request body, a list of messages or one message per line. An
 /// agent's own transcript is checked as its calls, results and words would be sent, unmended.
 pub fn check(
     provider: Provider,
@@ -251,12 +251,12 @@ pub fn check(
     Ok(violations)
 }
 
-/// The format of an agent's own file, which is not what a provider gets.
+/// Returns the format of an agent's own file, which is not what a provider gets.
 fn agents_format(source: &[u8]) -> Option<Format> {
     detect(source).ok().filter(|format| !format.is_sent())
 }
 
-/// The live context of an agent's transcript, as a body of the provider.
+/// Returns the live context of an agent's transcript, as a body of the provider.
 fn converted(provider: Provider, format: Format, source: &[u8]) -> Result<Vec<u8>, FormatError> {
     let parsed = parse(source.to_vec(), Some(format), TranscriptScope::Live)?;
     write_as_is(&parsed.conversation, provider.format())
@@ -279,7 +279,7 @@ fn own_members(request: &CheckedRequest, findings: &mut RuleFindings) {
     }
 }
 
-/// Where a rule notes what it finds.
+/// Collects what a rule finds.
 struct RuleFindings {
     rule: &'static ProviderRule,
     found: Vec<Violation>,

@@ -7,14 +7,14 @@ use crate::error::FormatError;
 use crate::json::ItemContext;
 use crate::source;
 
-/// What is checked.
+/// A request body or list of messages to check.
 pub(super) struct CheckedRequest {
     /// The fields beside the messages; none when only messages were given.
     fields: Map<String, Value>,
     entries: RequestEntries,
 }
 
-/// What stands in the place of the messages.
+/// The messages of a request, or what was found in their place.
 enum RequestEntries {
     List(Vec<Value>),
     Text,
@@ -45,7 +45,7 @@ impl CheckedRequest {
         })
     }
 
-    /// A body, or the only line of a list of lines.
+    /// Returns a body, or the only line of a list of lines.
     fn from_object(provider: Provider, mut fields: Map<String, Value>) -> CheckedRequest {
         let is_message = ["role", "type", "parts"]
             .iter()
@@ -69,7 +69,7 @@ impl CheckedRequest {
         CheckedRequest { fields, entries }
     }
 
-    /// The messages; none if there is no list of them.
+    /// Returns the messages; none if there is no list of them.
     pub(super) fn entries(&self) -> &[Value] {
         match &self.entries {
             RequestEntries::List(entries) => entries,
@@ -77,44 +77,44 @@ impl CheckedRequest {
         }
     }
 
-    /// True when the messages are a list.
+    /// Returns whether the messages are a list.
     pub(super) fn has_list(&self) -> bool {
         matches!(self.entries, RequestEntries::List(_))
     }
 
-    /// True when a text stands in place of the messages.
+    /// Returns whether a text stands in place of the messages.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.entries, RequestEntries::Text)
     }
 
-    /// A field of the body; null counts as absent.
+    /// Returns a field of the body; null counts as absent.
     pub(super) fn field(&self, name: &str) -> Option<&Value> {
         self.fields.get(name).filter(|value| !value.is_null())
     }
 
-    /// A field of the body that is text.
+    /// Returns a field of the body that is text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.field(name)?.as_str()
     }
 }
 
-/// A member that is text.
+/// Returns a member that is text.
 pub(super) fn text_member<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
 }
 
-/// A member that is a list; empty otherwise.
+/// Returns a member that is a list; empty otherwise.
 pub(super) fn list_member<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     let items = value.get(name).and_then(Value::as_array);
     items.map_or(&[], Vec::as_slice)
 }
 
-/// A member that is there and not null.
+/// Returns a member that is there and not null.
 pub(super) fn present_member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     value.get(name).filter(|value| !value.is_null())
 }
 
-/// The JSON type, for people.
+/// Returns the JSON type, for people.
 pub(super) fn json_type(value: Option<&Value>) -> &'static str {
     match value {
         None => "nothing",

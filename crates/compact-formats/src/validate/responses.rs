@@ -216,7 +216,7 @@ const OTHERS: &[&str] = &[
 
 fn check_nothing(_: &CheckedRequest, _: &mut RuleFindings) {}
 
-/// The type of an item; one with a role and none is a message.
+/// Returns the type of an item; one with a role and none is a message.
 fn item_type(item: &Value) -> &str {
     match text_member(item, "type") {
         Some(item_type) => item_type,
@@ -240,7 +240,7 @@ fn is_output(item: &Value) -> bool {
         .any(|(_, outputs)| outputs.contains(&item_type))
 }
 
-/// What a call and its output have in common. A local shell's output repeats it as `id`.
+/// Returns what a call and its output have in common. A local shell's output repeats it as `id`.
 fn call_id(item: &Value) -> Option<&str> {
     let id = text_member(item, "call_id");
     match item_type(item) {
@@ -376,7 +376,7 @@ fn bad_output(item: &Value) -> Option<String> {
     }
 }
 
-/// True when the server may hold calls that the input does not show.
+/// Returns whether the server may hold calls that the input does not show.
 fn has_server_state(request: &CheckedRequest) -> bool {
     request.field("previous_response_id").is_some()
         || request.field("conversation").is_some()
@@ -417,7 +417,7 @@ fn call_needs_output(request: &CheckedRequest, findings: &mut RuleFindings) {
     }
 }
 
-/// True for what a model's step holds beside its reasoning.
+/// Returns true for what a model's step holds beside its reasoning.
 fn is_produced(item: &Value) -> bool {
     let item_type = item_type(item);
     match item_type {
@@ -432,7 +432,7 @@ fn is_produced(item: &Value) -> bool {
     }
 }
 
-/// Reasoning items with an id, each with what follows it and its siblings.
+/// Returns reasoning items with an id, each with what follows it and its siblings.
 fn reasoning_with_follower(request: &CheckedRequest) -> Vec<(usize, &str, Option<&Value>)> {
     let mut found = Vec::new();
     let mut follower = None;

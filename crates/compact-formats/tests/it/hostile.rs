@@ -177,7 +177,7 @@ fn errors_name_the_line_and_the_field() {
         (
             "{\"type\":\"turn_context\",\"payload\":{}}\n{\"type\":\n{}\n".to_owned(),
             Format::CodexRollout,
-            "line 2, column 8: not valid JSON: EOF while parsing a value; mend or remove it",
+            "line 2, column 8: not valid JSON: EOF while parsing a value; fix or remove it",
         ),
     ];
     for (source, format, expected) in cases {

@@ -154,7 +154,7 @@ fn what_is_not_json_is_an_error_with_its_place() {
     let error = fails(b"{\"messages\": [\n  {\"role\": user}\n]}");
     assert_eq!(
         error.to_string(),
-        "line 2, column 12: not valid JSON: expected value; mend or remove it"
+        "line 2, column 12: not valid JSON: expected value; fix or remove it"
     );
 }
 

@@ -21,10 +21,10 @@ use crate::error::Error;
 use entity::{MinDigits, find_entities};
 use play::{CallSnapshot, PlaySettings, PlayedCall, play_conversation};
 
-/// A played session.
+/// A session that was played forward.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// Each call.
+    /// The calls in order.
     pub calls: Vec<PlayedCall>,
     /// For each call, the share of the things that the answer names and that were named before, that
     /// stood in the view; `None` where it names none.
@@ -38,7 +38,7 @@ pub struct Replay {
 pub struct Totals {
     /// Calls of the model.
     pub calls: usize,
-    /// Compactions.
+    /// The number of compactions.
     pub compactions: usize,
     /// Compactions that failed when they were due.
     pub failures: usize,
@@ -46,17 +46,17 @@ pub struct Totals {
     pub overflows: usize,
     /// The highest share of the window, before a compaction lowered it.
     pub peak_pressure: f64,
-    /// Tokens sent.
+    /// The tokens of all requests.
     pub tokens_sent: u64,
     /// Of those, tokens that the request before had begun with too.
     pub cached_tokens: u64,
-    /// Tokens answered.
+    /// The tokens of all answers.
     pub tokens_answered: u64,
     /// US dollars, where the model's price is known.
     pub cost: Option<f64>,
     /// The mean retention that the receipts prove.
     pub retention: Option<f64>,
-    /// The lowest.
+    /// The lowest retention of a compaction.
     pub lowest_retention: Option<f64>,
     /// The mean share of what the agent named again that its view still carried, over the calls
     /// after the first compaction.
@@ -82,7 +82,7 @@ pub async fn replay_conversation(
     })
 }
 
-/// Which entities were named, and which of them the view shows.
+/// The entities that were named so far, and those that the view shows.
 #[derive(Default)]
 struct EntityMemory {
     /// The entities of each entry said.
@@ -110,7 +110,7 @@ impl EntityMemory {
         (!again.is_empty()).then(|| there as f64 / again.len() as f64)
     }
 
-    /// A view grows at its end until a compaction makes a new one.
+    /// Updates what was shown: a view grows at its end until a compaction makes a new one.
     fn update_shown(&mut self, view: &View, moment: &CallSnapshot<'_>) {
         if moment.call.receipt.is_some() || view.items.len() < self.items {
             self.shown.clear();
@@ -148,7 +148,7 @@ fn entity_names(entry: &Entry) -> Vec<String> {
 }
 
 impl Replay {
-    /// The sums.
+    /// Sums up all calls; without a price, without cost.
     pub fn totals(&self, price: Option<&ModelPrice>) -> Totals {
         let calls = || self.calls.iter();
         let receipts = || calls().filter_map(|call| call.receipt.as_ref());
@@ -177,7 +177,7 @@ fn mean_or_none(numbers: &[f64]) -> Option<f64> {
     (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
-/// What a call costs: its known beginning is read from the cache, the rest is written to it where
+/// Returns what a call costs: its known beginning is read from the cache, the rest is written to it where
 /// writing has a price of its own.
 pub fn call_cost(call: &PlayedCall, price: &ModelPrice) -> f64 {
     let new = (call.sent - call.cached).0 as f64;
@@ -187,7 +187,7 @@ pub fn call_cost(call: &PlayedCall, price: &ModelPrice) -> f64 {
 }
 
 impl Totals {
-    /// The sums of both; shares are weighed by their compactions, or calls.
+    /// Returns the sums of both; shares are weighed by their compactions, or calls.
     pub fn merge(&self, other: &Totals) -> Totals {
         let weigh = |a: Option<f64>, n: usize, b: Option<f64>, m: usize| match (a, b) {
             (Some(a), Some(b)) => Some((a * n as f64 + b * m as f64) / (n + m).max(1) as f64),

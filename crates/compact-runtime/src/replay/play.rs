@@ -24,10 +24,10 @@ use crate::port::index::MemoryIndex;
 use crate::recall::{EntryPointer, Recall, RecallQuery};
 use crate::session::Session;
 
-/// Under what a session is played.
+/// The policy, window and estimator of a played session.
 #[derive(Clone)]
 pub struct PlaySettings {
-    /// The user's decisions.
+    /// The policy that is played.
     pub policy: Policy,
     /// What the model takes.
     pub window: Tokens,
@@ -44,7 +44,7 @@ pub struct PlayedCall {
     pub entries: usize,
     /// Tokens of the context before any compaction at this call, as a share of the window.
     pub pressure: f64,
-    /// Tokens sent.
+    /// The tokens of the request.
     pub sent: Tokens,
     /// Of those, tokens at the start that the request before had sent too.
     pub cached: Tokens,
@@ -56,16 +56,16 @@ pub struct PlayedCall {
     pub failure: Option<String>,
 }
 
-/// What a watcher sees at a call.
+/// The state of a played session at a call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallSnapshot<'a> {
-    /// The call.
+    /// The numbers of the call.
     pub call: &'a PlayedCall,
     /// Everything said so far.
     pub said: &'a Conversation,
-    /// What is sent.
+    /// The view that is sent.
     pub view: &'a View,
-    /// The recorded answer.
+    /// The entries that the model answered in the recording.
     pub answer: &'a [Entry],
 }
 
@@ -111,13 +111,13 @@ pub async fn view_at_once(
 
 /// A session that was played to its end.
 pub struct PlayedSession {
-    /// Each call.
+    /// The calls in order.
     pub calls: Vec<PlayedCall>,
     stores: PlayStores,
 }
 
 impl PlayedSession {
-    /// What recall finds for some questions, so many entries each, in what the session's compactions
+    /// Returns what recall finds for some questions, so many entries each, in what the session's compactions
     /// archived, in the order in which it was said.
     pub async fn recall(&self, questions: &[String], limit: usize) -> Result<Vec<Entry>, Error> {
         let recall = Recall {
@@ -153,13 +153,13 @@ struct PlayStores {
     catalog: Arc<MemoryCatalog>,
 }
 
-/// What was said since the last answer, and the answer.
+/// The entries since the last answer, and the answer.
 struct RecordedTurn<'c> {
     before: &'c [Entry],
     answer: &'c [Entry],
 }
 
-/// A call is where the model begins to speak.
+/// Splits entries into turns, each of which begins where the model begins to speak.
 fn split_turns(entries: &[Entry]) -> Vec<RecordedTurn<'_>> {
     let is_model = |e: &Entry| e.role == Role::Assistant;
     let mut turns = Vec::new();
@@ -247,7 +247,7 @@ impl<'t> Player<'t> {
         (call, view)
     }
 
-    /// What is sent when a compaction failed: the last request and what came since.
+    /// Returns what is sent when a compaction failed: the last request and what came since.
     fn fallback_view(&self) -> View {
         let mut items = self.last.clone().unwrap_or_default().items;
         let shown = items.iter().filter_map(ViewItem::entry_index).max();
@@ -268,7 +268,7 @@ impl<'t> Player<'t> {
     }
 }
 
-/// The items that both begin with.
+/// Returns the items that both begin with.
 fn common_prefix<'v>(last: &[ViewItem], now: &'v [ViewItem]) -> &'v [ViewItem] {
     let length = last.iter().zip(now).take_while(|(a, b)| a == b).count();
     now.get(..length).unwrap_or_default()

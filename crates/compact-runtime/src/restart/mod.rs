@@ -162,7 +162,7 @@ pub enum RunError {
         window: Tokens,
     },
     /// The run cannot be written down.
-    #[error("the run cannot be written down")]
+    #[error("the run cannot be recorded")]
     Record(#[from] std::io::Error),
 }
 

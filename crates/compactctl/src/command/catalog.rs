@@ -52,7 +52,7 @@ fn copy_receipts(args: &CatalogCopyArgs, app: &App) -> Result<CommandAnswer, Fai
     if from_place == to_place {
         return Err(Failure::usage(
             format!("{from_place} would be copied onto itself"),
-            "name the other catalog with --from or --to, and the own one in storage.catalog",
+            "name the other catalog with --from or --to; storage.catalog names this one",
         ));
     }
     let copied = block_on(async {

@@ -57,7 +57,7 @@ pub(super) fn run(
         None => ViewDestination::Nowhere,
     };
     let answer = try_compact(args, app, global, &opened, destination)?;
-    answer.ok_or_else(|| Failure::new(FailureCode::Unexpected, "a file of its own was outrun"))
+    answer.ok_or_else(|| Failure::new(FailureCode::Unexpected, "the output file was not written"))
 }
 
 /// Compacts a transcript and writes the view behind it. What its agent wrote meanwhile is taken in by
@@ -84,7 +84,7 @@ fn append_in_place(
     }
     Err(busy_failure(
         path,
-        "it was written to each time that it was compacted",
+        "it changed during every attempt to compact it",
     ))
 }
 
@@ -197,19 +197,19 @@ fn check_streams(args: &CompactArgs, global: &GlobalArgs) -> Result<(), Failure>
     if stdout && args.output.is_none() {
         return Err(Failure::usage(
             "--append cannot change stdin in place",
-            "say where the result goes with -o",
+            "name an output file with -o",
         ));
     }
     if stdout && global.json {
         return Err(Failure::usage(
-            "-o - and --json both want stdout",
+            "-o - and --json both write to stdout",
             "write the view to a file, or leave --json out",
         ));
     }
     let is_slice = args.subject.session_index.is_some();
     if is_slice && output_path(args).is_some_and(|out| is_same_file(out, &args.subject.file)) {
         return Err(Failure::usage(
-            "one session would take the place of a file that may hold many",
+            "one session would replace a file that may hold many",
             "write the session to another file with -o",
         ));
     }
@@ -358,7 +358,9 @@ fn unchanged_answer(
     let budget = group_digits(found.budget.0);
     let why = match &found.reason {
         None => format!("a history of {tokens} is within the budget of {budget}"),
-        Some(reason) => format!("the summarizer failed ({reason}) and the host goes on by itself"),
+        Some(reason) => {
+            format!("the summarizer failed ({reason}) and the host continues without it")
+        }
     };
     let human = format!(
         "unchanged {}: {why}; nothing was archived{}\n",
@@ -435,9 +437,9 @@ fn next_steps(
     if commit.receipt.is_archived() {
         let id = &commit.compaction.receipt.receipt_id;
         let short: String = id.chars().take(12).collect();
-        step(format!("restore {short}"), "gives the original back");
-        step(format!("verify {short}"), "proves the receipt again");
-        step("recall WORDS".to_owned(), "searches all that was archived");
+        step(format!("restore {short}"), "restores the original");
+        step(format!("verify {short}"), "verifies the receipt");
+        step("recall WORDS".to_owned(), "searches everything archived");
     }
     table.render()
 }

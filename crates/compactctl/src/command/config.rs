@@ -38,7 +38,7 @@ pub(super) fn run(command: &ConfigCommand, global: &GlobalArgs) -> Result<Comman
 fn init(file: &Path, force: bool) -> Result<CommandAnswer, Failure> {
     if file.exists() && !force {
         return Err(Failure::usage(
-            format!("{} is there already", file.display()),
+            format!("{} already exists", file.display()),
             "--force replaces it",
         ));
     }
@@ -59,7 +59,7 @@ fn init(file: &Path, force: bool) -> Result<CommandAnswer, Failure> {
         ));
     }
     let human = format!(
-        "wrote {}; it names every key and sets none: remove the # of what you want to set\n",
+        "wrote {}; every key is commented out: remove the # of those that you want to set\n",
         file.display()
     );
     Ok(CommandAnswer::new(json, human))
@@ -119,7 +119,7 @@ fn trust(file: Option<&Path>, sources: &ConfigSources) -> Result<CommandAnswer, 
         printable(&text.path().display().to_string())
     );
     human.push_str(&render_trusted_settings(&survey));
-    human.push_str("  a change of the file ends this, and `compactctl config distrust` does\n");
+    human.push_str("  this holds until the file changes or you run `compactctl config distrust`\n");
     let mut json = survey_json(&text, &survey);
     set_field(&mut json, "trusted", true);
     Ok(CommandAnswer::new(json, human))
@@ -170,7 +170,7 @@ fn read_config_file(file: &Path) -> Result<FileText, Failure> {
     FileText::read_regular(file).map_err(|error| {
         Failure::from_error(FailureCode::Usage, &error)
             .with_context(&format!("cannot read {}", file.display()))
-            .help("name a file that is there and can be read")
+            .help("name a file that exists and can be read")
     })
 }
 
@@ -191,7 +191,7 @@ fn record_trust(store: &TrustStore, text: &FileText) -> Result<(), Failure> {
 fn trust_record_failure(file: &Path, error: &std::io::Error) -> Failure {
     Failure::from_error(FailureCode::Unexpected, error)
         .with_context(&format!(
-            "cannot record that {} is trusted or not",
+            "cannot record whether {} is trusted",
             file.display()
         ))
         .help("check the folder `compact` of your configuration directory")

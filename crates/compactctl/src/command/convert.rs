@@ -25,7 +25,7 @@ pub(super) fn run(args: &ConvertArgs, global: &GlobalArgs) -> Result<CommandAnsw
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     if global.json && path == Path::new("-") {
         return Err(Failure::usage(
-            "the document and --json both want stdout",
+            "the document and --json both write to stdout",
             "write the document to a file with -o, or leave --json out",
         ));
     }

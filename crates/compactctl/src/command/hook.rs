@@ -40,8 +40,8 @@ fn log_configuration(call: &HookPayload, found: &HookConfig, journal: &HookLog) 
     let event = &call.event;
     if let Some(fault) = &found.fault {
         let line = format!(
-            "{event}: the configuration is broken, so everything is redacted and what is whole \
-             applies: {fault}"
+            "{event}: the configuration is broken; everything is redacted, and only its valid \
+             parts apply: {fault}"
         );
         journal.write_line(LogLevel::Error, &line);
     }
@@ -72,7 +72,7 @@ fn answer_agent(agent: Option<&str>, found: Result<HookConfig, Failure>) -> Comm
     let said = said.unwrap_or_else(|_| {
         journal.write_line(
             LogLevel::Error,
-            "hook: unexpected failure; nothing was told",
+            "hook: unexpected failure; nothing was added to the context",
         );
         String::new()
     });
@@ -149,7 +149,7 @@ fn install(place: &HookSettingsArgs, hooks: PathBuf) -> Result<CommandAnswer, Fa
     let program = program_of(place.agent);
     if !is_on_path(program) {
         answer.human.push_str(&format!(
-            "{} there is no `{program}` on the PATH; the hooks wait until it runs\n",
+            "{} there is no `{program}` on the PATH; the hooks do nothing until there is\n",
             "note:".cyan().bold()
         ));
     }
@@ -189,7 +189,7 @@ fn is_on_path(program: &str) -> bool {
 /// Agents run what the user's settings and the project's say, one after the other.
 fn duplicate_warning(other: &Path) -> String {
     let other = other.display();
-    format!("{other} calls the hooks too, so each call would be answered twice; uninstall one")
+    format!("{other} calls the hooks too, so each event would be handled twice; uninstall one")
 }
 
 fn uninstall(place: &HookSettingsArgs, hooks: PathBuf) -> Result<CommandAnswer, Failure> {
@@ -307,7 +307,7 @@ impl From<settings::SettingsError> for Failure {
     fn from(refused: settings::SettingsError) -> Failure {
         Failure::from_error(FailureCode::Usage, &refused).help(match refused {
             settings::SettingsError::Broken { .. } | settings::SettingsError::Shape { .. } => {
-                "nothing was written; mend the file and run the command again"
+                "nothing was written; fix the file and run the command again"
             }
             settings::SettingsError::NoHome => "set HOME, or use --scope project",
             settings::SettingsError::Io { .. } => {

@@ -78,7 +78,7 @@ fn read_query(words: &[String]) -> Result<String, Failure> {
     let source = InputSource::read(Path::new("-"))?;
     let text = std::str::from_utf8(&source.bytes).map_err(|error| {
         Failure::from_error(FailureCode::Input, &error)
-            .with_context("the query on stdin is no text")
+            .with_context("the query on stdin is not text")
             .help("pass UTF-8")
     })?;
     Ok(text.to_owned())
@@ -127,7 +127,7 @@ fn render_hits(hits: &[SearchHit], caught_up: &IndexCatchUp, charset: Charset) -
     if let Some(reason) = &caught_up.reason {
         let left = format_count(caught_up.left as u64, "session", "sessions");
         out.push_str(&format!(
-            "the index could not follow ({reason}): {left} not searched\n"
+            "the index is not up to date ({reason}): {left} not searched\n"
         ));
     }
     if caught_up.followed.unreadable > 0 {

@@ -51,7 +51,7 @@ fn check_stdout(sheets: &ResultFileArgs, global: &GlobalArgs) -> Result<(), Fail
     let wanted = [is_stdout(&sheets.csv), is_stdout(&sheets.html), global.json];
     if wanted.into_iter().filter(|w| *w).count() > 1 {
         return Err(Failure::usage(
-            "several outputs want stdout",
+            "several outputs would go to stdout",
             "give --csv and --html files, or leave --json out",
         ));
     }

@@ -157,7 +157,7 @@ impl GivenReceipt {
         let source = InputSource::read(path)?;
         let fields: Value = serde_json::from_slice(&source.bytes).map_err(|error| {
             Failure::from_error(FailureCode::Input, &error)
-                .with_context(&format!("{} is no receipt", source.name))
+                .with_context(&format!("{} is not a receipt", source.name))
                 .help("pass what `compactctl compact --json` printed, or a receipt's id")
         })?;
         match fields.get("receipt_id").and_then(Value::as_str) {

@@ -226,10 +226,10 @@ impl HookCall<'_> {
         self.shelf.clear_pending();
         let told = match &text {
             Some(text) => format!(
-                "the most needed of the rest is told in {} characters",
+                "the most important of the rest is repeated in {} characters",
                 text.chars().count()
             ),
-            None => "nothing is told again".to_owned(),
+            None => "nothing is repeated".to_owned(),
         };
         self.log_line(
             LogLevel::Info,

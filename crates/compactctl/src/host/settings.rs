@@ -47,7 +47,7 @@ pub(crate) enum SettingsError {
         expected: &'static str,
     },
     /// Nowhere to look for the user's settings.
-    #[error("the user's home directory is not known")]
+    #[error("cannot find the user's home directory")]
     NoHome,
     /// The file could not be read or written.
     #[error("{}: {error}", .path.display())]

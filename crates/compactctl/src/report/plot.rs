@@ -11,7 +11,7 @@ pub(crate) struct Chart {
     pub x: Axis,
     /// What runs up the side.
     pub y: Axis,
-    /// The lines.
+    /// The lines of the plot.
     pub series: Vec<Series>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Series {
     pub stroke: Stroke,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stroke {
     /// What was measured.
@@ -202,7 +202,7 @@ impl PlotArea {
     }
 }
 
-/// The smallest and the largest, apart even when they are one.
+/// Returns the smallest and the largest, apart even when they are one.
 fn value_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let none = (f64::INFINITY, f64::NEG_INFINITY);
     let (low, high) = values.fold(none, |(l, h), v| (l.min(v), h.max(v)));
@@ -213,7 +213,7 @@ fn value_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     }
 }
 
-/// A number in few characters.
+/// Returns a number in few characters.
 fn format_number(value: f64) -> String {
     match value.abs() {
         v if v >= 1e6 => format!("{}M", trim_zeros(value / 1e6, 1)),

@@ -324,7 +324,7 @@ fn a_write_that_is_cut_off_leaves_a_blank_line() {
     let said_why = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said_why}");
     assert!(said_why.contains("cannot append to"), "{said_why}");
-    let left = "a line of blanks stands behind the transcript now";
+    let left = "a blank line now follows the transcript";
     assert!(said_why.contains(left), "{said_why}");
     let text = text(&place);
     let rest = text.strip_prefix(&session).unwrap();

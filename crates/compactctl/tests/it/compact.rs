@@ -27,9 +27,9 @@ fn a_compaction_is_told_to_people() {
           | ... N more lines
 
           compactctl compact s.jsonl -o OUT writes the view
-          compactctl restore RECEIPT gives the original back
-          compactctl verify RECEIPT proves the receipt again
-          compactctl recall WORDS searches all that was archived"#]]
+          compactctl restore RECEIPT restores the original
+          compactctl verify RECEIPT verifies the receipt
+          compactctl recall WORDS searches everything archived"#]]
     .assert_eq(&shape(&run.text()));
     for line in run.text().lines().filter(|l| !l.starts_with("  archive ")) {
         assert!(line.chars().count() <= 80, "{line}");

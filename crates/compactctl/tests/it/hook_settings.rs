@@ -77,13 +77,13 @@ fn hooks_for_the_user_and_for_the_project_are_warned_of() {
     // There is no PATH here.
     assert!(told.contains("there is no `claude` on the PATH"), "{told}");
     let told = install("project");
-    assert!(told.contains("answered twice"), "{told}");
+    assert!(told.contains("handled twice"), "{told}");
     let status = || {
         place
             .run(&["hook", "status", "--agent", "claude-code"])
             .ok()
     };
-    assert!(status().text().contains("answered twice"));
+    assert!(status().text().contains("handled twice"));
     place
         .run(&["hook", "uninstall", "--agent", "claude-code"])
         .ok();

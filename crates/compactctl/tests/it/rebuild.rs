@@ -199,7 +199,7 @@ fn what_an_older_catalog_lacks_is_told_and_added() {
     let problem = &checked.json()["problems"][0]["message"];
     assert_eq!(
         problem.as_str().unwrap(),
-        "the archive knows 1 compaction that no catalog names: `compactctl archive rebuild` \
+        "the archive holds 1 compaction that the catalog lacks: `compactctl archive rebuild` \
          makes the catalog again"
     );
     let rebuilt = archive.place.json(&["archive", "rebuild"]);

@@ -168,7 +168,7 @@ fn limits_are_told_with_how_to_go_on() {
         "{}",
         stopped.stderr
     );
-    let help = "raise the limit and go on: compactctl run --resume r1 --config compact.yaml --max-restarts N\n";
+    let help = "raise the limit and continue: compactctl run --resume r1 --config compact.yaml --max-restarts N\n";
     assert!(stopped.stderr.ends_with(help), "{}", stopped.stderr);
     // The window is that of the run.
     let resumed = place
@@ -183,7 +183,7 @@ fn limits_are_told_with_how_to_go_on() {
     );
     let taken = run(&place, &[]).fails(2);
     assert!(
-        taken.stderr.contains("there is a run 'r1' already"),
+        taken.stderr.contains("run 'r1' already exists"),
         "{}",
         taken.stderr
     );
@@ -224,7 +224,7 @@ fn ctrl_c_ends_the_agent_and_not_the_run() {
         assert_eq!(output.status.code(), Some(code));
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(
-            said.contains("go on with: compactctl run --resume r1"),
+            said.contains("continue with: compactctl run --resume r1"),
             "{said}"
         );
         let agent = String::from_utf8(place.read("pid")).unwrap();
@@ -260,7 +260,7 @@ fn a_run_has_one_driver() {
     }
     let second = place.run(&["run", "--resume", "r1"]).fails(2);
     assert!(
-        second.stderr.contains("driven by another process"),
+        second.stderr.contains("in use by another process"),
         "{}",
         second.stderr
     );

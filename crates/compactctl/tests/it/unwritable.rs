@@ -121,8 +121,8 @@ fn an_index_that_cannot_follow_says_so() {
         assert_eq!(run.json()["sessions_not_indexed"], 1, "{}", run.text());
         let told = run_on(&place, namespace, medium, &["recall", "handler"]).ok();
         assert!(
-            told.stderr.contains("the index could not follow")
-                || told.text().contains("the index could not follow")
+            told.stderr.contains("the index is not up to date")
+                || told.text().contains("the index is not up to date")
         );
     }
 }

@@ -66,7 +66,7 @@ async fn a_bucket_that_may_only_be_read_is_told_with_what_is_missing() {
     assert_eq!(
         said,
         format!(
-            "cannot write to the archive: the bucket b at {place} does not let us do that \
+            "cannot write to the archive: the bucket b at {place} denies access \
              (AccessDenied); check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may \
              read, write and list there"
         )

@@ -60,7 +60,7 @@ impl<E: Into<PostgresError>> From<E> for StatementError {
 }
 
 impl PostgresCatalog {
-    /// A catalog that is connected to, and brought up to date, when it is first needed.
+    /// Returns a catalog that is connected to, and brought up to date, when it is first needed.
     pub fn new(server: PostgresServer) -> PostgresCatalog {
         PostgresCatalog {
             server,
@@ -69,7 +69,7 @@ impl PostgresCatalog {
         }
     }
 
-    /// The same with leases of another length.
+    /// Returns the catalog with leases of another length.
     pub fn with_lease_time(self, time: Duration) -> PostgresCatalog {
         PostgresCatalog {
             lease_time: time,

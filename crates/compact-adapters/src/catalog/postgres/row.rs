@@ -15,7 +15,7 @@ use crate::catalog::continues;
 pub(super) const COLUMNS: &str = "receipt_id, name, created_at, summary_version, previous, \
      input_pack, format, receipt::text, entry_hashes, view_hashes, new_from, continues, source_chain";
 
-/// A record from a row of [`COLUMNS`].
+/// Returns a record from a row of [`COLUMNS`].
 pub(super) fn read_record(row: &Row) -> Result<CompactionRecord, StatementError> {
     Ok(CompactionRecord {
         receipt_id: row.try_get(0)?,
@@ -40,7 +40,7 @@ pub(super) fn read_record(row: &Row) -> Result<CompactionRecord, StatementError>
     })
 }
 
-/// An attempt from a row of `at, turn, outcome, tokens`.
+/// Returns an attempt from a row of `at, turn, outcome, tokens`.
 pub(super) fn read_attempt(row: &Row) -> Result<Attempt, StatementError> {
     Ok(Attempt {
         at: row.try_get(0)?,
@@ -50,7 +50,7 @@ pub(super) fn read_attempt(row: &Row) -> Result<Attempt, StatementError> {
     })
 }
 
-/// A session from a row of `name, count, receipt_id, created_at, format`.
+/// Returns a session from a row of `name, count, receipt_id, created_at, format`.
 pub(super) fn read_session(row: &Row) -> Result<SessionInfo, StatementError> {
     Ok(SessionInfo {
         session_id: read_name(row, 0)?,
@@ -61,7 +61,7 @@ pub(super) fn read_session(row: &Row) -> Result<SessionInfo, StatementError> {
     })
 }
 
-/// A pack from its bytes.
+/// Returns a pack from its bytes.
 pub(super) fn pack_from_bytes(bytes: &[u8]) -> Result<PackId, StatementError> {
     let id = bytes
         .try_into()
@@ -69,7 +69,7 @@ pub(super) fn pack_from_bytes(bytes: &[u8]) -> Result<PackId, StatementError> {
     Ok(PackId(id))
 }
 
-/// A chain from its bytes.
+/// Returns a chain from its bytes.
 pub(super) fn chain_from_bytes(bytes: &[u8]) -> Result<Chain, StatementError> {
     let chain = bytes
         .try_into()
@@ -94,7 +94,7 @@ pub(super) fn read_name(row: &Row, column: usize) -> Result<String, StatementErr
     name.map_err(|_| damaged_row("the name of a session is not UTF-8"))
 }
 
-/// JSON text of a column.
+/// Parses the JSON text of a column.
 pub(super) fn read_json(row: &Row, column: usize) -> Result<Value, StatementError> {
     let text: &str = row.try_get(column)?;
     Value::from_str(text).map_err(|error| damaged_row(&error.to_string()))

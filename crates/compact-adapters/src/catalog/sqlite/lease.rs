@@ -45,7 +45,7 @@ pub(super) fn release(t: &Transaction<'_>, lease: &Lease) -> rusqlite::Result<()
         .map(drop)
 }
 
-/// True while nobody else was granted it.
+/// Returns true while nobody else was granted it.
 pub(super) fn is_held(t: &Transaction<'_>, lease: &Lease) -> rusqlite::Result<bool> {
     let mut select = t.prepare_cached("SELECT 1 FROM leases WHERE fence = ?")?;
     select.exists([signed_fence(lease)])
@@ -55,7 +55,7 @@ fn signed_fence(lease: &Lease) -> i64 {
     i64::try_from(lease.fence).unwrap_or(i64::MAX)
 }
 
-/// The end of what lasts so long from now on, in milliseconds since 1970.
+/// Returns the time in so long, in milliseconds since 1970.
 fn end_of(now: Timestamp, time: Duration) -> i64 {
     let time = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     now.as_millisecond().saturating_add(time)

@@ -36,7 +36,7 @@ pub struct SqliteCatalog {
 }
 
 impl SqliteCatalog {
-    /// The same with leases of another length.
+    /// Returns the catalog with leases of another length.
     pub fn with_lease_time(self, time: Duration) -> SqliteCatalog {
         SqliteCatalog {
             lease_time: time,
@@ -61,7 +61,7 @@ impl SqliteCatalog {
         SqliteCatalog::from_opened(file, schema::open_to_read(file))
     }
 
-    /// True when no compaction is on record.
+    /// Returns whether no compaction is on record.
     pub(crate) fn is_empty(&self) -> Result<bool, CatalogError> {
         const SELECT: &str = "SELECT NOT EXISTS (SELECT 1 FROM receipts)";
         let connection = self.connection.lock();
@@ -138,7 +138,7 @@ impl SqliteCatalog {
     }
 }
 
-/// What a transaction is for.
+/// The purpose of a transaction: reading or writing.
 #[derive(Clone, Copy)]
 enum Access {
     Read,
@@ -146,7 +146,8 @@ enum Access {
 }
 
 impl Access {
-    /// A writer asks for the lock at once: one that upgrades later could not wait for it.
+    /// Returns how a transaction begins. A writer takes the lock at once, because one that upgrades later
+    /// could not wait for it.
     fn behavior(self) -> TransactionBehavior {
         match self {
             Access::Read => TransactionBehavior::Deferred,
@@ -358,7 +359,7 @@ fn records_where(
     query_all(t, &select, [key], row::read_record)
 }
 
-/// The receipt ids that start with `prefix`; two are enough to know that it is ambiguous.
+/// Returns the receipt ids that start with `prefix`; two are enough to know that it is ambiguous.
 fn ids_with_prefix(t: &Transaction<'_>, prefix: &str) -> rusqlite::Result<Vec<String>> {
     const SELECT: &str = "SELECT DISTINCT receipt_id FROM receipts \
          WHERE receipt_id >= ? AND receipt_id < ? LIMIT 2";

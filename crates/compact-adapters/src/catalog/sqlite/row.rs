@@ -46,7 +46,7 @@ pub(super) fn with_record_values<T>(
     ])
 }
 
-/// A record from a row of [`COLUMNS`].
+/// Returns a record from a row of [`COLUMNS`].
 pub(super) fn read_record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
     Ok(CompactionRecord {
         receipt_id: row.get(0)?,
@@ -65,7 +65,7 @@ pub(super) fn read_record(row: &Row<'_>) -> rusqlite::Result<CompactionRecord> {
     })
 }
 
-/// An attempt from a row of `at, turn, outcome, tokens`.
+/// Returns an attempt from a row of `at, turn, outcome, tokens`.
 pub(super) fn read_attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {
         at: row.get(0)?,
@@ -75,7 +75,7 @@ pub(super) fn read_attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     })
 }
 
-/// The values of an attempt in a session.
+/// Returns the values of an attempt in a session.
 pub(super) fn attempt_values<'a>(session: &'a str, attempt: &'a Attempt) -> impl Params + 'a {
     let Attempt {
         at,
@@ -86,12 +86,12 @@ pub(super) fn attempt_values<'a>(session: &'a str, attempt: &'a Attempt) -> impl
     (session, at, turn, outcome, to_signed(*tokens))
 }
 
-/// SQLite's integers are signed.
+/// Converts a number for SQLite, whose integers are signed; a larger one becomes the largest.
 fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What [`to_signed`] stored.
+/// Returns what [`to_signed`] stored.
 pub(super) fn read_number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column).map(i64::unsigned_abs)
 }
@@ -106,7 +106,7 @@ fn read_hashes(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<EntryHash>>
     Ok(chunks.iter().map(|chunk| EntryHash(*chunk)).collect())
 }
 
-/// JSON text of a column.
+/// Parses the JSON text of a column.
 pub(super) fn read_json(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
     let text = row.get_ref(column)?.as_str()?;
     Value::from_str(text).map_err(|error| {

@@ -21,7 +21,7 @@ pub(super) fn open(file: &Path) -> Result<Connection, DatabaseOpenError> {
     database::open(file, Durability::Full, &MIGRATIONS)
 }
 
-/// The same, as it is where nothing can be written.
+/// Opens the catalog only for reading, even if nothing can be written.
 pub(super) fn open_to_read(file: &Path) -> Result<Connection, DatabaseOpenError> {
     database::open_to_read(file, Durability::Full, &MIGRATIONS)
 }

@@ -400,7 +400,7 @@ fn a_user_s_file_that_others_may_write_is_limited() {
     };
     assert_eq!(loaded.files[0], expected);
     assert!(
-        loaded.warnings[0].contains("others may write it"),
+        loaded.warnings[0].contains("other users may write to it"),
         "{}",
         loaded.warnings[0]
     );

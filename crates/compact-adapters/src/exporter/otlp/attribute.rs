@@ -38,7 +38,7 @@ pub(super) fn string_value(text: &str) -> AnyValue {
     }
 }
 
-/// Every field of an event as an attribute.
+/// Returns every field of an event as an attribute.
 pub(super) fn event_attributes(event: &Value) -> Vec<KeyValue> {
     let mut out = Vec::new();
     for (name, value) in event.as_object().into_iter().flatten() {
@@ -50,7 +50,7 @@ pub(super) fn event_attributes(event: &Value) -> Vec<KeyValue> {
     out
 }
 
-/// What the conventions for generative AI call it.
+/// Returns what the conventions for generative AI call it.
 pub(super) fn gen_ai_attributes(event: &Value) -> Vec<KeyValue> {
     let mut out = Vec::new();
     for (name, convention) in CONVENTIONS {
@@ -65,7 +65,7 @@ fn is_blank(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some("")
 }
 
-/// `compact.policy.trigger_pct`: the fields of an object each by itself; what is null is not there.
+/// Appends an attribute for each field of a value, such as `compact.policy.trigger_pct`; null is left out.
 fn flatten_value(name: &str, value: &Value, out: &mut Vec<KeyValue>) {
     let any = match value {
         Value::Null => return,
@@ -97,7 +97,7 @@ pub(super) fn event_time(event: &Value) -> u64 {
         .unwrap_or_default()
 }
 
-/// The bytes of a trace's or a span's name; none where the event has none.
+/// Returns the bytes of a trace's or a span's name; none where the event has none.
 pub(super) fn id_bytes(event: &Value, field: &str) -> Vec<u8> {
     let hex = str_field(event, field).unwrap_or_default();
     let mut digits = hex.chars().map(|c| c.to_digit(16));

@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use super::ExportedEvent;
 use super::attribute::{key_value, str_field, string_value};
 
-/// What is measured.
+/// The metrics that events are counted for.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 enum MetricName {
     Compactions,
@@ -81,18 +81,18 @@ impl MetricName {
     fn description(self) -> &'static str {
         match self {
             MetricName::Compactions => "Compactions by outcome and cause",
-            MetricName::Fallbacks => "Times that another took a model's place",
-            MetricName::Pressure => "The context over the window, at each decision",
+            MetricName::Fallbacks => "Times that a fallback replaced a summarizer",
+            MetricName::Pressure => "Context as a share of the window, at each decision",
             MetricName::Tokens => "Tokens by category, before and after a compaction",
-            MetricName::Retention => "Anchors that a view shows, of those that it should",
+            MetricName::Retention => "Share of the anchors that a view still shows",
             MetricName::CompactionDuration => "From the start of a compaction to its record",
-            MetricName::CallDuration => "What a call takes, compaction included",
-            MetricName::RecallDuration => "What finding something archived takes",
-            MetricName::UsageTokens => "Tokens that providers reported, cached ones apart",
-            MetricName::UsageCost => "What they cost by list price",
+            MetricName::CallDuration => "Duration of a call, compaction included",
+            MetricName::RecallDuration => "Duration of a recall",
+            MetricName::UsageTokens => "Tokens that providers reported, with cached ones separate",
+            MetricName::UsageCost => "Cost of the reported tokens by list price",
             MetricName::GenAiTokens => "Number of input and output tokens used",
             MetricName::Events => "Events by name",
-            MetricName::Dropped => "Events that could not be passed on",
+            MetricName::Dropped => "Events that could not be delivered",
         }
     }
 
@@ -110,7 +110,7 @@ impl MetricName {
         }
     }
 
-    /// The upper ends of a histogram's buckets; a sum has none.
+    /// Returns the upper ends of a histogram's buckets; a sum has none.
     fn bounds(self) -> &'static [f64] {
         match self {
             MetricName::Pressure | MetricName::Retention => SHARES,
@@ -168,7 +168,7 @@ impl EventMetrics {
         }
     }
 
-    /// Everything counted so far.
+    /// Returns everything counted so far.
     pub(super) fn collect(&self, now: u64, dropped: u64) -> Vec<Metric> {
         let lost = SeriesPoint {
             count: 1,

@@ -175,7 +175,7 @@ fn instrumentation_scope() -> InstrumentationScope {
     }
 }
 
-/// An event as a log record: the line that a person would read, and every field as an attribute.
+/// Returns an event as a log record: the line that a person would read, and every field as an attribute.
 fn log_record(event: &Value) -> LogRecord {
     let severity = match str_field(event, "severity") {
         Some("high") => SeverityNumber::Error,
@@ -201,7 +201,7 @@ fn log_record(event: &Value) -> LogRecord {
     }
 }
 
-/// Nanoseconds since 1970.
+/// Returns the time in nanoseconds since 1970.
 fn unix_nanoseconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)

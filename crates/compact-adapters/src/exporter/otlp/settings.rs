@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::common::v1::KeyValue;
 
 use super::attribute::{key_value, string_value};
 
-/// How requests travel.
+/// The protocol of requests to a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectorProtocol {
     /// gRPC over HTTP/2, usually on port 4317.
@@ -20,23 +20,23 @@ pub enum CollectorProtocol {
     Http,
 }
 
-/// What is sent.
+/// The kinds of data that a collector accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OtlpSignal {
     /// A record for each event.
     Logs,
     /// A span for each call.
     Traces,
-    /// Sums and histograms.
+    /// Sums and histograms over events.
     Metrics,
 }
 
-/// Which traces are drawn; logs and metrics are never sampled.
+/// The share of traces that is sent; logs and metrics are never sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TraceSampler(f64);
 
 impl TraceSampler {
-    /// The same answer for the same trace, wherever it is asked.
+    /// Returns whether a trace is sampled, which depends only on its id.
     pub(super) fn is_sampled(self, trace_id: &[u8]) -> bool {
         let low = trace_id.iter().rev().take(7).rev();
         let number = low.fold(0_u64, |n, byte| (n << 8) | u64::from(*byte));
@@ -44,10 +44,10 @@ impl TraceSampler {
     }
 }
 
-/// How to reach a collector.
+/// The address, protocol and limits of a collector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectorSettings {
-    /// How requests travel.
+    /// The protocol of requests.
     pub protocol: CollectorProtocol,
     /// The longest that a request may take.
     pub timeout: Duration,
@@ -62,7 +62,7 @@ pub struct CollectorSettings {
 const SIGNALS: [OtlpSignal; 3] = [OtlpSignal::Logs, OtlpSignal::Traces, OtlpSignal::Metrics];
 
 impl CollectorSettings {
-    /// What variables say; `endpoint` and `protocol` come before them where they are given.
+    /// Returns what variables say; `endpoint` and `protocol` come before them where they are given.
     pub fn new(
         endpoint: Option<&str>,
         protocol: Option<CollectorProtocol>,
@@ -83,17 +83,17 @@ impl CollectorSettings {
         }
     }
 
-    /// Whether a kind of data is wanted.
+    /// Returns whether a kind of data is wanted.
     pub fn sends(&self, signal: OtlpSignal) -> bool {
         self.places.contains_key(&signal)
     }
 
-    /// Where it is posted.
+    /// Returns where it is posted.
     pub(super) fn signal_url(&self, signal: OtlpSignal) -> Option<&str> {
         self.places.get(&signal).map(String::as_str)
     }
 
-    /// Who speaks.
+    /// Returns the attributes that name this service.
     pub(super) fn resource(&self) -> Vec<KeyValue> {
         let attribute = |(key, value): (&String, &String)| key_value(key, string_value(value));
         self.resource.iter().map(attribute).collect()
@@ -103,7 +103,7 @@ impl CollectorSettings {
 struct OtelVariables(BTreeMap<String, String>);
 
 impl OtelVariables {
-    /// A variable that is set and not blank.
+    /// Returns a variable that is set and not blank.
     fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.get(name)?.trim();
         (!value.is_empty()).then_some(value)
@@ -122,7 +122,7 @@ impl OtelVariables {
         exporter == Some("none") || disabled.is_some_and(|v| v.eq_ignore_ascii_case("true"))
     }
 
-    /// A signal's own address is taken as it is; a path is added to one for all.
+    /// Returns the address of a signal: its own as it is, or the common one with the signal's path added.
     fn signal_url(
         &self,
         signal: OtlpSignal,
@@ -152,7 +152,7 @@ impl OtelVariables {
         Duration::from_millis(given.filter(|ms| *ms > 0).unwrap_or(otherwise))
     }
 
-    /// `a=1,b=2`, percent-encoded.
+    /// Parses percent-encoded pairs such as `a=1,b=2`.
     fn read_pairs(&self, name: &str) -> Vec<(String, String)> {
         let list = self.get(name).unwrap_or_default().split(',');
         let pair = |text: &str| {
@@ -201,7 +201,7 @@ fn with_scheme(place: &str) -> String {
     }
 }
 
-/// `%20` and its like; what is no such thing stays.
+/// Decodes percent escapes such as `%20`; anything else stays.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -28,7 +28,7 @@ pub(super) struct Transport {
     places: CollectorSettings,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 enum SendOutcome {
     Taken,
     /// It may be taken later.
@@ -131,7 +131,7 @@ fn request_headers(settings: &CollectorSettings) -> HeaderMap {
     headers
 }
 
-/// The status stands behind the answer, or before it where there is none.
+/// Returns the status from the trailers, or from the headers of a response without a body.
 async fn grpc_outcome(response: Response) -> SendOutcome {
     let status = |headers: &HeaderMap| {
         let status = headers.get("grpc-status")?.to_str().ok()?;

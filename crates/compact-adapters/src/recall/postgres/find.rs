@@ -84,7 +84,7 @@ async fn select_candidates(
         .collect())
 }
 
-/// A row that cannot be read is one candidate less: everything here can be drawn again.
+/// Returns a row that cannot be read is one candidate less: everything here can be drawn again.
 fn read_candidate(row: &Row, texts: &mut Decompressor<'_>) -> Option<RecallCandidate> {
     let text = |at: usize| -> Option<String> {
         Some(String::from_utf8_lossy(row.try_get(at).ok()?).into_owned())

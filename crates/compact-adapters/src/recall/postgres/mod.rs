@@ -40,7 +40,7 @@ pub struct PostgresIndex {
 }
 
 impl PostgresIndex {
-    /// An index that is connected to, and brought up to date, when it is first needed.
+    /// Returns an index that is connected to, and brought up to date, when it is first needed.
     pub fn new(server: PostgresServer) -> PostgresIndex {
         PostgresIndex {
             server,
@@ -191,7 +191,7 @@ impl<'a> PostgresEntryWriter<'a> {
         })
     }
 
-    /// An entry that its session holds already takes the new place. Returns the id of a new one.
+    /// Returns an entry that its session holds already takes the new place. Returns the id of a new one.
     async fn add_entry(&self, entry: &IndexedEntry) -> Result<Option<i64>, PostgresError> {
         let ordinal = entry.ordinal.map(to_signed);
         let (id, hash) = (entry.entry_id.0.as_bytes(), entry.hash.0.as_slice());
@@ -252,13 +252,13 @@ impl PassageBatch {
     }
 }
 
-/// A term as PostgreSQL reads it, whatever it consists of; `None` for one that no `tsvector` holds.
+/// Returns a term as PostgreSQL reads it, whatever it consists of; `None` for one that no `tsvector` holds.
 fn quote_term(term: &str) -> Option<String> {
     let quoted = || format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
     is_lexeme(term).then(quoted)
 }
 
-/// Whether a `tsvector` can hold a term.
+/// Returns whether a `tsvector` can hold a term.
 fn is_lexeme(term: &str) -> bool {
     !term.is_empty() && term.len() <= LONGEST_TERM && is_text(term)
 }

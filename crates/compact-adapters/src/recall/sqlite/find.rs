@@ -47,7 +47,7 @@ struct PostingBlock {
     lists: Vec<Vec<u8>>,
 }
 
-/// The blocks that hold any of the terms, the newest first.
+/// Returns the blocks that hold any of the terms, the newest first.
 fn read_blocks(t: &Transaction<'_>, terms: &[String]) -> rusqlite::Result<Vec<PostingBlock>> {
     let last: Option<i64> = t.query_row("SELECT max(block) FROM postings", [], |row| row.get(0))?;
     let mut blocks = Vec::new();
@@ -61,14 +61,14 @@ fn read_blocks(t: &Transaction<'_>, terms: &[String]) -> rusqlite::Result<Vec<Po
     Ok(blocks)
 }
 
-/// Where to look.
+/// The sessions that a search covers.
 enum SearchScope {
     Everything,
     /// What is filed under this term.
     Term(String),
 }
 
-/// `None` when there is no such session.
+/// Resolves the sessions to search; `None` if there is no such session.
 fn resolve_scope(
     t: &Transaction<'_>,
     lookup: &IndexLookup,
@@ -81,7 +81,7 @@ fn resolve_scope(
     Ok(id.map(|id| SearchScope::Term(posting::session_term(id))))
 }
 
-/// The numbers of the passages with the highest scores, the newer of equal ones first.
+/// Returns the numbers of the passages with the highest scores, the newer of equal ones first.
 fn select_best(
     t: &Transaction<'_>,
     blocks: &[PostingBlock],
@@ -107,7 +107,7 @@ fn select_best(
 }
 
 impl PostingBlock {
-    /// What the terms of each passage weigh together.
+    /// Sets the score of each passage to the sum of the weights of its terms.
     fn score(&self, weights: &[f64], scores: &mut [f32]) {
         scores.fill(0.0);
         for (list, weight) in self.lists.iter().zip(weights) {
@@ -125,7 +125,7 @@ fn update_scores(scores: &mut [f32], list: &[u8], change: impl Fn(&mut f32)) {
     }
 }
 
-/// The scores of the passages in a list, and 0 for all others.
+/// Returns the scores of the passages in a list, and 0 for all others.
 fn keep_scores_of(scores: &[f32], list: &[u8]) -> Vec<f32> {
     let mut kept = vec![0.0; BLOCK];
     for number in posting::decode_list(list).map(usize::from) {
@@ -183,7 +183,7 @@ impl TopPassages {
     }
 }
 
-/// The passages with their entries, each of which is read once.
+/// Returns the passages with their entries, each of which is read once.
 fn read_candidates(
     t: &Transaction<'_>,
     mut passages: Vec<i64>,
@@ -247,7 +247,7 @@ fn read_entry(row: &Row<'_>, texts: &mut Decompressor<'_>) -> rusqlite::Result<D
     })
 }
 
-/// The spans of an entry's passages, as they are stored.
+/// Returns the spans of an entry's passages, as they are stored.
 pub(super) fn encode_spans<'a>(spans: impl Iterator<Item = &'a Range<usize>>) -> Vec<u8> {
     spans
         .flat_map(|span| [span.start, span.end])

@@ -199,7 +199,7 @@ fn insert_addition(t: &Transaction<'_>, addition: &IndexAddition) -> rusqlite::R
     filing.growth.write(t)
 }
 
-/// The number after the last passage's.
+/// Returns the number after the last passage's.
 fn next_passage(t: &Transaction<'_>) -> rusqlite::Result<i64> {
     const LAST: &str = "SELECT first + length(spans) / 8 FROM entries ORDER BY first DESC LIMIT 1";
     let next = t.query_row(LAST, [], |row| row.get(0)).optional()?;
@@ -216,7 +216,7 @@ struct SqliteEntryWriter {
 }
 
 impl SqliteEntryWriter {
-    /// An entry that its session holds already takes the new place.
+    /// Returns an entry that its session holds already takes the new place.
     fn add_entry(&mut self, t: &Transaction<'_>, entry: &IndexedEntry) -> rusqlite::Result<()> {
         const MOVE: &str = "UPDATE entries SET receipt = ?1, entry_id = ?2, ordinal = ?3 \
              WHERE session = ?4 AND hash = ?5 AND ?3 IS NOT NULL";

@@ -15,29 +15,29 @@ pub(super) const BLOCK: usize = 1 << 16;
 /// The passages that a person or the model spoke, as a term.
 pub(super) const SAID: &str = " said";
 
-/// The passages of a session, as a term.
+/// Returns the passages of a session, as a term.
 pub(super) fn session_term(session: i64) -> String {
     format!(" {session}")
 }
 
-/// What a passage is filed under besides its words.
+/// Returns what a passage is filed under besides its words.
 pub(super) fn marker_terms(session: i64, voice: EntrySpeaker) -> impl Iterator<Item = String> {
     let said = voice.writes_prose().then(|| SAID.to_owned());
     std::iter::once(session_term(session)).chain(said)
 }
 
-/// The number of a block, and of a passage in it.
+/// Returns the number of a block, and of a passage in it.
 pub(super) fn locate_passage(passage: i64) -> (i64, u16) {
     (passage >> 16, (passage & 0xFFFF) as u16)
 }
 
-/// The numbers of a list.
+/// Returns the numbers of a list.
 pub(super) fn decode_list(list: &[u8]) -> impl Iterator<Item = u16> {
     let (pairs, _) = list.as_chunks();
     pairs.iter().map(|pair| u16::from_le_bytes(*pair))
 }
 
-/// A list, empty when no passage of the block holds the term.
+/// Returns a list, empty when no passage of the block holds the term.
 pub(super) fn read_list(t: &Transaction<'_>, block: i64, term: &str) -> rusqlite::Result<Vec<u8>> {
     let mut select =
         t.prepare_cached("SELECT passages FROM postings WHERE block = ? AND term = ?")?;

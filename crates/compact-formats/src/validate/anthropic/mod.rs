@@ -335,7 +335,7 @@ fn thinking_type(request: &CheckedRequest) -> Option<&str> {
     text_member(request.field("thinking")?, "type")
 }
 
-/// Every block of every message with its path.
+/// Calls `visit` with every block of every message and its path.
 fn each_block(request: &CheckedRequest, mut visit: impl FnMut(usize, String, &Value)) {
     for (i, message) in request.entries().iter().enumerate() {
         for (j, block) in content_blocks(message).iter().enumerate() {

@@ -92,7 +92,7 @@ pub(super) fn content_shape(request: &CheckedRequest, findings: &mut RuleFinding
     }
 }
 
-/// Why a block may not stand in a message of a role.
+/// Returns why a block may not stand in a message of a role.
 fn bad_placement(block: &Value, role: &str) -> Option<String> {
     let Some(block_type) = text_member(block, "type") else {
         return Some("has no `type`".to_owned());
@@ -108,7 +108,7 @@ fn bad_placement(block: &Value, role: &str) -> Option<String> {
     (!may_stand).then(|| format!("is `{block_type}`, which {role} messages cannot have"))
 }
 
-/// What a block lacks. Fields with a rule of their own are left to it.
+/// Returns what a block lacks. Fields with a rule of their own are left to it.
 fn missing_member(block: &Value) -> Option<String> {
     let lacks = |field: &str| Some(format!("is `{}` without `{field}`", block_type(block)));
     let has_text = |field: &str| text_member(block, field).is_some();

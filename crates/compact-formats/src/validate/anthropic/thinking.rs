@@ -24,7 +24,7 @@ pub(super) fn thinking_signed(request: &CheckedRequest, findings: &mut RuleFindi
     });
 }
 
-/// Where the turn begins that is not over: after the last message of the user that is not results.
+/// Returns where the turn begins that is not over: after the last message of the user that is not results.
 fn open_turn(entries: &[Value]) -> Option<usize> {
     let carries_results = |message: &Value| result_ids(message).next().is_some();
     let is_open = entries

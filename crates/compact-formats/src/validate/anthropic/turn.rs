@@ -29,7 +29,7 @@ pub(super) fn alternation(request: &CheckedRequest, findings: &mut RuleFindings)
     }
 }
 
-/// The last message if it is a beginning of an answer. One that ends in a server's tool or in a
+/// Returns the last message if it is a beginning of an answer. One that ends in a server's tool or in a
 /// compaction is a pause that the API asked to be continued.
 fn prefill(request: &CheckedRequest) -> Option<(usize, &Value)> {
     let (i, last) = request.entries().iter().enumerate().next_back()?;

@@ -42,8 +42,8 @@ impl EntrySpeaker {
     }
 }
 
-/// How much more a term weighs where somebody [tells](EntrySpeaker::writes_prose): tools repeat the same few words
-/// in thousands of lines, and would leave no place for what was said about them.
+/// How much more a term weighs where somebody [tells](EntrySpeaker::writes_prose): tools repeat the same
+/// few words in thousands of lines, and would leave no place for what was said about them.
 pub const PROSE_WEIGHT: f64 = 1.2;
 
 /// A stretch of an entry's text that is found by itself.
@@ -165,7 +165,7 @@ pub enum IndexError {
     /// The data was written by a later version of this program.
     #[error(
         "recall index {place} has schema {found}, this version knows up to {known}: \
-         upgrade Compact, or remove the file; it is drawn again from the archive"
+         upgrade Compact, or remove the file; it is rebuilt from the archive"
     )]
     Newer {
         /// The file or server.

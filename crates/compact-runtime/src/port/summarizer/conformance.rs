@@ -16,7 +16,7 @@ use super::{ModelQuestion, Summarizer};
 
 /// Asks, asks twice at once, and abandons a question.
 pub async fn suite(summarizer: &dyn Summarizer) {
-    it_says_what_it_is(summarizer);
+    check_description(summarizer);
     it_answers(summarizer).await;
     it_answers_two_at_once(summarizer).await;
     an_abandoned_question_harms_nothing(summarizer).await;
@@ -33,7 +33,7 @@ pub fn sample_question() -> ModelQuestion {
     }
 }
 
-fn it_says_what_it_is(summarizer: &dyn Summarizer) {
+fn check_description(summarizer: &dyn Summarizer) {
     let about = summarizer.describe();
     assert!(!about.name.is_empty(), "a summarizer has a name");
     assert!(!about.name.contains('\n'), "its name is one line");

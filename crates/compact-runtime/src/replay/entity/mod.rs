@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use regex_automata::meta::Regex;
 use regex_automata::{Anchored, Input};
 
-/// What an entity looks like.
+/// The class of an entity, by its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntityClass {
     /// A web address.
@@ -33,7 +33,7 @@ pub enum EntityClass {
     Id,
     /// A name in code.
     Ident,
-    /// A number.
+    /// A number with enough digits to identify something.
     Num,
 }
 
@@ -83,7 +83,7 @@ const STOP_WORDS: &[&str] = &[
     "GitHub",
 ];
 
-/// The entities of a text, each once, in the order of their first mention.
+/// Returns the entities of a text, each once, in the order of their first mention.
 pub fn find_entities(text: &str, min_digits: MinDigits) -> Vec<ClassedEntity> {
     let text = unescape_json(text);
     let mut seen = HashSet::new();
@@ -118,7 +118,7 @@ fn accept_match(class: EntityClass, matched: &str, min_digits: MinDigits) -> Opt
     (!is_noise).then_some(entity)
 }
 
-/// Round numbers and years of our time tell nothing.
+/// Returns whether a number is round or a recent year, which identifies nothing.
 fn is_round(number: &str) -> bool {
     let year = number
         .strip_prefix("20")
@@ -130,7 +130,7 @@ fn is_round(number: &str) -> bool {
     is_year || zeros.is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c == '0'))
 }
 
-/// What must stand before a match.
+/// A condition for the text before a match.
 #[derive(Clone, Copy)]
 enum LeftCondition {
     Anything,
@@ -300,7 +300,7 @@ fn is_mixed_hex(_: &str, matched: &str) -> bool {
     matched.bytes().any(|b| b.is_ascii_digit()) && matched.bytes().any(|b| b.is_ascii_lowercase())
 }
 
-/// A digit and a capital somewhere in the run that the match begins.
+/// Returns a digit and a capital somewhere in the run that the match begins.
 fn is_mixed_ticket(rest: &str, _: &str) -> bool {
     let run = || {
         let bytes = rest.strip_prefix('#').unwrap_or(rest).bytes();
@@ -329,7 +329,7 @@ impl<'t> EntityMatches<'t> {
         }
     }
 
-    /// The first pattern that matches here.
+    /// Returns the first pattern that matches here.
     fn match_here(&mut self) -> Option<(EntityClass, usize)> {
         let bytes = self.text.as_bytes();
         let is_mail = self.mail.leads_to(bytes, self.at, is_mail_byte, b'@');

@@ -51,7 +51,7 @@ fn limits_from_args(args: &PruneArgs, app: &App) -> Result<PruneLimits, Failure>
     };
     found.is_set().then_some(found).ok_or_else(|| {
         Failure::usage(
-            "nothing says what may go",
+            "no limit says what to remove",
             "give --older-than DAYS or --max-bytes BYTES, or set storage.retention",
         )
     })
@@ -62,14 +62,14 @@ fn confirm(args: &PruneArgs, global: &GlobalArgs, doomed: &PruneSelection) -> Re
         return Ok(());
     }
     let asked = !global.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if asked && says_yes(doomed) {
+    if asked && is_confirmed(doomed) {
         return Ok(());
     }
     Err(Failure::new(FailureCode::Usage, "nothing was removed")
-        .help("--yes removes without asking, --dry-run only says what would go"))
+        .help("--yes removes without asking, --dry-run only lists what would be removed"))
 }
 
-fn says_yes(doomed: &PruneSelection) -> bool {
+fn is_confirmed(doomed: &PruneSelection) -> bool {
     let mut stderr = std::io::stderr().lock();
     let _ = write!(stderr, "remove {}? [y/N] ", describe_selection(doomed));
     let _ = stderr.flush();

@@ -78,9 +78,7 @@ fn render_rebuild(done: &RebuildReport, place: &str) -> String {
     );
     if done.written > 0 {
         let written = format_count(done.written, "receipt", "receipts");
-        out.push_str(&format!(
-            "  {written} written down in the archive as well\n"
-        ));
+        out.push_str(&format!("  {written} added to the archive as well\n"));
     }
     for message in &done.unreadable {
         out.push_str(&format!("  {message}\n"));

@@ -145,7 +145,7 @@ async fn check_catalog(
     found.unwritten = on_record.len();
     if unlisted > 0 {
         let them = format_count(unlisted, "compaction", "compactions");
-        let message = format!("the archive knows {them} that no catalog names: {REBUILD}");
+        let message = format!("the archive holds {them} that the catalog lacks: {REBUILD}");
         found.problems.push((None, message));
     }
     let named = reachable_packs(archive, named).await?;
@@ -216,7 +216,7 @@ pub(super) fn describe_amounts(packs: usize, (hooks, runs): (usize, usize)) -> S
 /// What is said of packs that nothing names.
 pub(super) fn describe_unnamed(packs: usize) -> String {
     let packs = format_count(packs as u64, "pack", "packs");
-    format!("  {packs} that nothing names: `compactctl restore PACK` gives each back\n")
+    format!("  {packs} that nothing refers to: `compactctl restore PACK` restores each\n")
 }
 
 fn render_findings(found: &ArchiveFindings) -> String {
@@ -238,7 +238,7 @@ fn render_findings(found: &ArchiveFindings) -> String {
     if found.unwritten > 0 {
         let them = format_count(found.unwritten as u64, "receipt", "receipts");
         out.push_str(&format!(
-            "  {them} in the catalog alone: `compactctl archive rebuild` writes them down in the archive\n"
+            "  {them} only in the catalog: `compactctl archive rebuild` adds them to the archive\n"
         ));
     }
     if found.unnamed > 0 {

@@ -39,7 +39,7 @@ const INSTRUCTIONS: &str = include_str!("../../../templates/mcp/instructions.md"
 pub(super) fn run(app: App, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     if global.json {
         return Err(Failure::usage(
-            "mcp and --json both want stdout",
+            "mcp and --json both write to stdout",
             "leave --json out: all that mcp prints is JSON",
         ));
     }

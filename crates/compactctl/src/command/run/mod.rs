@@ -48,7 +48,10 @@ pub(super) fn run(args: &RunArgs, global: &GlobalArgs) -> Result<CommandAnswer, 
         return Err(Failure::usage(message, "start another with --prompt"));
     }
     if !saved.folder.is_dir() {
-        let message = format!("cannot work in {}: it is not there", saved.folder.display());
+        let message = format!(
+            "cannot work in {}: it does not exist",
+            saved.folder.display()
+        );
         return Err(Failure::new(FailureCode::Input, message));
     }
     run_agent(args, &app, global, folder, saved)
@@ -244,7 +247,9 @@ fn shell_quote(word: &str) -> String {
 /// A person stopped it: that is no failure, but not the end either.
 fn stopped_answer(run_id: &str, resume: &str, code: u8, global: &GlobalArgs) -> CommandAnswer {
     if !global.quiet {
-        output::print_stderr(&format!("stopped; nothing is lost, go on with: {resume}\n"));
+        output::print_stderr(&format!(
+            "stopped; nothing is lost, continue with: {resume}\n"
+        ));
     }
     let event = json!({"event": "run_stopped", "run_id": run_id, "resume": resume});
     CommandAnswer::new(event, String::new()).with_code(code)
@@ -259,18 +264,18 @@ fn run_failure(error: &RunError, resume: &str) -> Failure {
         _ => FailureCode::Unexpected,
     };
     let advice = match error {
-        error if missing_program(error).is_some() => format!("then go on with: {resume}"),
+        error if missing_program(error).is_some() => format!("then continue with: {resume}"),
         RunError::Limit(RestartLimitReached::Restarts(_)) => {
-            format!("raise the limit and go on: {resume} --max-restarts N")
+            format!("raise the limit and continue: {resume} --max-restarts N")
         }
         RunError::Limit(RestartLimitReached::Time(_)) => {
-            format!("raise the limit and go on: {resume} --timeout TIME")
+            format!("raise the limit and continue: {resume} --timeout TIME")
         }
         RunError::Record(_) => {
-            format!("make room on the disk, then start again, or go on with: {resume}")
+            format!("make room on the disk, then start again, or continue with: {resume}")
         }
         RunError::Silent(_) => {
-            format!("go on with: {resume}, or with more patience: --max-silence TIME")
+            format!("continue with: {resume}, and allow more time with --max-silence TIME")
         }
         RunError::NoRoom { .. } => {
             format!(
@@ -278,12 +283,14 @@ fn run_failure(error: &RunError, resume: &str) -> Failure {
             )
         }
         RunError::Fruitless(_) => {
-            format!("see what it lacks in the sessions that were kept, then go on with: {resume}")
+            format!(
+                "find out what it lacks in the sessions that were kept, then continue with: {resume}"
+            )
         }
         RunError::Agent(AgentError::Unreadable(_)) => {
-            format!("docs/run.md says what an agent has to print; go on with: {resume}")
+            format!("docs/run.md says what an agent has to print; continue with: {resume}")
         }
-        _ => format!("go on with: {resume}"),
+        _ => format!("continue with: {resume}"),
     };
     Failure::from_error(code, error).help(advice)
 }

@@ -260,10 +260,10 @@ fn codex_hindrance(hooks: &Path, around: &AgentEnvironment) -> Option<String> {
 pub(crate) fn install_notes(agent: HookAgent) -> &'static [&'static str] {
     match agent {
         HookAgent::ClaudeCode | HookAgent::GeminiCli | HookAgent::OpenCode => {
-            &["sessions that run now must be started again"]
+            &["restart the sessions that are running"]
         }
         HookAgent::Codex => {
-            &["Codex runs hooks only after you trusted them: start it and review them with /hooks"]
+            &["Codex runs hooks only after you trust them: start it and review them with /hooks"]
         }
     }
 }
