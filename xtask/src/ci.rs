@@ -104,7 +104,8 @@ fn check_lints() -> Result<String> {
     Ok("clippy has nothing to say".into())
 }
 
-/// What is shipped without its features must build, and without what only those need.
+/// Checks that what is shipped builds without its features, and without the dependencies that only those
+/// need.
 fn check_lean_build() -> Result<String> {
     let lean = ["--package", "compactctl", "--no-default-features"];
     shell::run("cargo", &[&["check", "--quiet"], &lean[..]].concat())?;

@@ -77,7 +77,7 @@ impl Stores {
         Stores { clock, ..self }
     }
 
-    /// True once something may have been stored.
+    /// Returns true once something may have been stored.
     pub fn has_data(&self) -> bool {
         self.server.is_some() || self.catalog_file().exists() || self.has_objects()
     }

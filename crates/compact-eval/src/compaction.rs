@@ -85,7 +85,7 @@ impl EvalEngine {
         &self.policy
     }
 
-    /// How a session is played in a window of this size.
+    /// Returns how a session is played in a window of this size.
     pub(crate) fn play_settings(&self, window: Tokens) -> PlaySettings {
         PlaySettings {
             policy: self.policy.clone(),
@@ -95,7 +95,7 @@ impl EvalEngine {
         }
     }
 
-    /// The text of the view of these events. System prompts are left out: the host re-sends them
+    /// Returns the text of the view of these events. System prompts are left out: the host re-sends them
     /// and a budget does not count them.
     pub fn compact(&self, events: &[MetricEvent], budget: usize) -> Result<String, EvalError> {
         self.view_text(events, budget, None)

@@ -44,7 +44,7 @@ impl ProseWriter {
         })
     }
 
-    /// A model's words about what the view of this input leaves out, if it has any.
+    /// Returns a model's words about what the view of this input leaves out, if it has any.
     pub(crate) fn request_prose(
         &self,
         input: &CompactionInput<'_>,

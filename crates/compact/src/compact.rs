@@ -251,7 +251,7 @@ impl Compact {
         }
     }
 
-    /// The clock that everything is dated by.
+    /// Returns the clock that everything is dated by.
     pub fn clock(&self) -> &dyn Clock {
         &*self.parts.clock
     }

@@ -181,7 +181,7 @@ async fn pack_sizes(store: &StorePair) -> Result<BTreeMap<PackId, u64>, Error> {
     Ok(sizes)
 }
 
-/// The oldest compactions first, as many as the limits ask for.
+/// Returns the oldest compactions first, as many as the limits ask for.
 async fn select_prunable(
     limits: &PruneLimits,
     store: &StorePair,
@@ -360,7 +360,7 @@ fn add_lineage(named: &mut HashSet<String>, chains: &[Vec<CompactionRecord>]) {
     }
 }
 
-/// The time so many days before `now`, as records spell it.
+/// Returns the time so many days before `now`, as records spell it.
 fn days_before(now: Timestamp, days: u32) -> Result<String, Error> {
     let then = now
         .checked_sub(SignedDuration::from_hours(i64::from(days) * 24))

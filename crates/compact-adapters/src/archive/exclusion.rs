@@ -54,7 +54,7 @@ impl Exclusion {
     }
 }
 
-/// The verdict on a store: one that was left there not long before `now`, or a new one.
+/// Returns the verdict on a store: one that was left there not long before `now`, or a new one.
 pub(super) async fn find_exclusion(store: &dyn ObjectStore, now: Timestamp) -> Result<Exclusion> {
     if let Some(known) = read_verdict(store, now).await {
         return Ok(known);

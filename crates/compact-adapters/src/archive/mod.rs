@@ -153,7 +153,7 @@ impl ObjectArchive {
         ObjectArchive { clock, ..self }
     }
 
-    /// Whether the store lets only one writer create a pack; tried out if it is not known.
+    /// Returns whether the store lets only one writer create a pack; tried out if it is not known.
     pub async fn exclusion(&self) -> Result<Exclusion, ArchiveError> {
         let Medium::Service(known) = &self.medium else {
             return Ok(Exclusion::Works);

@@ -550,7 +550,7 @@ pub(super) fn variable_names(field: &Field) -> impl Iterator<Item = String> {
     std::iter::once(name(&field.path)).chain(short)
 }
 
-/// The profile that somebody names who may.
+/// Returns the profile that somebody names who may.
 fn chosen_profile(settings: &[SourceSetting]) -> Result<Option<Profile>, ConfigError> {
     let decides = |s: &&SourceSetting| s.path == "profile" && s.limited_by.is_none();
     let Some(last) = settings.iter().rev().find(decides) else {

@@ -131,7 +131,7 @@ impl EntityMemory {
     }
 }
 
-/// The words of some entries as a reader meets them: all but reasoning, a line between two parts.
+/// Returns the words of some entries as a reader meets them: all but reasoning, a line between two parts.
 pub fn entries_text(entries: &[Entry]) -> String {
     let blocks = entries.iter().flat_map(|entry| &entry.blocks);
     let parts = blocks

@@ -96,7 +96,7 @@ pub async fn play_conversation(
     })
 }
 
-/// What is sent when a whole conversation is handed over at once.
+/// Returns what is sent when a whole conversation is handed over at once.
 pub async fn view_at_once(
     conversation: &Conversation,
     rules: &WireRules,

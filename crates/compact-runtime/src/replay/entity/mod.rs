@@ -384,12 +384,12 @@ impl ByteRun {
     }
 }
 
-/// A letter, a digit or an underscore, as word boundaries see it.
+/// Returns whether a character is a letter, a digit or an underscore, as word boundaries see it.
 pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The text with what a JSON string escapes written out, as people read it.
+/// Returns the text with what a JSON string escapes written out, as people read it.
 pub fn unescape_json(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return text.into();
