@@ -127,7 +127,7 @@ impl<Item: Send + 'static> BackgroundSink<Item> {
         }
     }
 
-    /// How many events could not be passed on so far.
+    /// Returns how many events could not be passed on so far.
     pub fn dropped(&self) -> u64 {
         self.progress.lock_counts().dropped
     }

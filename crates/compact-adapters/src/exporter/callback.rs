@@ -8,7 +8,7 @@ use compact_runtime::port::event::EventSink;
 pub struct CallbackSink(pub Box<dyn Fn(&Event) + Send + Sync>);
 
 impl CallbackSink {
-    /// A sink that calls `function`.
+    /// Returns a sink that calls `function`.
     pub fn new(function: impl Fn(&Event) + Send + Sync + 'static) -> CallbackSink {
         CallbackSink(Box::new(function))
     }

@@ -90,7 +90,7 @@ pub(super) fn str_field<'e>(event: &'e Value, field: &str) -> Option<&'e str> {
     event.get(field)?.as_str()
 }
 
-/// When an event was, in nanoseconds since 1970; 0 where it does not say.
+/// Returns when an event was, in nanoseconds since 1970; 0 where it does not say.
 pub(super) fn event_time(event: &Value) -> u64 {
     let ts = str_field(event, "ts").and_then(|ts| ts.parse::<Timestamp>().ok());
     ts.and_then(|ts| u64::try_from(ts.as_nanosecond()).ok())

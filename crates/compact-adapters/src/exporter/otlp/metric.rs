@@ -273,7 +273,7 @@ fn series_attributes(series: &MetricSeries) -> Vec<KeyValue> {
     series.1.iter().map(label).collect()
 }
 
-/// Everything that an event is counted for; of a host's own, that it happened.
+/// Returns everything that an event is counted for; of a host's own, that it happened.
 fn measure_event(exported: &ExportedEvent) -> Vec<Measurement> {
     let name = str_field(&exported.json, "event").unwrap_or("event");
     let mut out = vec![count_one(

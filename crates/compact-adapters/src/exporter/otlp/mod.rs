@@ -38,7 +38,7 @@ use transport::Transport;
 
 pub use settings::{CollectorProtocol, CollectorSettings, OtlpSignal};
 
-/// A sink that sends events to a collector. Fails only where there can be no client at all.
+/// Returns a sink that sends events to a collector. Fails only where there can be no client at all.
 pub fn otlp_sink(settings: CollectorSettings) -> Result<BackgroundSink<ExportedEvent>, String> {
     Ok(BackgroundSink::with_exporter(OtlpBatchExporter::new(
         settings,

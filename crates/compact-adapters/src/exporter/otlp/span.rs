@@ -115,7 +115,7 @@ impl SpanEnd<'_> {
         }
     }
 
-    /// The span that ends: it began as long before as it took.
+    /// Returns the span that ends: it began as long before as it took.
     fn finish_span(&self, trace_id: Vec<u8>, span_id: Vec<u8>, open: Option<OpenSpan>) -> Span {
         let took = self.duration_ms.max(0.0) * 1e6;
         let (events, beyond) = open.map_or((Vec::new(), 0), |open| (open.events, open.beyond));
