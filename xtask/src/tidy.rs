@@ -30,7 +30,7 @@ const SPEECH: [&str; 11] = [
     "told", "untold", "tell", "tells", "say", "says", "saying", "said", "hear", "hears", "heard",
 ];
 /// Names that may have such a word, because somebody literally said it.
-const LITERAL_SPEECH: [&str; 3] = ["is_said", "keep_last_saying", "says_the_same"];
+const LITERAL_SPEECH: [&str; 4] = ["is_said", "keep_last_saying", "says_same", "says_the_same"];
 
 /// Names of modules that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 7] = [
