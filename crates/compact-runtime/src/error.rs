@@ -130,7 +130,7 @@ impl Hinted for Error {
             Error::Archive(error) => return error.hint(),
             Error::Catalog(error) => return error.hint(),
             Error::Index(_) => {
-                "the archive is not affected; the index may be removed, it is drawn again from it"
+                "the archive is not affected; the index may be deleted, and is rebuilt from it"
             }
             Error::Compacting(_) => {
                 "try again in a moment, or set policy.during_compaction to queue"
