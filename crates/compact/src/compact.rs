@@ -100,11 +100,14 @@ impl Compact {
     /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
     /// # let turn = |n: u32| [
     /// #     serde_json::json!({"role": "user", "content": format!("Which port does service {n} use?")}),
-    /// #     serde_json::json!({"role": "assistant", "content": format!("Service {n} uses port {}. ", 8000
-    /// + n).repeat(60)}), # ]; # let messages: Vec<_> = (0..40).flat_map(turn).collect(); #
-    /// compact.session("ports").compact(&messages, None).await?; let hits = compact.recall("port of service
-    /// 7").await?; assert!(hits[0].snippet.contains("8007") || hits[0].snippet.contains("service 7")); #
-    /// Ok(()) # }
+    /// #     serde_json::json!({"role": "assistant", "content": format!("Service {n} uses port {}. ", 8000 + n).repeat(60)}),
+    /// # ];
+    /// # let messages: Vec<_> = (0..40).flat_map(turn).collect();
+    /// # compact.session("ports").compact(&messages, None).await?;
+    /// let hits = compact.recall("port of service 7").await?;
+    /// assert!(hits[0].snippet.contains("8007") || hits[0].snippet.contains("service 7"));
+    /// # Ok(())
+    /// # }
     /// ```
     pub async fn recall(&self, question: &str) -> Result<Vec<SearchHit>, Error> {
         let query = RecallQuery {
