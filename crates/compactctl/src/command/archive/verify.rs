@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use compact::hook::{self, StoreWithFiles};
-use compact::manager::{RuntimeError, read_record};
+use compact::manager::{Hinted, RuntimeError, read_record};
 use compact::store::{
     ArchiveStore, CatalogError, Exclusion, MemoryCatalog, PackId, SessionCatalog, reachable_packs,
 };
@@ -55,7 +55,10 @@ pub(super) async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer,
     match checked {
         Err(RuntimeError::Catalog(
             error @ (CatalogError::Lost { .. } | CatalogError::Damaged { .. }),
-        )) => found.problems.push((None, error.to_string())),
+        )) => {
+            let message = format!("{}: {REBUILD}", error.message());
+            found.problems.push((None, message));
+        }
         other => other?,
     }
     found.behind = count_behind(app, &found).await?;
