@@ -585,7 +585,7 @@ pub(crate) struct PruneArgs {
 /// Whatever is asked of a command that was left out of this build.
 #[cfg(not(feature = "eval"))]
 #[derive(Args, Debug)]
-pub struct IgnoredArgs {
+pub(crate) struct IgnoredArgs {
     /// Not looked at.
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<std::ffi::OsString>,

@@ -39,8 +39,8 @@ fn written(form: ConsoleFormat, events: &[Event]) -> String {
 }
 
 /// What a person reads of a host's JSON.
-fn check(event: Value, line: &Expect) {
-    line.assert_eq(&ConsoleFormat::Human.format_event(&event));
+fn check(event: &Value, line: &Expect) {
+    line.assert_eq(&ConsoleFormat::Human.format_event(event));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_line_for_people() {
 #[test]
 fn what_is_zero_or_absent_is_not_said_and_what_matters_is() {
     check(
-        json!({"ts": "2026-01-02T03:04:05.678Z", "event": "compact.failed", "severity": "warning",
+        &json!({"ts": "2026-01-02T03:04:05.678Z", "event": "compact.failed", "severity": "warning",
             "session_id": "s", "model": null, "t_est": 5, "max": 0, "pruned_count": 0,
             "kept": {"pinned": 0}, "error": "no room left", "retention": 0.975, "stored_bytes": 12345}),
         &expect![[r#"
@@ -66,7 +66,7 @@ fn what_is_zero_or_absent_is_not_said_and_what_matters_is() {
 fn nothing_in_an_event_can_move_the_cursor() {
     let odd = "a\nb\u{1b}[2J\0\u{202e}";
     check(
-        json!({"event": odd, "session_id": "x".repeat(100), "key\n": odd, "list": ["\u{7f}"]}),
+        &json!({"event": odd, "session_id": "x".repeat(100), "key\n": odd, "list": ["\u{7f}"]}),
         &expect![[r#"
             a\nb\u{1b}[2J\u{0}\u{202e} session=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… key\n=a\nb\u{1b}[2J\u{0}\u{202e} list=["\u{7f}"]"#]],
     );

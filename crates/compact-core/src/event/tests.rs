@@ -119,6 +119,7 @@ const AFTER: CategoryTokens = CategoryTokens {
 };
 
 /// Every kind of event, in every shape that it has.
+#[expect(clippy::too_many_lines, reason = "a sample of every event")]
 fn samples() -> Vec<Event> {
     let bare = EventScope {
         call: None,

@@ -92,7 +92,7 @@ fn whatever_can_change_a_view_or_its_archive_changes_the_receipt() {
     };
     let protects = Policy {
         protected_entries: vec![told.hashes[3]],
-        ..policy.clone()
+        ..policy
     };
     let strict = WireRules {
         name: "strict",

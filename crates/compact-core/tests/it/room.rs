@@ -146,7 +146,7 @@ proptest! {
         let conversation = conversation(entries);
         let (budget, made) = compacted(&conversation, &Policy::default());
         prop_assert_eq!(made.receipt.kept.newest_cut, 1);
-        prop_assert!(made.receipt.notes.iter().any(|note| *note == ReceiptNote::NewestCut));
+        prop_assert!(made.receipt.notes.contains(&ReceiptNote::NewestCut));
         let shown = made.view.shown_entries(&conversation);
         let left = shown.last().map_or(0, |e| scene::history_tokens(&self::conversation(vec![e.clone()]), Setting::PLAIN).0);
         prop_assert!(left * 10 >= budget.0 * 8, "{} of {}", left, budget);
@@ -188,7 +188,7 @@ proptest! {
         if needed <= estimator.to_units(budget) {
             prop_assert_eq!(cut, 0, "{:?} in {}", claims, budget);
         }
-        let is_noted = made.receipt.notes.iter().any(|note| *note == ReceiptNote::NewestCut);
+        let is_noted = made.receipt.notes.contains(&ReceiptNote::NewestCut);
         prop_assert_eq!(is_noted, cut > 0);
     }
 }
