@@ -150,4 +150,6 @@ def _exporter_from_section(section: dict[str, Any]) -> Exporter | None:
         return ConsoleExporter(form=section["format"])
     if section["exporter"] == "otlp":
         return OtlpExporter(**section["otlp"])
-    return None
+    if section["exporter"] in ("none", "custom"):
+        return None
+    raise ConfigError(f"telemetry.exporter: {section['exporter']!r} is not available in Python")

@@ -26,8 +26,10 @@ pub(crate) fn build_sink(
     redactor: &Arc<Redactor>,
 ) -> Result<Arc<dyn EventSink>, Error> {
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
-    if config.telemetry.exporter == ExporterKind::Otlp {
-        sinks.push(Box::new(open_collector(&config.telemetry.otlp)?));
+    match config.telemetry.exporter {
+        ExporterKind::Otlp => sinks.push(Box::new(open_collector(&config.telemetry.otlp)?)),
+        // A door prints to its own console, and a program passes its own sinks.
+        ExporterKind::Console | ExporterKind::Custom | ExporterKind::None => {}
     }
     for sink in own {
         sinks.push(Box::new(Arc::clone(sink)));
