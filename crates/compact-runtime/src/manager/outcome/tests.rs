@@ -225,8 +225,8 @@ fn redacted_archive() -> RedactionRules {
     rules
 }
 
-/// A conversation that somebody tells in one session, with a secret in its middle.
-fn told() -> Conversation {
+/// A conversation of one session, with a secret in its middle.
+fn sample_conversation() -> Conversation {
     let key = "the key is AKIAIOSFODNN7EXAMPLE, never touch table_7";
     let mut entries = vec![Entry::from_text("u0", Role::User, "go")];
     entries.extend((0..20).flat_map(|i| exchange(i, 25)));
@@ -261,7 +261,10 @@ async fn verified(manager: &Manager, receipt: &str) -> VerifiedBy {
 async fn an_original_that_was_first_archived_redacted_is_archived_exact_as_well() {
     let (exact, _) = manager(8_000);
     let redacted = redacting(&exact, &redacted_archive());
-    let (conversation, original) = (told(), serialize_entries(&told().entries));
+    let (conversation, original) = (
+        sample_conversation(),
+        serialize_entries(&sample_conversation().entries),
+    );
     let first = compact(&redacted, &conversation).await;
     let second = compact(&exact, &conversation).await;
     let id = |made: &CommittedCompaction| made.compaction.receipt.receipt_id.clone();
@@ -299,8 +302,14 @@ async fn an_original_that_was_first_archived_redacted_is_archived_exact_as_well(
 async fn an_original_that_was_kept_nowhere_is_archived_by_the_next_who_keeps_it() {
     let (keeping, _) = manager(8_000);
     let fleeting = keeping.clone().with_archive(None);
-    let first = compact(&fleeting, &told()).await.compaction.receipt;
-    let second = compact(&keeping, &told()).await.compaction.receipt;
+    let first = compact(&fleeting, &sample_conversation())
+        .await
+        .compaction
+        .receipt;
+    let second = compact(&keeping, &sample_conversation())
+        .await
+        .compaction
+        .receipt;
     assert_eq!((first.retention.recoverable, second.retention.lost), (0, 0));
     assert_eq!(
         verified(&keeping, &second.receipt_id).await,
@@ -312,8 +321,8 @@ async fn an_original_that_was_kept_nowhere_is_archived_by_the_next_who_keeps_it(
 async fn other_redaction_makes_another_receipt_and_the_chain_goes_on_from_it() {
     let (open, _) = manager(8_000);
     let hidden = redacting(&open, &hiding("table_7"));
-    let first = compact(&open, &told()).await.compaction;
-    let second = compact(&hidden, &told()).await.compaction;
+    let first = compact(&open, &sample_conversation()).await.compaction;
+    let second = compact(&hidden, &sample_conversation()).await.compaction;
     let summary = |made: &Compaction| made.view.summary().unwrap().plain_text();
     assert!(summary(&first).contains("table_7") && !summary(&second).contains("table_7"));
     assert_ne!(first.receipt.receipt_id, second.receipt.receipt_id);
@@ -322,7 +331,7 @@ async fn other_redaction_makes_another_receipt_and_the_chain_goes_on_from_it() {
         second.receipt.redaction_fingerprint
     );
     for made in [first, second] {
-        let mut going_on = shown_conversation(&made.view, &told());
+        let mut going_on = shown_conversation(&made.view, &sample_conversation());
         going_on
             .entries
             .extend((40..60).flat_map(|i| exchange(i, 25)));
@@ -345,7 +354,7 @@ async fn other_redaction_makes_another_receipt_and_the_chain_goes_on_from_it() {
 #[tokio::test]
 async fn a_view_made_under_other_rules_is_not_taken_over() {
     let open = redacting(&manager(6_000).0, &RedactionRules::default());
-    let history = told().entries;
+    let history = sample_conversation().entries;
     let mut session = SessionState::new("both", &WireRules::LENIENT);
     session.append(history.clone());
     let first = open.preflight(&mut session).await.unwrap().receipt.unwrap();
@@ -371,7 +380,7 @@ async fn a_view_made_under_other_rules_is_not_taken_over() {
 #[tokio::test]
 async fn what_is_remembered_is_hidden_by_the_rules_in_force() {
     let (open, _) = manager(8_000);
-    let mut conversation = told();
+    let mut conversation = sample_conversation();
     let last = Entry::from_text("u2", Role::User, "and look at table_7 again");
     conversation.entries.push(last);
     let made = compact(&open, &conversation).await;
