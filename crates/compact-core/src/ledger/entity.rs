@@ -38,7 +38,7 @@ impl Voice {
 }
 
 /// The place of a block in its session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlockPlace {
     /// The entry's ordinal.
     pub ordinal: u32,

@@ -14,6 +14,8 @@ use super::reading::BlockReading;
 /// to be quoted whole.
 const REACH: usize = 112;
 const PROSE_REACH: usize = 208;
+/// How much further, to the end of a line.
+const LINE_REACH: usize = 140;
 
 /// A stretch of a block's reading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,8 +86,34 @@ pub(super) fn measure(mention: &mut Mention, name: usize, reading: &BlockReading
     };
     let start = mention.start as usize;
     let end = (start + name).min(text.len());
-    mention.before = (start - word_start(text, start, reach)) as u8;
-    mention.after = (word_end(text, end, reach) - end) as u8;
+    let (mut from, mut to) = (word_start(text, start, reach), word_end(text, end, reach));
+    if reach == REACH {
+        (from, to) = (line_start(text, from), line_end(text, to));
+    }
+    mention.before = (start - from) as u8;
+    mention.after = (to - end) as u8;
+}
+
+/// The start of the line at `at`, if that is near.
+fn line_start(text: &str, at: usize) -> usize {
+    let far = at.saturating_sub(LINE_REACH);
+    let near = text.as_bytes().get(far..at).unwrap_or_default();
+    match memchr::memrchr(b'\n', near) {
+        Some(i) => far + i + 1,
+        None if far == 0 => 0,
+        None => at,
+    }
+}
+
+/// The end of the line at `at`, if that is near.
+fn line_end(text: &str, at: usize) -> usize {
+    let far = (at + LINE_REACH).min(text.len());
+    let near = text.as_bytes().get(at..far).unwrap_or_default();
+    match memchr::memchr(b'\n', near) {
+        Some(i) => at + i,
+        None if far == text.len() => far,
+        None => at,
+    }
 }
 
 fn word_start(text: &str, at: usize, reach: usize) -> usize {

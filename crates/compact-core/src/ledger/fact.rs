@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::cue;
-use super::entity::Voice;
+use super::entity::{BlockPlace, Voice};
 use super::reading::BlockReading;
 use super::scan::{NameKind, scan_names};
-use super::sentence::{SentencePlace, clip, split_sentences};
-use crate::message::{Block, Entry};
+use super::sentence::{SentencePlace, clip, clip_lines, split_sentences};
+use crate::message::{Block, Entry, EntryKind};
 
 /// A quotation with its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,12 @@ pub struct ToolRun {
     pub ordinal: u32,
     /// The command, or the tool and its first argument.
     pub text: Box<str>,
+    /// The file that it names, if it names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Box<str>>,
+    /// The block that answered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<BlockPlace>,
     /// How it ended.
     pub outcome: ToolRunOutcome,
 }
@@ -102,8 +108,11 @@ pub struct TaskPlan {
 /// The typed facts of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// What the user said, message by message, clipped.
+    /// What the user said, message by message, with its line breaks; long ones as far as their head.
     pub requests: Vec<Fact>,
+    /// What the model said, in the same way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replies: Vec<Fact>,
     /// Sentences of the user or the system that rule what may be done.
     pub rules: Vec<Fact>,
     /// How many of the oldest rules left that list, which is bounded.
@@ -130,7 +139,8 @@ pub struct Facts {
     pub plan: TaskPlan,
 }
 
-const REQUESTS: usize = 256;
+const REQUESTS: usize = 512;
+const REPLIES: usize = 1024;
 const RULES: usize = 1024;
 const RELEASES: usize = 128;
 const DECISIONS: usize = 512;
@@ -139,7 +149,10 @@ const DONE: usize = 256;
 const MADE: usize = 128;
 const RUNS: usize = 512;
 const SYMBOLS: usize = 8;
-const REQUEST_CHARS: usize = 480;
+const REQUEST_CHARS: usize = 8_000;
+const REPLY_CHARS: usize = 4_000;
+/// A summary that another program wrote tells a whole session.
+const SUMMARY_CHARS: usize = 16_000;
 const SENTENCE_CHARS: usize = 320;
 const RULE_CHARS: usize = 640;
 const COMMAND_CHARS: usize = 200;
@@ -213,6 +226,7 @@ impl FactCollector {
         &mut self,
         ordinal: u32,
         entry: &Entry,
+        part: u16,
         block: &Block,
         reading: &BlockReading<'_>,
     ) -> bool {
@@ -235,7 +249,10 @@ impl FactCollector {
                 call,
                 content,
                 is_error,
-            } => self.collect_answer(call, content, outcome(content, *is_error), reading),
+            } => {
+                let place = BlockPlace { ordinal, part };
+                self.collect_answer(call, place, content, outcome(content, *is_error), reading);
+            }
             Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
         }
         true
@@ -251,6 +268,7 @@ impl FactCollector {
     fn collect_answer(
         &mut self,
         call: &str,
+        place: BlockPlace,
         content: &str,
         outcome: ToolRunOutcome,
         reading: &BlockReading<'_>,
@@ -262,6 +280,7 @@ impl FactCollector {
             return;
         };
         run.outcome = outcome;
+        run.answer = Some(place);
         if matches!(run.outcome, ToolRunOutcome::Failed(_)) || content.len() > ANSWER {
             return;
         }
@@ -285,9 +304,23 @@ impl FactCollector {
             voice: reading.voice,
             text: clip(text, chars).into(),
         };
+        let whole = |text: &str, chars| Fact {
+            ordinal,
+            voice: reading.voice,
+            text: clip_lines(text, chars).into(),
+        };
         if reading.voice == Voice::User && entry.is_user_message() && !cue::is_thanks(&reading.text)
         {
-            self.facts.requests.push(fact(&reading.text, REQUEST_CHARS));
+            self.facts
+                .requests
+                .push(whole(&reading.text, REQUEST_CHARS));
+        }
+        if reading.voice == Voice::Model {
+            let chars = match entry.meta.kind {
+                EntryKind::ForeignSummary => SUMMARY_CHARS,
+                _ => REPLY_CHARS,
+            };
+            self.facts.replies.push(whole(&reading.text, chars));
         }
         let mut sentences = split_sentences(&reading.text).peekable();
         let mut before: Option<Cow<'_, str>> = None;
@@ -315,12 +348,15 @@ impl FactCollector {
     }
 
     fn collect_call(&mut self, ordinal: u32, name: &str, text: &str) {
+        let touched = touched(name, text);
         self.facts.runs.push(ToolRun {
             ordinal,
             text: command_text(name, text).into(),
+            path: touched.first().map(|(path, _)| (*path).into()),
+            answer: None,
             outcome: ToolRunOutcome::Pending,
         });
-        for (path, act) in touched(name, text) {
+        for (path, act) in touched {
             let symbols = match act {
                 FileAct::Edited | FileAct::Created => cue::definitions(text, SYMBOLS),
                 FileAct::Read | FileAct::Deleted => Vec::new(),
@@ -341,6 +377,7 @@ impl Facts {
     /// Adds the facts of a later stretch.
     pub(super) fn merge(&mut self, later: Facts) {
         self.requests.extend(later.requests);
+        self.replies.extend(later.replies);
         self.rules.extend(later.rules);
         self.rules_left_out += later.rules_left_out;
         self.releases.extend(later.releases);
@@ -400,6 +437,7 @@ impl Facts {
         }
         self.rules_left_out += self.rules.len().saturating_sub(RULES) as u32;
         truncate_to_newest(&mut self.rules, RULES);
+        truncate_to_newest(&mut self.replies, REPLIES);
         truncate_to_newest(&mut self.releases, RELEASES);
         truncate_to_newest(&mut self.decisions, DECISIONS);
         truncate_to_newest(&mut self.open, OPEN);

@@ -57,7 +57,7 @@ impl Ledger {
         for (entry, ordinal) in entries.iter().map(E::borrow).zip(first..) {
             for (block, part) in entry.blocks.iter().zip(0..) {
                 if let Some(reading) = reading::read_block(entry, block)
-                    && facts.collect_block(ordinal as u32, entry, block, &reading)
+                    && facts.collect_block(ordinal as u32, entry, part, block, &reading)
                 {
                     names.take(ordinal as u32, part, &reading);
                 }

@@ -246,6 +246,29 @@ pub(crate) fn clip(text: &str, chars: usize) -> String {
     out
 }
 
+/// At most `chars` characters with their line breaks: blank lines dropped, cut at a word with `…`.
+pub(crate) fn clip_lines(text: &str, chars: usize) -> String {
+    let mut out = String::new();
+    let mut left = chars;
+    for line in text.lines() {
+        let line = line.trim_end();
+        if line.trim_start().is_empty() {
+            continue;
+        }
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let length = line.chars().count() + 1;
+        if length > left {
+            out.push_str(&clip(line, left));
+            return out;
+        }
+        left -= length;
+        out.extend(line.chars().filter(|c| *c == '\t' || !c.is_control()));
+    }
+    out
+}
+
 /// Ends a line that ran out of room. A single word that is longer than the line is cut in itself.
 fn end_clipped(mut out: String, word: &str, room: usize) -> String {
     if out.is_empty() {

@@ -186,6 +186,9 @@ fn made_lines(facts: &Facts) -> Vec<FactLine> {
     told.collect()
 }
 
+/// Characters of a request that are told.
+const GOAL_CHARS: usize = 480;
+
 /// The first request is the task; then the newest ones. Sentences that rule are told as rules.
 fn goal_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
     let goal = |f: &Fact| {
@@ -194,7 +197,7 @@ fn goal_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
         for told in elsewhere.filter(|r| r.ordinal == f.ordinal) {
             text = without(&text, &told.text);
         }
-        let text = clip(&text, usize::MAX - 1);
+        let text = clip(&text, GOAL_CHARS);
         (text.len() >= 12)
             .then(|| new_fact_line(SectionTopic::Goals, f.ordinal, format!("\"{text}\"")))
     };
