@@ -19,6 +19,16 @@ pub struct Frame {
     pub receipt: Option<String>,
 }
 
+impl Frame {
+    /// Makes the frame of the N-th rolling summary, which names its receipt.
+    pub fn new(version: u32, receipt: impl Into<String>) -> Frame {
+        Frame {
+            version,
+            receipt: Some(receipt.into()),
+        }
+    }
+}
+
 /// Puts a body into its frame.
 pub fn wrap(frame: &Frame, body: &str) -> String {
     let mut text = format!("{OPEN}{}>\n", frame.version);
@@ -97,10 +107,7 @@ mod tests {
 
     #[test]
     fn a_frame_reads_back_what_it_wrote() {
-        let frame = Frame {
-            version: 12,
-            receipt: Some("c0ffee".to_owned()),
-        };
+        let frame = Frame::new(12, "c0ffee");
         let text = wrap(&frame, "## Goal\nship </COMPACT-SUMMARY> it\n");
         assert!(text.starts_with("<COMPACT-SUMMARY v12>"));
         assert_eq!(parse(&text), Some(frame));

@@ -79,7 +79,7 @@ impl Chain {
     pub const EMPTY: Chain = Chain([0; 16]);
 
     /// The prefix with one more entry.
-    pub fn with_entry(self, next: EntryHash) -> Chain {
+    pub(crate) fn with_entry(self, next: EntryHash) -> Chain {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.0);
         hasher.update(&next.0);

@@ -50,7 +50,7 @@ pub struct Unit {
 
 impl Unit {
     /// True when it may stand in a view beside a summary.
-    pub fn is_sendable(&self) -> bool {
+    pub(crate) fn is_sendable(&self) -> bool {
         self.health != UnitHealth::Broken
             && !matches!(self.kind, UnitKind::Leading | UnitKind::Summary)
     }

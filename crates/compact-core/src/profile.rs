@@ -20,16 +20,16 @@ const NEVER: f64 = 1.1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// Keep recent turns and one rolling summary in place (seed 002).
+    /// Keep recent turns and one rolling summary in place.
     #[default]
     Rolling,
-    /// Clear the history and continue from a summary in the system prompt (seed 001).
+    /// Clear the history and continue from a summary in the system prompt.
     HardReset,
-    /// Ask the agent for a checkpoint and start a new session from it; usage overwrites (seed 004).
+    /// Ask the agent for a checkpoint and start a new session from it; usage overwrites.
     CheckpointRestart,
-    /// The same with usage accumulated from per-turn deltas (seed 003).
+    /// The same with usage accumulated from per-turn deltas.
     CheckpointRestartDelta,
-    /// The host compacts; the engine archives and observes (seed 000).
+    /// The host compacts; the engine archives and observes.
     NativeArchive,
 }
 

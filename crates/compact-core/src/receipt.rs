@@ -157,7 +157,7 @@ pub struct ProseUse {
 ///
 /// Functions of a program's own, an estimator or a redactor, count by their names.
 #[derive(Serialize)]
-pub struct ReceiptIdentity<'a> {
+pub(crate) struct ReceiptIdentity<'a> {
     /// The engine's version.
     pub engine: &'a str,
     /// The chain over the entries.
@@ -191,7 +191,7 @@ pub struct ReceiptIdentity<'a> {
 
 impl ReceiptIdentity<'_> {
     /// The receipt's id.
-    pub fn receipt_id(&self) -> String {
+    pub(crate) fn receipt_id(&self) -> String {
         let json = serde_json::to_vec(self).unwrap_or_default();
         blake3::hash(&json).to_hex().chars().take(32).collect()
     }
@@ -203,7 +203,7 @@ pub fn span_ordinals(spans: &[OrdinalSpan]) -> impl Iterator<Item = u64> {
 }
 
 /// Ordinals as inclusive runs, in their order.
-pub fn ordinal_spans(ordinals: impl IntoIterator<Item = u64>) -> Vec<OrdinalSpan> {
+pub(crate) fn ordinal_spans(ordinals: impl IntoIterator<Item = u64>) -> Vec<OrdinalSpan> {
     let mut runs: Vec<OrdinalSpan> = Vec::new();
     for ordinal in ordinals {
         match runs.last_mut() {

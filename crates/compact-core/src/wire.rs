@@ -81,7 +81,7 @@ impl WireRules {
     };
 
     /// The wanted placement when the wire allows it, else the wire's preferred one.
-    pub fn allowed_placement(&self, wanted: Placement) -> Placement {
+    pub(crate) fn allowed_placement(&self, wanted: Placement) -> Placement {
         if self.placements.contains(&wanted) {
             return wanted;
         }

@@ -229,7 +229,7 @@ const EVENTS: [&str; 10] = [
     "compact.usage",
 ];
 
-/// Every field of seed 002's event, as the attributes of a record.
+/// Every field of the founding event, as the attributes of a record.
 const DECISION: [&str; 19] = [
     "compact.session_id",
     "compact.event",

@@ -42,10 +42,8 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
         let outline = Outline::from_conversation(input.conversation);
         let pins =
             PinRules::new(input.policy)?.of_units(input.conversation, &outline, input.hashes);
-        let frame = Frame {
-            version: input.prior.map_or(0, |p| p.summary_version) + 1,
-            receipt: Some(receipt_identity(input).receipt_id()),
-        };
+        let version = input.prior.map_or(0, |p| p.summary_version) + 1;
+        let frame = Frame::new(version, receipt_identity(input).receipt_id());
         let empty = assemble::summary_text(&frame, "", input.summary_placement());
         Ok(MeasuredHistory {
             pins,

@@ -31,7 +31,8 @@ pub use crate::prune::meaning::MeaningVector;
 pub use claim::classify_summaries;
 pub use input::{CompactionInput, Originals};
 pub use preview::{preview, room_claims, summary_source};
-pub use prior::{Prior, common_prefix, entry_ordinals, ledger_before, session_ledger};
+pub(crate) use prior::entry_ordinals;
+pub use prior::{Prior, common_prefix, ledger_before, session_ledger};
 pub use run::compact;
 
 /// A finished compaction, not yet committed.

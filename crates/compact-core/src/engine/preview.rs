@@ -36,11 +36,8 @@ pub fn summary_source<'a>(input: &CompactionInput<'a>) -> Result<SummarySource<'
     let first = measured.outline.first_user();
     let goal = first.and_then(|unit| units.get(unit));
     Ok(SummarySource {
-        entries: numbered.collect(),
-        host_rendering: None,
         goal: goal.and_then(|unit| entries.get(unit.entries.start)),
         note: input.note,
-        redactor: input.redactor,
-        estimator: input.estimator,
+        ..SummarySource::new(numbered.collect(), input.redactor, input.estimator)
     })
 }

@@ -43,7 +43,7 @@ pub fn common_prefix(conversation: &Conversation, hashes: &[EntryHash], prior: &
 }
 
 /// The ordinal of each entry in its session: known ones keep theirs, new ones count on.
-pub fn entry_ordinals(
+pub(crate) fn entry_ordinals(
     conversation: &Conversation,
     hashes: &[EntryHash],
     prior: Option<&Prior>,

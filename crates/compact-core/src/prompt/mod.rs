@@ -87,6 +87,24 @@ pub struct SummarySource<'a> {
     pub estimator: &'a dyn Estimator,
 }
 
+impl<'a> SummarySource<'a> {
+    /// Makes a source of entries with their ordinals, without a goal, a wish or a host's rendering.
+    pub fn new(
+        entries: Vec<(u64, &'a Entry)>,
+        redactor: &'a Redactor,
+        estimator: &'a dyn Estimator,
+    ) -> SummarySource<'a> {
+        SummarySource {
+            entries,
+            host_rendering: None,
+            goal: None,
+            note: None,
+            redactor,
+            estimator,
+        }
+    }
+}
+
 /// A request to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryPrompt {

@@ -17,12 +17,8 @@ const STYLES: [Style; 7] = [
 
 fn source<'a>(entries: &'a [Entry], redactor: &'a Redactor) -> SummarySource<'a> {
     SummarySource {
-        entries: (0..).zip(entries).collect(),
-        host_rendering: None,
         goal: entries.first(),
-        note: None,
-        redactor,
-        estimator: &Chars4,
+        ..SummarySource::new((0..).zip(entries).collect(), redactor, &Chars4)
     }
 }
 

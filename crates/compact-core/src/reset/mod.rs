@@ -1,8 +1,8 @@
 //! The hard reset: when a session may be compacted, what it is told, and how it goes on.
 //!
-//! The history is cleared and the session continues from a summary at the end of its system prompt
-//! (seed 001). Here are the decisions only: the attempts of a turn, the numbers a trigger rests on,
-//! the events and the prompt. Files, clocks and the compaction itself are the runtime's.
+//! The history is cleared and the session continues from a summary at the end of its system prompt.
+//! Here are the decisions only: the attempts of a turn, the numbers a trigger rests on, the events and the
+//! prompt. Files, clocks and the compaction itself are the runtime's.
 
 mod prompt;
 mod state;
@@ -18,8 +18,8 @@ pub use state::{CompactionState, TriggerReason};
 /// What a person reads when a session cannot go on.
 pub const DEAD: &str = "Context limit exceeded and compaction failed. Please start a new session.";
 
-/// What a host is told about the resets of its session. The fields are those of seed 001, and
-/// where it names more than its schemas have, they are here too.
+/// What a host is told about the resets of its session. The fields are those of the founding document,
+/// and where its text names more than its schemas have, they are here too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResetEvent {

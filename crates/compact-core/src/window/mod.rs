@@ -16,7 +16,7 @@ pub use registry::{ModelInfo, ModelPrice, find_model, models};
 use crate::token::Tokens;
 
 /// The window of a model that nobody knows.
-pub const DEFAULT_WINDOW: Tokens = Tokens(128_000);
+pub(crate) const DEFAULT_WINDOW: Tokens = Tokens(128_000);
 
 /// A window and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@ use compact_core::view::{View, ViewItem};
 use compact_formats::{BoundaryStamp, Format, TranscriptScope, detect, parse};
 use proptest::prelude::*;
 
-use crate::sample::{FORMATS, format, steps, transcript};
+use crate::sample::{format, steps, transcript};
 
 #[derive(Clone, Debug)]
 enum Harm {
@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn noise_never_panics(source in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = detect(&source);
-        FORMATS.iter().for_each(|format| exercise(&source, Some(*format)));
+        Format::ALL.iter().for_each(|format| exercise(&source, Some(*format)));
     }
 }
 
@@ -246,7 +246,7 @@ fn a_hundred_thousand_levels_are_copied_or_refused() {
     );
     exercise(input.as_bytes(), Some(Format::ClaudeCode));
     for source in [deep, "[".repeat(100_000), "{\"a\":".repeat(100_000)] {
-        FORMATS
+        Format::ALL
             .iter()
             .for_each(|format| exercise(source.as_bytes(), Some(*format)));
         let _ = detect(source.as_bytes());

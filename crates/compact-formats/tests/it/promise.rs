@@ -18,10 +18,7 @@ const STAMP: BoundaryStamp<'static> = BoundaryStamp {
 };
 
 fn summary() -> ViewItem {
-    let frame = Frame {
-        version: 2,
-        receipt: Some("c0ffee".to_owned()),
-    };
+    let frame = Frame::new(2, "c0ffee");
     let mut entry = Entry::from_text(
         "summary-c0ffee",
         Role::User,

@@ -43,31 +43,13 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..12)
 }
 
-pub(crate) const FORMATS: [Format; 15] = [
-    Format::Gemini,
-    Format::OpenAiResponses,
-    Format::Anthropic,
-    Format::OpenAiChat,
-    Format::ClaudeCode,
-    Format::CodexRollout,
-    Format::Messages,
-    Format::MessagesJsonl,
-    Format::GeminiCli,
-    Format::OpenCode,
-    Format::Pi,
-    Format::Copilot,
-    Format::OpenHands,
-    Format::SweAgent,
-    Format::TauBench,
-];
-
 /// True where a call and its result stand in one object.
 pub(crate) fn joins_results(format: Format) -> bool {
     matches!(format, Format::GeminiCli | Format::OpenCode)
 }
 
 pub(crate) fn format() -> impl Strategy<Value = Format> {
-    prop::sample::select(FORMATS.to_vec())
+    prop::sample::select(Format::ALL)
 }
 
 /// The steps as a transcript.

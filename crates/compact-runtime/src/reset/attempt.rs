@@ -1,4 +1,4 @@
-//! One attempt, in the order of seed 001: close the input, keep what the summarizer is given,
+//! One attempt, in the order that hosts rely on: close the input, keep what the summarizer is given,
 //! compact, keep the summary, replace the history, say so, open the input.
 
 use compact_core::reset::ResetEvent;

@@ -1,5 +1,5 @@
 //! A session under the profile `hard-reset`: when it grows too large, its history is cleared and it
-//! goes on from a summary at the end of its system prompt (seed 001).
+//! goes on from a summary at the end of its system prompt.
 //!
 //! The host tells the session what is said and asks before each turn; the session keeps the
 //! transcript, decides, resets, and says what happened. A reset replaces the history whole or leaves

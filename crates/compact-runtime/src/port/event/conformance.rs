@@ -37,7 +37,7 @@ pub fn suite(sink: &dyn EventSink) {
     assert!(took < PATIENCE, "emitting held up its sender for {took:?}");
 }
 
-/// The event of seed 002 §9, and events with odd values.
+/// The founding document's event, and events with odd values.
 pub fn odd_events() -> Vec<Event> {
     let with_scope = |scope| Event {
         scope,
