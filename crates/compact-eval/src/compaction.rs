@@ -22,7 +22,9 @@ use compact_runtime::replay::play::PlaySettings;
 use serde_json::Value;
 
 use crate::chat;
+use crate::event;
 use crate::metric::{EventVoice, MetricEvent};
+use crate::probe::live_events;
 use crate::prose::ProseWriter;
 
 pub use crate::prose::ProseCounts;
@@ -99,6 +101,28 @@ impl EvalEngine {
     /// and a budget does not count them.
     pub fn compact(&self, events: &[MetricEvent], budget: usize) -> Result<String, EvalError> {
         self.view_text(events, budget, None)
+    }
+
+    /// Returns the text of the view of a transcript, compacted in its own format: what the model sees of it
+    /// when its agent goes on.
+    pub fn compact_transcript(&self, bytes: &[u8], budget: usize) -> Result<String, EvalError> {
+        let bytes = Bytes::copy_from_slice(bytes);
+        let parsed = compact_formats::parse(bytes.clone(), None, TranscriptScope::Live)?;
+        let step = CompactionStep {
+            conversation: &parsed.conversation,
+            rules: parsed.document.rules(),
+            prior: None,
+            budget: Tokens(budget as u64),
+        };
+        let written = match self.compact_step(&step)?.0 {
+            CompactionOutcome::Unchanged => bytes.to_vec(),
+            CompactionOutcome::Compacted(made) => {
+                parsed.document.emit(&parsed.conversation, &made.view)?
+            }
+        };
+        let sessions = event::read_transcript(&written)?.into_iter();
+        let shown = sessions.flat_map(live_events).map(|event| event.text);
+        Ok(shown.collect::<Vec<_>>().join("\n\n"))
     }
 
     /// Compacts with a model's words in the summary, or with our own if it does not answer.

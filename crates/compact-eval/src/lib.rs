@@ -24,6 +24,7 @@ pub mod interval;
 pub mod method;
 pub mod metric;
 pub mod oracle;
+pub mod probe;
 mod prose;
 pub mod qa;
 pub mod quiz;

@@ -594,7 +594,7 @@ pub(crate) struct IgnoredArgs {
 /// `eval`.
 #[cfg(feature = "eval")]
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "examples", "decay", "tasks", "qa"]))]
+#[command(group = clap::ArgGroup::new("subject").required(true).args(["paths", "generated", "examples", "decay", "tasks", "qa", "probes"]))]
 pub(crate) struct EvalArgs {
     /// Folders or files of transcripts; each is a dataset
     #[arg(value_name = "PATH")]
@@ -614,11 +614,17 @@ pub(crate) struct EvalArgs {
     /// Look for the evidence of questions in compacted conversations (LoCoMo's format) instead
     #[arg(long, value_name = "FILE")]
     pub qa: Option<PathBuf>,
+    /// Look for the needles of answers in compacted sessions instead (docs/eval.md has the files)
+    #[arg(long, value_name = "DIR")]
+    pub probes: Option<PathBuf>,
+    /// Where the transcripts of --probes are; the same folder if left out
+    #[arg(long, value_name = "DIR", requires = "probes")]
+    pub data: Option<PathBuf>,
     /// The number of generated sessions or tasks of each kind
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
-    /// Budgets as shares of what is compacted
-    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.05,0.1,0.2", value_parser = parse_ratio)]
+    /// Budgets as shares of what is compacted [default: 0.05,0.1,0.2; with --probes the recorded sizes]
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = parse_ratio)]
     pub budgets: Vec<f64>,
     /// Where sessions are cut, as shares of their tokens
     #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.5,0.75", value_parser = parse_ratio)]
@@ -650,6 +656,17 @@ pub(crate) struct EvalArgs {
     /// Further outputs
     #[command(flatten)]
     pub sheets: ResultFileArgs,
+}
+
+#[cfg(feature = "eval")]
+impl EvalArgs {
+    /// Returns the budgets as shares: those that were asked for, or the usual ones.
+    pub(crate) fn budget_shares(&self) -> &[f64] {
+        match self.budgets.as_slice() {
+            [] => &[0.05, 0.1, 0.2],
+            budgets => budgets,
+        }
+    }
 }
 
 /// `run`.

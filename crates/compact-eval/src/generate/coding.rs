@@ -3,12 +3,16 @@
 //! Between the items the user sets rules, replaces some of them, takes decisions and names work for
 //! later. The session ends in the middle of an item, as sessions do when the context runs out.
 
+mod talk;
+
 use serde_json::{Value, json};
 
 use super::author::Author;
 use super::planted::PlantedKind;
 use super::project::{FileId, Project, SourceFile};
 use super::script::{ScriptCall, ScriptPosition, SessionScript};
+
+pub(crate) use talk::write_talk;
 
 pub(crate) const CWD: &str = "/home/dev/ledger-api";
 
@@ -97,21 +101,27 @@ pub(crate) struct CodingSession<'g> {
 }
 
 /// Writes a session of at least so many bytes of text.
-pub(crate) fn write_script(mut author: Author<'_>, size: usize) -> CodingSession<'_> {
-    let branch = author.write("branch");
-    let mut session = CodingSession {
-        author,
-        script: SessionScript::default(),
-        branch,
-        project: Project::default(),
-        standing: Vec::new(),
-    };
+pub(crate) fn write_script(author: Author<'_>, size: usize) -> CodingSession<'_> {
+    let mut session = CodingSession::begin(author);
     session.open();
     while session.script.size < size {
         session.add_work_item();
     }
     session.leave_unfinished();
     session
+}
+
+impl<'g> CodingSession<'g> {
+    fn begin(mut author: Author<'g>) -> CodingSession<'g> {
+        let branch = author.write("branch");
+        CodingSession {
+            author,
+            script: SessionScript::default(),
+            branch,
+            project: Project::default(),
+            standing: Vec::new(),
+        }
+    }
 }
 
 impl CodingSession<'_> {

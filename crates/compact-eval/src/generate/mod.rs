@@ -40,7 +40,18 @@ pub struct GeneratedSession {
 
 /// Returns a coding session of at least so many tokens, as Claude Code JSONL.
 pub fn coding_session(seed: u64, tokens: usize) -> GeneratedSession {
-    let session = coding::write_script(Author::new(&GRAMMAR, seed), tokens_to_bytes(tokens));
+    let author = Author::new(&GRAMMAR, seed);
+    write_claude_code(&coding::write_script(author, tokens_to_bytes(tokens)), seed)
+}
+
+/// Returns a coding session of at least so many tokens whose user says what matters in passing, as Claude
+/// Code JSONL; each of their sentences is planted.
+pub fn talkative_session(seed: u64, tokens: usize) -> GeneratedSession {
+    let author = Author::new(&GRAMMAR, seed);
+    write_claude_code(&coding::write_talk(author, tokens_to_bytes(tokens)), seed)
+}
+
+fn write_claude_code(session: &coding::CodingSession<'_>, seed: u64) -> GeneratedSession {
     let place = claude_code::WorkLocation {
         cwd: coding::CWD,
         branch: &session.branch,
@@ -84,6 +95,7 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
         include_str!("../../grammar/python.txt"),
         include_str!("../../grammar/terminal.txt"),
         include_str!("../../grammar/coding.txt"),
+        include_str!("../../grammar/statement.txt"),
         include_str!("../../grammar/support.txt"),
         include_str!("../../grammar/research.txt"),
     ])

@@ -12,6 +12,8 @@ pub enum PlantedKind {
     Goal,
     /// A rule that the user gave; void once `superseded_by` names another.
     Constraint,
+    /// A sentence of the user, whatever it says.
+    Statement,
     /// A choice that was made, with its reason.
     Decision,
     /// A failure that was met; `fixed_by` names what ended it.

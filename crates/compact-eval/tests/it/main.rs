@@ -1,6 +1,8 @@
 //! The generated sessions are what they claim to be.
 
 #[cfg(test)]
+mod decay;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod golden;
@@ -12,3 +14,5 @@ mod reference;
 mod replay;
 #[cfg(test)]
 mod session;
+#[cfg(test)]
+mod statement;

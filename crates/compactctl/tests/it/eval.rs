@@ -1,4 +1,4 @@
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::place::Place;
 
@@ -93,4 +93,60 @@ fn generated_sessions_are_checked_against_their_keys() {
         done.iter()
             .all(|l| number(&l["count"]) > 0.0 && number(&l["passed"]["mean"]) <= 1.0)
     );
+}
+
+#[test]
+fn probes_are_looked_for_in_what_each_method_keeps() {
+    let place = Place::new();
+    place.example("coding-session.jsonl");
+    let facts = serde_json::from_slice::<Value>(&example_key()).expect("an answer key");
+    let early = facts["facts"].as_array().expect("facts").iter();
+    let early = early.filter(|fact| number(&fact["depth"]) < 0.5);
+    let probes: Vec<Value> = early
+        .map(|fact| json!({"kind": fact["kind"], "needles": [fact["needles"]]}))
+        .collect();
+    place.write("s.json", json!(probes).to_string());
+    let record = json!({
+        "id": "s", "file": "coding-session.jsonl", "tokens": 150_000, "budget": 7_500,
+        "cut": {"unit": "line", "at": 400},
+    });
+    place.write("sessions.json", json!([record]).to_string());
+    let arguments = [
+        "eval",
+        "--probes",
+        ".",
+        "--methods",
+        "compact,keep_last,whole",
+        "--csv",
+        "p.csv",
+    ];
+    let found = place.json(&arguments);
+    let score = |row: usize| number(&found["means"][row]["score"]);
+    assert!(score(2) >= score(0) && score(0) > score(1), "{found}");
+    assert_eq!(found["sessions"][0]["allowed"], 7_500);
+    assert_eq!(
+        String::from_utf8(place.read("p.csv"))
+            .expect("text")
+            .lines()
+            .count(),
+        4
+    );
+    let shares = place.json(&[
+        "eval",
+        "--probes",
+        ".",
+        "--methods",
+        "keep_last",
+        "--budgets",
+        "0.1,0.2",
+    ]);
+    assert_eq!(shares["means"][1]["budget"], json!({"share": 0.2}));
+    let missing = place.run(&["eval", "--probes", ".", "--data", "elsewhere"]);
+    assert_eq!(missing.code, 3, "{}", missing.stderr);
+    assert!(missing.stderr.contains("elsewhere"), "{}", missing.stderr);
+}
+
+fn example_key() -> Vec<u8> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    std::fs::read(root.join("coding-session.facts.json")).expect("an answer key")
 }

@@ -15,8 +15,8 @@ use crate::report::number::{format_percent, group_digits};
 use crate::report::plot;
 use crate::report::table::{Column, Table};
 
-/// How many parts a session is played in: enough for ten compactions at any usual budget.
-const PARTS: usize = 16;
+/// How many parts a session is played in: enough for twenty compactions at any usual budget.
+const PARTS: usize = 32;
 
 /// Compares on every kind of session at every budget.
 pub(super) fn run(
@@ -25,7 +25,7 @@ pub(super) fn run(
     global: &GlobalArgs,
 ) -> Result<ResultDocuments, Failure> {
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "measuring");
-    let lines = decay::compare_compactions(engine, args.seeds, &args.budgets, PARTS)?;
+    let lines = decay::compare_compactions(engine, args.seeds, args.budget_shares(), PARTS)?;
     let title = "Facts of the first tenth, after many compactions and after one";
     let head = HEAD.map(|(name, _)| name);
     let rows = lines.iter().map(cells);

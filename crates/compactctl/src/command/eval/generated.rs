@@ -23,7 +23,7 @@ pub(super) fn run(
     global: &GlobalArgs,
 ) -> Result<ResultDocuments, Failure> {
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "measuring");
-    let lines = fact_check::run_checks(engine, args.seeds, &args.budgets)?;
+    let lines = fact_check::run_checks(engine, args.seeds, args.budget_shares())?;
     Ok(ResultDocuments {
         json: json!(lines),
         human: render_tables(&lines, args.seeds),

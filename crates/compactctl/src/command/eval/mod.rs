@@ -3,6 +3,7 @@
 mod answer_key;
 mod decay;
 mod generated;
+mod probe;
 mod qa;
 mod retention;
 mod task;
@@ -63,6 +64,10 @@ fn run_benchmark(
 ) -> Result<ResultDocuments, Failure> {
     match args {
         EvalArgs { qa: Some(file), .. } => qa::run(file, args, engine),
+        EvalArgs {
+            probes: Some(folder),
+            ..
+        } => probe::run(folder, args, engine, global),
         EvalArgs {
             generated: true, ..
         } => generated::run(args, engine, global),

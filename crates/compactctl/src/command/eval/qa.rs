@@ -29,7 +29,7 @@ pub(super) fn run(
             .with_context(&source.name)
             .help("expected LoCoMo's JSON: a list of objects with `conversation` and `qa`")
     })?;
-    let lines = qa::measure_methods(&conversations, &args.methods, &args.budgets, engine);
+    let lines = qa::measure_methods(&conversations, &args.methods, args.budget_shares(), engine);
     let head = ["method", "budget", "evidence", "95 %", "answer", "95 %"];
     let rows = || lines.iter().map(cells);
     Ok(ResultDocuments {

@@ -61,7 +61,7 @@ fn options(args: &EvalArgs) -> RetentionOptions {
         } else {
             CutPoints::Shares {
                 at: args.cuts.clone(),
-                budgets: args.budgets.clone(),
+                budgets: args.budget_shares().to_vec(),
             }
         },
         methods: args.methods.clone(),

@@ -23,7 +23,7 @@ pub(super) fn run(
     global: &GlobalArgs,
 ) -> Result<ResultDocuments, Failure> {
     let _progress = TerminalProgress::over_bytes(global, usize::MAX, "playing");
-    let lines = task::run_trials(engine, args.seeds, &args.budgets)?;
+    let lines = task::run_trials(engine, args.seeds, args.budget_shares())?;
     let rows = lines.iter().map(cells);
     Ok(ResultDocuments {
         json: json!(lines),

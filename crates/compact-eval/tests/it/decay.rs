@@ -1,0 +1,18 @@
+//! The twentieth compaction still knows what the first one knew.
+
+use compact_eval::compaction::EvalEngine;
+use compact_eval::decay::compare_compactions;
+
+/// The least share of what one compaction keeps of a session's beginning that twenty of them keep.
+const LEAST_RATIO: f64 = 0.98;
+
+#[test]
+fn twenty_compactions_keep_what_one_keeps() {
+    let engine = EvalEngine::new(Default::default()).unwrap();
+    let results = compare_compactions(&engine, 1, &[0.1, 0.2], 32).unwrap();
+    assert_eq!(results.len(), 6, "three kinds of session at two budgets");
+    for result in results {
+        assert!(result.compactions >= 20, "{result:?}");
+        assert!(result.ratio >= LEAST_RATIO, "{result:?}");
+    }
+}
