@@ -12,6 +12,8 @@ use compact::policy::{Profile, Style};
 #[cfg(feature = "eval")]
 use compact_eval::method::Method;
 
+use crate::output::ExistingFile;
+
 /// Keeps a long-running LLM agent inside its context window without losing what matters.
 #[derive(Debug, Parser)]
 #[command(
@@ -370,6 +372,9 @@ pub(crate) struct CompactArgs {
     /// within its budget is copied unchanged
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
+    /// What becomes of a file that has the output's name.
+    #[arg(skip)]
+    pub existing: ExistingFile,
     /// Append a boundary and the view to the original lines, so that the agent can resume from it;
     /// in place unless -o is given
     #[arg(long)]

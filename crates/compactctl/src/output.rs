@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -58,86 +58,146 @@ fn ignore_broken_pipe(result: io::Result<()>) -> Result<(), Failure> {
 pub(crate) enum OutputTarget {
     /// `-`.
     Stdout,
-    /// A file that is replaced in one step, so it may be the input itself.
-    File(Box<StagedFile>),
+    /// A file.
+    File(FilePlace),
     /// A pipe or device: written straight.
     Stream(PathBuf),
 }
 
-/// A file next to its final place.
+/// A file that gets its name in one step, once it is whole: so it may be the input itself.
+///
+/// It is staged only when its bytes are there: a process that is killed at its work leaves nothing behind.
 #[derive(Debug)]
-pub(crate) struct StagedFile {
+pub(crate) struct FilePlace {
     path: PathBuf,
-    file: NamedTempFile,
+    existing: ExistingFile,
+    /// Those of a file that it follows; without one, a transcript is its owner's alone.
+    permissions: Option<Permissions>,
+}
+
+/// What becomes of a file that has the name already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ExistingFile {
+    /// It is replaced; a link keeps its target, and that is replaced.
+    #[default]
+    Replaced,
+    /// It stays, also if it comes while the bytes are made; nothing lends a new file its permissions.
+    Kept,
 }
 
 impl OutputTarget {
     /// Opens the place before any work is done, so that a wrong path costs nothing.
-    /// `like` lends its permissions to a new file.
+    /// `like` lends a new file its permissions, but for that to be run.
     pub(crate) fn open(path: &Path, like: Option<&Path>) -> Result<OutputTarget, Failure> {
         if path == Path::new("-") {
             return Ok(OutputTarget::Stdout);
         }
-        // A link keeps pointing where it did: the file behind it is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => Err(Failure::usage(
                 format!("cannot write to {}: it is a directory", path.display()),
                 "name a file",
             )),
-            Ok(found) if !found.is_file() => Ok(OutputTarget::Stream(path)),
-            _ => stage_file(path, like),
+            Ok(found) if found.is_file() => {
+                FilePlace::check(path, ExistingFile::Replaced, Some(found.permissions()))
+            }
+            Ok(_) => Ok(OutputTarget::Stream(path)),
+            Err(_) => FilePlace::check(path, ExistingFile::Replaced, like.and_then(plain_mode)),
+        }
+    }
+
+    /// Opens a place for a file that is new and its owner's alone.
+    pub(crate) fn open_new(path: &Path) -> Result<OutputTarget, Failure> {
+        match fs::symlink_metadata(path) {
+            Ok(_) => Err(taken_failure(path)),
+            Err(_) => FilePlace::check(path.to_owned(), ExistingFile::Kept, None),
         }
     }
 
     /// Writes the bytes; a file is on disk, under its name, when this returns. What goes to stdout
     /// is handed back.
     pub(crate) fn write(self, bytes: Vec<u8>) -> Result<Option<Vec<u8>>, Failure> {
-        let (path, result) = match self {
+        match self {
             OutputTarget::Stdout => return Ok(Some(bytes)),
-            OutputTarget::Stream(path) => {
-                let result = File::options().write(true).open(&path);
-                (path, result.and_then(|mut file| file.write_all(&bytes)))
-            }
-            OutputTarget::File(staged) => staged.write_and_rename(&bytes),
-        };
-        match result {
-            Ok(()) => Ok(None),
-            Err(error) => Err(write_failure(&path, &error)),
+            OutputTarget::Stream(path) => File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|mut file| file.write_all(&bytes))
+                .map_err(|error| write_failure(&path, &error))?,
+            OutputTarget::File(place) => place.write(&bytes)?,
         }
+        Ok(None)
     }
 }
 
-impl StagedFile {
-    fn write_and_rename(mut self, bytes: &[u8]) -> (PathBuf, io::Result<()>) {
-        let written = self
-            .file
-            .write_all(bytes)
-            .and_then(|()| self.file.as_file().sync_all());
-        let result = match written {
-            Ok(()) => self.file.persist(&self.path).map(drop).map_err(|e| e.error),
-            Err(error) => Err(error),
+impl FilePlace {
+    /// Returns the place if a file can be staged there.
+    fn check(
+        path: PathBuf,
+        existing: ExistingFile,
+        permissions: Option<Permissions>,
+    ) -> Result<OutputTarget, Failure> {
+        let place = FilePlace {
+            path,
+            existing,
+            permissions,
         };
-        (self.path, result)
+        let staged = place.stage().and_then(NamedTempFile::close);
+        staged.map_err(|error| write_failure(&place.path, &error))?;
+        Ok(OutputTarget::File(place))
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let named = self.stage().and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.as_file().sync_all()?;
+            let named = match self.existing {
+                ExistingFile::Replaced => file.persist(&self.path),
+                ExistingFile::Kept => file.persist_noclobber(&self.path),
+            };
+            named.map(drop).map_err(|refused| refused.error)
+        });
+        named.map_err(|error| match (self.existing, error.kind()) {
+            (ExistingFile::Kept, ErrorKind::AlreadyExists) => taken_failure(&self.path),
+            _ => write_failure(&self.path, &error),
+        })
+    }
+
+    fn stage(&self) -> io::Result<NamedTempFile> {
+        let parent = self.path.parent().filter(|p| !p.as_os_str().is_empty());
+        let folder = parent.unwrap_or(Path::new("."));
+        leftover::remove_leftovers(folder, |name| leftover::is_staged_name(name, STAGED));
+        let file = NamedTempFile::with_prefix_in(STAGED, folder)?;
+        if let Some(permissions) = &self.permissions {
+            file.as_file().set_permissions(permissions.clone())?;
+        }
+        Ok(file)
     }
 }
 
-fn stage_file(path: PathBuf, like: Option<&Path>) -> Result<OutputTarget, Failure> {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let folder = parent.unwrap_or(Path::new("."));
-    leftover::remove_leftovers(folder, |name| leftover::is_staged_name(name, STAGED));
-    let staged = NamedTempFile::with_prefix_in(STAGED, folder);
-    let file = staged.map_err(|error| write_failure(&path, &error))?;
-    let model = [Some(path.as_path()), like].into_iter().flatten();
-    // Without a file to follow, a transcript is its owner's alone.
-    if let Some(found) = model
-        .filter_map(|p| fs::metadata(p).ok())
-        .find(|m| m.is_file())
-    {
-        let set = file.as_file().set_permissions(found.permissions());
-        set.map_err(|error| write_failure(&path, &error))?;
-    }
-    Ok(OutputTarget::File(Box::new(StagedFile { path, file })))
+/// The permissions of a file, but for that to be run.
+fn plain_mode(file: &Path) -> Option<Permissions> {
+    let found = fs::metadata(file).ok().filter(Metadata::is_file)?;
+    Some(without_execution(found.permissions()))
+}
+
+#[cfg(unix)]
+fn without_execution(mut permissions: Permissions) -> Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    permissions.set_mode(permissions.mode() & 0o666);
+    permissions
+}
+
+#[cfg(not(unix))]
+fn without_execution(permissions: Permissions) -> Permissions {
+    permissions
+}
+
+fn taken_failure(path: &Path) -> Failure {
+    Failure::usage(
+        format!("{} already exists", path.display()),
+        "name a new file as output, or leave it out",
+    )
 }
 
 fn write_failure(path: &Path, error: &io::Error) -> Failure {

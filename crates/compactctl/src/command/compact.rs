@@ -24,7 +24,7 @@ use crate::args::{CompactArgs, GlobalArgs};
 use crate::artifact::{self, ArtifactPaths};
 use crate::failure::{Failure, FailureCode};
 use crate::input::InputSource;
-use crate::output::OutputTarget;
+use crate::output::{ExistingFile, OutputTarget};
 use crate::progress::TerminalProgress;
 use crate::report::compaction::{preview, receipt_table, render_token_bars};
 use crate::report::number::{format_bytes, format_count, format_elapsed, group_digits};
@@ -51,9 +51,10 @@ pub(super) fn run(
         check_boundary(&opened)?;
     }
     let destination = match &args.output {
-        Some(path) => {
-            ViewDestination::Target(OutputTarget::open(path, opened.source.path.as_deref())?)
-        }
+        Some(path) => ViewDestination::Target(match args.existing {
+            ExistingFile::Replaced => OutputTarget::open(path, opened.source.path.as_deref())?,
+            ExistingFile::Kept => OutputTarget::open_new(path)?,
+        }),
         None => ViewDestination::Nowhere,
     };
     let answer = try_compact(args, app, global, &opened, destination)?;

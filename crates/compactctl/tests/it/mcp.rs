@@ -136,6 +136,66 @@ fn a_session_is_compacted_remembered_found_and_expanded() {
     );
 }
 
+/// Wherever a model is talked into writing to, nothing appears that something would run.
+#[cfg(unix)]
+#[test]
+fn a_view_is_a_new_plain_file_beside_its_input_or_in_the_store() {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let place = Place::new();
+    for folder in [".git/hooks", "other", "sub/.git"] {
+        fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    for input in ["s.jsonl", ".git/hooks/s.jsonl"] {
+        place.write(input, lines(0..60));
+        fs::set_permissions(place.path(input), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    symlink(place.path("other"), place.path("away")).unwrap();
+    symlink(place.path("nowhere.jsonl"), place.path("dangling.jsonl")).unwrap();
+    let mut client = Client::start(&place, &["--estimator", "chars4"]);
+    let mut compact = |input: &str, output: &std::path::Path| {
+        let path = place.path(input);
+        let done = client.call(
+            "compact",
+            &json!({"path": path, "budget": 1500, "output": output}),
+        );
+        (done["isError"] == true, text(&done).to_owned())
+    };
+    for (input, output, why) in [
+        ("s.jsonl", ".git/hooks/post-commit", "no name for a view"),
+        ("s.jsonl", "package.json", "no name for a view"),
+        ("s.jsonl", ".bashrc.jsonl", "no name for a view"),
+        ("s.jsonl", "x.jsonl/..", "no name for a view"),
+        ("s.jsonl", ".git/hooks/x.jsonl", "is not written to"),
+        (
+            ".git/hooks/s.jsonl",
+            ".git/hooks/x.jsonl",
+            "is not written to",
+        ),
+        ("s.jsonl", "other/x.jsonl", "is not written to"),
+        ("s.jsonl", "away/x.jsonl", "is not written to"),
+        ("s.jsonl", "missing/x.jsonl", "is not written to"),
+        ("s.jsonl", "dangling.jsonl", "already exists"),
+        ("s.jsonl", "s.jsonl", "already exists"),
+    ] {
+        let (refused, words) = compact(input, &place.path(output));
+        assert!(refused && words.contains(why), "{output}: {words}");
+    }
+    assert_eq!(fs::read_dir(place.path("other")).unwrap().count(), 0);
+    assert!(!place.path("nowhere.jsonl").exists());
+    for output in [
+        place.path("x.jsonl"),
+        place.path("x.view.json"),
+        place.store().join("views/x.jsonl"),
+    ] {
+        let (refused, words) = compact("s.jsonl", &output);
+        assert!(!refused, "{words}");
+        let mode = fs::metadata(&output).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600, "{}", output.display());
+    }
+    client.end();
+}
+
 /// What an agent's hook archived is found and expanded by its tools.
 #[test]
 fn what_a_hook_archived_is_recalled_and_expanded() {

@@ -1,7 +1,8 @@
 //! The tool `compact`: a transcript file made smaller, as the command does it.
 //!
-//! It reads a regular file and writes a new one: a model that is talked into naming another file
-//! can overwrite nothing. stdin and stdout are the protocol's.
+//! It reads a regular file and writes a new one, only where [`place`](super::place) allows: a model that is
+//! talked into naming another file can overwrite nothing and make nothing that runs. stdin and stdout
+//! are the protocol's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +11,13 @@ use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::place;
 use super::tool::{self, ToolOutput};
 use crate::app::App;
 use crate::args::{BudgetArgs, CompactArgs, GlobalArgs, SummaryArgs, TranscriptArgs};
 use crate::command::compact;
 use crate::failure::{Failure, FailureCode};
+use crate::output::ExistingFile;
 use crate::report::number::group_digits;
 use crate::report::text::one_line;
 
@@ -32,7 +35,8 @@ pub(super) struct CompactToolInput {
     #[serde(default)]
     #[schemars(with = "String")]
     note: Option<String>,
-    /// Where the view is written: the absolute path of a file that does not exist yet
+    /// Where the view is written: the absolute path of a file that does not exist yet, in the transcript's
+    /// folder, its name ending in .jsonl or .view.json
     #[serde(default)]
     #[schemars(with = "String")]
     output: Option<String>,
@@ -107,14 +111,18 @@ impl tool::ToolInput for CompactToolInput {
     }
 
     fn run_command(self, app: &App, global: &GlobalArgs) -> Result<CompactToolOutput, Failure> {
+        let input = readable_file(&self.path)?;
+        let output = self.output.as_deref();
+        let output = output.map(|name| place::find_output(name, &input, app.data_directory()));
         let args = CompactArgs {
             subject: TranscriptArgs {
-                file: readable_file(&self.path)?,
+                file: input,
                 session_index: self.session_index,
                 whole: self.whole,
                 ..TranscriptArgs::default()
             },
-            output: self.output.as_deref().map(unused_path).transpose()?,
+            output: output.transpose()?,
+            existing: ExistingFile::Kept,
             append: false,
             goal: BudgetArgs {
                 budget: self.budget,
@@ -150,17 +158,8 @@ fn readable_file(name: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// A name that nothing has yet.
-fn unused_path(name: &str) -> Result<PathBuf, Failure> {
-    let help = "name a new file as output, or leave it out";
-    let path = absolute_path(name, help)?;
-    match fs::symlink_metadata(&path) {
-        Ok(_) => Err(Failure::usage(format!("{name} already exists"), help)),
-        Err(_) => Ok(path),
-    }
-}
-
-fn absolute_path(name: &str, help: &str) -> Result<PathBuf, Failure> {
+/// The path that a name stands for; `-` names none.
+pub(super) fn absolute_path(name: &str, help: &str) -> Result<PathBuf, Failure> {
     match std::path::absolute(Path::new(name)) {
         Ok(path) if name != "-" => Ok(path),
         _ => Err(Failure::usage(format!("'{name}' names no file"), help)),

@@ -6,6 +6,7 @@
 mod compact;
 mod expand;
 mod page;
+mod place;
 mod recall;
 mod remember;
 #[cfg(test)]

@@ -124,7 +124,7 @@ fn bad_arguments_are_refused_with_what_to_do() {
         (
             "compact",
             json!({"path": env!("CARGO_MANIFEST_DIR").to_owned() + "/Cargo.toml", "output": "/dev/stdout"}),
-            "already exists",
+            "no name for a view",
         ),
     ] {
         let text = empty.refused(name, &arguments);
