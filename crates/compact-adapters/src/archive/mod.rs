@@ -227,7 +227,7 @@ impl ObjectArchive {
             Ok(chain) if chain.len() <= usize::from(MAX_DEPTH) => {
                 let seal = self.seal.clone();
                 let decoded = run_pack_work(move || decode_chain(chain, seal.as_deref())).await?;
-                Ok(decoded.map(|(_, history)| history).unwrap_or_default())
+                Ok(decoded.map(DecodedPack::into_history).unwrap_or_default())
             }
             Err(
                 error @ (ArchiveError::Store { .. }
@@ -346,8 +346,8 @@ impl ArchiveStore for ObjectArchive {
     async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
         let chain = self.fetch_chain(*id).await?;
         let seal = self.seal.clone();
-        let (plain, _) = run_pack_work(move || decode_chain(chain, seal.as_deref())).await??;
-        Ok(plain.into())
+        let decoded = run_pack_work(move || decode_chain(chain, seal.as_deref())).await??;
+        Ok(decoded.plain.into())
     }
 
     async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
@@ -403,23 +403,44 @@ impl ArchiveStore for ObjectArchive {
     }
 }
 
-/// Decodes from the lowest base upwards, checking each content against its name. Returns the plain
-/// bytes of the topmost pack, and the whole as a history for the next.
+/// A pack that was decoded, with what stands below it.
+struct DecodedPack {
+    id: PackId,
+    plain: Vec<u8>,
+    below: PackHistory,
+}
+
+impl DecodedPack {
+    /// The whole as a history for the next one.
+    fn into_history(self) -> PackHistory {
+        let mut history = self.below;
+        history.push(self.id, &self.plain);
+        history
+    }
+}
+
+/// Decodes from the lowest base upwards, checking each content against its name; returns the topmost pack.
 fn decode_chain(
     mut chain: Vec<StoredPack>,
     seal: Option<&Seal>,
-) -> Result<(Vec<u8>, PackHistory), ArchiveError> {
-    let mut history = PackHistory::default();
-    let mut plain = Vec::new();
-    while let Some(StoredPack { id, stored }) = chain.pop() {
-        plain =
-            pack::decode(&stored, &id, &history, seal).map_err(|flaw| damaged_pack(id, &flaw))?;
-        if PackId::of(&plain, history.top.as_ref()) != id {
+) -> Result<DecodedPack, ArchiveError> {
+    let mut below = PackHistory::default();
+    loop {
+        let Some(StoredPack { id, stored }) = chain.pop() else {
+            return Err(archive_error("read a pack".to_owned(), "there is none"));
+        };
+        let plain =
+            pack::decode(&stored, &id, &below, seal).map_err(|flaw| damaged_pack(id, &flaw))?;
+        drop(stored);
+        if PackId::of(&plain, below.top.as_ref()) != id {
             return Err(damaged_pack(id, &PackFlaw::Content));
         }
-        history.push(id, &plain);
+        let decoded = DecodedPack { id, plain, below };
+        if chain.is_empty() {
+            return Ok(decoded);
+        }
+        below = decoded.into_history();
     }
-    Ok((plain, history))
 }
 
 async fn run_pack_work<T: Send + 'static>(

@@ -20,6 +20,17 @@ pub(super) const HEAD_BYTES: usize = MAGIC.len() + 1 + 1 + 8 + 32 + 32;
 /// The most that one pack may hold; the declared size of a pack is believed up to here.
 pub(super) const MAX_PLAIN: u64 = 1 << 30;
 
+/// What a pack may hold however small it is. Beyond this and what it repeats of its history, a pack must
+/// have a byte for every [`MAX_RATIO`] bytes: one that somebody made to fill a reader's memory is
+/// refused, and [`encode`] pads what is so repetitive by itself.
+const FREE_BYTES: u64 = 64 << 20;
+
+/// How many bytes each byte of a frame may stand for.
+const MAX_RATIO: u64 = 1024;
+
+/// How zstd marks a frame to be skipped; its length follows in four bytes.
+const SKIPPABLE: [u8; 4] = 0x184D_2A50_u32.to_le_bytes();
+
 /// How far a frame may look back; about two million tokens, and a tenth of a second to index.
 const HISTORY_BYTES: usize = 8 << 20;
 
@@ -96,6 +107,10 @@ pub(super) enum PackFlaw {
     Content,
     #[error("it is encrypted with another key")]
     Locked,
+    #[error(
+        "{stored} bytes cannot stand for {plain}: at most 64 MiB and 1,024 for each are believed"
+    )]
+    Bomb { stored: u64, plain: u64 },
 }
 
 impl PackHead {
@@ -162,8 +177,9 @@ pub(super) fn encode(
     id: &PackId,
     seal: Option<&Seal>,
 ) -> std::io::Result<Vec<u8>> {
-    let frame = compress(plain, &history.bytes)
+    let mut frame = compress(plain, &history.bytes)
         .map_err(|code| std::io::Error::other(get_error_name(code)))?;
+    pad(&mut frame, smallest_frame(plain.len() as u64, history));
     let (head, frame) = match seal {
         None => (PackHead::new(plain, history, PackForm::Clear), frame),
         Some(seal) => {
@@ -177,6 +193,24 @@ pub(super) fn encode(
     out.extend_from_slice(&head.compute_checksum(&frame));
     out.extend_from_slice(&frame);
     Ok(out)
+}
+
+/// Returns how many bytes a frame must have at least that decodes to so many.
+fn smallest_frame(plain_bytes: u64, history: &PackHistory) -> u64 {
+    let repeated = history.bytes.len() as u64;
+    plain_bytes.saturating_sub(FREE_BYTES + repeated) / MAX_RATIO
+}
+
+/// Lengthens a frame by one that is skipped.
+fn pad(frame: &mut Vec<u8>, least: u64) {
+    let missing = usize::try_from(least)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(frame.len());
+    if missing > 0 {
+        frame.extend_from_slice(&SKIPPABLE);
+        frame.extend_from_slice(&u32::try_from(missing).unwrap_or(u32::MAX).to_le_bytes());
+        frame.resize(frame.len() + missing, 0);
+    }
 }
 
 /// Reads the head of a whole pack and checks that nothing in the pack has changed.
@@ -209,6 +243,11 @@ pub(super) fn decode(
 ) -> Result<Vec<u8>, PackFlaw> {
     let (head, frame) = PackHead::split(pack)?;
     let frame = open_frame(&head, frame, id, seal)?;
+    let stored = frame.len() as u64;
+    if stored < smallest_frame(head.plain_bytes, history) {
+        let plain = head.plain_bytes;
+        return Err(PackFlaw::Bomb { stored, plain });
+    }
     let declared = usize::try_from(head.plain_bytes).map_err(|_| PackFlaw::Head)?;
     let mut plain = Vec::new();
     plain

@@ -181,6 +181,25 @@ async fn a_frame_larger_than_declared_is_refused() {
 }
 
 #[tokio::test]
+async fn a_pack_that_would_fill_the_memory_is_refused_and_one_that_is_as_repetitive_comes_back() {
+    let fixture = Fixture::new();
+    let plain = Bytes::from(vec![0; 80 << 20]);
+    let id = PackId::of(&plain, None);
+    let bomb = pack::forged(&plain, &plain);
+    assert!(bomb.len() < 10_000);
+    std::fs::create_dir_all(fixture.file(&id).parent().unwrap()).unwrap();
+    std::fs::write(fixture.file(&id), bomb).unwrap();
+    let error = fixture.archive.get(&id).await.unwrap_err();
+    assert!(
+        names(&error, &id) && error.to_string().contains("cannot stand for"),
+        "{error}"
+    );
+    let info = fixture.archive.put(plain.clone(), None).await.unwrap();
+    assert_eq!((info.id, info.stored_bytes >= 16 << 10), (id, true));
+    assert!(fixture.archive.get(&id).await.unwrap() == plain);
+}
+
+#[tokio::test]
 async fn a_chain_that_does_not_count_down_is_refused() {
     let fixture = Fixture::new();
     let bottom = fixture.put("bottom", None).await;
