@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: the benchmarks in release, a table, `target/bench/report.json`.
 //!
 //! `cargo xtask bench hook` runs only what times the hooks.
+//! `cargo xtask bench growth` compacts sessions of up to 200 MB and of odd shapes; it takes minutes, so it runs only
+//! when asked for.
 //! `cargo xtask bench python` builds the wheel in release and times it against what others offer.
 //! `cargo xtask bench recall` fills an archive first and takes minutes, so it runs only when asked for.
 
@@ -12,6 +14,7 @@ use crate::{python, shell};
 pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     match filter {
         Some("recall") => run_bench("compact-eval", "recall", filter),
+        Some("growth") => run_bench("compactctl", "growth", None),
         Some("hook") => run_bench("compactctl", "hook", None),
         Some("python") => python::bench_wheel(),
         Some(_) => run_bench("compact-eval", "ratios", filter),
