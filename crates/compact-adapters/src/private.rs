@@ -3,11 +3,16 @@
 //! A directory that was there before is its owner's business and stays as it is. On systems
 //! without Unix permissions the platform's defaults apply.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates a directory and what is missing above it, each 0700 and on disk before this returns.
+/// What a new directory in a working tree is given: what it holds is nobody else's.
+const IGNORE_ALL: &str =
+    "# Written by Compact: conversations do not belong into version control.\n*\n";
+
+/// Creates a directory and what is missing above it, each 0700 and on disk before this returns. In a
+/// working tree of Git the highest of them is ignored.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -15,17 +20,34 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
+    let is_highest = parent.is_none_or(Path::is_dir);
     if let Some(parent) = parent {
         create_dir(parent)?;
     }
-    match fs::create_dir(path) {
+    match new_dir().create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(error) => Err(error),
         Ok(()) => {
             restrict_to_owner(path, PathKind::Dir)?;
+            if is_highest && is_in_working_tree(path) {
+                fs::write(path.join(".gitignore"), IGNORE_ALL)?;
+            }
             parent.map_or(Ok(()), sync_dir)
         }
     }
+}
+
+/// One that nobody else can look into, not even for a moment.
+fn new_dir() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+fn is_in_working_tree(path: &Path) -> bool {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    path.ancestors().any(|folder| folder.join(".git").exists())
 }
 
 /// The kind of a path, which decides its permissions.
@@ -51,7 +73,7 @@ pub(crate) fn restrict_to_owner(path: &Path, kind: PathKind) -> io::Result<()> {
 
 /// Takes every right from everyone but the owner.
 #[cfg(not(unix))]
-pub(crate) fn restrict_to_owner(_path: &Path, _kind: Kind) -> io::Result<()> {
+pub(crate) fn restrict_to_owner(_path: &Path, _kind: PathKind) -> io::Result<()> {
     Ok(())
 }
 
@@ -74,7 +96,30 @@ pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::fs;
     use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn what_is_created_in_a_working_tree_is_ignored_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (tree, plain) = (folder.path().join("tree"), folder.path().join("plain"));
+        for place in [&tree, &plain] {
+            fs::create_dir(place).unwrap();
+        }
+        fs::create_dir(tree.join(".git")).unwrap();
+        for place in [&tree, &plain] {
+            create_dir(&place.join(".compact/archive/packs")).unwrap();
+        }
+        let ignores = [
+            tree.join(".compact/.gitignore"),
+            tree.join(".compact/archive/.gitignore"),
+            plain.join(".compact/.gitignore"),
+        ];
+        let found = ignores.map(|file| fs::read_to_string(file).ok());
+        assert_eq!(found, [Some(IGNORE_ALL.to_owned()), None, None]);
+    }
 
     /// Permissions are a matter of the process, so the tests that look at them run in new ones.
     #[test]

@@ -163,18 +163,18 @@ pub mod reset {
 pub mod store {
     pub use crate::rebuild::{RebuildProgress, RebuildReport};
     pub use crate::retention::{PruneLimits, PruneSelection};
-    pub use crate::storage::StorePair;
+    pub use crate::storage::{CopiedStore, StorePair, copy_store};
     pub use compact_adapters::archive::{Exclusion, ObjectArchive};
     pub use compact_adapters::catalog::ObjectCatalog;
     pub use compact_adapters::postgres;
     pub use compact_adapters::store::{StoreError, Stores};
     pub use compact_runtime::port::archive::{
-        ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo, copy_archive, reachable_packs,
+        ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo, reachable_packs,
     };
     pub use compact_runtime::port::catalog::{
         Attempt, CatalogError, CompactionRecord, InputRelation, Lease, MIN_PREFIX, MemoryCatalog,
-        NamedRecord, ReceiptTerms, SessionCatalog, SessionInfo, StoredReceipt, copy_catalog,
-        find_named_record,
+        NamedRecord, ReceiptTerms, SessionCatalog, SessionInfo, SessionRenames, StoredReceipt,
+        copy_catalog, find_named_record,
     };
     pub use compact_runtime::port::index::{
         IndexAddition, IndexError, IndexLookup, LookupResult, MemoryIndex, RecallIndex,

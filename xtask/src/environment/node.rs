@@ -49,8 +49,8 @@ impl NodePackages {
                 .with_context(|| format!("could not write {name}"))?;
         }
         let place = folder.display().to_string();
-        // Not `ci`, which refuses a lock without the packages of every other platform.
-        let npm = ["install", "--prefix", &place, "--ignore-scripts"];
+        // It refuses a lock without the packages of every other platform, so ours names them.
+        let npm = ["ci", "--prefix", &place, "--ignore-scripts"];
         let quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
         shell::run("npm", &[&npm[..], &quiet].concat())?;
         std::fs::write(completion_mark(&folder), self.lock)

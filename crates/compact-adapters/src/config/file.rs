@@ -34,6 +34,9 @@ const MOST_BYTES: u64 = 1 << 20;
 /// The most keys, values and items, aliases written out: many times what there is to set.
 const MOST_NODES: usize = 20_000;
 
+/// What some editors begin a file with.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The content of a file at the time it was read.
 #[derive(Clone, Debug)]
 pub struct FileText {
@@ -124,6 +127,7 @@ pub(super) fn parse(file: &FileText) -> Result<Vec<KeyLine>, ConfigError> {
         message,
     };
     let text = std::str::from_utf8(file.bytes()).map_err(|e| syntax(None, e.to_string()))?;
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }

@@ -25,7 +25,8 @@ pub struct StorageConfig {
     /// SQLite file of the receipts, as `sqlite:receipts.db`. Unset, SQLite files in the folder above.
     pub catalog: Option<String>,
     /// After how many seconds without a sign of life a process loses the session that it compacts to
-    /// another one.
+    /// another one. Processes that share a catalog must agree on it to within a factor of two: one with
+    /// less than half of another's takes that one's leases for those of a clock that was set back.
     pub lease_seconds: u64,
     /// The bucket, for `storage.adapter: s3`. Keys come from `AWS_ACCESS_KEY_ID` and the other variables
     /// of Amazon's clients, or from the machine's role.

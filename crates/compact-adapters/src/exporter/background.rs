@@ -50,8 +50,11 @@ impl<S: EventSink> BatchExporter for SingleEventExporter<S> {
     }
 }
 
-/// Passes events on from a thread of its own. Call [`BackgroundSink::flush`] before the program ends, or
-/// what still waits is lost.
+/// How long one that is dropped waits for what it has not passed on.
+const DROP_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// Passes events on from a thread of its own. What still waits when it is dropped is waited for, a little;
+/// where a program ends without dropping it, call [`BackgroundSink::flush`] before.
 #[derive(Debug)]
 pub struct BackgroundSink<Item = Event> {
     queue: SyncSender<QueueItem<Item>>,
@@ -135,6 +138,12 @@ impl<Item: Send + 'static> BackgroundSink<Item> {
     /// Waits until everything is passed on, at most for `timeout`; returns how many events still
     /// wait.
     pub fn flush(&self, timeout: Duration) -> u64 {
+        self.wait_for_delivery(timeout)
+    }
+}
+
+impl<Item> BackgroundSink<Item> {
+    fn wait_for_delivery(&self, timeout: Duration) -> u64 {
         let mut counts = self.progress.lock_counts();
         if self.queue.try_send(QueueItem::Flush).is_ok() {
             counts.flushes += 1;
@@ -144,6 +153,12 @@ impl<Item: Send + 'static> BackgroundSink<Item> {
         let waited = moved.wait_timeout_while(counts, timeout, is_behind);
         let (counts, _) = waited.unwrap_or_else(PoisonError::into_inner);
         counts.waiting
+    }
+}
+
+impl<Item> Drop for BackgroundSink<Item> {
+    fn drop(&mut self) {
+        self.wait_for_delivery(DROP_TIMEOUT);
     }
 }
 

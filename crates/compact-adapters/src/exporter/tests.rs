@@ -137,6 +137,19 @@ fn a_background_delivers_in_order() {
     assert_eq!(read, events);
 }
 
+#[test]
+fn what_waits_is_delivered_when_a_background_is_dropped() {
+    let page = Page::default();
+    let slow = page.clone();
+    let background = BackgroundSink::new(CallbackSink::new(move |_| {
+        std::thread::sleep(Duration::from_millis(5));
+        slow.clone().write_all(b".").unwrap();
+    }));
+    (0..20).for_each(|n| background.emit(&numbered(n)));
+    drop(background);
+    assert_eq!(page.text(), ".".repeat(20));
+}
+
 /// A sink that waits until its sender is gone.
 struct Hanging(Mutex<Receiver<()>>);
 

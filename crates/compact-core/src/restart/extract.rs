@@ -36,9 +36,7 @@ pub struct ExtractedCheckpoint {
 pub fn extract_checkpoint(answer: &str) -> Option<ExtractedCheckpoint> {
     let blocks = blocks(answer);
     let found = |wrapping| {
-        let blocks = blocks
-            .iter()
-            .filter(move |block| block.wrapping == wrapping);
+        let blocks = blocks.iter().filter(|block| block.wrapping == wrapping);
         let texts = blocks.filter_map(|block| Some(unfenced(answer.get(block.span.clone())?)));
         // Of several, the last is the newest.
         let text = texts.rev().find(|text| has_content(text))?.to_owned();
@@ -49,9 +47,9 @@ pub fn extract_checkpoint(answer: &str) -> Option<ExtractedCheckpoint> {
     {
         return Some(tagged);
     }
-    let text = unfenced(answer);
-    (has_content(&untagged(text)) && !is_refusal(text)).then(|| ExtractedCheckpoint {
-        text: text.to_owned(),
+    let text = untagged(unfenced(answer)).trim().to_owned();
+    (has_content(&text) && !is_refusal(&text)).then_some(ExtractedCheckpoint {
+        text,
         wrapping: CheckpointWrapping::Untagged,
     })
 }
@@ -65,38 +63,63 @@ struct TaggedStretch {
 /// The outermost stretches between tags, in order.
 fn blocks(text: &str) -> Vec<TaggedStretch> {
     let mut out = Vec::new();
-    let mut open: Option<(usize, u32)> = None;
+    let mut open: Option<(CheckpointTag, u32)> = None;
     let mut closed_at = None;
-    for tag in tags(text) {
+    let enclose = |opening: &CheckpointTag, end, wrapping| TaggedStretch {
+        span: opening.span.end..end,
+        wrapping,
+    };
+    for tag in used_tags(text) {
         open = match (tag.side, open) {
             (TagSide::Opens, None) => {
                 closed_at = None;
-                Some((tag.span.end, 1))
+                Some((tag, 1))
             }
-            (TagSide::Opens, Some((start, depth))) => Some((start, depth + 1)),
-            (TagSide::Closes, Some((start, 1))) => {
-                let span = start..tag.span.start;
-                let wrapping = CheckpointWrapping::Tagged;
-                out.push(TaggedStretch { span, wrapping });
+            (TagSide::Opens, Some((opening, depth))) => Some((opening, depth + 1)),
+            (TagSide::Closes, Some((opening, 1))) => {
+                let end = tag.span.start;
+                out.push(enclose(&opening, end, CheckpointWrapping::Tagged));
                 None
             }
-            (TagSide::Closes, Some((start, depth))) => {
+            (TagSide::Closes, Some((opening, depth))) => {
                 closed_at = Some(tag.span.start);
-                Some((start, depth - 1))
+                Some((opening, depth - 1))
             }
             (TagSide::Closes, None) => None,
         };
     }
-    if let Some((start, _)) = open {
+    if let Some((opening, _)) = open {
         // More were opened than closed: the last closing tag ends it all the same.
-        let (end, wrapping) = match closed_at {
-            Some(end) => (end, CheckpointWrapping::Tagged),
-            None => (text.len(), CheckpointWrapping::Unclosed),
-        };
-        let span = start..end;
-        out.push(TaggedStretch { span, wrapping });
+        out.push(match closed_at {
+            Some(end) => enclose(&opening, end, CheckpointWrapping::Tagged),
+            None => enclose(&opening, text.len(), CheckpointWrapping::Unclosed),
+        });
     }
     out
+}
+
+/// The tags but for those that are spoken of: where more are opened than closed, one within a line that
+/// is followed by one at the beginning of a line opens nothing.
+fn used_tags(text: &str) -> Vec<CheckpointTag> {
+    let all: Vec<CheckpointTag> = tags(text).collect();
+    let count = |side| all.iter().filter(|tag| tag.side == side).count();
+    let mut unclosed = count(TagSide::Opens).saturating_sub(count(TagSide::Closes));
+    let next = all.iter().skip(1).map(Some).chain([None]);
+    let is_used: Vec<bool> = all
+        .iter()
+        .zip(next)
+        .map(|(tag, next)| {
+            let opens =
+                |tag: &CheckpointTag, place| tag.side == TagSide::Opens && tag.place == place;
+            let is_prose = unclosed > 0
+                && opens(tag, TagPlace::WithinLine)
+                && next.is_some_and(|next| opens(next, TagPlace::LineStart));
+            unclosed -= usize::from(is_prose);
+            !is_prose
+        })
+        .collect();
+    let used = all.into_iter().zip(is_used).filter(|(_, used)| *used);
+    used.map(|(tag, _)| tag).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,9 +128,17 @@ enum TagSide {
     Closes,
 }
 
+/// Where a tag stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TagPlace {
+    WithinLine,
+    LineStart,
+}
+
 struct CheckpointTag {
     span: Range<usize>,
     side: TagSide,
+    place: TagPlace,
 }
 
 /// Every tag of a checkpoint, in whichever case and with whatever attributes. One that stands in
@@ -125,10 +156,17 @@ fn tags(text: &str) -> impl Iterator<Item = CheckpointTag> {
             && rest.starts_with(|c: char| c == '>' || c.is_whitespace())
             && !rest.get(..attributes)?.contains('<');
         let end = start + 1 + (inside.len() - rest.len()) + attributes + 1;
-        let is_quoted = text.get(..start)?.ends_with('`') && text.get(end..)?.starts_with('`');
+        let before = text.get(..start)?;
+        let is_quoted = before.ends_with('`') && text.get(end..)?.starts_with('`');
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let place = match line.trim().is_empty() {
+            true => TagPlace::LineStart,
+            false => TagPlace::WithinLine,
+        };
         (is_tag && !is_quoted).then_some(CheckpointTag {
             span: start..end,
             side,
+            place,
         })
     })
 }

@@ -58,6 +58,7 @@ fn a_checkpoint_is_found_in_its_tags() {
         "<checkpoint>\n```markdown\n## Goal\nx\n```\n</checkpoint>",
         "~~~\n```\n<CheckPoint version=\"1\">## Goal\nx</CHECKPOINT >\n```\n~~~",
         "I write the `<checkpoint>` block now:\n<checkpoint>## Goal\nx</checkpoint>",
+        "I write a <checkpoint> block now:\n<checkpoint>## Goal\nx</checkpoint>",
         "</checkpoint> was missing before: <checkpoint>## Goal\nx</checkpoint>",
     ] {
         assert_eq!(found(answer), tagged("## Goal\nx"), "{answer}");
@@ -106,6 +107,7 @@ fn without_tags_the_answer_is_the_checkpoint() {
             "```rust\nfn a() {}\n```\nis left",
         ),
         ("```text\ncut o", "cut o"),
+        ("<checkpoint></checkpoint>\nAll is done.", "All is done."),
         (
             "a < b, <checkpoints> and </check>",
             "a < b, <checkpoints> and </check>",

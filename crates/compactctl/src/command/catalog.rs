@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use compact::config::StorageConfig;
-use compact::store::{SessionCatalog, Stores, copy_catalog};
+use compact::store::{SessionCatalog, SessionRenames, Stores, copy_catalog};
 use serde_json::json;
 
 use crate::answer::CommandAnswer;
@@ -57,7 +57,7 @@ fn copy_receipts(args: &CatalogCopyArgs, app: &App) -> Result<CommandAnswer, Fai
     }
     let copied = block_on(async {
         let (from, to) = (open_existing_catalog(&from)?, to.open_catalog()?);
-        Ok(copy_catalog(&*from, &*to).await?)
+        Ok(copy_catalog(&*from, &*to, &SessionRenames::default()).await?)
     })?;
     let json = json!({
         "from": from_place,

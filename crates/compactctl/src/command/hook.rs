@@ -309,6 +309,10 @@ impl From<settings::SettingsError> for Failure {
             settings::SettingsError::Broken { .. } | settings::SettingsError::Shape { .. } => {
                 "nothing was written; fix the file and run the command again"
             }
+            settings::SettingsError::Foreign { .. } => "move it away, then install again",
+            settings::SettingsError::LeadsAway { .. } => {
+                "remove the link, or install with --scope user"
+            }
             settings::SettingsError::NoHome => "set HOME, or use --scope project",
             settings::SettingsError::Io { .. } => {
                 "nothing was written; check the file and its folder"

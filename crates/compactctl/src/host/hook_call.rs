@@ -20,6 +20,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::hook_log::{HookLog, LogLevel};
 
+/// How agents call a compaction that nobody asked for.
+const AUTOMATIC: &str = "auto";
+
 /// The most that a summarizer is asked to keep.
 const KEEP: CharCount = CharCount(6_000);
 /// The most that is told while the summary is not known.
@@ -107,12 +110,14 @@ impl HookCall<'_> {
         self.within(KEEP, |most| must_keep(&memory.ledger, most))
     }
 
-    /// What became of the copy goes to the log.
+    /// What became of the copy goes to the log; that of an agent which makes one before every request goes
+    /// there once it compacted.
     fn log_archived(
         &self,
         archived: Result<ArchivedTranscript, HookArchiveError>,
     ) -> Option<ArchivedTranscript> {
         match &archived {
+            Ok(_) if self.call.agent == HookAgent::GeminiCli && self.call.trigger == AUTOMATIC => {}
             Ok(ArchivedTranscript { path, bytes }) => self.log_line(
                 LogLevel::Info,
                 &format!(
@@ -231,9 +236,13 @@ impl HookCall<'_> {
             ),
             None => "nothing is repeated".to_owned(),
         };
+        let original = match open.archive.as_os_str().is_empty() {
+            true => String::new(),
+            false => format!("; the original is {}", open.archive.display()),
+        };
         self.log_line(
             LogLevel::Info,
-            &format!("the context shows {shown} of {all}; {told}"),
+            &format!("the context shows {shown} of {all}; {told}{original}"),
         );
         text
     }

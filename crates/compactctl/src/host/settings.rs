@@ -46,6 +46,20 @@ pub(crate) enum SettingsError {
         /// What it should be.
         expected: &'static str,
     },
+    /// A file of ours would take the place of somebody else's.
+    #[error("{} is not the plugin that `hook install` writes", .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is written would appear elsewhere.
+    #[error("{} leads to {}", .path.display(), .target.display())]
+    LeadsAway {
+        /// The file.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
     /// Nowhere to look for the user's settings.
     #[error("cannot find the user's home directory")]
     NoHome,
@@ -127,10 +141,14 @@ pub(crate) fn plan_install(
     around: &AgentEnvironment,
 ) -> Result<SettingsChange, SettingsError> {
     let path = around.hooks_file(agent, scope)?;
+    around.check_place(agent, scope, &path)?;
     let before = read_settings(&path)?;
     let command = around.hook_command(scope);
     let after = match agent {
-        HookAgent::OpenCode => edit::render_plugin(&command),
+        HookAgent::OpenCode => match &before {
+            Some(text) if !edit::is_plugin(text) => return Err(SettingsError::Foreign { path }),
+            _ => edit::render_plugin(&command),
+        },
         _ => edit::insert_hooks(agent, &path, before.as_deref().unwrap_or(""), &command)?,
     };
     // Installed twice, the first state is still the one to go back to.
@@ -157,6 +175,7 @@ pub(crate) fn plan_uninstall(
     around: &AgentEnvironment,
 ) -> Result<SettingsChange, SettingsError> {
     let path = around.hooks_file(agent, scope)?;
+    around.check_place(agent, scope, &path)?;
     let before = read_settings(&path)?;
     let after = match (&before, around.read_record(&path)) {
         (None, _) => None,
@@ -248,7 +267,7 @@ impl SettingsChange {
             _ if self.is_empty() => {}
             Some(text) => {
                 let folder = self.path.parent().unwrap_or(Path::new("."));
-                fs::create_dir_all(folder).map_err(refused)?;
+                create_settings_folder(folder).map_err(refused)?;
                 OutputTarget::open(&self.path, None)?.write(text.clone().into_bytes())?;
             }
             None => {
@@ -264,6 +283,14 @@ impl SettingsChange {
     }
 }
 
+/// Creates a folder of an agent, which nobody else can write to whatever the umask says.
+fn create_settings_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
+    builder.recursive(true).create(folder)
+}
+
 fn read_settings(path: &Path) -> Result<Option<String>, SettingsError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -276,6 +303,41 @@ fn read_settings(path: &Path) -> Result<Option<String>, SettingsError> {
 }
 
 impl AgentEnvironment {
+    /// Refuses a file that is elsewhere than it says. A person may keep the settings of an agent behind a
+    /// link, and they are edited there; a repository's links may lead to anything, and a plugin takes the
+    /// whole place of what is there.
+    fn check_place(
+        &self,
+        agent: HookAgent,
+        scope: HookScope,
+        path: &Path,
+    ) -> Result<(), SettingsError> {
+        let leads_away = |target| SettingsError::LeadsAway {
+            path: path.to_owned(),
+            target,
+        };
+        if agent == HookAgent::OpenCode
+            && let Ok(target) = fs::read_link(path)
+        {
+            return Err(leads_away(target));
+        }
+        if scope == HookScope::User {
+            return Ok(());
+        }
+        let project = self.project_folder().canonicalize();
+        let there = path
+            .ancestors()
+            .find(|part| fs::symlink_metadata(part).is_ok());
+        let target = there.map(|part| match part.canonicalize() {
+            Ok(target) => target,
+            Err(_) => fs::read_link(part).unwrap_or_default(),
+        });
+        match (project, target) {
+            (Ok(project), Some(target)) if !target.starts_with(&project) => Err(leads_away(target)),
+            _ => Ok(()),
+        }
+    }
+
     fn read_record(&self, path: &Path) -> Option<InstallRecord> {
         serde_json::from_slice(&fs::read(self.record_path(path)).ok()?).ok()
     }

@@ -942,6 +942,10 @@ fn attempts_of_gemini_that_compress_nothing_leave_one_archive() {
     agent.place.write("chat.jsonl", &text);
     let told = context(&gemini(&agent, "BeforeAgent", &json!({ "prompt": "x" })));
     assert!(told.contains(RULE), "{told}");
+    // Nor does the log name any other.
+    let log = agent.log();
+    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.contains(archive.to_str().unwrap()), "{log}");
     before(&text);
     before(&format!("{text}{}\n", said(10, "On.")));
     assert_eq!(agent.archives().len(), 2);

@@ -19,14 +19,15 @@ fn place_with(file: &str, text: &str) -> Place {
     place
 }
 
-/// Settings as people have them: ours, indented by tabs, on one line, without a newline, empty.
-const SETTINGS: [&str; 6] = [
+/// Settings as people have them: ours, indented by tabs, on one line, without a newline, empty, behind a byte-order mark.
+const SETTINGS: [&str; 7] = [
     "{\n  \"model\": \"opus\",\n  \"hooks\": {\n    \"PreCompact\": [\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"mine.sh\" }] }\n    ]\n  }\n}\n",
     "{\n\t\"permissions\": {\n\t\t\"allow\": [\"Bash(ls:*)\"]\n\t}\n}\n",
     "{\"a\":1,\"hooks\":{}}",
     "{}",
     "",
     "{\r\n  \"a\": \"\\u00e9\"\r\n}\r\n",
+    "\u{feff}{\n  \"a\": 1\n}\n",
 ];
 
 /// Under the exact key, beside what is there.
@@ -127,6 +128,70 @@ fn uninstalling_gives_the_same_bytes_back() {
         place.run(&["hook", "uninstall", "--agent", agent]).ok();
         assert!(!place.path(file).exists(), "{agent}");
     }
+}
+
+/// A repository's links and files may be anything; a person's own settings may be kept behind a link.
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_a_link_of_a_project_or_over_a_plugin_of_others() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let place = Place::new();
+    place.write("mine.js", "precious");
+    for folder in [
+        ".opencode/plugin",
+        "home/.config/opencode/plugin",
+        "home/.claude",
+        "away",
+    ] {
+        fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    let install = |agent: &str, scope: &str| {
+        let words = ["hook", "install", "--agent", agent, "--scope", scope];
+        place.run(&words)
+    };
+    let user = place.path("home/.config/opencode/plugin/compact.js");
+    symlink(place.path("mine.js"), &user).unwrap();
+    install("opencode", "user").failed(2);
+    fs::remove_file(&user).unwrap();
+    fs::write(&user, "export const Other = 1").unwrap();
+    install("opencode", "user").failed(2);
+    assert_eq!(fs::read_to_string(&user).unwrap(), "export const Other = 1");
+    symlink(
+        place.path("mine.js"),
+        place.path(".opencode/plugin/compact.js"),
+    )
+    .unwrap();
+    install("opencode", "project").failed(2);
+    let outside = tempfile::tempdir().unwrap();
+    symlink(outside.path(), place.path(".claude")).unwrap();
+    install("claude-code", "project").failed(2);
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert_eq!(place.read("mine.js"), b"precious");
+
+    place.write("away/settings.json", "{}");
+    let linked = place.path("home/.claude/settings.json");
+    symlink(place.path("away/settings.json"), &linked).unwrap();
+    install("claude-code", "user").ok();
+    assert!(linked.is_symlink());
+    let text = String::from_utf8(place.read("away/settings.json")).unwrap();
+    assert!(text.contains("hook --agent claude-code"), "{text}");
+
+    let open = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "umask 000; exec \"$0\" hook install --agent gemini-cli",
+        ])
+        .arg(env!("CARGO_BIN_EXE_compactctl"))
+        .env("HOME", place.path("home"))
+        .env("COMPACT_STORAGE_PATH", place.store())
+        .output()
+        .unwrap();
+    assert!(open.status.success(), "{open:?}");
+    let mode = fs::metadata(place.path("home/.gemini"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o022, 0, "{mode:o}");
 }
 
 /// What was changed since stays changed.

@@ -50,6 +50,37 @@ fn a_store_is_exported_and_imported_whole_and_only_once() {
     place.run(&["archive", "import", "nowhere"]).failed(3);
 }
 
+/// Two people call two sessions alike: what a name gave before an import, it gives after it.
+#[test]
+fn an_imported_session_takes_no_other_sessions_name() {
+    let place = begun();
+    let backup = place.path("foreign");
+    let there = [("COMPACT_STORAGE_PATH", backup.to_str().unwrap())];
+    place.write("other.jsonl", lines(40..80));
+    let compact = [
+        "compact",
+        "other.jsonl",
+        "--budget",
+        "1000",
+        "--session",
+        "s",
+    ];
+    with(&place, &compact, &there).ok();
+    for packs in [2, 0] {
+        let done = place.json(&["archive", "import", "foreign"]);
+        assert_eq!(done["packs"], packs, "{done}");
+        let name = done["renamed"]["s"].as_str().unwrap().to_owned();
+        assert_eq!(place.run(&["restore", "s"]).ok().text(), lines(0..30));
+        assert_eq!(place.run(&["restore", &name]).ok().text(), lines(40..80));
+    }
+    // The archive tells the same where the catalog is made again.
+    let before = place.json(&["archive", "list"]);
+    std::fs::remove_file(place.store().join("catalog.db")).unwrap();
+    place.run(&["archive", "rebuild"]).ok();
+    assert_eq!(place.json(&["archive", "list"]), before);
+    assert_eq!(place.json(&["archive", "verify"])["ok"], true);
+}
+
 #[test]
 fn a_catalog_is_copied_to_another_folder_and_not_onto_itself() {
     let place = begun();

@@ -15,9 +15,11 @@ pub struct CopiedPacks {
 
 /// Copies what `to` does not have. Each pack is read and checked on the way; it is stored as `to`
 /// stores, encrypted or not. What was copied stays when a later pack fails, so it can be repeated.
+/// Records at the addresses of `except` are left to the caller.
 pub async fn copy_archive(
     from: &dyn ArchiveStore,
     to: &dyn ArchiveStore,
+    except: &BTreeSet<PackId>,
 ) -> Result<CopiedPacks, ArchiveError> {
     let mut there: BTreeSet<PackId> = to.list().await?.into_iter().collect();
     let mut copied = CopiedPacks::default();
@@ -30,7 +32,8 @@ pub async fn copy_archive(
         }
     }
     // Records last: none ever names a pack that is not there.
-    for id in from.list_records().await? {
+    let records = from.list_records().await?;
+    for id in records.into_iter().filter(|id| !except.contains(id)) {
         to.put_record(&id, from.get_record(&id).await?).await?;
     }
     Ok(copied)

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use super::*;
@@ -34,7 +36,7 @@ async fn a_copy_has_every_pack_under_its_id_and_copying_again_copies_nothing() {
         let plain = Bytes::from(format!("pack {n} ").repeat(n));
         base = Some(from.put(plain, base.as_ref()).await.unwrap().id);
     }
-    let copied = copy_archive(&from, &to).await.unwrap();
+    let copied = copy_archive(&from, &to, &BTreeSet::new()).await.unwrap();
     assert_eq!(copied.packs, 10);
     assert_eq!(to.list().await.unwrap(), from.list().await.unwrap());
     for id in from.list().await.unwrap() {
@@ -42,7 +44,7 @@ async fn a_copy_has_every_pack_under_its_id_and_copying_again_copies_nothing() {
         assert_eq!(to.get(&id).await.unwrap(), from.get(&id).await.unwrap());
     }
     assert_eq!(
-        copy_archive(&from, &to).await.unwrap(),
+        copy_archive(&from, &to, &BTreeSet::new()).await.unwrap(),
         CopiedPacks::default()
     );
 }

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::port::archive::PackId;
 
-pub use copy::{CopiedRecords, copy_catalog};
+pub use copy::{CopiedRecords, SessionRenames, copy_catalog};
 pub use find::{NamedRecord, find_named_record};
 pub use lease::{LEASE_TIME, Lease, MAX_LEASE_TIMES};
 pub use memory::MemoryCatalog;

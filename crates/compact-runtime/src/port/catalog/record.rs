@@ -67,6 +67,16 @@ impl CompactionRecord {
         self.receipt.redaction_fingerprint()
     }
 
+    /// The same compaction as one of a session that is called so.
+    #[must_use]
+    pub fn in_session(mut self, name: &str) -> CompactionRecord {
+        if self.session_id != name {
+            self.session_id = name.to_owned();
+            self.receipt = self.receipt.in_session(name);
+        }
+        self
+    }
+
     /// Where the archive keeps it.
     pub fn address(&self) -> PackId {
         PackId::of_record(&self.session_id, &self.receipt_id)

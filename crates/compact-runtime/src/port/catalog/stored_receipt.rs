@@ -100,6 +100,15 @@ impl StoredReceipt {
         self.json
     }
 
+    /// The same receipt for a session that is called so; its id does not depend on that.
+    #[must_use]
+    pub(super) fn in_session(mut self, name: &str) -> StoredReceipt {
+        if let Some(session) = self.json.get_mut("session_id") {
+            *session = name.into();
+        }
+        self
+    }
+
     /// Reads the engine's part whole; fails for one of a version with other fields.
     pub fn to_receipt(&self) -> Result<Receipt, serde_json::Error> {
         Receipt::deserialize(&self.json)

@@ -38,7 +38,9 @@ async fn a_copy_has_everything_and_copying_again_copies_nothing() {
         from.save_event(session, &event).await.unwrap();
         from.save_attempt(session, &attempt).await.unwrap();
     }
-    let copied = copy_catalog(&from, &to).await.unwrap();
+    let copied = copy_catalog(&from, &to, &SessionRenames::default())
+        .await
+        .unwrap();
     assert_eq!((copied.sessions, copied.records, copied.events), (8, 16, 8));
     assert_eq!(to.sessions().await.unwrap(), from.sessions().await.unwrap());
     for session in conformance::ODD_SESSION_IDS {
@@ -55,8 +57,39 @@ async fn a_copy_has_everything_and_copying_again_copies_nothing() {
             Some(attempt.clone())
         );
     }
-    let again = copy_catalog(&from, &to).await.unwrap();
+    let again = copy_catalog(&from, &to, &SessionRenames::default())
+        .await
+        .unwrap();
     assert_eq!((again.records, again.events), (0, 0));
+}
+
+#[tokio::test]
+async fn a_session_that_is_called_like_another_comes_under_a_name_of_its_own() {
+    let (from, to) = (MemoryCatalog::default(), MemoryCatalog::default());
+    let record = conformance::sample_record;
+    for (catalog, session, receipt) in [
+        (&from, "main", "1111111111"),
+        (&from, "shared", "2222222222"),
+        (&from, "shared", "3333333333"),
+        (&to, "main", "4444444444"),
+        (&to, "shared", "2222222222"),
+    ] {
+        catalog
+            .save_record(&record(session, receipt))
+            .await
+            .unwrap();
+    }
+    for _ in 0..2 {
+        let renames = SessionRenames::find(&from, &to).await.unwrap();
+        let named: Vec<_> = renames.iter().collect();
+        assert_eq!(named, [("main", "main@11111111")]);
+        copy_catalog(&from, &to, &renames).await.unwrap();
+    }
+    let records = async |session: &str| to.session_records(session).await.unwrap();
+    assert_eq!(records("main").await, [record("main", "4444444444")]);
+    let renamed = record("main", "1111111111").in_session("main@11111111");
+    assert_eq!(records("main@11111111").await, [renamed]);
+    assert_eq!(records("shared").await.len(), 2);
 }
 
 #[tokio::test]

@@ -1,21 +1,21 @@
 //! `archive export` and `archive import`: everything, from one store to another.
 //!
 //! The other one is always a folder, laid out like a data directory: what is exported can be used as
-//! one, and a data directory can be imported. Originals go first, so that no receipt ever names one
-//! that is not there.
+//! one, and a data directory can be imported. A session that is called like another one there gets a
+//! name of its own, which is said.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use compact::config::StorageConfig;
-use compact::store;
-use compact::store::StorePair;
-use compact::store::Stores;
+use compact::store::{self, CopiedStore, StorePair, Stores};
 use serde_json::json;
 
 use crate::answer::CommandAnswer;
 use crate::app::App;
 use crate::failure::{Failure, FailureCode};
 use crate::report::number::{format_bytes, format_count};
+use crate::report::text::one_line;
 
 /// Copies everything into a folder.
 pub(super) async fn export(
@@ -61,8 +61,11 @@ async fn copy_store(
     source: &str,
     target: &str,
 ) -> Result<CommandAnswer, Failure> {
-    let packs = store::copy_archive(&*from.archive, &*to.archive).await?;
-    let records = store::copy_catalog(&*from.catalog, &*to.catalog).await?;
+    let CopiedStore {
+        packs,
+        records,
+        renames,
+    } = store::copy_store(from, to).await?;
     let json = json!({
         "from": source,
         "to": target,
@@ -70,12 +73,19 @@ async fn copy_store(
         "bytes": packs.bytes,
         "sessions": records.sessions,
         "records": records.records,
+        "renamed": renames.iter().collect::<BTreeMap<_, _>>(),
     });
-    let human = format!(
+    let mut human = format!(
         "copied {} ({}) and {} from {source} to {target}\n",
         format_count(packs.packs, "pack", "packs"),
         format_bytes(packs.bytes),
         format_count(records.records, "receipt", "receipts"),
     );
+    for (session, name) in renames.iter() {
+        let [session, name] = [session, name].map(|name| one_line(name, 80));
+        human.push_str(&format!(
+            "  session {session} is called {name} there: another one has its name\n"
+        ));
+    }
     Ok(CommandAnswer::new(json, human))
 }

@@ -10,6 +10,9 @@ use super::SettingsError;
 
 const PLUGIN: &str = include_str!("../../../templates/opencode.js");
 
+/// What some editors begin a file with; it stays where it is.
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The moments that an agent is asked to call us at, each with what it must match.
 fn hook_events(agent: HookAgent) -> &'static [(&'static str, Option<&'static str>)] {
     match agent {
@@ -39,6 +42,7 @@ pub(super) fn insert_hooks(
     text: &str,
     command: &str,
 ) -> Result<String, SettingsError> {
+    let (mark, text) = split_mark(text);
     let root = parse(agent, path, text)?;
     let all = root.object_value_or_create();
     let all = all.ok_or_else(|| shape_error(path, "the file", "an object"))?;
@@ -56,7 +60,7 @@ pub(super) fn insert_hooks(
             list.append(hook_entry(agent, *matcher, &command));
         }
     }
-    Ok(root.to_string())
+    Ok(format!("{mark}{root}"))
 }
 
 /// The text without our hooks, and without the lists that only held them.
@@ -65,7 +69,8 @@ pub(super) fn remove_hooks(
     path: &Path,
     text: &str,
 ) -> Result<String, SettingsError> {
-    let root = parse(agent, path, text)?;
+    let (mark, json) = split_mark(text);
+    let root = parse(agent, path, json)?;
     let Some(hooks) = root
         .object_value()
         .and_then(|all| all.object_value("hooks"))
@@ -99,7 +104,12 @@ pub(super) fn remove_hooks(
     {
         property.remove();
     }
-    Ok(root.to_string())
+    Ok(format!("{mark}{root}"))
+}
+
+/// The mark at the beginning of a text, if there is one, and the rest.
+fn split_mark(text: &str) -> (&str, &str) {
+    text.split_at(text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len())
 }
 
 /// The plugin for an agent that takes code instead of commands.

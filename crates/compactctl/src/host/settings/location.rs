@@ -7,6 +7,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstNode, CstRootNode};
 
 use super::SettingsError;
+use super::edit::BYTE_ORDER_MARK;
 use crate::args::HookScope;
 use crate::failure::{Failure, FailureCode};
 
@@ -46,6 +47,11 @@ impl AgentEnvironment {
             HookAgent::OpenCode => "plugin/compact.js",
         };
         Ok(self.settings_folder(agent, scope)?.join(name))
+    }
+
+    /// The folder of the project.
+    pub(super) fn project_folder(&self) -> &Path {
+        &self.folder
     }
 
     /// How an agent is to call us: by path, but in a project, which others share, by name.
@@ -194,7 +200,8 @@ fn is_off(path: &Path, keys: &[&str]) -> bool {
     let Ok(text) = std::fs::read_to_string(path) else {
         return false;
     };
-    let Ok(root) = CstRootNode::parse(&text, &ParseOptions::default()) else {
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
+    let Ok(root) = CstRootNode::parse(text, &ParseOptions::default()) else {
         return false;
     };
     let mut node: Option<CstNode> = root.value();
