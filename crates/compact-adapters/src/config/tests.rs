@@ -124,6 +124,32 @@ fn the_example_shows_every_key_in_the_order_of_the_reference() {
     assert_eq!(shown, keys);
 }
 
+/// Nobody finds an exporter or a store that the example does not name.
+#[test]
+fn the_example_names_every_choice_beside_its_key() {
+    let (_folder, sources) = written("compact.yaml", EXAMPLE);
+    let text = FileText::read(&sources.files[0].path).unwrap();
+    let lines: Vec<&str> = EXAMPLE.lines().collect();
+    for key in file::parse(&text).unwrap() {
+        let mut fields = all_fields().iter();
+        let field = fields.find(|field| field.path == key.path).unwrap();
+        let FieldKind::Choice(choices) = &field.kind else {
+            continue;
+        };
+        let (above, from_key) = lines.split_at(key.number as usize - 1);
+        let comment = above.iter().rev();
+        let comment = comment.take_while(|line| line.trim_start().starts_with('#'));
+        let beside: String = comment.chain(from_key.first()).copied().collect();
+        for choice in choices {
+            let path = &key.path;
+            assert!(
+                beside.contains(choice),
+                "compact.example.yaml does not name `{choice}` beside {path}"
+            );
+        }
+    }
+}
+
 #[test]
 fn yaml_and_json_say_the_same() {
     let yaml = load("model: gpt-4o\npolicy:\n  trigger_pct: 0.7\n  roles_never_prune: [system]\n");

@@ -1,5 +1,8 @@
 //! Identity, views and boundaries.
 
+use std::fs;
+use std::path::Path;
+
 use compact_core::frame::{self, Frame};
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role};
 use compact_core::view::{BlockEdit, View, ViewItem};
@@ -316,6 +319,26 @@ fn names_of_formats_read_back() {
             .to_string()
             .contains("openai-chat")
     );
+}
+
+#[test]
+fn every_format_has_a_seed_in_the_corpus_that_is_recognised() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    for format in Format::ALL {
+        let folder = corpus.join(format.name());
+        let files = fs::read_dir(&folder).unwrap_or_else(|error| {
+            panic!(
+                "{} needs a session of its format: {error}",
+                folder.display()
+            )
+        });
+        let mut seeds = files.map(|file| fs::read(file.unwrap().path()).unwrap());
+        assert!(
+            seeds.any(|seed| detect(&seed).is_ok_and(|found| found == *format)),
+            "detect.rs recognises no file in {}",
+            folder.display()
+        );
+    }
 }
 
 /// Texts, calls and results, each kind in its order: a message may put its calls after its words.
