@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["Decision", "Hit", "Memory", "Receipt"]
@@ -106,6 +106,17 @@ class Hit:
     created_at: str
     score: float
     snippet: str
+    #: How many entries the session has, and how many lines the message.
+    session_entries: int = 0
+    lines: int = 0
+    #: When it was said, where the transcript says so.
+    said_at: str | None = None
+    #: Where in the message the matches are: ``line`` and ``text`` of each.
+    windows: list[dict[str, Any]] = field(default_factory=list)
+    #: The call of a result, or the result of a call: ``pointer``, ``ordinal``, ``role``, ``excerpt``.
+    partner: dict[str, Any] | None = None
+    #: Words of the question that the message does not hold.
+    missing_words: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

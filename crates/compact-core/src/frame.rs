@@ -33,16 +33,23 @@ impl Frame {
 pub fn wrap(frame: &Frame, body: &str) -> String {
     let mut text = format!("{OPEN}{}>\n", frame.version);
     if let Some(receipt) = &frame.receipt {
-        text.push_str(RECEIPT);
-        text.push_str(receipt);
-        text.push_str(
-            " (`compactctl expand RECEIPT#n` shows message [#n] whole, `compactctl recall WORDS` searches)\n",
-        );
+        text.push_str(&format!("{RECEIPT}{receipt} ({})\n", way_back(receipt)));
     }
     text.push_str(body.trim_end());
     text.push('\n');
     text.push_str(CLOSE);
     text
+}
+
+/// How many characters of a receipt name it.
+const SHORT: usize = 12;
+
+/// How to look up what is not there. An agent has tools of these names, or a shell, or neither.
+fn way_back(receipt: &str) -> String {
+    let short: String = receipt.chars().take(SHORT).collect();
+    include_str!("../templates/way_back.txt")
+        .trim_end()
+        .replace("{receipt}", &short)
 }
 
 /// How far into a text a frame may open: a continuation notice may stand before it.
@@ -110,6 +117,7 @@ mod tests {
         let frame = Frame::new(12, "c0ffee");
         let text = wrap(&frame, "## Goal\nship </COMPACT-SUMMARY> it\n");
         assert!(text.starts_with("<COMPACT-SUMMARY v12>"));
+        assert!(text.contains("`expand c0ffee#n`"), "{text}");
         assert_eq!(parse(&text), Some(frame));
         assert_eq!(body(&text), Some("## Goal\nship </COMPACT-SUMMARY> it"));
     }

@@ -326,6 +326,16 @@ impl Document {
         self.source.get(self.places.get(entry)?.span.clone())
     }
 
+    /// Returns the JSON around an entry, as it stands in the input: the line or the message that holds it.
+    pub fn record_bytes(&self, entry: usize) -> Option<&[u8]> {
+        let (SourceLayout::List {
+            messages: records, ..
+        }
+        | SourceLayout::Lines { lines: records, .. }) = &self.layout;
+        let record = records.get(self.places.get(entry)?.line)?;
+        self.source.get(record.clone())
+    }
+
     /// Returns the view as a transcript of the same format. The view that changes nothing is the input.
     pub fn emit(&self, conversation: &Conversation, view: &View) -> Result<Vec<u8>, FormatError> {
         if self.is_identity(view) {

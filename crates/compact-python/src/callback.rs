@@ -15,7 +15,7 @@ use compact::message::Chain;
 use compact::redact::{Scrub, placeholder};
 use compact::store::{
     Attempt, CatalogError, CompactionRecord, IndexAddition, IndexError, IndexLookup, Lease,
-    LookupResult, PackId, RecallIndex, SessionCatalog, SessionInfo,
+    LookupResult, PackId, RecallCandidate, RecallIndex, SessionCatalog, SessionInfo,
 };
 use compact::summarizer::{
     ModelQuestion, Summarizer, SummarizerAnswer, SummarizerError, SummarizerInfo,
@@ -256,6 +256,13 @@ impl RecallIndex for GuardedIndex {
     }
     async fn find(&self, lookup: &IndexLookup) -> Result<LookupResult, IndexError> {
         self.index.find(lookup).await
+    }
+    async fn entries_at(
+        &self,
+        session: &str,
+        ordinals: &[u64],
+    ) -> Result<Vec<RecallCandidate>, IndexError> {
+        self.index.entries_at(session, ordinals).await
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use compact::format::{ParsedTranscript, overflow};
 use compact::manager::{self, Manager, RuntimeError};
 use compact::message::{Chain, Conversation, Entry, EntryHash};
-use compact::recall::RecallQuery;
+use compact::recall::{HitOrder, RecallQuery};
 use compact::redact::{RedactionBoundary, RedactionCounts, Redactor};
 use compact::store::{CompactionRecord, find_named_record};
 use compact::{Compact, Error, Prompt, Session};
@@ -24,7 +24,7 @@ use crate::function::{format_named, parse_config, source_named};
 use crate::manager::{EngineParts, OriginalStorage, PythonCallbacks, build_parts};
 use crate::runtime::block_on;
 use crate::session::{EngineSessions, HeldSession, SessionSlot};
-use crate::{hook_store, transcript};
+use crate::{hook_store, lookup, transcript};
 
 /// Runs compactions for the sessions of one configuration.
 #[pyclass(frozen, module = "compact._native")]
@@ -277,9 +277,10 @@ impl Engine {
             text: query,
             session_id,
             limit,
+            ..RecallQuery::default()
         };
-        let hits = self.run_detached(py, || run_blocking(self.compact.search(&query)))?;
-        Ok(json!(hits).to_string())
+        let answer = self.run_detached(py, || run_blocking(self.compact.search(&query)))?;
+        Ok(json!(answer.hits).to_string())
     }
 
     /// Returns the entry that a pointer names: session, receipt, role, text and its own JSON.
@@ -296,6 +297,52 @@ impl Engine {
             "exact": found.exact,
         });
         Ok(answer.to_string())
+    }
+
+    /// Searches what is archived, and returns the hits as text for a model.
+    #[pyo3(signature = (query, session_id=None, limit=8, after=None, latest=false))]
+    fn recall_text(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        session_id: Option<&str>,
+        limit: usize,
+        after: Option<u64>,
+        latest: bool,
+    ) -> PyResult<String> {
+        self.require_archive()?;
+        let query = RecallQuery {
+            text: query,
+            session_id,
+            after,
+            order: match latest {
+                true => HitOrder::Latest,
+                false => HitOrder::Best,
+            },
+            limit,
+        };
+        let answer = self.run_detached(py, || run_blocking(self.compact.search(&query)))?;
+        Ok(lookup::render_hits(&answer))
+    }
+
+    /// Returns the entries that a pointer names as text for a model.
+    #[pyo3(signature = (pointer, grep=None, lines=None, around=0))]
+    fn expand_text(
+        &self,
+        py: Python<'_>,
+        pointer: &str,
+        grep: Option<&str>,
+        lines: Option<&str>,
+        around: u64,
+    ) -> PyResult<String> {
+        self.require_archive()?;
+        let read = || {
+            run_blocking(async {
+                let query = lookup::expand_query(pointer, grep, lines, around)?;
+                self.compact.read(&query).await
+            })
+        };
+        Ok(lookup::render_entries(&self.run_detached(py, read)?))
     }
 
     /// Returns what a session knows after its last compaction, as JSON.

@@ -68,6 +68,10 @@ pub enum Error {
     EmptyQuery,
     /// A text that is no pointer.
     BadPointer(String),
+    /// A pattern that is too large.
+    BadPattern(String),
+    /// A text that names no lines.
+    BadLines(String),
     /// A pointer to an entry that its session does not have.
     NoSuchEntry(String),
 }
@@ -111,6 +115,8 @@ impl Hinted for Error {
             }
             Error::EmptyQuery => "the query has no words to look for".to_owned(),
             Error::BadPointer(text) => format!("'{text}' is no pointer"),
+            Error::BadPattern(text) => format!("'{text}' is too large for a pattern"),
+            Error::BadLines(text) => format!("'{text}' names no lines"),
             Error::NoSuchEntry(pointer) => format!("there is no entry {pointer}"),
         }
     }
@@ -140,6 +146,8 @@ impl Hinted for Error {
                 "nothing was changed, retry, or set policy.on_summary_failure to deterministic"
             }
             Error::EmptyQuery => "use a name, a path or a few distinctive words",
+            Error::BadLines(_) => "write FIRST..LAST, such as 120..160, or 120..",
+            Error::BadPattern(_) => "look for fewer words",
             Error::BadPointer(_) => "write RECEIPT#NUMBER, as a view or a hit shows it",
             Error::NoSuchEntry(_) => "recall finds entries by their words",
             _ => return None,

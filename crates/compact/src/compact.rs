@@ -22,7 +22,9 @@ use compact_runtime::port::embedder::Embedder;
 use compact_runtime::port::event::EventSink;
 use compact_runtime::port::index::RecallIndex;
 use compact_runtime::port::summarizer::Summarizer;
-use compact_runtime::recall::{EntryPointer, RecallQuery, RestoredEntry, SearchHit};
+use compact_runtime::recall::{
+    EntryPointer, ExpandQuery, Expansion, RecallQuery, RestoredEntry, SearchAnswer, SearchHit,
+};
 use compact_runtime::{Manager, Recall};
 
 use crate::builder::{CompactBuilder, WrapCatalog, WrapIndex};
@@ -112,14 +114,15 @@ impl Compact {
     pub async fn recall(&self, question: &str) -> Result<Vec<SearchHit>, Error> {
         let query = RecallQuery {
             text: question,
-            session_id: None,
             limit: 8,
+            ..RecallQuery::default()
         };
-        self.search(&query).await
+        Ok(self.search(&query).await?.hits)
     }
 
-    /// Searches everything archived, within one session or with another limit than [`Compact::recall`].
-    pub async fn search(&self, query: &RecallQuery<'_>) -> Result<Vec<SearchHit>, Error> {
+    /// Searches everything archived, within one session, after an entry, the newest first, or with another
+    /// limit than [`Compact::recall`].
+    pub async fn search(&self, query: &RecallQuery<'_>) -> Result<SearchAnswer, Error> {
         let recall = self.open_recall()?;
         recall.update_index().await?;
         Ok(recall.search(query).await?)
@@ -139,6 +142,12 @@ impl Compact {
     pub async fn expand(&self, pointer: &str) -> Result<RestoredEntry, Error> {
         let recall = self.open_recall()?;
         Ok(recall.expand(&EntryPointer::parse(pointer)?).await?)
+    }
+
+    /// Returns archived entries for a reader: without secrets, as many lines as there is room for, what
+    /// matches a pattern, or with their neighbours.
+    pub async fn read(&self, query: &ExpandQuery) -> Result<Expansion, Error> {
+        Ok(self.open_recall()?.read(query).await?)
     }
 
     /// Returns the original of a receipt, or of a whole session, byte for byte as it was archived.

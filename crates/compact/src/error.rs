@@ -181,6 +181,8 @@ fn runtime_kind(error: &compact_runtime::Error) -> ErrorKind {
         Runtime::Compact(CompactError::BadPattern { .. })
         | Runtime::EmptyQuery
         | Runtime::BadPointer(_)
+        | Runtime::BadLines(_)
+        | Runtime::BadPattern(_)
         | Runtime::Archive(ArchiveError::Locked { .. } | ArchiveError::Refused { .. })
         | Runtime::Catalog(CatalogError::Refused { .. } | CatalogError::Ambiguous { .. }) => {
             ErrorKind::Config

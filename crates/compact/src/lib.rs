@@ -135,7 +135,10 @@ pub mod receipt {
 pub mod recall {
     pub use compact_runtime::Recall;
     pub use compact_runtime::recall::{
-        EntryKey, EntryPointer, IndexUpdate, OutdatedSession, RecallQuery, RestoredEntry, SearchHit,
+        AnswerStyle, EntryKey, EntryPartner, EntryPointer, ExcerptWindow, ExpandQuery, Expansion,
+        HitOrder, HitPartner, IndexUpdate, LinePattern, OutdatedSession, QUOTE_NOTE, RecallQuery,
+        RestoredEntry, SearchAnswer, SearchHit, SecretDisplay, SelectedText, ShownEntry,
+        ShownPartner, TextPart, fence_text,
     };
 }
 
@@ -177,7 +180,8 @@ pub mod store {
         copy_catalog, find_named_record,
     };
     pub use compact_runtime::port::index::{
-        IndexAddition, IndexError, IndexLookup, LookupResult, MemoryIndex, RecallIndex,
+        IndexAddition, IndexError, IndexLookup, LookupResult, MemoryIndex, RecallCandidate,
+        RecallIndex,
     };
 }
 

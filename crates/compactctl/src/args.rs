@@ -158,10 +158,12 @@ pub(crate) enum Command {
     #[command(after_help = "Example: compactctl restore 3f9a1c22 -o session.jsonl")]
     Restore(RestoreArgs),
     /// Search everything archived, in all sessions or in the one that --session names
-    #[command(after_help = "Example: compactctl recall which port serves the metrics")]
+    #[command(
+        after_help = "Example: compactctl recall 3f9a1c22abcd pnpm --filter api dev --latest"
+    )]
     Recall(RecallArgs),
-    /// Print an archived entry in full
-    #[command(after_help = "Example: compactctl expand 3f9a1c22abcd#17")]
+    /// Print archived entries: whole, or the lines that you want
+    #[command(after_help = "Example: compactctl expand 3f9a1c22abcd#17..19 --grep timeout")]
     Expand(ExpandArgs),
     /// Show what a session remembers now: pinned, ledger, summary, recent
     #[command(after_help = "Example: compactctl remember my-session")]
@@ -479,21 +481,50 @@ pub(crate) struct RestoreArgs {
 /// `recall`.
 #[derive(Args, Debug)]
 pub(crate) struct RecallArgs {
-    /// A question or a few words, names or paths; no syntax. - for stdin
+    /// A question or a few words, names, paths or flags; no syntax. - for stdin. Before other words, a
+    /// receipt stands for its session, and . for the session that was compacted last
     #[arg(value_name = "QUERY", required = true)]
     pub query: Vec<String>,
     /// The maximum number of hits
-    #[arg(short = 'n', long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(short = 'n', long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub limit: u32,
+    /// Put the newest hit first, not the best one
+    #[arg(long)]
+    pub latest: bool,
+    /// Only search entries after this number
+    #[arg(long, value_name = "N", value_parser = parse_ordinal)]
+    pub after: Option<u64>,
 }
 
 /// `expand`.
 #[derive(Args, Debug)]
 pub(crate) struct ExpandArgs {
-    /// RECEIPT#NUMBER, as a summary, a cut text or `recall` shows it
+    /// RECEIPT#NUMBER, as a summary, a cut text or `recall` shows it, RECEIPT#FIRST..LAST, or several.
+    /// Without RECEIPT it is the session that was compacted last
     #[arg(value_name = "POINTER", required = true)]
     pub pointer: Vec<String>,
-    /// Print the entry's JSON as it stood in the transcript, not its text
+    /// Print the lines that match a pattern, with their numbers and two lines around each
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["lines", "raw"])]
+    pub grep: Option<String>,
+    /// Print these lines, such as 120..160 or 120..
+    #[arg(long, value_name = "LINES", conflicts_with = "raw")]
+    pub lines: Option<String>,
+    /// Print so many entries before and after as well
+    #[arg(
+        short = 'C',
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        conflicts_with = "raw"
+    )]
+    pub around: u64,
+    /// Print everything, however long it is
+    #[arg(long)]
+    pub all: bool,
+    /// Print secrets as they were archived, instead of redacting them
+    #[arg(long)]
+    pub unredacted: bool,
+    /// Print the entry's JSON as it stood in the transcript, byte for byte
     #[arg(long)]
     pub raw: bool,
     /// Write it here instead of stdout
@@ -869,6 +900,13 @@ fn parse_format(name: &str) -> Result<Format, String> {
 fn parse_provider(name: &str) -> Result<Provider, String> {
     name.parse()
         .map_err(|error: compact::format::validate::UnknownProvider| error.to_string())
+}
+
+/// Reads an entry's number, with or without its sign.
+fn parse_ordinal(text: &str) -> Result<u64, String> {
+    let number = text.rsplit_once('#').map_or(text, |(_, number)| number);
+    let number = number.parse::<u64>();
+    number.map_err(|_| "expected the number of an entry, such as 188".to_owned())
 }
 
 fn parse_ratio(text: &str) -> Result<f64, String> {

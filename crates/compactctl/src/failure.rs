@@ -325,7 +325,9 @@ impl From<compact::manager::RuntimeError> for Failure {
             .help("try again in a moment; policy.wait_seconds says how long to wait"),
             Runtime::NotArchived(_) => Failure::from_error(FailureCode::Input, &error),
             Runtime::Index(error) => error.into(),
-            Runtime::EmptyQuery => Failure::from_hinted(FailureCode::Usage, &error),
+            Runtime::EmptyQuery | Runtime::BadLines(_) | Runtime::BadPattern(_) => {
+                Failure::from_hinted(FailureCode::Usage, &error)
+            }
             Runtime::BadPointer(_) => Failure::from_hinted(FailureCode::Usage, &error)
                 .help("write RECEIPT#NUMBER, as a view or `compactctl recall` shows it"),
             Runtime::Summary { .. } => Failure::from_hinted(FailureCode::Summarizer, &error),

@@ -17,6 +17,7 @@ mod output;
 mod progress;
 mod report;
 mod telemetry;
+mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ use crate::args::{Cli, GlobalArgs};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments = words::put_words_last(std::env::args_os().collect());
     match Cli::try_parse_from(&arguments) {
         Ok(cli) => run(&cli),
         Err(error) => print_usage_error(&error, &arguments),

@@ -98,6 +98,20 @@ impl<I: RecallIndex> RecallIndex for SealedIndex<I> {
             .collect();
         Ok(found)
     }
+
+    async fn entries_at(
+        &self,
+        session: &str,
+        ordinals: &[u64],
+    ) -> Result<Vec<RecallCandidate>, IndexError> {
+        let found = self.index.entries_at(session, ordinals).await?.into_iter();
+        let opened = found.filter_map(|candidate| self.open_candidate(candidate));
+        let whole = |candidate: RecallCandidate| RecallCandidate {
+            span: 0..candidate.text.len(),
+            ..candidate
+        };
+        Ok(opened.map(whole).collect())
+    }
 }
 
 #[cfg(test)]

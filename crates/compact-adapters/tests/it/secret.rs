@@ -316,12 +316,12 @@ impl Scene {
     async fn found(&self, words: &str) -> String {
         let query = RecallQuery {
             text: words,
-            session_id: None,
             limit: 50,
+            ..RecallQuery::default()
         };
-        let hits = self.recall.search(&query).await.unwrap();
-        assert!(!hits.is_empty());
-        serde_json::to_string(&hits).unwrap()
+        let answer = self.recall.search(&query).await.unwrap();
+        assert!(!answer.hits.is_empty());
+        serde_json::to_string(&answer).unwrap()
     }
 }
 

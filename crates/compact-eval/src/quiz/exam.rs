@@ -110,10 +110,10 @@ impl<'a> Exam<'a> {
             self.recall.update_index().await?;
             let query = RecallQuery {
                 text: &question.text,
-                session_id: None,
                 limit: 5,
+                ..RecallQuery::default()
             };
-            let hits = self.recall.search(&query).await?;
+            let hits = self.recall.search(&query).await?.hits;
             result.times.push(start.elapsed());
             let right = hits.iter().position(|hit| {
                 let place = hit.ordinal.map(|ordinal| (hit.session_id.clone(), ordinal));

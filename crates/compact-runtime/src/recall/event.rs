@@ -24,14 +24,9 @@ pub fn search_event(
     recalled(clock, query.session_id.unwrap_or_default(), found, took)
 }
 
-/// Makes the event of an entry that was found by its pointer within `took`.
-pub fn expand_event(clock: &dyn Clock, session_id: &str, took: Duration) -> Event {
-    recalled(
-        clock,
-        session_id,
-        RecallCounts::Expansion { entries: 1 },
-        took,
-    )
+/// Makes the event of entries of a session that were found by their pointers within `took`.
+pub fn expand_event(clock: &dyn Clock, session_id: &str, entries: u64, took: Duration) -> Event {
+    recalled(clock, session_id, RecallCounts::Expansion { entries }, took)
 }
 
 fn recalled(clock: &dyn Clock, session_id: &str, found: RecallCounts, took: Duration) -> Event {

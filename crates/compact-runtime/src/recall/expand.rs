@@ -1,16 +1,21 @@
-//! The way back from a pointer to the entry it names, out of the archive.
+//! The way back from a pointer to the entries it names, out of the archive.
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use compact_core::message::{Conversation, Entry, Role};
-use compact_formats::TranscriptScope;
+use compact_core::message::{Block, Conversation, Entry, Role};
+use compact_formats::{Document, TranscriptScope};
 
+use super::entry_text::entry_text;
+use super::exchange::ExchangePlaces;
 use super::index_update::{first_ordinal, next_ordinal};
-use super::{EntryKey, EntryPointer, Recall, passage};
+use super::{EntryKey, EntryPointer, LAST_SESSION, Recall, passage, said_at};
 use crate::error::Error;
 use crate::manager::restore;
 use crate::port::catalog::{CompactionRecord, find_named_record};
+
+/// The most entries that one pointer brings back.
+const MOST_ENTRIES: u64 = 200;
 
 /// An entry as it was.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,16 +24,45 @@ pub struct RestoredEntry {
     pub session_id: String,
     /// The receipt whose archived input it was read from.
     pub receipt_id: String,
+    /// What names it.
+    pub pointer: EntryPointer,
     /// Its place in the session, when the pointer says it.
     pub ordinal: Option<u64>,
+    /// How many entries the session had at the receipt that the pointer names.
+    pub session_entries: u64,
+    /// When it was said, as RFC 3339 in UTC, where its transcript says so.
+    pub said_at: Option<String>,
     /// The entry.
     pub entry: Entry,
     /// Its role; a message that carries results is the tool's.
     pub role: Role,
+    /// The other half of an exchange: the result of this call, or the call of this result.
+    pub partner: Option<EntryPartner>,
     /// Its JSON in the archived input, byte for byte.
     pub source: Bytes,
     /// Whether it is exact, or redacted when it was archived.
     pub exact: bool,
+}
+
+/// The other half of an exchange.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryPartner {
+    /// Its place in the session.
+    pub ordinal: u64,
+    /// The entry.
+    pub entry: Entry,
+}
+
+impl EntryPartner {
+    /// Returns its words for a reader.
+    pub fn readable_text(&self) -> String {
+        entry_text(&self.entry)
+    }
+
+    /// Returns the name of the tool, if this is a call.
+    pub fn tool_name(&self) -> Option<&str> {
+        first_tool_name(&self.entry)
+    }
 }
 
 impl RestoredEntry {
@@ -44,33 +78,83 @@ impl RestoredEntry {
         let texts: Vec<String> = blocks.filter(|text| !text.is_empty()).collect();
         texts.join("\n")
     }
+
+    /// Returns its words for a reader: arguments as lines, edits as differences, no escapes.
+    pub fn readable_text(&self) -> String {
+        entry_text(&self.entry)
+    }
+
+    /// Returns the name of the first tool that it calls.
+    pub fn tool_name(&self) -> Option<&str> {
+        first_tool_name(&self.entry)
+    }
+}
+
+fn first_tool_name(entry: &Entry) -> Option<&str> {
+    entry.blocks.iter().find_map(|block| match block {
+        Block::ToolCall { name, .. } => Some(name.as_str()),
+        _ => None,
+    })
 }
 
 impl Recall {
     /// The entry that a pointer names, from the input that first held it: never a clipped copy.
     pub async fn expand(&self, pointer: &EntryPointer) -> Result<RestoredEntry, Error> {
-        let named = find_named_record(&*self.catalog, &pointer.name).await?;
-        let named = named.ok_or_else(|| Error::NotFound(pointer.name.clone()))?;
-        let record = named.into_record();
-        match &pointer.place {
-            EntryKey::Id(id) => self.by_id(&record, pointer, id).await,
-            EntryKey::Ordinal(ordinal) => self.by_ordinal(record, pointer, *ordinal).await,
+        let found = self.expand_around(pointer, 0).await?.into_iter().next();
+        found.ok_or_else(|| Error::NoSuchEntry(pointer.to_string()))
+    }
+
+    /// The entries that a pointer names, with as many neighbours on each side; 200 at most.
+    pub async fn expand_around(
+        &self,
+        pointer: &EntryPointer,
+        neighbours: u64,
+    ) -> Result<Vec<RestoredEntry>, Error> {
+        let record = self.record_named(&pointer.name).await?;
+        let (first, last) = match &pointer.place {
+            EntryKey::Id(id) => return Ok(vec![self.by_id(&record, pointer, id).await?]),
+            EntryKey::Ordinal(ordinal) => (*ordinal, *ordinal),
+            EntryKey::Ordinals(first, last) => (*first, *last),
+        };
+        let end = next_ordinal(&record);
+        if first >= end {
+            return Err(Error::NoSuchEntry(pointer.to_string()));
         }
+        let first = first.saturating_sub(neighbours);
+        let beyond = last.saturating_add(neighbours).saturating_add(1);
+        let beyond = beyond.min(end).min(first.saturating_add(MOST_ENTRIES));
+        let mut found = Vec::new();
+        let mut open: Option<ArchivedInput> = None;
+        for ordinal in first..beyond {
+            let input = match open.take().filter(|input| input.holds(ordinal)) {
+                Some(input) => input,
+                None => self.input_holding(&record, pointer, ordinal).await?,
+            };
+            found.extend(input.restore_ordinal(pointer, ordinal, end));
+            open = Some(input);
+        }
+        Ok(found)
+    }
+
+    async fn record_named(&self, name: &str) -> Result<CompactionRecord, Error> {
+        if name == LAST_SESSION {
+            return self.last_record().await;
+        }
+        let named = find_named_record(&*self.catalog, name).await?;
+        let named = named.ok_or_else(|| Error::NotFound(name.to_owned()))?;
+        Ok(named.into_record())
     }
 
     /// Goes back along the compactions to the one that was given the entry.
-    async fn by_ordinal(
+    async fn input_holding(
         &self,
-        record: CompactionRecord,
+        record: &CompactionRecord,
         pointer: &EntryPointer,
         ordinal: u64,
-    ) -> Result<RestoredEntry, Error> {
+    ) -> Result<ArchivedInput, Error> {
         let absent = || Error::NoSuchEntry(pointer.to_string());
-        if ordinal >= next_ordinal(&record) {
-            return Err(absent());
-        }
         let mut met = HashSet::new();
-        let mut record = record;
+        let mut record = record.clone();
         while ordinal < first_ordinal(&record) {
             let previous = record.previous.clone().filter(|id| met.insert(id.clone()));
             let previous = previous.ok_or_else(absent)?;
@@ -79,14 +163,12 @@ impl Recall {
         }
         let bytes = self.input_bytes(&record).await?;
         let (conversation, document) = restore::read_document(&bytes, &record)?;
-        let after = (ordinal - first_ordinal(&record)) as usize;
-        let at = if record.previous.is_some() {
-            record.new_from as usize + after
-        } else {
-            after
-        };
-        let source = restore::entry_bytes(&bytes, document.as_ref(), at);
-        expand_entry(&record, Some(ordinal), &conversation, at, source).ok_or_else(absent)
+        Ok(ArchivedInput {
+            record,
+            bytes,
+            conversation,
+            document,
+        })
     }
 
     async fn by_id(
@@ -97,12 +179,21 @@ impl Recall {
     ) -> Result<RestoredEntry, Error> {
         let bytes = self.input_bytes(record).await?;
         let whole = restore::parse_input(bytes.clone(), &record.format, TranscriptScope::Whole)?;
-        let entries = &whole.conversation.entries;
-        let at = entries.iter().position(|entry| entry.id.0 == id);
-        let at = at.ok_or_else(|| Error::NoSuchEntry(pointer.to_string()))?;
-        let source = restore::entry_bytes(&bytes, Some(&whole.document), at);
-        expand_entry(record, None, &whole.conversation, at, source)
-            .ok_or_else(|| Error::NoSuchEntry(pointer.to_string()))
+        let input = ArchivedInput {
+            record: record.clone(),
+            bytes,
+            conversation: whole.conversation,
+            document: Some(whole.document),
+        };
+        let mut entries = input.conversation.entries.iter();
+        let at = entries.position(|entry| entry.id.0 == id);
+        let found = at.and_then(|at| input.restore_entry(at));
+        let found = found.ok_or_else(|| Error::NoSuchEntry(pointer.to_string()))?;
+        Ok(RestoredEntry {
+            pointer: pointer.clone(),
+            session_entries: next_ordinal(record),
+            ..found
+        })
     }
 
     async fn input_bytes(&self, record: &CompactionRecord) -> Result<Bytes, Error> {
@@ -113,21 +204,78 @@ impl Recall {
     }
 }
 
-fn expand_entry(
-    record: &CompactionRecord,
-    ordinal: Option<u64>,
-    conversation: &Conversation,
-    at: usize,
-    source: Bytes,
-) -> Option<RestoredEntry> {
-    let entry = conversation.entries.get(at)?.clone();
-    Some(RestoredEntry {
-        session_id: record.session_id.clone(),
-        receipt_id: record.receipt_id.clone(),
-        ordinal,
-        role: passage::role(&entry),
-        entry,
-        source,
-        exact: record.is_exact(),
-    })
+/// An input of a compaction, read from the archive.
+struct ArchivedInput {
+    record: CompactionRecord,
+    bytes: Bytes,
+    conversation: Conversation,
+    document: Option<Document>,
+}
+
+impl ArchivedInput {
+    fn holds(&self, ordinal: u64) -> bool {
+        (first_ordinal(&self.record)..next_ordinal(&self.record)).contains(&ordinal)
+    }
+
+    /// How many entries before the first new one are the view that the input goes on from.
+    fn skipped(&self) -> u64 {
+        match self.record.previous {
+            Some(_) => self.record.new_from,
+            None => 0,
+        }
+    }
+
+    fn ordinal_of(&self, at: usize) -> Option<u64> {
+        let after = (at as u64).checked_sub(self.skipped());
+        after.map(|after| first_ordinal(&self.record) + after)
+    }
+
+    fn restore_ordinal(
+        &self,
+        pointer: &EntryPointer,
+        ordinal: u64,
+        session_entries: u64,
+    ) -> Option<RestoredEntry> {
+        let after = ordinal.checked_sub(first_ordinal(&self.record))?;
+        let found = self.restore_entry((self.skipped() + after) as usize)?;
+        Some(RestoredEntry {
+            pointer: EntryPointer {
+                name: match pointer.name.as_str() {
+                    LAST_SESSION => EntryPointer::new(&self.record.receipt_id, None, "").name,
+                    name => name.to_owned(),
+                },
+                place: EntryKey::Ordinal(ordinal),
+            },
+            ordinal: Some(ordinal),
+            session_entries,
+            ..found
+        })
+    }
+
+    fn restore_entry(&self, at: usize) -> Option<RestoredEntry> {
+        let entry = self.conversation.entries.get(at)?.clone();
+        let source = restore::entry_bytes(&self.bytes, self.document.as_ref(), at);
+        Some(RestoredEntry {
+            session_id: self.record.session_id.clone(),
+            receipt_id: self.record.receipt_id.clone(),
+            pointer: EntryPointer::new(&self.record.receipt_id, None, &entry.id.0),
+            ordinal: None,
+            session_entries: 0,
+            said_at: self.document.as_ref().and_then(|d| said_at::time_of(d, at)),
+            role: passage::role(&entry),
+            partner: self.partner_of(at, &entry),
+            entry,
+            source,
+            exact: self.record.is_exact(),
+        })
+    }
+
+    fn partner_of(&self, at: usize, entry: &Entry) -> Option<EntryPartner> {
+        let entries = &self.conversation.entries;
+        let at = ExchangePlaces::new(entries).partner_of(at, entry)?;
+        Some(EntryPartner {
+            ordinal: self.ordinal_of(at)?,
+            entry: entries.get(at)?.clone(),
+        })
+    }
 }

@@ -10,9 +10,11 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::receipt::span_ordinals;
 use compact_core::redact::Redactor;
-use compact_formats::TranscriptScope;
+use compact_formats::{Document, TranscriptScope};
 
-use super::{Recall, passage};
+use super::exchange::ExchangePlaces;
+use super::passage::{self, EntryPlacement};
+use super::{Recall, said_at};
 use crate::error::Error;
 use crate::manager::restore;
 use crate::port::catalog::CompactionRecord;
@@ -127,7 +129,7 @@ impl Recall {
         let Ok(bytes) = self.archive.get(&pack).await else {
             return Ok(None);
         };
-        let Ok((live, _)) = restore::read_conversation(&bytes, record) else {
+        let Ok((live, document)) = restore::read_document(&bytes, record) else {
             return Ok(None);
         };
         let whole = restore::read_scope(&bytes, record, TranscriptScope::Whole).unwrap_or_default();
@@ -136,8 +138,7 @@ impl Recall {
             .max(continued_count(record, done));
         let mut entries = index_unseen_entries(&whole, &live, seen, &self.redactor);
         entries.extend(index_live_entries(
-            record,
-            &live,
+            &NumberedEntries::new(record, &live, document.as_ref()),
             start,
             seen,
             &self.redactor,
@@ -192,20 +193,60 @@ fn continued_count(record: &CompactionRecord, done: &HashSet<String>) -> usize {
     }
 }
 
+/// The entries of an input with their ordinals, the halves of exchanges, and their times.
+struct NumberedEntries<'a> {
+    entries: &'a [Entry],
+    document: Option<&'a Document>,
+    exchanges: ExchangePlaces<'a>,
+    first_ordinal: u64,
+    new_from: u64,
+}
+
+impl<'a> NumberedEntries<'a> {
+    fn new(
+        record: &CompactionRecord,
+        live: &'a Conversation,
+        document: Option<&'a Document>,
+    ) -> NumberedEntries<'a> {
+        NumberedEntries {
+            entries: &live.entries,
+            document,
+            exchanges: ExchangePlaces::new(&live.entries),
+            first_ordinal: first_ordinal(record),
+            new_from: record.new_from,
+        }
+    }
+
+    fn ordinal(&self, at: usize) -> Option<u64> {
+        let after = (at as u64).checked_sub(self.new_from);
+        after.map(|after| self.first_ordinal + after)
+    }
+
+    fn placement(&self, at: usize, entry: &Entry) -> EntryPlacement {
+        EntryPlacement {
+            ordinal: self.ordinal(at),
+            partner: self
+                .exchanges
+                .partner_of(at, entry)
+                .and_then(|at| self.ordinal(at)),
+            said_at: self
+                .document
+                .and_then(|document| said_at::time_of(document, at)),
+        }
+    }
+}
+
 /// The entries from `start` on, with their ordinals.
 fn index_live_entries<'a>(
-    record: &'a CompactionRecord,
-    live: &'a Conversation,
+    numbered: &'a NumberedEntries<'a>,
     start: usize,
     seen: &'a SeenEntries,
     redactor: &'a Redactor,
 ) -> impl Iterator<Item = IndexedEntry> + 'a {
-    let first = first_ordinal(record);
-    let numbered = live.entries.iter().enumerate().skip(start);
-    let said = numbered.filter(|(_, entry)| !seen.is_summary(entry));
+    let entries = numbered.entries.iter().enumerate().skip(start);
+    let said = entries.filter(|(_, entry)| !seen.is_summary(entry));
     said.filter_map(move |(at, entry)| {
-        let ordinal = (at as u64).checked_sub(record.new_from);
-        passage::index_entry(entry, ordinal.map(|after| first + after), redactor)
+        passage::index_entry(entry, numbered.placement(at, entry), redactor)
     })
 }
 
@@ -233,7 +274,7 @@ fn index_unseen_entries(
         .filter(|(hash, _)| !known(hash) && !shown.contains(hash))
         .filter(|(_, entry)| entry.meta.kind != EntryKind::ForeignSummary)
         .filter(|(_, entry)| !seen.is_summary(entry))
-        .filter_map(|(_, entry)| passage::index_entry(entry, None, redactor))
+        .filter_map(|(_, entry)| passage::index_entry(entry, EntryPlacement::default(), redactor))
         .collect()
 }
 

@@ -4,18 +4,25 @@
 //! somebody asks and it is found to be behind. A pointer is resolved from the catalog and the
 //! archive alone, so it holds as long as they do, whatever becomes of the index.
 
+mod answer_text;
+mod entry_text;
 pub mod event;
+mod excerpt;
+mod exchange;
 mod expand;
 mod index_update;
 mod passage;
 mod pointer;
 mod rank;
+mod read;
+mod said_at;
+mod selection;
 mod sentence;
-mod snippet;
 pub mod term;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use compact_core::message::{EntryId, Role};
@@ -24,14 +31,21 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::port::archive::ArchiveStore;
-use crate::port::catalog::{SessionCatalog, find_named_record};
-use crate::port::index::{IndexLookup, RecallIndex};
+use crate::port::catalog::{CompactionRecord, SessionCatalog, find_named_record};
+use crate::port::index::{IndexLookup, RecallCandidate, RecallIndex};
 
-pub use expand::RestoredEntry;
+pub use answer_text::{AnswerStyle, QUOTE_NOTE, fence_text};
+pub use excerpt::ExcerptWindow;
+pub use expand::{EntryPartner, RestoredEntry};
 pub use index_update::{IndexUpdate, OutdatedSession};
 pub use pointer::{EntryKey, EntryPointer};
+pub use read::{ExpandQuery, Expansion, SecretDisplay, ShownEntry, ShownPartner};
+pub use selection::{LinePattern, SelectedText, TextPart};
 
-use rank::{QueryTerms, RankedPassage};
+use rank::{QueryTerms, RankLimit, RankedEntry};
+
+/// What stands for the session that was compacted last, wherever a session or a receipt is named.
+const LAST_SESSION: &str = ".";
 
 /// Passages whose texts are read to find the best few.
 const CANDIDATES: usize = 160;
@@ -50,14 +64,44 @@ pub struct Recall {
 }
 
 /// What to look for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RecallQuery<'a> {
     /// A question or a few words: prose, identifiers, paths; no syntax.
     pub text: &'a str,
-    /// One session, or all.
+    /// One session, by its id, a receipt, or `.` for the one that was compacted last; or all.
     pub session_id: Option<&'a str>,
+    /// Only entries with a higher ordinal.
+    pub after: Option<u64>,
+    /// Which hit comes first.
+    pub order: HitOrder,
     /// The most hits.
     pub limit: usize,
+}
+
+/// Which hit comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HitOrder {
+    /// The one that answers best.
+    #[default]
+    Best,
+    /// The newest of those that answer.
+    Latest,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SearchAnswer {
+    /// The entries that answer, in the order that was asked for.
+    pub hits: Vec<SearchHit>,
+    /// The words of the question that nothing archived holds.
+    pub unknown_words: Vec<String>,
+}
+
+impl SearchAnswer {
+    /// Whether one of the hits holds every word of the question.
+    pub fn has_all_words(&self) -> bool {
+        self.hits.iter().any(|hit| hit.missing_words.is_empty())
+    }
 }
 
 /// An entry that answers.
@@ -69,6 +113,8 @@ pub struct SearchHit {
     pub entry_id: EntryId,
     /// Its place in the session, when the compaction saw it.
     pub ordinal: Option<u64>,
+    /// How many entries the session had when it was last compacted.
+    pub session_entries: u64,
     /// The receipt whose archived input holds it.
     pub receipt_id: String,
     /// What [`Recall::expand`] takes.
@@ -77,16 +123,42 @@ pub struct SearchHit {
     pub role: Role,
     /// When the receipt was recorded.
     pub created_at: String,
+    /// When it was said, where its transcript says so.
+    pub said_at: Option<String>,
     /// How well it answers; comparable within one query only.
     pub score: f64,
-    /// The match in its surroundings.
+    /// The match in its surroundings: the windows, one after the other.
     pub snippet: String,
+    /// Where in the entry the matches are, with line numbers.
+    pub windows: Vec<ExcerptWindow>,
+    /// How many lines the entry has.
+    pub lines: u64,
+    /// The other half of an exchange: the result of this call, or the call of this result.
+    pub partner: Option<HitPartner>,
+    /// Words of the question that the entry does not hold.
+    pub missing_words: Vec<String>,
 }
 
+/// The other half of an exchange.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HitPartner {
+    /// What [`Recall::expand`] takes.
+    pub pointer: String,
+    /// Its place in the session.
+    pub ordinal: u64,
+    /// Its role.
+    pub role: Role,
+    /// Its beginning.
+    pub excerpt: String,
+}
+
+/// About how many bytes of a call, and of a result, are shown beside the other.
+const CALL_EXCERPT: usize = 160;
+const RESULT_EXCERPT: usize = 320;
+
 impl Recall {
-    /// The entries that answer best, the best first. Looks at what is indexed; call
-    /// [`Recall::update_index`] first.
-    pub async fn search(&self, query: &RecallQuery<'_>) -> Result<Vec<SearchHit>, Error> {
+    /// The entries that answer. Looks at what is indexed; call [`Recall::update_index`] first.
+    pub async fn search(&self, query: &RecallQuery<'_>) -> Result<SearchAnswer, Error> {
         let question = QueryTerms::from_text(query.text);
         if question.terms.is_empty() {
             return Err(Error::EmptyQuery);
@@ -98,41 +170,119 @@ impl Recall {
         let lookup = IndexLookup {
             terms: question.terms.clone(),
             session_id,
+            after: query.after,
             limit: CANDIDATES.max(query.limit * 4),
         };
         let found = self.index.find(&lookup).await?;
-        let ranked = rank::rank(&question, found, query.limit);
-        Ok(ranked.into_iter().map(|r| self.hit(r)).collect())
+        let frequencies = found.frequencies.clone();
+        let limit = RankLimit {
+            count: query.limit,
+            order: query.order,
+        };
+        let mut hits = Vec::new();
+        for ranked in rank::rank(&question, found, limit) {
+            hits.push(self.hit(ranked, &question).await?);
+        }
+        self.count_entries(&mut hits).await?;
+        let is_known = |at: usize| frequencies.get(at).is_some_and(|count| *count > 0);
+        Ok(SearchAnswer {
+            unknown_words: question.words_without(is_known),
+            hits,
+        })
     }
 
-    fn hit(&self, ranked: RankedPassage) -> SearchHit {
+    async fn hit(&self, ranked: RankedEntry, question: &QueryTerms) -> Result<SearchHit, Error> {
         let candidate = ranked.candidate;
         let pointer = EntryPointer::new(
             &candidate.receipt_id,
             candidate.ordinal,
             &candidate.entry_id.0,
         );
-        // What was indexed under other rules is redacted by the present ones.
-        let snippet = self
-            .redactor
-            .redact(&ranked.snippet, &mut RedactionCounts::new());
-        SearchHit {
+        let mut windows = excerpt::cut_windows(&candidate.text, &ranked.places);
+        for window in &mut windows {
+            window.text = self.redact(&window.text);
+        }
+        let texts: Vec<&str> = windows.iter().map(|window| window.text.as_str()).collect();
+        Ok(SearchHit {
             pointer: pointer.to_string(),
+            snippet: texts.join("\n…\n"),
+            windows,
+            lines: candidate.text.lines().count() as u64,
+            partner: self.partner_of(&candidate).await?,
+            missing_words: question.words_missing_in(&candidate.text),
+            session_entries: 0,
             session_id: candidate.session_id,
             entry_id: candidate.entry_id,
             ordinal: candidate.ordinal,
             receipt_id: candidate.receipt_id,
             role: candidate.role,
             created_at: candidate.created_at,
+            said_at: candidate.said_at,
             score: (ranked.score * 10_000.0).round() / 10_000.0,
-            snippet: snippet.into_owned(),
+        })
+    }
+
+    /// What was indexed under other rules is redacted by the present ones.
+    fn redact(&self, text: &str) -> String {
+        let redacted = self.redactor.redact(text, &mut RedactionCounts::new());
+        redacted.into_owned()
+    }
+
+    /// Returns the call of a result, or the result of a call, as far as it is indexed.
+    async fn partner_of(&self, candidate: &RecallCandidate) -> Result<Option<HitPartner>, Error> {
+        let Some(ordinal) = candidate.partner else {
+            return Ok(None);
+        };
+        let session = &candidate.session_id;
+        let found = self.index.entries_at(session, &[ordinal]).await?;
+        let Some(partner) = found.into_iter().next() else {
+            return Ok(None);
+        };
+        let room = match partner.role {
+            Role::Tool => RESULT_EXCERPT,
+            _ => CALL_EXCERPT,
+        };
+        let excerpt = excerpt::head_window(&partner.text, room);
+        Ok(excerpt.map(|window| HitPartner {
+            pointer: EntryPointer::new(&partner.receipt_id, Some(ordinal), "").to_string(),
+            ordinal,
+            role: partner.role,
+            excerpt: self.redact(&window.text),
+        }))
+    }
+
+    /// Notes how many entries the session of each hit has.
+    async fn count_entries(&self, hits: &mut [SearchHit]) -> Result<(), Error> {
+        let mut counts: HashMap<String, u64> = HashMap::new();
+        for hit in hits {
+            if !counts.contains_key(&hit.session_id) {
+                let latest = self.catalog.latest_record(&hit.session_id).await?;
+                let count = latest.map_or(0, |record| index_update::next_ordinal(&record));
+                counts.insert(hit.session_id.clone(), count);
+            }
+            hit.session_entries = counts.get(&hit.session_id).copied().unwrap_or(0);
         }
+        Ok(())
     }
 
     /// Returns the whole id of the session that a name stands for.
-    async fn session_named(&self, name: &str) -> Result<String, Error> {
+    pub async fn session_named(&self, name: &str) -> Result<String, Error> {
+        if name == LAST_SESSION {
+            return Ok(self.last_record().await?.session_id);
+        }
         let named = find_named_record(&*self.catalog, name).await?;
         let named = named.ok_or_else(|| Error::NotFound(name.to_owned()))?;
         Ok(named.into_record().session_id)
+    }
+
+    /// Returns the record of the compaction that was made last, in whichever session.
+    async fn last_record(&self) -> Result<CompactionRecord, Error> {
+        let none = || Error::NotFound(LAST_SESSION.to_owned());
+        let sessions = self.catalog.sessions().await?;
+        let last = sessions
+            .into_iter()
+            .max_by(|a, b| a.last_at.cmp(&b.last_at));
+        let session = last.ok_or_else(none)?.session_id;
+        self.catalog.latest_record(&session).await?.ok_or_else(none)
     }
 }

@@ -8,8 +8,8 @@ use std::ops::Range;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::redact::{RedactionCounts, Redactor};
-use serde_json::Value;
 
+use super::entry_text::entry_text;
 use super::{sentence, term};
 use crate::port::index::{EntrySpeaker, IndexedEntry, IndexedPassage};
 
@@ -19,16 +19,27 @@ const PASSAGE: usize = 240;
 /// A sentence or line that is shorter says too little by itself.
 const SHORT_PASSAGE: usize = 48;
 
+/// Where an entry stands in its session, and when it was said.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EntryPlacement {
+    /// Its place, when the compaction saw it.
+    pub(super) ordinal: Option<u64>,
+    /// The place of the other half of an exchange.
+    pub(super) partner: Option<u64>,
+    /// When it was said, as RFC 3339 in UTC.
+    pub(super) said_at: Option<String>,
+}
+
 /// What the index holds of an entry; nothing for one that says nothing, or is a summary of ours.
 pub(super) fn index_entry(
     entry: &Entry,
-    ordinal: Option<u64>,
+    place: EntryPlacement,
     redactor: &Redactor,
 ) -> Option<IndexedEntry> {
     if matches!(entry.meta.kind, EntryKind::Summary { .. }) {
         return None;
     }
-    let text = readable(entry);
+    let text = entry_text(entry);
     let text = redactor
         .redact(&text, &mut RedactionCounts::new())
         .into_owned();
@@ -39,7 +50,9 @@ pub(super) fn index_entry(
     (!passages.is_empty()).then(|| IndexedEntry {
         hash: EntryHash::from_entry(entry),
         entry_id: entry.id.clone(),
-        ordinal,
+        ordinal: place.ordinal,
+        partner: place.partner,
+        said_at: place.said_at,
         role: role(entry),
         voice: speaker_of(entry),
         text,
@@ -74,48 +87,6 @@ fn speaker_of(entry: &Entry) -> EntrySpeaker {
         Role::Assistant => EntrySpeaker::Model,
         Role::User if entry.meta.kind == EntryKind::Message => EntrySpeaker::User,
         Role::User => EntrySpeaker::Host,
-    }
-}
-
-/// The words of an entry, block by block; arguments as lines, since JSON escapes hide words.
-fn readable(entry: &Entry) -> String {
-    let mut out = String::new();
-    for block in &entry.blocks {
-        if !out.is_empty() && !out.ends_with('\n') {
-            out.push('\n');
-        }
-        match block {
-            Block::ToolCall {
-                name, arguments, ..
-            } => {
-                out.push_str(name);
-                out.push('\n');
-                match serde_json::from_str::<Value>(arguments) {
-                    Ok(value) => flatten(&value, "", &mut out),
-                    Err(_) => out.push_str(arguments),
-                }
-            }
-            other => out.push_str(other.text_parts()[0]),
-        }
-    }
-    out
-}
-
-fn flatten(value: &Value, key: &str, out: &mut String) {
-    match value {
-        Value::Object(fields) => fields.iter().for_each(|(key, v)| flatten(v, key, out)),
-        Value::Array(items) => items.iter().for_each(|item| flatten(item, key, out)),
-        scalar => {
-            if !key.is_empty() {
-                out.push_str(key);
-                out.push_str(": ");
-            }
-            match scalar {
-                Value::String(text) => out.push_str(text),
-                other => out.push_str(&other.to_string()),
-            }
-            out.push('\n');
-        }
     }
 }
 
@@ -185,19 +156,29 @@ mod tests {
     }
 
     #[test]
-    fn escapes_in_arguments_hide_no_words() {
-        let mut entry = Entry::from_text("1", Role::Assistant, "");
-        entry.blocks = vec![Block::ToolCall {
-            id: "c".to_owned(),
-            name: "Write".to_owned(),
-            arguments: r#"{"path":"a.rs","content":"one\ntwo"}"#.to_owned(),
-        }];
-        let indexed = super::index_entry(&entry, Some(3), &Redactor::default()).unwrap();
-        assert_eq!(indexed.text, "Write\npath: a.rs\ncontent: one\ntwo\n");
-        assert_eq!(
-            (indexed.voice, indexed.ordinal),
-            (EntrySpeaker::Call, Some(3))
-        );
+    fn an_entry_is_indexed_with_its_place() {
+        let entry = Entry::from_text("1", Role::User, "ports and paths");
+        let place = EntryPlacement {
+            ordinal: Some(3),
+            partner: Some(4),
+            said_at: Some("2026-01-02T03:04:05Z".to_owned()),
+        };
+        let want = IndexedEntry {
+            hash: EntryHash::from_entry(&entry),
+            entry_id: entry.id.clone(),
+            ordinal: Some(3),
+            partner: Some(4),
+            said_at: place.said_at.clone(),
+            role: Role::User,
+            voice: EntrySpeaker::User,
+            text: "ports and paths".to_owned(),
+            passages: vec![IndexedPassage {
+                span: 0..15,
+                terms: vec!["path".to_owned(), "port".to_owned()],
+            }],
+        };
+        let indexed = super::index_entry(&entry, place, &Redactor::default());
+        assert_eq!(indexed, Some(want));
     }
 
     #[test]
@@ -208,13 +189,13 @@ mod tests {
             receipt: None,
         };
         assert_eq!(
-            super::index_entry(&summary, None, &Redactor::default()),
+            super::index_entry(&summary, EntryPlacement::default(), &Redactor::default()),
             None
         );
         assert_eq!(
             super::index_entry(
                 &Entry::from_text("2", Role::User, " -- "),
-                None,
+                EntryPlacement::default(),
                 &Redactor::default()
             ),
             None

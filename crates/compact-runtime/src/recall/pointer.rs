@@ -2,7 +2,8 @@
 //!
 //! A clipped text reads `chars cut: 3f9a1c22abcd#17`, a summary names its receipt once and `[#17]`
 //! line by line; a hit of `recall` gives `3f9a1c22abcd#17`. All of them are one pointer. An entry
-//! that the compaction did not see has no number and goes by the wire's id: `3f9a1c22abcd/ID`.
+//! that the compaction did not see has no number and goes by the wire's id: `3f9a1c22abcd/ID`. Several
+//! in a row are `3f9a1c22abcd#17..19`, and without a receipt the session is the one compacted last.
 
 use std::fmt;
 
@@ -25,6 +26,8 @@ pub struct EntryPointer {
 pub enum EntryKey {
     /// By its ordinal in the session.
     Ordinal(u64),
+    /// Several in a row, the last of them included.
+    Ordinals(u64, u64),
     /// By the wire's id.
     Id(String),
 }
@@ -54,24 +57,54 @@ impl EntryPointer {
                 place: EntryKey::Id(id.to_owned()),
             });
         }
-        let (name, number) = trimmed.rsplit_once('#').ok_or_else(bad)?;
-        let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
-        let rest = number.get(digits.len()..).unwrap_or_default();
-        if !rest.chars().all(|c| matches!(c, '…' | ']' | ' ')) {
-            return Err(bad());
-        }
+        let (name, numbers) = trimmed.split_once('#').ok_or_else(bad)?;
+        let (name, numbers) = match trimmed.rsplit_once('#') {
+            // A session's id may hold the sign; the second number of a row may begin with it.
+            Some((longer, last)) if !name_ends_in_row(longer) => (longer, last),
+            _ => (name, numbers),
+        };
         let name = name.trim_end_matches(['[', ' ']);
         // In a clipped text the receipt is the last word before the number.
         let last = name.rsplit(char::is_whitespace).next().unwrap_or(name);
         let name = if is_receipt(last) { last } else { name };
         Ok(EntryPointer {
-            name: Some(name)
-                .filter(|n| !n.is_empty())
-                .ok_or_else(bad)?
-                .to_owned(),
-            place: EntryKey::Ordinal(digits.parse().map_err(|_| bad())?),
+            name: match name {
+                "" => super::LAST_SESSION.to_owned(),
+                name => name.to_owned(),
+            },
+            place: parse_ordinals(numbers).ok_or_else(bad)?,
         })
     }
+
+    /// Reads pointers one after the other, or a single one that is spread over several words.
+    pub fn parse_all(words: &[String]) -> Result<Vec<EntryPointer>, Error> {
+        match EntryPointer::parse(&words.join(" ")) {
+            Ok(pointer) if words.len() < 2 || !words.iter().all(|w| w.contains('#')) => {
+                Ok(vec![pointer])
+            }
+            Err(error) if words.len() < 2 => Err(error),
+            _ => words.iter().map(|word| EntryPointer::parse(word)).collect(),
+        }
+    }
+}
+
+/// True for `3f9a1c22abcd#17..`, whose last number follows another `#`.
+fn name_ends_in_row(text: &str) -> bool {
+    let row = text.rsplit_once('#').map(|(_, numbers)| numbers);
+    row.is_some_and(|row| row.starts_with(|c: char| c.is_ascii_digit()) && row.ends_with(ROW_SIGNS))
+}
+
+/// What stands between the first and the last number of a row.
+const ROW_SIGNS: [char; 3] = ['.', '-', '–'];
+
+fn parse_ordinals(numbers: &str) -> Option<EntryKey> {
+    let numbers = numbers.trim_end_matches(['…', ']', ' ']);
+    let Some((first, last)) = numbers.split_once(ROW_SIGNS) else {
+        return Some(EntryKey::Ordinal(numbers.parse().ok()?));
+    };
+    let last = last.trim_start_matches(ROW_SIGNS).trim_start_matches('#');
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last).then_some(EntryKey::Ordinals(first, last))
 }
 
 fn is_receipt(name: &str) -> bool {
@@ -82,6 +115,7 @@ impl fmt::Display for EntryPointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             EntryKey::Ordinal(ordinal) => write!(f, "{}#{ordinal}", self.name),
+            EntryKey::Ordinals(first, last) => write!(f, "{}#{first}..{last}", self.name),
             EntryKey::Id(id) => write!(f, "{}/{id}", self.name),
         }
     }
@@ -121,11 +155,42 @@ mod tests {
     }
 
     #[test]
+    fn entries_in_a_row_and_without_a_receipt_are_read() {
+        for text in ["r#3..5", "r#3-5", "r [#3–#5]", "r#3..#5"] {
+            let pointer = EntryPointer::parse(text).unwrap();
+            assert_eq!(pointer.to_string(), "r#3..5", "{text}");
+        }
+        for text in ["#3", "[#3]", ".#3"] {
+            assert_eq!(
+                EntryPointer::parse(text).unwrap().to_string(),
+                ".#3",
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn several_pointers_or_one_in_several_words_are_read() {
+        let parse = |words: &[&str]| -> Vec<String> {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let all = EntryPointer::parse_all(&words).unwrap();
+            all.iter().map(EntryPointer::to_string).collect()
+        };
+        assert_eq!(parse(&["r#1", "r#5..6"]), ["r#1", "r#5..6"]);
+        assert_eq!(parse(&["my", "session", "#1"]), ["my session#1"]);
+        assert_eq!(
+            parse(&["…chars", "cut:", "3f9a1c22abcd#1…"]),
+            ["3f9a1c22abcd#1"]
+        );
+    }
+
+    #[test]
     fn what_is_no_pointer_is_refused() {
         for text in [
             "",
             "#",
-            "#3",
+            "r#3..1",
+            "r#3..x",
             "abc",
             "3f9a1c22abcd",
             "r#",

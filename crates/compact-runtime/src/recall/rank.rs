@@ -1,6 +1,6 @@
-//! Which passage answers: BM25, how much of the question one or two sentences hold, and the words of
-//! the question in their order. Small factors prefer who speaks, statements to questions, and the
-//! newer of two that are alike.
+//! Which entry answers: BM25, how much of the question one or two sentences hold, and the words of
+//! the question in their order. Small factors prefer who speaks, statements to questions, what came of a
+//! call to the bare call, and the newer of two that are alike.
 //!
 //! An index brings passages that hold the rare terms; here their texts are read. Nothing is stored,
 //! so a better ranking needs no new index.
@@ -9,9 +9,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use compact_core::cue_list::WordList;
+use compact_core::identity::EntryHash;
 
+use super::excerpt::{AnswerPlace, MOST_WINDOWS};
 use super::term::{self, SearchTerm};
-use super::{sentence, snippet};
+use super::{HitOrder, sentence};
 use crate::port::index::{EntrySpeaker, LookupResult, RecallCandidate};
 
 /// Terms of a question beyond these are not looked for: a pasted log is no question.
@@ -33,11 +35,20 @@ const ASKED: f64 = 0.7;
 const UNCOUNTED: f64 = 0.8;
 /// What an everyday verb is worth, however rare it is in the archive.
 const FAINT: f64 = 0.15;
+/// What the rest of the question is worth where another passage of the same entry holds it.
+const ELSEWHERE: f64 = 0.4;
 /// The most that being newest adds.
-const RECENCY: f64 = 0.02;
+const RECENCY: f64 = 0.1;
+
+/// A longer call says something itself, whatever it looks at.
+const BARE_CALL: usize = 400;
 
 /// A hit that is worth less than this share of the best one is noise.
 const WORTH: f64 = 0.3;
+/// The same where the newest comes first: what only resembles the question would stand before its answer.
+const WORTH_LATEST: f64 = 0.6;
+/// A further passage of an entry is shown if it is worth this share of the best one.
+const WORTH_WINDOW: f64 = 0.55;
 
 /// The terms of a question.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,11 +57,25 @@ pub(super) struct QueryTerms {
     pub(super) terms: Vec<String>,
     /// How much of its weight each term has.
     emphasis: Vec<f64>,
+    /// The words of the question that say something.
+    words: Vec<QueryWord>,
     /// Terms of neighbouring words.
     pairs: Vec<(usize, usize)>,
     /// Whether a number is asked for.
     counts: bool,
 }
+
+/// A word of a question, with the places of its terms.
+#[derive(Clone, Debug, PartialEq)]
+struct QueryWord {
+    text: String,
+    /// The word as a whole.
+    whole: usize,
+    /// The pieces of a name.
+    pieces: Vec<usize>,
+}
+
+static LOOKUP_CALLS: WordList = WordList::new(include_str!("../../templates/cues/lookup_call.txt"));
 
 static NUMBER_QUESTIONS: WordList =
     WordList::new(include_str!("../../templates/cues/number_question.txt"));
@@ -74,10 +99,11 @@ impl QueryTerms {
                 Some(at) => at,
                 None if question.terms.len() == MAX_WORDS => break,
                 None => {
-                    question.terms.push(term.text);
+                    question.terms.push(term.text.clone());
                     question.terms.len() - 1
                 }
             };
+            question.note_word(text, &term.span, at);
             if let Some((word, earlier)) = before.filter(|(word, _)| *word != term.word) {
                 question
                     .pairs
@@ -94,32 +120,73 @@ impl QueryTerms {
         question.emphasis = question.terms.iter().map(emphasis).collect();
         question
     }
+
+    /// Notes that a term stands for a word of the text, once for equal words.
+    fn note_word(&mut self, text: &str, span: &Range<usize>, at: usize) {
+        let word = text.get(span.clone()).unwrap_or_default();
+        match self.words.iter_mut().find(|known| known.text == word) {
+            Some(known) if known.whole == at || known.pieces.contains(&at) => {}
+            Some(known) => known.pieces.push(at),
+            None => self.words.push(QueryWord {
+                text: word.to_owned(),
+                whole: at,
+                pieces: Vec::new(),
+            }),
+        }
+    }
+
+    /// Returns the words of the question that are not in a text, everyday ones aside.
+    pub(super) fn words_missing_in(&self, text: &str) -> Vec<String> {
+        let held = PassageMatch::match_terms(text, self).counts;
+        self.words_without(|at| held.get(at).is_some_and(|count| *count > 0))
+    }
+
+    /// Returns the words of which nothing is known to hold the term.
+    pub(super) fn words_without(&self, is_held: impl Fn(usize) -> bool) -> Vec<String> {
+        let is_weighty = |word: &&QueryWord| self.emphasis.get(word.whole) == Some(&1.0);
+        let is_missing = |word: &&QueryWord| {
+            let in_pieces = !word.pieces.is_empty() && word.pieces.iter().all(|at| is_held(*at));
+            !is_held(word.whole) && !in_pieces
+        };
+        let words = self.words.iter().filter(is_weighty).filter(is_missing);
+        words.map(|word| word.text.clone()).collect()
+    }
 }
 
-/// A passage with what it is worth.
+/// An entry with what it is worth.
 #[derive(Clone, Debug)]
-pub(super) struct RankedPassage {
+pub(super) struct RankedEntry {
+    /// Its best passage.
     pub(super) candidate: RecallCandidate,
     pub(super) score: f64,
-    pub(super) snippet: String,
+    /// Where it answers, the best place first.
+    pub(super) places: Vec<AnswerPlace>,
+    /// The different terms of the best passage.
+    saying: Vec<String>,
 }
 
-/// The best passage of each entry, the best first; of passages that say the same the newest.
+/// How many entries are wanted, and in which order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RankLimit {
+    pub(super) count: usize,
+    pub(super) order: HitOrder,
+}
+
+/// The entries that answer best, in the order that is wanted; of entries that say the same the newest.
 pub(super) fn rank(
     question: &QueryTerms,
     mut found: LookupResult,
-    limit: usize,
-) -> Vec<RankedPassage> {
+    limit: RankLimit,
+) -> Vec<RankedEntry> {
     // In whichever order an index brings them, the same candidates get the same answer.
     found
         .candidates
         .sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
-    let emphasis = question.emphasis.iter();
-    let weights: Vec<f64> = found
-        .weights()
+    let weights = found.weights();
+    let weights: Vec<f64> = weights
         .iter()
-        .zip(emphasis)
-        .map(|(weight, emphasis)| weight * emphasis)
+        .zip(&question.emphasis)
+        .map(|(w, e)| w * e)
         .collect();
     let readings: Vec<PassageMatch> = found
         .candidates
@@ -133,57 +200,139 @@ pub(super) fn rank(
         average: lengths as f64 / readings.len().max(1) as f64,
     };
     let recency = recency(found.candidates.len());
-    let mut ranked: Vec<(RankedPassage, Vec<String>)> = found
-        .candidates
+    let passages = found.candidates.into_iter().zip(readings).zip(recency);
+    let scored = passages.map(|((candidate, reading), recency)| {
+        ScoredPassage::new(candidate, reading, &scale, question, recency)
+    });
+    let mut ranked: Vec<RankedEntry> = group_by_entry(scored.collect())
         .into_iter()
-        .zip(readings)
-        .zip(recency)
-        .map(|((candidate, reading), recency)| {
-            let (score, best) = scale.score(&reading, question);
-            let score = score * speaker_factor(candidate.voice) + RECENCY * recency;
-            let in_entry = |span: &Range<usize>| {
-                candidate.span.start + span.start..candidate.span.start + span.end
-            };
-            let matches: Vec<_> = reading.spans.iter().map(in_entry).collect();
-            let snippet = snippet::cut(&candidate.text, in_entry(&best), &matches);
-            let ranked = RankedPassage {
-                candidate,
-                score,
-                snippet,
-            };
-            (ranked, reading.distinct)
-        })
+        .filter_map(|passages| rank_entry(passages, &scale))
         .collect();
-    ranked.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
-    first_of_each(ranked, limit)
+    ranked.sort_by(|a, b| b.score.total_cmp(&a.score));
+    limit.select(first_of_each(ranked))
 }
 
-/// One passage per entry, and one entry of those that say the same: the newest, at the best place.
-fn first_of_each(ranked: Vec<(RankedPassage, Vec<String>)>, limit: usize) -> Vec<RankedPassage> {
-    let mut entries = HashSet::new();
+/// A passage with its score and the terms of the question that it holds.
+struct ScoredPassage {
+    candidate: RecallCandidate,
+    score: f64,
+    recency: f64,
+    holds: u64,
+    place: AnswerPlace,
+    saying: Vec<String>,
+}
+
+impl ScoredPassage {
+    fn new(
+        candidate: RecallCandidate,
+        reading: PassageMatch,
+        scale: &ScoreScale<'_>,
+        question: &QueryTerms,
+        recency: f64,
+    ) -> ScoredPassage {
+        let (score, best) = scale.score(&reading, question);
+        let from = candidate.span.start;
+        let first = reading.spans.iter().find(|word| word.start >= best.start);
+        ScoredPassage {
+            score: score * speaker_factor(&candidate),
+            recency: RECENCY * recency,
+            holds: reading.sentences.iter().fold(0, |all, s| all | s.holds),
+            place: AnswerPlace {
+                first_match: from + first.map_or(best.start, |word| word.start),
+                best: from + best.start..from + best.end,
+            },
+            saying: reading.distinct,
+            candidate,
+        }
+    }
+}
+
+/// The passages of each entry together, in the order of their first ones.
+fn group_by_entry(passages: Vec<ScoredPassage>) -> Vec<Vec<ScoredPassage>> {
+    let mut places: HashMap<(String, EntryHash), usize> = HashMap::new();
+    let mut groups: Vec<Vec<ScoredPassage>> = Vec::new();
+    for passage in passages {
+        let key = (passage.candidate.session_id.clone(), passage.candidate.hash);
+        let at = *places.entry(key).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.push(passage),
+            None => groups.push(vec![passage]),
+        }
+    }
+    groups
+}
+
+/// An entry is worth its best passage, and a part of what its others hold of the question beside.
+fn rank_entry(mut passages: Vec<ScoredPassage>, scale: &ScoreScale<'_>) -> Option<RankedEntry> {
+    passages.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let holds = passages.iter().fold(0, |all, passage| all | passage.holds);
+    let worth = passages.first()?.score * WORTH_WINDOW;
+    let shown = passages.iter().take_while(|passage| passage.score >= worth);
+    let places = shown.take(MOST_WINDOWS).map(|p| p.place.clone()).collect();
+    let best = passages.into_iter().next()?;
+    let elsewhere = scale.covered_share(holds) - scale.covered_share(best.holds);
+    Some(RankedEntry {
+        score: best.score + ELSEWHERE * elsewhere * speaker_factor(&best.candidate) + best.recency,
+        candidate: best.candidate,
+        places,
+        saying: best.saying,
+    })
+}
+
+/// One entry of those that say the same, the newest at the best place, and one of a call and its result.
+fn first_of_each(ranked: Vec<RankedEntry>) -> Vec<RankedEntry> {
     let mut sayings: HashMap<Vec<String>, usize> = HashMap::new();
-    let mut out: Vec<RankedPassage> = Vec::new();
-    for (ranked, saying) in ranked {
-        let candidate = &ranked.candidate;
-        if !entries.insert((candidate.session_id.clone(), candidate.hash)) {
+    let mut pairs = HashSet::new();
+    let mut out: Vec<RankedEntry> = Vec::new();
+    for entry in ranked {
+        if !pairs.insert(pair_key(&entry.candidate)) {
             continue;
         }
-        match sayings.get(&saying).and_then(|at| out.get_mut(*at)) {
-            Some(best) if age(&best.candidate) < age(candidate) => {
+        match sayings.get(&entry.saying).and_then(|at| out.get_mut(*at)) {
+            Some(best) if age(&best.candidate) < age(&entry.candidate) => {
                 let score = best.score;
-                *best = RankedPassage { score, ..ranked };
+                *best = RankedEntry { score, ..entry };
             }
             Some(_) => {}
             None => {
-                sayings.insert(saying, out.len());
-                out.push(ranked);
+                sayings.insert(entry.saying.clone(), out.len());
+                out.push(entry);
             }
         }
     }
-    let worth = out.first().map_or(0.0, |best| best.score * WORTH);
-    out.retain(|ranked| ranked.score >= worth);
-    out.truncate(limit);
     out
+}
+
+/// What a call and its result have in common; an entry by itself has its hash.
+#[derive(PartialEq, Eq, Hash)]
+enum PairKey {
+    Exchange(String, u64),
+    Single(String, EntryHash),
+}
+
+fn pair_key(candidate: &RecallCandidate) -> PairKey {
+    let session = candidate.session_id.clone();
+    match (candidate.ordinal, candidate.partner) {
+        (Some(ordinal), Some(partner)) => PairKey::Exchange(session, ordinal.min(partner)),
+        _ => PairKey::Single(session, candidate.hash),
+    }
+}
+
+impl RankLimit {
+    /// Leaves out what is noise beside the best, and puts the rest in order.
+    fn select(self, mut ranked: Vec<RankedEntry>) -> Vec<RankedEntry> {
+        let share = match self.order {
+            HitOrder::Best => WORTH,
+            HitOrder::Latest => WORTH_LATEST,
+        };
+        let worth = ranked.first().map_or(0.0, |best| best.score * share);
+        ranked.retain(|entry| entry.score >= worth);
+        if self.order == HitOrder::Latest {
+            ranked.sort_by(|a, b| age(&b.candidate).cmp(&age(&a.candidate)));
+        }
+        ranked.truncate(self.count);
+        ranked
+    }
 }
 
 fn age(candidate: &RecallCandidate) -> (&str, Option<u64>) {
@@ -201,15 +350,31 @@ fn recency(candidates: usize) -> impl Iterator<Item = f64> {
     (0..candidates).map(move |rank| rank as f64 / last)
 }
 
-/// People and the model say what was decided; tools repeat what is there anyway.
-fn speaker_factor(voice: EntrySpeaker) -> f64 {
-    match voice {
+/// People and the model say what was decided; tools repeat what is there anyway, and a bare call says
+/// only what was looked at.
+fn speaker_factor(candidate: &RecallCandidate) -> f64 {
+    match candidate.voice {
         EntrySpeaker::User => 1.08,
         EntrySpeaker::Model => 1.05,
+        EntrySpeaker::Call if is_bare_call(&candidate.text) => 0.75,
         EntrySpeaker::Call => 0.92,
-        EntrySpeaker::Tool => 0.88,
+        EntrySpeaker::Tool => 0.9,
         EntrySpeaker::Host => 0.85,
     }
+}
+
+/// Whether a call only looks at something: its tool, or the program that it runs, is one of those.
+fn is_bare_call(text: &str) -> bool {
+    let mut lines = text.lines();
+    let tool = lines.next().unwrap_or_default().trim().to_lowercase();
+    let command = lines.next().and_then(|line| {
+        let value = line
+            .strip_prefix("command: ")
+            .or(line.strip_prefix("cmd: "));
+        value?.split_whitespace().next()
+    });
+    let looks = LOOKUP_CALLS.has(&tool) || command.is_some_and(|program| LOOKUP_CALLS.has(program));
+    text.len() <= BARE_CALL && looks
 }
 
 /// Where the terms of a question stand in a passage.
@@ -414,6 +579,24 @@ impl ScoreScale<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_only_looks_is_bare() {
+        for text in [
+            "Read\nfile_path: a.rs",
+            "bash\ncommand: ls -la src",
+            "grep\npattern: x",
+        ] {
+            assert!(is_bare_call(text), "{text}");
+        }
+        for text in [
+            "bash\ncommand: cargo test --workspace",
+            "Edit\nfile_path: a.rs\n-x\n+y",
+            "spawn\ntask: read all of it",
+        ] {
+            assert!(!is_bare_call(text), "{text}");
+        }
+    }
 
     #[test]
     fn a_question_for_a_number_is_known() {

@@ -25,6 +25,11 @@ pub(super) fn spans(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// True where a text ends with a whole sentence or line, so that another may begin.
+pub(super) fn is_boundary(text: &str) -> bool {
+    text.ends_with('\n') || (text.ends_with(' ') && is_whole(text))
+}
+
 fn is_whole(sentence: &str) -> bool {
     sentence
         .trim_end_matches(' ')

@@ -19,7 +19,7 @@ async fn holding(entries: &[(Role, &str)]) -> Recall {
             session_id: format!("s{n}"),
             receipt_id: format!("receipt-{n}-of-many"),
             created_at: format!("2026-01-{:02}T00:00:00.000Z", n + 1),
-            entries: passage::index_entry(&entry, Some(n as u64), &Default::default())
+            entries: passage::index_entry(&entry, placed(n as u64), &Default::default())
                 .into_iter()
                 .collect(),
         };
@@ -28,14 +28,21 @@ async fn holding(entries: &[(Role, &str)]) -> Recall {
     recall
 }
 
+fn placed(ordinal: u64) -> passage::EntryPlacement {
+    passage::EntryPlacement {
+        ordinal: Some(ordinal),
+        ..Default::default()
+    }
+}
+
 async fn found(recall: &Recall, text: &str) -> Vec<String> {
     let query = RecallQuery {
         text,
-        session_id: None,
         limit: 10,
+        ..RecallQuery::default()
     };
-    let hits = recall.search(&query).await.unwrap();
-    hits.into_iter().map(|hit| hit.entry_id.0).collect()
+    let answer = recall.search(&query).await.unwrap();
+    answer.hits.into_iter().map(|hit| hit.entry_id.0).collect()
 }
 
 use Role::{Assistant, Tool, User};
@@ -133,6 +140,7 @@ async fn a_question_without_terms_or_with_an_unknown_session_is_refused() {
         text,
         session_id,
         limit: 1,
+        ..RecallQuery::default()
     };
     let empty = recall.search(&query("what is it?", None)).await;
     assert!(matches!(empty, Err(Error::EmptyQuery)));

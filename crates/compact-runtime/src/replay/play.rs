@@ -131,10 +131,10 @@ impl PlayedSession {
         for text in questions {
             let query = RecallQuery {
                 text,
-                session_id: None,
                 limit,
+                ..RecallQuery::default()
             };
-            let found = recall.search(&query).await?.into_iter();
+            let found = recall.search(&query).await?.hits.into_iter();
             hits.extend(found.map(|hit| ((hit.ordinal, hit.entry_id.0.clone()), hit)));
         }
         let mut found = Vec::new();

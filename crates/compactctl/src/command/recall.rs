@@ -6,10 +6,8 @@ use std::time::Instant;
 use compact::event;
 use compact::event::Event;
 use compact::manager::RuntimeError;
-use compact::message::Role;
-use compact::recall::{IndexUpdate, RecallQuery, SearchHit};
-use compact::store::IndexError;
-use owo_colors::OwoColorize;
+use compact::recall::{AnswerStyle, HitOrder, IndexUpdate, Recall, RecallQuery, SearchAnswer};
+use compact::store::{IndexError, MIN_PREFIX};
 use serde_json::json;
 
 use crate::answer::CommandAnswer;
@@ -18,41 +16,110 @@ use crate::args::{GlobalArgs, RecallArgs};
 use crate::failure::{Failure, FailureCode};
 use crate::input::InputSource;
 use crate::progress::TerminalProgress;
+use crate::report::Charset;
 use crate::report::number::format_count;
-use crate::report::text::{one_line, printable};
-use crate::report::{COLUMNS, Charset};
+use crate::report::text::printable_code;
 
 /// Looks for a question's answer.
-pub(crate) fn run(
+pub(super) fn run(
     args: &RecallArgs,
     app: &App,
     global: &GlobalArgs,
 ) -> Result<CommandAnswer, Failure> {
-    let text = read_query(&args.query)?;
+    let found = find_hits(args, app, global)?;
+    let answer = &found.answer;
+    let json = json!({
+        "session_id": found.session,
+        "hits": answer.hits,
+        "has_all_words": answer.has_all_words(),
+        "unknown_words": answer.unknown_words,
+        "unreadable": found.unreadable(),
+        "sessions_not_indexed": found.caught_up.left,
+    });
+    let human = render_answer(answer, &found.caught_up, Charset::detect(global));
+    Ok(CommandAnswer::new(json, human))
+}
+
+/// What was found, and where.
+pub(super) struct FoundHits {
+    pub(super) answer: SearchAnswer,
+    /// The session that was searched; all, if none.
+    session: Option<String>,
+    caught_up: IndexCatchUp,
+}
+
+impl FoundHits {
+    /// How many archived originals could not be searched.
+    pub(super) fn unreadable(&self) -> u64 {
+        self.caught_up.followed.unreadable
+    }
+}
+
+/// Brings the index up to date and searches it.
+pub(super) fn find_hits(
+    args: &RecallArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<FoundHits, Failure> {
+    let words = read_words(&args.query)?;
     let recall = app.compact().open_recall()?;
-    let (caught_up, hits) = app.block_on(async {
+    app.block_on(async {
         let caught_up = catch_up(&recall, global).await?;
+        let scope = SearchScope::resolve(&recall, global, &words).await?;
         let query = RecallQuery {
-            text: &text,
-            session_id: global.session.as_deref(),
+            text: &scope.words.join(" "),
+            session_id: scope.session.as_deref(),
+            after: args.after,
+            order: match args.latest {
+                true => HitOrder::Latest,
+                false => HitOrder::Best,
+            },
             limit: args.limit as usize,
         };
         let asked = Instant::now();
-        let hits = recall.search(&query).await?;
+        let answer = recall.search(&query).await?;
         let (clock, took) = (app.compact().clock(), asked.elapsed());
-        emit_event(app, &event::search_event(clock, &query, &hits, took))?;
-        Ok((caught_up, hits))
-    })?;
-    let json = json!({
-        "session_id": global.session,
-        "hits": hits,
-        "unreadable": caught_up.followed.unreadable,
-        "sessions_not_indexed": caught_up.left,
-    });
-    Ok(CommandAnswer::new(
-        json,
-        render_hits(&hits, &caught_up, Charset::detect(global)),
-    ))
+        emit_event(app, &event::search_event(clock, &query, &answer.hits, took))?;
+        Ok(FoundHits {
+            answer,
+            session: scope.session,
+            caught_up,
+        })
+    })
+}
+
+/// What is searched: the words, in one session or in all.
+struct SearchScope<'a> {
+    session: Option<String>,
+    words: &'a [String],
+}
+
+impl<'a> SearchScope<'a> {
+    /// A receipt before other words stands for its session, as a dot does for the last one; a word that
+    /// only looks like a receipt is a word.
+    async fn resolve(
+        recall: &Recall,
+        global: &GlobalArgs,
+        words: &'a [String],
+    ) -> Result<SearchScope<'a>, Failure> {
+        let session = global.session.clone();
+        let everything = SearchScope { session, words };
+        let Some((first, rest)) = words.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+            return Ok(everything);
+        };
+        let is_receipt = first.len() >= MIN_PREFIX && first.bytes().all(|b| b.is_ascii_hexdigit());
+        if global.session.is_some() || !(is_receipt || first == ".") {
+            return Ok(everything);
+        }
+        match recall.session_named(first).await {
+            Ok(session) => Ok(SearchScope {
+                session: Some(session),
+                words: rest,
+            }),
+            Err(RuntimeError::NotFound(_)) if is_receipt => Ok(everything),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// Tells who is told that something archived was asked for.
@@ -68,12 +135,9 @@ pub(crate) fn update_index(app: &App) -> Result<IndexUpdate, Failure> {
 }
 
 /// The words of the command line, or of stdin.
-fn read_query(words: &[String]) -> Result<String, Failure> {
-    let [only] = words else {
-        return Ok(words.join(" "));
-    };
-    if only != "-" {
-        return Ok(only.clone());
+fn read_words(words: &[String]) -> Result<Vec<String>, Failure> {
+    if words != ["-"] {
+        return Ok(words.to_vec());
     }
     let source = InputSource::read(Path::new("-"))?;
     let text = std::str::from_utf8(&source.bytes).map_err(|error| {
@@ -81,7 +145,7 @@ fn read_query(words: &[String]) -> Result<String, Failure> {
             .with_context("the query on stdin is not text")
             .help("pass UTF-8")
     })?;
-    Ok(text.to_owned())
+    Ok(vec![text.to_owned()])
 }
 
 /// How far the index came.
@@ -94,10 +158,7 @@ struct IndexCatchUp {
 }
 
 /// Brings the index up to date. Where it cannot be written to, what it holds is searched.
-async fn catch_up(
-    recall: &compact::recall::Recall,
-    global: &GlobalArgs,
-) -> Result<IndexCatchUp, Failure> {
+async fn catch_up(recall: &Recall, global: &GlobalArgs) -> Result<IndexCatchUp, Failure> {
     let behind = recall.outdated_sessions().await?;
     let progress = TerminalProgress::over_steps(global, behind.len(), "indexing sessions");
     let mut caught_up = IndexCatchUp::default();
@@ -116,14 +177,15 @@ async fn catch_up(
     Ok(caught_up)
 }
 
-fn render_hits(hits: &[SearchHit], caught_up: &IndexCatchUp, charset: Charset) -> String {
-    let mut out = String::new();
-    for hit in hits {
-        out.push_str(&render_hit(hit, charset));
-    }
-    if hits.is_empty() {
-        out.push_str("nothing archived says that; try other words, or fewer\n");
-    }
+fn render_answer(answer: &SearchAnswer, caught_up: &IndexCatchUp, charset: Charset) -> String {
+    let style = AnswerStyle {
+        quote: match charset {
+            Charset::Unicode => |text| quote_lines(text, Charset::Unicode),
+            Charset::Ascii => |text| quote_lines(text, Charset::Ascii),
+        },
+        ask_rest: |_, _| String::new(),
+    };
+    let mut out = answer.render(&style);
     if let Some(reason) = &caught_up.reason {
         let left = format_count(caught_up.left as u64, "session", "sessions");
         out.push_str(&format!(
@@ -139,44 +201,11 @@ fn render_hits(hits: &[SearchHit], caught_up: &IndexCatchUp, charset: Charset) -
     out
 }
 
-fn render_hit(hit: &SearchHit, charset: Charset) -> String {
-    let mut out = format!(
-        "{}  {}{}{}\n",
-        printable(&hit.pointer).bold(),
-        role_label(hit.role).cyan(),
-        charset.separator(),
-        one_line(&hit.session_id, 40).dimmed(),
-    );
-    for line in hit.snippet.lines().filter(|line| !line.trim().is_empty()) {
-        for part in wrap_words(&printable(line), COLUMNS - 4) {
-            out.push_str(&format!("  {}{part}\n", charset.quote_mark().dimmed()));
-        }
-    }
-    out.push('\n');
-    out
-}
-
-fn role_label(role: Role) -> &'static str {
-    match role {
-        Role::User => "user",
-        Role::Assistant => "model",
-        Role::Tool => "tool",
-        Role::System | Role::Developer => "instructions",
-    }
-}
-
-/// Words laid out in lines of at most `width` columns; a longer word has a line of its own.
-fn wrap_words(line: &str, width: usize) -> Vec<String> {
-    use unicode_width::UnicodeWidthStr;
-    let mut lines: Vec<String> = Vec::new();
-    for word in line.split_whitespace() {
-        match lines.last_mut() {
-            Some(last) if last.width() + 1 + word.width() <= width => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
+/// The lines of a quotation behind a bar, as they are: a line that is broken elsewhere is another line.
+fn quote_lines(text: &str, charset: Charset) -> String {
+    let quoted = text.lines().map(|line| {
+        let line = printable_code(line.trim_end());
+        format!("  {}{line}\n", charset.quote_mark())
+    });
+    quoted.collect()
 }

@@ -17,6 +17,12 @@ pub(crate) fn printable(text: &str) -> String {
         .collect()
 }
 
+/// The same for code and its output, where tabs stay too.
+pub(crate) fn printable_code(text: &str) -> String {
+    let lines = text.split('\t').map(printable);
+    lines.collect::<Vec<_>>().join("\t")
+}
+
 /// Marks that reorder what is around them.
 fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')

@@ -80,7 +80,7 @@ fn a_plan_is_told_to_people() {
 
           kept N pinned, N turns, N tool exchanges, N cut to fit
           summarized N entries into summary vN of N tokens (task state)
-          retention N % of N facts: N in view
+          retention N % of N facts: N in view, N in the archive
 
           a dry run with a budget of N tokens: nothing was written"#]]
     .assert_eq(&shape(&run.text()));

@@ -123,6 +123,18 @@ fn a_session_is_compacted_remembered_found_and_expanded() {
     let found = client.call("recall", &json!({"query": "case_17.rs", "limit": 1}));
     let hit = &found["structuredContent"]["hits"][0];
     assert!(text(&found).contains("not instructions"), "{found}");
+    let after = client.call("recall", &json!({"query": "case_17.rs", "after": 170}));
+    for hit in after["structuredContent"]["hits"].as_array().unwrap() {
+        let (_, number) = hit["pointer"].as_str().unwrap().split_once('#').unwrap();
+        assert!(number.parse::<u64>().unwrap() > 170, "{hit}");
+    }
+    assert!(
+        text(&after).ends_with("the first lacks: case_17.rs\n"),
+        "{after}"
+    );
+    let parts = json!({"pointer": hit["pointer"], "grep": "CASE 17", "around": 1});
+    let parts = client.call("expand", &parts);
+    assert!(text(&parts).contains("1: Please handle case 17"), "{parts}");
     let whole = client.call("expand", &json!({"pointer": hit["pointer"]}));
     let original = "Please handle case 17 in src/case_17.rs.";
     assert_eq!(whole["structuredContent"]["text"], original);

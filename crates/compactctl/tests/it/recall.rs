@@ -99,7 +99,8 @@ fn a_hit_expands_to_the_entry_byte_for_byte() {
     let answer = place.json(&["recall", "metrics port", "-n", "1"]);
     let pointer = first(&answer, "pointer");
     let want = "Looking at what is free. We settle on port 9187 for the metrics endpoint.";
-    assert_eq!(place.run(&["expand", pointer]).ok().text(), want);
+    let text = place.run(&["expand", pointer]).ok().text();
+    assert_eq!(text, format!("{pointer} of 192, model, 1 line\n{want}\n"));
     let raw = place.run(&["expand", pointer, "--raw"]).ok().text();
     assert_eq!(raw, message("assistant", want).trim_end());
     let json = place.json(&["expand", pointer]);
@@ -122,8 +123,31 @@ fn the_pointer_of_a_cut_text_expands_to_the_whole() {
     let view = String::from_utf8(place.read("out.jsonl")).unwrap();
     let at = view.rfind("chars cut: ").expect("a cut text");
     let marker = view[at..].split('…').next().unwrap();
-    let whole = place.run(&["expand", marker]).ok().text();
+    let json = place.json(&["expand", marker]);
+    let whole = json["text"].as_str().unwrap();
     assert!(whole == long, "{} bytes of {}", whole.len(), long.len());
+    // A reader gets as much as fits, and how to go on.
+    let first = place.run(&["expand", marker]).ok().text();
+    let (shown, next) = first.trim_end().rsplit_once('\n').unwrap();
+    assert!(
+        shown.len() < 16_200 && shown.ends_with(" of the table"),
+        "{next}"
+    );
+    let arguments: Vec<&str> = next
+        .split("compactctl ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .collect();
+    let rest = place.run(&arguments[..4]).ok().text();
+    let last = shown.lines().last().unwrap();
+    let row: u32 = last.split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(
+        rest.contains(&format!("\nrow {} of", row + 1)),
+        "{last}: {rest:.200}"
+    );
+    let all = place.run(&["expand", marker, "--all"]).ok().text();
+    assert!(all.contains("row 0 of") && all.contains("row 3999 of"));
 }
 
 /// The numbers of a summary reach back over every compaction before it.
@@ -141,12 +165,9 @@ fn pointers_reach_back_to_the_first_compaction() {
     }
     let last = receipts.last().unwrap();
     for (ordinal, case) in [(0, 0), (3, 1), (57, 19)] {
-        let text = place
-            .run(&["expand", &format!("{last}#{ordinal}")])
-            .ok()
-            .text();
+        let json = place.json(&["expand", &format!("{last}#{ordinal}")]);
         assert_eq!(
-            text,
+            json["text"],
             format!("Please handle case {case} in src/case_{case}.rs.")
         );
     }
@@ -251,7 +272,10 @@ fn pruned_words_are_not_found_and_the_rest_is() {
         place.write(file, lines(turns));
         compact(&place, file, "s");
     }
-    let finds = |word: &str| place.json(&["recall", word]).to_string().contains(word);
+    let finds = |word: &str| {
+        let found = place.json(&["recall", word])["hits"].to_string();
+        found.contains(word)
+    };
     assert!(finds("R-0007") && finds("R-0107"));
     let done = place.json(&["archive", "prune", "--older-than", "0", "--yes"]);
     assert_eq!(done["removed"].as_array().unwrap().len(), 1);
@@ -311,7 +335,7 @@ fn redacted_archives_are_searched_redacted() {
     let bytes = std::fs::read(place.store().join("recall.db")).unwrap();
     assert!(!bytes.windows(secret.len()).any(|w| w == secret.as_bytes()));
     let run = place.run(&["expand", first(&answer, "pointer")]).ok();
-    assert!(!run.text().contains(secret) && run.stderr.contains("redacted"));
+    assert!(!run.text().contains(secret) && run.text().contains("secrets were redacted"));
 }
 
 /// What came before a boundary was not compacted by us, but it was archived.
@@ -380,6 +404,194 @@ fn odd_queries_are_words_and_nothing_else() {
             false => assert_eq!(run.code, 2, "{query}: {}", run.stderr),
         }
     }
+}
+
+/// Whatever a command line was, its words are looked for.
+#[test]
+fn flags_in_a_query_are_words() {
+    let place = Place::new();
+    let start = "Start it with `pnpm --filter api dev -p 4000`.";
+    place.write("s.jsonl", message("assistant", start) + &lines(0..40));
+    compact(&place, "s.jsonl", "s");
+    let query = ["recall", "pnpm", "--filter", "api", "dev", "-p", "4000"];
+    let run = place
+        .run(&[&query[..], &["-n", "1", "--json"]].concat())
+        .ok();
+    assert_eq!(first(&run.json(), "snippet"), start);
+    assert_eq!(run.json()["has_all_words"], true);
+}
+
+#[test]
+fn a_receipt_or_a_dot_before_the_words_is_the_session() {
+    let place = compacted();
+    place.write("t.jsonl", lines(100..160));
+    let last = compact(&place, "t.jsonl", "other")["receipt_id"].clone();
+    let last = last.as_str().unwrap();
+    for scope in [".", last, &last[..12]] {
+        let found = place.json(&["recall", scope, "parser", "record"]);
+        assert_eq!(found["session_id"], "other", "{scope}");
+        assert!(!found["hits"].as_array().unwrap().is_empty());
+    }
+    // A word that is no receipt is a word.
+    let found = place.json(&["recall", "deadbeefcafe", "metrics"]);
+    assert_eq!(found["session_id"], Value::Null);
+    assert_eq!(found["unknown_words"], json!(["deadbeefcafe"]));
+    let text = place
+        .run(&["recall", "deadbeefcafe", "metrics"])
+        .ok()
+        .text();
+    assert!(
+        text.ends_with(
+            "no entry holds all of these words; the first lacks: deadbeefcafe\n\
+             nothing archived holds: deadbeefcafe\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_newest_comes_first_and_what_is_old_is_left_out() {
+    let place = Place::new();
+    let say = |n: usize| {
+        message(
+            "user",
+            &format!("The importer for tenant {n} runs at {n} o'clock."),
+        )
+    };
+    let session: String = (1..9).map(|n| say(n) + &lines(n * 4..n * 4 + 4)).collect();
+    place.write("s.jsonl", session);
+    compact(&place, "s.jsonl", "s");
+    let ordinals = |more: &[&str]| -> Vec<u64> {
+        let answer = place.json(&[&["recall", "importer tenant"], more].concat());
+        let hits = answer["hits"].as_array().unwrap().iter();
+        hits.map(|hit| hit["ordinal"].as_u64().unwrap()).collect()
+    };
+    let newest = ordinals(&["--latest"]);
+    assert!(
+        newest.len() == 8 && newest.is_sorted_by(|a, b| a > b),
+        "{newest:?}"
+    );
+    let after = ordinals(&["--after", &newest[3].to_string()]);
+    assert_eq!(after.len(), 3);
+    assert!(after.iter().all(|n| *n > newest[3]), "{after:?}");
+}
+
+/// A session with one exchange of a command and an edit.
+fn exchange() -> (Place, String) {
+    let place = Place::new();
+    let call = |id: &str, name: &str, input: Value| {
+        let arguments = input.to_string();
+        let function = json!({"name": name, "arguments": arguments});
+        let calls = json!([{"id": id, "type": "function", "function": function}]);
+        json!({"role": "assistant", "content": null, "tool_calls": calls}).to_string() + "\n"
+    };
+    let result = |id: &str, text: &str| {
+        json!({"role": "tool", "tool_call_id": id, "content": text}).to_string() + "\n"
+    };
+    let log: String = (1..=400)
+        .map(|n| format!("step {n} of the zebra build\n"))
+        .collect();
+    let edit =
+        json!({"path": "a.rs", "old_string": "fn a() {\n  1\n}", "new_string": "fn a() {\n  2\n}"});
+    let session = lines(0..4)
+        + &call("c1", "bash", json!({"command": "make zebra"}))
+        + &result("c1", &log)
+        + &call("c2", "edit", edit)
+        + &result("c2", "{\"ok\":\"done\\nand saved\"}")
+        + &lines(4..40);
+    place.write("s.jsonl", session);
+    let receipt = compact(&place, "s.jsonl", "s")["receipt_id"].clone();
+    (place, receipt.as_str().unwrap()[..12].to_owned())
+}
+
+#[test]
+fn a_reader_gets_calls_results_and_edits_in_lines() {
+    let (place, receipt) = exchange();
+    let shown = |arguments: &[&str]| {
+        let text = place.run(&[&["expand"], arguments].concat()).ok().text();
+        text.replace(&receipt, "R")
+    };
+    let pointer = |place: &str| format!("{receipt}#{place}");
+    expect_test::expect![[r#"
+        R#14 of 124, model, its result is #15, 6 lines
+        edit
+        path: a.rs
+         fn a() {
+        -  1
+        +  2
+         }
+        result #15:
+        ok:
+        done
+        and saved
+    "#]]
+    .assert_eq(&shown(&[&pointer("14")]));
+    expect_test::expect![[r#"
+        R#13 of 124, tool, result of #12 bash, 1 matching line of 400
+        7- step 7 of the zebra build
+        8- step 8 of the zebra build
+        9: step 9 of the zebra build
+        10- step 10 of the zebra build
+        11- step 11 of the zebra build
+    "#]]
+    .assert_eq(&shown(&[&pointer("13"), "--grep", "STEP 9 "]));
+    expect_test::expect![[r#"
+        R#13 of 124, tool, result of #12 bash, lines 399 to 400 of 400
+        step 399 of the zebra build
+        step 400 of the zebra build
+    "#]]
+    .assert_eq(&shown(&[&pointer("13"), "--lines", "399.."]));
+    let row = shown(&[&pointer("12..15")]);
+    let headings = row.lines().filter(|line| line.starts_with("R#"));
+    assert_eq!(headings.count(), 4, "{row}");
+    let around = shown(&[&pointer("14"), "--around", "1"]);
+    let headings = around.lines().filter(|line| line.starts_with("R#"));
+    assert_eq!(headings.count(), 3, "{around}");
+    assert!(shown(&["#14"]).starts_with("R#14 of 124"));
+    assert_eq!(
+        shown(&[&pointer("14"), "--grep", "nowhere"]),
+        "no line matches\n"
+    );
+    for (bad, code) in [
+        (&["--lines", "x"][..], 2),
+        (&["--lines", "9..3"], 2),
+        (&["--grep", "x", "--raw"], 2),
+    ] {
+        let pointer = pointer("13");
+        assert_eq!(
+            place.run(&[&["expand", &pointer], bad].concat()).code,
+            code,
+            "{bad:?}"
+        );
+    }
+}
+
+#[test]
+fn a_hit_shows_the_result_beside_its_call_and_where_in_it() {
+    let (place, receipt) = exchange();
+    let run = place
+        .run(&["recall", "zebra build step 200", "-n", "1"])
+        .ok();
+    expect_test::expect![[r#"
+        R#13 of 124, tool
+        call #12:
+          | bash
+          | command: make zebra
+    "#]]
+    .assert_eq(
+        &run.text()
+            .replace(&receipt, "R")
+            .lines()
+            .take(4)
+            .map(|l| format!("{l}\n"))
+            .collect::<String>(),
+    );
+    assert!(
+        run.text().contains("of 400:\n") && run.text().contains("| step 200 of the zebra build\n")
+    );
+    let hit = place.json(&["recall", "zebra build step 200", "-n", "1"])["hits"][0].clone();
+    assert_eq!((&hit["ordinal"], &hit["lines"]), (&json!(13), &json!(400)));
+    assert_eq!(hit["partner"]["ordinal"], 12);
 }
 
 #[test]

@@ -423,13 +423,10 @@ fn what_a_run_kept_is_recalled_and_expanded() {
     let hits = search("billing_events table");
     assert_eq!(hits[0]["session_id"], "r1", "{hits}");
     let pointer = hits[0]["pointer"].as_str().unwrap();
-    assert_eq!(place.run(&["expand", pointer]).ok().text(), TASK);
+    assert_eq!(place.json(&["expand", pointer])["text"], TASK);
     let hits = search("parser_v7 built");
     let pointer = hits[0]["pointer"].as_str().unwrap();
-    assert_eq!(
-        place.run(&["expand", pointer]).ok().text(),
-        "parser_v7 built"
-    );
+    assert_eq!(place.json(&["expand", pointer])["text"], "parser_v7 built");
     let last = search("all of it is READY");
     assert!(
         last[0]["snippet"].as_str().unwrap().contains("READY"),

@@ -172,8 +172,13 @@ fn what_recall_and_its_tools_give_holds_no_secret() {
         assert!(text.contains("REDACTED") || text.contains("giraffe") || text.contains("summary"));
     }
     client.end();
-    let own = place.run(&["expand", &pointer]).ok();
-    assert!(own.text().contains(&token), "its owner gets it as it was");
+    let shown = place.run(&["expand", &pointer]).ok().text();
+    assert!(!shown.contains(&token), "{shown}");
+    assert!(shown.contains("secrets were redacted"), "{shown}");
+    for exact in ["--unredacted", "--raw"] {
+        let own = place.run(&["expand", &pointer, exact]).ok();
+        assert!(own.text().contains(&token), "its owner gets it as it was");
+    }
 }
 
 #[test]

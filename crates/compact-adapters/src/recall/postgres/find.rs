@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use zstd::bulk::Decompressor;
 
 use super::quote_term;
-use crate::postgres::{PooledClient, PostgresError, PostgresServer, hash_key};
+use crate::postgres::{PooledClient, PostgresError, PostgresServer, hash_key, to_signed};
 use crate::recall::row::{decompress_text, parse_name};
 
 pub(super) async fn find_passages(
@@ -60,9 +60,12 @@ async fn select_candidates(
            FROM compact.recall_passages \
            WHERE terms @@ $4::text::tsquery AND ($5::bytea IS NULL \
              OR session = (SELECT id FROM compact.recall_sessions WHERE key = $5)) \
+             AND ($7::bigint IS NULL OR entry IN \
+               (SELECT id FROM compact.recall_entries WHERE ordinal > $7)) \
            ORDER BY score DESC, id DESC LIMIT $6) \
          SELECT name, receipt_id, created_at, hash, entry_id, ordinal, role, voice, text, \
-           first, beyond FROM best JOIN compact.recall_entries AS entries ON entries.id = entry \
+           first, beyond, partner, said_at \
+         FROM best JOIN compact.recall_entries AS entries ON entries.id = entry \
          JOIN compact.recall_receipts AS receipts ON receipts.id = receipt \
          JOIN compact.recall_sessions AS sessions ON sessions.id = entries.session";
     let any = queries.iter().flatten().cloned().collect::<Vec<_>>();
@@ -71,17 +74,49 @@ async fn select_candidates(
     }
     let session = lookup.session_id.as_deref().map(hash_key);
     let limit = i64::try_from(lookup.limit).unwrap_or(i64::MAX);
+    let after = lookup.after.map(to_signed);
     let any = any.join(" | ");
     let weights: Vec<f32> = weights.iter().map(|weight| *weight as f32).collect();
     let told = PROSE_WEIGHT as f32;
     let rows = client
-        .query(SELECT, &[&queries, &weights, &told, &any, &session, &limit])
+        .query(
+            SELECT,
+            &[&queries, &weights, &told, &any, &session, &limit, &after],
+        )
         .await?;
     let mut texts = Decompressor::new()?;
     Ok(rows
         .iter()
         .filter_map(|row| read_candidate(row, &mut texts))
         .collect())
+}
+
+/// Returns the entries of a session at these ordinals, whole.
+pub(super) async fn read_entries_at(
+    server: &PostgresServer,
+    session: &str,
+    ordinals: &[u64],
+) -> Result<Vec<RecallCandidate>, PostgresError> {
+    const SELECT: &str = "SELECT name, receipt_id, created_at, hash, entry_id, ordinal, role, \
+         voice, text, 0 AS first, 0 AS beyond, partner, said_at \
+         FROM compact.recall_entries AS entries \
+         JOIN compact.recall_receipts AS receipts ON receipts.id = receipt \
+         JOIN compact.recall_sessions AS sessions ON sessions.id = entries.session \
+         WHERE sessions.key = $1 AND ordinal = ANY ($2::bigint[]) ORDER BY ordinal";
+    let ordinals: Vec<i64> = ordinals.iter().map(|n| to_signed(*n)).collect();
+    let client = server.acquire_client().await?;
+    let rows = client
+        .query(SELECT, &[&hash_key(session), &ordinals])
+        .await?;
+    let mut texts = Decompressor::new()?;
+    let whole = |entry: RecallCandidate| RecallCandidate {
+        span: 0..entry.text.len(),
+        ..entry
+    };
+    let entries = rows
+        .iter()
+        .filter_map(|row| read_candidate(row, &mut texts));
+    Ok(entries.map(whole).collect())
 }
 
 /// Returns a row that cannot be read is one candidate less: everything here can be drawn again.
@@ -101,6 +136,11 @@ fn read_candidate(row: &Row, texts: &mut Decompressor<'_>) -> Option<RecallCandi
             .try_get::<_, Option<i64>>(5)
             .ok()?
             .map(i64::unsigned_abs),
+        partner: row
+            .try_get::<_, Option<i64>>(11)
+            .ok()?
+            .map(i64::unsigned_abs),
+        said_at: row.try_get(12).ok()?,
         role: parse_name(row.try_get(6).ok()?).ok()?,
         voice: parse_name(row.try_get(7).ok()?).ok()?,
         text: Arc::from(String::from_utf8_lossy(&plain)),

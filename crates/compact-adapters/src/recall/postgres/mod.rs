@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use compact_runtime::port::index::{
-    IndexAddition, IndexError, IndexLookup, IndexedEntry, LookupResult, RecallIndex,
+    IndexAddition, IndexError, IndexLookup, IndexedEntry, LookupResult, RecallCandidate,
+    RecallIndex,
 };
 use tokio::sync::OnceCell;
 use tokio_postgres::types::ToSql;
@@ -21,7 +22,10 @@ use tokio_postgres::{Statement, Transaction};
 use super::row::{compress_text, serialized_name};
 use crate::postgres::{PostgresError, PostgresServer, hash_key, is_text, to_signed};
 
-const MIGRATIONS: [&str; 1] = [include_str!("0001_init.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("0001_init.sql"),
+    include_str!("0002_exchange.sql"),
+];
 
 /// The name of these tables among those that are migrated.
 const PART: &str = "recall";
@@ -124,6 +128,16 @@ impl RecallIndex for PostgresIndex {
         let found = find::find_passages(&self.server, lookup).await;
         found.map_err(|error| postgres_index_error(&self.server, "read", error))
     }
+
+    async fn entries_at(
+        &self,
+        session: &str,
+        ordinals: &[u64],
+    ) -> Result<Vec<RecallCandidate>, IndexError> {
+        self.ensure_migrated().await?;
+        let found = find::read_entries_at(&self.server, session, ordinals).await;
+        found.map_err(|error| postgres_index_error(&self.server, "read", error))
+    }
 }
 
 async fn insert_addition(
@@ -177,11 +191,12 @@ impl<'a> PostgresEntryWriter<'a> {
         receipt: i64,
     ) -> Result<PostgresEntryWriter<'a>, PostgresError> {
         const MOVE: &str = "UPDATE compact.recall_entries SET receipt = $1, entry_id = $2, \
-             ordinal = $3 WHERE session = $4 AND hash = $5 AND $3::bigint IS NOT NULL";
+             ordinal = $3, partner = $6, said_at = $7 \
+             WHERE session = $4 AND hash = $5 AND $3::bigint IS NOT NULL";
         const INSERT: &str = "INSERT INTO compact.recall_entries \
-             (receipt, entry_id, ordinal, session, hash, role, voice, text) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (session, hash) DO NOTHING \
-             RETURNING id";
+             (receipt, entry_id, ordinal, session, hash, partner, said_at, role, voice, text) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+             ON CONFLICT (session, hash) DO NOTHING RETURNING id";
         Ok(PostgresEntryWriter {
             transaction,
             session,
@@ -195,7 +210,16 @@ impl<'a> PostgresEntryWriter<'a> {
     async fn add_entry(&self, entry: &IndexedEntry) -> Result<Option<i64>, PostgresError> {
         let ordinal = entry.ordinal.map(to_signed);
         let (id, hash) = (entry.entry_id.0.as_bytes(), entry.hash.0.as_slice());
-        let key: [&(dyn ToSql + Sync); 5] = [&self.receipt, &id, &ordinal, &self.session, &hash];
+        let (partner, said_at) = (entry.partner.map(to_signed), &entry.said_at);
+        let key: [&(dyn ToSql + Sync); 7] = [
+            &self.receipt,
+            &id,
+            &ordinal,
+            &self.session,
+            &hash,
+            &partner,
+            said_at,
+        ];
         if self.transaction.execute(&self.move_entry, &key).await? > 0 {
             return Ok(None);
         }

@@ -54,6 +54,7 @@ async fn it_answers_as_the_embedded_index_does() {
             terms: compact_runtime::recall::term::distinct_terms(question),
             session_id: session.map(str::to_owned),
             limit: 400,
+            ..IndexLookup::default()
         };
         let (mut one, mut two) = (
             embedded.find(&lookup).await.unwrap(),
@@ -93,12 +94,12 @@ async fn it_ranks_as_the_embedded_index_does() {
     for text in &questions {
         let query = RecallQuery {
             text,
-            session_id: None,
             limit: 5,
+            ..RecallQuery::default()
         };
-        let hits = embedded.search(&query).await.unwrap();
-        assert_eq!(shared.search(&query).await.unwrap(), hits, "{text}");
-        found += usize::from(!hits.is_empty());
+        let answer = embedded.search(&query).await.unwrap();
+        assert_eq!(shared.search(&query).await.unwrap(), answer, "{text}");
+        found += usize::from(!answer.hits.is_empty());
     }
     // Every second word of some is a small one, which nothing is found by.
     assert!(found > 100, "{found} of {}", questions.len());

@@ -35,7 +35,12 @@ pub(super) fn find_passages(
         candidates: Vec::new(),
     };
     if let Some(within) = resolve_scope(t, lookup)? {
-        let best = select_best(t, &blocks, &found.weights(), &within, lookup.limit)?;
+        let mut best = TopPassages::with_limit(lookup.limit);
+        best.only = match lookup.after {
+            Some(after) => Some(passages_after(t, after)?),
+            None => None,
+        };
+        let best = select_best(t, &blocks, &found.weights(), &within, best)?;
         found.candidates = read_candidates(t, best)?;
     }
     Ok(found)
@@ -87,9 +92,8 @@ fn select_best(
     blocks: &[PostingBlock],
     weights: &[f64],
     within: &SearchScope,
-    limit: usize,
+    mut best: TopPassages,
 ) -> rusqlite::Result<Vec<i64>> {
-    let mut best = TopPassages::with_limit(limit);
     let mut scores = vec![0.0; BLOCK];
     for block in blocks {
         block.score(weights, &mut scores);
@@ -142,6 +146,8 @@ struct TopPassages {
     /// Only what scores more can still be among them.
     floor: f32,
     scored: Vec<(f32, i64)>,
+    /// The passages that count, in rows from the first; all, if it is not there.
+    only: Option<Vec<Range<i64>>>,
 }
 
 impl TopPassages {
@@ -150,14 +156,22 @@ impl TopPassages {
             limit,
             floor: 0.0,
             scored: Vec::new(),
+            only: None,
         }
+    }
+
+    fn counts(&self, passage: i64) -> bool {
+        self.only.as_ref().is_none_or(|rows| {
+            let at = rows.partition_point(|row| row.end <= passage);
+            rows.get(at).is_some_and(|row| row.contains(&passage))
+        })
     }
 
     fn push_block(&mut self, block: i64, scores: &[f32]) {
         for (number, score) in scores.iter().enumerate().rev() {
-            if *score > self.floor {
-                self.scored
-                    .push((*score, block * BLOCK as i64 + number as i64));
+            let passage = block * BLOCK as i64 + number as i64;
+            if *score > self.floor && self.counts(passage) {
+                self.scored.push((*score, passage));
                 if self.scored.len() >= self.limit.saturating_mul(8) {
                     self.trim();
                 }
@@ -183,17 +197,51 @@ impl TopPassages {
     }
 }
 
+/// The columns that an entry is read from.
+const SELECT_ENTRY: &str = "SELECT name, receipt_id, created_at, hash, entry_id, ordinal, role, \
+     voice, text, spans, first, partner, said_at FROM entries \
+     JOIN receipts ON receipts.id = receipt JOIN sessions ON sessions.id = entries.session";
+
+/// Returns the passages of entries with a higher ordinal, in rows from the first.
+fn passages_after(t: &Transaction<'_>, after: u64) -> rusqlite::Result<Vec<Range<i64>>> {
+    const SELECT: &str = "SELECT first, first + length(spans) / 8 FROM entries \
+         WHERE ordinal > ? ORDER BY first";
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let mut select = t.prepare_cached(SELECT)?;
+    let rows = select.query_map([after], |row| Ok(row.get(0)?..row.get(1)?))?;
+    rows.collect()
+}
+
+/// Returns the entries of a session at these ordinals, whole.
+pub(super) fn read_entries_at(
+    t: &Transaction<'_>,
+    session: &str,
+    ordinals: &[u64],
+) -> rusqlite::Result<Vec<RecallCandidate>> {
+    let by_ordinal = format!("{SELECT_ENTRY} WHERE name = ? AND ordinal = ?");
+    let mut select = t.prepare_cached(&by_ordinal)?;
+    let mut texts = Decompressor::new().map_err(|e| damaged_column(8, e))?;
+    let mut found = Vec::new();
+    for ordinal in ordinals {
+        let mut rows = select.query((session, i64::try_from(*ordinal).unwrap_or(i64::MAX)))?;
+        while let Some(row) = rows.next()? {
+            let entry = read_entry(row, &mut texts)?.candidate;
+            let span = 0..entry.text.len();
+            found.push(RecallCandidate { span, ..entry });
+        }
+    }
+    Ok(found)
+}
+
 /// Returns the passages with their entries, each of which is read once.
 fn read_candidates(
     t: &Transaction<'_>,
     mut passages: Vec<i64>,
 ) -> rusqlite::Result<Vec<RecallCandidate>> {
-    const SELECT: &str = "SELECT name, receipt_id, created_at, hash, entry_id, ordinal, role, \
-         voice, text, spans, first FROM entries JOIN receipts ON receipts.id = receipt \
-         JOIN sessions ON sessions.id = entries.session \
-         WHERE first = (SELECT max(first) FROM entries WHERE first <= ?)";
+    let by_passage =
+        format!("{SELECT_ENTRY} WHERE first = (SELECT max(first) FROM entries WHERE first <= ?)");
     passages.sort_unstable();
-    let mut select = t.prepare_cached(SELECT)?;
+    let mut select = t.prepare_cached(&by_passage)?;
     let mut candidates: Vec<RecallCandidate> = Vec::with_capacity(passages.len());
     let mut texts = Decompressor::new().map_err(|e| damaged_column(8, e))?;
     let mut open: Option<DecodedEntry> = None;
@@ -237,6 +285,8 @@ fn read_entry(row: &Row<'_>, texts: &mut Decompressor<'_>) -> rusqlite::Result<D
             hash: EntryHash(row.get(3)?),
             entry_id: EntryId(row.get(4)?),
             ordinal: ordinal.map(i64::unsigned_abs),
+            partner: row.get::<_, Option<i64>>(11)?.map(i64::unsigned_abs),
+            said_at: row.get(12)?,
             role: read_named(row, 6)?,
             voice: read_named(row, 7)?,
             text: Arc::from(String::from_utf8_lossy(&plain)),

@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use compact_runtime::port::index::{
-    IndexAddition, IndexError, IndexLookup, IndexedEntry, LookupResult, RecallIndex,
+    IndexAddition, IndexError, IndexLookup, IndexedEntry, LookupResult, RecallCandidate,
+    RecallIndex,
 };
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -24,7 +25,10 @@ use super::row;
 use crate::database::{self, DatabaseOpenError, Durability};
 use posting::PostingAdditions;
 
-const MIGRATIONS: [&str; 1] = [include_str!("0001_init.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("0001_init.sql"),
+    include_str!("0002_exchange.sql"),
+];
 
 /// How much of the file is read without copying it, in bytes.
 const MAPPED: i64 = 4 << 30;
@@ -162,6 +166,18 @@ impl RecallIndex for SqliteIndex {
         })
         .await
     }
+
+    async fn entries_at(
+        &self,
+        session: &str,
+        ordinals: &[u64],
+    ) -> Result<Vec<RecallCandidate>, IndexError> {
+        let (session, ordinals) = (session.to_owned(), ordinals.to_vec());
+        self.run_transaction(TransactionBehavior::Deferred, move |t| {
+            find::read_entries_at(t, &session, &ordinals)
+        })
+        .await
+    }
 }
 
 fn insert_addition(t: &Transaction<'_>, addition: &IndexAddition) -> rusqlite::Result<()> {
@@ -218,14 +234,27 @@ struct SqliteEntryWriter {
 impl SqliteEntryWriter {
     /// Returns an entry that its session holds already takes the new place.
     fn add_entry(&mut self, t: &Transaction<'_>, entry: &IndexedEntry) -> rusqlite::Result<()> {
-        const MOVE: &str = "UPDATE entries SET receipt = ?1, entry_id = ?2, ordinal = ?3 \
-             WHERE session = ?4 AND hash = ?5 AND ?3 IS NOT NULL";
+        const MOVE: &str = "UPDATE entries SET receipt = ?1, entry_id = ?2, ordinal = ?3, \
+             partner = ?6, said_at = ?7 WHERE session = ?4 AND hash = ?5 AND ?3 IS NOT NULL";
         const INSERT: &str = "INSERT INTO entries \
-             (receipt, entry_id, ordinal, session, hash, role, voice, first, spans, text) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, hash) DO NOTHING";
-        let ordinal = entry.ordinal.and_then(|n| i64::try_from(n).ok());
+             (receipt, entry_id, ordinal, session, hash, partner, said_at, role, voice, first, \
+             spans, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+             ON CONFLICT (session, hash) DO NOTHING";
+        let signed = |n: u64| i64::try_from(n).ok();
+        let (ordinal, partner) = (
+            entry.ordinal.and_then(signed),
+            entry.partner.and_then(signed),
+        );
         let id = &entry.entry_id.0;
-        let key = params![self.receipt, id, ordinal, self.session, entry.hash.0];
+        let key = params![
+            self.receipt,
+            id,
+            ordinal,
+            self.session,
+            entry.hash.0,
+            partner,
+            entry.said_at,
+        ];
         if t.prepare_cached(MOVE)?.execute(key)? > 0 {
             return Ok(());
         }
@@ -237,6 +266,8 @@ impl SqliteEntryWriter {
             ordinal,
             self.session,
             entry.hash.0,
+            partner,
+            entry.said_at,
             row::serialized_name(entry.role),
             row::serialized_name(entry.voice),
             self.next,

@@ -10,8 +10,8 @@ fn file(dir: &TempDir) -> PathBuf {
 fn lookup(term: &str) -> IndexLookup {
     IndexLookup {
         terms: vec![term.to_owned()],
-        session_id: None,
         limit: 10,
+        ..IndexLookup::default()
     }
 }
 

@@ -387,7 +387,7 @@ async fn prune_only_prunes_without_a_summary_and_warns() {
     let (made, session, heard, manager) = fallen_back(OnSummaryFailure::PruneOnly).await;
     let text = summary(&made, &session);
     assert!(!text.contains("handler_") && !text.contains("##"), "{text}");
-    assert!(text.contains("compactctl expand"));
+    assert!(text.contains("`expand "), "{text}");
     let receipt = made.receipt.unwrap();
     assert_eq!(receipt.summarizer, "none");
     assert_eq!(

@@ -23,6 +23,7 @@ use crate::recall::term;
 pub async fn suite(index: &dyn RecallIndex) {
     an_empty_index_answers(index).await;
     what_was_added_is_found(index).await;
+    places_are_known(index).await;
     adding_twice_is_once(index).await;
     an_entry_is_held_once_per_session(index).await;
     passages_are_found_by_themselves(index).await;
@@ -33,6 +34,9 @@ pub async fn suite(index: &dyn RecallIndex) {
     forgetting_leaves_nothing(index).await;
 }
 
+/// When every sample was said.
+const SAID_AT: &str = "2026-01-02T03:00:00Z";
+
 /// An entry of one passage.
 pub fn sample_entry(n: u64, text: &str) -> IndexedEntry {
     let terms = term::distinct_terms(text);
@@ -40,6 +44,8 @@ pub fn sample_entry(n: u64, text: &str) -> IndexedEntry {
         hash: EntryHash::from_entry(&Entry::from_text("", Role::User, text)),
         entry_id: EntryId(format!("e{n}")),
         ordinal: Some(n),
+        partner: Some(n + 1),
+        said_at: Some(SAID_AT.to_owned()),
         role: Role::User,
         voice: EntrySpeaker::User,
         text: text.to_owned(),
@@ -65,6 +71,7 @@ async fn find_words(index: &dyn RecallIndex, words: &str, session: Option<&str>)
         terms: term::distinct_terms(words),
         session_id: session.map(str::to_owned),
         limit: 50,
+        ..IndexLookup::default()
     };
     index.find(&lookup).await.unwrap()
 }
@@ -124,6 +131,35 @@ async fn what_was_added_is_found(index: &dyn RecallIndex) {
     assert_eq!(first.entry_id, EntryId("e7".to_owned()));
     assert_eq!(first.hash, sample_entry(7, "the metrics port is 9187").hash);
     assert_eq!(first.created_at, "2026-01-02T03:04:05.678Z");
+    assert_eq!(
+        (first.partner, first.said_at.as_deref()),
+        (Some(8), Some(SAID_AT))
+    );
+}
+
+/// An entry is had by its place, and a search may begin behind one.
+async fn places_are_known(index: &dyn RecallIndex) {
+    let found = index.entries_at("a", &[8, 99]).await.unwrap();
+    let texts: Vec<&str> = found.iter().map(|c| c.passage_text()).collect();
+    assert_eq!(texts, ["the admin port is 8443"]);
+    assert_eq!(index.entries_at("nobody", &[8]).await.unwrap(), vec![]);
+    assert_eq!(index.entries_at("a", &[]).await.unwrap(), vec![]);
+    for (after, want) in [(6, 2), (7, 1), (8, 0)] {
+        let lookup = IndexLookup {
+            terms: vec!["port".to_owned()],
+            session_id: Some("a".to_owned()),
+            after: Some(after),
+            limit: 50,
+        };
+        let found = index.find(&lookup).await.unwrap();
+        assert_eq!(found.candidates.len(), want, "after {after}");
+        let everywhere = IndexLookup {
+            session_id: None,
+            ..lookup
+        };
+        let found = index.find(&everywhere).await.unwrap();
+        assert_eq!(found.candidates.len(), want, "after {after}, everywhere");
+    }
 }
 
 async fn adding_twice_is_once(index: &dyn RecallIndex) {
@@ -189,8 +225,8 @@ async fn rare_terms_decide(index: &dyn RecallIndex) {
         .unwrap();
     let lookup = IndexLookup {
         terms: term::distinct_terms("common words quokka"),
-        session_id: None,
         limit: 3,
+        ..IndexLookup::default()
     };
     let found = index.find(&lookup).await.unwrap();
     assert_eq!(found.candidates.len(), 3);
@@ -223,8 +259,8 @@ async fn any_term_is_only_a_term(index: &dyn RecallIndex) {
     for term in odd {
         let lookup = IndexLookup {
             terms: vec![term.to_owned(), "platypus".to_owned()],
-            session_id: None,
             limit: 50,
+            ..IndexLookup::default()
         };
         let found = index.find(&lookup).await;
         let found = found.unwrap_or_else(|error| panic!("{term:?}: {error}"));

@@ -1,6 +1,6 @@
 //! An index for programs that keep nothing: as durable as the process, and it reads everything.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
@@ -85,13 +85,13 @@ impl RecallIndex for MemoryIndex {
         let weights = found.weights();
         let mut scored: Vec<(f64, RecallCandidate)> = all
             .into_iter()
-            .filter(|(a, ..)| {
-                lookup
-                    .session_id
-                    .as_ref()
-                    .is_none_or(|s| *s == a.session_id)
+            .filter(|(a, e, _)| is_within(lookup, a, e))
+            .map(|(a, e, p)| {
+                let span = p.span.clone();
+                let whole = RecallCandidate::whole_entry(a, e);
+                let score = score_passage(e, p, lookup, &weights);
+                (score, RecallCandidate { span, ..whole })
             })
-            .map(|(a, e, p)| (score_passage(e, p, lookup, &weights), candidate(a, e, p)))
             .filter(|(score, _)| *score > 0.0)
             .collect();
         scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -99,6 +99,26 @@ impl RecallIndex for MemoryIndex {
         found.candidates = scored.into_iter().map(|(_, candidate)| candidate).collect();
         Ok(found)
     }
+
+    async fn entries_at(
+        &self,
+        session: &str,
+        ordinals: &[u64],
+    ) -> Result<Vec<RecallCandidate>, IndexError> {
+        let additions = self.additions();
+        let of_session = additions.iter().filter(|a| a.session_id == session);
+        let entries = of_session.flat_map(|a| a.entries.iter().map(move |e| (a, e)));
+        let wanted = entries.filter(|(_, e)| e.ordinal.is_some_and(|n| ordinals.contains(&n)));
+        Ok(wanted
+            .map(|(a, e)| RecallCandidate::whole_entry(a, e))
+            .collect())
+    }
+}
+
+fn is_within(lookup: &IndexLookup, addition: &IndexAddition, entry: &IndexedEntry) -> bool {
+    let session = lookup.session_id.as_ref();
+    session.is_none_or(|s| *s == addition.session_id)
+        && lookup.after.is_none_or(|after| entry.ordinal > Some(after))
 }
 
 fn score_passage(
@@ -115,24 +135,5 @@ fn score_passage(
     match entry.voice.writes_prose() {
         true => sum * PROSE_WEIGHT,
         false => sum,
-    }
-}
-
-fn candidate(
-    addition: &IndexAddition,
-    entry: &IndexedEntry,
-    passage: &IndexedPassage,
-) -> RecallCandidate {
-    RecallCandidate {
-        session_id: addition.session_id.clone(),
-        receipt_id: addition.receipt_id.clone(),
-        created_at: addition.created_at.clone(),
-        hash: entry.hash,
-        entry_id: entry.entry_id.clone(),
-        ordinal: entry.ordinal,
-        role: entry.role,
-        voice: entry.voice,
-        text: Arc::from(&*entry.text),
-        span: passage.span.clone(),
     }
 }

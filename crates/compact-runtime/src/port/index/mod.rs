@@ -64,6 +64,10 @@ pub struct IndexedEntry {
     pub entry_id: EntryId,
     /// Its place in the session, when the compaction saw it.
     pub ordinal: Option<u64>,
+    /// The place of the other half of an exchange: the result of a call, the call of a result.
+    pub partner: Option<u64>,
+    /// When it was said, as RFC 3339 in UTC, where its transcript says so.
+    pub said_at: Option<String>,
     /// Its role.
     pub role: Role,
     /// Who speaks.
@@ -88,12 +92,14 @@ pub struct IndexAddition {
 }
 
 /// What to look for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexLookup {
     /// The terms, each once.
     pub terms: Vec<String>,
     /// One session, or all.
     pub session_id: Option<String>,
+    /// Only entries with a higher ordinal.
+    pub after: Option<u64>,
     /// The most candidates.
     pub limit: usize,
 }
@@ -113,6 +119,10 @@ pub struct RecallCandidate {
     pub entry_id: EntryId,
     /// Its place in the session, when the compaction saw it.
     pub ordinal: Option<u64>,
+    /// The place of the other half of an exchange: the result of a call, the call of a result.
+    pub partner: Option<u64>,
+    /// When it was said, as RFC 3339 in UTC, where its transcript says so.
+    pub said_at: Option<String>,
     /// Its role.
     pub role: Role,
     /// Who speaks.
@@ -124,6 +134,24 @@ pub struct RecallCandidate {
 }
 
 impl RecallCandidate {
+    /// The whole entry as one candidate.
+    pub(crate) fn whole_entry(addition: &IndexAddition, entry: &IndexedEntry) -> RecallCandidate {
+        RecallCandidate {
+            session_id: addition.session_id.clone(),
+            receipt_id: addition.receipt_id.clone(),
+            created_at: addition.created_at.clone(),
+            hash: entry.hash,
+            entry_id: entry.entry_id.clone(),
+            ordinal: entry.ordinal,
+            partner: entry.partner,
+            said_at: entry.said_at.clone(),
+            role: entry.role,
+            voice: entry.voice,
+            span: 0..entry.text.len(),
+            text: Arc::from(&*entry.text),
+        }
+    }
+
     /// The passage's words.
     pub fn passage_text(&self) -> &str {
         self.text.get(self.span.clone()).unwrap_or_default()
@@ -201,4 +229,11 @@ pub trait RecallIndex: Send + Sync {
 
     /// The passages that hold the weightiest of the terms. What no passage holds finds nothing.
     async fn find(&self, lookup: &IndexLookup) -> Result<LookupResult, IndexError>;
+
+    /// The entries of a session at these ordinals, whole, as far as the index has them.
+    async fn entries_at(
+        &self,
+        session: &str,
+        ordinals: &[u64],
+    ) -> Result<Vec<RecallCandidate>, IndexError>;
 }

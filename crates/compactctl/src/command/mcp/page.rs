@@ -1,5 +1,6 @@
 //! Long texts in pages, and any text as a quotation.
 
+use compact::recall::fence_text;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -46,7 +47,7 @@ impl TextPage {
 
     /// The part between fences, and where it goes on.
     pub(super) fn quoted(&self) -> String {
-        let mut out = fenced(&self.text);
+        let mut out = fence_text(&self.text);
         if let Some(next) = self.next_offset {
             let (offset, total) = (self.offset, self.total_chars);
             out.push_str(&format!(
@@ -55,11 +56,4 @@ impl TextPage {
         }
         out
     }
-}
-
-/// A text between fences that it cannot close itself.
-pub(super) fn fenced(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max();
-    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
-    format!("{fence}\n{text}\n{fence}\n")
 }

@@ -1,11 +1,11 @@
 //! The tool `recall`: hits with their pointers, a page of them.
 
+use compact::recall::{AnswerStyle, QUOTE_NOTE, SearchHit, fence_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::page::{PAGE, fenced};
-use super::tool::{self, QUOTE_NOTE, ToolOutput};
+use super::page::PAGE;
+use super::tool::{self, ToolOutput};
 use crate::app::App;
 use crate::args::{GlobalArgs, RecallArgs};
 use crate::command::recall;
@@ -25,10 +25,18 @@ const LONGEST_QUERY: usize = 2_000;
 pub(super) struct RecallToolInput {
     /// A question or a few words, names or paths, as they were said; no search syntax
     query: String,
-    /// Only this session; without it, all
+    /// Only this session: its id, the receipt in a summary's header, or . for the session compacted last;
+    /// without it, all
     #[serde(default)]
     #[schemars(with = "String")]
     session: Option<String>,
+    /// Only entries after this number
+    #[serde(default)]
+    #[schemars(with = "u64")]
+    after: Option<u64>,
+    /// The newest hit first, not the best one
+    #[serde(default)]
+    latest: bool,
     /// The most hits, from 1 to 50
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
@@ -53,12 +61,20 @@ pub(super) struct RecallToolOutput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     next_offset: Option<u32>,
+    /// Whether one of the hits holds every word
+    has_all_words: bool,
+    /// Words that nothing archived holds
+    unknown_words: Vec<String>,
     /// Archived originals that could not be read and searched
     unreadable: u64,
+    /// What is not found, in words.
+    #[serde(skip)]
+    #[schemars(skip)]
+    gaps: String,
 }
 
 /// An entry that answers.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RecallHit {
     /// What `expand` takes to give the entry whole
     pointer: String,
@@ -66,16 +82,52 @@ pub(super) struct RecallHit {
     role: String,
     /// In which session
     session_id: String,
+    /// How many entries the session has
+    session_entries: u64,
     /// When it was archived
     created_at: String,
+    /// When it was said
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    said_at: Option<String>,
     /// The match in its surroundings, quoted
     snippet: String,
+    /// How many lines the entry has
+    lines: u64,
+    /// The hit as text.
+    #[serde(skip)]
+    #[schemars(skip)]
+    text: String,
 }
 
+const STYLE: AnswerStyle = AnswerStyle {
+    quote: fence_text,
+    ask_rest: |_, _| String::new(),
+};
+
 impl RecallHit {
+    fn new(hit: SearchHit) -> RecallHit {
+        let session_id = tool::shorten_name(&hit.session_id);
+        let session = one_line(&session_id, 80);
+        RecallHit {
+            text: format!(
+                "{}, session {session}\n{}",
+                hit.heading(),
+                hit.render_body(&STYLE)
+            ),
+            pointer: hit.pointer,
+            role: hit.role.to_string(),
+            session_id,
+            session_entries: hit.session_entries,
+            created_at: hit.created_at,
+            said_at: hit.said_at,
+            snippet: hit.snippet,
+            lines: hit.lines,
+        }
+    }
+
     fn chars(&self) -> usize {
-        let fields = [&self.pointer, &self.session_id, &self.snippet];
-        fields.iter().map(|field| field.chars().count()).sum()
+        self.text.chars().count()
     }
 }
 
@@ -89,6 +141,8 @@ impl tool::ToolInput for RecallToolInput {
         self.check()?;
         let args = RecallArgs {
             query: vec![self.query],
+            after: self.after,
+            latest: self.latest,
             // One more tells whether there is more.
             limit: self.offset + self.limit + 1,
         };
@@ -96,18 +150,11 @@ impl tool::ToolInput for RecallToolInput {
             session: self.session.or_else(|| global.session.clone()),
             ..global.clone()
         };
-        let mut json = recall::run(&args, app, &global)?.json;
-        let unreadable = json.get("unreadable").and_then(Value::as_u64);
-        let hits: Vec<RecallHit> =
-            tool::parse_json(json.get_mut("hits").map(Value::take).unwrap_or_default())?;
-        let rest = hits
-            .into_iter()
-            .skip(self.offset as usize)
-            .map(|hit| RecallHit {
-                session_id: tool::shorten_name(&hit.session_id),
-                ..hit
-            });
-        let rest: Vec<RecallHit> = rest.collect();
+        let found = recall::find_hits(&args, app, &global)?;
+        let (unreadable, answer) = (found.unreadable(), found.answer);
+        let (has_all_words, gaps) = (answer.has_all_words(), answer.render_gaps());
+        let rest = answer.hits.into_iter().skip(self.offset as usize);
+        let rest: Vec<RecallHit> = rest.map(RecallHit::new).collect();
         let found = rest.len();
         let hits = fit_hits(rest, self.limit as usize);
         // A hit that fills a page alone is left out, not asked for again and again.
@@ -115,7 +162,10 @@ impl tool::ToolInput for RecallToolInput {
         Ok(RecallToolOutput {
             note: QUOTE_NOTE,
             next_offset: (step < found).then_some(self.offset + step as u32),
-            unreadable: unreadable.unwrap_or(0),
+            has_all_words,
+            unknown_words: answer.unknown_words,
+            gaps,
+            unreadable,
             hits,
         })
     }
@@ -160,20 +210,17 @@ impl RecallToolInput {
 impl ToolOutput for RecallToolOutput {
     fn text(&self) -> String {
         let mut out = match self.hits.len() {
-            0 => "nothing archived says that; try other words, or fewer\n".to_owned(),
+            0 => String::new(),
             n => format!(
                 "{n} hits, {}; `expand` gives the whole behind a pointer\n",
                 self.note
             ),
         };
         for hit in &self.hits {
-            let session = one_line(&hit.session_id, 80);
-            out.push_str(&format!(
-                "\n{} ({}, session {session})\n",
-                hit.pointer, hit.role
-            ));
-            out.push_str(&fenced(&hit.snippet));
+            out.push('\n');
+            out.push_str(&hit.text);
         }
+        out.push_str(&self.gaps);
         if let Some(next) = self.next_offset {
             out.push_str(&format!("\nmore hits: call again with offset {next}\n"));
         }

@@ -2,11 +2,12 @@
 //!
 //! The summary comes first and what is pinned last, since a running agent has that anyway.
 
+use compact::recall::QUOTE_NOTE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::page::TextPage;
-use super::tool::{self, QUOTE_NOTE, ToolOutput};
+use super::tool::{self, ToolOutput};
 use crate::app::App;
 use crate::args::{GlobalArgs, RememberArgs};
 use crate::command::remember;

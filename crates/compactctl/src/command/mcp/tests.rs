@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use compact::recall::fence_text;
 use proptest::prelude::*;
 use rmcp::model::{CallToolResult, JsonObject};
 use serde_json::{Value, json};
 
-use super::page::{PAGE, TextPage, fenced};
+use super::page::{PAGE, TextPage};
 use super::tool::{TOOLS, ToolEntry, failure_result};
 use crate::app::App;
 use crate::args::{Cli, GlobalArgs};
@@ -69,9 +70,9 @@ fn each_tool_says_when_to_use_it_and_what_it_takes_and_gives() {
         table.push_str(&format!("{name}: {takes} -> {gives}\n"));
     }
     expect_test::expect![[r#"
-        recall: query session limit offset -> note hits next_offset unreadable
+        recall: query session after latest limit offset -> note hits next_offset has_all_words unknown_words unreadable
         remember: session offset -> note session_id receipt_id summary_version created_at text offset total_chars next_offset
-        expand: pointer raw offset -> note pointer session_id role exact text offset total_chars next_offset
+        expand: pointer grep lines around raw offset -> note pointer session_id role heading exact beside text offset total_chars next_offset
         compact: path budget note output session session_index whole -> outcome receipt_id session_id tokens_before tokens_after budget retention summary_version output reason
     "#]].assert_eq(&table);
 }
@@ -184,11 +185,12 @@ proptest! {
     /// No line of a quotation ends it early.
     #[test]
     fn no_text_leaves_its_fence(text in "[a`~ \n]{0,60}") {
-        let quoted = fenced(&text);
+        let quoted = fence_text(&text);
         let fence = quoted.lines().next().unwrap();
         let inside = quoted.strip_prefix(&format!("{fence}\n")).unwrap();
-        let inside = inside.strip_suffix(&format!("\n{fence}\n")).unwrap();
-        prop_assert_eq!(inside, text.as_str());
+        let inside = inside.strip_suffix(&format!("{fence}\n")).unwrap();
+        prop_assert_eq!(inside.trim_end_matches('\n'), text.trim_end_matches('\n'));
+        prop_assert!(inside.ends_with('\n'));
         prop_assert!(fence.len() >= 3 && !text.contains(fence));
     }
 }

@@ -15,9 +15,6 @@ use crate::args::GlobalArgs;
 use crate::failure::{Failure, FailureCode};
 use crate::report::text::printable;
 
-/// Stands before all that comes out of the archive.
-pub(super) const QUOTE_NOTE: &str = include_str!("../../../templates/mcp/quoted.md");
-
 /// How Claude Code is asked to put a tool before the model at once.
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
